@@ -1,0 +1,38 @@
+"""The command tree and the one place where errors become words and exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+from rich.console import Console
+
+from discreet.errors import DataError, DiscreetError, FormulaError, MissingExtra, PlanError, PrivacyError
+
+USAGE, FAILURE = 2, 1
+
+app = typer.Typer(
+    name="discreet",
+    help="Publish statistics from confidential data: privacy proved, cost in accuracy shown first.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)
+
+
+def main() -> None:
+    """Run the command line. Wrong requests end with 2, failures with 1, and no traceback hides the reason."""
+    try:
+        app()
+    except (DataError, FormulaError, PlanError, PrivacyError, MissingExtra) as error:
+        _fail(error, USAGE)
+    except DiscreetError as error:
+        _fail(error, FAILURE)
+
+
+def _fail(error: DiscreetError, code: int) -> None:
+    if os.environ.get("DISCREET_TRACEBACK"):
+        raise error
+    Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(f"discreet: {error}")
+    sys.exit(code)

@@ -1,0 +1,5 @@
+"""The formal words: what is protected, what it costs, what is proved, what was spent. No statistics.
+
+`units` says who is protected, `losses` how much protection is given away, `composition` how losses add up,
+`guarantee` what a release promises, `ledger` what has been spent, `verify` whether a mechanism keeps its word.
+"""

@@ -1,0 +1,82 @@
+"""A claim is a value: what a release promises, to whom, and on what ground."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from discreet.privacy.losses import Loss, Pure, shown
+from discreet.privacy.units import Establishments, Unit
+
+Basis: TypeAlias = Literal["proved", "as published", "empirical"]
+Calibration: TypeAlias = Literal["tight", "paper"]
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """What is promised.
+
+    Attributes
+    ----------
+    unit : whose change is hidden.
+    loss : how much the release may tell about such a change.
+    calibration : "tight" for the least noise the definition allows, "paper" for the document's own constants.
+    basis : "proved" (see `proof`), "as published" (a document's claim that we could not prove, or refute), or
+        "empirical" (measured on these data; not a promise).
+    proof : the document in docs/proofs that shows it.
+    notes : what was done to the output, and every limit of the claim.
+    private : False when the noise was seeded: anyone who knows the seed can take it off.
+    """
+
+    unit: Unit
+    loss: Loss
+    calibration: Calibration = "tight"
+    basis: Basis = "proved"
+    proof: str = ""
+    notes: tuple[str, ...] = ()
+    private: bool = True
+
+    @property
+    def definition(self) -> str:
+        """The definition's name with its parameters, as the literature writes them."""
+        amounts = ", ".join(f"{name}={value}" for name, value in _amounts(self))
+        if isinstance(self.unit, Establishments):
+            return f"{self.unit.strength} ({amounts})-employer-employee privacy"
+        return f"({amounts})-differential privacy"
+
+    def noted(self, *notes: str) -> Guarantee:
+        """The same guarantee with more said about the output; post-processing never weakens it."""
+        return replace(self, notes=(*self.notes, *notes))
+
+    def __str__(self) -> str:
+        if not self.private:
+            return f"NOT PRIVATE: the noise was seeded; without the seed it would have been {self._claim()}"
+        return self._claim()
+
+    def _claim(self) -> str:
+        effect = ""
+        if isinstance(self.loss, Pure):
+            effect = f": no event becomes more than {math.exp(float(self.loss.epsilon)):.3g} times as likely"
+        ground = f"{self.basis} ({self.proof})" if self.basis == "proved" and self.proof else self.basis
+        notes = f". {'. '.join(self.notes)}" if self.notes else ""
+        return f"{self.definition}{effect} between {self.unit}; {self.calibration} calibration, {ground}{notes}."
+
+    def to_dict(self) -> dict[str, object]:
+        """What is stored with a release."""
+        return {
+            "definition": self.definition,
+            "unit": self.unit.key,
+            "loss": self.loss.to_dict(),
+            "calibration": self.calibration,
+            "basis": self.basis,
+            "proof": self.proof,
+            "notes": list(self.notes),
+            "private": self.private,
+            "sentence": str(self),
+        }
+
+
+def _amounts(guarantee: Guarantee) -> list[tuple[str, str]]:
+    alpha = [("alpha", shown(guarantee.unit.alpha))] if isinstance(guarantee.unit, Establishments) else []
+    return alpha + [(name, shown(value)) for name, value in guarantee.loss.amounts.items()]

@@ -1,0 +1,244 @@
+"""Privacy losses as exact values: pure epsilon, (epsilon, delta) and zero-concentrated rho.
+
+Amounts are `fractions.Fraction`, so a budget of 1 pays for exactly ten releases of 0.1. Losses add, subtract,
+scale and compare; floats appear only where a number is printed. The order is partial: (1, 1e-6) and (2, 0) do
+not compare, and neither fits in the other.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal, localcontext
+from fractions import Fraction
+from functools import reduce
+from typing import TypeAlias
+
+from discreet.errors import PrivacyError
+
+Number: TypeAlias = int | float | str | Decimal | Fraction
+
+
+def exact(value: Number, *, name: str = "value") -> Fraction:
+    """The exact amount a person means: 0.1 is one tenth, whether written as text or as a float."""
+    try:
+        amount = Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
+    except (ValueError, TypeError, OverflowError, ZeroDivisionError):
+        raise PrivacyError(
+            f"{name}={value!r} is not a number. A loss needs a finite amount. Write it as 0.5, '1/3' or Fraction(1, 3)."
+        ) from None
+    return amount
+
+
+class Loss(ABC):
+    """How much a release may tell about one protected unit, in the worst case."""
+
+    @property
+    @abstractmethod
+    def amounts(self) -> dict[str, Fraction]:
+        """The parameters by name, in the order in which they are printed."""
+
+    @abstractmethod
+    def __add__(self, other: Loss) -> Loss:
+        """The loss of both releases together."""
+
+    @abstractmethod
+    def at_distance(self, distance: int) -> Loss:
+        """The loss between data sets that are `distance` neighbouring steps apart."""
+
+    def __sub__(self, other: Loss) -> Loss:
+        """What is left of this loss when `other` has been spent."""
+        if not other <= self:
+            raise PrivacyError(
+                f"Cannot take {other} from {self}: the rest would be negative. "
+                f"At most {self} can be taken. Compare with `<=` first."
+            )
+        mine, theirs = _common(self, other)
+        return type(mine)(*(a - b for a, b in zip(mine.amounts.values(), theirs.amounts.values(), strict=True)))
+
+    def __mul__(self, times: int) -> Loss:
+        if times < 0:
+            raise PrivacyError(f"A loss cannot be multiplied by {times}. The factor counts releases: use 0, 1, 2, ...")
+        return reduce(lambda total, _: total + self, range(times), self.zero())
+
+    __rmul__ = __mul__
+
+    def __le__(self, other: Loss) -> bool:
+        mine, theirs = _common(self, other)
+        return all(a <= b for a, b in zip(mine.amounts.values(), theirs.amounts.values(), strict=True))
+
+    def __lt__(self, other: Loss) -> bool:
+        return self <= other and not other <= self
+
+    def __ge__(self, other: Loss) -> bool:
+        return other <= self
+
+    def __gt__(self, other: Loss) -> bool:
+        return other < self
+
+    def zero(self) -> Loss:
+        """Nothing spent, in the same currency."""
+        return type(self)(*(Fraction(0) for _ in self.amounts))
+
+    def __bool__(self) -> bool:
+        return any(self.amounts.values())
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name}={shown(amount)}" for name, amount in self.amounts.items())
+
+    def to_dict(self) -> dict[str, str]:
+        """Exact text of every amount: what the ledger stores and hashes."""
+        return {name: str(amount) for name, amount in self.amounts.items()}
+
+
+@dataclass(frozen=True, slots=True, order=False)
+class Pure(Loss):
+    """epsilon: no event becomes more than e^epsilon times as likely."""
+
+    epsilon: Fraction
+
+    def __init__(self, epsilon: Number) -> None:
+        object.__setattr__(self, "epsilon", _non_negative(epsilon, "epsilon"))
+
+    @property
+    def amounts(self) -> dict[str, Fraction]:
+        return {"epsilon": self.epsilon}
+
+    def __add__(self, other: Loss) -> Loss:
+        return Pure(self.epsilon + other.epsilon) if isinstance(other, Pure) else other + self
+
+    def at_distance(self, distance: int) -> Loss:
+        return Pure(self.epsilon * _steps(distance))
+
+
+@dataclass(frozen=True, slots=True, order=False)
+class Approximate(Loss):
+    """(epsilon, delta): as pure, except on events of total probability delta."""
+
+    epsilon: Fraction
+    delta: Fraction
+
+    def __init__(self, epsilon: Number, delta: Number) -> None:
+        object.__setattr__(self, "epsilon", _non_negative(epsilon, "epsilon"))
+        object.__setattr__(self, "delta", _non_negative(delta, "delta"))
+
+    @property
+    def amounts(self) -> dict[str, Fraction]:
+        return {"epsilon": self.epsilon, "delta": self.delta}
+
+    def __add__(self, other: Loss) -> Loss:
+        mine, theirs = _common(self, other)
+        assert isinstance(mine, Approximate) and isinstance(theirs, Approximate)
+        return Approximate(mine.epsilon + theirs.epsilon, mine.delta + theirs.delta)
+
+    def at_distance(self, distance: int) -> Loss:
+        """delta grows as delta * (1 + e^eps + ... + e^((d-1) eps)), rounded up; it may pass one."""
+        steps = _steps(distance)
+        growth = sum(_exp_upper(self.epsilon * i) for i in range(steps))
+        return Approximate(self.epsilon * steps, self.delta * growth)
+
+
+@dataclass(frozen=True, slots=True, order=False)
+class Concentrated(Loss):
+    """rho: zero-concentrated differential privacy."""
+
+    rho: Fraction
+
+    def __init__(self, rho: Number) -> None:
+        object.__setattr__(self, "rho", _non_negative(rho, "rho"))
+
+    @property
+    def amounts(self) -> dict[str, Fraction]:
+        return {"rho": self.rho}
+
+    def __add__(self, other: Loss) -> Loss:
+        mine, theirs = _common(self, other)
+        assert isinstance(mine, Concentrated) and isinstance(theirs, Concentrated)
+        return Concentrated(mine.rho + theirs.rho)
+
+    def at_distance(self, distance: int) -> Loss:
+        return Concentrated(self.rho * _steps(distance) ** 2)
+
+    def to_approximate(self, delta: Number) -> Approximate:
+        """(rho + 2 sqrt(rho ln(1/delta)), delta), rounded up."""
+        chance = exact(delta, name="delta")
+        if not 0 < chance < 1:
+            raise PrivacyError(
+                f"delta={delta} is not between 0 and 1. Give a small positive failure probability, e.g. 1e-6."
+            )
+        epsilon = float(self.rho) + 2 * math.sqrt(float(self.rho) * -math.log(float(chance)))
+        return Approximate(_round_up(epsilon), chance)
+
+
+def loss(*, epsilon: Number | None = None, delta: Number | None = None, rho: Number | None = None) -> Loss:
+    """The loss with these parameters: `loss(epsilon=1)`, `loss(epsilon=1, delta="1e-6")`, `loss(rho=0.5)`."""
+    if rho is not None and epsilon is None and delta is None:
+        return Concentrated(rho)
+    if epsilon is not None and rho is None:
+        return Approximate(epsilon, delta) if delta is not None and exact(delta, name="delta") else Pure(epsilon)
+    raise PrivacyError(
+        f"epsilon={epsilon}, delta={delta}, rho={rho} do not name one loss. "
+        "Give epsilon, epsilon with delta, or rho alone."
+    )
+
+
+def from_dict(amounts: dict[str, str]) -> Loss:
+    """The inverse of `Loss.to_dict`."""
+    return loss(**amounts) if "delta" not in amounts else Approximate(amounts["epsilon"], amounts["delta"])
+
+
+def total(losses: Iterable[Loss], *, zero: Loss | None = None) -> Loss:
+    """The sum of `losses`; `zero` is the answer when there are none."""
+    return reduce(lambda a, b: a + b, losses, zero if zero is not None else Pure(0))
+
+
+def shown(amount: Fraction) -> str:
+    """A short decimal where it is exact, else twelve digits rounded up: a printed loss never flatters."""
+    with localcontext() as context:
+        context.prec, context.rounding = 12, ROUND_CEILING
+        decimal = (Decimal(amount.numerator) / Decimal(amount.denominator)).normalize()
+    return f"{decimal:f}" if -7 < decimal.adjusted() < 12 else f"{decimal:e}"
+
+
+def _common(a: Loss, b: Loss) -> tuple[Loss, Loss]:
+    """Both losses in one currency: pure converts to the other's, (epsilon, delta) and rho do not mix."""
+    if type(a) is type(b):
+        return a, b
+    if isinstance(a, Pure):
+        return _convert(a, b), b
+    if isinstance(b, Pure):
+        return a, _convert(b, a)
+    raise PrivacyError(
+        f"Cannot combine {a} with {b}. A budget holds (epsilon, delta) or rho, not both. "
+        "Convert the rho with `.to_approximate(delta)`, or keep two ledgers' budgets."
+    )
+
+
+def _convert(pure: Pure, like: Loss) -> Loss:
+    return Approximate(pure.epsilon, 0) if isinstance(like, Approximate) else Concentrated(pure.epsilon**2 / 2)
+
+
+def _non_negative(value: Number, name: str) -> Fraction:
+    amount = exact(value, name=name)
+    if amount < 0:
+        raise PrivacyError(f"{name}={value} is negative. A loss is zero or more. Give {name} > 0.")
+    return amount
+
+
+def _steps(distance: int) -> int:
+    if distance < 0:
+        raise PrivacyError(
+            f"distance={distance} is negative. Data sets are 0, 1, 2, ... steps apart. Give such a number."
+        )
+    return distance
+
+
+def _exp_upper(exponent: Fraction) -> Fraction:
+    """A rational number not below e^exponent, within a relative 2^-48."""
+    return Fraction(math.exp(float(exponent))) * (1 + Fraction(1, 2**48))
+
+
+def _round_up(value: float) -> Fraction:
+    return Fraction(value) * (1 + Fraction(1, 2**48))

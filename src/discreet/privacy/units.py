@@ -1,0 +1,127 @@
+"""Who is protected: the pairs of data sets that a release must keep apart by at most its loss.
+
+Definitions follow the Tables paper (Haney et al. 2017), section 7, with the weak definition's last term
+restored to phi(E) + 1: with the printed 1, hiring a sixth worker would not be a neighbouring change and the
+paper's own Theorem 7.2 would fail.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+from discreet.errors import PrivacyError
+from discreet.privacy.losses import Number, exact, shown
+
+Strength: TypeAlias = Literal["strong", "weak"]
+
+
+@dataclass(frozen=True, slots=True)
+class Establishments:
+    """Employer-employee privacy: one establishment's workforce may grow by a share alpha, or by one worker.
+
+    Strong neighbours: E is a subset of E' and |E| < |E'| <= max((1 + alpha) |E|, |E| + 1).
+    Weak neighbours: the same bound for the number of workers with any attribute, not only for all of them; fewer
+    pairs are neighbours, so the promise is weaker.
+    """
+
+    alpha: Fraction
+    strength: Strength = "strong"
+
+    def __init__(self, alpha: Number, strength: Strength = "strong") -> None:
+        share = exact(alpha, name="alpha")
+        if share <= 0:
+            raise PrivacyError(
+                f"alpha={alpha} protects no establishment's size. It is the share by which a workforce may change "
+                "unnoticed and must be above 0. Use for example alpha=0.1, or Workers() to protect single jobs only."
+            )
+        if strength not in ("strong", "weak"):
+            raise PrivacyError(f"strength={strength!r} is unknown. It is 'strong' or 'weak'. Leave it out for strong.")
+        object.__setattr__(self, "alpha", share)
+        object.__setattr__(self, "strength", strength)
+
+    @property
+    def log_growth(self) -> float:
+        """b = ln(1 + alpha), the unit in which feasibility is decided."""
+        return math.log1p(float(self.alpha))
+
+    def largest_neighbour(self, size: int) -> int:
+        """The largest workforce that neighbours one of `size` workers."""
+        return max(math.floor((1 + self.alpha) * size), size + 1)
+
+    @property
+    def key(self) -> str:
+        return f"establishments(alpha={self.alpha},{self.strength})"
+
+    def __str__(self) -> str:
+        whom = "whole workforce differs" if self.strength == "strong" else "workforce of every kind differs"
+        return f"two data sets in which one establishment's {whom} by at most {shown(self.alpha * 100)} % or one worker"
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """Edge privacy: one job is added or removed. Does not hide the size of a large establishment."""
+
+    @property
+    def key(self) -> str:
+        return "workers"
+
+    def __str__(self) -> str:
+        return "two data sets that differ in one job"
+
+
+@dataclass(frozen=True, slots=True)
+class EstablishmentNodes:
+    """Node privacy after truncation: one whole establishment of at most `theta` workers is added or removed."""
+
+    theta: int
+
+    def __post_init__(self) -> None:
+        if self.theta < 1:
+            raise PrivacyError(
+                f"theta={self.theta} leaves no establishment. It is the largest workforce kept, at least 1. "
+                "Use for example theta=1000."
+            )
+
+    @property
+    def key(self) -> str:
+        return f"establishment-nodes(theta={self.theta})"
+
+    def __str__(self) -> str:
+        return f"two data sets that differ in one whole establishment of at most {self.theta:,} workers"
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """One row's response is replaced by any value in [lower, upper]; everything else is public."""
+
+    lower: Fraction
+    upper: Fraction
+
+    def __init__(self, lower: Number, upper: Number) -> None:
+        low, high = exact(lower, name="lower"), exact(upper, name="upper")
+        if not low < high:
+            raise PrivacyError(
+                f"Rows(lower={lower}, upper={upper}) has no width. The response must lie in an interval known "
+                "without the data. Give lower < upper."
+            )
+        object.__setattr__(self, "lower", low)
+        object.__setattr__(self, "upper", high)
+
+    @property
+    def width(self) -> Fraction:
+        return self.upper - self.lower
+
+    @property
+    def key(self) -> str:
+        return f"rows({self.lower},{self.upper})"
+
+    def __str__(self) -> str:
+        return (
+            f"two data sets that differ in one row's response, which lies in [{shown(self.lower)}, {shown(self.upper)}]"
+        )
+
+
+Unit: TypeAlias = Establishments | Workers | EstablishmentNodes | Rows

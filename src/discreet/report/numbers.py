@@ -1,0 +1,76 @@
+"""How a value is printed in a page: significant digits, thin spaces, a true minus sign.
+
+Only text leaves; files for machines keep the full value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Integral, Real
+
+import numpy as np
+
+DIGITS = 4
+ABSENT = "–"
+GROUP = "\u202f"  # narrow no-break space
+MINUS = "\u2212"
+SMALLEST, LARGEST = 1e-4, 1e12  # outside, powers of ten are shorter and safer to read
+SPAN = 2  # powers of ten that one column may cover and still share its decimals
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+
+
+def text(value: object, *, decimals: int | None = None) -> str:
+    """One value as a reader wants it: `12345.678` as `12 346`, nothing as a dash, text as it is."""
+    if value is None:
+        return ABSENT
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if isinstance(value, Integral):
+        return _grouped(f"{int(value)}")
+    if not isinstance(value, Real):
+        return str(value)
+    number = float(value)
+    if math.isnan(number):
+        return ABSENT
+    if math.isinf(number):
+        return "∞" if number > 0 else f"{MINUS}∞"
+    if number and not SMALLEST <= abs(number) < LARGEST:
+        mantissa, exponent = f"{number:.{DIGITS - 2}e}".split("e")
+        return f"{mantissa}×10{str(int(exponent)).translate(_SUPERSCRIPT)}".replace("-", MINUS)
+    if decimals is None:
+        plain = f"{number:.{_decimals(number)}f}"
+        return _grouped(plain.rstrip("0").rstrip(".") if "." in plain else plain)
+    return _grouped(f"{number:.{decimals}f}")
+
+
+def column(values: Sequence[object]) -> list[str]:
+    """The values of one column; numbers of similar size share their decimals, so that the points line up."""
+    sizes = [
+        abs(float(v))
+        for v in values
+        if isinstance(v, Real) and not isinstance(v, Integral | np.bool_) and math.isfinite(v) and v
+    ]
+    if not sizes or min(sizes) < SMALLEST or max(sizes) >= LARGEST or max(sizes) / min(sizes) > 10**SPAN:
+        return [text(v) for v in values]
+    decimals = _decimals(max(sizes))
+    while decimals and all(f"{size:.{decimals}f}".endswith("0") for size in sizes):
+        decimals -= 1
+    return [text(v, decimals=decimals) for v in values]
+
+
+def _decimals(number: float) -> int:
+    return max(DIGITS - 1 - math.floor(math.log10(abs(number))), 0) if number else 0
+
+
+def _grouped(plain: str) -> str:
+    """Thin spaces between thousands from five digits on, so that a year stays a year."""
+    whole, point, rest = plain.lstrip("-").partition(".")
+    if len(whole) > 4:
+        whole = f"{int(whole):,}".replace(",", GROUP)
+    sign = MINUS if plain.startswith("-") and (whole.strip("0") or rest.strip("0")) else ""
+    return f"{sign}{whole}{point}{rest}"

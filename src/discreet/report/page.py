@@ -1,0 +1,301 @@
+"""A report as one HTML file: blocks of text, tables and figures, readable offline and without a script.
+
+A block is a value; `Page` puts the blocks in order, numbers them and writes the file. Every text is escaped here,
+so a block takes plain text. Charts come from `charts`, their drawing from `svg`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, ClassVar, TypeAlias
+
+from discreet.errors import DataError
+from discreet.report import numbers, svg
+
+CONTENTS_FROM = 5  # headings; a shorter page is read without a table of contents
+ROWS_SHOWN = 300  # of a figure's data; the file beside the picture has them all
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A section's name; levels 2 to 4, since the page's title is the only level 1."""
+
+    text: str
+    level: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Prose:
+    """Paragraphs parted by empty lines; lines that start with `- ` are a list; `code` and **bold** are understood."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Text shown as typed: a command, a formula, a plan."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A marked paragraph. `kind` is its label: note, result, limitation, warning or another word."""
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under named columns. Text in the first column names its row; `name` is the file name beside the page."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[object]]
+    caption: str
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", tuple(self.columns))
+        object.__setattr__(self, "rows", tuple(tuple(row) for row in self.rows))
+        wrong = {len(row) for row in self.rows} - {len(self.columns)}
+        if wrong:
+            raise DataError(
+                f"Table {self.caption!r} has {len(self.columns)} columns and a row of {min(wrong)} values. "
+                "Every row has one value per column; use None for an absent one."
+            )
+
+    @classmethod
+    def of(cls, rows: Iterable[Mapping[str, object]], caption: str, name: str = "") -> Table:
+        """A table from dictionaries; columns in order of first appearance, absent values as None."""
+        rows = list(rows)
+        columns = list(dict.fromkeys(key for row in rows for key in row))
+        return cls(columns, [[row.get(key) for key in columns] for row in rows], caption, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A chart, what it shows in words for those who cannot see it, and its caption."""
+
+    chart: Any
+    alt: str
+    caption: str
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.alt.strip():
+            raise DataError(f"Figure {self.caption!r} has no alternative text. Say in a sentence what the chart shows.")
+
+    @property
+    def data(self) -> Table:
+        return Table.of(svg.data(self.chart), f"Data of the figure: {self.caption}")
+
+
+Block: TypeAlias = Heading | Prose | Table | Figure | Code | Note
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A titled sequence of blocks, with a `lead` paragraph under the title."""
+
+    title: str
+    blocks: Sequence[Block]
+    lead: str = ""
+    language: str = "en"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "blocks", tuple(self.blocks))
+        above = 1
+        for heading in self._all(Heading):
+            if not 2 <= heading.level <= min(above + 1, 4):
+                raise DataError(
+                    f"Heading {heading.text!r} has level {heading.level} after level {above}. "
+                    f"Levels run from 2 to 4 without a gap; use at most {min(above + 1, 4)} here."
+                )
+            above = heading.level
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        """The page's tables by file name."""
+        return named(self._all(Table))
+
+    @property
+    def figures(self) -> dict[str, Figure]:
+        """The page's figures by file name."""
+        return named(self._all(Figure))
+
+    def html(self) -> str:
+        return _Writer(self).page()
+
+    def write(self, path: str | Path) -> Path:
+        """Write the page so that a reader finds the old file or the whole new one."""
+        return write_text(Path(path), self.html())
+
+    def _all(self, kind: type[Any]) -> list[Any]:
+        return [block for block in self.blocks if isinstance(block, kind)]
+
+
+def named(blocks: Iterable[Any]) -> dict[str, Any]:
+    """Blocks by a name that is safe in a file system and in a link, from `name` or else the caption."""
+    seen: Counter[str] = Counter()
+    result = {}
+    for block in blocks:
+        name = slug(block.name or block.caption)
+        seen[name] += 1
+        result[name if seen[name] == 1 else f"{name}-{seen[name]}"] = block
+    return result
+
+
+def slug(text: str) -> str:
+    words = re.findall(r"[a-z0-9]+", text.lower())
+    return "-".join(words[:8]) or "untitled"
+
+
+def write_text(path: Path, content: str) -> Path:
+    """Replace a file at once: write beside it, then rename."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(content)
+        Path(beside).chmod(0o644)
+        Path(beside).replace(path)
+    except BaseException:
+        Path(beside).unlink(missing_ok=True)
+        raise
+    return path
+
+
+@dataclass(slots=True)
+class _Writer:
+    """Turns one page into HTML; keeps the counters that number its parts."""
+
+    of: Page
+    used: Counter[str] = field(default_factory=Counter)
+    figures: int = 0
+    tables: int = 0
+    COLOURS: ClassVar[str] = "light dark"
+
+    def page(self) -> str:
+        page = self.of
+        anchors = [self.anchor(heading.text) for heading in page._all(Heading)]
+        contents = self.contents(anchors)
+        waiting = iter(anchors)
+        body = "\n".join(
+            self.heading(block, next(waiting)) if isinstance(block, Heading) else self.block(block)
+            for block in page.blocks
+        )
+        lead = f'<p class="lead">{inline(page.lead)}</p>\n' if page.lead else ""
+        style = files("discreet.report").joinpath("page.css").read_text(encoding="utf-8")
+        return (
+            f'<!DOCTYPE html>\n<html lang="{escape(page.language)}">\n<head>\n<meta charset="utf-8">\n'
+            f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+            f'<meta name="color-scheme" content="{self.COLOURS}">\n<link rel="icon" href="data:,">\n'
+            f"<title>{escape(page.title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
+            '<a class="skip" href="#content">Skip to the content</a>\n'
+            f"<header>\n<h1>{escape(page.title)}</h1>\n{lead}</header>\n{contents}"
+            f'<main id="content" tabindex="-1">\n{body}\n</main>\n</body>\n</html>\n'
+        )
+
+    def anchor(self, text: str) -> str:
+        name = slug(text)
+        self.used[name] += 1
+        return f"s-{name}" if self.used[name] == 1 else f"s-{name}-{self.used[name]}"
+
+    def contents(self, anchors: list[str]) -> str:
+        headings = self.of._all(Heading)
+        if len(headings) < CONTENTS_FROM:
+            return ""
+        items = "\n".join(
+            f'<li class="level-{heading.level}"><a href="#{anchor}">{inline(heading.text)}</a></li>'
+            for heading, anchor in zip(headings, anchors, strict=True)
+        )
+        return f'<nav aria-label="Contents">\n<ul>\n{items}\n</ul>\n</nav>\n'
+
+    def heading(self, block: Heading, anchor: str) -> str:
+        return f'<h{block.level} id="{anchor}">{inline(block.text)}</h{block.level}>'
+
+    def block(self, block: Block) -> str:
+        match block:
+            case Prose(text):
+                return paragraphs(text)
+            case Code(text):
+                return f'<pre tabindex="0"><code>{escape(text.strip(chr(10)))}</code></pre>'
+            case Note(kind, text):
+                label = f"<strong>{escape(kind.capitalize())}</strong>"
+                return f'<aside class="note {slug(kind)}" aria-label="{escape(kind)}">{label}{paragraphs(text)}</aside>'
+            case Table():
+                self.tables += 1
+                return self.table(block, f"table-{self.tables}", f"Table {self.tables}. {block.caption}")
+            case Figure():
+                return self.figure(block)
+        raise DataError(f"A page has no block of type {type(block).__name__}; use one of {Block}.")
+
+    def table(self, table: Table, name: str, caption: str) -> str:
+        printed = [numbers.column(values) for values in zip(*table.rows, strict=True)]
+        numeric = [
+            any(map(numbers.is_number, values)) and not any(isinstance(value, str) for value in values)
+            for values in zip(*table.rows, strict=True)
+        ] or [False] * len(table.columns)
+        side = [' class="number"' if right else "" for right in numeric]
+        head = "".join(
+            f'<th scope="col"{align}>{inline(text)}</th>' for text, align in zip(table.columns, side, strict=True)
+        )
+        body = []
+        for row, texts in zip(table.rows, zip(*printed, strict=True), strict=True):
+            cells = [f"<td{align}>{inline(text)}</td>" for text, align in zip(texts, side, strict=True)]
+            if isinstance(row[0], str):
+                cells[0] = f'<th scope="row">{inline(texts[0])}</th>'
+            body.append(f"<tr>{''.join(cells)}</tr>")
+        return (
+            f'<div class="scroll" role="region" aria-labelledby="{name}" tabindex="0">\n<table>\n'
+            f'<caption id="{name}">{inline(caption)}</caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n'
+            + "\n".join(body)
+            + "\n</tbody>\n</table>\n</div>"
+        )
+
+    def figure(self, figure: Figure) -> str:
+        self.figures += 1
+        name = f"figure-{self.figures}"
+        rows = figure.data
+        shown = Table(rows.columns, rows.rows[:ROWS_SHOWN], rows.caption)
+        count = f"{numbers.text(len(rows.rows))} rows"
+        if len(shown.rows) < len(rows.rows):
+            count += f", the first {ROWS_SHOWN} shown"
+        return (
+            f'<figure>\n<div class="scroll" role="region" aria-labelledby="{name}" tabindex="0">'
+            f"{svg.svg(figure.chart, alt=figure.alt, name=name)}</div>\n"
+            f'<figcaption id="{name}">Figure {self.figures}. {inline(figure.caption)}</figcaption>\n'
+            f"<details><summary>Data of figure {self.figures} ({count})</summary>\n"
+            f"{self.table(shown, f'{name}-data', f'Data of figure {self.figures}')}\n</details>\n</figure>"
+        )
+
+
+def inline(text: str) -> str:
+    """Escaped text with `code` and **bold**; an unpaired mark stays a character."""
+    parts = re.split(r"`([^`\n]+)`", text)
+    for i, part in enumerate(parts):
+        safe = escape(part)
+        parts[i] = f"<code>{safe}</code>" if i % 2 else re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", safe)
+    return "".join(parts)
+
+
+def paragraphs(text: str) -> str:
+    result = []
+    for paragraph in re.split(r"\n\s*\n", text.strip()):
+        lines = [line.strip() for line in paragraph.splitlines()]
+        if all(line.startswith("- ") for line in lines):
+            result.append("<ul>" + "".join(f"<li>{inline(line[2:])}</li>" for line in lines) + "</ul>")
+        else:
+            result.append(f"<p>{inline(' '.join(lines))}</p>")
+    return "\n".join(result)

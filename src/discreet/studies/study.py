@@ -1,0 +1,188 @@
+"""What a study is: numbers for machines, a page for people, and one directory that holds both.
+
+No experiment is here. A study module computes, then returns a `Study`; `Study.write` puts down `results.json`,
+`report.html`, `figures/*.svg` (with the data drawn, as `.csv`) and `tables/*.csv`, all of them or none.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, is_dataclass
+from importlib.metadata import version
+from io import StringIO
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeAlias
+
+import numpy as np
+
+from discreet.errors import DataError
+from discreet.report import svg
+from discreet.report.page import Figure, Page, Table, slug
+
+Progress: TypeAlias = Callable[[str, float], None]
+"""Called as `progress("fitting 12 of 40", 0.3)`: what is being done, and the share of the whole that is done."""
+
+FILES = {"results.json", "report.html"}
+FOLDERS = {"figures": {".svg", ".csv"}, "tables": {".csv"}}
+
+
+def silent(step: str, share: float) -> None:
+    """Progress for callers that show none."""
+
+
+class Run(Protocol):
+    """Every study's door. `quick` is a minute's version, `data` replaces the study's own data."""
+
+    def __call__(
+        self, *, quick: bool = False, data: Path | None = None, seed: int = 0, progress: Progress = silent
+    ) -> Study: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """The outcome of one experiment.
+
+    Attributes
+    ----------
+    results : what a program would read: nested dictionaries, lists, numbers, NumPy arrays, dataclasses.
+    page : what a person reads; its tables and figures are also written as files.
+    tables, figures : further ones, by file name, that would be too long for the page.
+    """
+
+    name: str
+    title: str
+    results: Mapping[str, Any]
+    page: Page
+    tables: Mapping[str, Table] = field(default_factory=dict)
+    figures: Mapping[str, Figure] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `results.json` holds."""
+        return {
+            "study": self.name,
+            "title": self.title,
+            "discreet": version("discreet"),
+            "results": finite(self.results),
+        }
+
+    def write(self, out: str | Path) -> Path:
+        """Write the study to the directory `out`; an earlier study there is replaced, anything else is refused."""
+        out = Path(out).resolve()
+        check_output(out)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as work:
+            fresh, old = Path(work, "new"), Path(work, "old")
+            self._write_files(fresh)
+            if out.exists():
+                out.rename(old)
+            try:
+                fresh.rename(out)
+            except OSError:
+                if old.exists():
+                    old.rename(out)
+                raise
+        return out
+
+    def _write_files(self, folder: Path) -> None:
+        for name in FOLDERS:
+            (folder / name).mkdir(parents=True)
+        content = json.dumps(self.to_dict(), indent=2, allow_nan=False, ensure_ascii=False)
+        (folder / "results.json").write_text(content + "\n", encoding="utf-8")
+        (folder / "report.html").write_text(self.page.html(), encoding="utf-8")
+        for name, table in {**self.page.tables, **_slugs(self.tables)}.items():
+            (folder / "tables" / f"{name}.csv").write_text(comma_separated(table), encoding="utf-8")
+        for name, figure in {**self.page.figures, **_slugs(self.figures)}.items():
+            picture = svg.svg(figure.chart, alt=figure.alt, name=name, standalone=True)
+            (folder / "figures" / f"{name}.svg").write_text(picture, encoding="utf-8")
+            (folder / "figures" / f"{name}.csv").write_text(comma_separated(figure.data), encoding="utf-8")
+
+
+def check_output(out: Path) -> None:
+    """Refuse a path that holds anything but an earlier study, before time is spent on a new one."""
+    if not out.exists():
+        return
+    if not out.is_dir():
+        raise DataError(f"Output {str(out)!r} is a file. A study writes a directory; name another path.")
+    foreign = sorted(path.name for path in out.iterdir() if not _is_ours(path))
+    if foreign:
+        raise DataError(
+            f"Output {str(out)!r} holds {foreign[0]!r}, which no study wrote. "
+            "A study replaces only an earlier study; name a new directory or move that file away."
+        )
+
+
+def beside(
+    paper: Mapping[str, object],
+    ours: Mapping[str, object],
+    *,
+    caption: str,
+    quantity: str = "Quantity",
+    compare: Literal["difference", "ratio"] = "difference",
+    source: str = "Paper",
+    name: str = "",
+) -> Table:
+    """The paper's values beside ours, by label, in the paper's order; a value that one side lacks is a dash."""
+    rows = [
+        (label, paper.get(label), ours.get(label), _compared(paper.get(label), ours.get(label), compare))
+        for label in dict.fromkeys([*paper, *ours])
+    ]
+    last = "Difference" if compare == "difference" else f"Ours / {source.lower()}"
+    return Table((quantity, source, "Ours", last), rows, caption, name)
+
+
+def finite(value: Any) -> Any:
+    """`value` as plain JSON: NumPy and dataclasses unpacked, NaN and infinities as null."""
+    if value is None or isinstance(value, str | bool):
+        return value
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, Path):
+        return value.name
+    if isinstance(value, np.ndarray):
+        return finite(value.tolist())
+    if is_dataclass(value) and not isinstance(value, type):
+        return finite(asdict(value))
+    if isinstance(value, Mapping):
+        return {str(key): finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [finite(item) for item in value]
+    raise TypeError(
+        f"Results hold a {type(value).__name__}, which has no JSON form. "
+        "Use numbers, text, lists, dictionaries, NumPy arrays or dataclasses."
+    )
+
+
+def comma_separated(table: Table) -> str:
+    """A table as CSV with full precision; an absent value is an empty field."""
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table.columns)
+    writer.writerows([finite(cell) for cell in row] for row in table.rows)
+    return text.getvalue()
+
+
+def _compared(paper: object, ours: object, how: str) -> float | None:
+    if not (isinstance(paper, Real) and isinstance(ours, Real)):
+        return None
+    if how == "difference":
+        return float(ours) - float(paper)
+    return float(ours) / float(paper) if float(paper) else None
+
+
+def _slugs(blocks: Mapping[str, Any]) -> dict[str, Any]:
+    return {slug(name): block for name, block in blocks.items()}
+
+
+def _is_ours(path: Path) -> bool:
+    if path.name in FOLDERS:
+        return path.is_dir() and all(file.suffix in FOLDERS[path.name] for file in path.iterdir())
+    return path.name in FILES and path.is_file()

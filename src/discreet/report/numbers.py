@@ -1,13 +1,17 @@
-"""How a value is printed in a page: significant digits, thin spaces, a true minus sign.
+"""How a value is shown: to a reader with few digits and thin spaces, to a machine as finite JSON in full.
 
-Only text leaves; files for machines keep the full value.
+No tables and no files: one value or one column at a time.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, is_dataclass
+from datetime import date
 from numbers import Integral, Real
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -37,9 +41,11 @@ def text(value: object, *, decimals: int | None = None) -> str:
     number = float(value)
     if math.isnan(number):
         return ABSENT
+    if number == 0:
+        return "0"
     if math.isinf(number):
         return "∞" if number > 0 else f"{MINUS}∞"
-    if number and not SMALLEST <= abs(number) < LARGEST:
+    if not SMALLEST <= abs(number) < LARGEST:
         mantissa, exponent = f"{number:.{DIGITS - 2}e}".split("e")
         return f"{mantissa}×10{str(int(exponent)).translate(_SUPERSCRIPT)}".replace("-", MINUS)
     if decimals is None:
@@ -63,8 +69,36 @@ def column(values: Sequence[object]) -> list[str]:
     return [text(v, decimals=decimals) for v in values]
 
 
+def finite(value: Any) -> Any:
+    """`value` as plain JSON: NumPy and dataclasses unpacked, dates as ISO text, NaN and infinities as null."""
+    if value is None or isinstance(value, str | bool):
+        return value
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Path):
+        return value.name
+    if isinstance(value, np.ndarray):
+        return finite(value.tolist())
+    if is_dataclass(value) and not isinstance(value, type):
+        return finite(asdict(value))
+    if isinstance(value, Mapping):
+        return {str(key): finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [finite(item) for item in value]
+    raise TypeError(
+        f"A {type(value).__name__} has no JSON form. "
+        "Use numbers, text, dates, lists, dictionaries, NumPy arrays or dataclasses."
+    )
+
+
 def _decimals(number: float) -> int:
-    return max(DIGITS - 1 - math.floor(math.log10(abs(number))), 0) if number else 0
+    return max(DIGITS - 1 - math.floor(math.log10(abs(number))), 0)
 
 
 def _grouped(plain: str) -> str:

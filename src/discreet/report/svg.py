@@ -13,9 +13,13 @@ from functools import lru_cache
 from html import escape
 from typing import Any
 
+from discreet.report import numbers
+from discreet.report.numbers import finite
+
 # Okabe and Ito's hues (safe for colour-blind readers), moved to a luminance that both page colours carry.
 PALETTE = ("#0072b2", "#d55e00", "#00916a", "#b8639a", "#9a7800", "#77797d")
 FONT = "system-ui, sans-serif"
+LOCALE = {"decimal": ".", "thousands": numbers.GROUP, "grouping": [3], "currency": ["", ""], "minus": numbers.MINUS}
 _INK = "currentColor"
 _TEXT = {"labelColor": _INK, "titleColor": _INK, "labelFontSize": 12, "titleFontSize": 12.5}
 
@@ -24,7 +28,7 @@ THEME: dict[str, Any] = {
     "background": None,
     "font": FONT,
     "padding": 4,
-    "view": {"stroke": None, "continuousWidth": 560, "continuousHeight": 300},
+    "view": {"stroke": None, "continuousWidth": 640, "continuousHeight": 320},
     "axis": {
         **_TEXT,
         "titleFontWeight": 500,
@@ -39,7 +43,15 @@ THEME: dict[str, Any] = {
     },
     "axisX": {"grid": False},
     "header": {**_TEXT, "labelFontWeight": 600, "titleFontWeight": 500},
-    "legend": {**_TEXT, "titleFontWeight": 500, "symbolStrokeWidth": 2, "symbolSize": 90, "labelLimit": 260},
+    "legend": {
+        **_TEXT,
+        "orient": "top",
+        "columns": 3,
+        "titleFontWeight": 500,
+        "symbolStrokeWidth": 2,
+        "symbolSize": 90,
+        "labelLimit": 260,
+    },
     "title": {"color": _INK, "subtitleColor": _INK, "anchor": "start", "fontSize": 14, "fontWeight": 600},
     "mark": {"color": PALETTE[0]},
     "line": {"strokeWidth": 2},
@@ -52,7 +64,7 @@ THEME: dict[str, Any] = {
 
 def specification(chart: Any) -> dict[str, Any]:
     """The Vega-Lite specification of a chart with our theme under whatever the chart sets itself."""
-    plain: dict[str, Any] = chart if isinstance(chart, dict) else chart.to_dict()
+    plain: dict[str, Any] = finite(chart if isinstance(chart, dict) else chart.to_dict())
     own = dict(plain.get("config", {}))
     if own.get("view") == {"continuousWidth": 300, "continuousHeight": 300}:  # altair's default, not a choice
         del own["view"]
@@ -74,15 +86,14 @@ def svg(chart: Any, *, alt: str, name: str = "figure", standalone: bool = False)
     ground = '<rect width="100%" height="100%" fill="white"/>' if standalone else ""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" {size} role="img"'
-        f' aria-labelledby="{name}-title"><title id="{name}-title">{escape(alt)}</title>{ground}'
+        f' aria-labelledby="{name}-alt"><desc id="{name}-alt">{escape(alt)}</desc>{ground}'
         f"{picture[opening.end() :]}"
     )
 
 
 def data(chart: Any) -> list[Mapping[str, object]]:
     """The rows that a chart draws, in the order of its layers."""
-    plain = chart if isinstance(chart, dict) else chart.to_dict()
-    return [row for rows in _values(plain) for row in rows]
+    return [row for rows in _values(specification(chart)) for row in rows]
 
 
 def _values(part: object) -> Iterator[list[Mapping[str, object]]]:
@@ -103,7 +114,7 @@ def _values(part: object) -> Iterator[list[Mapping[str, object]]]:
 def _drawn(specification: str) -> str:
     import vl_convert
 
-    return str(vl_convert.vegalite_to_svg(specification, allowed_base_urls=[]))
+    return str(vl_convert.vegalite_to_svg(specification, allowed_base_urls=[], format_locale=LOCALE))
 
 
 def _under(theme: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from io import StringIO
-from numbers import Integral, Real
+from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
-import numpy as np
-
 from discreet.errors import DataError
 from discreet.report import svg
+from discreet.report.numbers import finite
 from discreet.report.page import Figure, Page, Table, slug
 
 Progress: TypeAlias = Callable[[str, float], None]
@@ -133,32 +131,6 @@ def beside(
     ]
     last = "Difference" if compare == "difference" else f"Ours / {source.lower()}"
     return Table((quantity, source, "Ours", last), rows, caption, name)
-
-
-def finite(value: Any) -> Any:
-    """`value` as plain JSON: NumPy and dataclasses unpacked, NaN and infinities as null."""
-    if value is None or isinstance(value, str | bool):
-        return value
-    if isinstance(value, np.bool_):
-        return bool(value)
-    if isinstance(value, Integral):
-        return int(value)
-    if isinstance(value, Real):
-        return float(value) if math.isfinite(value) else None
-    if isinstance(value, Path):
-        return value.name
-    if isinstance(value, np.ndarray):
-        return finite(value.tolist())
-    if is_dataclass(value) and not isinstance(value, type):
-        return finite(asdict(value))
-    if isinstance(value, Mapping):
-        return {str(key): finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [finite(item) for item in value]
-    raise TypeError(
-        f"Results hold a {type(value).__name__}, which has no JSON form. "
-        "Use numbers, text, lists, dictionaries, NumPy arrays or dataclasses."
-    )
 
 
 def comma_separated(table: Table) -> str:

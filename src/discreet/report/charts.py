@@ -1,0 +1,348 @@
+"""The few chart forms that studies share; each function returns an altair chart.
+
+Rows are dictionaries, and only the fields named are kept, because what a chart draws is published with it.
+Histograms and distribution functions are computed here, so single observations do not travel with the picture.
+The look is `svg.THEME`, applied when a chart is drawn. Series differ in dash or shape as well as in colour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from discreet.arrays import Vector
+from discreet.errors import DataError
+from discreet.report.numbers import finite, is_number
+from discreet.report.svg import PALETTE
+
+if TYPE_CHECKING:
+    import altair as alt
+
+Rows: TypeAlias = Sequence[Mapping[str, Any]]
+Titles: TypeAlias = Mapping[str, str]
+
+WIDE, NARROW = (640, 320), (290, 200)  # pixels: one panel, or a panel of several
+CURVE_POINTS = 400  # per series; more cannot be seen
+DASHES = [[1, 0], [7, 3], [2, 2], [9, 3, 2, 3], [4, 4], [12, 4]]
+MAX_SERIES = len(DASHES)
+_EMPTY: Titles = {}
+
+
+def lines(
+    rows: Rows,
+    x: str,
+    y: str,
+    series: str | None = None,
+    *,
+    log_x: bool = False,
+    log_y: bool = False,
+    facet: str | None = None,
+    titles: Titles = _EMPTY,
+    points: bool = True,
+    low: str | None = None,
+    high: str | None = None,
+    reference: float | None = None,
+    zero: bool = False,
+) -> alt.TopLevelMixin:
+    """Curves of `y` over `x`, one per `series`; `low` and `high` name the edges of a band around each."""
+    base = _base(rows, [x, y, series, facet, low, high])
+    across, up = _axis("x", rows, x, titles, log=log_x), _axis("y", rows, y, titles, log=log_y, zero=zero)
+    line = base.mark_line(point={"size": 36} if points else False).encode(
+        across, up, **_colour(rows, series, titles), **_dash(rows, series, titles)
+    )
+    layers = [line]
+    if low and high:
+        edges = {"y": _axis("y", rows, low, {low: titles.get(y, y)}, log=log_y, zero=zero), "y2": _escaped(high)}
+        layers.insert(0, base.mark_area(opacity=0.18).encode(across, **edges, **_colour(rows, series, titles)))
+    return _finished(base, layers, rows, facet, reference=("y", reference))
+
+
+def bars(
+    rows: Rows,
+    x: str,
+    y: str,
+    series: str | None = None,
+    *,
+    log_y: bool = False,
+    facet: str | None = None,
+    titles: Titles = _EMPTY,
+    horizontal: bool = False,
+    reference: float | None = None,
+) -> alt.TopLevelMixin:
+    """A bar of length `y` for every category `x`, side by side within it for every `series`."""
+    import altair as alt
+
+    base = _base(rows, [x, y, series, facet])
+    category, length = ("y", "x") if horizontal else ("x", "y")
+    offset: dict[str, Any] = {}
+    if series:
+        channel = alt.YOffset if horizontal else alt.XOffset
+        offset[f"{category}Offset"] = channel(field=_escaped(series), type="nominal", sort=_order(rows, series))
+    bar = base.mark_bar().encode(
+        _axis(category, rows, x, titles, kind="nominal"),
+        _axis(length, rows, y, titles, log=log_y, zero=not log_y),
+        **offset,
+        **_colour(rows, series, titles),
+    )
+    groups = len(_order(rows, x)) * (len(_order(rows, series)) if series else 1)
+    size = {"height": max(120, 16 * groups)} if horizontal else {}
+    return _finished(base, [bar], rows, facet, reference=(length, reference), **size)
+
+
+def histogram(
+    rows: Rows,
+    x: str,
+    series: str | None = None,
+    *,
+    bins: int | Sequence[float] = 30,
+    facet: str | None = None,
+    titles: Titles = _EMPTY,
+    reference: float | None = None,
+) -> alt.TopLevelMixin:
+    """How often `x` falls into bins of equal width, the same bins for every series and panel; `bins` may be edges."""
+    import altair as alt
+
+    edges = np.histogram_bin_edges(_numbers(rows, x), bins=np.asarray(bins) if np.ndim(bins) else bins)
+    counted = []
+    for keys, part in _parts(rows, series, facet):
+        counts, _ = np.histogram(_numbers(part, x), bins=edges)
+        counted += [
+            {**keys, x: float(a), "to": float(b), "count": int(n)}
+            for a, b, n in zip(edges[:-1], edges[1:], counts, strict=True)
+        ]
+    base = _base(counted, [x, "to", "count", series, facet])
+    bar = base.mark_bar(opacity=0.6 if series else 1.0).encode(
+        _axis("x", counted, x, titles),
+        alt.X2("to"),
+        _axis("y", counted, "count", titles, zero=True).stack(None),
+        **_colour(counted, series, titles),
+    )
+    return _finished(base, [bar], counted, facet, reference=("x", reference))
+
+
+def ecdf(
+    rows: Rows,
+    x: str,
+    series: str | None = None,
+    *,
+    log_x: bool = False,
+    facet: str | None = None,
+    titles: Titles = _EMPTY,
+    reference: float | None = None,
+) -> alt.TopLevelMixin:
+    """The share of observations at or below each `x`; long series are thinned to quantiles, exact at the ends."""
+    share = "share at or below"
+    steps = []
+    for keys, part in _parts(rows, series, facet):
+        values = np.sort(_numbers(part, x))
+        n = len(values)
+        ranks = np.unique(np.linspace(0, n - 1, min(n, CURVE_POINTS)).round().astype(int))
+        steps += [{**keys, x: float(values[i]), share: float((i + 1) / n)} for i in ranks]
+    base = _base(steps, [x, share, series, facet])
+    line = base.mark_line(interpolate="step-after").encode(
+        _axis("x", steps, x, titles, log=log_x),
+        _axis("y", steps, share, titles, zero=True),
+        **_colour(steps, series, titles),
+        **_dash(steps, series, titles),
+    )
+    return _finished(base, [line], steps, facet, reference=("x", reference))
+
+
+def heatmap(
+    rows: Rows,
+    x: str,
+    y: str,
+    value: str,
+    *,
+    facet: str | None = None,
+    titles: Titles = _EMPTY,
+    labels: str | None = ".3~g",
+) -> alt.TopLevelMixin:
+    """A grid of `value` over the categories `x` and `y`; `labels` is the number format in the cells, or None."""
+    import altair as alt
+
+    base = _base(rows, [x, y, value, facet])
+    across, up = _axis("x", rows, x, titles, kind="nominal"), _axis("y", rows, y, titles, kind="nominal")
+    fill = alt.Color(field=_escaped(value), type="quantitative", title=_title(value, titles))
+    layers = [base.mark_rect().encode(across, up, fill)]
+    if labels:
+        low, high = min(_numbers(rows, value)), max(_numbers(rows, value))
+        dark = alt.datum[value] < (low + high) / 2
+        layers.append(
+            base.mark_text(fontSize=12).encode(
+                across,
+                up,
+                alt.Text(field=_escaped(value), type="quantitative", format=labels),
+                color=alt.condition(dark, alt.value("white"), alt.value("black")),
+            )
+        )
+    return _finished(base, layers, rows, facet, height=max(80, 34 * len(_order(rows, y))))
+
+
+def points_with_intervals(
+    rows: Rows,
+    x: str,
+    y: str,
+    low: str,
+    high: str,
+    series: str | None = None,
+    *,
+    log_x: bool = False,
+    facet: str | None = None,
+    titles: Titles = _EMPTY,
+    reference: float | None = None,
+) -> alt.TopLevelMixin:
+    """An estimate `x` with its interval from `low` to `high` for every label `y`, one line each."""
+    import altair as alt
+
+    base = _base(rows, [y, series, facet, x, low, high])
+    label = _axis("y", rows, y, titles, kind="nominal")
+    shared = _colour(rows, series, titles) or {"color": alt.value(PALETTE[0])}
+    if series:
+        shared["yOffset"] = alt.YOffset(field=_escaped(series), type="nominal", sort=_order(rows, series))
+    span = _axis("x", rows, low, {low: _title(x, titles)}, log=log_x)
+    _axis("x", rows, high, titles, log=log_x)  # refuses what a logarithm cannot show
+    layers = [
+        base.mark_rule(strokeWidth=2).encode(span, label, alt.X2(_escaped(high)), **shared),
+        base.mark_point(opacity=1).encode(
+            _axis("x", rows, x, titles, log=log_x), label, **shared, **_shape(rows, series, titles)
+        ),
+    ]
+    count = len(_order(rows, y)) * (len(_order(rows, series)) if series else 1)
+    return _finished(base, layers, rows, facet, reference=("x", reference), height=max(80, 22 * count))
+
+
+def _base(rows: Rows, fields: Sequence[str | None]) -> alt.Chart:
+    import altair as alt
+
+    wanted = list(dict.fromkeys(field for field in fields if field))
+    if not rows:
+        raise DataError(f"A chart of {', '.join(wanted)} has no rows. Draw it only where there is something to show.")
+    missing = [field for field in wanted if not any(field in row for row in rows)]
+    if missing:
+        raise DataError(
+            f"A chart asks for {missing[0]!r}, which no row has; rows have: {', '.join(map(str, rows[0]))}."
+        )
+    kept = [{field: finite(row.get(field)) for field in wanted} for row in rows]
+    return alt.Chart(alt.InlineData(values=kept))
+
+
+def _finished(
+    base: alt.Chart,
+    layers: list[alt.Chart],
+    rows: Rows,
+    facet: str | None,
+    *,
+    reference: tuple[str, float | None] = ("y", None),
+    **size: Any,
+) -> alt.TopLevelMixin:
+    """Layers with the reference line under them, in one panel or in one panel per value of `facet`."""
+    import altair as alt
+
+    channel, value = reference
+    if value is not None:
+        once = base.transform_aggregate(n="count()", groupby=[_escaped(facet)] if facet else [])
+        rule = once.mark_rule(strokeDash=[5, 4], opacity=0.6)
+        layers = [rule.encode(**{channel: alt.datum(value)}), *layers]
+    width, height = NARROW if facet else WIDE
+    chart = alt.layer(*layers).properties(**{"width": width, "height": height, **size})
+    if not facet:
+        return chart
+    panel = alt.Facet(field=_escaped(facet), type="nominal", title=None, sort=_order(rows, facet))
+    return chart.facet(facet=panel, columns=2)
+
+
+def _axis(
+    channel: str,
+    rows: Rows,
+    field: str,
+    titles: Titles,
+    *,
+    kind: str | None = None,
+    log: bool = False,
+    zero: bool = False,
+) -> Any:
+    import altair as alt
+
+    values: list[Any] = [row[field] for row in rows if finite(row.get(field)) is not None]
+    numeric = bool(values) and all(map(is_number, values))
+    kind = kind or ("quantitative" if numeric else "temporal" if _dated(values) else "nominal")
+    side: Any = alt.X if channel == "x" else alt.Y
+    encoding = side(field=_escaped(field), type=kind, title=_title(field, titles))
+    if kind == "nominal":
+        flat = channel == "x" and max(len(str(v)) for v in values) <= 8
+        return encoding.sort(_order(rows, field)).axis(**({"labelAngle": 0} if flat else {}), grid=False)
+    if kind == "temporal":
+        return encoding.scale(type="utc")
+    if log:
+        if min(values) <= 0:
+            raise DataError(
+                f"A chart asks for a logarithmic axis of {field!r}, whose smallest value is {min(values):.4g}. "
+                "Logarithms need positive values: leave those rows out or use a linear axis."
+            )
+        return encoding.scale(type="log", nice=False, padding=8).axis(format="~g")
+    if all(float(v).is_integer() and 1800 <= v <= 2100 for v in values):
+        encoding = encoding.axis(format="d")  # years have no thousands
+    return encoding.scale(zero=zero)
+
+
+def _colour(rows: Rows, series: str | None, titles: Titles) -> dict[str, Any]:
+    import altair as alt
+
+    return {"color": _series(alt.Color, rows, series, titles)} if series else {}
+
+
+def _dash(rows: Rows, series: str | None, titles: Titles) -> dict[str, Any]:
+    import altair as alt
+
+    return {"strokeDash": _series(alt.StrokeDash, rows, series, titles).scale(range=DASHES)} if series else {}
+
+
+def _shape(rows: Rows, series: str | None, titles: Titles) -> dict[str, Any]:
+    import altair as alt
+
+    return {"shape": _series(alt.Shape, rows, series, titles)} if series else {}
+
+
+def _series(channel: Any, rows: Rows, series: str, titles: Titles) -> Any:
+    order = _order(rows, series)
+    if len(order) > MAX_SERIES:
+        raise DataError(
+            f"A chart has {len(order)} series of {series!r}; a reader can tell {MAX_SERIES} apart. "
+            "Leave some out, or show them in panels with `facet`."
+        )
+    title = titles.get(series)  # a legend explains itself unless a title is asked for
+    return channel(field=_escaped(series), type="nominal", sort=order, title=title)
+
+
+def _parts(rows: Rows, *fields: str | None) -> list[tuple[dict[str, Any], Rows]]:
+    """Rows by the values of `fields`, in order of first appearance."""
+    parts: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    named = [field for field in fields if field]
+    for row in rows:
+        parts.setdefault(tuple(row[field] for field in named), []).append(row)
+    return [(dict(zip(named, key, strict=True)), part) for key, part in parts.items()]
+
+
+def _numbers(rows: Rows, field: str) -> Vector:
+    return np.array([row[field] for row in rows if finite(row.get(field)) is not None], dtype=np.float64)
+
+
+def _order(rows: Rows, field: str) -> list[Any]:
+    return list(dict.fromkeys(finite(row[field]) for row in rows if row.get(field) is not None))
+
+
+def _dated(values: Sequence[object]) -> bool:
+    return bool(values) and all(isinstance(value, date) for value in values)
+
+
+def _title(field: str, titles: Titles) -> str:
+    return titles.get(field, field.replace("_", " "))
+
+
+def _escaped(field: str) -> str:
+    """Vega reads dots and brackets as paths into an object."""
+    return field.replace("\\", "\\\\").replace(".", "\\.").replace("[", "\\[").replace("]", "\\]")

@@ -16,7 +16,7 @@ import numpy as np
 from discreet.arrays import Vector
 from discreet.errors import DataError
 from discreet.report.numbers import finite, is_number
-from discreet.report.svg import PALETTE
+from discreet.report.svg import LABEL_LIMIT, PALETTE
 
 if TYPE_CHECKING:
     import altair as alt
@@ -25,9 +25,11 @@ Rows: TypeAlias = Sequence[Mapping[str, Any]]
 Titles: TypeAlias = Mapping[str, str]
 
 WIDE, NARROW = (640, 320), (290, 200)  # pixels: one panel, or a panel of several
-CURVE_POINTS = 400  # per series; more cannot be seen
+CURVE_POINTS = 200  # per series; more cannot be seen
 DASHES = [[1, 0], [7, 3], [2, 2], [9, 3, 2, 3], [4, 4], [12, 4]]
 MAX_SERIES = len(DASHES)
+WHITE_BELOW = 0.46  # share of the cividis scale where white and black text have the same contrast, 4.6:1
+CHARACTER = 7.5  # pixels of a wide typeface: the reader's may be wider than the one measured here
 _EMPTY: Titles = {}
 
 
@@ -50,13 +52,12 @@ def lines(
     """Curves of `y` over `x`, one per `series`; `low` and `high` name the edges of a band around each."""
     base = _base(rows, [x, y, series, facet, low, high])
     across, up = _axis("x", rows, x, titles, log=log_x), _axis("y", rows, y, titles, log=log_y, zero=zero)
-    line = base.mark_line(point={"size": 36} if points else False).encode(
-        across, up, **_colour(rows, series, titles), **_dash(rows, series, titles)
-    )
+    line = base.mark_line(point={"size": 36} if points else False).encode(across, up, **_strokes(rows, series, titles))
     layers = [line]
     if low and high:
         edges = {"y": _axis("y", rows, low, {low: titles.get(y, y)}, log=log_y, zero=zero), "y2": _escaped(high)}
-        layers.insert(0, base.mark_area(opacity=0.18).encode(across, **edges, **_colour(rows, series, titles)))
+        band = base.mark_area(opacity=1, fillOpacity=0.18)
+        layers.insert(0, band.encode(across, **edges, **_colour(rows, series, titles)))
     return _finished(base, layers, rows, facet, reference=("y", reference))
 
 
@@ -82,7 +83,7 @@ def bars(
         channel = alt.YOffset if horizontal else alt.XOffset
         offset[f"{category}Offset"] = channel(field=_escaped(series), type="nominal", sort=_order(rows, series))
     bar = base.mark_bar().encode(
-        _axis(category, rows, x, titles, kind="nominal"),
+        _axis(category, rows, x, titles, kind="nominal", room=_room(facet)),
         _axis(length, rows, y, titles, log=log_y, zero=not log_y),
         **offset,
         **_colour(rows, series, titles),
@@ -115,7 +116,7 @@ def histogram(
         ]
     base = _base(counted, [x, "to", "count", series, facet])
     bar = base.mark_bar(opacity=0.6 if series else 1.0).encode(
-        _axis("x", counted, x, titles),
+        _axis("x", counted, x, titles).bin("binned"),
         alt.X2("to"),
         _axis("y", counted, "count", titles, zero=True).stack(None),
         **_colour(counted, series, titles),
@@ -145,8 +146,7 @@ def ecdf(
     line = base.mark_line(interpolate="step-after").encode(
         _axis("x", steps, x, titles, log=log_x),
         _axis("y", steps, share, titles, zero=True),
-        **_colour(steps, series, titles),
-        **_dash(steps, series, titles),
+        **_strokes(steps, series, titles),
     )
     return _finished(base, [line], steps, facet, reference=("x", reference))
 
@@ -159,18 +159,22 @@ def heatmap(
     *,
     facet: str | None = None,
     titles: Titles = _EMPTY,
-    labels: str | None = ".3~g",
+    labels: str | None = ",.3~r",
 ) -> alt.TopLevelMixin:
     """A grid of `value` over the categories `x` and `y`; `labels` is the number format in the cells, or None."""
     import altair as alt
 
     base = _base(rows, [x, y, value, facet])
-    across, up = _axis("x", rows, x, titles, kind="nominal"), _axis("y", rows, y, titles, kind="nominal")
+    across, up = (
+        _axis("x", rows, x, titles, kind="nominal", room=_room(facet)),
+        _axis("y", rows, y, titles, kind="nominal", room=_room(facet)),
+    )
+    low, high = float(min(_numbers(rows, value))), float(max(_numbers(rows, value)))
     fill = alt.Color(field=_escaped(value), type="quantitative", title=_title(value, titles))
+    fill = fill.scale(domain=[low, high])
     layers = [base.mark_rect().encode(across, up, fill)]
     if labels:
-        low, high = min(_numbers(rows, value)), max(_numbers(rows, value))
-        dark = alt.datum[value] < (low + high) / 2
+        dark = alt.datum[value] < low + WHITE_BELOW * (high - low)
         layers.append(
             base.mark_text(fontSize=12).encode(
                 across,
@@ -199,7 +203,7 @@ def points_with_intervals(
     import altair as alt
 
     base = _base(rows, [y, series, facet, x, low, high])
-    label = _axis("y", rows, y, titles, kind="nominal")
+    label = _axis("y", rows, y, titles, kind="nominal", room=_room(facet))
     shared = _colour(rows, series, titles) or {"color": alt.value(PALETTE[0])}
     if series:
         shared["yOffset"] = alt.YOffset(field=_escaped(series), type="nominal", sort=_order(rows, series))
@@ -264,6 +268,7 @@ def _axis(
     kind: str | None = None,
     log: bool = False,
     zero: bool = False,
+    room: int = WIDE[0],
 ) -> Any:
     import altair as alt
 
@@ -273,32 +278,57 @@ def _axis(
     side: Any = alt.X if channel == "x" else alt.Y
     encoding = side(field=_escaped(field), type=kind, title=_title(field, titles))
     if kind == "nominal":
-        flat = channel == "x" and max(len(str(v)) for v in values) <= 8
-        return encoding.sort(_order(rows, field)).axis(**({"labelAngle": 0} if flat else {}), grid=False)
+        order = _order(rows, field)
+        longest = min(max(len(str(v)) for v in order) * CHARACTER, LABEL_LIMIT)
+        fits = {"labelAngle": -35 if longest > room / len(order) else 0} if channel == "x" else {"minExtent": longest}
+        title = titles.get(field)  # categories explain themselves unless a title is asked for
+        return encoding.sort(order).title(title).axis(grid=False, **fits)
     if kind == "temporal":
-        return encoding.scale(type="utc")
+        years = max(values).year - min(values).year
+        return encoding.scale(type="utc").axis(**({"format": "%Y", "tickCount": "year"} if years >= 3 else {}))
     if log:
         if min(values) <= 0:
             raise DataError(
                 f"A chart asks for a logarithmic axis of {field!r}, whose smallest value is {min(values):.4g}. "
                 "Logarithms need positive values: leave those rows out or use a linear axis."
             )
-        return encoding.scale(type="log", nice=False, padding=8).axis(format="~g")
+        return encoding.scale(type="log", nice=False, padding=8).axis(
+            format="~g", values=_log_ticks(values), tickCount=100
+        )
     if all(float(v).is_integer() and 1800 <= v <= 2100 for v in values):
         encoding = encoding.axis(format="d")  # years have no thousands
     return encoding.scale(zero=zero)
 
 
-def _colour(rows: Rows, series: str | None, titles: Titles) -> dict[str, Any]:
+def _room(facet: str | None) -> int:
+    return NARROW[0] if facet else WIDE[0]
+
+
+def _log_ticks(values: Sequence[float]) -> list[float]:
+    """The values themselves where they are few, else 1, 2, 5 times powers of ten, else the powers only."""
+    distinct = sorted({float(value) for value in values})
+    if len(distinct) <= 8:
+        return distinct
+    low, high = np.floor(np.log10(distinct[0])), np.log10(distinct[-1])
+    steps = (1, 2, 5) if high - np.log10(distinct[0]) <= 3 else (1,)
+    return [step * 10.0**power for power in np.arange(low, high + 1) for step in steps]
+
+
+def _colour(rows: Rows, series: str | None, titles: Titles, **legend: Any) -> dict[str, Any]:
     import altair as alt
 
-    return {"color": _series(alt.Color, rows, series, titles)} if series else {}
+    return {"color": _series(alt.Color, rows, series, titles, **legend)} if series else {}
 
 
-def _dash(rows: Rows, series: str | None, titles: Titles) -> dict[str, Any]:
+def _strokes(rows: Rows, series: str | None, titles: Titles) -> dict[str, Any]:
+    """Colour and dash together, with a stretch of the line as the legend's symbol."""
     import altair as alt
 
-    return {"strokeDash": _series(alt.StrokeDash, rows, series, titles).scale(range=DASHES)} if series else {}
+    if not series:
+        return {}
+    legend = alt.Legend(symbolType="stroke", symbolSize=700, symbolFillColor="transparent")
+    dash = _series(alt.StrokeDash, rows, series, titles, legend=legend).scale(domain=_order(rows, series), range=DASHES)
+    return {**_colour(rows, series, titles, legend=legend), "strokeDash": dash}
 
 
 def _shape(rows: Rows, series: str | None, titles: Titles) -> dict[str, Any]:
@@ -307,7 +337,7 @@ def _shape(rows: Rows, series: str | None, titles: Titles) -> dict[str, Any]:
     return {"shape": _series(alt.Shape, rows, series, titles)} if series else {}
 
 
-def _series(channel: Any, rows: Rows, series: str, titles: Titles) -> Any:
+def _series(channel: Any, rows: Rows, series: str, titles: Titles, **more: Any) -> Any:
     order = _order(rows, series)
     if len(order) > MAX_SERIES:
         raise DataError(
@@ -315,7 +345,8 @@ def _series(channel: Any, rows: Rows, series: str, titles: Titles) -> Any:
             "Leave some out, or show them in panels with `facet`."
         )
     title = titles.get(series)  # a legend explains itself unless a title is asked for
-    return channel(field=_escaped(series), type="nominal", sort=order, title=title)
+    # A domain and not `sort`: Vega-Lite merges the legends of colour and dash only without a sort.
+    return channel(field=_escaped(series), type="nominal", title=title, **more).scale(domain=order)
 
 
 def _parts(rows: Rows, *fields: str | None) -> list[tuple[dict[str, Any], Rows]]:

@@ -6,6 +6,7 @@ No tables and no files: one value or one column at a time.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import date
@@ -21,11 +22,17 @@ GROUP = "\u202f"  # narrow no-break space
 MINUS = "\u2212"
 SMALLEST, LARGEST = 1e-4, 1e12  # outside, powers of ten are shorter and safer to read
 SPAN = 2  # powers of ten that one column may cover and still share its decimals
+_NUMERIC = re.compile(r"[<>≤≥±+\u2212-]?\s*[\d.,\s]*\d(e[+-]?\d+)?\s*%?")
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def is_number(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+
+
+def is_numeric(value: object) -> bool:
+    """A number, or text that reads as one, as a paper prints it: `0.710`, `12 %`, `-3.4e-5`."""
+    return is_number(value) or (isinstance(value, str) and _NUMERIC.fullmatch(value) is not None)
 
 
 def text(value: object, *, decimals: int | None = None) -> str:

@@ -244,7 +244,7 @@ class _Writer:
     def table(self, table: Table, name: str, caption: str) -> str:
         printed = [numbers.column(values) for values in zip(*table.rows, strict=True)]
         numeric = [
-            any(map(numbers.is_number, values)) and not any(isinstance(value, str) for value in values)
+            any(map(numbers.is_numeric, values)) and all(value is None or numbers.is_numeric(value) for value in values)
             for values in zip(*table.rows, strict=True)
         ] or [False] * len(table.columns)
         side = [' class="number"' if right else "" for right in numeric]
@@ -259,7 +259,7 @@ class _Writer:
             body.append(f"<tr>{''.join(cells)}</tr>")
         return (
             f'<div class="scroll" role="region" aria-labelledby="{name}" tabindex="0">\n<table>\n'
-            f'<caption id="{name}">{inline(caption)}</caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n'
+            f'<caption id="{name}"><span>{inline(caption)}</span></caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n'
             + "\n".join(body)
             + "\n</tbody>\n</table>\n</div>"
         )

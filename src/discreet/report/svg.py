@@ -20,6 +20,7 @@ from discreet.report.numbers import finite
 PALETTE = ("#0072b2", "#d55e00", "#00916a", "#b8639a", "#9a7800", "#77797d")
 FONT = "system-ui, sans-serif"
 LOCALE = {"decimal": ".", "thousands": numbers.GROUP, "grouping": [3], "currency": ["", ""], "minus": numbers.MINUS}
+LABEL_LIMIT = 260  # pixels
 _INK = "currentColor"
 _TEXT = {"labelColor": _INK, "titleColor": _INK, "labelFontSize": 12, "titleFontSize": 12.5}
 
@@ -27,7 +28,7 @@ THEME: dict[str, Any] = {
     "aria": False,  # the whole picture has one description; its parts would only be noise to a screen reader
     "background": None,
     "font": FONT,
-    "padding": 4,
+    "padding": 8,
     "view": {"stroke": None, "continuousWidth": 640, "continuousHeight": 320},
     "axis": {
         **_TEXT,
@@ -39,19 +40,22 @@ THEME: dict[str, Any] = {
         "tickOpacity": 0.45,
         "gridColor": _INK,
         "gridOpacity": 0.12,
-        "labelLimit": 260,
+        "labelLimit": LABEL_LIMIT,
     },
     "axisX": {"grid": False},
+    "axisQuantitative": {"tickCount": 6, "labelFlush": False},
     "header": {**_TEXT, "labelFontWeight": 600, "titleFontWeight": 500},
     "legend": {
         **_TEXT,
         "orient": "top",
-        "columns": 3,
+        "columns": 4,
+        "columnPadding": 24,
         "titleFontWeight": 500,
         "symbolStrokeWidth": 2,
         "symbolSize": 90,
-        "labelLimit": 260,
+        "labelLimit": LABEL_LIMIT,
     },
+    "facet": {"spacing": 36},
     "title": {"color": _INK, "subtitleColor": _INK, "anchor": "start", "fontSize": 14, "fontWeight": 600},
     "mark": {"color": PALETTE[0]},
     "line": {"strokeWidth": 2},

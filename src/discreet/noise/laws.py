@@ -1,0 +1,318 @@
+"""The laws of privacy noise: densities, tails, moments, and the probabilities of their rounded versions.
+
+A law is that of a standard variable Z. A release adds ``round(scale * Z)``, whose exact distribution is
+`probability`; nothing here draws anything, that is `discreet.noise.sampler`. Every law is symmetric, so each one
+states its density, its upper tail and the mass of an interval of the positive half line; the rest follows. Masses
+keep their *relative* accuracy in the far tail and for large scales, because privacy losses are ratios of them.
+
+Smooth Gamma is `GeneralisedCauchy` with g = 4 (Haney et al. 2017); the polynomial laws are ours, related to
+PolyPlace (Hladík and Tětek 2025). Notation of docs/proofs/sampler.md.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from discreet.errors import PrivacyError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from discreet.arrays import Mask, Vector
+
+
+class Law(ABC):
+    """The distribution of Z, whose multiples are the noise.
+
+    Attributes
+    ----------
+    dimension : number of coordinates of Z.
+    mean_abs : E|Z|, of one coordinate; infinite where it does not exist.
+    variance : Var Z, of one coordinate; infinite where it does not exist.
+    """
+
+    __slots__ = ()
+
+    @property
+    def dimension(self) -> int:
+        return 1
+
+    @property
+    @abstractmethod
+    def mean_abs(self) -> float: ...
+
+    @property
+    @abstractmethod
+    def variance(self) -> float: ...
+
+    @abstractmethod
+    def log_density(self, z: ArrayLike) -> Vector:
+        """The logarithm of the density at z; the last axis of z holds the coordinates if there are several."""
+
+    @abstractmethod
+    def probability(self, j: ArrayLike, scale: ArrayLike) -> Vector:
+        """P(round(scale * Z) = j) for integers j; the last axis of j holds the coordinates if there are several."""
+
+
+class Symmetric(Law):
+    """A law on the line: what follows from its density, its upper tail and the mass of an interval."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _tail(self, x: Vector) -> Vector:
+        """P(Z > x), for x >= 0."""
+
+    @abstractmethod
+    def _tail_inverse(self, t: Vector) -> Vector:
+        """The x >= 0 with P(Z > x) = t, for 0 <= t <= 1/2."""
+
+    @abstractmethod
+    def _centre(self, x: Vector) -> Vector:
+        """P(|Z| < x), relatively accurate for small x too."""
+
+    @abstractmethod
+    def _cell(self, a: Vector, w: Vector) -> Vector:
+        """P(a < Z < a + w), for a >= w / 2 > 0, relatively accurate."""
+
+    def survival(self, z: ArrayLike) -> Vector:
+        z = np.asarray(z, dtype=np.float64)
+        tail = self._tail(np.abs(z))
+        return np.asarray(np.where(z < 0, 1 - tail, tail))
+
+    def cdf(self, z: ArrayLike) -> Vector:
+        return self.survival(-np.asarray(z, dtype=np.float64))
+
+    def quantile(self, q: ArrayLike) -> Vector:
+        q = np.asarray(q, dtype=np.float64)
+        if not np.all((q >= 0) & (q <= 1)):
+            raise PrivacyError(
+                "A quantile was asked for outside [0, 1]. Probabilities lie between 0 and 1. Divide percentages by 100."
+            )
+        with np.errstate(divide="ignore"):
+            x = self._tail_inverse(np.minimum(q, 1 - q))
+        return np.asarray(np.where(q < 0.5, -x, x))
+
+    def probability(self, j: ArrayLike, scale: ArrayLike) -> Vector:
+        j, scale = np.abs(np.asarray(j, dtype=np.float64)), _positive(scale)
+        with np.errstate(divide="ignore"):
+            outer = self._cell((np.maximum(j, 1) - 0.5) / scale, 1 / scale)
+        return np.asarray(np.where(j == 0, self._centre(0.5 / scale), outer))
+
+
+@dataclass(frozen=True, slots=True)
+class Laplace(Symmetric):
+    """Density exp(-|z|) / 2."""
+
+    mean_abs: ClassVar[float] = 1.0
+    variance: ClassVar[float] = 2.0
+
+    def log_density(self, z: ArrayLike) -> Vector:
+        return np.asarray(-np.abs(np.asarray(z, dtype=np.float64)) - math.log(2))
+
+    def _tail(self, x: Vector) -> Vector:
+        return np.asarray(np.exp(-x) / 2)
+
+    def _tail_inverse(self, t: Vector) -> Vector:
+        return np.asarray(-np.log(2 * t))
+
+    def _centre(self, x: Vector) -> Vector:
+        return np.asarray(-np.expm1(-x))
+
+    def _cell(self, a: Vector, w: Vector) -> Vector:
+        return np.asarray(-np.exp(-a) * np.expm1(-w) / 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Polynomial(Symmetric):
+    """Density (p-1)/2 (1+|z|)^-p, for p > 1."""
+
+    p: float
+
+    def __post_init__(self) -> None:
+        _require(math.isfinite(self.p) and self.p > 1, f"Polynomial(p={self.p})", "p > 1")
+
+    @property
+    def mean_abs(self) -> float:
+        return 1 / (self.p - 2) if self.p > 2 else math.inf
+
+    @property
+    def variance(self) -> float:
+        return 2 / ((self.p - 2) * (self.p - 3)) if self.p > 3 else math.inf
+
+    def log_density(self, z: ArrayLike) -> Vector:
+        return np.asarray(math.log((self.p - 1) / 2) - self.p * np.log1p(np.abs(z)))
+
+    def _tail(self, x: Vector) -> Vector:
+        return np.asarray(np.exp((1 - self.p) * np.log1p(x)) / 2)
+
+    def _tail_inverse(self, t: Vector) -> Vector:
+        return np.asarray(np.expm1(np.log(2 * t) / (1 - self.p)))
+
+    def _centre(self, x: Vector) -> Vector:
+        return np.asarray(-np.expm1((1 - self.p) * np.log1p(x)))
+
+    def _cell(self, a: Vector, w: Vector) -> Vector:
+        return self._tail(a) * self._centre(w / (1 + a))
+
+
+@dataclass(frozen=True, slots=True)
+class GeneralisedCauchy(Symmetric):
+    """Density proportional to 1 / (1 + |z|^g), for g > 1; g = 4 has variance 1."""
+
+    g: float = 4.0
+
+    def __post_init__(self) -> None:
+        _require(math.isfinite(self.g) and self.g > 1, f"GeneralisedCauchy(g={self.g})", "g > 1")
+
+    @property
+    def mean_abs(self) -> float:
+        return 1 / (2 * math.cos(math.pi / self.g)) if self.g > 2 else math.inf
+
+    @property
+    def variance(self) -> float:
+        return math.sin(math.pi / self.g) / math.sin(3 * math.pi / self.g) if self.g > 3 else math.inf
+
+    def log_density(self, z: ArrayLike) -> Vector:
+        constant = math.log(self.g * math.sin(math.pi / self.g) / (2 * math.pi))
+        return np.asarray(constant - np.logaddexp(0, self._log_odds(np.abs(np.asarray(z, dtype=np.float64)))))
+
+    def _tail(self, x: Vector) -> Vector:
+        from scipy.special import betainc, expit
+
+        return np.asarray(betainc(1 - 1 / self.g, 1 / self.g, expit(-self._log_odds(x))) / 2)
+
+    def _tail_inverse(self, t: Vector) -> Vector:
+        from scipy.special import betaincinv
+
+        y = betaincinv(1 - 1 / self.g, 1 / self.g, 2 * t)
+        return np.asarray((betaincinv(1 / self.g, 1 - 1 / self.g, 1 - 2 * t) / y) ** (1 / self.g))
+
+    def _centre(self, x: Vector) -> Vector:
+        from scipy.special import betainc, expit
+
+        return np.asarray(betainc(1 / self.g, 1 - 1 / self.g, expit(self._log_odds(x))))
+
+    def _cell(self, a: Vector, w: Vector) -> Vector:
+        # The density is analytic up to the roots of z^g = -1, the nearest at the angle pi / g.
+        pole = math.sin(math.pi / max(self.g, 2.0))
+        return _narrow_or_wide(self, a, w, narrow=w < np.maximum(pole, (a - 1) / 2))
+
+    def _log_odds(self, x: Vector) -> Vector:
+        with np.errstate(divide="ignore"):
+            return np.asarray(self.g * np.log(x))
+
+
+@dataclass(frozen=True, slots=True)
+class Gaussian(Symmetric):
+    """Density exp(-z^2 / 2) / sqrt(2 pi)."""
+
+    mean_abs: ClassVar[float] = math.sqrt(2 / math.pi)
+    variance: ClassVar[float] = 1.0
+
+    def log_density(self, z: ArrayLike) -> Vector:
+        return np.asarray(-(np.asarray(z, dtype=np.float64) ** 2 + math.log(2 * math.pi)) / 2)
+
+    def _tail(self, x: Vector) -> Vector:
+        from scipy.special import ndtr
+
+        return np.asarray(ndtr(-x))
+
+    def _tail_inverse(self, t: Vector) -> Vector:
+        from scipy.special import ndtri
+
+        return np.asarray(-ndtri(t))
+
+    def _centre(self, x: Vector) -> Vector:
+        from scipy.special import erf
+
+        return np.asarray(erf(x / math.sqrt(2)))
+
+    def _cell(self, a: Vector, w: Vector) -> Vector:
+        return _narrow_or_wide(self, a, w, narrow=w * (a + w) < 2)
+
+
+@dataclass(frozen=True, slots=True)
+class RadialPolynomial(Law):
+    """Density proportional to (1 + |z_1| + ... + |z_d|)^-p on R^d, for p > d.
+
+    Z is a vector of d independent Laplace variables divided by one Gamma(p-d) variable, so any m of its
+    coordinates follow the same law with p - d + m and m.
+    """
+
+    p: float
+    d: int
+
+    def __post_init__(self) -> None:
+        _require(
+            self.d >= 1 and math.isfinite(self.p) and self.p > self.d,
+            f"RadialPolynomial(p={self.p}, d={self.d})",
+            "p > d >= 1",
+        )
+
+    @property
+    def dimension(self) -> int:
+        return self.d
+
+    @property
+    def marginal(self) -> Polynomial:
+        """The law of one coordinate."""
+        return Polynomial(self.p - self.d + 1)
+
+    @property
+    def mean_abs(self) -> float:
+        return self.marginal.mean_abs
+
+    @property
+    def variance(self) -> float:
+        return self.marginal.variance
+
+    def log_density(self, z: ArrayLike) -> Vector:
+        radius = np.abs(self._vectors(z)).sum(axis=-1)
+        constant = math.lgamma(self.p) - math.lgamma(self.p - self.d) - self.d * math.log(2)
+        return np.asarray(constant - self.p * np.log1p(radius))
+
+    def probability(self, j: ArrayLike, scale: ArrayLike) -> Vector:
+        j, scale = np.abs(self._vectors(j))[..., None, :], _positive(scale)[..., None, None]
+        # Given the Gamma variable the coordinates are independent. The trapezoidal rule in its logarithm converges
+        # geometrically: the integrand is analytic, vanishes at both ends and is at least 1 / sqrt(p) wide.
+        step = min(0.125, 0.7 / math.sqrt(self.p))
+        log_g = np.arange(-60.0, 15.0, step) - np.log1p((j / scale).sum(axis=-1))
+        weight = np.exp((self.p - self.d) * log_g - np.exp(log_g) - math.lgamma(self.p - self.d)) * step
+        cells = Laplace().probability(j, scale * np.exp(-log_g)[..., None])
+        return np.asarray((weight * cells.prod(axis=-1)).sum(axis=-1))
+
+    def _vectors(self, z: ArrayLike) -> Vector:
+        z = np.asarray(z, dtype=np.float64)
+        _require(
+            z.ndim > 0 and z.shape[-1] == self.d,
+            f"A point of shape {z.shape} for {self}",
+            f"a last axis of length {self.d}",
+        )
+        return z
+
+
+def _narrow_or_wide(law: Symmetric, a: Vector, w: Vector, *, narrow: Mask) -> Vector:
+    """The mass of (a, a+w): quadrature where the tails at both ends nearly cancel, their difference elsewhere."""
+    x, weight = np.polynomial.legendre.leggauss(16)
+    a, w = np.broadcast_arrays(a, w)
+    nodes = a[..., None] + w[..., None] * (1 + x) / 2
+    return np.asarray(
+        np.where(narrow, np.exp(law.log_density(nodes)) @ weight * w / 2, law._tail(a) - law._tail(a + w))
+    )
+
+
+def _positive(scale: ArrayLike) -> Vector:
+    scale = np.asarray(scale, dtype=np.float64)
+    _require(bool(np.all((scale > 0) & np.isfinite(scale))), "A scale that is not a positive number", "scale > 0")
+    return scale
+
+
+def _require(holds: bool, asked: str, possible: str) -> None:
+    if not holds:
+        raise PrivacyError(f"{asked} is not a law of noise. The law exists for {possible}. Change that parameter.")

@@ -1,0 +1,125 @@
+"""Noise with exactly the law's probabilities, on integers or on a grid.
+
+Every draw is the nearest integer to a real number that depends on uniform variables of infinitely many random bits.
+Chunks of draws are computed in doubles with proven error bounds; a draw whose bound reaches a half-integer is decided
+in Arb instead, from the same bits and as many more as it takes. The proof is docs/proofs/sampler.md. Results beyond
+2^62 in size are cut there, which is post-processing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from discreet.errors import PrivacyError
+from discreet.noise import exact as arb
+from discreet.noise.balls import Balls
+from discreet.noise.laws import Law, Symmetric
+from discreet.noise.transforms import LOG_LAPLACE, Transform, transform
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from discreet.arrays import Integers, Mask, Vector
+    from discreet.noise.source import Source
+
+CHUNK = 8192  # draws whose temporaries stay in a processor's second-level cache
+WORDS = 2**18  # at most this many random words at a time, whatever the dimension
+
+
+def draw_integers(law: Law, *, scale: ArrayLike, source: Source, exact: bool = False) -> Integers:
+    """Draw round(scale * Z), one for each scale; several dimensions of Z are a last axis of the result.
+
+    The doubles in `scale` are taken as exact. `exact` decides every draw in Arb: the same integers, slowly.
+    """
+    scale = _check("scale", scale, minimum=0)
+    draws = _draw(transform(law), [scale.ravel()], source=source, exact=exact)
+    return draws.reshape(scale.shape if isinstance(law, Symmetric) else (*scale.shape, law.dimension))
+
+
+def draw_on_grid(
+    law: Law, *, scale: ArrayLike, grid: float, source: Source, exact: bool = False
+) -> NDArray[np.float64]:
+    """Draw scale * Z rounded to the nearest multiple of `grid`, a power of two."""
+    if not (grid > 0 and math.isfinite(grid) and math.frexp(grid)[0] == 0.5):
+        raise PrivacyError(
+            f"The grid {grid} is not a power of two, so its multiples are not exact numbers. "
+            f"Grids such as 2**-10 are. Use the next smaller power of two."
+        )
+    scale = _check("scale", scale, minimum=0)
+    steps = scale / grid
+    if not np.array_equal(steps * grid, scale):
+        raise PrivacyError(
+            f"The grid {grid} is too far from the scale: their ratio is not a number of double precision. "
+            "The ratio must lie between 1e-300 and 1e300. Choose a grid closer to the scale."
+        )
+    return np.asarray(draw_integers(law, scale=steps, source=source, exact=exact) * grid)
+
+
+def draw_log_laplace(
+    *, multiplier: ArrayLike, exponent: ArrayLike, addend: ArrayLike, source: Source, exact: bool = False
+) -> Integers:
+    """Draw round(multiplier * exp(exponent * L) + addend), with L of the Laplace law; all three taken as exact."""
+    parameters = np.broadcast_arrays(
+        _check("multiplier", multiplier), _check("exponent", exponent, minimum=0), _check("addend", addend)
+    )
+    draws = _draw(LOG_LAPLACE, [x.ravel() for x in parameters], source=source, exact=exact)
+    return draws.reshape(parameters[0].shape)
+
+
+def _draw(transform: Transform, parameters: Sequence[Vector], *, source: Source, exact: bool) -> Integers:
+    draws = np.empty((parameters[0].size, transform.outputs), dtype=np.int64)
+    size = max(1, min(CHUNK, WORDS // transform.words))
+    start, rejected = 0, np.empty(0, dtype=np.int64)
+    while rejected.size or start < len(draws):
+        stop = min(start + size - rejected.size, len(draws))
+        batch, start = np.concatenate([rejected, np.arange(start, stop)]), stop
+        local = [x[batch] for x in parameters]
+        words = source.words(transform.words * batch.size).reshape(transform.words, batch.size)
+        integers, decided, accepted = _propose(transform, words, local)
+        for i in range(batch.size) if exact else np.flatnonzero(~decided):
+            answer = arb.propose(
+                transform,
+                words=words[:, i].tolist(),
+                parameters=[float(x[i]) for x in local] + list(transform.constants),
+                source=source,
+            )
+            accepted[i] = answer is not None
+            if answer is not None:
+                integers[:, i] = answer
+        draws[batch] = integers.T  # what was rejected is drawn again and overwritten
+        rejected = batch[~accepted]
+    return draws
+
+
+def _propose(
+    transform: Transform, words: NDArray[np.uint64], parameters: Sequence[Vector]
+) -> tuple[Integers, Mask, Mask]:
+    """Integers, where they and their acceptance are certain, and where they are accepted."""
+    with np.errstate(all="ignore"):
+        values, test = transform.function(
+            [Balls.uniforms(w) for w in words],
+            [Balls(1.0 - 2.0 * (w & np.uint64(1)).view(np.int64)) for w in words],
+            *[Balls(x) for x in parameters],
+            *[Balls(x) for x in transform.constants],
+        )
+        nearest = [value.nearest() for value in values]
+        decided = np.logical_and.reduce([certain for _, certain in nearest])
+        integers = np.stack([j for j, _ in nearest])
+        if test is None:
+            return integers, decided, np.ones(decided.shape, dtype=np.bool_)
+        verdict = test.sign()
+        return integers, (verdict > 0) | (decided & (verdict < 0)), verdict < 0
+
+
+def _check(name: str, values: ArrayLike, minimum: float = -math.inf) -> Vector:
+    values = np.asarray(values, dtype=np.float64)
+    if not np.all(np.isfinite(values) & (values >= minimum)):
+        raise PrivacyError(
+            f"A {name} of the noise is not a number{' of at least 0' if minimum == 0 else ''}. "
+            f"Each must be finite. Check the formula that made the {name}."
+        )
+    return values

@@ -1,0 +1,114 @@
+"""Each law as an elementary function of a few uniform variables, written once for every arithmetic.
+
+A transform takes numbers and returns numbers of the same kind: `Balls` on the fast path, Arb balls on the exact one.
+Parameters of the law arrive as numbers too, so that ``1 - p`` is rounded, and its rounding bounded, like all else.
+The distributions are proved in docs/proofs/sampler.md, section 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any, Protocol, Self, TypeVar
+
+from discreet.errors import PrivacyError
+from discreet.noise.laws import Gaussian, GeneralisedCauchy, Laplace, Law, Polynomial, RadialPolynomial
+
+
+class Number(Protocol):
+    """What a transform may do with a number; python-flint's `arb` and our `Balls` both can."""
+
+    def __add__(self, other: Self | float, /) -> Self: ...
+    def __sub__(self, other: Self | float, /) -> Self: ...
+    def __rsub__(self, other: float, /) -> Self: ...
+    def __neg__(self) -> Self: ...
+    def __mul__(self, other: Self | float, /) -> Self: ...
+    def __truediv__(self, other: Self, /) -> Self: ...
+    def log(self) -> Self: ...
+    def exp(self) -> Self: ...
+    def expm1(self) -> Self: ...
+    def sqrt(self) -> Self: ...
+    def cos_pi(self) -> Self: ...
+    def min(self, bound: float, /) -> Self: ...
+    def max(self, bound: float, /) -> Self: ...
+
+
+N = TypeVar("N", bound=Number)
+
+
+@dataclass(frozen=True, slots=True)
+class Transform:
+    """How a proposal is made from uniforms.
+
+    Attributes
+    ----------
+    function : takes uniforms, as many independent signs, then parameters; returns the values, and a
+        number that is negative when the proposal is accepted, or None when every proposal is.
+    words : uniforms used by one proposal.
+    outputs : values made by one proposal.
+    constants : the last parameters, which are the same for all draws.
+    """
+
+    function: Callable[..., tuple[list[Any], Any]]
+    words: int = 1
+    outputs: int = 1
+    constants: tuple[float, ...] = ()
+
+
+def transform(law: Law) -> Transform:
+    """The transform whose values are distributed as scale * Z."""
+    match law:
+        case Laplace():
+            return Transform(_laplace)
+        case Polynomial(p):
+            return Transform(_polynomial, constants=(p,))
+        case RadialPolynomial(p, d):
+            return Transform(_radial_polynomial, words=2 * d, outputs=d, constants=(p,))
+        case GeneralisedCauchy(g):
+            return Transform(_generalised_cauchy, words=2, constants=(g,))
+        case Gaussian():
+            return Transform(_gaussian, words=2)
+    raise PrivacyError(
+        f"There is no sampler for {law!r}. Noise can follow Laplace, Polynomial, RadialPolynomial, "
+        "GeneralisedCauchy or Gaussian. Choose one of these laws."
+    )
+
+
+def _laplace(u: Sequence[N], s: Sequence[N], scale: N) -> tuple[list[N], None]:
+    return [-u[0].log() * s[0] * scale], None
+
+
+def _polynomial(u: Sequence[N], s: Sequence[N], scale: N, p: N) -> tuple[list[N], None]:
+    return [(u[0].log() / (1 - p)).expm1() * s[0] * scale], None
+
+
+def _radial_polynomial(u: Sequence[N], s: Sequence[N], scale: N, p: N) -> tuple[list[N], None]:
+    """The direction from the first d exponentials, the radius from the others."""
+    d = len(u) // 2
+    direction = [-x.log() for x in u[:d]]
+    log_radius = reduce(add, [-x.log() / (p - (d - i)) for i, x in enumerate(u[d:])])
+    unit = log_radius.expm1() * scale / reduce(add, direction)
+    return [x * sign * unit for x, sign in zip(direction, s, strict=False)], None
+
+
+def _generalised_cauchy(u: Sequence[N], s: Sequence[N], scale: N, g: N) -> tuple[list[N], N]:
+    """Rejection from the density proportional to min(1, |z|^-g), whose tail function is inverted."""
+    v = u[0] * g
+    log_tail = v.min(1).log() / (1 - g)
+    centre = (g - v.max(1)) / (g - 1)
+    q = ((centre.log() - log_tail) * g).exp()
+    return [(log_tail.expm1() + centre) * s[0] * scale], u[1] * (q + 1) - 1
+
+
+def _gaussian(u: Sequence[N], s: Sequence[N], scale: N) -> tuple[list[N], None]:
+    """Box and Muller's, one of the pair."""
+    return [(u[0].log() * -2).sqrt() * (u[1] * 0.5).cos_pi() * s[0] * scale], None
+
+
+def _log_laplace(u: Sequence[N], s: Sequence[N], multiplier: N, exponent: N, addend: N) -> tuple[list[N], None]:
+    return [(-u[0].log() * s[0] * exponent).exp() * multiplier + addend], None
+
+
+LOG_LAPLACE = Transform(_log_laplace)

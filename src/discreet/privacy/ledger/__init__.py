@@ -1,0 +1,16 @@
+"""What has been spent: an append-only, hash-chained book of privacy losses, one budget per data set and unit.
+
+`entries` is one sealed line, `budget` what is left and whether a loss fits, `chain` the proof that nothing was
+changed, `store` the database (SQLite or PostgreSQL), `book` the ledger itself, `publication` the order of steps that
+lets a release survive a crash at any instant. A ledger holds names, losses and public parameters; never data.
+"""
+
+from __future__ import annotations
+
+from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.budget import Budget
+from discreet.privacy.ledger.chain import Verdict
+from discreet.privacy.ledger.entries import Entry, Head
+from discreet.privacy.ledger.publication import release_once
+
+__all__ = ["Budget", "Entry", "Head", "Ledger", "Verdict", "release_once"]

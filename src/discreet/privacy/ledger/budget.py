@@ -1,0 +1,92 @@
+"""What a data set may give away in total, what it has given, and whether one more release fits.
+
+The only place where the rule of spending is written: the ledger applies it before a charge, the verifier when it
+replays the book.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from discreet.errors import BudgetExceeded, PrivacyError
+from discreet.privacy.losses import Approximate, Loss, Pure, shown
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The account of one data set under one unit of privacy; `total` and `spent` are in the same currency."""
+
+    dataset: str
+    unit: str
+    total: Loss
+    spent: Loss
+
+    @property
+    def remaining(self) -> Loss:
+        return self.total - self.spent
+
+    def spend(self, loss: Loss, *, release: str) -> Budget:
+        """The budget after this release, or `BudgetExceeded` with what is missing."""
+        price = _priced(loss, self.total)
+        after = self.spent + price
+        if not (type(after) is type(self.total) and after <= self.total):
+            raise BudgetExceeded(self._refusal(price, release))
+        return replace(self, spent=after)
+
+    def resized(self, total: Loss) -> Budget:
+        """The same account with another total; never below what is spent, never in another currency."""
+        if type(total) is not type(self.total) or not self.spent <= total:
+            raise PrivacyError(
+                f"The budget of {self.dataset!r} cannot become {amounts(total)}: it counts "
+                f"{' and '.join(self.total.amounts)} and {amounts(self.spent)} is spent. "
+                f"Give a total of at least {amounts(self.spent)} in the same parameters."
+            )
+        return replace(self, total=total)
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "dataset": self.dataset,
+            "unit": self.unit,
+            "total": self.total.to_dict(),
+            "spent": self.spent.to_dict(),
+            "remaining": self.remaining.to_dict(),
+        }
+
+    def _refusal(self, price: Loss, release: str) -> str:
+        left = self.remaining.amounts
+        missing = {name: asked - left.get(name, Fraction(0)) for name, asked in price.amounts.items()}
+        short = ", ".join(f"{name}={readable(gap)}" for name, gap in missing.items() if gap > 0)
+        advice = f"Ask for at most {amounts(self.remaining)}" if self.remaining else "Use what is already released"
+        return (
+            f"Release {release!r} asks for more than {self.dataset!r} has left under {self.unit}.\n"
+            f"  Requested:  {amounts(price)}\n"
+            f"  Remaining:  {amounts(self.remaining)}\n"
+            f"  Difference: {short}\n"
+            f"Nothing was spent. {advice}, or have whoever answers for the data raise the budget with "
+            "`ledger.change_budget(..., reason=...)`."
+        )
+
+
+def amounts(loss: Loss) -> str:
+    """A loss without rounding: 'epsilon=0.25', 'epsilon=1/3 (about 0.333333)'."""
+    return ", ".join(f"{name}={readable(amount)}" for name, amount in loss.amounts.items())
+
+
+def readable(amount: Fraction) -> str:
+    """The short decimal where it is exact, else the fraction: a remainder rounded up could not be spent."""
+    decimal = shown(amount)
+    return decimal if Fraction(decimal) == amount else f"{amount} (about {float(amount):.6g})"
+
+
+def _priced(loss: Loss, total: Loss) -> Loss:
+    """`loss` in the currency of `total`. Pure epsilon fits everywhere; rho is bounded by no epsilon."""
+    price = total.zero() + loss
+    if isinstance(total, Pure) and isinstance(price, Approximate) and not price.delta:
+        return Pure(price.epsilon)
+    if type(price) is type(total) or isinstance(price, Approximate):
+        return price
+    raise PrivacyError(
+        f"A loss of {amounts(loss)} cannot be paid from a budget in {' and '.join(total.amounts)}: no epsilon bounds "
+        "it. Open the budget in rho, or convert with `.to_approximate(delta)` and open it in epsilon and delta."
+    )

@@ -1,0 +1,140 @@
+"""One line of the ledger, and the SHA-256 that seals it to the line before.
+
+No database and no rule about budgets: only what a line says, how it is written as text, and whether the text is the
+one that was sealed. The hash is taken over canonical JSON (sorted keys, no spaces, ASCII) of every column but itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+
+from discreet.errors import LedgerError, PrivacyError
+from discreet.privacy.losses import Loss, from_dict
+
+Kind: TypeAlias = Literal["budget", "charge", "publish"]
+Row: TypeAlias = dict[str, Any]
+
+_JSON = ("loss", "spent_after", "payload")
+
+GENESIS = hashlib.sha256(b"discreet ledger, format 1").hexdigest()
+
+
+class EntryError(LedgerError):
+    """A line is not what was sealed, or breaks the book's rules; says what is wrong with it, not where."""
+
+
+class Head(NamedTuple):
+    """The last line of a chain. Whoever keeps it can tell later whether the chain was cut off or rewritten."""
+
+    seq: int
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line.
+
+    Attributes
+    ----------
+    seq : 1, 2, 3, ... without gaps.
+    kind : "budget" opens or changes a budget, "charge" spends from it, "publish" fixes what a charge paid for.
+    dataset, unit : whose budget; `unit` is the key of the unit of privacy.
+    release : the release's name, unique in its data set; None for a budget.
+    loss : the total of a budget, the price of a charge, None for a publication.
+    spent_after : all that this budget has paid for, this line included, so that the last line tells.
+    payload : who, when, which version, public parameters, hashes of files.
+    previous, hash : the seal of the line before, and of this one.
+    """
+
+    seq: int
+    kind: Kind
+    dataset: str
+    unit: str
+    release: str | None
+    loss: Loss | None
+    spent_after: Loss
+    payload: Mapping[str, Any]
+    previous: str
+    hash: str
+
+    @property
+    def head(self) -> Head:
+        return Head(self.seq, self.hash)
+
+    @property
+    def reference(self) -> dict[str, int | str]:
+        """What a release stores to point at its line: `{"seq": ..., "hash": ...}`."""
+        return self.head._asdict()
+
+    def pays_for(self, *, unit: str, loss: Loss, details: Mapping[str, Any]) -> bool:
+        """Whether this charge is for exactly this request, so that asking again is not a second release."""
+        mine = self.to_dict()
+        return canonical([unit, loss.to_dict(), dict(details)]) == canonical(
+            [self.unit, mine["loss"], self.payload.get("details")]
+        )
+
+    def to_row(self) -> dict[str, Any]:
+        """The columns as they are stored: exact losses and the payload as canonical text."""
+        return {**_content(self), "hash": self.hash}
+
+    def to_dict(self) -> dict[str, Any]:
+        """For reading by people and programs; losses and payload are objects."""
+        row = self.to_row()
+        return row | {name: json.loads(row[name]) for name in _JSON if row[name] is not None}
+
+    @classmethod
+    def after(cls, head: Head, **fields: Any) -> Entry:
+        """Seal a new line onto the chain that ends in `head`."""
+        draft = cls(seq=head.seq + 1, previous=head.hash, hash="", **fields)
+        return cls(seq=draft.seq, previous=draft.previous, hash=seal(_content(draft)), **fields)
+
+    @classmethod
+    def from_row(cls, row: Row) -> Entry:
+        """Read a stored line; an `EntryError` where its text is not the text that was sealed."""
+        try:
+            sealed = seal({name: value for name, value in row.items() if name != "hash"})
+        except (TypeError, ValueError):
+            raise EntryError("a column holds a value of the wrong type") from None
+        if sealed != row["hash"]:
+            raise EntryError("the hash does not match the content: the line was edited")
+        if row["kind"] not in get_args(Kind):
+            raise EntryError(f"kind {row['kind']!r} is unknown")
+        try:
+            parsed = row | {name: json.loads(row[name]) for name in _JSON if row[name] is not None}
+            for name in ("loss", "spent_after"):
+                parsed[name] = None if parsed[name] is None else from_dict(parsed[name])
+            entry = cls(**parsed)
+            is_canonical = entry.to_row() == row
+        except (PrivacyError, TypeError, ValueError, KeyError, AttributeError):
+            is_canonical = False
+        if not is_canonical:
+            raise EntryError("a loss or the payload is not canonical text")
+        return entry
+
+
+def canonical(value: object) -> str:
+    """The one text of a JSON value."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def seal(content: Row) -> str:
+    """SHA-256 over the canonical text of every column but the hash."""
+    return hashlib.sha256(canonical(content).encode()).hexdigest()
+
+
+def _content(entry: Entry) -> dict[str, Any]:
+    return {
+        "seq": entry.seq,
+        "kind": entry.kind,
+        "dataset": entry.dataset,
+        "unit": entry.unit,
+        "release": entry.release,
+        "loss": None if entry.loss is None else canonical(entry.loss.to_dict()),
+        "spent_after": canonical(entry.spent_after.to_dict()),
+        "payload": canonical(dict(entry.payload)),
+        "previous": entry.previous,
+    }

@@ -1,0 +1,142 @@
+"""The order of steps by which a release can be killed at any instant and carried on without harm.
+
+1. A private staging folder is made beside the place of release: a path that cannot be written costs nothing.
+2. The loss is charged. Durable before any noise exists.
+3. The noise is drawn into the staging folder, which only this user can read.
+4. The hashes of the files are published in the ledger: from now on this draw, and no other, is the release.
+5. The folder is renamed into place, in one step.
+
+Publishing comes before the renaming because a charge pays for one draw. Were the files shown first, a crash, or a
+second process with the same request, would show a second draw of the same release for the same price.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import PrivacyError
+from discreet.privacy.ledger.book import Ledger
+from discreet.privacy.ledger.entries import Entry, canonical
+from discreet.privacy.losses import Loss
+from discreet.privacy.units import Unit
+
+
+def release_once(
+    ledger: Ledger,
+    *,
+    dataset: str,
+    unit: Unit,
+    release: str,
+    loss: Loss,
+    folder: str | Path,
+    draw: Callable[[Entry, Path], object],
+    details: Mapping[str, Any] | None = None,
+    by: str | None = None,
+) -> Entry:
+    """Charge, draw, publish, show: the files of `release` are in `folder` when this returns its publication.
+
+    `draw(entry, staging)` draws the noise and writes every file of the release into `staging`; `entry.reference` is
+    what the release stores about itself. Calling again after a crash carries on; calling again after success gives
+    the same publication and draws nothing.
+    """
+    folder = Path(folder)
+    published = ledger.published(dataset, release)
+    if published is not None:
+        _same_request(ledger, published, unit=unit, loss=loss, details=details or {})
+        return _shown(published, folder)
+    if folder.exists():
+        raise PrivacyError(
+            f"Release {release!r} cannot be put in {str(folder)!r}: what is there was not released by this ledger. "
+            "Nothing was spent. Choose another folder, or move that away."
+        )
+    staging = _staging(folder, dataset, release)
+    try:
+        entry = ledger.charge(dataset=dataset, unit=unit, release=release, loss=loss, details=details, by=by)
+        draw(entry, staging)
+        _to_disk(staging)
+        files = fingerprints(staging)
+    except BaseException as error:
+        shutil.rmtree(staging, ignore_errors=True)
+        if isinstance(error, OSError) and ledger.published(dataset, release) is not None:
+            raise PrivacyError(
+                f"Release {release!r} of {dataset!r} was released by another process meanwhile. One charge pays for "
+                "one draw, so this one was dropped. Ask again to read the files that were released."
+            ) from None
+        raise
+    try:
+        published = ledger.publish(entry, files=files, by=by)
+    except PrivacyError:  # another draw is the release; after any other failure this one may be
+        shutil.rmtree(staging, ignore_errors=True)
+        raise
+    return _shown(published, folder)
+
+
+def fingerprints(folder: Path) -> dict[str, str]:
+    """SHA-256 of every file below `folder`, by its path from there."""
+    found = {}
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        with path.open("rb") as file:
+            found[path.relative_to(folder).as_posix()] = hashlib.file_digest(file, "sha256").hexdigest()
+    return found
+
+
+def _same_request(ledger: Ledger, published: Entry, *, unit: Unit, loss: Loss, details: Mapping[str, Any]) -> None:
+    charge = ledger.charged(published.dataset, str(published.release))
+    if charge is None or not charge.pays_for(unit=unit.key, loss=loss, details=details):
+        raise PrivacyError(
+            f"Release {published.release!r} of {published.dataset!r} is already released (entry {published.seq}) with "
+            "another loss, unit or details. A name stands for one request. Choose another name."
+        )
+
+
+def _prefix(dataset: str, release: str | None) -> str:
+    """Staging folders of one release share this, and no other release has it."""
+    return f".staged-{hashlib.sha256(canonical([dataset, release]).encode()).hexdigest()[:16]}-"
+
+
+def _staging(folder: Path, dataset: str, release: str) -> Path:
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix=_prefix(dataset, release), dir=folder.parent))
+    except OSError as error:
+        raise PrivacyError(
+            f"Release {release!r} cannot be written to {str(folder)!r}: {error.strerror}. Nothing was spent. "
+            "Choose a folder that this user can write."
+        ) from None
+
+
+def _to_disk(folder: Path) -> None:
+    """A hash in the ledger must not outlive its file, even when the power fails."""
+    for path in (*folder.rglob("*"), folder, folder.parent):
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _shown(published: Entry, folder: Path) -> Entry:
+    """Rename the one published draw into place, unless it is there, and drop draws that will never be shown."""
+    files = published.payload["files"].items()
+    staged = list(folder.parent.glob(f"{_prefix(published.dataset, published.release)}*"))
+    for candidate in staged:
+        with suppress(FileNotFoundError):  # another process that resumes the same release was quicker
+            if not folder.exists() and files <= fingerprints(candidate).items():
+                candidate.chmod(0o755)
+                candidate.rename(folder)
+    if not files <= fingerprints(folder).items():
+        raise PrivacyError(
+            f"Release {published.release!r} of {published.dataset!r} was released (entry {published.seq}), but "
+            f"{str(folder)!r} does not hold its files as they were. Drawing them again would tell more than was paid "
+            "for. Bring the files back, name the folder they are in, or pay for a release under another name."
+        )
+    for leftover in staged:
+        shutil.rmtree(leftover, ignore_errors=True)
+    return published

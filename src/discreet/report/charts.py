@@ -55,7 +55,7 @@ def lines(
     line = base.mark_line(point={"size": 36} if points else False).encode(across, up, **_strokes(rows, series, titles))
     layers = [line]
     if low and high:
-        edges = {"y": _axis("y", rows, low, {low: titles.get(y, y)}, log=log_y, zero=zero), "y2": _escaped(high)}
+        edges = {"y": _axis("y", rows, low, {low: _title(y, titles)}, log=log_y, zero=zero), "y2": _escaped(high)}
         band = base.mark_area(opacity=1, fillOpacity=0.18)
         layers.insert(0, band.encode(across, **edges, **_colour(rows, series, titles)))
     return _finished(base, layers, rows, facet, reference=("y", reference))

@@ -81,8 +81,8 @@ def svg(chart: Any, *, alt: str, name: str = "figure", standalone: bool = False)
     A standalone picture has a white ground, because a file does not know the page it will be shown on.
     """
     picture = _drawn(json.dumps(specification(chart), sort_keys=True, allow_nan=False))
-    picture = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', picture)
-    picture = re.sub(r'(url\(|href=")#', rf"\1#{name}-", picture)
+    picture = re.sub(r'(<\w+ [^<>]*?\bid=")', rf"\1{name}-", picture)
+    picture = re.sub(r'(="url\(|href=")#', rf"\1#{name}-", picture)
     opening = re.match(r"<svg[^>]*>", picture)
     if opening is None:
         raise RuntimeError(f"The chart {name!r} was drawn, but not as SVG. Report this with its specification.")

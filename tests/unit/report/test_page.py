@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 from importlib.resources import files
@@ -71,7 +72,7 @@ def test_headings_are_ordered_and_listed(tree: Any) -> None:
     levels = [int(heading.tag[1]) for heading in headings]
     assert levels.count(1) == 1
     assert levels[0] == 1
-    assert all(b <= a + 1 for a, b in zip(levels, levels[1:], strict=False))
+    assert all(b <= a + 1 for a, b in itertools.pairwise(levels))
     nav = next(tree.all("nav"))
     assert [a.attributes["href"] for a in nav.all("a")] == [f"#{h.attributes['id']}" for h in headings[1:]]
     assert [a.text for a in nav.all("a")] == [h.text for h in headings[1:]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -118,7 +119,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
     module = ModuleType("small_study")
     module.run = run  # type: ignore[attr-defined]
-    module.__spec__ = __import__("importlib.machinery").machinery.ModuleSpec("small_study", None)
+    module.__spec__ = ModuleSpec("small_study", None)
     monkeypatch.setitem(sys.modules, "small_study", module)
     monkeypatch.setattr(studies, "STUDIES", {"small": "small_study:run", "absent": "no_such_module:run"})
     return calls

@@ -25,7 +25,6 @@ _INK = "currentColor"
 _TEXT = {"labelColor": _INK, "titleColor": _INK, "labelFontSize": 12, "titleFontSize": 12.5}
 
 THEME: dict[str, Any] = {
-    "aria": False,  # the whole picture has one description; its parts would only be noise to a screen reader
     "background": None,
     "font": FONT,
     "padding": 8,
@@ -81,6 +80,8 @@ def svg(chart: Any, *, alt: str, name: str = "figure", standalone: bool = False)
     A standalone picture has a white ground, because a file does not know the page it will be shown on.
     """
     picture = _drawn(json.dumps(specification(chart), sort_keys=True, allow_nan=False))
+    # The picture has one description; its parts would only be noise to a screen reader.
+    picture = re.sub(r"<\w[^<>]*>", lambda tag: re.sub(r' (role|aria-\w+)="[^"]*"', "", tag[0]), picture)
     picture = re.sub(r'(<\w+ [^<>]*?\bid=")', rf"\1{name}-", picture)
     picture = re.sub(r'(="url\(|href=")#', rf"\1#{name}-", picture)
     opening = re.match(r"<svg[^>]*>", picture)

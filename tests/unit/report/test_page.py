@@ -100,6 +100,7 @@ def test_landmarks_tables_and_pictures_are_described(tree: Any) -> None:
     for picture in tree.all("svg"):
         assert picture.attributes["role"] == "img"
         assert next(picture.all("desc")).attributes["id"] == picture.attributes["aria-labelledby"]
+        assert not any(name.startswith(("role", "aria-")) for part in picture.all() for name in part.attributes)
     data = [figure for figure in tree.all("figure") if next(figure.all("details"))]
     assert [len(list(next(figure.all("tbody")).all("tr"))) for figure in data] == [8, 8]
 

@@ -1,0 +1,7 @@
+"""Data of the papers' shape and size, drawn from a seed and streamed to Parquet.
+
+`lodes` jobs, workers and workplaces; `qwi` county-by-industry employment flows; `crime` tract-by-month counts with
+leading indicators; `regression` the straight line of the posterior thesis. Each has a frozen `Shape` of documented
+constants, `batches(...)` that yields named Arrow record batches in bounded memory, and `write(directory, ...)`.
+Nothing here is privacy noise: every draw comes from a NumPy generator or a hash of the seed.
+"""

@@ -1,0 +1,105 @@
+"""Named Arrow batches to a new directory of Parquet files: all of them or nothing.
+
+The files are written in a scratch directory beside the target and moved into place at the end, so an interrupted or
+failed run leaves no half-written data.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import DataError, DiscreetError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Batches: TypeAlias = "Iterator[tuple[str, pa.RecordBatch]]"
+Progress: TypeAlias = Callable[[int, int], None]
+
+ABOUT = "about.json"
+
+
+def write(
+    directory: str | Path,
+    batches: Batches,
+    *,
+    about: Mapping[str, Any],
+    total: int,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Write each named stream to `<directory>/<name>.parquet` and what was done to `about.json`.
+
+    `progress` is called with the rows written so far and `total`. Returns the content of `about.json`.
+    """
+    target = Path(directory).resolve()
+    refuse_unusable(target)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as scratch:
+            filling = Path(scratch) / "filling"
+            filling.mkdir()
+            rows = _fill(filling, batches, total=total, progress=progress)
+            done = {**about, "rows": rows}
+            (filling / ABOUT).write_text(json.dumps(done, indent=2) + "\n", encoding="utf-8")
+            filling.replace(target)
+    except OSError as error:
+        raise DiscreetError(
+            f"Could not write simulated data to {str(directory)!r}: {error.strerror or error}. "
+            "Nothing was left there; choose another --out or free some space."
+        ) from error
+    return done
+
+
+def refuse_unusable(target: Path) -> None:
+    """Refuse a target that is a file, or a directory with something in it; simulation never overwrites."""
+    if target.exists() and not target.is_dir():
+        raise DataError(f"{str(target)!r} is a file; simulated data needs a new or empty directory.")
+    with contextlib.suppress(FileNotFoundError):
+        if any(target.iterdir()):
+            raise DataError(
+                f"{str(target)!r} is not empty, and simulated data never overwrites; "
+                "name a new directory or empty this one."
+            )
+
+
+def collect(batches: Batches) -> dict[str, pa.Table]:
+    """All streams in memory, as tables; for small shares."""
+    import pyarrow as pa
+
+    parts: dict[str, list[pa.RecordBatch]] = {}
+    for name, batch in batches:
+        parts.setdefault(name, []).append(batch)
+    return {name: pa.Table.from_batches(part) for name, part in parts.items()}
+
+
+def categories(codes: NDArray[np.integer[Any]], labels: Iterable[str]) -> pa.DictionaryArray:
+    """A dictionary-encoded string column from integer codes."""
+    import pyarrow as pa
+
+    return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(labels, pa.string()))
+
+
+def _fill(directory: Path, batches: Batches, *, total: int, progress: Progress | None) -> dict[str, int]:
+    from pyarrow.parquet import ParquetWriter
+
+    rows: dict[str, int] = {}
+    with contextlib.ExitStack() as stack:
+        writers: dict[str, ParquetWriter] = {}
+        for name, batch in batches:
+            if name not in writers:
+                writer = ParquetWriter(directory / f"{name}.parquet", batch.schema, compression="zstd")
+                writers[name] = stack.enter_context(writer)
+                rows[name] = 0
+            writers[name].write_batch(batch)
+            rows[name] += batch.num_rows
+            if progress:
+                progress(sum(rows.values()), total)
+    return rows

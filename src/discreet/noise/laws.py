@@ -183,9 +183,12 @@ class GeneralisedCauchy(Symmetric):
         return np.asarray(constant - np.logaddexp(0, self._log_odds(np.abs(np.asarray(z, dtype=np.float64)))))
 
     def _tail(self, x: Vector) -> Vector:
-        from scipy.special import betainc, expit
+        from scipy.special import betainc, betaincc, expit
 
-        return np.asarray(betainc(1 - 1 / self.g, 1 / self.g, expit(-self._log_odds(x))) / 2)
+        # Of the odds z^g : 1, the smaller one is the accurate one.
+        y = expit(-np.abs(self._log_odds(x)))
+        near, far = betaincc(1 / self.g, 1 - 1 / self.g, y), betainc(1 - 1 / self.g, 1 / self.g, y)
+        return np.asarray(np.where(x < 1, near, far) / 2)
 
     def _tail_inverse(self, t: Vector) -> Vector:
         from scipy.special import betaincinv
@@ -196,7 +199,8 @@ class GeneralisedCauchy(Symmetric):
     def _centre(self, x: Vector) -> Vector:
         from scipy.special import betainc, expit
 
-        return np.asarray(betainc(1 / self.g, 1 - 1 / self.g, expit(self._log_odds(x))))
+        near = betainc(1 / self.g, 1 - 1 / self.g, expit(self._log_odds(x)))
+        return np.asarray(np.where(x < 1, near, 1 - 2 * self._tail(x)))
 
     def _cell(self, a: Vector, w: Vector) -> Vector:
         # The density is analytic up to the roots of z^g = -1, the nearest at the angle pi / g.

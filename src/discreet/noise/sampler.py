@@ -47,10 +47,11 @@ def draw_on_grid(
     if not (grid > 0 and math.isfinite(grid) and math.frexp(grid)[0] == 0.5):
         raise PrivacyError(
             f"The grid {grid} is not a power of two, so its multiples are not exact numbers. "
-            f"Grids such as 2**-10 are. Use the next smaller power of two."
+            "Grids such as 2**-10 are. Use the next smaller power of two."
         )
     scale = _check("scale", scale, minimum=0)
-    steps = scale / grid
+    with np.errstate(over="ignore"):
+        steps = scale / grid
     if not np.array_equal(steps * grid, scale):
         raise PrivacyError(
             f"The grid {grid} is too far from the scale: their ratio is not a number of double precision. "

@@ -1,0 +1,162 @@
+"""Draws follow their law, and would be found out if the scale were 10 % off.
+
+A chi-square test on 2e5 draws with p > 1e-12 for the right law is never wrong by chance in practice; with the scale
+10 % off the same test must give p < 1e-12, so it has the power to see what it looks for.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from discreet.noise.laws import Gaussian, GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
+from discreet.noise.sampler import draw_integers, draw_log_laplace, draw_on_grid
+from discreet.noise.source import SeededSource, SystemSource
+
+DRAWS = 200_000
+LEVEL = 1e-12
+LAWS = [
+    Laplace(),
+    Gaussian(),
+    GeneralisedCauchy(),
+    GeneralisedCauchy(1.7),
+    Polynomial(11.5),
+    Polynomial(1.5),
+]
+
+
+def chi_square(counts, probabilities):
+    """The p-value of counts, after merging cells until every expected count is at least 25."""
+    expected = np.asarray(probabilities) * np.sum(counts)
+    group = np.unique(np.floor((np.cumsum(expected) - expected / 2) / 50), return_inverse=True)[1]
+    observed, expected = np.bincount(group, weights=counts), np.bincount(group, weights=expected)
+    small = expected < 25
+    if expected[small].sum() < 25:
+        small[np.argmax(expected)] = True
+    observed, expected = (np.append(x[~small], x[small].sum()) for x in (observed, expected))
+    return stats.chi2.sf(np.sum((observed - expected) ** 2 / expected), expected.size - 1)
+
+
+def p_value_of(draws, law, scale):
+    """The p-value of integer draws against the law: cell by cell near the centre, by quantiles further out."""
+    reach = min(max(math.ceil(8 * scale), 30), 4000)
+    if scale > 400:  # then cells are groups of integers between quantiles
+        upper = np.unique(np.floor(scale * law.quantile(np.linspace(0, 1, 202)[1:-1])))
+        below = np.concatenate([[0], law.cdf((upper + 0.5) / scale), [1]])
+        return chi_square(np.bincount(np.searchsorted(upper, draws), minlength=upper.size + 1), np.diff(below))
+    j = np.arange(-reach, reach + 1)
+    tail = law.survival((reach + 0.5) / scale)
+    counts = np.bincount(np.clip(draws, -reach - 1, reach + 1) + reach + 1, minlength=2 * reach + 3)
+    return chi_square(counts, np.concatenate([[tail], law.probability(j, scale), [tail]]))
+
+
+@pytest.mark.parametrize("size", [0.3, 5.7, 1e6])
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_draws_follow_the_law(law, size):
+    scale = size / law.quantile(0.75)  # half of the noise is smaller than size
+    draws = draw_integers(law, scale=np.full(DRAWS, scale), source=SeededSource(11))
+    assert p_value_of(draws, law, scale) > LEVEL
+    assert p_value_of(draws, law, 0.9 * scale) < LEVEL
+    assert p_value_of(draws, law, 1.1 * scale) < LEVEL
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_draws_from_the_operating_system_follow_the_law(law):
+    draws = draw_integers(law, scale=np.full(DRAWS, 20.0), source=SystemSource())
+    assert p_value_of(draws, law, 20.0) > LEVEL
+    assert p_value_of(draws, law, 22.0) < LEVEL
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_the_exact_path_alone_follows_the_law(law):
+    draws = draw_integers(law, scale=np.full(10_000, 5.7), source=SeededSource(12), exact=True)
+    assert p_value_of(draws, law, 5.7) > LEVEL
+    assert p_value_of(draws, law, 8.0) < LEVEL
+
+
+@pytest.mark.parametrize("law", [Laplace(), Polynomial(11.5), GeneralisedCauchy(), Gaussian()], ids=str)
+def test_the_last_digits_of_large_draws_are_uniform(law):
+    # The density is flat at this scale, so no pattern of the doubles may show: they could not even hold the digits.
+    draws = draw_integers(law, scale=np.full(20_000, 2.0**55), source=SeededSource(13))
+    assert stats.chisquare(np.bincount(draws % 64, minlength=64)).pvalue > LEVEL
+    assert stats.chisquare(np.bincount((draws >> 1) % 64 * 2 % 64, minlength=64)).pvalue < LEVEL
+
+
+def test_different_scales_do_not_mix():
+    scale = np.tile([0.5, 50.0], DRAWS)
+    for law in [Laplace(), GeneralisedCauchy()]:
+        draws = draw_integers(law, scale=scale, source=SeededSource(14))
+        assert p_value_of(draws[::2], law, 0.5) > LEVEL
+        assert p_value_of(draws[1::2], law, 50.0) > LEVEL
+
+
+def test_grid():
+    draws = draw_on_grid(Gaussian(), scale=np.full(DRAWS, 0.7), grid=2.0**-3, source=SeededSource(15))
+    assert p_value_of((draws * 8).astype(np.int64), Gaussian(), 5.6) > LEVEL
+    assert p_value_of((draws * 8).astype(np.int64), Gaussian(), 5.6 * 1.1) < LEVEL
+
+
+def test_log_laplace():
+    multiplier, exponent, addend = 30.0, 0.4, -10.0
+    draws = draw_log_laplace(
+        multiplier=np.full(DRAWS, multiplier), exponent=exponent, addend=addend, source=SeededSource(16)
+    )
+    j = np.arange(-10, 400)
+
+    def p_value(exponent):
+        below = stats.laplace.cdf(np.log((j[:-1] + 0.5 - addend) / multiplier) / exponent)
+        counts = np.bincount(np.clip(draws, -10, 399) + 10, minlength=j.size)
+        return chi_square(counts, np.diff(below, prepend=0, append=1))
+
+    assert p_value(exponent) > LEVEL
+    assert p_value(1.1 * exponent) < LEVEL
+    assert p_value(0.9 * exponent) < LEVEL
+
+
+@pytest.mark.parametrize("law", [RadialPolynomial(5.5, 2), RadialPolynomial(30.0, 4)], ids=str)
+def test_radius_and_coordinates_of_the_radial_law(law):
+    draws = draw_integers(law, scale=np.full(DRAWS, 1e9), source=SeededSource(17))
+    radius = stats.betaprime(law.d, law.p - law.d)
+
+    def p_value(scale):
+        uniform = radius.cdf(np.abs(draws).sum(axis=1) / scale)
+        return stats.chisquare(np.histogram(uniform, bins=100, range=(0, 1))[0]).pvalue
+
+    assert p_value(1e9) > LEVEL
+    assert p_value(1.1e9) < LEVEL
+    assert p_value(0.9e9) < LEVEL
+    for i in range(law.d):
+        assert p_value_of(draws[:, i], law.marginal, 1e9) > LEVEL
+        assert p_value_of(draws[:, i], law.marginal, 1.1e9) < LEVEL
+    orthant = (draws > 0) @ (1 << np.arange(law.d))
+    assert stats.chisquare(np.bincount(orthant, minlength=2**law.d)).pvalue > LEVEL
+
+
+def test_magnitudes_of_the_radial_law_are_correlated_as_they_should_be():
+    law = RadialPolynomial(24.0, 3)
+    draws = np.abs(draw_integers(law, scale=np.full(DRAWS, 1e9), source=SeededSource(18))) / 1e9
+    a = law.p - law.d
+    covariance = 1 / ((a - 1) * (a - 2)) - 1 / (a - 1) ** 2
+    product = (draws[:, 0] - law.mean_abs) * (draws[:, 1] - law.mean_abs)
+    error = product.std() / math.sqrt(DRAWS)
+    assert abs(product.mean() - covariance) < 7 * error
+    assert covariance > 7 * error
+
+
+def test_joint_cells_of_the_radial_law():
+    law, reach = RadialPolynomial(4.5, 2), 6
+    draws = draw_integers(law, scale=np.full(DRAWS, 2.3), source=SeededSource(19))
+    side = np.arange(-reach, reach + 1)
+    inside = (np.abs(draws) <= reach).all(axis=1)
+    counts = np.bincount((draws[inside] + reach) @ [side.size, 1], minlength=side.size**2)
+    cells = np.stack(np.meshgrid(side, side, indexing="ij"), axis=-1).reshape(-1, 2)
+
+    def p_value(probability):
+        return chi_square(np.append(counts, DRAWS - counts.sum()), np.append(probability, 1 - probability.sum()))
+
+    assert p_value(law.probability(cells, 2.3)) > LEVEL
+    assert p_value(law.probability(cells, 2.53)) < LEVEL
+    assert p_value(law.marginal.probability(cells, 2.3).prod(axis=1)) < LEVEL  # coordinates are not independent

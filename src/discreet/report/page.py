@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from html import escape
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 from discreet.errors import DataError
 from discreet.report import numbers, svg
@@ -183,7 +183,6 @@ class _Writer:
     used: Counter[str] = field(default_factory=Counter)
     figures: int = 0
     tables: int = 0
-    COLOURS: ClassVar[str] = "light dark"
 
     def page(self) -> str:
         page = self.of
@@ -200,7 +199,7 @@ class _Writer:
             f'<!DOCTYPE html>\n<html lang="{escape(page.language)}">\n<head>\n<meta charset="utf-8">\n'
             f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            f'<meta name="color-scheme" content="{self.COLOURS}">\n<link rel="icon" href="data:,">\n'
+            '<meta name="color-scheme" content="light dark">\n<link rel="icon" href="data:,">\n'
             f"<title>{escape(page.title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
             '<a class="skip" href="#content">Skip to the content</a>\n'
             f"<header>\n<h1>{escape(page.title)}</h1>\n{lead}</header>\n{contents}"

@@ -1,0 +1,375 @@
+"""Whether a count mechanism keeps its word, by exact computation over its neighbours.
+
+A count mechanism publishes `centre(count) + scale(largest) * Z`, where `largest` is the largest contribution of
+one establishment to the cell and Z follows a public law. Between two neighbouring cells the centre and the scale
+move together, so the privacy loss is that of a location-scale pair
+
+    loss(z) = log h(z) - log h((z - u) / w) + d log w,
+
+u the shift and w the ratio of the scales. This module builds the neighbours (one establishment grows, beside
+others of every size), finds the supremum of the loss over all outputs, integrates the exact delta where the
+claim has one, and repeats both for the integer that is really published. Notation follows docs/proofs/polynomial.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol, cast
+
+import numpy as np
+
+from discreet.arrays import Integers, Vector
+from discreet.privacy.losses import Approximate, Loss
+from discreet.privacy.units import Establishments
+
+LARGEST_SIZE = 10**6
+# A supremum found on doubles carries rounding errors of about 1e-13; claims are exact, so allow a little more.
+TOLERANCE = 1e-9
+_FAR = 1e13
+
+
+class Law(Protocol):
+    """A noise law: symmetric and unimodal; with several coordinates, a function of their L1 norm."""
+
+    @property
+    def dimension(self) -> int: ...
+
+    def log_density(self, z: Vector) -> Vector: ...
+
+    def probability(self, j: Vector, scale: float) -> Vector: ...
+
+
+class LineLaw(Law, Protocol):
+    """A law of one coordinate, whose distribution function is known."""
+
+    def cdf(self, z: Vector) -> Vector: ...
+
+
+class CountMechanism(Protocol):
+    """What verification needs to know of a mechanism."""
+
+    @property
+    def unit(self) -> Establishments: ...
+
+    @property
+    def loss(self) -> Loss: ...
+
+    @property
+    def law(self) -> Law: ...
+
+    @property
+    def additive(self) -> bool:
+        """Whether the output is the count plus noise, so that rounding it gives an integer law."""
+
+    def centre(self, count: Vector) -> Vector: ...
+
+    def scale(self, largest: Vector) -> Vector: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Pairs of neighbouring cells: one establishment grows from `before` to `after` workers.
+
+    `other` is the largest other establishment of the cell and `rest` all further workers in it.
+    """
+
+    before: Integers
+    after: Integers
+    other: Integers
+    rest: Integers
+
+    def __len__(self) -> int:
+        return len(self.before)
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """The neighbours and the output at which the worst loss occurs (`output` may be infinite)."""
+
+    before: int
+    after: int
+    other: int
+    rest: int
+    output: float
+
+    def __str__(self) -> str:
+        others = f" beside one of {self.other:,}" if self.other else " alone in its cell"
+        rest = f" and {self.rest:,} further workers" if self.rest else ""
+        return (
+            f"an establishment growing from {self.before:,} to {self.after:,}{others}{rest}, output {self.output:.6g}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What verification found.
+
+    Attributes
+    ----------
+    claimed : the loss that the mechanism promises.
+    worst_loss : supremum of the log density ratio; with a delta, the least epsilon that the exact delta allows.
+    worst_delta : the largest exact delta at the claimed epsilon; zero for a pure claim.
+    worst_rounded_loss : the supremum for the published integer; None where that is not count plus noise.
+    witness : where the worst loss, or the worst delta, occurs.
+    neighbours : how many neighbouring pairs were examined.
+    """
+
+    claimed: Loss
+    worst_loss: float
+    worst_delta: float
+    worst_rounded_loss: float | None
+    witness: Witness
+    neighbours: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether the claim survived."""
+        epsilon = float(self.claimed.amounts["epsilon"])
+        if isinstance(self.claimed, Approximate):
+            return self.worst_delta <= float(self.claimed.delta) * (1 + TOLERANCE)
+        rounded = self.worst_rounded_loss if self.worst_rounded_loss is not None else 0.0
+        return max(self.worst_loss, rounded) <= epsilon * (1 + TOLERANCE)
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "claimed": {name: float(amount) for name, amount in self.claimed.amounts.items()},
+            "holds": self.holds,
+            "worst_loss": self.worst_loss if math.isfinite(self.worst_loss) else None,
+            "worst_delta": self.worst_delta,
+            "worst_rounded_loss": self.worst_rounded_loss,
+            "witness": str(self.witness),
+            "neighbours": self.neighbours,
+        }
+
+
+def verify(mechanism: CountMechanism, *, neighbours: Neighbours | None = None) -> Verdict:
+    """Find the worst loss of `mechanism` over all neighbours, and say where it occurs."""
+    pairs = neighbours if neighbours is not None else neighbouring_cells(mechanism.unit)
+    shift, ratio = _moves(mechanism, pairs)
+    rows = _dominating(shift, ratio)
+    u, w = shift[rows], ratio[rows]
+    losses, outputs = supremum(mechanism.law, shift=u, ratio=w)
+    worst, worst_loss, worst_delta, rounded = int(np.argmax(losses)), float(losses.max()), 0.0, None
+    if isinstance(mechanism.loss, Approximate):
+        law = cast(LineLaw, mechanism.law)
+        deltas = exact_delta(law, shift=u, ratio=w, epsilon=float(mechanism.loss.epsilon))
+        worst, worst_delta = int(np.argmax(deltas)), float(deltas.max())
+        top = np.argsort(deltas)[-64:]
+        worst_loss = _least_epsilon(law, shift=u[top], ratio=w[top], delta=float(mechanism.loss.delta))
+    elif mechanism.additive and math.isfinite(worst_loss):
+        rounded = _rounded_supremum(mechanism, pairs, rows[np.argsort(losses)[-16:]])
+    at = rows[worst]
+    witness = Witness(
+        before=int(pairs.before[at]),
+        after=int(pairs.after[at]),
+        other=int(pairs.other[at]),
+        rest=int(pairs.rest[at]),
+        output=float(outputs[worst]),
+    )
+    return Verdict(
+        claimed=mechanism.loss,
+        worst_loss=worst_loss,
+        worst_delta=worst_delta,
+        worst_rounded_loss=rounded,
+        witness=witness,
+        neighbours=len(pairs),
+    )
+
+
+def neighbouring_cells(unit: Establishments, *, largest: int = LARGEST_SIZE) -> Neighbours:
+    """Neighbouring cells with establishments of 0 to `largest` workers.
+
+    Every size up to 200 with every size it may grow to; beyond that a geometric ladder together with the sizes at
+    which (1 + alpha) times the size is whole, where the worst growth is attained exactly. Other establishments of
+    the cell are absent, smaller, between, equal and larger.
+    """
+    whole = unit.alpha.denominator
+    turning = math.floor(1 / unit.alpha)
+    ladder = np.unique(np.geomspace(200, largest, 120).astype(np.int64))
+    sizes = {*range(201), *ladder.tolist(), *(int(s) // whole * whole for s in ladder), largest}
+    sizes |= {turning + i for i in range(-2, 4)} | {whole * i for i in range(1, 6)}
+    rows: set[tuple[int, int, int, int]] = set()
+    for before in sorted(size for size in sizes if 0 <= size <= largest):
+        top = unit.largest_neighbour(before)
+        afters = range(before + 1, top + 1) if before <= 200 else {before + 1, (before + top) // 2, top - 1, top}
+        for after in afters:
+            if not before < after <= top:
+                continue
+            for other in {
+                0,
+                before // 2,
+                before,
+                (before + after) // 2,
+                after,
+                turning,
+                turning + 1,
+                10 * after,
+                largest,
+            }:
+                rows.update((before, after, other, rest) for rest in ({0, other, 50 * other + 7} if other else {0}))
+    columns = np.array(sorted(rows), dtype=np.int64).T
+    return Neighbours(*(np.ascontiguousarray(column) for column in columns))
+
+
+def supremum(law: Law, *, shift: Vector, ratio: Vector) -> tuple[Vector, Vector]:
+    """The largest |loss| over all outputs for each (shift, ratio), and the output z where it occurs.
+
+    The loss has kinks only at z = 0 and z = shift, tends to a limit in the tails, and between is smooth: a grid
+    dense around both kinks brackets every maximum, and golden section finishes.
+    """
+    steps = np.concatenate([[0.0], np.geomspace(1e-5, 1e6, 160), [_FAR]])
+    best = np.full(len(shift), -np.inf)
+    where = np.zeros(len(shift))
+    for rows in np.array_split(np.arange(len(shift)), len(shift) * law.dimension // 4000 + 1):
+        grid, u, w = _grid(steps, shift[rows], ratio[rows])
+        for sign in (1.0, -1.0):
+            loss = partial(_signed_loss, sign, law, u, w)
+            value = loss(grid)
+            top = np.argmax(value, axis=1)
+            low = np.take_along_axis(grid, np.maximum(top - 1, 0)[:, None], axis=1)
+            high = np.take_along_axis(grid, np.minimum(top + 1, grid.shape[1] - 1)[:, None], axis=1)
+            peak, z = _golden(loss, low, high)
+            start = np.take_along_axis(value, top[:, None], axis=1)
+            z = np.where(peak > start, z, np.take_along_axis(grid, top[:, None], axis=1))[:, 0]
+            peak = np.maximum(peak, start)[:, 0]
+            better = peak > best[rows]
+            best[rows] = np.where(better, peak, best[rows])
+            where[rows] = np.where(better, z, where[rows])
+    unbounded = best > _FAR * 1e-6
+    return np.where(unbounded, np.inf, best), np.where(np.abs(where) >= _FAR, np.copysign(np.inf, where), where)
+
+
+def exact_delta(law: LineLaw, *, shift: Vector, ratio: Vector, epsilon: float) -> Vector:
+    """The smallest delta for which (epsilon, delta) holds between each pair, in its worse direction.
+
+    delta = integral of (f - e^eps f')+: the loss crosses epsilon at a few outputs, found by bisection; between
+    them the integral is a difference of distribution functions.
+    """
+    forward = _one_sided_delta(law, shift, ratio, epsilon)
+    backward = _one_sided_delta(law, -shift / ratio, 1 / ratio, epsilon)
+    return np.maximum(forward, backward)
+
+
+def _least_epsilon(law: LineLaw, *, shift: Vector, ratio: Vector, delta: float) -> float:
+    """The smallest epsilon at which the exact delta of every pair is at most `delta`, from above."""
+    low, high = 0.0, 1.0
+    while exact_delta(law, shift=shift, ratio=ratio, epsilon=high).max() > delta:
+        low, high = high, 2 * high
+    for _ in range(30):
+        middle = (low + high) / 2
+        over = exact_delta(law, shift=shift, ratio=ratio, epsilon=middle).max() > delta
+        low, high = (middle, high) if over else (low, middle)
+    return high
+
+
+def _one_sided_delta(law: LineLaw, shift: Vector, ratio: Vector, epsilon: float) -> Vector:
+    steps = np.concatenate([[0.0], np.geomspace(1e-4, 1e5, 120), [1e12]])
+    grid, u, w = _grid(steps, shift, ratio)
+    over = _loss(law, grid, u, w) > epsilon
+    row, column = np.nonzero(over[:, :-1] != over[:, 1:])
+    low, high, from_over = grid[row, column], grid[row, column + 1], over[row, column]
+    for _ in range(80):
+        middle = (low + high) / 2
+        same = (_loss(law, middle, shift[row], ratio[row]) > epsilon) == from_over
+        low, high = np.where(same, middle, low), np.where(same, high, middle)
+    left, right = grid[:, :-1].copy(), grid[:, 1:].copy()
+    left[row[~from_over], column[~from_over]] = low[~from_over]
+    right[row[from_over], column[from_over]] = low[from_over]
+    mass = _mass(law, left, right) - math.exp(epsilon) * _mass(law, (left - u) / w, (right - u) / w)
+    delta: Vector = np.where(over[:, :-1] | over[:, 1:], np.maximum(mass, 0.0), 0.0).sum(axis=1)
+    return delta
+
+
+def _grid(steps: Vector, shift: Vector, ratio: Vector) -> tuple[Vector, Vector, Vector]:
+    """Outputs dense around both kinks, a row for each pair, with shift and ratio as columns."""
+    around = np.concatenate([-steps[::-1], steps[1:]])
+    u, w = shift[:, None], ratio[:, None]
+    return (
+        np.sort(np.concatenate([np.broadcast_to(around, (len(u), len(around))), u + w * around], axis=1), axis=1),
+        u,
+        w,
+    )
+
+
+def _mass(law: LineLaw, left: Vector, right: Vector) -> Vector:
+    """P(left < Z <= right), by symmetry always from the tail side, where differences keep their digits."""
+    mirrored = left > 0
+    a, b = np.where(mirrored, -right, left), np.where(mirrored, -left, right)
+    return law.cdf(b) - law.cdf(a)
+
+
+def _loss(law: Law, z: Vector, u: Vector, w: Vector) -> Vector:
+    loss: Vector = _on_axis(law, z) - _on_axis(law, (z - u) / w) + law.dimension * np.log(w)
+    return loss
+
+
+def _signed_loss(sign: float, law: Law, u: Vector, w: Vector, z: Vector) -> Vector:
+    return sign * _loss(law, z, u, w)
+
+
+def _on_axis(law: Law, z: Vector) -> Vector:
+    """The log density at (z, 0, ..., 0): by the triangle inequality the worst output lies on the shift's own axis."""
+    return law.log_density(z if law.dimension == 1 else _padded(z, law.dimension))
+
+
+def _padded(z: Vector, dimension: int) -> Vector:
+    vectors = np.zeros((*np.shape(z), dimension))
+    vectors[..., 0] = z
+    return vectors
+
+
+def _golden(function: Callable[[Vector], Vector], low: Vector, high: Vector) -> tuple[Vector, Vector]:
+    """Golden-section maxima of a vectorised function, one bracket a row."""
+    g = (math.sqrt(5) - 1) / 2
+    for _ in range(60):
+        a, b = high - g * (high - low), low + g * (high - low)
+        left = function(a) > function(b)
+        low, high = np.where(left, low, a), np.where(left, b, high)
+    z = (low + high) / 2
+    return function(z), z
+
+
+def _moves(mechanism: CountMechanism, pairs: Neighbours) -> tuple[Vector, Vector]:
+    before, after, other, rest = (
+        np.asarray(column, dtype=np.float64) for column in (pairs.before, pairs.after, pairs.other, pairs.rest)
+    )
+    scale = mechanism.scale(np.maximum(before, other))
+    centre = mechanism.centre(before + other + rest)
+    shift = (mechanism.centre(after + other + rest) - centre) / scale
+    return shift, mechanism.scale(np.maximum(after, other)) / scale
+
+
+def _dominating(shift: Vector, ratio: Vector) -> Integers:
+    """The rows that can be worst: for each ratio of scales, the largest shift.
+
+    The overlap of two symmetric unimodal densities shrinks as their centres part (their level sets are centred
+    intervals), so both the loss and delta grow with the shift.
+    """
+    order = np.lexsort((-np.abs(shift), np.round(ratio, 12)))
+    _, first = np.unique(np.round(ratio, 12)[order], return_index=True)
+    return order[first].astype(np.int64)
+
+
+def _rounded_supremum(mechanism: CountMechanism, pairs: Neighbours, rows: Integers) -> float:
+    """The worst loss of the published integer, for the pairs in `rows`.
+
+    Outputs run over every integer near both counts and a geometric ladder into the tails, where the ratio of
+    probabilities tends to that of the densities; of several coordinates, over those along the shift's axis.
+    """
+    d = mechanism.law.dimension
+    close = 3000 if d == 1 else 60
+    far = np.unique(np.geomspace(close + 1, 10**7, 400 // d).astype(np.int64))
+    outputs = np.concatenate([-far[::-1], np.arange(-close, close + 1), far]).astype(np.float64)
+    worst = 0.0
+    for row in rows:
+        before, after, other = float(pairs.before[row]), float(pairs.after[row]), float(pairs.other[row])
+        scales = mechanism.scale(np.array([max(before, other), max(after, other)]))
+        shifted = outputs - (after - before)
+        points = (outputs, shifted) if d == 1 else (_padded(outputs, d), _padded(shifted, d))
+        p, q = (mechanism.law.probability(j, s) for j, s in zip(points, scales, strict=True))
+        seen = (p > 1e-280) & (q > 1e-280)
+        worst = max(worst, float(np.abs(np.log(p[seen]) - np.log(q[seen])).max()))
+    return worst

@@ -1,0 +1,269 @@
+"""The least noise that keeps a promise, and the inequality that says when none does.
+
+`calibrate` turns (mechanism, unit, loss) into constants before any data are read. "paper" gives the constants of the
+Tables paper, so that its figures can be reproduced; "tight" the smallest ones that the definition allows. Notation:
+b = ln(1 + alpha); derivations are in docs/proofs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from discreet.arrays import Vector
+from discreet.errors import Infeasible, PrivacyError
+from discreet.noise.laws import GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
+from discreet.privacy.guarantee import Calibration
+from discreet.privacy.losses import Loss, Number, Pure, exact, loss, shown
+from discreet.privacy.units import EstablishmentNodes, Establishments, Workers
+from discreet.privacy.verify import Law, LineLaw, exact_delta, supremum
+from discreet.tables.mechanisms import Baseline, LogLaplace, SmoothNoise
+
+Name: TypeAlias = Literal[
+    "polynomial",
+    "joint-polynomial",
+    "log-laplace",
+    "smooth-gamma",
+    "smooth-laplace",
+    "edge-laplace",
+    "node-truncation",
+    "down-sensitivity",
+]
+PRIVATE: tuple[Name, ...] = ("polynomial", "joint-polynomial", "log-laplace", "smooth-gamma", "smooth-laplace")
+BASELINES: tuple[Name, ...] = ("edge-laplace", "node-truncation", "down-sensitivity")
+
+# Scales are doubles: the product factor * max(alpha * largest, 1) is off by a few parts in 2^53. A relative margin
+# of 2^-30 in the constants covers that (docs/proofs/polynomial.md) and costs one part in 10^9 of accuracy.
+MARGIN = 2.0**-30
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked of one cell, with everything in floats: the arithmetic of calibration."""
+
+    unit: Establishments
+    loss: Loss
+    calibration: Calibration
+    cells: int
+
+    @property
+    def epsilon(self) -> float:
+        return float(self.loss.amounts["epsilon"])
+
+    @property
+    def delta(self) -> float:
+        return float(self.loss.amounts.get("delta", 0))
+
+    @property
+    def b(self) -> float:
+        return self.unit.log_growth
+
+    def refuse(self, name: str, inequality: str, remedy: str) -> Infeasible:
+        asked = f"alpha={shown(self.unit.alpha)}, {self.loss}" + (f", {self.cells} cells" if self.cells > 1 else "")
+        return Infeasible(f"{name} ({self.calibration}) cannot give {asked}: it needs {inequality}. {remedy}")
+
+
+def calibrate(
+    name: Name,
+    *,
+    unit: Establishments,
+    epsilon: Number,
+    delta: Number | None = None,
+    calibration: Calibration = "tight",
+    cells: int = 1,
+    theta: int = 1000,
+) -> SmoothNoise | LogLaplace | Baseline:
+    """The mechanism `name` with constants that give `epsilon` (and `delta`) for one cell.
+
+    Parameters
+    ----------
+    unit : the definition to satisfy.
+    epsilon, delta : the loss of one cell; of the whole vector for "joint-polynomial". Only "smooth-laplace" uses delta.
+    cells : how many counts of the same establishments a joint mechanism covers.
+    theta : the largest establishment that "node-truncation" keeps.
+    """
+    if calibration not in ("tight", "paper"):
+        raise PrivacyError(f"calibration={calibration!r} is unknown. It is 'tight' or 'paper'. Leave it out for tight.")
+    amount = exact(epsilon, name="epsilon")
+    if amount <= 0:
+        raise PrivacyError(f"epsilon={epsilon} buys nothing. It must be above 0. Use for example epsilon=1.")
+    if name in BASELINES:
+        return _baseline(name, unit, amount, theta)
+    if name not in _CALIBRATIONS:
+        raise PrivacyError(
+            f"mechanism {name!r} is unknown. There are: {', '.join(PRIVATE + BASELINES)}. Leave it out for the default."
+        )
+    if name == "smooth-laplace":
+        chance = exact(delta, name="delta") if delta is not None else exact(0)
+        if not 0 < chance < 1:
+            raise PrivacyError(
+                f"smooth-laplace with delta={delta}: it promises (epsilon, delta) and needs 0 < delta < 1. "
+                "Give delta=1e-6, say, or use polynomial, which needs none."
+            )
+        asked = loss(epsilon=amount, delta=chance)
+    elif delta is not None and exact(delta, name="delta"):
+        raise PrivacyError(
+            f"{name} with delta={delta}: it promises pure epsilon. Leave delta out, or use smooth-laplace."
+        )
+    else:
+        asked = Pure(amount)
+    return _CALIBRATIONS[name](Request(unit=unit, loss=asked, calibration=calibration, cells=cells))
+
+
+def _polynomial(ask: Request) -> SmoothNoise:
+    return _radial(ask, "polynomial", dimension=1)
+
+
+def _joint_polynomial(ask: Request) -> SmoothNoise:
+    return _radial(ask, "joint-polynomial", dimension=ask.cells)
+
+
+def _radial(ask: Request, name: str, *, dimension: int) -> SmoothNoise:
+    """p = d + eps/b and k = max{1/(e^(eps/p) - 1), e^-b/(e^((eps - d b)/p) - 1)}."""
+    if ask.calibration == "paper":
+        raise PrivacyError(
+            f"{name} is not in the Tables paper. It has the tight calibration only. Leave `calibration` out."
+        )
+    d, b, eps = dimension, ask.b, ask.epsilon
+    if eps <= d * b:
+        growth = math.expm1(eps / d)
+        raise ask.refuse(
+            name,
+            f"epsilon > {d if d > 1 else ''}{' ' if d > 1 else ''}ln(1 + alpha) = {d * b:.4g}",
+            f"Raise epsilon above {d * b:.4g}, or lower alpha below {growth:.4g}.",
+        )
+    p = d + eps / b * (1 - MARGIN)
+    k = max(1 / math.expm1(eps / p), math.exp(-b) / math.expm1((eps - d * b) / p)) * (1 + MARGIN)
+    law = Polynomial(p) if d == 1 else RadialPolynomial(p, d)
+    return SmoothNoise(name, ask.unit, ask.loss, law, k, "tight", "docs/proofs/polynomial.md")
+
+
+def _log_laplace(ask: Request) -> LogLaplace:
+    factor = 2 if ask.calibration == "paper" else 1
+    exponent = factor * ask.b / ask.epsilon * (1 if ask.calibration == "paper" else 1 + MARGIN)
+    if exponent >= 1:
+        word = "2 ln(1 + alpha)" if factor == 2 else "ln(1 + alpha)"
+        raise ask.refuse(
+            "log-laplace",
+            f"epsilon > {word} = {factor * ask.b:.4g} for its error to be finite",
+            f"Raise epsilon above {factor * ask.b:.4g}, or lower alpha below {math.expm1(ask.epsilon / factor):.4g}.",
+        )
+    shrink = 1.0 if ask.calibration == "paper" else 1 - exponent**2
+    return LogLaplace(ask.unit, ask.loss, exponent, shrink, ask.calibration, "docs/proofs/log-laplace.md")
+
+
+def _smooth_gamma(ask: Request) -> SmoothNoise:
+    law = GeneralisedCauchy(4.0)
+    proof = "docs/proofs/smooth-gamma.md"
+    if ask.calibration == "paper":
+        if ask.b > ask.epsilon / 4:
+            raise ask.refuse(
+                "smooth-gamma",
+                f"epsilon >= 4 ln(1 + alpha) = {4 * ask.b:.4g}",
+                f"Raise epsilon to {4 * ask.b:.4g} or lower alpha to {math.expm1(ask.epsilon / 4):.4g}.",
+            )
+        return SmoothNoise("smooth-gamma", ask.unit, ask.loss, law, 16 / ask.epsilon, "paper", proof)
+    if ask.epsilon <= 3 * ask.b:
+        raise ask.refuse(
+            "smooth-gamma",
+            f"epsilon > 3 ln(1 + alpha) = {3 * ask.b:.4g}",
+            f"Raise epsilon above {3 * ask.b:.4g} or lower alpha below {math.expm1(ask.epsilon / 3):.4g}.",
+        )
+    # The published-style constant 3^(3/4) / (eps - 3 b) adds the two worst cases; they never meet, so it is a bound.
+    bound = 3**0.75 / (ask.epsilon - 3 * ask.b)
+    k = _least_factor(lambda k: worst_loss(law, k, ask.b) <= ask.epsilon, bound)
+    return SmoothNoise("smooth-gamma", ask.unit, ask.loss, law, k * (1 + MARGIN), "tight", proof)
+
+
+def _smooth_laplace(ask: Request) -> SmoothNoise:
+    law = Laplace()
+    proof = "docs/proofs/smooth-laplace.md"
+    if ask.calibration == "paper":
+        least = 2 * math.log(1 / ask.delta) * ask.b
+        if ask.epsilon < least:
+            raise ask.refuse(
+                "smooth-laplace",
+                f"epsilon >= 2 ln(1/delta) ln(1 + alpha) = {least:.4g}",
+                f"Raise epsilon to {least:.4g}, raise delta to {math.exp(-ask.epsilon / (2 * ask.b)):.3g}, "
+                f"or lower alpha to {math.expm1(ask.epsilon / (2 * math.log(1 / ask.delta))):.4g}.",
+            )
+        return SmoothNoise("smooth-laplace", ask.unit, ask.loss, law, 2 / ask.epsilon, "paper", proof)
+    floor = _dilation_delta(ask.b, ask.epsilon)
+    if ask.delta <= floor:
+        raise ask.refuse(
+            "smooth-laplace",
+            f"delta > {floor:.3g}, which a change of scale by 1 + alpha alone uses up",
+            f"Raise delta above {floor:.3g}, raise epsilon, lower alpha, or use polynomial, which needs no delta.",
+        )
+    aim = ask.delta * (1 - 1e-7)
+    k = _least_factor(lambda k: worst_delta(law, k, ask.b, ask.epsilon) <= aim, 2 / ask.epsilon)
+    return SmoothNoise("smooth-laplace", ask.unit, ask.loss, law, k * (1 + MARGIN), "tight", proof)
+
+
+def _baseline(name: Name, unit: Establishments, epsilon: Number, theta: int) -> Baseline:
+    width = 1 / float(exact(epsilon))
+    if name == "edge-laplace":
+        return Baseline(name, Workers(), Pure(epsilon), width, "proved")
+    if name == "node-truncation":
+        return Baseline(name, EstablishmentNodes(theta), Pure(epsilon), theta * width, "proved")
+    return Baseline(name, unit, Pure(epsilon), width, "as published")
+
+
+_CALIBRATIONS: Mapping[str, Callable[[Request], SmoothNoise | LogLaplace]] = {
+    "polynomial": _polynomial,
+    "joint-polynomial": _joint_polynomial,
+    "log-laplace": _log_laplace,
+    "smooth-gamma": _smooth_gamma,
+    "smooth-laplace": _smooth_laplace,
+}
+
+
+def worst_moves(factor: float, b: float) -> tuple[Vector, Vector]:
+    """The (shift, ratio) pairs that decide: the largest shift min(1, w) / factor for every ratio w in [e^-b, e^b]."""
+    ratio = np.exp(np.linspace(-b, b, 129))
+    return np.minimum(1.0, ratio) / factor, ratio
+
+
+def worst_loss(law: Law, factor: float, b: float) -> float:
+    """The supremum of the loss over outputs and neighbours of noise `factor * max(alpha x, 1) * Z`."""
+    shift, ratio = worst_moves(factor, b)
+    return float(supremum(law, shift=shift, ratio=ratio)[0].max())
+
+
+def worst_delta(law: LineLaw, factor: float, b: float, epsilon: float) -> float:
+    """The exact delta over neighbours of noise `factor * max(alpha x, 1) * Z`."""
+    shift, ratio = worst_moves(factor, b)
+    return float(exact_delta(law, shift=shift, ratio=ratio, epsilon=epsilon).max())
+
+
+def _dilation_delta(b: float, epsilon: float) -> float:
+    """delta(eps) between Laplace laws whose scales differ by e^b: what no amount of noise can go below."""
+    ratio = math.exp(b)
+    edge = (epsilon + b) / (1 - 1 / ratio)
+    return math.exp(-edge / ratio) - math.exp(epsilon - edge)
+
+
+def _least_factor(holds: Callable[[float], bool], guess: float) -> float:
+    """The smallest factor that holds, to a relative 1e-10 from above."""
+    high = guess
+    while not holds(high):
+        high *= 1.5
+    low = high / 1.5
+    while holds(low):
+        low, high = low / 1.5, low
+    while high / low > 1 + 1e-10:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def least_epsilon(*, alpha: Number, delta: Number) -> float:
+    """Table 2 of the paper: the smallest epsilon of paper-calibrated Smooth Laplace, 2 ln(1/delta) ln(1 + alpha).
+
+    The first half of the printed table follows from delta = 0.005, not from the 0.05 in its heading.
+    """
+    return 2 * math.log(1 / float(exact(delta))) * math.log1p(float(exact(alpha)))

@@ -1,0 +1,194 @@
+"""How a count becomes a published count: every mechanism of the Tables paper, the tighter ones and the baselines.
+
+A mechanism knows its law and its scale, draws exact integer noise, and says what one cell costs. How its constants
+are chosen is in `calibration`; that they keep their word is checked by `privacy.verify`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from discreet.arrays import Integers, Vector
+from discreet.noise.laws import GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
+from discreet.noise.sampler import draw_integers, draw_log_laplace
+from discreet.noise.source import Source
+from discreet.privacy.guarantee import Basis, Calibration
+from discreet.privacy.losses import Loss
+from discreet.privacy.units import EstablishmentNodes, Establishments, Workers
+
+NoiseLaw: TypeAlias = Laplace | GeneralisedCauchy | Polynomial | RadialPolynomial
+
+
+class Mechanism(Protocol):
+    """What a release needs to know of its mechanism."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def loss(self) -> Loss:
+        """The loss of one cell, or of the whole vector of a joint mechanism."""
+
+    @property
+    def calibration(self) -> Calibration: ...
+
+    @property
+    def basis(self) -> Basis: ...
+
+    @property
+    def proof(self) -> str: ...
+
+    def cost(self, cells: int) -> Loss:
+        """The loss of `cells` counts of the same establishments."""
+
+    def expected_error(self, count: Vector, largest: Vector) -> Vector:
+        """E|published - count| before rounding."""
+
+    def draw(self, count: Integers, largest: Integers, source: Source) -> Integers:
+        """Published counts. `largest` is the contribution that the definition says must be hidden."""
+
+
+@dataclass(frozen=True, slots=True)
+class SmoothNoise:
+    """count + factor * max(alpha * largest, 1) * Z: noise in proportion to the smooth sensitivity."""
+
+    name: str
+    unit: Establishments
+    loss: Loss
+    law: NoiseLaw
+    factor: float
+    calibration: Calibration
+    proof: str
+    basis: Basis = "proved"
+
+    @property
+    def additive(self) -> bool:
+        return True
+
+    @property
+    def joint(self) -> bool:
+        """Whether one draw covers all cells of the same establishments."""
+        return self.law.dimension > 1
+
+    def cost(self, cells: int) -> Loss:
+        return self.loss if self.joint else self.loss * cells
+
+    def centre(self, count: Vector) -> Vector:
+        return count
+
+    def scale(self, largest: Vector) -> Vector:
+        return self.factor * np.maximum(float(self.unit.alpha) * largest, 1.0)
+
+    def expected_error(self, count: Vector, largest: Vector) -> Vector:
+        return self.scale(largest) * self.law.mean_abs
+
+    def draw(self, count: Integers, largest: Integers, source: Source) -> Integers:
+        return count + draw_integers(self.law, scale=self.scale(largest.astype(np.float64)), source=source)
+
+    def scaled(self, share: float) -> SmoothNoise:
+        """The same mechanism with `share` of its noise: for verification, never for a release."""
+        return replace(self, factor=self.factor * share)
+
+
+@dataclass(frozen=True, slots=True)
+class LogLaplace:
+    """(count + 1/alpha) e^(exponent L) - 1/alpha, L ~ Laplace(1); `shrink` takes the bias off where it is finite."""
+
+    unit: Establishments
+    loss: Loss
+    exponent: float
+    shrink: float
+    calibration: Calibration
+    proof: str
+    basis: Basis = "proved"
+    name: str = "log-laplace"
+
+    @property
+    def law(self) -> Laplace:
+        return Laplace()
+
+    @property
+    def additive(self) -> bool:
+        return False
+
+    def cost(self, cells: int) -> Loss:
+        return self.loss * cells
+
+    def centre(self, count: Vector) -> Vector:
+        return np.log(count + 1 / float(self.unit.alpha))
+
+    def scale(self, largest: Vector) -> Vector:
+        return np.full_like(np.asarray(largest, dtype=np.float64), self.exponent)
+
+    def expected_error(self, count: Vector, largest: Vector) -> Vector:
+        """E|c (s e^(l L) - 1)|, c = count + 1/alpha: a closed form, with the multiplier s = 1 or 1 - l^2."""
+        ell, s = self.exponent, self.shrink
+        # s e^(l L) passes 1 at L = t = ln(1/s)/l >= 0; E|X - 1| = E[X] - 1 + 2 E[(1 - X)+].
+        t = np.log(1 / s) / ell
+        below = 1 - np.exp(-t) / 2
+        part = s * (0.5 / (1 + ell) + (0.5 * (1 - np.exp(-t * (1 - ell))) / (1 - ell)))
+        relative = float(s / (1 - ell**2) - 1 + 2 * (below - part))
+        return relative * (count + 1 / float(self.unit.alpha))
+
+    def draw(self, count: Integers, largest: Integers, source: Source) -> Integers:
+        offset = 1 / float(self.unit.alpha)
+        return draw_log_laplace(
+            multiplier=self.shrink * (count.astype(np.float64) + offset),
+            exponent=self.exponent,
+            addend=-offset,
+            source=source,
+        )
+
+    def scaled(self, share: float) -> LogLaplace:
+        """The same mechanism with `share` of its noise: for verification, never for a release."""
+        return replace(self, exponent=self.exponent * share)
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """Laplace noise that does not hide an establishment: kept to show what goes wrong.
+
+    "edge-laplace" adds Laplace(1/eps) and protects single jobs; "node-truncation" drops establishments above theta
+    and adds Laplace(theta/eps); "down-sensitivity" scales by the largest establishment itself, which no definition
+    covers because the scale is a function of the data.
+    """
+
+    name: str
+    unit: Workers | EstablishmentNodes | Establishments
+    loss: Loss
+    width: float
+    basis: Basis
+    proof: str = "docs/proofs/baselines.md"
+    calibration: Calibration = "paper"
+
+    @property
+    def law(self) -> Laplace:
+        return Laplace()
+
+    @property
+    def additive(self) -> bool:
+        return True
+
+    @property
+    def theta(self) -> int | None:
+        """Establishments above this size are dropped before counting."""
+        return self.unit.theta if isinstance(self.unit, EstablishmentNodes) else None
+
+    def cost(self, cells: int) -> Loss:
+        return self.loss if isinstance(self.unit, Workers) else self.loss * cells
+
+    def centre(self, count: Vector) -> Vector:
+        return count
+
+    def scale(self, largest: Vector) -> Vector:
+        sensitivity = np.maximum(largest, 1.0) if self.name == "down-sensitivity" else np.ones_like(largest)
+        return self.width * sensitivity
+
+    def expected_error(self, count: Vector, largest: Vector) -> Vector:
+        return self.scale(largest)
+
+    def draw(self, count: Integers, largest: Integers, source: Source) -> Integers:
+        return count + draw_integers(self.law, scale=self.scale(largest.astype(np.float64)), source=source)

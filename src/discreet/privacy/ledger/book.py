@@ -203,6 +203,11 @@ class Ledger:
         with self._store.reading() as page:
             return page.last(kind="publish", dataset=dataset, release=release)
 
+    def find(self, seal: str) -> Entry | None:
+        """The line with this hash."""
+        with self._store.reading() as page:
+            return page.last(hash=seal)
+
     @property
     def head(self) -> Head:
         """The last line: keep it elsewhere to be able to prove that nothing was cut off."""

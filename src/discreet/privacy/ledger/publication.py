@@ -13,6 +13,7 @@ second process with the same request, would show a second draw of the same relea
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import tempfile
@@ -21,7 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import PrivacyError
+from discreet.errors import PlanError, PrivacyError
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.ledger.entries import Entry, canonical
 from discreet.privacy.losses import Loss
@@ -87,6 +88,29 @@ def fingerprints(folder: Path) -> dict[str, str]:
     return found
 
 
+def check_release(ledger: Ledger, manifest: Path) -> str:
+    """What is wrong with the release described by `manifest`, empty when its files are the ones that were published.
+
+    The manifest is a JSON file among the release's files that holds `entry.reference` of its charge under "ledger".
+    """
+    try:
+        seal = str(json.loads(manifest.read_text(encoding="utf-8"))["ledger"]["hash"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise PlanError(
+            f"{str(manifest)!r} does not say which ledger entry paid for it. A release has a JSON file with the hash "
+            "of its charge. Give the path of that file, usually release.json."
+        ) from None
+    charge = ledger.find(seal)
+    if charge is None or charge.kind != "charge":
+        return f"{manifest}: the ledger has no charge {seal}; the chain was cut off or rewritten, or is another ledger"
+    published = ledger.published(charge.dataset, str(charge.release))
+    if published is None:
+        return f"{manifest}: entry {charge.seq} was charged, and never published"
+    found = fingerprints(manifest.parent)
+    changed = [name for name, digest in published.payload["files"].items() if found.get(name) != digest]
+    return f"{manifest}: not as published in entry {published.seq}: {', '.join(changed)}" if changed else ""
+
+
 def _same_request(ledger: Ledger, published: Entry, *, unit: Unit, loss: Loss, details: Mapping[str, Any]) -> None:
     charge = ledger.charged(published.dataset, str(published.release))
     if charge is None or not charge.pays_for(unit=unit.key, loss=loss, details=details):
@@ -123,20 +147,20 @@ def _to_disk(folder: Path) -> None:
 
 
 def _shown(published: Entry, folder: Path) -> Entry:
-    """Rename the one published draw into place, unless it is there, and drop draws that will never be shown."""
+    """Drop the draws that will never be shown, then rename the one published draw into place, unless it is there."""
     files = published.payload["files"].items()
     staged = list(folder.parent.glob(f"{_prefix(published.dataset, published.release)}*"))
-    for candidate in staged:
+    chosen = [draw for draw in staged if files <= fingerprints(draw).items()]
+    for other in set(staged) - set(chosen):
+        shutil.rmtree(other, ignore_errors=True)
+    for draw in chosen[: not folder.exists()]:
         with suppress(FileNotFoundError):  # another process that resumes the same release was quicker
-            if not folder.exists() and files <= fingerprints(candidate).items():
-                candidate.chmod(0o755)
-                candidate.rename(folder)
+            draw.chmod(0o755)
+            draw.rename(folder)
     if not files <= fingerprints(folder).items():
         raise PrivacyError(
             f"Release {published.release!r} of {published.dataset!r} was released (entry {published.seq}), but "
             f"{str(folder)!r} does not hold its files as they were. Drawing them again would tell more than was paid "
             "for. Bring the files back, name the folder they are in, or pay for a release under another name."
         )
-    for leftover in staged:
-        shutil.rmtree(leftover, ignore_errors=True)
     return published

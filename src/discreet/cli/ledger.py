@@ -1,0 +1,131 @@
+"""`discreet ledger show` and `discreet ledger verify`: what was spent, and that nobody has touched the book."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from discreet.privacy.ledger import Entry, Ledger
+    from discreet.privacy.ledger.entries import Row
+
+ledger = typer.Typer(
+    name="ledger",
+    help="Read a ledger of privacy losses: what was spent on which data, and that the chain is intact.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+)
+
+SHOWN = 20  # lines of a book that fit on a screen
+Where = Annotated[str, typer.Argument(metavar="LEDGER", help="A file, or postgresql://user@host/database.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
+
+
+@ledger.command()
+def show(
+    where: Where,
+    last: Annotated[
+        int | None, typer.Option(min=0, help=f"Show only the last entries; 0 for all. Tables show {SHOWN} by default.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show every budget with its total, spent and remaining loss, then the entries and the head.
+
+    A ledger holds names, losses and public parameters. Nothing confidential is in it, so it may be handed to an
+    auditor. Keep the head (its hash) elsewhere: `discreet ledger verify --expect-head` proves with it that nothing was
+    cut off later.
+
+    Example: `discreet ledger show out/demo/ledger.db --last 5`
+    """
+    with _opened(where) as book:
+        head = book.head
+        entries = book.entries(last=(last or None) if last is not None or as_json else SHOWN)
+        if as_json:
+            budgets = [budget.to_dict() for budget in book.budgets()]
+            rows = [entry.to_dict() for entry in entries]
+            typer.echo(json.dumps({"head": head._asdict(), "budgets": budgets, "entries": rows}, indent=2))
+            return
+        _print_tables(book, entries)
+        typer.echo(f"Head: entry {head.seq}, {head.hash}")
+        typer.echo("Nothing confidential is in a ledger: names, losses and public parameters only.")
+
+
+@ledger.command()
+def verify(
+    where: Where,
+    expect_head: Annotated[
+        list[str] | None, typer.Option(metavar="HASH", help="A hash that the chain must contain; may be repeated.")
+    ] = None,
+    release: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="RELEASE.JSON", help="A release that must be in the ledger, files unchanged; repeatable."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Replay every entry from its text: seals, links, sums, budgets. Ends with 0 when intact, else 1.
+
+    The first bad entry is named. A tail that was cut off cannot be seen from inside. Give a hash you know from an
+    earlier `show`, or a release: the chain must contain it, and the release's files must be the published ones.
+
+    Example: `discreet ledger verify out/demo/ledger.db --release out/demo/jobs/release.json`
+    """
+    from discreet.privacy.ledger.publication import check_release
+
+    expected = [_hash(text) for text in expect_head or ()]
+    with _opened(where) as book:
+        verdict = book.verify(contains=expected, watch=_progress)
+        faults = [fault for path in release or () if verdict and (fault := check_release(book, path))]
+    intact = verdict.intact and not faults
+    if as_json:
+        typer.echo(json.dumps(verdict.to_dict() | {"intact": intact, "releases": faults}, indent=2))
+    else:
+        typer.echo("\n".join([str(verdict), *faults]))
+    if not intact:
+        raise typer.Exit(1)
+
+
+def _opened(where: str) -> Ledger:
+    from discreet.privacy.ledger import Ledger
+
+    return Ledger.open(where, read_only=True)
+
+
+def _hash(text: str) -> str:
+    if not re.fullmatch("[0-9a-f]{64}", text):
+        raise typer.BadParameter(
+            f"{text!r} is not a hash of 64 hexadecimal digits; copy it from `discreet ledger show`."
+        )
+    return text
+
+
+def _progress(rows: Iterable[Row], total: int) -> Iterable[Row]:
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(rows, "Replaying entries", total=total, console=Console(stderr=True), transient=True)
+
+
+def _print_tables(book: Ledger, entries: list[Entry]) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    budgets = Table("data set", "unit", "total", "spent", "remaining", title="Budgets", title_justify="left")
+    for budget in book.budgets():
+        losses = (str(budget.total), str(budget.spent), str(budget.remaining))
+        budgets.add_row(escape(budget.dataset), escape(budget.unit), *losses)
+    lines = Table("entry", "kind", "data set", "release", "loss", "by", "when", title="Entries", title_justify="left")
+    for entry in entries:
+        who, when = escape(str(entry.payload["by"])), str(entry.payload["at"])
+        loss = "" if entry.loss is None else str(entry.loss)
+        lines.add_row(str(entry.seq), entry.kind, escape(entry.dataset), escape(entry.release or ""), loss, who, when)
+    console = Console(highlight=False)
+    console.print(budgets)
+    console.print(lines)
+    if entries and entries[0].seq > 1:
+        typer.echo(f"{entries[0].seq - 1} earlier entries; --last 0 shows all.")

@@ -1,0 +1,139 @@
+"""A worker that releases without pause is killed (SIGKILL) at 200 random instants: book and files must agree."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import signal
+import time
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from discreet.privacy.ledger import Ledger
+
+KILLS = 200
+LONGEST_LIFE = 0.08  # seconds: several releases, so that instants fall on every step of one
+
+
+def disagreements(where: str, folder: Path) -> list[str]:
+    """Every way in which the book and the visible files contradict each other; recomputed from rows and bytes."""
+    with Ledger.open(where, read_only=True) as ledger:
+        verdict, entries = ledger.verify(), ledger.entries()
+    found = [] if verdict.intact else [str(verdict)]
+    charges = {(entry.dataset, entry.release): entry for entry in entries if entry.kind == "charge"}
+    published = {(entry.dataset, entry.release): entry for entry in entries if entry.kind == "publish"}
+    if len(charges) != sum(entry.kind == "charge" for entry in entries):
+        found.append("a release is charged twice")
+    spent: Counter[str] = Counter()
+    for (dataset, _), entry in charges.items():
+        spent[dataset] += entry.loss.amounts["epsilon"]
+    totals = {entry.dataset: entry.loss.amounts["epsilon"] for entry in entries if entry.kind == "budget"}
+    found += [f"{dataset} is overspent" for dataset, amount in spent.items() if amount > totals[dataset]]
+    for place in visible(folder):
+        key = (place.parent.name, place.name)
+        if key not in charges:
+            found.append(f"{key} is visible without a charge")
+        elif key not in published:
+            found.append(f"{key} is visible and not published")
+        elif published[key].payload["files"] != {
+            path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in place.iterdir()
+        }:
+            found.append(f"{key} does not show the draw that was published")
+    return found
+
+
+def visible(folder: Path) -> list[Path]:
+    return [place for place in folder.glob("*/*") if not place.name.startswith(".")]
+
+
+def step(ledger: Ledger, folder: Path) -> str:
+    """Where in a release the worker was when it died, as far as the book and the files tell."""
+    latest = ledger.entries(last=1)
+    if not latest or latest[0].kind == "budget":
+        return "nothing charged"
+    if latest[0].kind == "charge":
+        return "charged, not published"
+    return "done" if (folder / latest[0].dataset / latest[0].release).exists() else "published, not visible"
+
+
+def kill_at_random(workers, seed: int) -> None:
+    worker = workers.start()
+    time.sleep(random.Random(seed).uniform(0, LONGEST_LIFE))
+    os.kill(worker, signal.SIGKILL)
+    assert workers.wait() == -signal.SIGKILL
+
+
+def test_killed_at_any_instant(where: str, tmp_path: Path, nursery) -> None:
+    folder, steps = tmp_path / "out", Counter()
+    workers = nursery("release", where, str(folder))
+    with Ledger.open(where) as ledger:
+        for turn in range(KILLS):
+            kill_at_random(workers, seed=turn)
+            steps[step(ledger, folder)] += 1
+            if turn % 20 == 19:
+                assert disagreements(where, folder) == []
+    print(steps)
+    assert steps["charged, not published"] >= 20, f"too few kills fell inside a release: {steps}"
+
+    datasets = len(list(folder.glob("toys-*")))
+    last = nursery("release", where, str(folder), str(datasets))
+    last.start()
+    assert last.wait() == 0
+    assert disagreements(where, folder) == []
+    with Ledger.open(where, read_only=True) as ledger:
+        assert [budget.spent.amounts for budget in ledger.budgets()] == [{"epsilon": Fraction(1)}] * datasets
+    assert len(visible(folder)) == 5 * datasets
+    assert list(folder.glob("*/.staged-*/*")) == [], "a draw that was never shown was left behind"
+
+
+def test_careless_order_would_be_caught(tmp_path: Path, nursery) -> None:
+    where, folder = str(tmp_path / "ledger.db"), tmp_path / "out"
+    workers = nursery("careless", where, str(folder))
+    for turn in range(15):
+        kill_at_random(workers, seed=turn)
+    assert any("visible" in fault for fault in disagreements(where, folder))
+
+
+def test_first_opening_may_be_killed(where: str, tmp_path: Path, nursery) -> None:
+    """The table and its triggers come into being together or not at all."""
+    workers = nursery("race", where, str(tmp_path))
+    for turn in range(20):
+        worker = workers.start()
+        time.sleep(random.Random(turn).uniform(0, 0.02))
+        os.kill(worker, signal.SIGKILL)
+        workers.wait()
+    with Ledger.open(where) as ledger:
+        assert ledger.verify()
+
+
+@pytest.mark.postgres
+@pytest.mark.xdist_group("postgres")
+def test_server_may_crash(postgres_url: str) -> None:
+    """A killed back end takes every connection down and makes PostgreSQL recover from its log."""
+    import psycopg
+
+    from discreet.errors import LedgerError
+    from discreet.privacy.losses import Pure
+    from discreet.privacy.units import Workers
+
+    request = {"dataset": "jobs", "unit": Workers()}
+    with Ledger.open(postgres_url) as ledger:
+        ledger.open_budget(total=Pure(1), **request)
+        before = ledger.charge(release="before", loss=Pure("0.5"), **request)
+        with psycopg.connect(postgres_url.replace("+psycopg", "")) as other:
+            pid = other.execute("SELECT pg_backend_pid()").fetchone()[0]
+            os.kill(pid, signal.SIGKILL)
+            other.close()
+        for _ in range(300):
+            try:
+                after = ledger.charge(release="after", loss=Pure("0.5"), **request)
+                break
+            except LedgerError:
+                time.sleep(0.1)
+        assert after.previous == before.hash
+        assert ledger.verify()
+        assert not ledger.remaining("jobs", Workers())

@@ -1,0 +1,86 @@
+"""Processes that use a ledger and may die: `python workers.py release|careless|race LEDGER FOLDER [DATASETS]`.
+
+The imports are paid once. On "start" this process forks a worker, which prints its process id and goes to work; on
+"wait" it waits for one to end and prints how it ended. So a test can kill hundreds of them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import sys
+from pathlib import Path
+
+import psycopg  # noqa: F401
+import sqlalchemy.dialects.postgresql  # noqa: F401
+
+from discreet.errors import BudgetExceeded
+from discreet.privacy.ledger import Entry, Ledger, release_once, store  # noqa: F401
+from discreet.privacy.ledger.publication import fingerprints
+from discreet.privacy.losses import Pure
+from discreet.privacy.units import Workers
+
+TOTAL, PRICE, UNIT = Pure(1), Pure("0.2"), Workers()
+
+
+def release(where: str, folder: Path, datasets: int) -> None:
+    """Release after release; each data set pays for five, and then the next one is opened."""
+    with Ledger.open(where) as ledger:
+        print(os.getpid(), flush=True)
+        for number in range(max(0, len(list(folder.glob("toys-*"))) - 1), datasets):
+            ledger.open_budget(dataset=f"toys-{number}", unit=UNIT, total=TOTAL)
+            for turn in range(6):
+                place = folder / f"toys-{number}" / f"release-{turn}"
+                request = {"dataset": f"toys-{number}", "unit": UNIT, "release": place.name, "loss": PRICE}
+                try:
+                    if not place.exists():
+                        release_once(ledger, folder=place, draw=draw, **request)
+                except BudgetExceeded:
+                    break
+
+
+def careless(where: str, folder: Path, datasets: int) -> None:
+    """What must not be done: the files are there before they are paid for."""
+    with Ledger.open(where) as ledger:
+        print(os.getpid(), flush=True)
+        ledger.open_budget(dataset="toys-0", unit=UNIT, total=Pure(datasets))
+        for turn in range(datasets):
+            place = folder / "toys-0" / f"{os.getpid()}-{turn}"
+            place.mkdir(parents=True)
+            draw(None, place)
+            entry = ledger.charge(dataset="toys-0", unit=UNIT, release=place.name, loss=PRICE)
+            ledger.publish(entry, files=fingerprints(place))
+
+
+def draw(entry: Entry | None, staging: Path) -> None:
+    """A few kilobytes of true randomness, in two files."""
+    (staging / "release.json").write_text(json.dumps({"ledger": entry and entry.reference}))
+    with (staging / "noise.bin").open("wb") as file:
+        for _ in range(8):
+            file.write(os.urandom(512))
+            file.flush()
+
+
+def race(where: str, folder: Path, _datasets: int) -> None:
+    """Charge a hundredth at a time until refused, and write down how often that worked."""
+    print(os.getpid(), flush=True)
+    with Ledger.open(where) as ledger:
+        ledger.open_budget(dataset="shared", unit=UNIT, total=TOTAL)
+        for turn in itertools.count():
+            try:
+                ledger.charge(dataset="shared", unit=UNIT, release=f"{os.getpid()}-{turn}", loss=Pure("0.01"))
+            except BudgetExceeded:
+                break
+    (folder / f"{os.getpid()}.txt").write_text(str(turn))
+
+
+if __name__ == "__main__":
+    work = {"release": release, "careless": careless, "race": race}[sys.argv[1]]
+    print("ready", flush=True)
+    for order in sys.stdin:
+        if order.strip() == "wait":
+            print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
+        elif os.fork() == 0:
+            work(sys.argv[2], Path(sys.argv[3]), int((sys.argv[4:] or ["1000000"])[0]))
+            os._exit(0)

@@ -1,0 +1,207 @@
+"""Which forecasts foresee large changes? One call from tidy frames to a tested ranking.
+
+The steps are elsewhere: `panel` aligns the frames, `standards` marks the large changes and puts forecasts on their
+scale, `bootstrap` measures and tests, `combine` adds rules of rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.arrays import Mask, Matrix
+from discreet.change import roc, standards
+from discreet.change.bootstrap import Replicates, replicate
+from discreet.change.combine import Rule
+from discreet.change.kendall import Kendall, kendall
+from discreet.change.panel import Missing, cases
+from discreet.change.roc import Curve, Range
+from discreet.change.standards import Direction, Policy, Regression, Standard
+from discreet.errors import DataError
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Methods ranked by their partial area, tested against the best of them.
+
+    Attributes
+    ----------
+    methods : names, best first; `scores` and `replicates` are in the same order.
+    positive, scores : the cases that took part, shapes (cases,) and (methods, cases); larger is more alarming.
+    standard : the gold standard on all cases.
+    replicates : partial areas on the data and on common resamples.
+    concordance : Kendall's tau of the partial areas with the complexity ranks, if these were given.
+    """
+
+    methods: tuple[str, ...]
+    positive: Mask
+    scores: Matrix
+    standard: Standard
+    replicates: Replicates
+    concordance: Kendall | None
+    fpr: Range
+    horizon: int
+    cutoff: float
+
+    @property
+    def best(self) -> str:
+        return self.methods[0]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One dictionary per method: areas, interval, and the one-sided p-value of the best against it."""
+        area, (low, high) = self.replicates.area, self.replicates.interval().T
+        standardised = roc.rescale(area, *self.fpr, "mcclish")
+        auc = roc.auc(self.positive, self.scores)
+        tests = [(None, None)] + [self.replicates.test(0, i) for i in range(1, len(self.methods))]
+        return [
+            {
+                "method": name,
+                "pauc": float(area[i]),
+                "low": float(low[i]),
+                "high": float(high[i]),
+                "mcclish": float(standardised[i]),
+                "auc": float(auc[i]),
+                "statistic": tests[i][0],
+                "p": tests[i][1],
+            }
+            for i, name in enumerate(self.methods)
+        ]
+
+    def tidy(self) -> Any:
+        """`rows` as a pyarrow table."""
+        import pyarrow as pa
+
+        return pa.Table.from_pylist(self.rows())
+
+    def curve(self, method: str) -> Curve:
+        if method not in self.methods:
+            raise DataError(f"Method {method!r} was not compared; methods are: {', '.join(self.methods)}.")
+        return roc.curve(self.positive, self.scores[self.methods.index(method)])
+
+    def plot_roc(self, methods: Sequence[str] | None = None) -> Any:
+        """ROC curves over the range of false positive rates, with the line of chance; six methods at most."""
+        import altair as alt
+
+        chosen = list(methods or self.methods[:5])
+        lo, hi = self.fpr
+        points: list[dict[str, Any]] = []
+        for name in chosen:
+            c = self.curve(name)
+            inside = (c.fpr > lo) & (c.fpr < hi)
+            x = np.concatenate([[lo], c.fpr[inside], [hi]])
+            y = np.concatenate([c.at([lo]), c.tpr[inside], c.at([hi])])
+            points += [
+                {"method": name, "fpr": float(a), "tpr": float(b), "order": k}
+                for k, (a, b) in enumerate(zip(x, y, strict=True))
+            ]
+        points += [{"method": "chance", "fpr": end, "tpr": end, "order": k} for k, end in enumerate((lo, hi))]
+        domain = [*chosen, "chance"]
+        return (
+            alt.Chart(alt.InlineData(values=points), width=520, height=380)
+            .mark_line()
+            .encode(
+                x=alt.X("fpr:Q", title="False positive rate").scale(domain=[lo, hi]),
+                y=alt.Y("tpr:Q", title="True positive rate"),
+                color=alt.Color("method:N", title=None).scale(domain=domain),
+                strokeDash=alt.StrokeDash("method:N", title=None).scale(domain=domain),
+                order="order:Q",
+            )
+        )
+
+    def summary(self) -> str:
+        """The ranking as text."""
+        lo, hi = self.fpr
+        positives, undone = int(self.positive.sum()), int(self.standard.regression.sum())
+        lines = [
+            f"{positives} large changes in {len(self.positive)} cases at cutoff {self.cutoff:g}, "
+            f"horizon {self.horizon} ({undone} cases only undo an opposite jump).",
+            f"Partial area for false positive rates {lo:g} to {hi:g}; p: is {self.best} better?",
+        ]
+        width = max(len(name) for name in self.methods)
+        for row in self.rows():
+            p = "best" if row["p"] is None else f"{row['p']:.3f}"
+            lines.append(f"{row['method']:<{width}}  {row['pauc']:.4f} [{row['low']:.4f}, {row['high']:.4f}]  {p}")
+        if self.concordance:
+            lines.append(f"Kendall tau with complexity {self.concordance.tau:.3f}, p = {self.concordance.p:.3f}.")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What goes to JSON."""
+        tau = self.concordance
+        return {
+            "horizon": self.horizon,
+            "cutoff": self.cutoff,
+            "fpr": list(self.fpr),
+            "cases": len(self.positive),
+            "positives": int(self.positive.sum()),
+            "regression": int(self.standard.regression.sum()),
+            "methods": self.rows(),
+            "kendall": None if tau is None else {"tau": tau.tau, "p": tau.p, "n": tau.n},
+        }
+
+
+def compare_large_changes(
+    panel: Any,
+    forecasts: Any,
+    *,
+    horizon: int = 1,
+    cutoff: float = 0.95,
+    direction: Direction = "decline",
+    policy: Policy = "relative",
+    regression: Regression = "negative",
+    fpr: Range = (0.0, 0.2),
+    combine: Mapping[str, Rule] | None = None,
+    complexity: Mapping[str, float] | None = None,
+    resamples: int = 1000,
+    seed: int = 0,
+    missing: Missing = "refuse",
+) -> Comparison:
+    """Rank forecasting methods by how well they foresee large changes.
+
+    Parameters
+    ----------
+    panel : frame of `series`, `t`, `value`.
+    forecasts : frame of `series`, `method`, `t`, `forecast` (and `horizon`, if it holds several).
+    cutoff, direction, policy, regression : the gold standard, see `standards.large_changes`.
+    fpr : range of false positive rates that the planner can live with.
+    combine : further methods by name, each a rule over given ones.
+    complexity : a rank per method; those without one stay out of Kendall's tau, and so do combinations.
+
+    Cases whose outcome is not in the panel yet are left out.
+    """
+    aligned = cases(panel, forecasts, horizon=horizon, missing=missing)
+    aligned = aligned.select(np.isfinite(aligned.actual))
+    if not len(aligned):
+        raise DataError("No forecast is for a period that the panel holds, so none can be judged; add the outcomes.")
+    base = standards.baseline(aligned.histories)
+    standard = standards.large_changes(
+        base, aligned.actual, cutoff=cutoff, policy=policy, direction=direction, regression=regression
+    )
+    forecast = standards.standardise(base, aligned.forecasts, policy=policy, direction=direction)
+    by_name = dict(zip(aligned.methods, forecast, strict=True))
+    rules = {name: rule.score(by_name) for name, rule in (combine or {}).items()}
+    taken = sorted(set(rules) & set(by_name))
+    if taken:
+        raise DataError(f"Combination {taken[0]!r} has the name of a method; choose another.")
+    scores = np.stack([*by_name.values(), *rules.values()])[:, standard.kept]
+    positive = standard.positive[standard.kept]
+    result = replicate(positive, scores, fpr=fpr, resamples=resamples, rng=seed)
+    names = [*by_name, *rules]
+    order = np.argsort(-result.area, kind="stable")
+    ranked = [name for name in by_name if name in (complexity or {})]
+    return Comparison(
+        methods=tuple(names[i] for i in order),
+        positive=positive,
+        scores=scores[order],
+        standard=standard,
+        replicates=Replicates(area=result.area[order], draws=result.draws[order]),
+        concordance=kendall([result.area[names.index(name)] for name in ranked], [complexity[name] for name in ranked])
+        if complexity
+        else None,
+        fpr=roc.false_positive_range(fpr),
+        horizon=horizon,
+        cutoff=cutoff,
+    )

@@ -1,0 +1,179 @@
+"""Gold standards: which cases were large changes.
+
+Three policies. *Relative* (Gorr and Schneider 2013): the change from the forecast origin, in standard deviations of
+the series' own first differences. *Absolute* (Gorr 2009, doi:10.1016/j.ijforecast.2008.11.013): the level, in
+standard deviations of the series' own history. *Cross-sectional* (Dissertation, chapter 2): the few largest values
+of each month after standardising counts by a smoothed Poisson mean.
+
+Everything is oriented so that larger is more alarming, for declines as for increases. A forecast is put on the same
+scale as the outcome, with the moments of the history and nothing later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Literal, TypeAlias
+
+import numpy as np
+from scipy.special import ndtri
+
+from discreet.arrays import Mask, Matrix, Vector
+from discreet.errors import DataError
+
+Policy: TypeAlias = Literal["relative", "absolute"]
+Direction: TypeAlias = Literal["decline", "increase"]
+Regression: TypeAlias = Literal["negative", "drop", "keep"]
+
+SHORTEST = 3
+"""Values that a history needs, so that its first differences have a standard deviation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What the histories say at the forecast origin, one entry per case.
+
+    Attributes
+    ----------
+    last : the value at the origin.
+    previous : the change that led to it.
+    change_mean, change_sd : moments of the changes, sd with n - 1.
+    level_mean, level_sd : moments of the values themselves.
+    """
+
+    last: Vector
+    previous: Vector
+    change_mean: Vector
+    change_sd: Vector
+    level_mean: Vector
+    level_sd: Vector
+
+    def select(self, cases: Mask) -> Baseline:
+        return Baseline(*(getattr(self, field.name)[cases] for field in fields(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class Standard:
+    """A gold standard applied to cases.
+
+    Attributes
+    ----------
+    positive : the large changes that a forecast should find.
+    regression : cases that crossed the threshold only by undoing an opposite jump at the origin.
+    kept : cases that take part in the analysis.
+    threshold : in standard deviations.
+    """
+
+    positive: Mask
+    regression: Mask
+    kept: Mask
+    threshold: float
+
+
+def baseline(histories: Sequence[Vector], *, lag: int = 1) -> Baseline:
+    """Moments of each history up to its forecast origin; changes are over `lag` periods (the paper: one)."""
+    if lag < 1:
+        raise DataError(f"Changes over {lag} periods make no sense; give a lag of 1 or more.")
+    short = sum(len(history) < lag + SHORTEST - 1 for history in histories)
+    if short:
+        raise DataError(
+            f"{short} of {len(histories)} histories have fewer than {lag + SHORTEST - 1} values before their "
+            "forecast origin, too few for a standard deviation of changes; drop these series or start later."
+        )
+    rows = []
+    for history in histories:
+        change = history[lag:] - history[:-lag]
+        moments = change.mean(), change.std(ddof=1), history.mean(), history.std(ddof=1)
+        rows.append((history[-1], change[-1], *moments))
+    return Baseline(*np.array(rows).reshape(len(rows), 6).T)
+
+
+def standardise(
+    base: Baseline, value: Vector, *, policy: Policy = "relative", direction: Direction = "decline"
+) -> Vector:
+    """Outcomes or forecasts, of shape (..., cases), as alarm scores in standard deviations."""
+    sign = {"decline": -1.0, "increase": 1.0}.get(direction)
+    if sign is None:
+        raise DataError(f"Direction {direction!r} is not known; large changes are 'decline' or 'increase'.")
+    if policy == "relative":
+        centre, spread = base.last + base.change_mean, base.change_sd
+    elif policy == "absolute":
+        centre, spread = base.level_mean, base.level_sd
+    else:
+        raise DataError(f"Gold standard {policy!r} is not known; it is 'relative' or 'absolute'.")
+    constant = int((~(spread > 0)).sum())
+    if constant:
+        raise DataError(
+            f"{constant} of {len(spread)} histories do not vary, so no change can be measured in their standard "
+            "deviations; drop those series."
+        )
+    return np.asarray(sign * (value - centre) / spread)
+
+
+def large_changes(
+    base: Baseline,
+    actual: Vector,
+    *,
+    cutoff: float = 0.95,
+    policy: Policy = "relative",
+    direction: Direction = "decline",
+    regression: Regression = "negative",
+) -> Standard:
+    """Mark the outcomes beyond the `cutoff` quantile of a normal law.
+
+    Regression to the mean (relative policy only): a case whose last change before the origin was as extreme in the
+    other direction is no discovery, since any forecast that ignores the outlier finds it. Such cases count as
+    negatives (`negative`, what the printed tables of the paper agree with), leave the analysis (`drop`, what its
+    text says) or stay positives (`keep`).
+    """
+    if not 0.5 < cutoff < 1:
+        raise DataError(f"Cutoff {cutoff:g} is not a quantile of the upper half; give for example 0.95.")
+    if regression not in ("negative", "drop", "keep"):
+        raise DataError(f"Regression rule {regression!r} is not known; it is 'negative', 'drop' or 'keep'.")
+    threshold = float(ndtri(cutoff))
+    beyond = standardise(base, actual, policy=policy, direction=direction) >= threshold
+    rebound = np.zeros_like(beyond)
+    if policy == "relative":
+        opposite: Direction = "increase" if direction == "decline" else "decline"
+        jump = standardise(base, base.last + base.previous, policy=policy, direction=opposite)
+        rebound = beyond & (jump >= threshold)
+    return Standard(
+        positive=beyond if regression == "keep" else beyond & ~rebound,
+        regression=rebound,
+        kept=~rebound if regression == "drop" else np.ones_like(beyond),
+        threshold=threshold,
+    )
+
+
+def smoothed_mean(counts: Matrix, *, smoothing: float = 0.05, start: int = 12) -> Matrix:
+    """Each series' mean as known before each month, shape (months, series), under exponential smoothing.
+
+    The first `start` months are their own mean; from then on m_t = m_{t-1} + smoothing * (y_{t-1} - m_{t-1}), so
+    the row of a month never depends on that month. Means stay above half an event in `start` months: a series
+    without any event so far has no scale of its own.
+    """
+    if not 0 < smoothing < 1:
+        raise DataError(f"Smoothing constant {smoothing:g} is not between 0 and 1; give for example 0.05.")
+    if not 1 <= start < len(counts):
+        raise DataError(f"{start} starting months do not fit into {len(counts)} months; give fewer.")
+    means = np.empty_like(counts, float)
+    means[: start + 1] = counts[:start].mean(axis=0)
+    for t in range(start + 1, len(counts)):
+        means[t] = means[t - 1] + smoothing * (counts[t - 1] - means[t - 1])
+    return np.maximum(means, 0.5 / start)
+
+
+def poisson_standardise(value: Matrix, mean: Matrix) -> Matrix:
+    """(y - m) / sqrt(v) with v = m, for counts or forecasts of counts."""
+    return np.asarray((value - mean) / np.sqrt(mean))
+
+
+def top_of_each_month(standardised: Matrix, *, top: int = 5) -> Mask:
+    """The `top` largest values of every month; equal values go to the earlier column."""
+    months, series = standardised.shape
+    if not 0 < top < series:
+        raise DataError(f"The top {top} of {series} series leave no negatives; ask for 1 to {series - 1}.")
+    chosen = np.argsort(-standardised, axis=1, kind="stable")[:, :top]
+    positive = np.zeros((months, series), bool)
+    np.put_along_axis(positive, chosen, True, axis=1)
+    return positive

@@ -166,9 +166,8 @@ def write(
 def batches(*, seed: int = 0, share: float = 1.0, year: int = 0, shape: Shape = SHAPE) -> stream.Batches:
     """Yield ("workplace" | "worker" | "job" | "jobs", batch), a block of establishments at a time."""
     frame = _frame(seed=seed, share=share, year=year, shape=shape)
-    for block in range(0, len(frame.id), BLOCK):
-        part = frame.rows(slice(block, block + BLOCK))
-        yield from _tables(part, _workers(part, seed=seed, shape=shape))
+    parts = (frame.rows(slice(start, start + BLOCK)) for start in range(0, len(frame.id), BLOCK))
+    return (named for part in parts for named in _tables(part, _workers(part, seed=seed, shape=shape)))
 
 
 def workplaces(*, seed: int = 0, share: float = 1.0, year: int = 0, shape: Shape = SHAPE) -> Workplaces:

@@ -40,8 +40,8 @@ def write(
     `progress` is called with the rows written so far and `total`. Returns the content of `about.json`.
     """
     target = Path(directory).resolve()
-    refuse_unusable(target)
     try:
+        _refuse_occupied(target)
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as scratch:
             filling = Path(scratch) / "filling"
@@ -56,18 +56,6 @@ def write(
             "Nothing was left there; choose another --out or free some space."
         ) from error
     return done
-
-
-def refuse_unusable(target: Path) -> None:
-    """Refuse a target that is a file, or a directory with something in it; simulation never overwrites."""
-    if target.exists() and not target.is_dir():
-        raise DataError(f"{str(target)!r} is a file; simulated data needs a new or empty directory.")
-    with contextlib.suppress(FileNotFoundError):
-        if any(target.iterdir()):
-            raise DataError(
-                f"{str(target)!r} is not empty, and simulated data never overwrites; "
-                "name a new directory or empty this one."
-            )
 
 
 def collect(batches: Batches) -> dict[str, pa.Table]:
@@ -85,6 +73,16 @@ def categories(codes: NDArray[np.integer[Any]], labels: Iterable[str]) -> pa.Dic
     import pyarrow as pa
 
     return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(labels, pa.string()))
+
+
+def _refuse_occupied(target: Path) -> None:
+    """Refuse a file or a directory with something in it: simulation never overwrites."""
+    if target.is_file():
+        raise DataError(f"{str(target)!r} is a file; simulated data need a new or empty directory.")
+    if target.is_dir() and any(target.iterdir()):
+        raise DataError(
+            f"{str(target)!r} is not empty, and simulated data never overwrite; name a new directory or empty this one."
+        )
 
 
 def _fill(directory: Path, batches: Batches, *, total: int, progress: Progress | None) -> dict[str, int]:

@@ -1,0 +1,66 @@
+"""The straight line of the posterior thesis: y = 1 + 2 x + normal error.
+
+Amitai (2018, sections 3 and 4) simulates 100,000 rows with error variance 1, and with error variance 100 for the
+quantiles. The law of x is not stated there; here it is standard normal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import DataError
+from discreet.simulate import draws, stream
+
+BLOCK = 1 << 18
+"""Rows in one batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Rows, intercept and slope of the thesis."""
+
+    rows: int = 100_000
+    intercept: float = 1.0
+    slope: float = 2.0
+
+
+SHAPE = Shape()
+
+
+def write(
+    directory: str | Path,
+    *,
+    seed: int = 0,
+    share: float = 1.0,
+    error_variance: float = 1.0,
+    progress: stream.Progress | None = None,
+    shape: Shape = SHAPE,
+) -> dict[str, Any]:
+    """Write `regression.parquet`: x, y. `error_variance` is 1 or 100 in the thesis."""
+    return stream.write(
+        directory,
+        batches(seed=seed, share=share, error_variance=error_variance, shape=shape),
+        about={"data": "regression", "seed": seed, "share": share, "error_variance": error_variance},
+        total=draws.scaled(shape.rows, share),
+        progress=progress,
+    )
+
+
+def batches(*, seed: int = 0, share: float = 1.0, error_variance: float = 1.0, shape: Shape = SHAPE) -> stream.Batches:
+    """Yield ("regression", batch)."""
+    import pyarrow as pa
+
+    draws.check(seed, share)
+    if not 0 < error_variance < np.inf:
+        raise DataError(f"error_variance={error_variance} must be positive and finite; the thesis uses 1 and 100.")
+    rows = draws.scaled(shape.rows, share)
+
+    def block(start: int) -> pa.RecordBatch:
+        x, error = draws.generator(seed, start).standard_normal((2, min(BLOCK, rows - start)))
+        return pa.record_batch({"x": x, "y": shape.intercept + shape.slope * x + np.sqrt(error_variance) * error})
+
+    return (("regression", block(start)) for start in range(0, rows, BLOCK))

@@ -21,7 +21,8 @@ Real: TypeAlias = "NDArray[np.float64] | np.float64 | float"
 ROUNDING = 2.0**-52  # one correctly rounded operation, relative to its result; twice what IEEE 754 promises
 ELEMENTARY = 2.0**-49  # log, exp, expm1 and cos of NumPy: 8 units in the last place; tests compare with Arb
 SLACK = 1 + 2.0**-30  # radii are computed with roundings too
-UNDERFLOW = 2.0**-40  # what gradual underflow can do to a result
+UNDERFLOW = 2.0**-25  # more than gradual underflow can do to a result
+VANISHED = 2.0**-1000  # what an exponential may have been if it was computed as zero
 
 
 class Balls:
@@ -32,6 +33,10 @@ class Balls:
 
     def __init__(self, mid: Real, rad: Real = 0.0) -> None:
         self.mid, self.rad = mid, rad
+
+    @property
+    def exact(self) -> bool:
+        return isinstance(self.rad, float) and self.rad == 0
 
     @classmethod
     def uniforms(cls, words: NDArray[np.uint64]) -> Balls:
@@ -46,7 +51,12 @@ class Balls:
     def __add__(self, other: Balls | float) -> Balls:
         other = _lift(other)
         mid = self.mid + other.mid
-        return Balls(mid, self.rad + other.rad + np.abs(mid) * ROUNDING)
+        rad = np.abs(mid)
+        rad *= ROUNDING
+        rad += self.rad
+        if not other.exact:
+            rad += other.rad
+        return Balls(mid, rad)
 
     def __sub__(self, other: Balls | float) -> Balls:
         return self + -_lift(other)
@@ -60,19 +70,21 @@ class Balls:
     def __mul__(self, other: Balls | float) -> Balls:
         other = _lift(other)
         mid = self.mid * other.mid
-        rad = np.abs(mid) * ROUNDING
-        if not _is_exact(other):
-            rad = rad + np.abs(self.mid) * other.rad
-        if not _is_exact(self):
-            rad = rad + (np.abs(other.mid) + other.rad) * self.rad
+        rad = np.abs(mid)
+        rad *= ROUNDING
+        if not self.exact:
+            rad += np.abs(other.mid) * self.rad
+        if not other.exact:
+            rad += (np.abs(self.mid) + self.rad) * other.rad
         return Balls(mid, rad)
 
     def __truediv__(self, other: Balls | float) -> Balls:
         other = _lift(other)
         mid = self.mid / other.mid
         size = np.abs(mid)
-        spread = (self.rad + size * other.rad) / np.maximum(np.abs(other.mid) - 2 * other.rad, 0.0)
-        return Balls(mid, spread + size * ROUNDING)
+        rad = (self.rad + size * other.rad) / np.maximum(np.abs(other.mid) - 2 * other.rad, 0.0)
+        rad += size * ROUNDING
+        return Balls(mid, rad)
 
     def log(self) -> Balls:
         mid = np.log(self.mid)
@@ -81,7 +93,7 @@ class Balls:
 
     def exp(self) -> Balls:
         mid = np.exp(self.mid)
-        return Balls(mid, mid * (_growth(self.rad) + ELEMENTARY))
+        return Balls(mid, mid * (_growth(self.rad) + ELEMENTARY) + VANISHED)
 
     def expm1(self) -> Balls:
         mid = np.expm1(self.mid)
@@ -120,7 +132,3 @@ def _growth(rad: Real) -> Real:
 
 def _lift(x: Balls | float) -> Balls:
     return x if isinstance(x, Balls) else Balls(x)
-
-
-def _is_exact(x: Balls) -> bool:
-    return isinstance(x.rad, float) and x.rad == 0

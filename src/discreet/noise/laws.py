@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from discreet.arrays import Mask, Vector
 
+MOST_COORDINATES = 10_000  # the sampler's error bounds are proved for as many operations as these take
+
 
 class Law(ABC):
     """The distribution of Z, whose multiples are the noise.
@@ -254,9 +256,9 @@ class RadialPolynomial(Law):
 
     def __post_init__(self) -> None:
         _require(
-            self.d >= 1 and math.isfinite(self.p) and self.p > self.d,
+            1 <= self.d <= MOST_COORDINATES and math.isfinite(self.p) and self.p > self.d,
             f"RadialPolynomial(p={self.p}, d={self.d})",
-            "p > d >= 1",
+            f"p > d and 1 <= d <= {MOST_COORDINATES}",
         )
 
     @property

@@ -38,6 +38,7 @@ def test_numpy_functions_are_as_accurate_as_assumed(rng):
     assert worst("log", np.concatenate([rng.random(POINTS), small, near_one])) < ELEMENTARY
     assert worst("exp", np.append(rng.uniform(-700, 700, POINTS), rng.normal(size=POINTS))) < ELEMENTARY
     assert worst("expm1", np.append(rng.uniform(0, 700, POINTS), small)) < ELEMENTARY
+    assert worst("expm1", 2.0 ** -rng.uniform(1022, 1060, 1000), absolute=True) < 2.0**-1060
     assert worst("cos", np.pi * rng.random(2 * POINTS), absolute=True) < ELEMENTARY
 
 
@@ -131,7 +132,7 @@ def test_what_cannot_be_decided_is_not():
             assert not useless.nearest()[1].any()
         assert not Balls(np.array([-0.0]), np.array([1e-16])).sqrt().nearest()[1].any()
         assert not Balls(np.array([1e-20]), np.array([1e-20])).log().nearest()[1].any()
-    near = Balls(np.array([0.5 - 1e-9, 0.5 - 1e-13, 2.5 + 1e-9]), np.array([1e-10, 1e-10, 1e-10]))
+    near = Balls(np.array([0.5 - 1e-6, 0.5 - 1e-8, 2.5 + 1e-6]), np.array([1e-7, 1e-7, 1e-7]))
     assert near.nearest()[1].tolist() == [True, False, True]
     assert near.nearest()[0][[0, 2]].tolist() == [0, 3]
     assert Balls(np.array([1.0, -1.0, 1.0]), np.array([0.5, 0.5, 2.0])).sign().tolist() == [1, -1, 0]

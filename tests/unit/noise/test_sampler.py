@@ -7,7 +7,7 @@ import pytest
 from flint import arb, ctx
 
 from discreet.errors import PrivacyError
-from discreet.noise import exact, sampler
+from discreet.noise import balls, exact, sampler
 from discreet.noise.laws import Gaussian, GeneralisedCauchy, Laplace, Law, Polynomial, RadialPolynomial
 from discreet.noise.sampler import draw_integers, draw_log_laplace, draw_on_grid
 from discreet.noise.source import SeededSource, SystemSource
@@ -61,6 +61,15 @@ def test_both_paths_give_the_same_integers(law, resolved):
     slow = draw_integers(law, scale=scale, source=SeededSource(5), exact=True)
     assert len(resolved) > scale.size
     np.testing.assert_array_equal(fast, slow)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_without_error_bounds_the_paths_would_differ(law, monkeypatch):
+    scale = np.tile([3e12, 1e15], 2000)
+    right = draw_integers(law, scale=scale, source=SeededSource(8), exact=True)
+    monkeypatch.setattr(balls, "SLACK", 0.0)
+    monkeypatch.setattr(balls, "UNDERFLOW", 0.0)
+    assert np.any(draw_integers(law, scale=scale, source=SeededSource(8)) != right)
 
 
 def test_both_paths_give_the_same_log_laplace(resolved):
@@ -171,6 +180,17 @@ def test_chunks_do_not_show(monkeypatch):
     whole = draw_integers(Laplace(), scale=scale, source=SeededSource(3))
     monkeypatch.setattr(sampler, "CHUNK", 17)
     np.testing.assert_array_equal(whole, draw_integers(Laplace(), scale=scale, source=SeededSource(3)))
+
+
+def test_an_exponential_too_small_for_a_double_is_not_taken_for_zero(resolved):
+    multiplier, exponent = 1.7e308, 18.0
+    with ctx.workprec(200):
+        u = (-arb(709) / arb(exponent)).exp()
+        digits = int((u * arb(2) ** 63).floor().unique_fmpz())
+        expected = round(float(u ** arb(exponent) * arb(multiplier)))
+    source = Script(digits << 1 | 1, *[2**63] * 9)
+    assert draw_log_laplace(multiplier=[multiplier], exponent=exponent, addend=0.0, source=source) == expected == 2
+    assert len(resolved) == 1
 
 
 def test_log_laplace_without_noise_is_rounding():

@@ -8,6 +8,10 @@ import sys
 import typer
 from rich.console import Console
 
+from discreet.cli.audit import audit
+from discreet.cli.ledger import ledger
+from discreet.cli.simulate import app as simulate
+from discreet.cli.study import study
 from discreet.errors import DataError, DiscreetError, FormulaError, MissingExtra, PlanError, PrivacyError
 
 USAGE, FAILURE = 2, 1
@@ -19,6 +23,10 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
+app.command("study")(study)
+app.add_typer(simulate, name="simulate")
+app.add_typer(audit, name="audit")
+app.add_typer(ledger, name="ledger")
 
 
 def main() -> None:

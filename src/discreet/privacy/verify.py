@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Protocol, cast
 
 import numpy as np
@@ -179,6 +179,7 @@ def verify(mechanism: CountMechanism, *, neighbours: Neighbours | None = None) -
     )
 
 
+@lru_cache(maxsize=8)
 def neighbouring_cells(unit: Establishments, *, largest: int = LARGEST_SIZE) -> Neighbours:
     """Neighbouring cells with establishments of 0 to `largest` workers.
 
@@ -217,10 +218,10 @@ def neighbouring_cells(unit: Establishments, *, largest: int = LARGEST_SIZE) -> 
 def supremum(law: Law, *, shift: Vector, ratio: Vector) -> tuple[Vector, Vector]:
     """The largest |loss| over all outputs for each (shift, ratio), and the output z where it occurs.
 
-    The loss has kinks only at z = 0 and z = shift, tends to a limit in the tails, and between is smooth: a grid
+    The loss has kinks only at z = 0 and z = shift, is smooth between, and in the tails tends to its limit: a grid
     dense around both kinks brackets every maximum, and golden section finishes.
     """
-    steps = np.concatenate([[0.0], np.geomspace(1e-5, 1e6, 160), [_FAR]])
+    steps = np.concatenate([[0.0], np.geomspace(1e-5, 1e6, 160)])
     best = np.full(len(shift), -np.inf)
     where = np.zeros(len(shift))
     for rows in np.array_split(np.arange(len(shift)), len(shift) * law.dimension // 4000 + 1):
@@ -238,8 +239,11 @@ def supremum(law: Law, *, shift: Vector, ratio: Vector) -> tuple[Vector, Vector]
             better = peak > best[rows]
             best[rows] = np.where(better, peak, best[rows])
             where[rows] = np.where(better, z, where[rows])
-    unbounded = best > _FAR * 1e-6
-    return np.where(unbounded, np.inf, best), np.where(np.abs(where) >= _FAR, np.copysign(np.inf, where), where)
+    # Far out only the ratio of the scales matters; leaving the shift out keeps the digits that it would cost.
+    tail = np.abs(_loss(law, np.full_like(shift, _FAR), np.zeros_like(shift), ratio))
+    where = np.where(tail > best, np.inf, where)
+    best = np.maximum(best, tail)
+    return np.where(best > _FAR * 1e-9, np.inf, best), where
 
 
 def exact_delta(law: LineLaw, *, shift: Vector, ratio: Vector, epsilon: float) -> Vector:

@@ -1,0 +1,150 @@
+"""Constants, feasibility and expected errors against closed forms, the paper's figures and simulation."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet.errors import Infeasible, PrivacyError
+from discreet.noise.source import SeededSource
+from discreet.privacy.losses import Pure
+from discreet.privacy.units import Establishments
+from discreet.tables.calibration import PRIVATE, calibrate, least_epsilon, worst_loss
+
+ALPHA = Establishments(0.1)
+
+
+@pytest.mark.parametrize(
+    ("delta", "alpha", "printed"),
+    [
+        ("0.005", "0.01", 0.105),
+        ("0.005", "0.1", 1.01),
+        ("0.005", "0.2", 1.932),
+        ("0.0005", "0.01", 0.15),
+        ("0.0005", "0.1", 1.45),
+    ],
+)
+def test_table_2_of_the_paper(delta: str, alpha: str, printed: float) -> None:
+    assert least_epsilon(alpha=alpha, delta=delta) == pytest.approx(printed, abs=0.006)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "epsilon", "error"),
+    [  # expected L1 error in units of S at alpha = 0.1, recomputed in the design notes
+        ("smooth-gamma", {"calibration": "paper"}, 1, 11.3),
+        ("smooth-gamma", {"calibration": "paper"}, 2, 5.66),
+        ("smooth-laplace", {"calibration": "paper", "delta": "0.05"}, 2, 1.0),
+        ("polynomial", {}, 1, 1.17),
+        ("polynomial", {}, 2, 0.525),
+    ],
+)
+def test_expected_error_in_units_of_the_sensitivity(
+    name: str, options: dict[str, str], epsilon: int, error: float
+) -> None:
+    mechanism = calibrate(name, unit=ALPHA, epsilon=epsilon, **options)  # type: ignore[arg-type]
+    one = mechanism.expected_error(np.array([50.0]), np.array([10.0]))[0]
+    assert one == pytest.approx(error, rel=5e-3)
+
+
+def test_tight_smooth_gamma_beats_the_sum_of_its_worst_cases() -> None:
+    b = math.log(1.1)
+    mechanism = calibrate("smooth-gamma", unit=ALPHA, epsilon=2)
+    assert mechanism.factor < 3**0.75 / (2 - 3 * b)
+    assert worst_loss(mechanism.law, mechanism.factor, b) == pytest.approx(2, abs=1e-6)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.floats(0.002, 0.5), st.floats(1.05, 60.0), st.integers(1, 9))
+def test_no_random_pair_of_moves_beats_the_polynomial(alpha: float, times: float, d: int) -> None:
+    """Random shifts and ratios, and random outputs, never lose more than epsilon: the proof, by brute force."""
+    b = math.log1p(alpha)
+    epsilon = d * b * times
+    mechanism = calibrate("joint-polynomial", unit=Establishments(alpha), epsilon=epsilon, cells=d)
+    rng = np.random.default_rng(1)
+    w = np.exp(rng.uniform(-b, b, 4000))
+    w[:3] = math.exp(-b), 1.0, math.exp(b)
+    u = np.minimum(1, w) * np.where(rng.random(4000) < 0.5, 1.0, rng.random(4000)) / mechanism.factor
+    r = np.where(rng.random(4000) < 0.3, 0.0, np.exp(rng.uniform(-12, 25, 4000)))
+    p = mechanism.law.p
+    for sign in (1.0, -1.0):
+        away = np.abs(r + sign * u) / w
+        assert np.abs(-p * np.log1p(r) + p * np.log1p(away) + d * np.log(w)).max() <= epsilon * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+def test_infeasible_requests_state_the_inequality(name: str) -> None:
+    options = {"cells": 8} if name == "joint-polynomial" else {}
+    options |= {"delta": "1e-12"} if name == "smooth-laplace" else {}
+    with pytest.raises(Infeasible, match=r"it needs .*(>|>=)") as caught:
+        calibrate(name, unit=Establishments("0.2"), epsilon="0.15", **options)  # type: ignore[arg-type]
+    assert "alpha=0.2" in str(caught.value) and "Raise" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["polynomial", "log-laplace", "smooth-gamma"])
+def test_the_remedies_in_the_message_work(name: str) -> None:
+    unit = Establishments("0.2")
+    needed = {"polynomial": 1, "log-laplace": 1, "smooth-gamma": 3}[name] * math.log(1.2)
+    with pytest.raises(Infeasible):
+        calibrate(name, unit=unit, epsilon=needed * 0.999)  # type: ignore[arg-type]
+    calibrate(name, unit=unit, epsilon=needed * 1.01)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        ({"epsilon": 0}, "epsilon=0"),
+        ({"epsilon": -1}, "epsilon=-1"),
+        ({"epsilon": 1, "calibration": "loose"}, "calibration"),
+        ({"epsilon": 1, "delta": 0.1}, "pure epsilon"),
+        ({"epsilon": 1, "calibration": "paper"}, "not in the Tables paper"),
+    ],
+)
+def test_nonsense_is_refused(arguments: dict[str, object], word: str) -> None:
+    with pytest.raises(PrivacyError, match=word):
+        calibrate("polynomial", unit=ALPHA, **arguments)  # type: ignore[arg-type]
+
+
+def test_unknown_mechanisms_are_listed() -> None:
+    with pytest.raises(PrivacyError, match="joint-polynomial"):
+        calibrate("gauss", unit=ALPHA, epsilon=1)  # type: ignore[arg-type]
+    with pytest.raises(PrivacyError, match="0 < delta < 1"):
+        calibrate("smooth-laplace", unit=ALPHA, epsilon=1)
+
+
+def test_costs_of_cells_of_the_same_establishments() -> None:
+    assert calibrate("polynomial", unit=ALPHA, epsilon=1).cost(8) == Pure(8)
+    assert calibrate("joint-polynomial", unit=ALPHA, epsilon=2, cells=8).cost(8) == Pure(2)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("polynomial", {}),
+        ("joint-polynomial", {"cells": 4}),
+        ("log-laplace", {}),
+        ("log-laplace", {"calibration": "paper"}),
+        ("smooth-gamma", {}),
+        ("smooth-laplace", {"delta": "0.05"}),
+        ("edge-laplace", {}),
+        ("node-truncation", {"theta": 50}),
+        ("down-sensitivity", {}),
+    ],
+)
+def test_drawn_errors_have_their_expected_size(name: str, options: dict[str, object]) -> None:
+    epsilon = "0.02" if name == "edge-laplace" else 4  # noise far wider than the rounding
+    mechanism = calibrate(name, unit=ALPHA, epsilon=epsilon, **options)  # type: ignore[arg-type]
+    cells = 100_000
+    count, largest = np.full(cells, 5000), np.full(cells, 2000)
+    shape = (cells, 4) if name == "joint-polynomial" else (cells,)
+    drawn = mechanism.draw(np.full(shape, 5000), largest, SeededSource(3))
+    error = np.abs(drawn - 5000).mean()
+    expected = mechanism.expected_error(count[:1].astype(float), largest[:1].astype(float))[0]
+    assert error == pytest.approx(expected, rel=0.02)
+    if name == "log-laplace":
+        bias = drawn.mean() - 5000
+        published = (5000 + 10) / (1 - mechanism.exponent**2) - 10 - 5000
+        assert bias == pytest.approx(published if options else 0.0, abs=4 * drawn.std() / math.sqrt(cells))

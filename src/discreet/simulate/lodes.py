@@ -245,10 +245,16 @@ def _next_year(rng: np.random.Generator, before: Workplaces, *, shape: Shape) ->
 
 
 def _workers(part: Workplaces, *, seed: int, shape: Shape) -> Workers:
-    """An establishment's shares come from the generator of its block, a worker's draws from their own number."""
-    rng = draws.generator(seed, _WORKFORCE, int(part.id[0]) // BLOCK)
+    """An establishment's shares come from generators of its block, a worker's draws from their own number.
+
+    Later years append to a block, so each group of attributes needs a generator to itself.
+    """
+    block = int(part.id[0]) // BLOCK
     skill, age, origin = (
-        rng.standard_gamma(shape.concentration * shares[part.sector]).astype(np.float32) for shares in sector_shares()
+        draws.generator(seed, _WORKFORCE, block, group)
+        .standard_gamma(shape.concentration * shares[part.sector])
+        .astype(np.float32)
+        for group, shares in enumerate(sector_shares())
     )
     at = np.repeat(np.arange(len(part.id)), part.size)
     slot = np.arange(len(at)) - (np.cumsum(part.size) - part.size)[at]

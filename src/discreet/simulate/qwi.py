@@ -85,16 +85,16 @@ class Shape:
     decline: float = 0.01
     churn_sigma: float = 0.85
 
-    season: float = 1.05
+    season: float = 1.015
     season_sigma: float = 0.4
-    county_season: float = 0.055
-    cell_season: float = 0.045
-    scale: float = 0.083
-    industry_power: float = 0.8
+    county_season: float = 0.057
+    cell_season: float = 0.027
+    scale: float = 0.0505
+    industry_power: float = 1.58
     state_scale: float = 0.15
-    county_scale: float = 0.5
-    cell_scale: float = 0.38
-    momentum: float = 0.1
+    county_scale: float = 0.85
+    cell_scale: float = 0.46
+    momentum: float = 0.25
 
 
 SHAPE = Shape()

@@ -1,0 +1,79 @@
+"""Writing is all or nothing."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from discreet.errors import DataError, DiscreetError
+from discreet.simulate import stream
+
+
+def batches(n=3, fail_after=None):
+    for k in range(n):
+        if k == fail_after:
+            raise RuntimeError("the generator broke")
+        yield "left", pa.record_batch({"k": [k, k]})
+        yield "right", pa.record_batch({"name": stream.categories(pa.array([0, 1]).to_numpy(), ["a", "b"])})
+
+
+def names(directory):
+    return sorted(path.name for path in directory.iterdir())
+
+
+def test_every_stream_becomes_a_file(tmp_path):
+    seen = []
+    done = stream.write(
+        tmp_path / "new" / "data",
+        batches(),
+        about={"seed": 5},
+        total=12,
+        progress=lambda rows, total: seen.append((rows, total)),
+    )
+    assert done == {"seed": 5, "rows": {"left": 6, "right": 6}}
+    assert json.loads((tmp_path / "new" / "data" / "about.json").read_text()) == done
+    assert pq.read_table(tmp_path / "new" / "data" / "left.parquet")["k"].to_pylist() == [0, 0, 1, 1, 2, 2]
+    assert pq.read_table(tmp_path / "new" / "data" / "right.parquet")["name"].to_pylist() == ["a", "b"] * 3
+    assert seen == [(rows, 12) for rows in range(2, 13, 2)]
+
+
+def test_an_empty_directory_is_used(tmp_path):
+    (tmp_path / "data").mkdir()
+    stream.write(tmp_path / "data", batches(), about={}, total=12)
+    assert names(tmp_path) == ["data"]
+    assert names(tmp_path / "data") == ["about.json", "left.parquet", "right.parquet"]
+
+
+@pytest.mark.parametrize("fail_after", [0, 1, 2])
+def test_a_failure_leaves_nothing(tmp_path, fail_after):
+    with pytest.raises(RuntimeError, match="broke"):
+        stream.write(tmp_path / "data", batches(fail_after=fail_after), about={}, total=12)
+    assert names(tmp_path) == []
+
+
+def test_an_interruption_leaves_nothing(tmp_path):
+    def stop(rows, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stream.write(tmp_path / "data", batches(), about={}, total=12, progress=stop)
+    assert names(tmp_path) == []
+
+
+def test_something_there_is_never_overwritten(tmp_path):
+    (tmp_path / "kept.txt").write_text("mine")
+    with pytest.raises(DataError, match="not empty"):
+        stream.write(tmp_path, batches(), about={}, total=12)
+    with pytest.raises(DataError, match="is a file"):
+        stream.write(tmp_path / "kept.txt", batches(), about={}, total=12)
+    assert names(tmp_path) == ["kept.txt"]
+    assert (tmp_path / "kept.txt").read_text() == "mine"
+
+
+def test_an_unwritable_place_is_an_error_of_ours(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DiscreetError, match="Could not write"):
+        stream.write(tmp_path / "file" / "below", batches(), about={}, total=12)

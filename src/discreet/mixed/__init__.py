@@ -1,0 +1,50 @@
+"""Linear mixed models by REML: one pass over the data, then work on sums.
+
+`mixed` fits; `MixedFit` is the answer; `Moments` is what the fit is computed from; `fit_blocks` fits thousands of
+disjoint random blocks at once; `influential`, `leave_groups_out` and `leave_rows_out` study what single rows
+and groups change. Names load on first use.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from discreet.mixed.blocks import Blocks, fit_blocks
+    from discreet.mixed.estimate import mixed
+    from discreet.mixed.fit import MixedFit, MixedWarning
+    from discreet.mixed.influence import influential
+    from discreet.mixed.moments import Moments
+    from discreet.mixed.refits import Refits, leave_groups_out, leave_rows_out
+
+_HOME = {
+    "Blocks": "blocks",
+    "fit_blocks": "blocks",
+    "influential": "influence",
+    "Refits": "refits",
+    "leave_groups_out": "refits",
+    "leave_rows_out": "refits",
+    "MixedFit": "fit",
+    "MixedWarning": "fit",
+    "mixed": "estimate",
+    "Moments": "moments",
+}
+__all__ = [
+    "Blocks",
+    "MixedFit",
+    "MixedWarning",
+    "Moments",
+    "Refits",
+    "fit_blocks",
+    "influential",
+    "leave_groups_out",
+    "leave_rows_out",
+    "mixed",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"discreet.mixed.{_HOME[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

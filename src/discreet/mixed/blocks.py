@@ -1,0 +1,220 @@
+"""Thousands of small mixed models at once: k random disjoint blocks of the rows, each fitted on its own.
+
+Sub-sample and aggregate (section IV of Abowd, Schneider and Vilhuber 2012) needs the estimates of every block.
+Within a block a group counts only through its size, so a block is a few matrices, one per group size, and all
+blocks are profiled together in batched linear algebra. As in the paper, a level that a block does not contain
+has no estimate there, a block may find no variance between groups, and a block whose moment matrix is singular
+is not estimable: all three are counted, none is hidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from discreet.arrays import Integers, Mask, Matrix, Vector
+from discreet.errors import FitError
+from discreet.mixed.cells import cells_of
+from discreet.mixed.design import Design
+from discreet.mixed.estimate import is_one_intercept, origin_of, refuse_unidentifiable
+from discreet.mixed.fit import Method, Origin
+from discreet.mixed.formula import read_formula
+from discreet.mixed.gram import products
+from discreet.mixed.matrix import dense
+from discreet.mixed.reml import best_ratio, estimable, independent, profile
+from discreet.mixed.rows import Rows, open_frame, plan, read_rows
+
+CHUNK_NUMBERS = 500_000  # dense design entries worked on at a time: 4 MB stay in cache
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Estimates of every block.
+
+    Attributes
+    ----------
+    names, levels : fixed effects and levels of the grouping factor.
+    size : rows per block; `unused` rows are in no block.
+    beta : shape (k, p); NaN where a block has no such level or is not estimable.
+    variances : group and residual variance, shape (k, 2); NaN where not estimable.
+    block, level, effect : EBLUPs of the levels that each estimable block contains, one entry per pair.
+    estimable, zero_variance : per block, shape (k,).
+    missing_columns, missing_levels : fixed effects and levels without a row in the block, shape (k,).
+    """
+
+    names: tuple[str, ...]
+    levels: tuple[str, ...]
+    size: int
+    unused: int
+    beta: Matrix
+    variances: Matrix
+    block: Integers
+    level: Integers
+    effect: Vector
+    estimable: Mask
+    zero_variance: Mask
+    missing_columns: Integers
+    missing_levels: Integers
+
+    def __len__(self) -> int:
+        return len(self.estimable)
+
+    @property
+    def presence(self) -> Integers:
+        """In how many estimable blocks each level has an EBLUP."""
+        return np.bincount(self.level, minlength=len(self.levels))
+
+    @property
+    def mean_effects(self) -> Vector:
+        """The paper's average of EBLUPs over the blocks that have them; NaN for a level in none."""
+        total = np.bincount(self.level, self.effect, minlength=len(self.levels))
+        return np.where(self.presence > 0, total / np.maximum(self.presence, 1), np.nan)
+
+    @property
+    def mean_beta(self) -> Vector:
+        """The paper's average of fixed effects over the blocks that have them; NaN for one in none."""
+        known = np.isfinite(self.beta)
+        return np.where(known.any(axis=0), np.nansum(self.beta, axis=0) / np.maximum(known.sum(axis=0), 1), np.nan)
+
+    def counts(self) -> dict[str, int]:
+        """How the blocks fared, for a report."""
+        return {
+            "blocks": len(self),
+            "rows_per_block": self.size,
+            "not_estimable": int((~self.estimable).sum()),
+            "zero_variance": int(self.zero_variance.sum()),
+            "most_missing_columns": int(self.missing_columns.max()),
+            "fewest_missing_levels": int(self.missing_levels.min()),
+            "most_missing_levels": int(self.missing_levels.max()),
+        }
+
+
+def fit_blocks(
+    formula: str,
+    data: Any,
+    *,
+    blocks: int,
+    rng: np.random.Generator | int,
+    method: Method = "REML",
+    progress: Callable[[int, int], None] | None = None,
+) -> Blocks:
+    """Fit a model with one random intercept to each of `blocks` random disjoint blocks of floor(N / blocks) rows."""
+    frame = open_frame(data)
+    layout = plan(frame, read_formula(formula))
+    rows, learned = read_rows(frame, layout)
+    layout = layout.centred(learned.means)
+    cells = cells_of(rows, layout, learned.levels)
+    design = Design.of(layout, cells.codes, learned.levels)
+    if not is_one_intercept(design):
+        raise FitError(f"Blocks are fitted to one random intercept, and {formula!r} has more. Use one (1 | group).")
+    refuse_unidentifiable(design, rows.count)
+    size = rows.count // blocks if blocks > 0 else 0
+    if size < 2:
+        raise FitError(f"blocks={blocks} leaves {size} rows per block of {rows.count}; ask for 1 to {rows.count // 2}.")
+    order = np.random.default_rng(rng).permutation(rows.count)[: blocks * size].reshape(blocks, size)
+    XX = products(cells, layout.fixed, layout.fixed, design.levels)
+    kept = independent(XX)
+    if len(kept) < len(XX):
+        raise FitError(f"Fixed columns of {formula!r} are combinations of others, in every block. Drop them.")
+    origin = origin_of(cells, XX, design, kept)
+    per_chunk = max(1, CHUNK_NUMBERS // (size * (len(design.names) + 1)))
+    parts = []
+    for start in range(0, blocks, per_chunk):
+        chosen = order[start : start + per_chunk]
+        parts.append(_fit_chunk(rows, design, origin, chosen, start, reml=method == "REML"))
+        if progress:
+            progress(start + len(chosen), blocks)
+    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return Blocks(design.names, design.random[0].grouping.labels, size, rows.count - blocks * size, **joined)
+
+
+@dataclass(frozen=True)
+class _SizeCurve:
+    """A `Curve` of many blocks: group means enter by the size of their group, shape (B, sizes, P, P)."""
+
+    sizes: Vector
+    within: Matrix
+    outer: Matrix
+    counts: Matrix
+    rows: Vector
+    columns: Vector
+
+    def at(self, ratio: Vector, order: int) -> tuple[list[Matrix], list[Vector]]:
+        v = self.sizes / (1 + ratio[:, None] * self.sizes)
+        flat = self.outer.reshape(*self.counts.shape, -1)
+        powers = [v, -(v**2), 2 * v**3][: order + 1]
+        A = [(w[:, None, :] @ flat).reshape(self.within.shape) for w in powers]
+        A[0] += self.within
+        logdet = [np.log1p(ratio[:, None] * self.sizes), v, -(v**2)][: order + 1]
+        return A, [np.einsum("bc,bc->b", self.counts, value) for value in logdet]
+
+    def take(self, which: Mask | Integers) -> _SizeCurve:
+        parts = ("within", "outer", "counts", "rows", "columns")
+        return replace(self, **{name: getattr(self, name)[which] for name in parts})
+
+
+def _fit_chunk(
+    rows: Rows, design: Design, origin: Origin, chosen: Integers, first: int, *, reml: bool
+) -> dict[str, Any]:
+    count, size = chosen.shape
+    part = rows.take(chosen.ravel())
+    grouping = design.random[0].grouping
+    joint = np.column_stack([dense(part, design.layout.fixed, design.levels), part.evaluate(design.layout.response)])
+    p = joint.shape[1] - 1
+    stacked = joint.reshape(count, size, p + 1)
+    gram = stacked.transpose(0, 2, 1) @ stacked
+
+    key = np.repeat(np.arange(count), size) * len(grouping) + grouping.codes(part.codes)
+    by_group = np.argsort(key, kind="stable")
+    key, starts, n = np.unique(key[by_group], return_index=True, return_counts=True)
+    block, level = np.divmod(key, len(grouping))
+    sizes, size_of = np.unique(n, return_inverse=True)
+    counts = np.bincount(block * len(sizes) + size_of, minlength=count * len(sizes)).reshape(count, -1)
+    sums = np.empty((len(n), p + 1))
+    outer = np.empty((count, len(sizes), p + 1, p + 1))
+    for at, rows_of_group in enumerate(sizes.tolist()):
+        members = np.flatnonzero(size_of == at)
+        own = by_group[starts[members, None] + np.arange(rows_of_group)]
+        sums[members] = joint[own[:, 0]] if rows_of_group == 1 else joint[own].sum(axis=1)
+        # Blocks hold different numbers of groups of a size: pad with zeros, which add nothing to a product.
+        padded = np.zeros((count, int(counts[:, at].max()), p + 1))
+        rank = np.arange(len(members)) - np.repeat(np.cumsum(counts[:, at]) - counts[:, at], counts[:, at])
+        padded[block[members], rank] = sums[members]
+        outer[:, at] = padded.transpose(0, 2, 1) @ padded / rows_of_group**2
+
+    within = gram - np.tensordot(outer, sizes, axes=(1, 0))
+    present, solvable = estimable(gram[:, :p, :p], floor=np.zeros(p))
+    within[:, np.arange(p), np.arange(p)] += ~present
+    groups, columns = counts.sum(axis=1), present.sum(axis=1)
+    solvable &= (groups > 1) & (groups < size) & (columns < size)
+    curve = _SizeCurve(
+        sizes.astype(np.float64),
+        within,
+        outer,
+        counts.astype(np.float64),
+        np.full(count, float(size)),
+        columns.astype(np.float64),
+    ).take(solvable)
+    ratio, beta, variances = np.full(count, np.nan), np.full((count, p), np.nan), np.full((count, 2), np.nan)
+    if solvable.any():
+        ratio[solvable] = best_ratio(curve, reml=reml)
+        found = profile(curve, ratio[solvable], reml=reml)
+        beta[solvable] = np.where(present[solvable], found.beta, np.nan)
+        variances[solvable] = np.column_stack([ratio[solvable] * found.sigma2, found.sigma2])
+    known = solvable[block]
+    block, level, n, sums = block[known], level[known], n[known], sums[known]
+    residual = sums[:, -1] - np.einsum("si,si->s", sums[:, :-1], np.nan_to_num(beta)[block])
+    return {
+        "beta": origin.beta(beta),
+        "variances": variances,
+        "block": block + first,
+        "level": level,
+        "effect": ratio[block] / (1 + ratio[block] * n) * residual,
+        "estimable": solvable,
+        "zero_variance": solvable & (ratio == 0),
+        "missing_columns": p - columns,
+        "missing_levels": len(grouping) - groups,
+    }

@@ -1,0 +1,240 @@
+"""The design of a mixed model: which numbers multiply which coefficients.
+
+R's coding rules live here: treatment contrasts, full dummy coding where a margin is missing, R's column names.
+A `Piece` is a run of design columns that share one numeric part; a row of the data touches at most one of
+them. So a design of 21 columns or of 3,000 is a handful of pieces, products are computed by counting, and no
+dense matrix of all rows is ever built. No data are read here; `rows` and `cells` do that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+
+from discreet.arrays import Integers, Vector
+from discreet.mixed.formula import Factor, Model, RandomTerm, Term
+
+Levels = Mapping[str, tuple[str, ...]]
+Codes = Mapping[str, Integers]
+
+
+@dataclass(frozen=True, slots=True)
+class Monomial:
+    """A product of numeric factors, each a `(factor, basis column)`, less a constant that keeps sums small."""
+
+    atoms: tuple[tuple[Factor, int], ...] = ()
+    shift: float = 0.0
+
+
+ONE = Monomial()
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Columns `monomial x indicator`, one for each combination of levels of the `coded` columns.
+
+    `coded` holds pairs (column, reduced): reduced coding leaves out the first level. `term` is where it comes from.
+    """
+
+    monomial: Monomial
+    coded: tuple[tuple[str, bool], ...] = ()
+    term: Term = ()
+
+    def width(self, levels: Levels) -> int:
+        return int(np.prod([len(levels[column]) - reduced for column, reduced in self.coded], dtype=np.int64))
+
+    def position(self, codes: Codes, levels: Levels, count: int) -> Integers:
+        """The column each row touches, the first factor varying fastest; -1 where it touches none."""
+        at = np.zeros(count, dtype=np.int64)
+        touches = np.ones(count, dtype=bool)
+        stride = 1
+        for column, reduced in self.coded:
+            code = codes[column]
+            touches &= code >= reduced
+            at += stride * (code - int(reduced))
+            stride *= len(levels[column]) - reduced
+        at[~touches] = -1
+        return at
+
+    def names(self, levels: Levels) -> list[str]:
+        """R's names: the parts of the term in its own order, joined by colons."""
+        coded = dict(self.coded)
+        parts = []
+        for factor in self.term:
+            if factor in (atoms := dict(self.monomial.atoms)):
+                parts.append([_atom_name(factor, atoms[factor])])
+            else:
+                parts.append([f"{factor}{level}" for level in levels[factor.column][int(coded[factor.column]) :]])
+        return [":".join(reversed(picked)) or "(Intercept)" for picked in product(*reversed(parts))]
+
+
+def _atom_name(factor: Factor, part: int) -> str:
+    return f"{factor}{part + 1}" if factor.function in ("poly", "bs") else str(factor)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A formula laid out in pieces; made from the formula and the kinds of its columns, before levels are known."""
+
+    model: Model
+    fixed: tuple[Piece, ...]
+    random: tuple[tuple[Piece, ...], ...]
+    response: Monomial
+
+    @cached_property
+    def coded(self) -> tuple[str, ...]:
+        """Columns whose levels are counted: grouping factors and categorical fixed effects."""
+        pieces = [*self.fixed, *(piece for pieces in self.random for piece in pieces)]
+        groups = [column for term in self.model.random for column in term.group]
+        return tuple(dict.fromkeys([*groups, *(column for piece in pieces for column, _ in piece.coded)]))
+
+    @cached_property
+    def monomials(self) -> tuple[Monomial, ...]:
+        pieces = [*self.fixed, *(piece for pieces in self.random for piece in pieces)]
+        return tuple(dict.fromkeys([ONE, *(piece.monomial for piece in pieces), self.response]))
+
+    @cached_property
+    def numeric(self) -> tuple[Factor, ...]:
+        return tuple(dict.fromkeys(factor for monomial in self.monomials for factor, _ in monomial.atoms))
+
+    def centred(self, means: Mapping[Factor, Vector]) -> Layout:
+        """The same column space with main effects and response near zero, so that sums of squares keep their digits.
+
+        Only when the constant is in the span of the fixed effects; `Design.origin` undoes it.
+        """
+        spans_constant = any(not piece.monomial.atoms for piece in self.fixed)
+        if not spans_constant:
+            return self
+
+        def centre(monomial: Monomial) -> Monomial:
+            (factor, part), *others = monomial.atoms
+            return monomial if others else Monomial(monomial.atoms, float(means[factor][part]))
+
+        fixed = tuple(
+            replace(p, monomial=centre(p.monomial)) if p.monomial.atoms and not p.coded else p for p in self.fixed
+        )
+        return Layout(self.model, fixed, self.random, centre(self.response))
+
+
+def lay_out(model: Model, categorical: Iterable[str]) -> Layout:
+    """Lay out a formula, given which of its columns hold categories (`C(...)` adds to them)."""
+    kinds = frozenset(categorical)
+    fixed = _pieces(model.fixed, kinds)
+    random = tuple(_pieces(term.terms, kinds) for term in model.random)
+    return Layout(model, fixed, random, Monomial(((model.response, 0),)))
+
+
+def _pieces(terms: tuple[Term, ...], kinds: frozenset[str]) -> tuple[Piece, ...]:
+    present = {frozenset(term) for term in terms}
+    spans_constant = frozenset() in present
+    pieces = []
+    for term in terms:
+        coded, bases = [], []
+        for factor in term:
+            if factor.function == "C" or (not factor.function and factor.column in kinds):
+                # R: contrasts where the term without this factor is in the model, else one column per level.
+                margin = frozenset(term) - {factor}
+                reduced = margin in present or (not margin and spans_constant)
+                coded.append((factor.column, reduced))
+            else:
+                bases.append([(factor, part) for part in range(basis_size(factor))])
+        spans_constant |= not bases
+        pieces += [Piece(Monomial(tuple(atoms)), tuple(coded), term) for atoms in product(*bases)]
+    return tuple(pieces)
+
+
+def basis_size(factor: Factor) -> int:
+    """How many columns a numeric factor spreads into."""
+    arguments = dict(factor.arguments)
+    if factor.function == "poly":
+        return int(arguments.get("degree", arguments.get("", 1)))
+    if factor.function == "bs":
+        return int(arguments.get("df", arguments.get("degree", 3)))
+    return 1
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """The levels of a grouping factor, perhaps crossed from several columns; only observed combinations count."""
+
+    columns: tuple[str, ...]
+    ids: Integers
+    sizes: tuple[int, ...]
+    levels: Levels
+
+    @classmethod
+    def of(cls, columns: tuple[str, ...], codes: Codes, levels: Levels) -> Grouping:
+        sizes = tuple(len(levels[column]) for column in columns)
+        ids = np.arange(sizes[0]) if len(columns) == 1 else np.unique(_mixed_radix(columns, codes, sizes))
+        return cls(columns, ids, sizes, levels)
+
+    def codes(self, codes: Codes) -> Integers:
+        """The level of each row, -1 where the combination was never seen."""
+        if len(self.columns) == 1:
+            return codes[self.columns[0]]
+        wanted = _mixed_radix(self.columns, codes, self.sizes)
+        at = np.minimum(np.searchsorted(self.ids, wanted), len(self.ids) - 1)
+        unseen = (self.ids[at] != wanted) | np.any([codes[column] < 0 for column in self.columns], axis=0)
+        return np.where(unseen, -1, at)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        parts = np.unravel_index(self.ids, self.sizes)
+        names = [[self.levels[column][code] for code in part] for column, part in zip(self.columns, parts, strict=True)]
+        return tuple(":".join(label) for label in zip(*names, strict=True))
+
+
+def _mixed_radix(columns: tuple[str, ...], codes: Codes, sizes: tuple[int, ...]) -> Integers:
+    at = np.zeros(len(codes[columns[0]]), dtype=np.int64)
+    for column, size in zip(columns, sizes, strict=True):
+        at = at * size + codes[column]
+    return at
+
+
+@dataclass(frozen=True)
+class RandomDesign:
+    """One random term laid out: the columns inside the bar and the levels behind it."""
+
+    term: RandomTerm
+    pieces: tuple[Piece, ...]
+    grouping: Grouping
+    names: tuple[str, ...]
+
+    @property
+    def effects(self) -> int:
+        return len(self.grouping) * len(self.names)
+
+
+@dataclass(frozen=True)
+class Design:
+    """A layout whose levels are known: everything needed to place any row, old or new."""
+
+    layout: Layout
+    levels: Levels
+    names: tuple[str, ...]
+    random: tuple[RandomDesign, ...]
+
+    @classmethod
+    def of(cls, layout: Layout, codes: Codes, levels: Levels) -> Design:
+        random = tuple(
+            RandomDesign(term, pieces, Grouping.of(term.group, codes, levels), _names(pieces, levels))
+            for term, pieces in zip(layout.model.random, layout.random, strict=True)
+        )
+        return cls(layout, levels, _names(layout.fixed, levels), random)
+
+    @property
+    def shift(self) -> Vector:
+        """What was subtracted from each fixed column."""
+        widths = [piece.width(self.levels) for piece in self.layout.fixed]
+        return np.repeat([piece.monomial.shift for piece in self.layout.fixed], widths)
+
+
+def _names(pieces: tuple[Piece, ...], levels: Levels) -> tuple[str, ...]:
+    return tuple(name for piece in pieces for name in piece.names(levels))

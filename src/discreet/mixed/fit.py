@@ -1,0 +1,295 @@
+"""`MixedFit`, what a fitted mixed model knows. Numbers come from `solution`; text and charts live elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from discreet.arrays import Integers, Matrix, Vector
+from discreet.errors import DataError, FitError
+from discreet.mixed.cells import Cells
+from discreet.mixed.design import Design
+from discreet.mixed.matrix import linear, random_part
+from discreet.mixed.moments import Moments
+from discreet.mixed.rows import Learned, Rows, open_frame, read_rows
+from discreet.mixed.solution import Solution, effect_variances
+from discreet.mixed.sparse import Gram
+
+if TYPE_CHECKING:
+    from discreet.mixed.rows import Frame
+
+Method = Literal["REML", "ML"]
+Residual = Literal["conditional", "marginal", "pearson"]
+
+
+class MixedWarning(UserWarning):
+    """Something about a fit that lme4 would also mention; it stays on the result as `fit.notes`."""
+
+
+@dataclass(frozen=True)
+class RandomEffects:
+    """One random term of a fit: its covariance and what it predicts for each level.
+
+    Attributes
+    ----------
+    group, names, levels : grouping factor, effects of one level, levels.
+    covariance : between the effects of one level, shape (q, q).
+    values : EBLUPs, shape (levels, q).
+    """
+
+    group: str
+    names: tuple[str, ...]
+    levels: tuple[str, ...]
+    covariance: Matrix
+    values: Matrix
+
+    def component(self, i: int, j: int | None = None) -> str:
+        """The name of a variance or a covariance in `fit.variances`."""
+        if self.names == ("(Intercept)",):
+            return self.group
+        effects = self.names[i] if j is None else f"{self.names[i]}, {self.names[j]}"
+        return f"{self.group}: {effects}"
+
+    def __getitem__(self, level: str) -> Mapping[str, float]:
+        return dict(zip(self.names, self.values[self.levels.index(level)].tolist(), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """From coefficients of centred columns to those of the columns as given; holds for any part of the rows too.
+
+    Attributes
+    ----------
+    restore, offset : beta = restore @ centred + offset, shapes (p, p) and (p,).
+    logdet : what centring took from log det X'V^-1 X.
+    """
+
+    restore: Matrix
+    offset: Vector
+    logdet: float
+
+    def beta(self, centred: Matrix) -> Matrix:
+        """One vector of coefficients, or one per row; a missing coefficient (NaN) stays missing alone."""
+        present = np.where(np.isnan(centred), 0.0, centred)
+        return np.where(np.isnan(centred), np.nan, present @ self.restore.T + self.offset)
+
+
+@dataclass(frozen=True)
+class MixedFit:
+    """A fitted linear mixed model.
+
+    Attributes
+    ----------
+    formula, method : what was asked.
+    names, beta, covariance : fixed effects that could be estimated, and their covariance.
+    dropped : names of fixed columns left out because they are combinations of others.
+    random : one `RandomEffects` per random term, in the formula's order.
+    sigma2 : residual variance.
+    criterion : -2 log restricted likelihood (REML) or -2 log likelihood (ML).
+    rows : number of observations.
+    notes : what lme4 would say in a message: a singular fit, dropped columns.
+    statistics : all the fit knows of the data, for the kept columns (centred, see `Layout.centred`): `Moments`
+        where the model is one random intercept, else a `Gram` matrix.
+    """
+
+    formula: str
+    method: Method
+    names: tuple[str, ...]
+    beta: Vector
+    covariance: Matrix
+    dropped: tuple[str, ...]
+    random: tuple[RandomEffects, ...]
+    sigma2: float
+    criterion: float
+    rows: int
+    notes: tuple[str, ...]
+    statistics: Moments | Gram = field(repr=False)
+    solution: Solution = field(repr=False)
+    design: Design = field(repr=False)
+    cells: Cells = field(repr=False, compare=False)
+    origin: Origin = field(repr=False)
+    kept: Integers = field(repr=False)
+    learned: Learned = field(repr=False)
+    frame: Frame = field(repr=False, compare=False)
+    in_memory: Rows | None = field(repr=False, compare=False)
+
+    @property
+    def moments(self) -> Moments:
+        """The sufficient statistics of a model with one random intercept."""
+        if isinstance(self.statistics, Moments):
+            return self.statistics
+        raise FitError(
+            f"{self.formula!r} is not summed up in moments: only a single random intercept is. "
+            "Use one term such as (1 | county)."
+        )
+
+    @property
+    def fixed(self) -> dict[str, float]:
+        """Fixed effects by name."""
+        return dict(zip(self.names, self.beta.tolist(), strict=True))
+
+    @property
+    def se(self) -> dict[str, float]:
+        """Standard errors of the fixed effects by name."""
+        return dict(zip(self.names, np.sqrt(np.diag(self.covariance)).tolist(), strict=True))
+
+    @property
+    def variances(self) -> dict[str, float]:
+        """Variance components, then covariances within each term, then the residual, as lme4's VarCorr lists them."""
+        found: dict[str, float] = {}
+        for term in self.random:
+            q = len(term.names)
+            found |= {term.component(i): float(term.covariance[i, i]) for i in range(q)}
+            found |= {term.component(i, j): float(term.covariance[i, j]) for i in range(q) for j in range(i + 1, q)}
+        return found | {"Residual": self.sigma2}
+
+    @property
+    def effects(self) -> dict[str, RandomEffects]:
+        """EBLUPs by grouping factor; terms that share one keep lme4's suffix, as in ``g.1``."""
+        found: dict[str, RandomEffects] = {}
+        for term in self.random:
+            again = sum(name.partition(".")[0] == term.group for name in found)
+            found[f"{term.group}.{again}" if again else term.group] = term
+        return found
+
+    @cached_property
+    def effect_variances(self) -> list[tuple[Matrix, Matrix]]:
+        """Per term, prediction variances var(u^ - u) and lme4's, which take beta as known; (levels, q, q) each."""
+        return effect_variances(self.solution, self.statistics)
+
+    @property
+    def is_singular(self) -> bool:
+        """Whether a variance is zero or a correlation is one, by lme4's tolerance."""
+        return self.solution.is_singular
+
+    @property
+    def parameters(self) -> int:
+        """Fixed effects, covariance parameters and the residual variance."""
+        return len(self.beta) + len(self.solution.theta) + 1
+
+    @property
+    def loglik(self) -> float:
+        return -self.criterion / 2
+
+    @property
+    def aic(self) -> float:
+        return self.criterion + 2 * self.parameters
+
+    @property
+    def bic(self) -> float:
+        return float(self.criterion + np.log(self.rows) * self.parameters)
+
+    @cached_property
+    def data(self) -> Rows:
+        """The rows in memory, read on first use where the fit itself only needed aggregates."""
+        return self.in_memory or read_rows(self.frame, self.design.layout, self.learned)[0]
+
+    @property
+    def response(self) -> Vector:
+        monomial = self.design.layout.response
+        return self.data.evaluate(monomial) + monomial.shift
+
+    def predict(
+        self,
+        data: Any = None,
+        *,
+        level: Literal["conditional", "marginal"] = "conditional",
+        new_levels: Literal["error", "zero"] = "error",
+    ) -> Vector:
+        """Predictions for the fitted rows or for new `data`, with random effects or (`marginal`) without.
+
+        A level of a grouping factor that the fit never saw is an error, or has effect zero if asked.
+        """
+        rows = self.data if data is None else self._place(data)
+        total = linear(rows, self.design.layout.fixed, self.design.levels, self._beta_everywhere)
+        total += self.design.layout.response.shift
+        if level == "conditional":
+            for term, effects in zip(self.design.random, self.solution.effects, strict=True):
+                total += random_part(rows, term, self.design.levels, effects, new_levels=new_levels)
+        return total
+
+    @property
+    def fitted(self) -> Vector:
+        """Fitted values, random effects included."""
+        return self.predict()
+
+    def residuals(self, kind: Residual = "conditional") -> Vector:
+        """Response minus fixed part (`marginal`), minus random effects too (`conditional`), over sigma (`pearson`)."""
+        level: Literal["conditional", "marginal"] = "marginal" if kind == "marginal" else "conditional"
+        left = self.response - self.predict(level=level)
+        return left / np.sqrt(self.sigma2) if kind == "pearson" else left
+
+    def leverage(self) -> Vector:
+        """Diagonal of the hat matrix of fixed and random effects together, as lme4's hatvalues."""
+        from discreet.mixed.influence import leverage
+
+        return leverage(self)
+
+    def intervals(self, *, level: float = 0.95) -> dict[str, tuple[float, float]]:
+        """Profile-likelihood intervals of standard deviations, correlations and residual, as lme4's confint."""
+        from discreet.mixed.profile import intervals
+
+        return intervals(self, level=level)
+
+    def tidy(self) -> Any:
+        """Every estimate in one PyArrow table: effect, group, term, estimate, std_error, statistic."""
+        from discreet.mixed.summary import tidy
+
+        return tidy(self)
+
+    def summary(self) -> str:
+        """The fit as text, laid out like lme4's summary."""
+        from discreet.mixed.summary import summary
+
+        return summary(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The estimates as plain values, ready for JSON; no rows and no effects of single levels."""
+        from discreet.mixed.summary import to_dict
+
+        return to_dict(self)
+
+    def plot_effects(self, group: str | None = None) -> Any:
+        """An Altair chart of the EBLUPs of a grouping factor with 95 % prediction intervals, sorted."""
+        from discreet.mixed.charts import effects_chart
+
+        return effects_chart(self, group)
+
+    def plot_residuals(self, *, sample: int = 5000) -> Any:
+        """An Altair chart of Pearson residuals against fitted values."""
+        from discreet.mixed.charts import residuals_chart
+
+        return residuals_chart(self, sample)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    @cached_property
+    def _beta_everywhere(self) -> Vector:
+        """Internal (centred) coefficients of every design column, zero where dropped."""
+        beta = np.zeros(len(self.design.names))
+        beta[self.kept] = self.solution.beta
+        return beta
+
+    def _place(self, data: Any) -> Rows:
+        frame = open_frame(data)
+        schema = frame.collect_schema()
+        for column in self.design.layout.model.columns[1:]:
+            if column not in schema:
+                raise DataError(f"Column {column!r} is not in the new data; it has: {', '.join(schema.names())}.")
+        rows, _ = read_rows(frame, self.design.layout, self.learned)
+        grouping = {column for term in self.design.random for column in term.grouping.columns}
+        fixed = {column for piece in self.design.layout.fixed for column, _ in piece.coded}
+        for column in sorted(fixed):
+            if (rows.codes[column] < 0).any():
+                also = (
+                    " Random effects of new levels can be set to zero; fixed ones cannot." if column in grouping else ""
+                )
+                raise DataError(
+                    f"Column {column!r} of the new data has levels the fit never saw. Drop those rows.{also}"
+                )
+        return rows

@@ -1,0 +1,290 @@
+"""Model formulas in lme4's syntax, read into values; nothing here touches data.
+
+``y ~ 1 + age + log(wage) + (1 + age | firm) + (1 | state/county)`` becomes a `Model`: a response, fixed terms
+and random terms. The reader is a recursive descent over tokens and knows only column names, numbers, R's
+operators ``+ - * / : ^`` and the functions of `FUNCTIONS`. It never evaluates anything, so a formula from a
+plan, a command line or a web form is as safe as a column name.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Literal, NoReturn, TypeAlias
+
+from discreet.errors import FormulaError
+
+FUNCTIONS = ("C", "center", "scale", "log", "poly", "bs")
+DEEPEST = 20  # nested parentheses; keeps hostile text from exhausting the stack
+Function: TypeAlias = Literal["", "C", "center", "scale", "log", "poly", "bs"]
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """One column, perhaps through an allowed function: ``wage``, ``log(wage)``, ``poly(wage, 2)``."""
+
+    column: str
+    function: Function = ""
+    arguments: tuple[tuple[str, float], ...] = ()
+
+    def __str__(self) -> str:
+        if not self.function:
+            return self.column
+        arguments = [f"{name}={value:g}" if name else f"{value:g}" for name, value in self.arguments]
+        return f"{self.function}({', '.join([self.column, *arguments])})"
+
+
+# A term is the product of its factors; the empty product is the intercept.
+Term: TypeAlias = tuple[Factor, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RandomTerm:
+    """``(terms | group)``: one covariance matrix over `terms`, one draw per level of the crossed `group` columns."""
+
+    terms: tuple[Term, ...]
+    group: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """lme4's name of the grouping factor, such as ``cask:batch``."""
+        return ":".join(self.group)
+
+    def __str__(self) -> str:
+        inside = [":".join(map(str, term)) if term else "1" for term in self.terms]
+        return f"({' + '.join(inside if () in self.terms else ['0', *inside])} | {self.name})"
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A formula that has been read. Fixed terms are in R's order: intercept, main effects, interactions."""
+
+    text: str
+    response: Factor
+    fixed: tuple[Term, ...]
+    random: tuple[RandomTerm, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column the formula mentions, response first."""
+        terms = [*self.fixed, *(term for random in self.random for term in random.terms)]
+        names = [self.response.column, *(f.column for term in terms for f in term)]
+        return tuple(dict.fromkeys([*names, *(g for random in self.random for g in random.group)]))
+
+
+def read_formula(text: str) -> Model:
+    """Read a mixed-model formula, or raise `FormulaError` that says where reading stopped and why."""
+    reader = _Reader(text)
+    response = reader.factor()
+    if response.function not in ("", "log", "center", "scale"):
+        reader.fail(f"the response is {response}; it must be a numeric column or its log, center or scale")
+    reader.expect("~")
+    expression = reader.sum(implicit_intercept=True)
+    if reader.token:
+        reader.fail(f"{reader.token!r} was not expected")
+    if not expression.random:
+        raise FormulaError(
+            f"Formula {text!r} has no (... | group) term, so there is nothing to mix. "
+            "Add one such as (1 | county), or fit it by ordinary least squares."
+        )
+    repeated = [str(t) for i, t in enumerate(expression.random) if t in expression.random[:i]]
+    if repeated:
+        raise FormulaError(f"Formula {text!r} has the term {repeated[0]} twice; one is enough, so drop the other.")
+    return Model(text, response, expression.ordered(), tuple(expression.random))
+
+
+@dataclass(slots=True)
+class _Expression:
+    terms: list[Term] = field(default_factory=list)
+    random: list[RandomTerm] = field(default_factory=list)
+    drops_intercept: bool = False
+
+    def add(self, term: Term) -> None:
+        if not any(set(term) == set(known) for known in self.terms):
+            self.terms.append(term)
+
+    def remove(self, term: Term) -> None:
+        self.terms = [known for known in self.terms if set(known) != set(term)]
+
+    def ordered(self) -> tuple[Term, ...]:
+        return tuple(sorted(self.terms, key=len))
+
+
+_TOKEN = re.compile(
+    r"\s*(?P<name>[A-Za-z_][\w.]*|`[^`]+`)|\s*(?P<number>\d+(?:\.\d+)?)|\s*(?P<operator>\|\||\*\*|[-+*/:^~|(),=])"
+)
+
+
+class _Reader:
+    """R's precedence, loosest first: ``| + - * / : ^``."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens: list[str] = []
+        self.position = 0
+        self.depth = 0
+        rest = text.rstrip()
+        start = 0
+        while start < len(rest):
+            match = _TOKEN.match(rest, start)
+            if not match:
+                self.fail(f"{rest[start:].strip()[:12]!r} is not part of the formula language")
+            self.tokens.append(match.group(match.lastgroup or 0))
+            start = match.end()
+
+    @property
+    def token(self) -> str:
+        return self.tokens[self.position] if self.position < len(self.tokens) else ""
+
+    def take(self) -> str:
+        token = self.token
+        self.position += 1
+        return token
+
+    def accept(self, *wanted: str) -> str:
+        return self.take() if self.token in wanted else ""
+
+    def expect(self, wanted: str) -> None:
+        if not self.accept(wanted):
+            self.fail(f"{wanted!r} was expected, not {self.token or 'the end'!r}")
+
+    def fail(self, reason: str) -> NoReturn:
+        raise FormulaError(
+            f"Formula {self.text!r} cannot be read: {reason}. It may use column names, numbers, + - * / : ^, "
+            f"{', '.join(FUNCTIONS)} and (... | group). Example: y ~ x + (1 | g)."
+        )
+
+    def sum(self, *, implicit_intercept: bool) -> _Expression:
+        total = _Expression([()] if implicit_intercept else [])
+        sign = self.accept("+", "-") or "+"
+        while True:
+            part = self.product()
+            if sign == "-":
+                if part.random:
+                    self.fail("a random term cannot be subtracted")
+                for term in part.terms:
+                    total.remove(term)
+                if part.drops_intercept:
+                    total.add(())
+            else:
+                if part.drops_intercept:
+                    total.remove(())
+                for term in part.terms:
+                    total.add(term)
+                total.random.extend(part.random)
+            total.drops_intercept |= part.drops_intercept if sign == "+" else () in part.terms
+            sign = self.accept("+", "-")
+            if not sign:
+                return total
+
+    def product(self) -> _Expression:
+        left = self.interaction()
+        while operator := self.accept("*", "/"):
+            right = self.interaction()
+            self.fixed_only(left, right, operator)
+            inner = left.terms if operator == "*" else [tuple(dict.fromkeys(sum(left.terms, ())))]
+            crossed = _Expression(list(left.terms))
+            for term in [*(right.terms if operator == "*" else []), *_cross(inner, right.terms)]:
+                crossed.add(term)
+            left = crossed
+        return left
+
+    def interaction(self) -> _Expression:
+        left = self.power()
+        while operator := self.accept(":"):
+            right = self.power()
+            self.fixed_only(left, right, operator)
+            left = _Expression(_cross(left.terms, right.terms))
+        return left
+
+    def power(self) -> _Expression:
+        base = self.atom()
+        if operator := self.accept("^", "**"):
+            exponent = self.take()
+            if not exponent.isdigit() or not 1 <= int(exponent) <= 8:
+                self.fail(f"{operator} needs a whole number from 1 to 8")
+            self.fixed_only(base, base, operator)
+            raised = _Expression(list(base.terms))
+            for _ in range(int(exponent) - 1):
+                for term in _cross(raised.terms, base.terms):
+                    raised.add(term)
+            return raised
+        return base
+
+    def fixed_only(self, left: _Expression, right: _Expression, operator: str) -> None:
+        if left.random or right.random or left.drops_intercept or right.drops_intercept:
+            self.fail(f"{operator!r} joins fixed terms only")
+
+    def atom(self) -> _Expression:
+        if self.accept("("):
+            self.depth += 1
+            if self.depth > DEEPEST:
+                self.fail(f"parentheses are nested more than {DEEPEST} deep")
+            inside = self.sum(implicit_intercept=False)
+            if bar := self.accept("|", "||"):
+                if not inside.drops_intercept:
+                    inside.add(())
+                inside = self.random(inside, separate=bar == "||")
+            self.expect(")")
+            self.depth -= 1
+            return inside
+        if self.token in ("0", "1"):
+            return _Expression([()]) if self.take() == "1" else _Expression(drops_intercept=True)
+        if self.token in ("|", "||"):
+            self.fail("write random terms in parentheses, such as (1 | g)")
+        return _Expression([(self.factor(),)])
+
+    def random(self, inside: _Expression, *, separate: bool) -> _Expression:
+        if inside.random:
+            self.fail("a random term cannot stand inside another")
+        terms = inside.ordered()
+        if not terms:
+            self.fail("a random term has nothing before its |")
+        nested = [self.crossed_names()]
+        while self.accept("/"):
+            nested.append(self.crossed_names())
+        # a/b/c are the groups c:b:a, b:a and a, finest first, as lme4 expands and names them.
+        groups = [
+            tuple(name for part in reversed(nested[: depth + 1]) for name in part) for depth in range(len(nested))
+        ]
+        blocks = [(term,) for term in terms] if separate else [terms]
+        return _Expression(random=[RandomTerm(block, group) for group in reversed(groups) for block in blocks])
+
+    def crossed_names(self) -> list[str]:
+        names = [self.name()]
+        while self.accept(":"):
+            names.append(self.name())
+        return names
+
+    def name(self) -> str:
+        token = self.take()
+        if not re.match(r"[A-Za-z_`]", token):
+            self.fail(f"a column name was expected, not {token or 'the end'!r}")
+        return token.strip("`")
+
+    def factor(self) -> Factor:
+        quoted = self.token.startswith("`")
+        name = self.name()
+        if quoted or not self.accept("("):
+            return Factor(name)
+        if name not in FUNCTIONS:
+            self.fail(f"function {name!r} is not allowed")
+        column = self.name()
+        arguments: list[tuple[str, float]] = []
+        while self.accept(","):
+            keyword = self.name() if re.match(r"[A-Za-z_]", self.token) else ""
+            if keyword:
+                self.expect("=")
+            value = self.take()
+            if not re.fullmatch(r"\d+(?:\.\d+)?", value):
+                self.fail(f"argument {value or 'nothing'!r} of {name} is not a number")
+            arguments.append((keyword, float(value)))
+        self.expect(")")
+        allowed = {"poly": ("", "degree"), "bs": ("df", "degree")}.get(name, ())
+        if any(keyword not in allowed for keyword, _ in arguments):
+            self.fail(f"{name} takes {' and '.join(a for a in allowed if a) or 'only a column'}")
+        return Factor(column, name, tuple(arguments))  # type: ignore[arg-type]
+
+
+def _cross(left: list[Term], right: list[Term]) -> list[Term]:
+    return [tuple(dict.fromkeys((*a, *b))) for a in left for b in right]

@@ -1,0 +1,180 @@
+"""Profile-likelihood intervals of standard deviations, correlations and the residual, as lme4's confint gives them.
+
+The deviance is the maximum-likelihood one even after REML, again as in lme4. Each parameter is moved away from
+its estimate, the others are re-optimised, and the interval ends where the deviance has risen by the quantile of
+a chi-squared variable with one degree of freedom. An end that is never reached is the parameter's own bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from discreet.arrays import Matrix, Vector
+from discreet.mixed import sparse
+from discreet.mixed.moments import Moments
+from discreet.mixed.reml import GroupCurve
+from discreet.mixed.solution import Solution, solve
+from discreet.mixed.sparse import Gram
+
+if TYPE_CHECKING:
+    from discreet.mixed.fit import MixedFit, RandomEffects
+
+IMPOSSIBLE = 1e12  # stands for the deviance where correlations do not form a covariance matrix
+WIDEST = 60.0  # how many times its unit a parameter may grow while another is held
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A standard deviation or a correlation: name, estimate, bounds and the unit in which it is moved."""
+
+    name: str
+    estimate: float
+    low: float
+    high: float
+    unit: float
+
+
+def intervals(fit: MixedFit, *, level: float = 0.95) -> dict[str, tuple[float, float]]:
+    """Intervals by lme4's names: ``sd_(Intercept)|g``, ``cor_x.(Intercept)|g``, ``sigma``."""
+    from scipy.stats import chi2
+
+    if not 0 < level < 1:
+        raise ValueError(f"level={level} is not a probability; use one such as 0.95.")
+    best = solve(fit.statistics, reml=False)
+    parameters = _parameters(fit.random, best)
+    deviance = _deviance(fit.statistics, [len(term.names) for term in fit.random])
+    rise = float(np.sqrt(chi2.ppf(level, 1)))
+    found = {}
+    for index, parameter in enumerate(parameters):
+        root = _Rise(deviance, parameters, index, best.criterion, rise)
+        found[parameter.name] = (root.end(-1), root.end(1))
+    return found
+
+
+def _parameters(random: tuple[RandomEffects, ...], best: Solution) -> list[Parameter]:
+    sigma, found = float(np.sqrt(best.sigma2)), []
+    for term, T in zip(random, best.triangles, strict=True):
+        sd = np.linalg.norm(T, axis=1) * sigma
+        typical = np.sqrt(np.mean(term.values**2, axis=0)) + 0.1 * sigma
+        for i, name in enumerate(term.names):
+            unit = float(sd[i] or typical[i])
+            found.append(Parameter(f"sd_{name}|{term.group}", float(sd[i]), 0.0, np.inf, unit))
+            for j in range(i):
+                cor = float(T[i] @ T[j]) * best.sigma2 / (sd[i] * sd[j]) if sd[i] * sd[j] else 0.0
+                found.append(Parameter(f"cor_{name}.{term.names[j]}|{term.group}", cor, -1.0, 1.0, 0.5))
+    return [*found, Parameter("sigma", sigma, 1e-3 * sigma, np.inf, sigma)]
+
+
+def _deviance(statistics: Moments | Gram, sizes: list[int]) -> Callable[[Vector], float]:
+    """-2 log likelihood as a function of standard deviations, correlations and sigma; beta is profiled out."""
+    if isinstance(statistics, Moments):
+        curve, rows = GroupCurve.of(statistics), statistics.rows
+
+        def parts(theta: Vector) -> tuple[float, Matrix]:
+            (A,), (logdet,) = curve.at(theta**2, 0)
+            return float(logdet[0]), A[0]
+    else:
+        gram, rows = statistics, statistics.rows
+
+        def parts(theta: Vector) -> tuple[float, Matrix]:
+            at = sparse.eliminate(gram, theta)
+            return at.logdet, at.A
+
+    def deviance(values: Vector) -> float:
+        sigma, theta, start = values[-1], [], 0
+        for q in sizes:
+            triangle = _triangle(values[start : start + q * (q + 1) // 2], q)
+            if triangle is None:
+                return IMPOSSIBLE
+            theta.append(triangle.T[np.triu_indices(q)] / sigma)
+            start += q * (q + 1) // 2
+        logdet, A = parts(np.concatenate(theta))
+        rss = np.linalg.cholesky(A)[-1, -1] ** 2
+        return float(rows * np.log(2 * np.pi * sigma**2) + logdet + rss / sigma**2)
+
+    return deviance
+
+
+def _triangle(values: Vector, q: int) -> Matrix | None:
+    """The Cholesky factor of a covariance matrix given row by row as correlations and a standard deviation."""
+    rows, columns = np.tril_indices(q)
+    order = np.lexsort((np.where(rows == columns, -1, columns), rows))
+    given = np.zeros((q, q))
+    given[rows[order], columns[order]] = values
+    sd, cor = np.diag(given).copy(), np.tril(given, -1) + np.eye(q)
+    factor = np.zeros((q, q))
+    for i in range(q):
+        for j in range(i):
+            left = cor[i, j] - factor[i, :j] @ factor[j, :j]
+            factor[i, j] = left / factor[j, j] if factor[j, j] > 0 else 0.0
+        pivot = 1 - factor[i, :i] @ factor[i, :i]
+        if pivot < -1e-9:
+            return None
+        factor[i, i] = np.sqrt(np.maximum(pivot, 0.0))
+    return sd[:, None] * factor
+
+
+class _Rise:
+    """How far the deviance rises when one parameter moves and the others follow."""
+
+    def __init__(
+        self,
+        deviance: Callable[[Vector], float],
+        parameters: list[Parameter],
+        index: int,
+        least: float,
+        rise: float,
+    ) -> None:
+        self.deviance, self.index, self.least, self.rise = deviance, index, least, rise
+        self.moved = parameters[index]
+        self.others = [parameter for at, parameter in enumerate(parameters) if at != index]
+        self.near = np.array([parameter.estimate / parameter.unit for parameter in self.others])
+
+    def __call__(self, value: float) -> float:
+        """Signed root of the rise, less the root that ends the interval."""
+        units = np.array([parameter.unit for parameter in self.others])
+
+        def constrained(scaled: Vector) -> float:
+            return self.deviance(np.insert(scaled * units, self.index, value))
+
+        least = self._one(constrained) if len(self.others) == 1 else self._several(constrained)
+        return float(np.sqrt(max(least - self.least, 0.0)) - self.rise)
+
+    def _one(self, constrained: Callable[[Vector], float]) -> float:
+        from scipy.optimize import minimize_scalar
+
+        other = self.others[0]
+        bounds = (other.low / other.unit, WIDEST)
+        found = minimize_scalar(
+            lambda x: constrained(np.array([x])), bounds=bounds, method="bounded", options={"xatol": 1e-7}
+        )
+        return min(float(found.fun), constrained(np.array([bounds[0]])))
+
+    def _several(self, constrained: Callable[[Vector], float]) -> float:
+        from scipy.optimize import minimize
+
+        bounds = [(other.low / other.unit, min(other.high / other.unit, WIDEST)) for other in self.others]
+        # The slope in a standard deviation is zero at zero, so no search may start there.
+        start = np.maximum(self.near, [low + 0.05 if low == 0 else low for low, _ in bounds])
+        found = minimize(constrained, start, method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-11, "gtol": 1e-4})
+        self.near = found.x
+        return float(found.fun)
+
+    def end(self, toward: int) -> float:
+        """The end of the interval on one side: where the rise is reached, else the parameter's bound."""
+        from scipy.optimize import brentq
+
+        moved = self.moved
+        bound = moved.high if toward > 0 else moved.low
+        inside, step = moved.estimate, 0.5 * moved.unit
+        while True:
+            outside = float(np.clip(inside + toward * step, moved.low, moved.high))
+            if self(outside) > 0:
+                return float(brentq(self, inside, outside, xtol=1e-7 * moved.unit, rtol=1e-9))
+            if outside == bound or abs(outside) > WIDEST * moved.unit:
+                return 0.0 if moved.name == "sigma" and toward < 0 else bound
+            inside = outside

@@ -1,0 +1,243 @@
+"""The border between data and a mixed model: any frame or file in, coded columns out.
+
+A path (CSV, Parquet) or a lazy frame stays in its engine and is asked for aggregates; rows come into memory
+only when someone needs them, and then only the columns the formula names, categories as integers.
+Faulty data end here with a `DataError` that names the column and never a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from discreet.arrays import Integers, Matrix, Vector
+from discreet.errors import DataError
+from discreet.mixed.design import Layout, Levels, Monomial, lay_out
+from discreet.mixed.formula import Factor, Model
+
+if TYPE_CHECKING:
+    import narwhals.stable.v2 as nw
+
+    Frame: TypeAlias = "nw.DataFrame[Any] | nw.LazyFrame[Any]"
+
+# What a function of a column has learned from the data: nothing, a centre, a scale, a polynomial's recurrence.
+States: TypeAlias = Mapping[Factor, dict[str, Any]]
+
+
+def open_frame(data: Any) -> Frame:
+    """A narwhals frame over `data`: a path stays on disk, a lazy frame stays in its engine."""
+    import narwhals.stable.v2 as nw
+
+    if isinstance(data, str | Path):
+        data = _scan(Path(data))
+    if isinstance(data, Mapping):
+        import pyarrow as pa
+
+        data = pa.table(dict(data))
+    try:
+        frame: Frame = nw.from_native(data)
+    except TypeError:
+        raise DataError(
+            f"Data of type {type(data).__name__} is not a frame. Give a pandas, Polars, PyArrow, DuckDB or Spark "
+            "frame, a mapping of columns, or the path of a CSV or Parquet file."
+        ) from None
+    return frame
+
+
+def _scan(path: Path) -> Any:
+    import duckdb
+
+    kind = "".join(path.suffixes[-2:]).removesuffix(".gz").rpartition(".")[2].lower()
+    if kind not in ("csv", "tsv", "parquet"):
+        raise DataError(f"File {path.name!r} is neither CSV nor Parquet. Convert it, or pass a frame.")
+    if not path.exists():
+        raise DataError(f"File {str(path)!r} does not exist. Check the path, which is relative to {Path.cwd()}.")
+    try:
+        if kind == "parquet":
+            return duckdb.connect().read_parquet(str(path))
+        # Words such as yes and no stay words, as R reads them; DuckDB would make them booleans.
+        types = ["BIGINT", "DOUBLE", "DATE", "TIMESTAMP", "VARCHAR"]
+        return duckdb.connect().read_csv(str(path), auto_type_candidates=types)
+    except duckdb.Error:
+        raise DataError(f"File {path.name!r} cannot be read as {kind.upper()}. Check that it is complete.") from None
+
+
+def plan(frame: Frame, model: Model) -> Layout:
+    """Lay a formula out on a frame's schema; refuses unknown columns and columns that hold no numbers."""
+    schema = frame.collect_schema()
+    for column in model.columns:
+        if column not in schema:
+            raise DataError(f"Column {column!r} is not in the data; it has: {', '.join(schema.names())}.")
+    layout = lay_out(model, [c for c in model.columns if not schema[c].is_numeric()])
+    for factor in layout.numeric:
+        if not schema[factor.column].is_numeric():
+            raise DataError(
+                f"{factor} needs a numeric column, but {factor.column!r} is {schema[factor.column]}. "
+                "Use a numeric column, or the bare name for categories."
+            )
+    return layout
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The columns of a model in memory: codes of categories, values of numeric factors `(count, basis size)`."""
+
+    count: int
+    codes: Mapping[str, Integers]
+    values: Mapping[Factor, Matrix]
+
+    def take(self, at: Integers) -> Rows:
+        """Some of the rows, in the order given."""
+        codes = {column: code[at] for column, code in self.codes.items()}
+        return Rows(len(at), codes, {factor: value[at] for factor, value in self.values.items()})
+
+    def evaluate(self, monomial: Monomial) -> Vector:
+        """The monomial at every row."""
+        total: Vector | None = None
+        for factor, part in monomial.atoms:
+            value = self.values[factor][:, part]
+            total = value if total is None else total * value
+        if total is None:
+            return np.full(self.count, 1.0 - monomial.shift)
+        return total - monomial.shift if monomial.shift else total
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What was learned while reading: levels of every coded column, states of every function, column means."""
+
+    levels: Levels
+    states: States
+    means: Mapping[Factor, Vector]
+
+
+def read_rows(frame: Frame, layout: Layout, known: Learned | None = None) -> tuple[Rows, Learned]:
+    """Bring the model's columns into memory, learning levels and states, or applying `known` ones to new data.
+
+    A level that `known` does not have is coded -1. New data need no response column.
+    """
+    import narwhals.stable.v2 as nw
+
+    response = layout.model.response
+    numeric = [f for f in layout.numeric if known is None or f != response or f.column in frame.collect_schema()]
+    coded = layout.coded
+    missing = {f.column for f in numeric} | set(coded)
+    table = frame.select(*(nw.col(c) for c in layout.model.columns if c in missing))
+    arrow = table.collect("pyarrow").to_native() if isinstance(table, nw.LazyFrame) else table.to_arrow()
+    refuse_empty(arrow.num_rows)
+    ordered = given_order(frame, coded)
+    codes, levels = {}, dict(known.levels) if known else {}
+    for column in coded:
+        found, labels = encode(arrow[column], column, given_order=column in ordered)
+        if known:
+            at = {label: index for index, label in enumerate(known.levels[column])}
+            found = np.array([at.get(label, -1) for label in labels], dtype=np.int64)[found]
+        else:
+            levels[column] = labels
+        codes[column] = found
+    values, states = {}, dict(known.states) if known else {}
+    for factor in numeric:
+        raw = _numbers(arrow[factor.column], factor)
+        if not known:
+            states[factor] = _learn(factor, raw)
+        values[factor] = _apply(factor, raw, states[factor])
+    means = known.means if known else {factor: value.mean(axis=0) for factor, value in values.items()}
+    return Rows(arrow.num_rows, codes, values), Learned(levels, states, means)
+
+
+def refuse_empty(count: int) -> None:
+    if count == 0:
+        raise DataError("The data have no rows, so there is nothing to fit. Check the path or the filter before it.")
+
+
+def given_order(frame: Frame, columns: Sequence[str]) -> set[str]:
+    """Columns whose type states the order of its levels; all others are sorted."""
+    import narwhals.stable.v2 as nw
+
+    schema = frame.collect_schema()
+    pandas = frame.implementation.is_pandas()
+    return {c for c in columns if schema[c] == nw.Enum or (pandas and schema[c] == nw.Categorical)}
+
+
+def encode(column: Any, name: str, *, given_order: bool = False) -> tuple[Integers, tuple[str, ...]]:
+    """Codes and labels of a PyArrow column; levels sorted unless the type gives their order; unused ones dropped."""
+    import pyarrow as pa
+
+    if column.null_count:
+        raise DataError(missing_message(name))
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(array, pa.ChunkedArray):
+        array = pa.concat_arrays(array.chunks)
+    if not pa.types.is_dictionary(array.type):
+        if pa.types.is_string_view(array.type):
+            array = array.cast(pa.large_string())
+        array = array.dictionary_encode()
+    index = array.indices.to_numpy(zero_copy_only=False)
+    values = array.dictionary.to_numpy(zero_copy_only=False)
+    used = np.flatnonzero(np.bincount(index, minlength=len(values)))
+    order = used if given_order else used[np.argsort(values[used], kind="stable")]
+    place = np.full(len(values), -1, dtype=np.int64)
+    place[order] = np.arange(len(order))
+    return place[index], tuple(_label(value) for value in values[order].tolist())
+
+
+def _label(value: Any) -> str:
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def missing_message(name: str) -> str:
+    return (
+        f"Column {name!r} has missing or infinite values. A mixed model needs complete rows; "
+        "drop or impute them first, for instance with `data.dropna()`."
+    )
+
+
+def _numbers(column: Any, factor: Factor) -> Vector:
+    values = np.asarray(column.to_numpy(), dtype=np.float64)
+    if column.null_count or not np.isfinite(values).all():
+        raise DataError(missing_message(factor.column))
+    if factor.function == "log" and values.min() <= 0:
+        raise DataError(nonpositive_message(factor))
+    return values
+
+
+def nonpositive_message(factor: Factor) -> str:
+    return f"{factor} needs positive values, and {factor.column!r} has others. Shift the column or drop the log."
+
+
+def _learn(factor: Factor, x: Vector) -> dict[str, Any]:
+    if factor.function == "center":
+        return {"centre": x.mean(), "scale": 1.0}
+    if factor.function == "scale":
+        return {"centre": x.mean(), "scale": x.std(ddof=1)}
+    return {}
+
+
+def _apply(factor: Factor, x: Vector, state: dict[str, Any]) -> Matrix:
+    """The factor's columns; polynomial and spline bases learn into an empty `state` on first use."""
+    if factor.function == "log":
+        return np.log(x)[:, None]
+    if factor.function in ("center", "scale"):
+        x = (x - state["centre"]) / state["scale"]
+    if factor.function in ("poly", "bs"):
+        return _basis(factor, x, state)
+    return x[:, None]
+
+
+def _basis(factor: Factor, x: Vector, state: dict[str, Any]) -> Matrix:
+    from formulaic.transforms import TRANSFORMS
+
+    arguments = {name or "degree": int(value) for name, value in factor.arguments}
+    try:
+        basis = TRANSFORMS[factor.function](x, **arguments, _state=state)
+    except ValueError:
+        raise DataError(
+            f"{factor} cannot be built: its size is impossible or values lie outside the range it was fitted on. "
+            "Use a smaller degree or df, and predict inside the old range."
+        ) from None
+    columns = basis.values() if factor.function == "bs" else np.asarray(basis).T
+    return np.column_stack([np.asarray(column, dtype=np.float64) for column in columns])

@@ -1,0 +1,161 @@
+"""A fitted model as arrays: minimise the criterion, then solve for everything else at the minimum.
+
+Two ways in, one way out: moments of one random intercept are profiled in one dimension (`reml`), anything
+else by a trust-region search over theta (`sparse`). No names, no frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from discreet.arrays import Matrix, Vector
+from discreet.errors import FitError
+from discreet.mixed import reml as one
+from discreet.mixed import sparse
+from discreet.mixed.moments import Moments
+from discreet.mixed.sparse import Eliminated, Gram
+
+RADIUS = 1e-7  # of theta, where the search stops; variances are then good to six digits
+BOUNDARY = 1e-4  # lme4's isSingular: a diagonal theta below this is zero
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The model at its estimates.
+
+    Attributes
+    ----------
+    criterion : -2 log (restricted) likelihood.
+    beta, unscaled : fixed effects (p,) and their covariance over sigma2 (p, p).
+    sigma2 : residual variance.
+    triangles : per random term, the lower triangle T with covariance sigma2 T T'.
+    effects : per random term, EBLUPs, shape (levels, q).
+    evaluations : how often the criterion was computed; 0 where Newton's method ran instead.
+    eliminated : the factored system of a general model, None for one random intercept.
+    """
+
+    criterion: float
+    beta: Vector
+    unscaled: Matrix
+    sigma2: float
+    triangles: tuple[Matrix, ...]
+    effects: tuple[Matrix, ...]
+    evaluations: int
+    eliminated: Eliminated | None
+
+    @property
+    def theta(self) -> Vector:
+        """lme4's theta: the lower triangles, column by column."""
+        return np.concatenate([T.T[np.triu_indices(len(T))] for T in self.triangles])
+
+    @property
+    def is_singular(self) -> bool:
+        return any(np.diag(T).min() < BOUNDARY for T in self.triangles)
+
+
+def solve(statistics: Moments | Gram, *, reml: bool) -> Solution:
+    """Fit a model from whatever it is summed up in."""
+    if isinstance(statistics, Moments):
+        return solve_moments(statistics, reml=reml)
+    return solve_gram(statistics, reml=reml)
+
+
+def solve_moments(moments: Moments, *, reml: bool) -> Solution:
+    """Fit a model with one random intercept from its moments."""
+    curve = one.GroupCurve.of(moments)
+    with _exact_fit_refused():
+        ratio = one.best_ratio(curve, reml=reml)
+        at = one.profile(curve, ratio, reml=reml)
+    beta, ratio0 = at.beta[0], float(ratio[0])
+    return Solution(
+        criterion=float(at.criterion[0]),
+        beta=beta,
+        unscaled=at.unscaled[0],
+        sigma2=float(at.sigma2[0]),
+        triangles=(np.full((1, 1), np.sqrt(ratio0)),),
+        effects=(one.effects(moments, ratio=ratio0, beta=beta)[:, None],),
+        evaluations=0,
+        eliminated=None,
+    )
+
+
+def solve_gram(gram: Gram, *, reml: bool) -> Solution:
+    """Fit a model with any random terms from its cross-products."""
+    scales = [np.sqrt(np.einsum("gii->i", zz) / gram.rows) for zz in gram.ZZ]
+    standard = _standardised(gram, scales)
+    with _exact_fit_refused():
+        theta, evaluations = search(lambda t: sparse.criterion(sparse.eliminate(standard, t), reml=reml)[0], standard)
+        at = sparse.eliminate(standard, theta)
+        value, rss = sparse.criterion(at, reml=reml)
+    p = gram.p
+    unscaled = np.asarray(np.linalg.inv(at.A[:p, :p]), dtype=np.float64)
+    beta = unscaled @ at.A[:p, p]
+    sigma2 = rss / (gram.rows - p if reml else gram.rows)
+    triangles = tuple(T / s[:, None] for T, s in zip(at.triangles, scales, strict=True))
+    spherical = [solved[:, p] - solved[:, :p] @ beta for solved in at.solved_fixed]
+    effects = [b.reshape(-1, len(T)) @ T.T for b, T in zip(spherical, triangles, strict=True)]
+
+    return Solution(value, beta, unscaled, sigma2, triangles, tuple(effects), evaluations, at)
+
+
+def effect_variances(solution: Solution, statistics: Moments | Gram) -> list[tuple[Matrix, Matrix]]:
+    """Per random term, var(u^ - u) and lme4's variance, which takes beta as known; shapes (levels, q, q)."""
+    sigma2, unscaled, found = solution.sigma2, solution.unscaled, []
+    if isinstance(statistics, Moments):
+        ratio, Sx = solution.theta[0] ** 2, statistics.Sx
+        shrink = ratio / (1 + ratio * statistics.n)
+        spread = shrink + shrink**2 * np.einsum("gi,ij,gj->g", Sx, unscaled, Sx)
+        return [(sigma2 * spread[:, None, None], sigma2 * shrink[:, None, None])]
+    assert solution.eliminated is not None
+    at, p = solution.eliminated, len(solution.beta)
+    for T, inverse, solved in zip(solution.triangles, sparse.diagonal_inverse(at), at.solved_fixed, strict=True):
+        known = sigma2 * T @ inverse @ T.T
+        moved = T @ solved[:, :p].reshape(-1, len(T), p)
+        found.append((known + sigma2 * moved @ unscaled @ moved.transpose(0, 2, 1), known))
+    return found
+
+
+def _standardised(gram: Gram, scales: list[Vector]) -> Gram:
+    """Random columns of unit mean square, so that the search is blind to the units of a slope."""
+    from scipy.sparse import diags_array
+
+    spread = [np.tile(1 / s, len(zz)) for s, zz in zip(scales, gram.ZZ, strict=True)]
+    return replace(
+        gram,
+        ZZ=tuple(zz / np.outer(s, s) for zz, s in zip(gram.ZZ, scales, strict=True)),
+        crossed={(i, j): diags_array(spread[i]) @ m @ diags_array(spread[j]) for (i, j), m in gram.crossed.items()},
+        Zxy=tuple(zxy * s[:, None] for zxy, s in zip(gram.Zxy, spread, strict=True)),
+    )
+
+
+def search(value: Callable[[Vector], float], gram: Gram) -> tuple[Vector, int]:
+    """Minimise over theta by COBYQA; leave an edge once, in case the search ran into it too early."""
+    from scipy.optimize import Bounds, minimize
+
+    def run(start: Vector, radius: float) -> tuple[Vector, float, int]:
+        options = {"initial_tr_radius": radius, "final_tr_radius": RADIUS}
+        found = minimize(value, start, method="COBYQA", bounds=Bounds(gram.lower, np.inf), options=options)
+        return found.x, float(found.fun), int(found.nfev)
+
+    theta, best, evaluations = run(gram.start, 0.5)
+    edge = (gram.lower == 0) & (theta < BOUNDARY)
+    if edge.any():
+        again, other, more = run(np.where(edge, 0.05, theta), 0.02)
+        evaluations += more
+        theta = again if other < best else theta
+    return np.where((gram.lower == 0) & (theta < RADIUS), 0.0, theta), evaluations
+
+
+@contextmanager
+def _exact_fit_refused() -> Iterator[None]:
+    try:
+        yield
+    except np.linalg.LinAlgError:
+        raise FitError(
+            "The fixed effects reproduce the response exactly, so no variance is left to estimate. "
+            "Use fewer fixed effects, or check that the response is not computed from them."
+        ) from None

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from discreet.cli.audit import audit
+from discreet.cli.demo import demo
 from discreet.cli.ledger import ledger
 from discreet.cli.simulate import app as simulate
 from discreet.cli.study import study
@@ -23,6 +24,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
+app.command("demo")(demo)
 app.command("study")(study)
 app.add_typer(simulate, name="simulate")
 app.add_typer(audit, name="audit")

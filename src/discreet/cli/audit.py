@@ -8,18 +8,19 @@ from typing import Annotated, Any
 import typer
 
 from discreet.privacy.guarantee import Calibration
+from discreet.tables.calibration import PrivateName
 
 audit = typer.Typer(help="Check privacy claims: exact verification of mechanisms, black-box lower bounds.")
 
 
 @audit.command("verify")
 def verify_command(
-    mechanism: Annotated[str, typer.Option(help="polynomial, joint-polynomial, log-laplace, smooth-gamma, ...")],
+    mechanism: Annotated[PrivateName, typer.Option(help="Which count mechanism.")],
     alpha: Annotated[str, typer.Option(help="Share by which a workforce may change unnoticed, e.g. 0.1.")] = "0.1",
     epsilon: Annotated[str, typer.Option(help="Privacy loss of one cell (of the vector, for a joint one).")] = "1",
     delta: Annotated[str | None, typer.Option(help="Failure probability; smooth-laplace only.")] = None,
     cells: Annotated[int, typer.Option(min=1, help="Cells that share establishments; joint-polynomial only.")] = 1,
-    calibration: Annotated[str, typer.Option(help="'tight' (default) or 'paper'.")] = "tight",
+    calibration: Annotated[Calibration, typer.Option(help="Our constants, or the Tables paper's.")] = "tight",
     scale: Annotated[float, typer.Option(help="Share of the noise to keep: 0.95 must be found out.")] = 1.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -33,28 +34,13 @@ def verify_command(
     from discreet.errors import PrivacyError
     from discreet.privacy.units import Establishments
     from discreet.privacy.verify import verify
-    from discreet.tables.calibration import BASELINES, calibrate
+    from discreet.tables.calibration import calibrate
 
     if scale <= 0:
         raise PrivacyError(f"--scale {scale} leaves no noise to verify. It is a share above 0. Use 1, or 0.95 to test.")
     unit = Establishments(alpha)
-    chosen: Calibration = "paper" if calibration == "paper" else "tight"
-    if calibration not in ("tight", "paper"):
-        raise PrivacyError(f"--calibration {calibration} is unknown. It is 'tight' or 'paper'. Leave it out for tight.")
-    if mechanism in BASELINES:
-        raise PrivacyError(
-            f"{mechanism} does not promise employer-employee privacy, so there is no claim to verify. "
-            "Mechanisms that do: polynomial, joint-polynomial, log-laplace, smooth-gamma, smooth-laplace."
-        )
-    built = calibrate(
-        mechanism,  # type: ignore[arg-type]  # calibrate lists the names when this is not one of them
-        unit=unit,
-        epsilon=epsilon,
-        delta=delta,
-        calibration=chosen,
-        cells=cells,
-    )
-    verdict = verify(built.scaled(scale))  # type: ignore[union-attr]
+    built = calibrate(mechanism, unit=unit, epsilon=epsilon, delta=delta, calibration=calibration, cells=cells)
+    verdict = verify(built.scaled(scale))
     result: dict[str, Any] = {"mechanism": mechanism, "alpha": alpha, "calibration": calibration, "scale": scale}
     result |= verdict.to_dict()
     if as_json:

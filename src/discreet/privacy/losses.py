@@ -66,6 +66,9 @@ class Loss(ABC):
     __rmul__ = __mul__
 
     def __le__(self, other: Loss) -> bool:
+        """Whether a budget of `other` covers this loss. A pure budget covers no rho, however small."""
+        if isinstance(self, Concentrated) and isinstance(other, Pure):
+            return not self
         mine, theirs = _common(self, other)
         return all(a <= b for a, b in zip(mine.amounts.values(), theirs.amounts.values(), strict=True))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args, overload
 
 import numpy as np
 
@@ -23,18 +23,11 @@ from discreet.privacy.units import EstablishmentNodes, Establishments, Workers
 from discreet.privacy.verify import Law, LineLaw, exact_delta, supremum
 from discreet.tables.mechanisms import Baseline, LogLaplace, SmoothNoise
 
-Name: TypeAlias = Literal[
-    "polynomial",
-    "joint-polynomial",
-    "log-laplace",
-    "smooth-gamma",
-    "smooth-laplace",
-    "edge-laplace",
-    "node-truncation",
-    "down-sensitivity",
-]
-PRIVATE: tuple[Name, ...] = ("polynomial", "joint-polynomial", "log-laplace", "smooth-gamma", "smooth-laplace")
-BASELINES: tuple[Name, ...] = ("edge-laplace", "node-truncation", "down-sensitivity")
+PrivateName: TypeAlias = Literal["polynomial", "joint-polynomial", "log-laplace", "smooth-gamma", "smooth-laplace"]
+BaselineName: TypeAlias = Literal["edge-laplace", "node-truncation", "down-sensitivity"]
+Name: TypeAlias = PrivateName | BaselineName
+PRIVATE: tuple[PrivateName, ...] = get_args(PrivateName)
+BASELINES: tuple[BaselineName, ...] = get_args(BaselineName)
 
 # Scales are doubles: the product factor * max(alpha * largest, 1) is off by a few parts in 2^53. A relative margin
 # of 2^-30 in the constants covers that (docs/proofs/polynomial.md) and costs one part in 10^9 of accuracy.
@@ -65,6 +58,32 @@ class Request:
     def refuse(self, name: str, inequality: str, remedy: str) -> Infeasible:
         asked = f"alpha={shown(self.unit.alpha)}, {self.loss}" + (f", {self.cells} cells" if self.cells > 1 else "")
         return Infeasible(f"{name} ({self.calibration}) cannot give {asked}: it needs {inequality}. {remedy}")
+
+
+@overload
+def calibrate(
+    name: PrivateName,
+    *,
+    unit: Establishments,
+    epsilon: Number,
+    delta: Number | None = None,
+    calibration: Calibration = "tight",
+    cells: int = 1,
+    theta: int = 1000,
+) -> SmoothNoise | LogLaplace: ...
+
+
+@overload
+def calibrate(
+    name: Name,
+    *,
+    unit: Establishments,
+    epsilon: Number,
+    delta: Number | None = None,
+    calibration: Calibration = "tight",
+    cells: int = 1,
+    theta: int = 1000,
+) -> SmoothNoise | LogLaplace | Baseline: ...
 
 
 def calibrate(

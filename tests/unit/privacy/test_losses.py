@@ -63,6 +63,14 @@ def test_the_order_is_partial() -> None:
     assert Pure(1) < Pure(2) <= Approximate(2, "1e-9")
 
 
+def test_a_pure_budget_pays_for_no_rho() -> None:
+    assert not Concentrated("0.01") <= Pure(10)
+    assert Concentrated(0) <= Pure(0)
+    assert Pure(1) <= Concentrated("1/2")
+    with pytest.raises(PrivacyError, match="negative"):
+        Pure(10) - Concentrated("0.01")
+
+
 def test_distance_multiplies_pure_and_squares_concentrated() -> None:
     assert Pure("1/2").at_distance(3) == Pure("3/2")
     assert Concentrated("1/2").at_distance(3) == Concentrated("9/2")

@@ -1,0 +1,281 @@
+"""The border: any table comes in, a checked lazy frame goes on, an Arrow table of aggregates comes out.
+
+`as_lazy` opens what the user has, `require` and `tally` check it, `collect` is the one place where a query runs.
+Relational steps are written elsewhere, in narwhals, and run unchanged on every engine; which engine that is, the
+data's type decides. Files and frames in memory (pandas, Polars, Arrow) are scanned by an embedded DuckDB; DuckDB
+relations, Spark frames, Polars lazy frames and narwhals frames stay where they are.
+No message from here carries a value of the data: engines quote rows in theirs, so only the harmless ones pass.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import functools
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from discreet.errors import DataError, DiscreetError, EngineError
+
+if TYPE_CHECKING:
+    import duckdb
+    import narwhals.stable.v2 as nw
+    import pyarrow as pa
+
+    Frame: TypeAlias = nw.LazyFrame[Any]
+
+Kind: TypeAlias = Literal["label", "integer", "number"]
+KINDS: dict[Kind, str] = {
+    "label": "text, whole numbers or true/false",
+    "integer": "whole numbers",
+    "number": "numbers",
+}
+
+# DuckDB's other exceptions may quote the value that broke them.
+HARMLESS = frozenset(
+    {"BinderException", "CatalogException", "ParserException", "OutOfMemoryException", "PermissionException"}
+)
+
+# A DuckDB connection runs one query at a time, whatever the number of threads that hold it.
+_TURN = threading.RLock()
+
+
+def as_lazy(
+    data: Any,
+    *,
+    name: str | None = None,
+    table: str | None = None,
+    connection: duckdb.DuckDBPyConnection | None = None,
+) -> Frame:
+    """Open `data` as a lazy frame in the engine that its type names; nothing is read but its schema.
+
+    A path is a Parquet file, a directory or a glob of them, a CSV file (also gzipped), or a DuckDB file with its
+    table: `jobs.duckdb::jobs`, or `table="jobs"`. `name` is what messages call it (a file is called by its own
+    name); `connection` is the DuckDB connection for files and frames in memory (the process has one of its own).
+    """
+    import narwhals.stable.v2 as nw
+
+    home, name = connection or _home(), name or called(data)
+    if isinstance(data, str | Path):
+        frame = nw.from_native(_scan(str(data), name=name, table=table, connection=home))
+    elif isinstance(data, nw.DataFrame | nw.LazyFrame):
+        frame = data
+    else:
+        arrow = to_arrow(data, name=name)
+        try:
+            frame = nw.from_native(data if arrow is None else home.from_arrow(arrow))
+        except TypeError:
+            raise DataError(
+                f"{name} is a {type(data).__name__}, which is not a table. Give a path (Parquet, CSV, DuckDB), a "
+                "pandas, Polars or Arrow table, a DuckDB relation, a Spark frame or a mapping of columns."
+            ) from None
+    lazy: Frame = frame.lazy()
+    coded = [column for column, dtype in lazy.collect_schema().items() if dtype in (nw.Categorical, nw.Enum)]
+    return lazy.with_columns(nw.col(*coded).cast(nw.String)) if coded else lazy
+
+
+def called(data: Any) -> str:
+    """What messages call data that were given no name."""
+    return Path(data).name if isinstance(data, str | Path) else "data"
+
+
+def to_arrow(data: Any, *, name: str) -> pa.Table | None:
+    """The Arrow table of a frame in memory, or None for what is not in memory."""
+    import narwhals.stable.v2 as nw
+    import pyarrow as pa
+
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, pa.RecordBatchReader):
+        return data.read_all()
+    if isinstance(data, Mapping):
+        return pa.Table.from_pydict(dict(data))
+    if nw.dependencies.is_polars_dataframe(data):
+        return data.to_arrow()
+    if not nw.dependencies.is_pandas_dataframe(data):
+        return None
+    if not data.columns.is_unique:
+        raise DataError(f"{name} has two columns of one name. Rename one of them.")
+    return pa.table({str(column): _to_arrow_column(data[column], name=name) for column in data.columns})
+
+
+def require(frame: Frame, columns: Mapping[str, Kind], *, name: str) -> None:
+    """Refuse a frame that lacks one of `columns` or has it in another type; reads the schema only."""
+    import narwhals.stable.v2 as nw
+
+    schema = frame.collect_schema()
+    faults = [missing(column, schema, name=name) for column in columns if column not in schema]
+    for column in columns.keys() & schema.keys():
+        dtype, kind = schema[column], columns[column]
+        labelled = dtype in (nw.String, nw.Boolean) or dtype.is_integer()
+        if not {"label": labelled, "integer": dtype.is_integer(), "number": dtype.is_numeric()}[kind]:
+            faults.append(
+                f"Column {column!r} of {name} holds {dtype}, where {KINDS[kind]} are needed. Cast it at the source."
+            )
+    refuse(sorted(faults))
+
+
+def missing(column: str, present: Iterable[str], *, name: str) -> str:
+    """The words for a column that is not there: those that are, and the near misses."""
+    there = list(present)
+    folded = {other.casefold(): other for other in there}
+    near = [folded[match] for match in difflib.get_close_matches(column.casefold(), folded, n=2)]
+    hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else " Rename a column or name another."
+    return f"Column {column!r} is not in {name}; it has: {', '.join(there) or 'no columns'}.{hint}"
+
+
+def holds(dtype: nw.dtypes.DType, value: object) -> bool:
+    """Whether a column of that type can hold `value`: text, a truth or a whole number."""
+    import narwhals.stable.v2 as nw
+
+    if isinstance(value, int) and not isinstance(value, bool):
+        return dtype.is_integer()
+    return dtype == (nw.Boolean if isinstance(value, bool) else nw.String)
+
+
+def count_if(condition: nw.Expr) -> nw.Expr:
+    """The aggregate that counts the rows that meet `condition`; a null does not."""
+    import narwhals.stable.v2 as nw
+
+    return condition.cast(nw.Int64).sum()
+
+
+def tally(frame: Frame, aggregates: Mapping[str, nw.Expr], *, step: str) -> dict[str, int]:
+    """Whole-number aggregates of a frame by their names, all of them in one pass."""
+    columns = [aggregate.alias(f"n{i}") for i, aggregate in enumerate(aggregates.values())]
+    row = collect(frame.select(*columns), step=step).to_pylist()[0] if columns else {}
+    return {name: int(row[f"n{i}"] or 0) for i, name in enumerate(aggregates)}
+
+
+def collect(frame: Frame, *, step: str) -> pa.Table:
+    """Run the query and fetch its rows. `step` says what the query means; a failure is named after it."""
+    columns = frame.collect_schema().names()
+    with working(step, frame), _TURN:
+        return frame.collect("pyarrow").to_native().select(columns)
+
+
+@contextlib.contextmanager
+def working(step: str, frame: Frame | None = None) -> Iterator[None]:
+    """Turn an engine's failure into an `EngineError` with the step's name and the query of `frame`.
+
+    Its own message may quote data and is dropped. Tables in memory fail while a query is built, others when it runs.
+    """
+    try:
+        yield
+    except DiscreetError:
+        raise
+    except Exception as error:
+        kind, condition = type(error).__name__, getattr(error, "getCondition", lambda: None)()
+        reason = str(error).splitlines()[0] if kind in HARMLESS else condition
+        raise EngineError(
+            f"Step {step!r} failed in the engine with {kind}{f' ({reason})' if reason else ''}. More of its message is "
+            "withheld, because it can quote data. Check that the files of the query are whole and that all tables are "
+            f"in one engine, or run the query there to see more.\n{'' if frame is None else query_of(frame)}"
+        ) from None
+
+
+def query_of(frame: Frame) -> str:
+    """The frame's query in its engine's words: SQL, a Spark or a Polars plan; empty for tables in memory."""
+    native = frame.to_native()
+    if hasattr(native, "sql_query"):
+        return str(native.sql_query())
+    if hasattr(native, "_jdf"):
+        return str(native._jdf.queryExecution().logical())
+    return str(native.explain(optimized=False)) if hasattr(native, "explain") else ""
+
+
+def refuse(faults: Iterable[str]) -> None:
+    """Raise all `faults` together, if there are any."""
+    listed = list(faults)
+    if listed:
+        raise DataError("\n".join(listed))
+
+
+def quoted(identifier: str) -> str:
+    """`identifier` as SQL writes it."""
+    return '"' + identifier.replace('"', '""') + '"'
+
+
+@functools.cache
+def _home() -> duckdb.DuckDBPyConnection:
+    """The process's own DuckDB, in memory: one, because only relations of one connection can be joined."""
+    import duckdb
+
+    return duckdb.connect()
+
+
+def _to_arrow_column(column: Any, *, name: str) -> pa.Array:
+    import pyarrow as pa
+
+    try:
+        return pa.Array.from_pandas(column)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        raise DataError(
+            f"Column {column.name!r} of {name} mixes types that no database column can hold. "
+            "Convert it to one type, for example with astype(str)."
+        ) from None
+
+
+def _scan(text: str, *, name: str, table: str | None, connection: duckdb.DuckDBPyConnection) -> Any:
+    """A DuckDB relation over the file or files at a path."""
+    import duckdb
+
+    text, _, inner = text.partition("::")
+    path, table = Path(text), table or inner or None
+    kind = _format(path)
+    _find(path, name=name)
+    try:
+        if kind == "DuckDB":
+            return _attach(path, table, name=name, connection=connection)
+        if kind == "CSV":
+            # The whole file decides a column's type, so that codes with leading zeros stay text.
+            return connection.read_csv(text, header=True, sample_size=-1)
+        return connection.read_parquet(str(path / "**" / "*.parquet") if path.is_dir() else text)
+    except duckdb.Error as error:
+        raise DataError(
+            f"{name}: {text!r} cannot be read as {kind} ({type(error).__name__}). It may be damaged, cut off, locked "
+            "or of another format than its name says. Write it again from its source, or rename it."
+        ) from None
+
+
+def _format(path: Path) -> str:
+    ending = "".join(path.suffixes).casefold().removesuffix(".gz").rpartition(".")[2]
+    known = {"csv": "CSV", "tsv": "CSV", "parquet": "Parquet", "pq": "Parquet", "duckdb": "DuckDB", "ddb": "DuckDB"}
+    if path.is_dir():
+        return "Parquet"
+    if ending in known:
+        return known[ending]
+    raise DataError(
+        f"{str(path)!r} ends in {path.suffix!r}, which is not a table that can be opened. "
+        "Give .parquet, .csv, .csv.gz or .duckdb::table, a directory of Parquet files, or a frame."
+    )
+
+
+def _find(path: Path, *, name: str) -> None:
+    folder = path.parent
+    if path.is_dir():
+        found = any(path.rglob("*.parquet"))
+    elif set(path.name) & set("*?["):
+        found = any(folder.glob(path.name))
+    else:
+        found = path.is_file()
+    if found:
+        return
+    there = sorted(entry.name for entry in (path if path.is_dir() else folder).glob("*"))
+    near = difflib.get_close_matches(path.name, there, n=2)
+    hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"Paths are relative to {str(Path.cwd())!r}."
+    raise DataError(f"{name}: no {'Parquet file in' if path.is_dir() else 'file'} {str(path)!r}. {hint}")
+
+
+def _attach(path: Path, table: str | None, *, name: str, connection: duckdb.DuckDBPyConnection) -> Any:
+    alias = f"file_{abs(hash(path.resolve())):x}"
+    location = str(path).replace("'", "''")
+    connection.execute(f"ATTACH IF NOT EXISTS '{location}' AS {alias} (READ_ONLY)")
+    listing = "SELECT table_name FROM information_schema.tables WHERE table_catalog = ? ORDER BY 1"
+    tables = [row[0] for row in connection.execute(listing, [alias]).fetchall()]
+    if table is None or table not in tables:
+        asked = f"there is no table {table!r}" if table else "no table was named"
+        raise DataError(f"{name}: in {str(path)!r} {asked}; it has: {', '.join(tables)}. Write {path}::TABLE.")
+    return connection.table(f"{alias}.{quoted(table)}")

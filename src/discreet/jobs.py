@@ -1,0 +1,281 @@
+"""The confidential table of jobs: how it is read, and what must hold before anything is published from it.
+
+Haney et al. (2017, section 3) have three tables: workplaces with public attributes, workers with private ones, and
+jobs that tie a worker to a workplace. They may come apart or joined, from any engine. Statistics are computed
+elsewhere (`tables.cells`). Nothing here prints a value: not an error, not a repr.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from discreet.errors import DataError
+from discreet.frames import as_lazy, called, count_if, holds, refuse, require, tally, working
+from discreet.schema import LODES, Label, Schema
+
+if TYPE_CHECKING:
+    import narwhals.stable.v2 as nw
+
+    from discreet.engines import Engine
+    from discreet.frames import Frame
+
+    Checks: TypeAlias = dict[str, nw.Expr]
+    """A fault's words, in which {n} is how often it was found, and the aggregate that counts it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Jobs:
+    """The confidential table of jobs, still in its engine.
+
+    Attributes
+    ----------
+    table : one row per job, or per count of jobs if the schema has a size.
+    schema : which column is what.
+    workplaces : the public list of establishments; without it, those with a job are the public ones.
+    workers : the workers' attributes, where they are not columns of `table`.
+    allow_multiple : a worker may have several jobs.
+    name : what messages call it.
+    """
+
+    table: Frame
+    schema: Schema
+    workplaces: Frame | None = None
+    workers: Frame | None = None
+    allow_multiple: bool = False
+    name: str = "jobs"
+
+    @property
+    def frame(self) -> Frame:
+        """One row per job, with the worker's attributes."""
+        if self.workers is None:
+            return self.table
+        return self.table.join(self.workers, on=self.schema.worker, how="left")
+
+    def __repr__(self) -> str:
+        schema = self.schema
+        domains = (f"{name} ({len(domain)} categories)" for name, domain in schema.worker_attributes.items())
+        lines = {
+            "establishment": schema.establishment,
+            "size" if schema.size else "worker": schema.size or schema.worker,
+            "workplace attributes": ", ".join(schema.workplace_attributes) or "none",
+            "worker attributes": ", ".join(domains) or "none",
+            "establishments": "those with a job" if self.workplaces is None else "a public list",
+        }
+        engine = self.table.implementation.name.lower()
+        head = f"Jobs {self.name!r} ({engine}). Confidential: only the schema is shown."
+        return "\n".join([head, *(f"  {name:20}  {value}" for name, value in lines.items())])
+
+    def validate(self) -> Jobs:
+        """Check every row, with one query per table, and report all faults together.
+
+        No value is missing; every category is in its public domain; every job has an establishment and a worker that
+        exist; a worker has one job; an establishment has one value of each attribute; sizes are not negative.
+        """
+        with working(f"check {self.name}"):
+            refuse([*self._workplace_faults(), *self._worker_faults(), *self._job_faults()])
+        return self
+
+    def _workplace_faults(self) -> Iterator[str]:
+        import narwhals.stable.v2 as nw
+
+        key, attributes = self.schema.establishment, self.schema.workplace_attributes
+        if self.workplaces is not None:
+            checks = _empty("workplaces") | _nulls("workplaces", [key, *attributes]) | _repeats("workplaces", key)
+            yield from _found(self.workplaces, checks, step="check workplaces")
+        elif attributes:
+            ends = [getattr(nw.col(a), end)().alias(f"{end} {a}") for a in attributes for end in ("min", "max")]
+            words = (
+                "Column {0!r} of {1} has more than one value in {{n}} establishments. An establishment lies in one "
+                "cell: correct it, or give each site a number of its own."
+            )
+            conflicts = {
+                words.format(a, self.name): count_if(nw.col(f"min {a}") != nw.col(f"max {a}")) for a in attributes
+            }
+            yield from _found(self.table.group_by(key).agg(*ends), conflicts, step="check establishments")
+
+    def _worker_faults(self) -> Iterator[str]:
+        key, domains = self.schema.worker, self.schema.worker_attributes
+        if self.workers is not None and key is not None:
+            checks = _nulls("workers", [key, *domains]) | _outside("workers", domains) | _repeats("workers", key)
+            yield from _found(self.workers, checks, step="check workers")
+
+    def _job_faults(self) -> Iterator[str]:
+        import narwhals.stable.v2 as nw
+
+        schema, table = self.schema, self.table
+        checks = _empty(self.name) | _nulls(self.name, schema.keys)
+        if self.workplaces is None:
+            checks |= _nulls(self.name, schema.workplace_attributes)
+        if self.workers is None:
+            domains = schema.worker_attributes
+            checks |= _nulls(self.name, list(domains)) | _outside(self.name, domains)
+        if schema.worker is not None and not self.allow_multiple:
+            checks |= _repeats(self.name, schema.worker, " Or pass allow_multiple=True, if several jobs are meant.")
+        if schema.size is not None:
+            words = f"Column {schema.size!r} of {self.name} is negative in {{n}} rows. Sizes count jobs: correct them."
+            checks[words] = count_if(nw.col(schema.size) < 0)
+        for kind, key, listed in _links(self):
+            known = f"known {kind}"
+            table = table.join(listed.select(nw.col(key), nw.lit(1).alias(known)), on=key, how="left")
+            words = f"{{n}} rows of {self.name} have a {key!r} that is not in {kind}s. Add the {kind} or drop the rows."
+            checks[words] = count_if(~nw.col(key).is_null() & nw.col(known).is_null())
+        yield from _found(table, checks, step=f"check {self.name}")
+
+
+def read_jobs(
+    source: Any,
+    *,
+    workplaces: Any = None,
+    workers: Any = None,
+    schema: Schema | Mapping[str, Any] | str | Path | None = None,
+    allow_multiple: bool = False,
+    validate: bool = True,
+    engine: Engine | None = None,
+) -> Jobs:
+    """Open the confidential table of jobs: a path, or a frame of pandas, Polars, Arrow, DuckDB or Spark.
+
+    `source` has one row per job. Workers' attributes are its own columns or those of `workers`; workplaces'
+    attributes its own or those of `workplaces`, the public list of establishments. A directory may hold
+    `jobs.parquet`, or `job.parquet` and `worker.parquet`, with `workplace.parquet` beside it. The schema is given, or
+    lies beside the data as `schema.toml` or `schema.json`. Every row is checked unless `validate=False`.
+    """
+    name, folder = "jobs", None
+    if isinstance(source, str | Path):
+        name, path = called(source), Path(source)
+        folder = path if path.is_dir() else path.parent
+        if path.is_dir():
+            source, workplaces, workers = _tables(path, workplaces, workers)
+    schema = _schema(schema, folder, name=name)
+    read = as_lazy if engine is None else engine.read
+    needed = [*schema.keys, *schema.workplace_attributes, *schema.worker_attributes]
+    lists: dict[str, Frame] = {}
+    for kind, data, key, attributes in (
+        ("workplaces", workplaces, schema.establishment, schema.workplace_attributes),
+        ("workers", workers, schema.worker, list(schema.worker_attributes)),
+    ):
+        if data is not None and key is not None:
+            lists[kind] = _select(read(data, name=kind), [key, *attributes], schema, name=kind)
+            needed = [column for column in needed if column not in attributes]
+    jobs = Jobs(
+        table=_select(read(source, name=name), needed, schema, name=name),
+        schema=schema,
+        workplaces=lists.get("workplaces"),
+        workers=lists.get("workers"),
+        allow_multiple=allow_multiple,
+        name=name,
+    )
+    refuse(fault for kind, key, listed in _links(jobs) for fault in _mismatch(jobs, kind, key, listed))
+    return jobs.validate() if validate else jobs
+
+
+def _tables(folder: Path, workplaces: Any, workers: Any) -> tuple[Path, Any, Any]:
+    """The files of a directory that `simulate lodes` would write; any other directory is one table of jobs."""
+    files = {name: folder / f"{name}.parquet" for name in ("jobs", "job", "worker", "workplace")}
+    there = {name: path for name, path in files.items() if path.is_file()}
+    if "jobs" not in there and "job" not in there:
+        return folder, workplaces, workers
+    if workplaces is None:
+        workplaces = there.get("workplace")
+    if "jobs" not in there and workers is None:
+        workers = there.get("worker")
+    return there.get("jobs", files["job"]), workplaces, workers
+
+
+def _schema(given: Schema | Mapping[str, Any] | str | Path | None, folder: Path | None, *, name: str) -> Schema:
+    if isinstance(given, Schema):
+        return given
+    if isinstance(given, Mapping):
+        return Schema.of(given)
+    if given is not None:
+        return Schema.read(given)
+    if folder is not None:
+        for file in ("schema.toml", "schema.json"):
+            if (folder / file).is_file():
+                return Schema.read(folder / file)
+        about = folder / "about.json"
+        if about.is_file() and json.loads(about.read_text(encoding="utf-8")).get("data") == "lodes":
+            return LODES
+    raise DataError(
+        f"{name} has no schema, and which values a worker's attribute can take must not be learned from the data. Pass "
+        "schema=Schema(workplace_attributes=[...], worker_attributes={'sex': ['female', 'male'], ...}), or put it "
+        "beside the data as schema.toml."
+    )
+
+
+def _select(frame: Frame, columns: Sequence[str], schema: Schema, *, name: str) -> Frame:
+    """The columns that are needed, after their types were found to suit."""
+    require(frame, {column: "integer" if column == schema.size else "label" for column in columns}, name=name)
+    types, domains = frame.collect_schema(), schema.worker_attributes
+    refuse(
+        f"Column {column!r} of {name} holds {types[column]}, but its domain lists {domains[column][0]!r}. Write the "
+        "domain as the column is, or cast the column at the source."
+        for column in columns
+        if column in domains and not holds(types[column], domains[column][0])
+    )
+    return frame.select(*columns)
+
+
+def _links(jobs: Jobs) -> Iterator[tuple[str, str, Frame]]:
+    """The lists that jobs refer to: what of, by which column, and the list."""
+    if jobs.workplaces is not None:
+        yield "workplace", jobs.schema.establishment, jobs.workplaces
+    if jobs.workers is not None and jobs.schema.worker is not None:
+        yield "worker", jobs.schema.worker, jobs.workers
+
+
+def _mismatch(jobs: Jobs, kind: str, key: str, listed: Frame) -> Iterator[str]:
+    """Why two tables cannot be joined: they live in two engines, or their keys are of two types."""
+    ours, theirs = jobs.table.implementation, listed.implementation
+    if ours is not theirs:
+        yield (
+            f"{jobs.name} is in {ours.name.lower()} and {kind}s in {theirs.name.lower()}; only one engine can "
+            "join them. Pass engine=engines.open(...), or both as the same kind of frame."
+        )
+    left, right = jobs.table.collect_schema()[key], listed.collect_schema()[key]
+    if left.is_integer() != right.is_integer():
+        yield f"Column {key!r} holds {left} in {jobs.name} and {right} in {kind}s. Cast one of them at the source."
+
+
+def _found(frame: Frame, checks: Checks, *, step: str) -> Iterator[str]:
+    counts = tally(frame, checks, step=step)
+    return (words.replace("{n}", f"{n:,}") for words, n in counts.items() if n)
+
+
+def _empty(name: str) -> Checks:
+    import narwhals.stable.v2 as nw
+
+    return {f"{name} has no rows. Check the export, or the filter that made it.": (nw.len() == 0).cast(nw.Int64)}
+
+
+def _nulls(name: str, columns: Sequence[str]) -> Checks:
+    import narwhals.stable.v2 as nw
+
+    words = "Column {0!r} of {1} has no value in {{n}} rows. Fill them in or drop them at the source."
+    return {words.format(column, name): count_if(nw.col(column).is_null()) for column in columns}
+
+
+def _outside(name: str, domains: Mapping[str, Sequence[Label]]) -> Checks:
+    """Categories that the public domain does not have. The domain is shown, what was found is not."""
+    import narwhals.stable.v2 as nw
+
+    words = (
+        "Column {0!r} of {1} has {{n}} rows outside its public domain, which is: {2}. Recode them, or add the category "
+        "to the schema's worker_attributes."
+    )
+    return {
+        words.format(column, name, ", ".join(map(str, domain))): count_if(
+            ~nw.col(column).is_null() & ~nw.col(column).is_in(domain)
+        )
+        for column, domain in domains.items()
+    }
+
+
+def _repeats(name: str, key: str, way_out: str = "") -> Checks:
+    import narwhals.stable.v2 as nw
+
+    words = f"Column {key!r} of {name} repeats in {{n}} rows; each must be there once. Drop the repetitions.{way_out}"
+    return {words: nw.len() - nw.col(key).n_unique()}

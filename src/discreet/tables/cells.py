@@ -1,0 +1,240 @@
+"""The one relational step under every table of counts: cells, their counts and their largest establishments.
+
+Haney et al. (2017): x_v is the largest number of workers that one establishment has in cell v; x_total, for cells
+that share establishments, is the largest establishment's whole workforce. Aggregates leave the engine, rows do not.
+No noise here.
+
+The plan has two group-bys and no more: jobs by establishment, with one counter per worker level, then establishments
+by workplace cell. Because an establishment has one value of each workplace attribute, the first needs no other key
+when the public list of establishments brings the attributes in; and the wide counters give every level's sum and
+maximum, and the whole workforce's, from the same pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from discreet.arrays import Integers
+from discreet.errors import DataError, EngineError
+from discreet.frames import collect, holds, missing, refuse, working
+from discreet.jobs import Jobs
+from discreet.schema import Label
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from discreet.frames import Frame
+
+LEVELS_PER_PASS = 48
+"""Counters of one query. More levels take more passes, because counters are kept for every establishment at once."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Cells:
+    """Confidential statistics of the cells, sorted by their keys.
+
+    Attributes
+    ----------
+    keys : one row per workplace cell that exists, one column per workplace attribute. Public.
+    worker_by : the worker attributes, shape (k,).
+    levels : the d combinations of their values; one empty combination if there are no worker attributes. Public.
+    counts : jobs, shape (cells, d).
+    largest : x_v, the largest establishment's jobs in each cell, shape (cells, d).
+    largest_total : x_total, the largest establishment's jobs in all d levels together, shape (cells,).
+    establishments : how many there are in the workplace cell, with jobs or without, shape (cells,). Public.
+    """
+
+    keys: pa.Table
+    worker_by: tuple[str, ...]
+    levels: tuple[tuple[Label, ...], ...]
+    counts: Integers
+    largest: Integers
+    largest_total: Integers
+    establishments: Integers
+
+    def __repr__(self) -> str:
+        by = ", ".join([*self.keys.column_names, *self.worker_by]) or "nothing"
+        return f"Cells by {by}: {len(self.counts):,} workplace cells x {len(self.levels)} levels, confidential"
+
+
+def cell_statistics(
+    jobs: Jobs,
+    *,
+    workplace_by: Sequence[str] = (),
+    worker_by: Sequence[str] = (),
+    where: Mapping[str, Label | Sequence[Label]] | None = None,
+    largest_establishment: int | None = None,
+    most_counts: int | None = None,
+) -> Cells:
+    """Count jobs in every workplace cell that exists, by every combination of the workers' attributes.
+
+    `where` keeps the listed values of an attribute: of a workplace attribute, it drops establishments; of a worker
+    attribute, it drops jobs but no establishment, since that these exist is public. Jobs of an establishment whose
+    whole workforce is above `largest_establishment` are not counted. More than `most_counts` counts are refused.
+    """
+    allowed = _allowed(jobs, workplace_by, worker_by, where or {})
+    domains = {**jobs.schema.worker_attributes, **allowed}
+    levels = tuple(product(*(domains[name] for name in worker_by)))
+    step = f"cells by {', '.join([*workplace_by, *worker_by]) or 'nothing'}"
+    blocks: list[pa.Table] = []
+    with working(step):
+        rows = _levelled(jobs, worker_by, allowed)
+        for start in range(0, len(levels), LEVELS_PER_PASS):
+            block = range(start, min(start + LEVELS_PER_PASS, len(levels)))
+            query = _by_cell(jobs, rows, workplace_by, block, allowed, largest_establishment)
+            blocks.append(collect(query, step=step))
+            counts = len(blocks[0]) * len(levels)
+            if most_counts is not None and counts > most_counts:
+                raise DataError(
+                    f"A table of {step} has {len(blocks[0]):,} workplace cells x {len(levels):,} levels, {counts:,} "
+                    f"counts; at most {most_counts:,} are allowed. Leave out an attribute, or filter with `where`."
+                )
+    return _assemble(blocks, tuple(workplace_by), tuple(worker_by), levels)
+
+
+def _allowed(
+    jobs: Jobs, workplace_by: Sequence[str], worker_by: Sequence[str], where: Mapping[str, Label | Sequence[Label]]
+) -> dict[str, tuple[Label, ...]]:
+    """The values of `where` as tuples, after every name and value was found to be possible."""
+    schema, listed = jobs.schema, jobs.table if jobs.workplaces is None else jobs.workplaces
+    types = listed.collect_schema()
+    faults, allowed = [], {}
+    for kind, names, known in (
+        ("workplace", workplace_by, schema.workplace_attributes),
+        ("worker", worker_by, schema.worker_attributes),
+        ("workplace or worker", where, [*schema.workplace_attributes, *schema.worker_attributes]),
+    ):
+        faults += [
+            missing(name, known, name=f"the {kind} attributes of {jobs.name}") for name in names if name not in known
+        ]
+        if len(set(names)) < len(names):
+            faults.append(f"A {kind} attribute is named twice in {', '.join(names)}. Name it once.")
+    refuse(faults)
+    for name, given in where.items():
+        values = (given,) if isinstance(given, str | int) else tuple(dict.fromkeys(given))
+        domain = schema.worker_attributes.get(name)
+        if not values:
+            faults.append(f"where[{name!r}] lists no value, so it would drop everything. List some, or leave it out.")
+        elif domain is not None and not set(values) <= set(domain):
+            faults.append(
+                f"where[{name!r}] asks for {values}, but the public domain is {tuple(domain)}. Use its values."
+            )
+        elif domain is None and not all(holds(types[name], value) for value in values):
+            faults.append(f"where[{name!r}] asks for {values}, but the column holds {types[name]}. Use that type.")
+        allowed[name] = values if domain is None else tuple(value for value in domain if value in values)
+    refuse(faults)
+    return allowed
+
+
+def _levelled(jobs: Jobs, worker_by: Sequence[str], allowed: Mapping[str, Sequence[Label]]) -> Frame:
+    """Jobs with the number of their level, counted as `product` does; null where `where` drops the job."""
+    import narwhals.stable.v2 as nw
+
+    domains = {**jobs.schema.worker_attributes, **allowed}
+    level, stride = nw.lit(0), 1
+    for name in reversed(worker_by):
+        first, *rest = domains[name]
+        position: nw.Expr = nw.when(nw.col(name) == first).then(nw.lit(0))
+        for i, value in enumerate(rest, start=1):
+            position = nw.when(nw.col(name) == value).then(nw.lit(i * stride)).otherwise(position)
+        level, stride = level + position, stride * len(domains[name])
+    others = [name for name in jobs.schema.worker_attributes if name in allowed and name not in worker_by]
+    for name in others:
+        level = nw.when(nw.col(name).is_in(allowed[name])).then(level)
+    rows = jobs.frame if worker_by or others else jobs.table
+    return rows.with_columns(level.alias("__level"))
+
+
+def _by_cell(
+    jobs: Jobs,
+    rows: Frame,
+    workplace_by: Sequence[str],
+    block: range,
+    allowed: Mapping[str, Sequence[Label]],
+    largest_establishment: int | None,
+) -> Frame:
+    """One row per workplace cell: establishments, the largest workforce, and sum and maximum of a block of levels."""
+    import narwhals.stable.v2 as nw
+
+    schema, listed = jobs.schema, jobs.workplaces
+    kept = [nw.col(name).is_in(allowed[name]) for name in schema.workplace_attributes if name in allowed]
+    own = [schema.establishment]
+    if listed is None:
+        own += workplace_by
+        rows = rows.filter(*kept) if kept else rows
+    elif kept:
+        listed = listed.filter(*kept)
+
+    weight = nw.lit(1) if schema.size is None else nw.col(schema.size)
+    counters: dict[str, nw.Expr] = {f"__n{i}": nw.when(nw.col("__level") == i).then(weight) for i in block}
+    counters["__all"] = nw.when(~nw.col("__level").is_null()).then(weight)
+    if largest_establishment is not None:
+        counters["__whole"] = weight
+    reduce = "count" if schema.size is None else "sum"
+    counted = [getattr(nw.col(name), reduce)() for name in counters]
+    firms = rows.select(*own, **counters).group_by(*own).agg(*counted)
+    if largest_establishment is not None:
+        small = nw.col("__whole") <= largest_establishment
+        firms = firms.with_columns(nw.when(small).then(nw.col(name)).alias(name) for name in counters)
+    if listed is not None:
+        firms = listed.select(schema.establishment, *workplace_by).join(firms, on=schema.establishment, how="left")
+    return (
+        firms.select(*workplace_by, nw.lit(0).alias("__one"), nw.col(*counters).fill_null(0))
+        .group_by(*workplace_by, "__one")
+        .agg(
+            nw.len().alias("__establishments"),
+            nw.col("__all").max(),
+            *(nw.col(f"__n{i}").sum().alias(f"__sum{i}") for i in block),
+            *(nw.col(f"__n{i}").max().alias(f"__max{i}") for i in block),
+        )
+    )
+
+
+def _assemble(
+    blocks: Sequence[pa.Table],
+    workplace_by: tuple[str, ...],
+    worker_by: tuple[str, ...],
+    levels: tuple[tuple[Label, ...], ...],
+) -> Cells:
+    """Dense arrays in the order of the keys, the same from every engine."""
+    import pyarrow as pa
+
+    tables = [_plain_keys(table, workplace_by) for table in blocks]
+    if workplace_by:
+        tables = [table.sort_by([(name, "ascending") for name in workplace_by]) for table in tables]
+    keys = tables[0].select(list(workplace_by))
+    if not all(table.select(list(workplace_by)).equals(keys) for table in tables):
+        raise EngineError("The data changed while they were read. Nothing was computed; run it again on a fixed copy.")
+
+    def columns(kind: str) -> Integers:
+        found = [table[name] for table in tables for name in table.column_names if name.startswith(f"__{kind}")]
+        out = np.empty((len(tables[0]), len(found)), dtype=np.int64)
+        for i, column in enumerate(found):
+            out[:, i] = np.from_dlpack(column.cast(pa.int64()).combine_chunks())  # to_numpy would load pandas
+        return out
+
+    return Cells(
+        keys=keys,
+        worker_by=worker_by,
+        levels=levels,
+        counts=columns("sum"),
+        largest=columns("max"),
+        largest_total=columns("all")[:, 0],
+        establishments=columns("establishments")[:, 0],
+    )
+
+
+def _plain_keys(table: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """Keys in the one type that stands for each kind: engines differ in the width of text and numbers."""
+    import pyarrow as pa
+
+    def plain(kind: pa.DataType) -> pa.DataType:
+        return pa.int64() if pa.types.is_integer(kind) else pa.bool_() if pa.types.is_boolean(kind) else pa.string()
+
+    fields = [pa.field(f.name, plain(f.type)) if f.name in keys else f for f in table.schema]
+    return table.cast(pa.schema(fields))

@@ -1,0 +1,213 @@
+"""Every relational step, on every engine, with identical results."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from discreet import engines
+from discreet.errors import DataError, EngineError
+from discreet.frames import as_lazy, collect, count_if, require, tally, working
+from discreet.jobs import read_jobs
+from discreet.schema import Schema
+from discreet.tables import cells
+from discreet.tables.cells import cell_statistics
+
+QUERIES: list[dict[str, Any]] = [
+    {},
+    {"workplace_by": ["state", "sector"]},
+    {"workplace_by": ["sector", "population"], "worker_by": ["sex", "education"]},
+    {"worker_by": ["education"], "where": {"education": ["college", "none"], "sex": "female"}},
+    {"workplace_by": ["state"], "worker_by": ["sex"], "where": {"state": ["06", "37"], "education": ["school"]}},
+    {"workplace_by": ["state"], "where": {"population": [900]}},
+]
+
+
+def expected(query: dict[str, Any], rows: Any, firms: Any, loop: Any, **more: Any) -> Any:
+    where = {name: [value] if isinstance(value, str) else value for name, value in query.get("where", {}).items()}
+    if "education" in where:  # levels come in the order of the public domain
+        where["education"] = sorted(where["education"], key=["none", "school", "college"].index)
+    by = query.get("workplace_by", []), query.get("worker_by", [])
+    return loop(rows.to_pylist(), firms.to_pylist(), *by, where, **more)
+
+
+def with_jobs(tables: dict[str, pa.Table]) -> pa.Table:
+    """The establishments that have a job: all that a joined table knows of."""
+    workplace = tables["workplace"]
+    return workplace.filter(pc.is_in(workplace["workplace"], pc.unique(tables["job"]["workplace"])))
+
+
+def test_a_table_goes_in_and_comes_out(into: Any, tables: dict[str, pa.Table]) -> None:
+    frame = as_lazy(into(tables["jobs"], "jobs"), name="jobs")
+    kinds: dict[str, Any] = {"worker": "integer", "workplace": "label", "state": "label", "population": "number"}
+    require(frame, kinds, name="jobs")
+    back = collect(frame.sort("worker"), step="round trip")
+    assert back.to_pylist() == tables["jobs"].sort_by("worker").to_pylist()
+
+
+def test_a_wrong_schema_is_refused_in_the_same_words(into: Any, tables: dict[str, pa.Table]) -> None:
+    frame = as_lazy(into(tables["workplace"], "firms"))
+    with pytest.raises(DataError) as caught:
+        require(frame, {"sectr": "label", "state": "number"}, name="firms")
+    assert str(caught.value) == (
+        "Column 'sectr' is not in firms; it has: workplace, state, sector, population. Did you mean 'sector'?\n"
+        "Column 'state' of firms holds String, where numbers are needed. Cast it at the source."
+    )
+
+
+def test_counts_of_rows_agree(into: Any, tables: dict[str, pa.Table]) -> None:
+    frame = as_lazy(into(tables["jobs"], "jobs"))
+    found = tally(
+        frame,
+        {
+            "rows": nw.len(),
+            "women": count_if(nw.col("sex") == "female"),
+            "firms": nw.col("workplace").n_unique(),
+            "nulls": count_if(nw.col("sex").is_null()),
+        },
+        step="counts",
+    )
+    women = sum(row["sex"] == "female" for row in tables["jobs"].to_pylist())
+    assert found == {"rows": 300, "women": women, "firms": 37, "nulls": 0}
+
+
+def test_cells_of_one_joined_table(into: Any, tables: Any, schema: Schema, loop: Any, as_loop: Any) -> None:
+    jobs = read_jobs(into(tables["jobs"], "jobs"), schema=schema)
+    for query in QUERIES:
+        found = as_loop(cell_statistics(jobs, **query))
+        wanted = expected(query, tables["jobs"], with_jobs(tables), loop)
+        assert list(found.items()) == list(wanted.items())
+
+
+def test_cells_of_three_tables(into: Any, tables: Any, schema: Schema, loop: Any, as_loop: Any) -> None:
+    source, workers, workplaces = (into(tables[name], name) for name in ("job", "worker", "workplace"))
+    jobs = read_jobs(source, workers=workers, workplaces=workplaces, schema=schema)
+    for query in QUERIES:
+        found = as_loop(cell_statistics(jobs, **query))
+        wanted = expected(query, tables["jobs"], tables["workplace"], loop)
+        assert list(found.items()) == list(wanted.items())
+
+
+def test_cells_of_counted_rows(into: Any, tables: Any, schema: Schema, loop: Any, as_loop: Any) -> None:
+    counted = tables["jobs"].drop_columns(["worker"]).append_column("jobs", pa.array([i % 5 for i in range(300)]))
+    jobs = read_jobs(into(counted, "counted"), schema=Schema.of({**schema.to_dict(), "size": "jobs"}))
+    query = QUERIES[2]
+    wanted = expected(query, counted, with_jobs(tables), loop, size="jobs")
+    assert list(as_loop(cell_statistics(jobs, **query)).items()) == list(wanted.items())
+
+
+def test_large_establishments_are_left_out_but_exist(
+    into: Any, tables: Any, schema: Schema, loop: Any, as_loop: Any
+) -> None:
+    sizes = Counter(tables["job"]["workplace"].to_pylist())
+    theta = sorted(sizes.values())[-5]
+    jobs = read_jobs(into(tables["jobs"], "jobs"), schema=schema, validate=False)
+    query: dict[str, Any] = {"workplace_by": ["state"], "worker_by": ["sex"], "where": {"education": ["college"]}}
+    small = tables["jobs"].filter(pa.array([sizes[w] <= theta for w in tables["job"]["workplace"].to_pylist()]))
+    wanted = expected(query, small, with_jobs(tables), loop)
+    assert as_loop(cell_statistics(jobs, **query, largest_establishment=theta)) == wanted
+    assert wanted != expected(query, tables["jobs"], with_jobs(tables), loop)
+
+
+def test_more_levels_than_a_pass_holds(
+    into: Any, tables: Any, schema: Schema, as_loop: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = read_jobs(into(tables["jobs"], "jobs"), schema=schema, validate=False)
+    query: dict[str, Any] = {"workplace_by": ["state"], "worker_by": ["education", "sex"]}
+    whole = as_loop(cell_statistics(jobs, **query))
+    monkeypatch.setattr(cells, "LEVELS_PER_PASS", 4)
+    assert as_loop(cell_statistics(jobs, **query)) == whole
+
+
+def spoilt(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
+    """The three tables with one fault of each kind; CSV has no other null than the empty field."""
+    workplace, worker, job = (tables[name].to_pylist() for name in ("workplace", "worker", "job"))
+    workplace[3]["sector"] = None
+    workplace.append(dict(workplace[0]))
+    worker[5]["sex"] = "other"
+    worker[6]["education"] = None
+    worker.append(dict(worker[0], worker=1))
+    worker.append(dict(worker[0], worker=1))
+    job[7]["worker"] = job[8]["worker"]
+    job[9]["workplace"] = 99_999
+    job[10]["worker"] = 77_777
+    return {
+        name: pa.Table.from_pylist(rows, tables[name].schema)
+        for name, rows in (("workplace", workplace), ("worker", worker), ("job", job))
+    }
+
+
+def test_every_fault_is_found_and_told_without_values(into: Any, tables: Any, schema: Schema) -> None:
+    bad = spoilt(tables)
+    source, workers, workplaces = (into(bad[name], name) for name in ("job", "worker", "workplace"))
+    jobs = read_jobs(source, workers=workers, workplaces=workplaces, schema=schema, validate=False)
+    with pytest.raises(DataError) as caught:
+        jobs.validate()
+    told = str(caught.value).replace(jobs.name, "jobs")
+    repeated = sum(row["workplace"] == bad["workplace"]["workplace"][0].as_py() for row in bad["job"].to_pylist())
+    # A repeated workplace joins its jobs twice, so their workers repeat as well.
+    assert told.splitlines() == [
+        "Column 'sector' of workplaces has no value in 1 rows. Fill them in or drop them at the source.",
+        "Column 'workplace' of workplaces repeats in 1 rows; each must be there once. Drop the repetitions.",
+        "Column 'education' of workers has no value in 1 rows. Fill them in or drop them at the source.",
+        "Column 'sex' of workers has 1 rows outside its public domain, which is: female, male. Recode them, or add the "
+        "category to the schema's worker_attributes.",
+        "Column 'worker' of workers repeats in 1 rows; each must be there once. Drop the repetitions.",
+        f"Column 'worker' of jobs repeats in {1 + repeated} rows; each must be there once. Drop the repetitions. "
+        "Or pass allow_multiple=True, if several jobs are meant.",
+        "1 rows of jobs have a 'workplace' that is not in workplaces. Add the workplace or drop the rows.",
+        "1 rows of jobs have a 'worker' that is not in workers. Add the worker or drop the rows.",
+    ]
+
+
+def test_an_establishment_in_two_cells_is_refused(into: Any, tables: Any, schema: Schema) -> None:
+    rows = tables["jobs"].to_pylist()
+    rows[0]["state"] = "37" if rows[0]["state"] != "37" else "01"
+    rows.append(dict(rows[0], worker=1))
+    rows[0]["state"] = "06"
+    moved = pa.Table.from_pylist(rows, tables["jobs"].schema)
+    with pytest.raises(DataError, match=r"Column 'state' of \S+ has more than one value in 1 establishments"):
+        read_jobs(into(moved, "jobs"), schema=schema)
+
+
+def test_an_empty_table_is_refused(into: Any, tables: Any, schema: Schema) -> None:
+    jobs = read_jobs(into(tables["jobs"], "jobs"), schema=schema)
+    nobody = jobs.table.filter(nw.col("sex") == "nobody")
+    with pytest.raises(DataError, match="has no rows"):
+        read_jobs(nobody, schema=schema)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["duckdb", "memory", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.xdist_group("spark")])],
+)
+def test_what_is_kept_is_read_again(name: Any, tables: dict[str, pa.Table], request: pytest.FixtureRequest) -> None:
+    engine = request.getfixturevalue("spark") if name == "spark" else engines.open(name)
+    jobs = engine.read(tables["jobs"], name="jobs")
+    firms = engine.keep(jobs.group_by("workplace").agg(nw.len().alias("n")), "firms")
+    large = engine.keep(firms.filter(nw.col("n") > 5), "large")
+    again = engine.keep(engine.read("firms").filter(nw.col("n") <= 5), "firms")
+    sizes = sorted(tables["jobs"].group_by("workplace").aggregate([([], "count_all")])["count_all"].to_pylist())
+    counts = [collect(frame.sort("n"), step="sizes")["n"].to_pylist() for frame in (firms, large, again)]
+    assert counts == [sizes, [n for n in sizes if n > 5], [n for n in sizes if n <= 5]]
+    assert collect(engine.read("firms").sort("n"), step="sizes")["n"].to_pylist() == counts[2]
+    held = engine.keep(nw.from_native(tables["workplace"]).lazy(), "workplace")
+    assert held.implementation is jobs.implementation
+    assert len(collect(held, step="kept from memory")) == 40
+    if name != "spark":
+        engine.close()
+
+
+def test_a_failure_is_named_after_its_step_and_quotes_no_data(into: Any, tables: dict[str, pa.Table]) -> None:
+    jobs = as_lazy(into(tables["jobs"], "jobs"))
+    with pytest.raises(EngineError) as caught, working("sum of a text"):
+        collect(jobs.select(nw.col("education").cast(nw.Int64).sum()), step="sum of a text")
+    assert "Step 'sum of a text' failed" in str(caught.value)
+    assert not any(word in str(caught.value) for word in ("college", "school"))
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__

@@ -1,0 +1,134 @@
+"""The shape of the project: imports point one way, noise has one door, proofs exist, the start is light."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import discreet
+from discreet.privacy.units import Establishments
+from discreet.tables.calibration import BASELINES, PRIVATE, calibrate
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "discreet"
+
+# A package may import those on lower rows and its own row's modules only where listed in SIDEWAYS.
+LAYERS = [
+    {"errors", "arrays"},
+    {"frames", "schema", "privacy", "simulate"},
+    {"engines", "noise", "readers"},
+    {"jobs", "account"},
+    {"tables", "mixed", "aggregate", "bayes", "change"},
+    {"audit", "utility", "session", "report"},
+    {"studies", "demo", "plan"},
+    {"cli", "web"},
+]
+SIDEWAYS: set[tuple[str, str]] = {
+    ("errors", "arrays"),
+    ("frames", "schema"),
+    ("bayes", "mixed"),
+    ("utility", "audit"),
+    ("studies", "plan"),
+    ("demo", "plan"),
+}
+LINES_OF_ONE_IDEA = 420
+
+
+def modules() -> Iterator[tuple[str, Path, ast.Module]]:
+    for path in sorted(SOURCE.rglob("*.py")):
+        yield path.relative_to(SOURCE).parts[0].removesuffix(".py"), path, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imported(tree: ast.Module) -> Iterator[tuple[str, ...]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("discreet"):
+            parts = tuple(node.module.split("."))[1:]
+            yield from ((*parts, alias.name) for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (tuple(a.name.split("."))[1:] for a in node.names if a.name.startswith("discreet."))
+
+
+def test_imports_point_one_way() -> None:
+    level = {name: i for i, layer in enumerate(LAYERS) for name in layer}
+    wrong = []
+    for package, path, tree in modules():
+        if package == "__init__":
+            continue
+        assert package in level, f"{package} has no place in the architecture: add it to LAYERS and ARCHITECTURE.md"
+        for target in imported(tree):
+            there = target[0]
+            if there not in level or there == package:
+                continue
+            if level[there] >= level[package] and (package, there) not in SIDEWAYS:
+                wrong.append(f"{path.relative_to(SOURCE)} imports {'.'.join(target)}")
+    assert not wrong, wrong
+
+
+def test_numerical_modules_know_no_frames() -> None:
+    numerical = ["mixed/reml.py", "change/roc.py", "noise/laws.py", "tables/shrinkage.py", "tables/intervals.py"]
+    for name in numerical:
+        text = (SOURCE / name).read_text(encoding="utf-8")
+        assert not re.search(r"import (narwhals|pandas|polars|pyarrow|duckdb)", text), name
+
+
+def test_noise_has_one_door() -> None:
+    """Only the account makes a private source; only mechanisms that got one from it draw."""
+    makers = [path for _, path, tree in modules() for target in imported(tree) if target[-1] == "SystemSource"]
+    assert {path.relative_to(SOURCE).as_posix() for path in makers} == {"account.py"}
+
+
+def test_privacy_noise_never_comes_from_numpy() -> None:
+    exempt = {"source.py", "infusion.py"}  # the seeded source, and noise infusion, which promises nothing
+    for package, path, _ in modules():
+        if package in {"noise", "privacy", "tables", "account", "session"} and path.name not in exempt:
+            assert "np.random" not in path.read_text(encoding="utf-8"), path
+
+
+@pytest.mark.parametrize("name", [*PRIVATE, *BASELINES])
+def test_every_mechanism_has_a_proof(name: str) -> None:
+    mechanism = calibrate(name, unit=Establishments(0.1), epsilon=4, delta="0.05" if name == "smooth-laplace" else None)  # type: ignore[call-overload]
+    text = (ROOT / mechanism.proof).read_text(encoding="utf-8")
+    assert f"`{name}`" in text
+
+
+def test_a_file_is_one_idea() -> None:
+    long = {
+        path.relative_to(SOURCE).as_posix(): n for _, path, _ in modules() if (n := _lines(path)) > LINES_OF_ONE_IDEA
+    }
+    assert not long, long
+
+
+def test_public_names_exist_and_are_documented() -> None:
+    for name in discreet.__all__:
+        assert getattr(discreet, name).__doc__, name
+    with pytest.raises(AttributeError, match="it has"):
+        discreet.nonsense  # noqa: B018
+
+
+def test_import_is_light() -> None:
+    """No frame library, no SciPy, no SQLAlchemy until something needs them. (The time itself is in bench/.)"""
+    heavy = "pandas polars pyarrow duckdb narwhals scipy numpy sqlalchemy altair flint pyspark typer"
+    code = f"import sys, discreet; print([m for m in {heavy.split()!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_no_machine_paths_or_addresses_in_the_tree() -> None:
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if tracked.returncode:
+        pytest.skip("not a git checkout")
+    pattern = re.compile(r"(/home/\w+/|/root/|index-url\s*=|https?://[^ )]*/simple/)")
+    for name in tracked.stdout.split():
+        path = ROOT / name
+        if path.suffix in {".py", ".toml", ".txt", ".md", ".yaml", ".cfg"} and path.name != "test_architecture.py":
+            assert not pattern.search(path.read_text(encoding="utf-8")), name
+
+
+def _lines(path: Path) -> int:
+    return len(path.read_text(encoding="utf-8").splitlines())

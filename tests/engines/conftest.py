@@ -126,7 +126,7 @@ Loop = Callable[..., dict[tuple[Any, ...], tuple[list[int], list[int], int, int]
 
 @pytest.fixture(scope="session")
 def loop(schema: Schema) -> Loop:
-    """Cells counted one job at a time: key -> counts by level, largest by level, largest of all, establishments."""
+    """Cells counted one job at a time: key -> counts by level, largest by level, largest workforce, establishments."""
 
     def count(
         rows: list[dict[str, Any]],
@@ -140,18 +140,23 @@ def loop(schema: Schema) -> Loop:
         levels = list(itertools.product(*(domains[name] for name in worker_by)))
         attributes = schema.worker_attributes
         jobs: dict[Any, Counter[tuple[Any, ...]]] = defaultdict(Counter)
+        workforce: Counter[Any] = Counter()
         for row in rows:
+            workforce[row["workplace"]] += row[size] if size else 1
             if all(row[name] in where[name] for name in where if name in attributes):
                 jobs[row["workplace"]][tuple(row[name] for name in worker_by)] += row[size] if size else 1
         cells: dict[tuple[Any, ...], list[Counter[tuple[Any, ...]]]] = defaultdict(list)
+        whole: dict[tuple[Any, ...], list[int]] = defaultdict(list)
         for firm in firms:
             if all(firm[name] in where[name] for name in where if name not in attributes):
-                cells[tuple(firm[name] for name in workplace_by)].append(jobs[firm["workplace"]])
+                key = tuple(firm[name] for name in workplace_by)
+                cells[key].append(jobs[firm["workplace"]])
+                whole[key].append(workforce[firm["workplace"]])
         return {
             key: (
                 [sum(firm[level] for firm in there) for level in levels],
                 [max(firm[level] for firm in there) for level in levels],
-                max(sum(firm.values()) for firm in there),
+                max(whole[key]),
                 len(there),
             )
             for key, there in sorted(cells.items())

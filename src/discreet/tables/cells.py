@@ -45,7 +45,8 @@ class Cells:
     levels : the d combinations of their values; one empty combination if there are no worker attributes. Public.
     counts : jobs, shape (cells, d).
     largest : x_v, the largest establishment's jobs in each cell, shape (cells, d).
-    largest_total : x_total, the largest establishment's jobs in all d levels together, shape (cells,).
+    largest_total : x_total, the largest establishment's whole workforce, shape (cells,). A filter of worker attributes
+        does not lower it: under the strong definition an establishment may grow by a share of its whole workforce.
     establishments : how many there are in the workplace cell, with jobs or without, shape (cells,). Public.
     """
 
@@ -172,14 +173,12 @@ def _by_cell(
 
     weight = nw.lit(1) if schema.size is None else nw.col(schema.size)
     counters: dict[str, nw.Expr] = {f"__n{i}": nw.when(nw.col("__level") == i).then(weight) for i in block}
-    counters["__all"] = nw.when(~nw.col("__level").is_null()).then(weight)
-    if largest_establishment is not None:
-        counters["__whole"] = weight
+    counters["__all"] = weight
     reduce = "count" if schema.size is None else "sum"
     counted = [getattr(nw.col(name), reduce)() for name in counters]
     firms = rows.select(*own, **counters).group_by(*own).agg(*counted)
     if largest_establishment is not None:
-        small = nw.col("__whole") <= largest_establishment
+        small = nw.col("__all") <= largest_establishment
         firms = firms.with_columns(nw.when(small).then(nw.col(name)).alias(name) for name in counters)
     if listed is not None:
         firms = listed.select(schema.establishment, *workplace_by).join(firms, on=schema.establishment, how="left")

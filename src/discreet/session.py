@@ -1,0 +1,72 @@
+"""The door: confidential jobs, whom to protect, and how much may be given away in total."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from discreet.account import Account
+from discreet.jobs import Jobs
+from discreet.privacy.losses import Loss, Number, Pure
+from discreet.privacy.units import Unit
+from discreet.schema import Label
+from discreet.tables.query import CountQuery
+from discreet.tables.workload import Workload
+
+
+class Session:
+    """Jobs under a budget.
+
+    Examples
+    --------
+    >>> import discreet as dc
+    >>> jobs = dc.read_jobs("jobs/")                                                # doctest: +SKIP
+    >>> session = dc.Session(jobs, unit=dc.Establishments(alpha=0.1), budget=4.0)   # doctest: +SKIP
+    >>> table = session.count(by=["place", "sector", "ownership"])                  # doctest: +SKIP
+    >>> print(table.check(epsilon=2))                                               # doctest: +SKIP
+    >>> release = table.release(epsilon=2)                                          # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        jobs: Jobs,
+        *,
+        unit: Unit,
+        budget: Number | Loss,
+        ledger: str | Path | None = None,
+        dataset: str | None = None,
+        seed: int | None = None,
+    ) -> None:
+        """Open the account of `jobs`.
+
+        Parameters
+        ----------
+        unit : whom to protect, for example `Establishments(alpha=0.1)`.
+        budget : the total loss that all releases together may reach; a number is a pure epsilon.
+        ledger : a path, or a PostgreSQL address, of the ledger that keeps count beyond this session. Without one the
+            budget is forgotten when the process ends: for trials only.
+        dataset : the name under which the ledger knows these data; the jobs' own name otherwise.
+        seed : makes the noise reproducible and the releases not private; they say so.
+        """
+        total = budget if isinstance(budget, Loss) else Pure(budget)
+        self.jobs = jobs
+        self.account = Account.open(ledger, dataset=dataset or jobs.name, unit=unit, budget=total, seed=seed)
+
+    @property
+    def unit(self) -> Unit:
+        return self.account.unit
+
+    @property
+    def remaining(self) -> Loss:
+        return self.account.remaining
+
+    def count(self, by: Sequence[str] = (), *, where: Mapping[str, Sequence[Label]] | None = None) -> CountQuery:
+        """Counts of jobs by any workplace and worker attributes, keeping the values in `where`."""
+        return CountQuery.of(self.jobs, self.account, by=by, where=where)
+
+    def marginals(self, *tables: Sequence[str], where: Mapping[str, Sequence[Label]] | None = None) -> Workload:
+        """Several tables in one release, with an explicit split of the budget and consistent totals."""
+        return Workload(tuple(self.count(by, where=where) for by in tables))
+
+    def __repr__(self) -> str:
+        return f"Session on {self.jobs.name!r}: {self.remaining} left under {self.unit.key}"

@@ -1,0 +1,128 @@
+"""How far off a published count may be, told without telling the confidential scale of its noise.
+
+The scale is factor * max(alpha x, 1) with x the largest establishment, which is confidential. But x is at most the
+cell's true count, so a count n is plausible for a published m only if |m - n| <= q * factor * max(alpha n, 1) + 1/2,
+q the law's quantile. The set of plausible n is an interval whose ends depend on m alone: it holds the true count
+with at least the stated probability, and costs nothing. Where many establishments share the cell it is wider than
+needed; that is the price of a confidential scale.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import optimize, stats
+
+from discreet.arrays import Integers, Vector
+from discreet.errors import PrivacyError
+from discreet.tables.mechanisms import Baseline, LogLaplace, SmoothNoise
+
+if TYPE_CHECKING:
+    from discreet.noise.laws import RadialPolynomial
+
+
+def intervals(
+    published: Integers, mechanism: SmoothNoise | LogLaplace | Baseline, *, level: float, bounded: bool
+) -> tuple[Vector, Vector]:
+    """Lower and upper ends for every count, each holding its true count with probability at least `level`.
+
+    `published` has one row per workplace cell. `bounded` tells that the row's sum (or the count itself, when noise is
+    per cell) is at least the size that sets the scale; without it there is no interval, and both ends are NaN.
+    """
+    if not 0 < level < 1:
+        raise PrivacyError(f"level={level} is not a probability. It lies between 0 and 1. Use for example 0.95.")
+    counts = published.astype(np.float64)
+    if isinstance(mechanism, LogLaplace):
+        return _log_interval(counts, mechanism, level)
+    if isinstance(mechanism, Baseline):
+        if mechanism.name == "down-sensitivity":
+            return np.full_like(counts, np.nan), np.full_like(counts, np.nan)
+        reach = mechanism.width * -math.log(1 - level) + 0.5
+        return np.maximum(np.ceil(counts - reach), 0), np.floor(counts + reach)
+    if not bounded:
+        return np.full_like(counts, np.nan), np.full_like(counts, np.nan)
+    if mechanism.joint:
+        return _joint_interval(counts, mechanism, level)
+    reach = mechanism.factor * float(mechanism.law.quantile(0.5 + level / 2))  # type: ignore[union-attr]
+    return _plausible(counts, reach, float(mechanism.unit.alpha))
+
+
+def _plausible(counts: Vector, reach: float, alpha: float) -> tuple[Vector, Vector]:
+    """All n >= 0 with |m - n| <= reach * max(alpha n, 1) + 1/2: n + reach max(alpha n, 1) is monotone on each side."""
+    low, high = counts - 0.5, counts + 0.5
+    lower = np.minimum(low / (1 + reach * alpha), low - reach)
+    widest = high / (1 - reach * alpha) if reach * alpha < 1 else np.full_like(counts, np.inf)
+    upper = np.maximum(widest, high + reach)
+    lower, upper = np.maximum(np.ceil(lower), 0.0), np.maximum(np.floor(upper), 0.0)
+    return np.minimum(lower, upper), upper
+
+
+def _log_interval(counts: Vector, mechanism: LogLaplace, level: float) -> tuple[Vector, Vector]:
+    offset = 1 / float(mechanism.unit.alpha)
+    spread = math.exp(mechanism.exponent * -math.log(1 - level))
+    low = (counts - 0.5 + offset) / mechanism.shrink / spread - offset
+    high = (counts + 0.5 + offset) / mechanism.shrink * spread - offset
+    upper = np.maximum(np.floor(high), 0.0)
+    return np.minimum(np.maximum(np.ceil(low), 0.0), upper), upper
+
+
+def _joint_interval(counts: Vector, mechanism: SmoothNoise, level: float) -> tuple[Vector, Vector]:
+    """Half of the error probability bounds the cell's whole count, and so the scale; half bounds each count."""
+    law, alpha, d = mechanism.law, float(mechanism.unit.alpha), counts.shape[1]
+    share = (1 + level) / 2
+    reach = mechanism.factor * sum_quantile(law, share)  # type: ignore[arg-type]
+    total = counts.sum(axis=1)
+    # Each of the d counts was rounded by at most 1/2.
+    widest = (total + d / 2) / (1 - reach * alpha) if reach * alpha < 1 else np.full_like(total, np.inf)
+    most = np.maximum(widest, total + d / 2 + reach)
+    scale = np.maximum(alpha * most, 1.0) * mechanism.factor
+    own = scale[:, None] * coordinate_quantile(law, share) + 0.5  # type: ignore[arg-type]
+    upper = np.maximum(np.floor(counts + own), 0.0)
+    return np.minimum(np.maximum(np.ceil(counts - own), 0.0), upper), upper
+
+
+def coordinate_quantile(law: RadialPolynomial, level: float) -> float:
+    """q with P(|Z_1| <= q) = level: given the radius R, |Z_1| / R is Beta(1, d - 1)."""
+    radius, weight = _radius(law)
+
+    def beyond(q: float) -> float:
+        share = np.clip(1 - q / radius, 0.0, 1.0) ** (law.dimension - 1)
+        return float(weight @ share) - (1 - level)
+
+    return _root(beyond, radius)
+
+
+def sum_quantile(law: RadialPolynomial, level: float) -> float:
+    """q with P(|Z_1 + ... + Z_d| <= q) = level.
+
+    Of d exponential magnitudes k have a plus, k binomial; the plus side's share of R is Beta(k, d - k).
+    """
+    radius, weight = _radius(law)
+    d = law.dimension
+
+    def beyond(q: float) -> float:
+        ratio = np.clip(q / radius, 0.0, 1.0)
+        chance = np.where(ratio < 1, 2 * 0.5**d, 0.0)  # all signs equal: the sum is R itself
+        for k in range(1, d):
+            inside = stats.beta.cdf((1 + ratio) / 2, k, d - k) - stats.beta.cdf((1 - ratio) / 2, k, d - k)
+            chance = chance + stats.binom.pmf(k, d, 0.5) * (1 - inside)
+        return float(weight @ chance) - (1 - level)
+
+    return _root(beyond, radius)
+
+
+def _radius(law: RadialPolynomial) -> tuple[Vector, Vector]:
+    """Nodes and probabilities of the L1 radius, from its density r^(d-1) h(r), on a logarithmic grid."""
+    log_r = np.linspace(-25, 25, 20001)
+    radius = np.exp(log_r)
+    axis = np.zeros((len(radius), law.dimension))
+    axis[:, 0] = radius
+    log_mass = law.log_density(axis) + law.dimension * log_r
+    mass = np.exp(log_mass - log_mass.max())
+    return radius, mass / mass.sum()
+
+
+def _root(function: object, radius: Vector) -> float:
+    return float(optimize.brentq(function, radius[0], radius[-1], xtol=1e-12, rtol=1e-10))

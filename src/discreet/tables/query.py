@@ -1,0 +1,308 @@
+"""A question about counts: checked without reading confidential data, then released through the account.
+
+A query says which attributes span the cells and which values are kept. `prepare` fixes everything that can be fixed
+without data (mechanism, constants, price); `draw` reads aggregates and adds noise. The order in `release` is the
+product's promise: feasibility, then aggregates, then the charge, then the noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.account import Account
+from discreet.arrays import Integers
+from discreet.errors import DataError, PrivacyError
+from discreet.jobs import Jobs
+from discreet.noise.source import Source
+from discreet.privacy.guarantee import Calibration, Guarantee
+from discreet.privacy.losses import Loss, Number, exact
+from discreet.privacy.units import EstablishmentNodes, Establishments, Workers
+from discreet.schema import Label
+from discreet.tables.calibration import Name, calibrate
+from discreet.tables.intervals import intervals
+from discreet.tables.mechanisms import Baseline, LogLaplace, SmoothNoise
+from discreet.tables.release import CountRelease
+
+if TYPE_CHECKING:
+    from discreet.tables.cells import Cells
+
+MOST_COUNTS = 50_000_000
+"""Counts of one table that fit in memory with their noise: about 2 GiB."""
+
+SIZES = (1, 10, 100, 1_000, 10_000)
+"""Sizes of a cell's largest establishment for which `check` tells the expected error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What a release would cost and how far off it would be; nothing was read and nothing spent.
+
+    Attributes
+    ----------
+    guarantee : what the release would promise.
+    remaining : what the account has left now.
+    affordable : whether it can be paid.
+    expected_error : expected absolute error of one count, by the size of the cell's largest establishment.
+    """
+
+    guarantee: Guarantee
+    remaining: Loss
+    affordable: bool
+    mechanism: str
+    cells_per_workplace_cell: int
+    expected_error: Mapping[int, float]
+
+    def __str__(self) -> str:
+        errors = ", ".join(f"{size:,}: {error:,.3g}" for size, error in self.expected_error.items())
+        verdict = "affordable" if self.affordable else "NOT affordable"
+        return (
+            f"{self.mechanism}, {self.cells_per_workplace_cell} counts per workplace cell. "
+            f"Costs {self.guarantee.loss}; {self.remaining} is left: {verdict}.\n"
+            f"Expected error of a count, by the size of the cell's largest establishment: {errors}.\n{self.guarantee}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A query with its mechanism: all that is decided before data are read."""
+
+    mechanism: SmoothNoise | LogLaplace | Baseline
+    guarantee: Guarantee
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class CountQuery:
+    """Counts of jobs by workplace and worker attributes."""
+
+    jobs: Jobs
+    account: Account
+    workplace_by: tuple[str, ...]
+    worker_by: tuple[str, ...]
+    where: Mapping[str, Sequence[Label]] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        jobs: Jobs,
+        account: Account,
+        *,
+        by: Sequence[str],
+        where: Mapping[str, Sequence[Label]] | None = None,
+    ) -> CountQuery:
+        """The query for the attributes `by`, keeping the values in `where`."""
+        schema = jobs.schema
+        known = (*schema.workplace_attributes, *schema.worker_attributes)
+        unknown = [name for name in (*by, *(where or {})) if name not in known]
+        if unknown or len(set(by)) < len(by):
+            fault = f"{unknown[0]!r} is not an attribute" if unknown else f"{', '.join(by)} repeats an attribute"
+            raise DataError(
+                f"Counts by {', '.join(by) or 'nothing'}: {fault}. There are: {', '.join(known)}. Use those."
+            )
+        return cls(
+            jobs=jobs,
+            account=account,
+            workplace_by=tuple(name for name in by if name in schema.workplace_attributes),
+            worker_by=tuple(name for name in by if name in schema.worker_attributes),
+            where={name: tuple(values) for name, values in (where or {}).items()},
+        )
+
+    @property
+    def levels(self) -> int:
+        """How many counts each workplace cell has: all combinations of the worker attributes."""
+        domains = self.jobs.schema.worker_attributes
+        return prod(len(self.where.get(name, domains[name])) for name in self.worker_by)
+
+    @property
+    def concerns_workers(self) -> bool:
+        """Whether the counts are of workers of some kind, not of all workers of an establishment."""
+        return bool(self.worker_by) or any(name in self.jobs.schema.worker_attributes for name in self.where)
+
+    def prepare(
+        self,
+        *,
+        epsilon: Number,
+        delta: Number | None = None,
+        mechanism: Name | None = None,
+        calibration: Calibration = "tight",
+    ) -> Prepared:
+        """Choose and calibrate the mechanism for the whole table's loss; raises `Infeasible` with the inequality."""
+        unit, d = self.account.unit, self.levels
+        name = mechanism or self._default()
+        joint = name == "joint-polynomial"
+        shares = 1 if joint else d
+        if d > MOST_COUNTS:
+            raise DataError(
+                f"The table has {d:,} counts in every workplace cell; at most {MOST_COUNTS:,} fit in memory. "
+                "Use fewer worker attributes, or several tables."
+            )
+        whole = exact(epsilon, name="epsilon")
+        if whole <= 0:
+            raise PrivacyError(f"epsilon={epsilon} buys nothing. It must be above 0. Use for example epsilon=1.")
+        chance = None if delta is None else exact(delta, name="delta") / shares
+        if isinstance(unit, Establishments):
+            built = calibrate(
+                name, unit=unit, epsilon=whole / shares, delta=chance, calibration=calibration, cells=d if joint else 1
+            )
+            if isinstance(built, Baseline):
+                raise PrivacyError(
+                    f"{name} does not give employer-employee privacy, which this session promises. "
+                    "Leave `mechanism` out, or open a session with unit=Workers() or EstablishmentNodes(theta)."
+                )
+        elif isinstance(unit, Workers | EstablishmentNodes):
+            built = self._baseline(unit, name, whole)
+        else:
+            raise PrivacyError(
+                f"Counts of jobs cannot be released under {unit.key}. They protect establishments or workers. "
+                "Open a session with unit=Establishments(alpha=0.1)."
+            )
+        cost = built.cost(d) if not isinstance(built, Baseline) else built.loss
+        notes = () if self.jobs.workplaces is not None else (_ASSUMED_PUBLIC,)
+        guarantee = Guarantee(unit, cost, built.calibration, built.basis, built.proof, notes)
+        return Prepared(built, guarantee, self._parameters(built))
+
+    def check(
+        self,
+        *,
+        epsilon: Number,
+        delta: Number | None = None,
+        mechanism: Name | None = None,
+        calibration: Calibration = "tight",
+    ) -> Check:
+        """Cost, feasibility and expected error, without reading confidential data or spending anything."""
+        ready = self.prepare(epsilon=epsilon, delta=delta, mechanism=mechanism, calibration=calibration)
+        sizes = np.array(SIZES, dtype=np.float64)
+        errors = ready.mechanism.expected_error(sizes, sizes)
+        remaining = self.account.remaining
+        return Check(
+            guarantee=ready.guarantee,
+            remaining=remaining,
+            affordable=ready.guarantee.loss <= remaining,
+            mechanism=f"{ready.mechanism.name} ({ready.mechanism.calibration})",
+            cells_per_workplace_cell=self.levels,
+            expected_error=dict(zip(SIZES, errors.tolist(), strict=True)),
+        )
+
+    def release(
+        self,
+        *,
+        epsilon: Number,
+        delta: Number | None = None,
+        mechanism: Name | None = None,
+        calibration: Calibration = "tight",
+        name: str | None = None,
+        level: float = 0.95,
+    ) -> CountRelease:
+        """Publish the table: exact integer noise, intervals of probability `level`, one ledger line.
+
+        `epsilon` and `delta` are the loss of the whole table. `name` makes the release unique and resumable.
+        """
+        ready = self.prepare(epsilon=epsilon, delta=delta, mechanism=mechanism, calibration=calibration)
+        cells = self.statistics(ready)
+        released = self.account.release(
+            name,
+            guarantee=ready.guarantee,
+            draw=lambda source: self.draw(ready, cells, source),
+            details=dict(ready.parameters),
+        )
+        return self.wrap(ready, cells, released.value, released.guarantee, level=level).of(
+            released.entry, released.name
+        )
+
+    def statistics(self, ready: Prepared) -> Cells:
+        """The confidential aggregates that the mechanism needs, in one pass of the engine."""
+        from discreet.tables.cells import cell_statistics
+
+        theta = ready.mechanism.theta if isinstance(ready.mechanism, Baseline) else None
+        return cell_statistics(
+            self.jobs,
+            workplace_by=self.workplace_by,
+            worker_by=self.worker_by,
+            where=self.where,
+            largest_establishment=theta,
+            most_counts=MOST_COUNTS,
+        )
+
+    def draw(self, ready: Prepared, cells: Cells, source: Source) -> Integers:
+        """Noisy counts, shape (workplace cells, levels)."""
+        mechanism = ready.mechanism
+        if isinstance(mechanism, SmoothNoise) and mechanism.joint:
+            return mechanism.draw(cells.counts, cells.largest_total, source)
+        return mechanism.draw(cells.counts, self._hidden(cells), source)
+
+    def wrap(
+        self, ready: Prepared, cells: Cells, published: Integers, guarantee: Guarantee, *, level: float
+    ) -> CountRelease:
+        """The public table: from here on nothing confidential is left."""
+        lower, upper = intervals(published, ready.mechanism, level=level, bounded=self._count_bounds_size)
+        return CountRelease(
+            keys=cells.keys,
+            worker_by=self.worker_by,
+            levels=cells.levels,
+            counts=published,
+            lower=lower,
+            upper=upper,
+            level=level,
+            guarantee=guarantee,
+            parameters=ready.parameters,
+        )
+
+    def _default(self) -> Name:
+        if isinstance(self.account.unit, Workers):
+            return "edge-laplace"
+        if isinstance(self.account.unit, EstablishmentNodes):
+            return "node-truncation"
+        return "joint-polynomial" if self.levels > 1 else "polynomial"
+
+    def _baseline(self, unit: Workers | EstablishmentNodes, name: Name, epsilon: Number) -> Baseline:
+        """Under other units the table's vector moves by at most 1, or theta, in L1: one epsilon for all levels."""
+        if name != self._default():
+            raise PrivacyError(
+                f"{name} does not protect {unit.key}. This session's unit has one mechanism: {self._default()}. "
+                "Leave `mechanism` out, or open a session with unit=Establishments(alpha=0.1)."
+            )
+        theta = unit.theta if isinstance(unit, EstablishmentNodes) else 1
+        built = calibrate(name, unit=Establishments(1), epsilon=epsilon, theta=theta)
+        assert isinstance(built, Baseline)
+        return built
+
+    def _hidden(self, cells: Cells) -> Integers:
+        """The contribution that the definition says must be hidden.
+
+        Strong: an establishment may grow by alpha times its whole workforce, all of it in one cell. Weak: by alpha
+        times what it has in the cell.
+        """
+        unit = self.account.unit
+        strong = isinstance(unit, Establishments) and unit.strength == "strong"
+        if strong and self.concerns_workers:
+            return np.broadcast_to(cells.largest_total[:, None], cells.counts.shape)
+        return cells.largest
+
+    @property
+    def _count_bounds_size(self) -> bool:
+        """Whether the count, or the sum over all levels, is at least the size that sets the noise."""
+        filtered = any(name in self.jobs.schema.worker_attributes for name in self.where)
+        unit = self.account.unit
+        weak = isinstance(unit, Establishments) and unit.strength == "weak"
+        return weak or not filtered
+
+    def _parameters(self, mechanism: SmoothNoise | LogLaplace | Baseline) -> dict[str, Any]:
+        return {
+            "by": [*self.workplace_by, *self.worker_by],
+            "where": {name: list(values) for name, values in self.where.items()},
+            "mechanism": mechanism.name,
+            "calibration": mechanism.calibration,
+            "unit": self.account.unit.key,
+            "levels": self.levels,
+        }
+
+
+_ASSUMED_PUBLIC = (
+    "No public list of establishments was given: the cells are those of establishments with jobs, "
+    "whose existence is taken to be public"
+)

@@ -1,0 +1,116 @@
+"""A published table of counts: everything in it may be shown to anybody.
+
+Holds no confidential value, so it prints, converts and compares freely. Post-processing returns a new release whose
+guarantee says what was done; it never costs anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.arrays import Integers, Vector
+from discreet.errors import DataError
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.ledger import Entry
+from discreet.schema import Label
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CountRelease:
+    """Published counts with intervals.
+
+    Attributes
+    ----------
+    keys : the workplace cells, one column per attribute.
+    worker_by, levels : the worker attributes and their combinations.
+    counts : shape (workplace cells, levels).
+    lower, upper : intervals that hold the true count with probability at least `level`, computed from the published
+        counts and public constants alone; NaN where no such interval exists.
+    parameters : what was asked for, in plain words for the ledger and release.json.
+    """
+
+    keys: pa.Table
+    worker_by: tuple[str, ...]
+    levels: tuple[tuple[Label, ...], ...]
+    counts: Integers
+    lower: Vector
+    upper: Vector
+    level: float
+    guarantee: Guarantee
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    entry: Entry | None = None
+    name: str = ""
+
+    def of(self, entry: Entry, name: str) -> CountRelease:
+        """The same release with the ledger line that paid for it."""
+        return replace(self, entry=entry, name=name)
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        return (*self.keys.column_names, *self.worker_by)
+
+    def to_arrow(self) -> pa.Table:
+        """One row per count: the attributes, `count`, `lower`, `upper`."""
+        import pyarrow as pa
+
+        cells, d = self.counts.shape
+        columns: dict[str, Any] = {}
+        rows = np.repeat(np.arange(cells), d)
+        for name in self.keys.column_names:
+            columns[name] = self.keys[name].combine_chunks().take(pa.array(rows))
+        for i, name in enumerate(self.worker_by):
+            columns[name] = pa.array([level[i] for level in self.levels] * cells)
+        columns["count"] = pa.array(self.counts.ravel())
+        columns["lower"] = pa.array(self.lower.ravel(), from_pandas=True)
+        columns["upper"] = pa.array(self.upper.ravel(), from_pandas=True)
+        return pa.table(columns)
+
+    def non_negative(self) -> CountRelease:
+        """Negative counts set to zero. Adds a small upward bias in sums of many small cells."""
+        return replace(
+            self,
+            counts=np.maximum(self.counts, 0),
+            guarantee=self.guarantee.noted("Negative counts were set to zero"),
+        )
+
+    def shrunk(self, towards: Sequence[str]) -> CountRelease:
+        """Counts of worker kinds drawn towards the published shape of the groups `towards`, in whole numbers >= 0."""
+        from discreet.tables.consistency import project, round_to_totals
+        from discreet.tables.shrinkage import shrink
+
+        unknown = [name for name in towards if name not in self.keys.column_names]
+        if unknown or not self.worker_by:
+            fault = f"{unknown[0]!r} is not a workplace attribute of it" if unknown else "it has no worker attributes"
+            raise DataError(
+                f"The table by {', '.join(self.by)} cannot be shrunk: {fault}. Shapes are shares of worker kinds "
+                f"within groups of: {', '.join(self.keys.column_names)}. Name some of those."
+            )
+        codes = [np.unique(self.keys[name].to_numpy(zero_copy_only=False), return_inverse=True)[1] for name in towards]
+        groups = (
+            np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)[1] if codes else np.zeros(len(self.counts))
+        )
+        cells = np.repeat(np.arange(len(self.counts)), len(self.levels))
+        moved = shrink(self.counts, groups.ravel().astype(np.int64)).ravel()
+        return replace(
+            self,
+            counts=round_to_totals(project(moved, cells), cells).reshape(self.counts.shape),
+            guarantee=self.guarantee.noted(
+                f"Counts were drawn towards the shape of {' x '.join(towards) or 'the whole'}"
+            ),
+        )
+
+    def __repr__(self) -> str:
+        cells, d = self.counts.shape
+        return f"{cells:,} x {d} counts by {', '.join(self.by) or 'nothing'}. {self.guarantee}"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<p><strong>Counts by {escape(', '.join(self.by))}</strong></p><p>{escape(str(self.guarantee))}</p>"

@@ -1,0 +1,110 @@
+"""Several tables in one release: one ledger line, an explicit split, and totals that add up.
+
+The tables overlap in establishments, so their losses add (docs/proofs/composition.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from discreet.arrays import Integers
+from discreet.errors import PrivacyError
+from discreet.noise.source import Source
+from discreet.privacy.guarantee import Calibration, Guarantee
+from discreet.privacy.losses import Number, exact, total
+from discreet.tables.consistency import consistent
+from discreet.tables.query import Check, CountQuery, Prepared
+from discreet.tables.release import CountRelease
+
+if TYPE_CHECKING:
+    from discreet.tables.cells import Cells
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Tables that are released together."""
+
+    queries: tuple[CountQuery, ...]
+
+    def __post_init__(self) -> None:
+        if not self.queries:
+            raise PrivacyError(
+                "A workload without tables was asked for. It has at least one. Name the attributes of each."
+            )
+
+    def check(
+        self,
+        *,
+        epsilon: Number,
+        split: Sequence[Number] | None = None,
+        delta: Number | None = None,
+        calibration: Calibration = "tight",
+    ) -> tuple[Check, ...]:
+        """What each table would cost and how far off it would be; reads and spends nothing."""
+        return tuple(
+            query.check(epsilon=share, delta=chance, calibration=calibration)
+            for query, share, chance in self._shares(epsilon, split, delta)
+        )
+
+    def release(
+        self,
+        *,
+        epsilon: Number,
+        split: Sequence[Number] | None = None,
+        delta: Number | None = None,
+        calibration: Calibration = "tight",
+        name: str | None = None,
+        level: float = 0.95,
+        add_up: bool = False,
+    ) -> tuple[CountRelease, ...]:
+        """Publish all tables under one loss.
+
+        `split` gives each table its share of `epsilon` (and `delta`), equal shares otherwise. `add_up` makes all
+        tables agree: weighted least squares, then non-negative integers; one table must have all attributes.
+        """
+        ready = [
+            query.prepare(epsilon=share, delta=chance, calibration=calibration)
+            for query, share, chance in self._shares(epsilon, split, delta)
+        ]
+        account = self.queries[0].account
+        loss = total([part.guarantee.loss for part in ready])
+        cells = [query.statistics(part) for query, part in zip(self.queries, ready, strict=True)]
+
+        def draw(source: Source) -> list[Integers]:
+            return [query.draw(part, cell, source) for query, part, cell in self._zip(ready, cells)]
+
+        first = ready[0].guarantee
+        guarantee = Guarantee(first.unit, loss, first.calibration, first.basis, first.proof, first.notes)
+        details = {
+            "tables": [dict(part.parameters) for part in ready],
+            "epsilons": [str(part.guarantee.loss) for part in ready],
+        }
+        released = account.release(name, guarantee=guarantee, draw=draw, details=details)
+        tables = tuple(
+            query.wrap(part, cell, counts, released.guarantee, level=level).of(released.entry, released.name)
+            for (query, part, cell), counts in zip(self._zip(ready, cells), released.value, strict=True)
+        )
+        return consistent(tables, [part.mechanism for part in ready]) if add_up else tables
+
+    def _zip(self, ready: Sequence[Prepared], cells: Sequence[Cells]) -> list[tuple[CountQuery, Prepared, Cells]]:
+        return list(zip(self.queries, ready, cells, strict=True))
+
+    def _shares(
+        self, epsilon: Number, split: Sequence[Number] | None, delta: Number | None
+    ) -> list[tuple[CountQuery, Fraction, Fraction | None]]:
+        count = len(self.queries)
+        parts = [exact(share, name="split") for share in split] if split is not None else [Fraction(1, count)] * count
+        if len(parts) != count or sum(parts) != 1 or min(parts) <= 0:
+            raise PrivacyError(
+                f"split={[str(part) for part in parts]} does not divide the budget among {count} tables. "
+                f"The shares are positive and add up to 1. Use for example {['1/' + str(count)] * count}."
+            )
+        whole = exact(epsilon, name="epsilon")
+        chance = None if delta is None else exact(delta, name="delta")
+        return [
+            (query, whole * part, None if chance is None else chance * part)
+            for query, part in zip(self.queries, parts, strict=True)
+        ]

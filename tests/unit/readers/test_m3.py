@@ -1,0 +1,81 @@
+"""M3 from R: a file in the structure of Mcomp's, written by R itself."""
+
+from __future__ import annotations
+
+import builtins
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet.errors import DataError, MissingExtra
+from discreet.readers.m3 import read_m3
+
+SCRIPT = """
+one <- function(sn, type, period, frequency, n, h) {
+  x <- ts(sqrt(seq_len(n)), start = c(1982, 1), frequency = frequency)
+  xx <- ts(100 + seq_len(h) / 8, start = tsp(x)[2] + 1 / frequency, frequency = frequency)
+  structure(list(st = sn, type = type, period = period, description = "SHIPMENTS", sn = sn, x = x, xx = xx, h = h,
+                 n = n), class = "Mdata")
+}
+M3 <- structure(list(N1402 = one("N1402", "MICRO", "MONTHLY", 12, 50, 18), N1 = one("N1", "MICRO", "YEARLY", 1, 14, 6),
+                     N2 = one("N2000", "FINANCE", "MONTHLY", 12, 60, 18)), class = "Mcomp")
+save(M3, file = "M3.rda")
+both <- function(s) data.frame(series = s$sn, part = rep(c("train", "test"), c(s$n, s$h)), t = seq_len(s$n + s$h),
+                               value = c(s$x, s$xx))
+write.csv(do.call(rbind, lapply(unclass(M3), both)), "M3.csv", row.names = FALSE)
+other <- data.frame(a = 1:3)
+save(other, file = "other.rda")
+"""
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if shutil.which("Rscript") is None:
+        pytest.skip("needs R")
+    folder = tmp_path_factory.mktemp("m3")
+    subprocess.run(["Rscript", "-e", SCRIPT], cwd=folder, check=True, capture_output=True)
+    return folder
+
+
+@pytest.mark.live_r
+def test_rda_and_csv_from_r_agree(files: Path) -> None:
+    from_rda, from_csv = read_m3(files / "M3.rda"), read_m3(files / "M3.csv")
+    assert from_csv.schema.names == ["series", "part", "t", "value"]
+    assert from_rda.drop_columns(["value", "period", "type"]).equals(from_csv.drop_columns(["value"]))
+    assert from_rda["value"].to_pylist() == pytest.approx(from_csv["value"].to_pylist(), rel=1e-14)
+
+
+@pytest.mark.live_r
+def test_period_and_type_choose_series(files: Path) -> None:
+    chosen = read_m3(files / "M3.rda", period="MONTHLY", type="MICRO")
+    assert chosen["series"].unique().to_pylist() == ["N1402"]
+    assert len(chosen) == 68
+    with pytest.raises(DataError, match=r"period='HOURLY' was asked .* period is one of: MONTHLY, YEARLY"):
+        read_m3(files / "M3.rda", period="HOURLY")
+    with pytest.raises(DataError, match="the file has no type"):
+        read_m3(files / "M3.csv", type="MICRO")
+
+
+@pytest.mark.live_r
+def test_other_r_files_are_refused(files: Path) -> None:
+    with pytest.raises(DataError, match=r"holds other, none of which is a list of series"):
+        read_m3(files / "other.rda")
+    (files / "broken.rda").write_bytes((files / "M3.rda").read_bytes()[:200])
+    with pytest.raises(DataError, match=r"broken.rda' cannot be read as R data"):
+        read_m3(files / "broken.rda")
+
+
+def test_without_the_extra_the_error_is_its_install_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *args: Any, **kwargs: Any) -> Any:
+        if name == "rdata":
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MissingExtra, match=r"pip install 'discreet\[rda\]'"):
+        read_m3(tmp_path / "M3.rda")

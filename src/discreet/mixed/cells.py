@@ -15,6 +15,7 @@ import numpy as np
 
 from discreet.arrays import Vector
 from discreet.errors import DataError
+from discreet.frames import collect
 from discreet.mixed.design import Codes, Layout, Levels, Monomial
 from discreet.mixed.formula import Factor
 from discreet.mixed.rows import Learned, Rows, encode, given_order, missing_message, nonpositive_message, refuse_empty
@@ -96,14 +97,8 @@ def cells_in_engine(frame: nw.LazyFrame[Any], layout: Layout) -> tuple[Cells, La
     pairs = {tuple(sorted((a, b))): f"_s{a[2:]}_{b[2:]}" for a in names.values() for b in names.values() if a <= b}
     sums = [(nw.col(a) * nw.col(b)).sum().alias(alias) for (a, b), alias in pairs.items()]
     sums += [nw.col(name).sum().alias(f"_t{name}") for name in names.values()]
-    table = (
-        frame.select(*layout.coded, *columns)
-        .group_by(*layout.coded)
-        .agg(nw.len().alias("_n"), *sums)
-        .sort(*layout.coded)
-        .collect("pyarrow")
-        .to_native()
-    )
+    grouped = frame.select(*layout.coded, *columns).group_by(*layout.coded).agg(nw.len().alias("_n"), *sums)
+    table = collect(grouped.sort(*layout.coded), step="cells of the design")
     codes, levels = {}, {}
     ordered = given_order(frame, layout.coded)
     for column in layout.coded:
@@ -133,7 +128,7 @@ def _survey(frame: nw.LazyFrame[Any], layout: Layout) -> tuple[dict[Factor, dict
         asked += [(x.is_null() | ~x.is_finite()).any().alias(f"null {column}")] if column not in layout.coded else []
         asked += [(~x.is_finite()).any().alias(f"infinite {column}"), usable.min().alias(f"least {column}")]
         asked += [usable.mean().alias(f"mean {column}"), usable.std(ddof=1).alias(f"scale {column}")]
-    found = frame.select(*asked).collect("pyarrow").to_native().to_pylist()[0]
+    found = collect(frame.select(*asked), step="survey of the columns").to_pylist()[0]
     refuse_empty(found["rows"])
     for name, value in found.items():
         if name.startswith(("null ", "infinite ")) and value:

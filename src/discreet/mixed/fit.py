@@ -11,6 +11,7 @@ import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import DataError, FitError
+from discreet.frames import missing
 from discreet.mixed.cells import Cells
 from discreet.mixed.design import Design
 from discreet.mixed.matrix import linear, random_part
@@ -280,7 +281,7 @@ class MixedFit:
         schema = frame.collect_schema()
         for column in self.design.layout.model.columns[1:]:
             if column not in schema:
-                raise DataError(f"Column {column!r} is not in the new data; it has: {', '.join(schema.names())}.")
+                raise DataError(missing(column, schema.names(), name="the new data"))
         rows, _ = read_rows(frame, self.design.layout, self.learned)
         grouping = {column for term in self.design.random for column in term.grouping.columns}
         fixed = {column for piece in self.design.layout.fixed for column, _ in piece.coded}

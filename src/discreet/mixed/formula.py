@@ -72,8 +72,11 @@ class Model:
         return tuple(dict.fromkeys([*names, *(g for random in self.random for g in random.group)]))
 
 
-def read_formula(text: str) -> Model:
-    """Read a mixed-model formula, or raise `FormulaError` that says where reading stopped and why."""
+def read_formula(text: str, *, needs_random: bool = True) -> Model:
+    """Read a formula, or raise `FormulaError` that says where reading stopped and why.
+
+    Without `needs_random`, a formula of fixed terms only is read too.
+    """
     reader = _Reader(text)
     response = reader.factor()
     if response.function not in ("", "log", "center", "scale"):
@@ -82,7 +85,7 @@ def read_formula(text: str) -> Model:
     expression = reader.sum(implicit_intercept=True)
     if reader.token:
         reader.fail(f"{reader.token!r} was not expected")
-    if not expression.random:
+    if needs_random and not expression.random:
         raise FormulaError(
             f"Formula {text!r} has no (... | group) term, so there is nothing to mix. "
             "Add one such as (1 | county), or fit it by ordinary least squares."

@@ -16,6 +16,7 @@ import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import DataError
+from discreet.frames import as_lazy, collect, missing, working
 from discreet.mixed.design import Layout, Levels, Monomial, lay_out
 from discreet.mixed.formula import Factor, Model
 
@@ -29,11 +30,11 @@ States: TypeAlias = Mapping[Factor, dict[str, Any]]
 
 
 def open_frame(data: Any) -> Frame:
-    """A narwhals frame over `data`: a path stays on disk, a lazy frame stays in its engine."""
+    """A narwhals frame over `data`: a path is scanned by DuckDB, a lazy frame stays in its engine."""
     import narwhals.stable.v2 as nw
 
     if isinstance(data, str | Path):
-        data = _scan(Path(data))
+        return as_lazy(data)
     if isinstance(data, Mapping):
         import pyarrow as pa
 
@@ -48,30 +49,12 @@ def open_frame(data: Any) -> Frame:
     return frame
 
 
-def _scan(path: Path) -> Any:
-    import duckdb
-
-    kind = "".join(path.suffixes[-2:]).removesuffix(".gz").rpartition(".")[2].lower()
-    if kind not in ("csv", "tsv", "parquet"):
-        raise DataError(f"File {path.name!r} is neither CSV nor Parquet. Convert it, or pass a frame.")
-    if not path.exists():
-        raise DataError(f"File {str(path)!r} does not exist. Check the path, which is relative to {Path.cwd()}.")
-    try:
-        if kind == "parquet":
-            return duckdb.connect().read_parquet(str(path))
-        # Words such as yes and no stay words, as R reads them; DuckDB would make them booleans.
-        types = ["BIGINT", "DOUBLE", "DATE", "TIMESTAMP", "VARCHAR"]
-        return duckdb.connect().read_csv(str(path), auto_type_candidates=types)
-    except duckdb.Error:
-        raise DataError(f"File {path.name!r} cannot be read as {kind.upper()}. Check that it is complete.") from None
-
-
 def plan(frame: Frame, model: Model) -> Layout:
     """Lay a formula out on a frame's schema; refuses unknown columns and columns that hold no numbers."""
     schema = frame.collect_schema()
     for column in model.columns:
         if column not in schema:
-            raise DataError(f"Column {column!r} is not in the data; it has: {', '.join(schema.names())}.")
+            raise DataError(missing(column, schema.names(), name="the data"))
     layout = lay_out(model, [c for c in model.columns if not schema[c].is_numeric()])
     for factor in layout.numeric:
         if not schema[factor.column].is_numeric():
@@ -125,9 +108,10 @@ def read_rows(frame: Frame, layout: Layout, known: Learned | None = None) -> tup
     response = layout.model.response
     numeric = [f for f in layout.numeric if known is None or f != response or f.column in frame.collect_schema()]
     coded = layout.coded
-    missing = {f.column for f in numeric} | set(coded)
-    table = frame.select(*(nw.col(c) for c in layout.model.columns if c in missing))
-    arrow = table.collect("pyarrow").to_native() if isinstance(table, nw.LazyFrame) else table.to_arrow()
+    wanted = {f.column for f in numeric} | set(coded)
+    table = frame.select(*(nw.col(c) for c in layout.model.columns if c in wanted))
+    with working("rows of the model"):
+        arrow = collect(table, step="rows of the model") if isinstance(table, nw.LazyFrame) else table.to_arrow()
     refuse_empty(arrow.num_rows)
     ordered = given_order(frame, coded)
     codes, levels = {}, dict(known.levels) if known else {}

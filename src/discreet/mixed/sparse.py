@@ -61,22 +61,19 @@ class Gram:
         return {(i, j): self.block(i, j) for at, i in enumerate(chain) for j in chain[at + 1 :]}
 
     @cached_property
-    def to_rest(self) -> dict[int, Sparse]:
-        """Z_i'Z_rest for each term of the chain, the terms of the rest side by side."""
-        from scipy.sparse import csr_array, hstack
-
-        chain, rest = self.order
-        return {i: csr_array(hstack([self.block(i, j) for j in rest])) for i in chain}
-
-    @cached_property
-    def in_rest(self) -> Sparse:
-        """Z_rest'Z_rest."""
-        from scipy.sparse import block_array, csr_array
+    def in_rest(self) -> Matrix:
+        """Z_rest'Z_rest, dense: it is about to be filled by the elimination anyway."""
+        from scipy.sparse import block_array
 
         _, rest = self.order
-        return csr_array(
-            block_array([[self.block(i, j) if i != j else _block_diagonal(self.ZZ[i]) for j in rest] for i in rest])
-        )
+        blocks = [[self.block(i, j) if i != j else _block_diagonal(self.ZZ[i]) for j in rest] for i in rest]
+        return np.asarray(block_array(blocks).toarray())
+
+    @cached_property
+    def to_rest(self) -> dict[tuple[int, int], Sparse]:
+        """Z_i'Z_j from the chain to the rest."""
+        chain, rest = self.order
+        return {(i, j): self.block(i, j) for i in chain for j in rest}
 
     def block(self, i: int, j: int) -> Sparse:
         """Z_i'Z_j for i != j."""
@@ -197,21 +194,26 @@ class Eliminated:
 def eliminate(gram: Gram, theta: Vector) -> Eliminated:
     """Factor Omega at theta and sweep it out of [X y]'[X y]."""
     import scipy.linalg as la
-    from scipy.sparse import block_diag, csr_array, eye_array
+    from scipy.sparse import csr_array, hstack
 
     T = gram.triangles(theta)
-    Lambda = [_block_diagonal(np.broadcast_to(t, (len(zz), *t.shape))) for t, zz in zip(T, gram.ZZ, strict=True)]
     chain, rest = gram.order
     diagonal = {i: np.einsum("ji,gjk,kl->gil", T[i], gram.ZZ[i], T[i]) + np.eye(len(T[i])) for i in chain}
-    crossed = {(i, j): Lambda[i].T @ block @ Lambda[j] for (i, j), block in gram.chained.items()}
-    scaled = [L.T @ zxy for L, zxy in zip(Lambda, gram.Zxy, strict=True)]
+    crossed = {(i, j): _before(T[i], _after(block, T[j])) for (i, j), block in gram.chained.items()}
+    scaled = [_before(t, zxy) for t, zxy in zip(T, gram.Zxy, strict=True)]
     right = list(scaled)
     A, logdet = gram.joint.copy(), 0.0
     dense, tail, to_rest = None, None, {}
     if rest:
-        spread = csr_array(block_diag([Lambda[j] for j in rest]))
-        to_rest = {i: Lambda[i].T @ block @ spread for i, block in gram.to_rest.items()}
-        dense = (spread.T @ gram.in_rest @ spread + eye_array(spread.shape[0])).toarray()
+        pairs = {(i, j): _before(T[i], _after(block, T[j])) for (i, j), block in gram.to_rest.items()}
+        to_rest = {i: csr_array(hstack([pairs[i, j] for j in rest])) for i in chain}
+        dense, start = gram.in_rest.copy(), 0
+        for j in rest:
+            own = slice(start, start + gram.sizes[j])
+            dense[:, own] = _after(dense[:, own], T[j])
+            dense[own] = _before(T[j], dense[own])
+            start = own.stop
+        dense[np.diag_indices(start)] += 1.0
         tail = np.concatenate([right[j] for j in rest])
     inverse, coupled, coupled_rest = {}, {}, {}
     for at, i in enumerate(chain):
@@ -239,6 +241,21 @@ def eliminate(gram: Gram, theta: Vector) -> Eliminated:
         half = la.solve_triangular(dense, tail, lower=True, check_finite=False)
         A -= half.T @ half
     return Eliminated(gram, T, logdet, A, inverse, coupled, coupled_rest, dense, scaled)
+
+
+def _after(matrix: Any, T: Matrix) -> Any:
+    """`matrix` times the block-diagonal matrix of copies of T; dense stays dense, sparse stays sparse."""
+    q = len(T)
+    if q == 1:
+        return matrix * T[0, 0]
+    if isinstance(matrix, np.ndarray):
+        return (matrix.reshape(len(matrix), -1, q) @ T).reshape(matrix.shape)
+    return matrix @ _block_diagonal(np.broadcast_to(T, (matrix.shape[1] // q, q, q)))
+
+
+def _before(T: Matrix, matrix: Any) -> Any:
+    """The transposed block-diagonal matrix of copies of T times `matrix`."""
+    return _after(matrix.T, T).T
 
 
 def _block_diagonal(blocks: Matrix) -> Sparse:

@@ -27,8 +27,8 @@ fit <- function(data, formula, reml = TRUE, source = "panel", more = FALSE) {
 }
 set.seed(11); n <- 240
 panel <- data.frame(g = sample(sprintf("g%02d", 1:12), n, TRUE), h = sample(sprintf("h%d", 1:8), n, TRUE),
-  a = sample(c("low", "mid", "top"), n, TRUE), b = sample(c("no", "yes"), n, TRUE), x = round(rnorm(n, 3), 3), z = round(rexp(n) + .1, 3))
-panel <- panel[!(panel$a == "top" & panel$b == "yes"), ]  # an empty cell: a:b is rank deficient
+  a = sample(c("low", "mid", "top"), n, TRUE), b = sample(c("one", "two"), n, TRUE), x = round(rnorm(n, 3), 3), z = round(rexp(n) + .1, 3))
+panel <- panel[!(panel$a == "top" & panel$b == "two"), ]  # an empty cell: a:b is rank deficient
 u <- rnorm(12, sd = .8); s <- rnorm(12, sd = .3); k <- rnorm(8, sd = .6); gi <- as.integer(factor(panel$g)); hi <- as.integer(factor(panel$h))
 panel$y <- round(10 + .5 * panel$x + (panel$a == "mid") + u[gi] + s[gi] * panel$x + k[hi] + rnorm(nrow(panel)), 4)
 panel$w <- round(sin(7 * seq_len(nrow(panel))) + .2 * panel$x, 4)

@@ -28,13 +28,7 @@ def consistent(
     tables: Sequence[CountRelease], mechanisms: Sequence[SmoothNoise | LogLaplace | Baseline]
 ) -> tuple[CountRelease, ...]:
     """The same tables, each a sum of the finest one's integers."""
-    finest = max(range(len(tables)), key=lambda i: len(tables[i].by))
-    outside = [t for t in tables if not set(t.by) <= set(tables[finest].by)]
-    if outside:
-        raise DataError(
-            f"The table by {', '.join(outside[0].by)} is not a sum of the one by {', '.join(tables[finest].by)}. "
-            "Tables agree through one that has all attributes. Add such a table to the workload, or leave add_up out."
-        )
+    finest = finest_of([table.by for table in tables])
     fine = tables[finest]
     others = [i for i in range(len(tables)) if i != finest]
     members = {i: _members(fine, tables[i]) for i in others}
@@ -52,6 +46,18 @@ def consistent(
         replace(table, counts=counts[i].reshape(table.counts.shape), guarantee=table.guarantee.noted(NOTE))
         for i, table in enumerate(tables)
     )
+
+
+def finest_of(tables: Sequence[Sequence[str]]) -> int:
+    """Which of the tables, given by their attributes, has all attributes of the others."""
+    finest = max(range(len(tables)), key=lambda i: len(tables[i]))
+    for by in tables:
+        if not set(by) <= set(tables[finest]):
+            raise DataError(
+                f"The table by {', '.join(by)} is not a sum of the one by {', '.join(tables[finest])}. Tables agree "
+                "through one that has all attributes. Add such a table to the workload, or leave add_up out."
+            )
+    return finest
 
 
 def spread(counts: Integers, mechanism: SmoothNoise | LogLaplace | Baseline) -> Vector:

@@ -31,8 +31,6 @@ def intervals(
     `published` has one row per workplace cell. `bounded` tells that the row's sum (or the count itself, when noise is
     per cell) is at least the size that sets the scale; without it there is no interval, and both ends are NaN.
     """
-    if not 0 < level < 1:
-        raise PrivacyError(f"level={level} is not a probability. It lies between 0 and 1. Use for example 0.95.")
     counts = published.astype(np.float64)
     if isinstance(mechanism, LogLaplace):
         return _log_interval(counts, mechanism, level)
@@ -47,6 +45,12 @@ def intervals(
         return _joint_interval(counts, mechanism, level)
     reach = mechanism.factor * float(mechanism.law.quantile(0.5 + level / 2))  # type: ignore[union-attr]
     return _plausible(counts, reach, float(mechanism.unit.alpha))
+
+
+def check_level(level: float) -> None:
+    """Refuse a level that is not a probability, before anything is spent."""
+    if not 0 < level < 1:
+        raise PrivacyError(f"level={level} is not a probability. It lies between 0 and 1. Use for example 0.95.")
 
 
 def _plausible(counts: Vector, reach: float, alpha: float) -> tuple[Vector, Vector]:

@@ -24,7 +24,7 @@ from discreet.privacy.losses import Loss, Number, exact
 from discreet.privacy.units import EstablishmentNodes, Establishments, Workers
 from discreet.schema import Label
 from discreet.tables.calibration import Name, calibrate
-from discreet.tables.intervals import intervals
+from discreet.tables.intervals import check_level, intervals
 from discreet.tables.mechanisms import Baseline, LogLaplace, SmoothNoise
 from discreet.tables.release import CountRelease
 
@@ -202,6 +202,7 @@ class CountQuery:
 
         `epsilon` and `delta` are the loss of the whole table. `name` makes the release unique and resumable.
         """
+        check_level(level)
         ready = self.prepare(epsilon=epsilon, delta=delta, mechanism=mechanism, calibration=calibration)
         cells = self.statistics(ready)
         released = self.account.release(

@@ -15,7 +15,8 @@ from discreet.errors import PrivacyError
 from discreet.noise.source import Source
 from discreet.privacy.guarantee import Calibration, Guarantee
 from discreet.privacy.losses import Number, exact, total
-from discreet.tables.consistency import consistent
+from discreet.tables.consistency import consistent, finest_of
+from discreet.tables.intervals import check_level
 from discreet.tables.query import Check, CountQuery, Prepared
 from discreet.tables.release import CountRelease
 
@@ -65,6 +66,9 @@ class Workload:
         `split` gives each table its share of `epsilon` (and `delta`), equal shares otherwise. `add_up` makes all
         tables agree: weighted least squares, then non-negative integers; one table must have all attributes.
         """
+        check_level(level)
+        if add_up:
+            finest_of([(*query.workplace_by, *query.worker_by) for query in self.queries])
         ready = [
             query.prepare(epsilon=share, delta=chance, calibration=calibration)
             for query, share, chance in self._shares(epsilon, split, delta)

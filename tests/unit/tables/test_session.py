@@ -1,0 +1,217 @@
+"""From jobs to a release: what is checked, what is charged, what is published and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import discreet as dc
+from discreet.errors import BudgetExceeded, DataError, Infeasible, PrivacyError
+from discreet.jobs import Jobs
+from discreet.privacy.losses import Approximate, Pure
+from discreet.tables.cells import cell_statistics
+from discreet.tables.query import MOST_COUNTS
+
+WORKPLACE = ["place", "sector", "ownership"]
+KINDS = [*WORKPLACE, "sex", "education"]
+
+
+def session(jobs: Jobs, **options: object) -> dc.Session:
+    settings: dict[str, object] = {"unit": dc.Establishments(0.1), "budget": 100} | options
+    return dc.Session(jobs, **settings)  # type: ignore[arg-type]
+
+
+def test_check_spends_nothing_and_tells_the_cost(jobs: Jobs) -> None:
+    table = session(jobs, budget=3).count(by=KINDS)
+    check = table.check(epsilon=2)
+    assert check.guarantee.loss == Pure(2) and check.affordable
+    assert check.cells_per_workplace_cell == 8 and check.mechanism == "joint-polynomial (tight)"
+    assert check.expected_error[1000] == pytest.approx(10 * check.expected_error[100])
+    assert not table.check(epsilon=4).affordable
+    assert table.account.remaining == Pure(3)
+    assert "Expected error" in str(check)
+
+
+def test_check_needs_no_data(jobs: Jobs) -> None:
+    class Untouchable:
+        schema = jobs.schema
+        workplaces = jobs.workplaces
+        name = "untouchable"
+
+        def __getattr__(self, name: str) -> object:
+            raise AssertionError(f"check read {name}")
+
+    opened = dc.Session(Untouchable(), unit=dc.Establishments(0.1), budget=2)  # type: ignore[arg-type]
+    opened.count(by=KINDS).check(epsilon=2)
+    with pytest.raises(Infeasible):
+        opened.count(by=KINDS).release(epsilon="0.5")
+
+
+@pytest.mark.parametrize(("by", "mechanism"), [(WORKPLACE, "polynomial"), (KINDS, "joint-polynomial")])
+def test_a_release_has_every_cell_and_errors_of_the_expected_size(
+    jobs: Jobs, by: Sequence[str], mechanism: str
+) -> None:
+    release = session(jobs, seed=1).count(by=by).release(epsilon=4)
+    worker_by = [name for name in by if name in jobs.schema.worker_attributes]
+    truth = cell_statistics(jobs, workplace_by=WORKPLACE, worker_by=worker_by)
+    assert release.counts.shape == truth.counts.shape and release.keys.equals(truth.keys)
+    assert release.parameters["mechanism"] == mechanism
+    expected = session(jobs).count(by=by).prepare(epsilon=4).mechanism
+    size = expected.expected_error(truth.counts.astype(float), truth.largest_total[:, None].astype(float))
+    large = np.broadcast_to(truth.largest_total[:, None] > 100, release.counts.shape)  # noise wider than the rounding
+    error = np.abs(release.counts - truth.counts)[large].mean()
+    assert error == pytest.approx(np.broadcast_to(size, release.counts.shape)[large].mean(), rel=0.35)
+    assert not release.guarantee.private and str(release.guarantee).startswith("NOT PRIVATE")
+
+
+def test_cells_without_jobs_get_noise_too(jobs: Jobs) -> None:
+    truth = cell_statistics(jobs, workplace_by=WORKPLACE, worker_by=["sex", "education"])
+    release = session(jobs, unit=dc.Establishments("0.2"), seed=2).count(by=KINDS).release(epsilon=2)
+    empty = truth.counts == 0
+    assert empty.any() and (release.counts[empty] != 0).mean() > 0.2
+
+
+def test_a_filter_on_workers_hides_the_whole_workforce_under_strong(jobs: Jobs) -> None:
+    where = {"sex": ["female"], "education": ["bachelor or more"]}
+    strong = session(jobs).count(by=WORKPLACE, where=where)
+    weak = session(jobs, unit=dc.Establishments(0.1, "weak")).count(by=WORKPLACE, where=where)
+    cells = cell_statistics(jobs, workplace_by=WORKPLACE, where=where)
+    assert np.array_equal(strong._hidden(cells)[:, 0], cells.largest_total)
+    assert np.array_equal(weak._hidden(cells), cells.largest)
+    assert (cells.largest_total >= cells.largest[:, 0]).all() and (cells.largest_total > cells.largest[:, 0]).any()
+    assert np.isnan(strong.release(epsilon=2).lower).all()  # nothing public bounds the whole workforce
+    assert not np.isnan(weak.release(epsilon=2).lower).any()
+
+
+def test_weak_composition_is_charged_honestly(jobs: Jobs) -> None:
+    weak = session(jobs, unit=dc.Establishments("0.01", "weak"), budget=Approximate(9, "0.4"))
+    table = weak.count(by=KINDS)
+    ready = table.prepare(epsilon=8, delta="0.4", mechanism="smooth-laplace")
+    assert ready.mechanism.loss == Approximate(1, "0.05")
+    assert ready.guarantee.loss == Approximate(8, "0.4")
+    table.release(epsilon=8, delta="0.4", mechanism="smooth-laplace")
+    assert weak.remaining == Approximate(1, 0)
+
+
+def test_the_ledger_remembers_across_sessions(jobs: Jobs, tmp_path: Path) -> None:
+    book = tmp_path / "ledger.db"
+    first = session(jobs, budget=3, ledger=book)
+    release = first.count(by=["sector"]).release(epsilon=2, name="sectors")
+    assert release.entry is not None and release.name == "sectors" and release.guarantee.private
+    second = session(jobs, budget=3, ledger=book)
+    assert second.remaining == Pure(1)
+    with pytest.raises(BudgetExceeded, match="Requested"):
+        second.count(by=["sector"]).release(epsilon=2, name="again")
+    with pytest.raises(PrivacyError, match="already released"):
+        second.count(by=["sector"]).release(epsilon=2, name="sectors")
+    assert second.remaining == Pure(1)
+    with dc.Ledger.open(book, read_only=True) as ledger:
+        assert ledger.verify().intact
+
+
+def test_alphas_do_not_mix_under_one_budget(jobs: Jobs, tmp_path: Path) -> None:
+    session(jobs, ledger=tmp_path / "ledger.db")
+    with pytest.raises(PrivacyError, match="do not add up"):
+        session(jobs, unit=dc.Establishments("0.2"), ledger=tmp_path / "ledger.db")
+
+
+@pytest.mark.parametrize(
+    ("ask", "error", "word"),
+    [
+        (lambda s: s.count(by=["plaice"]), DataError, "'plaice' is not an attribute"),
+        (lambda s: s.count(by=["sector", "sector"]), DataError, "repeats"),
+        (lambda s: s.count(by=["sector"], where={"sx": ["male"]}), DataError, "'sx' is not an attribute"),
+        (lambda s: s.count(by=["sector"], where={"sex": ["other"]}).release(epsilon=1), DataError, "public domain"),
+        (lambda s: s.count(by=["sector"]).release(epsilon=0), PrivacyError, "epsilon=0"),
+        (lambda s: s.count(by=["sector"]).release(epsilon="0.01"), Infeasible, "epsilon >"),
+        (lambda s: s.count(by=["sector"]).release(epsilon=1, mechanism="edge-laplace"), PrivacyError, "Workers"),
+        (lambda s: s.count(by=["sector"]).release(epsilon=1, mechanism="magic"), PrivacyError, "unknown"),
+        (lambda s: s.count(by=["sector"]).release(epsilon=1, level=2), PrivacyError, "level=2"),
+        (lambda s: s.marginals(), PrivacyError, "at least one"),
+        (
+            lambda s: s.marginals(["sector"], ["place"]).release(epsilon=1, split=["1/2", "1/3"]),
+            PrivacyError,
+            "add up to 1",
+        ),
+        (lambda s: s.marginals(["sector"], ["place"]).release(epsilon=2, add_up=True), DataError, "not a sum"),
+    ],
+)
+def test_wrong_requests_are_refused_before_anything_is_spent(
+    jobs: Jobs, ask: object, error: type[Exception], word: str
+) -> None:
+    opened = session(jobs, budget=10)
+    with pytest.raises(error, match=word):
+        ask(opened)  # type: ignore[operator]
+    assert opened.remaining == Pure(10)
+
+
+def test_more_counts_than_memory_are_refused_with_the_number(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("discreet.tables.query.MOST_COUNTS", 1000)
+    opened = session(jobs)
+    with pytest.raises(DataError, match=r"1,000"):
+        opened.count(by=[*WORKPLACE, "sex", "age"]).release(epsilon=50)
+    assert opened.remaining == Pure(100) and MOST_COUNTS > 10**7
+
+
+def test_other_units_have_their_own_mechanism(jobs: Jobs) -> None:
+    edge = session(jobs, unit=dc.Workers(), seed=3).count(by=KINDS).release(epsilon=1)
+    assert edge.parameters["mechanism"] == "edge-laplace" and edge.guarantee.loss == Pure(1)
+    truth = cell_statistics(jobs, workplace_by=WORKPLACE, worker_by=["sex", "education"]).counts
+    assert np.abs(edge.counts - truth).mean() < 1.5
+    nodes = session(jobs, unit=dc.EstablishmentNodes(20), seed=3).count(by=["sector"]).release(epsilon=1)
+    kept = cell_statistics(jobs, workplace_by=["sector"], largest_establishment=20).counts
+    assert np.abs(nodes.counts - kept).mean() < 100
+    with pytest.raises(PrivacyError, match="does not protect"):
+        session(jobs, unit=dc.Workers()).count(by=["sector"]).release(epsilon=1, mechanism="polynomial")
+    with pytest.raises(PrivacyError, match="cannot be released"):
+        session(jobs, unit=dc.Rows(0, 1)).count(by=["sector"]).release(epsilon=1)
+
+
+def test_several_tables_in_one_release_add_up(jobs: Jobs) -> None:
+    opened = session(jobs, seed=4)
+    sectors, places, kinds = opened.marginals(["sector"], WORKPLACE, KINDS).release(
+        epsilon=6, split=["1/6", "1/6", "2/3"], add_up=True
+    )
+    assert opened.remaining == Pure(94)
+    assert (kinds.counts >= 0).all()
+    assert np.array_equal(kinds.counts.sum(axis=1), places.counts[:, 0])
+    by_sector = dict(zip(sectors.keys["sector"].to_pylist(), sectors.counts[:, 0].tolist(), strict=True))
+    found: dict[str, int] = {}
+    for sector, count in zip(places.keys["sector"].to_pylist(), places.counts[:, 0].tolist(), strict=True):
+        found[sector] = found.get(sector, 0) + count
+    assert found == by_sector
+    assert all("agree" in str(table.guarantee) for table in (sectors, places, kinds))
+    assert kinds.entry == sectors.entry
+
+
+def test_the_published_table_is_long_and_labelled(jobs: Jobs) -> None:
+    release = session(jobs).count(by=KINDS).release(epsilon=4)
+    table = release.to_arrow()
+    assert isinstance(table, pa.Table)
+    assert table.column_names == [*KINDS, "count", "lower", "upper"]
+    assert len(table) == release.counts.size
+    row = table.slice(8 * 3 + 5, 1).to_pylist()[0]
+    assert row["count"] == release.counts[3, 5] and (row["sex"], row["education"]) == release.levels[5]
+    assert row["place"] == release.keys["place"][3].as_py()
+    assert release.non_negative().counts.min() >= 0
+
+
+def test_without_a_public_list_the_guarantee_says_what_is_assumed(jobs: Jobs, tmp_path: Path) -> None:
+    table = pa.table({"workplace": [1, 1, 2], "worker": [1, 2, 3], "sector": ["a", "a", "b"], "sex": ["f", "m", "f"]})
+    plain = dc.read_jobs(
+        table, schema=dc.Schema(workplace_attributes=["sector"], worker_attributes={"sex": ["f", "m"]})
+    )
+    release = session(plain).count(by=["sector"]).release(epsilon=1)
+    assert "taken to be public" in str(release.guarantee)
+
+
+def test_nothing_confidential_is_printed(jobs: Jobs) -> None:
+    opened = session(jobs)
+    cells = cell_statistics(jobs, workplace_by=["sector"])
+    text = repr(opened) + repr(jobs) + repr(cells) + repr(opened.count(by=["sector"]).release(epsilon=1))
+    for value in (*cells.counts.ravel().tolist(), *cells.largest.ravel().tolist()):
+        assert value < 1000 or str(value) not in text.replace(",", "")

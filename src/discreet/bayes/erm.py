@@ -1,0 +1,207 @@
+"""Regularised regression by objective perturbation: the mode of a posterior, privately.
+
+The LMM paper (section V) starts from Chaudhuri, Monteleoni and Sarwate (2011), whose noise goes into the objective of
+a classifier, and observes that regularised risk minimisation is maximum a posteriori estimation. Here the response is
+continuous and bounded. The minimised function is
+
+    sum_i loss(y_i - x_i'f) + penalty/2 ||f||^2 + b'f,
+
+b Laplace noise, loss(r) = tau^2 (sqrt(1 + (r/tau)^2) - 1): squares for small residuals, straight beyond tau, so that
+no row pulls harder than tau. f is then the mode under a normal prior with variance 1 / penalty, in units of the error
+variance, and hyperbolic errors. Theorem and proof: docs/proofs/objective-perturbation.md. They need real-valued noise,
+which no computer has; a little Laplace noise on the result makes up for the noise's grid and the solver's tolerance,
+and its price is part of epsilon.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.account import Account, Released
+from discreet.arrays import Matrix, Vector
+from discreet.bayes.regression import regression
+from discreet.bayes.spending import PUBLIC, account_for, loss_of
+from discreet.errors import FitError, PrivacyError
+from discreet.noise.laws import Laplace
+from discreet.noise.sampler import draw_on_grid
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.losses import Number
+
+if TYPE_CHECKING:
+    from discreet.noise.source import Source
+
+PROOF = "docs/proofs/objective-perturbation.md"
+SMOOTHING = Fraction(1, 50)  # share of epsilon that pays for finite arithmetic
+BLOCK = 64  # rows summed in doubles before the exact sum, so that the rounding of a gradient is known and small
+FAR = 40  # noise whose absolute sum exceeds FAR + 4 p scales has probability below 1e-17 and is taken not to occur
+
+
+@dataclass(frozen=True, slots=True)
+class Predictor:
+    """A private linear predictor.
+
+    Attributes
+    ----------
+    coefficient : names, as R writes them.
+    value : the private coefficients.
+    penalty : the regularisation used; raised from the one asked for where privacy needs more.
+    """
+
+    coefficient: tuple[str, ...]
+    value: tuple[float, ...]
+    penalty: float
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name}  {value:.6g}" for name, value in zip(self.coefficient, self.value, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Perturbation:
+    """The constants of a private fit, all of them public.
+
+    Attributes
+    ----------
+    tau : how hard a row may pull.
+    norm : bound of ||x||_1; longer rows are shortened to it.
+    penalty : the regularisation, at least what the Jacobian's share of epsilon allows.
+    scale : of the Laplace noise in the gradient.
+    rounding : bound of the error of a computed gradient's coordinate; also the grid of the noise, about.
+    smoothing : scale of the Laplace noise on the result.
+    """
+
+    tau: float
+    norm: float
+    penalty: float
+    scale: float
+    rounding: float
+    smoothing: float
+
+    @property
+    def tolerance(self) -> float:
+        """Of the solver: the largest coordinate of the computed gradient."""
+        return 4 * self.rounding
+
+
+def objective_perturbation(
+    formula: str,
+    data: Any,
+    *,
+    lower: float,
+    upper: float,
+    norm: float,
+    penalty: float,
+    epsilon: Number,
+    account: Account | None = None,
+    name: str | None = None,
+    seed: int | None = None,
+) -> Released[Predictor]:
+    """Release the coefficients of a regularised regression, all of them under one epsilon.
+
+    Parameters
+    ----------
+    formula, data : a regression such as "y ~ x + sector" and a frame, a mapping of columns or a file.
+    lower, upper : public bounds of the response; values beyond are clipped. An intercept is drawn to their middle.
+    norm : a public bound of the sum of the absolute entries of a row of the design; longer rows are shortened.
+    penalty : error variance over prior variance; raised if it is too small for epsilon.
+    account, name, seed : as for `posterior_probability`.
+    """
+    loss = loss_of(epsilon)
+    if not (math.isfinite(lower) and math.isfinite(upper) and lower < upper):
+        raise PrivacyError(
+            f"The response's bounds [{lower}, {upper}] hold nothing. They are public numbers, lower < upper. "
+            "Give the range that the response has by its definition."
+        )
+    for what, amount in {"norm": norm, "penalty": penalty}.items():
+        if not (math.isfinite(amount) and amount > 0):
+            hint = "A penalty of 0 is an improper prior. " if what == "penalty" else ""
+            raise FitError(f"{what}={amount} is not possible. {hint}It is a positive number. Use for example {what}=1.")
+    account = account_for(account, loss, seed=seed)
+    model = regression(formula, data)
+    intercept = np.array([name == "(Intercept)" for name in model.names]) * (lower + upper) / 2
+    middle = float(intercept.sum())
+    constants = calibrate(
+        *model.X.shape,
+        tau=upper - lower,
+        largest=max(abs(lower - middle), abs(upper - middle)),
+        norm=norm,
+        penalty=penalty,
+        epsilon=loss.epsilon,
+    )
+
+    def draw(source: Source) -> Predictor:
+        y = np.clip(model.y, lower, upper) - middle
+        value = release(model.X, y, constants, source=source) + intercept
+        return Predictor(model.names, tuple(map(float, value)), constants.penalty)
+
+    return account.release(
+        name,
+        guarantee=Guarantee(account.unit, loss, "tight", "proved", PROOF, (PUBLIC,)),
+        draw=draw,
+        details={"summary": "objective perturbation", "penalty": constants.penalty, "coefficients": len(model.names)},
+    )
+
+
+def calibrate(
+    n: int, p: int, *, tau: float, largest: float, norm: float, penalty: float, epsilon: Fraction
+) -> Perturbation:
+    """Divide epsilon: ln(1 + norm^2 / penalty) for the Jacobian, at most a half, 2 % for arithmetic, the rest for b.
+
+    `largest` bounds the size of the response.
+    """
+    penalty = max(penalty, norm**2 / math.expm1(float(epsilon) / 2))
+    smooth = float(epsilon * SMOOTHING)
+    left = (float(epsilon) - smooth - math.log1p(norm**2 / penalty)) * (1 - 2.0**-40)
+    scale = 2 * tau * norm / left
+    noise = (FAR + 4 * p) * scale
+    f = 2 * noise / penalty + largest * math.sqrt(n / penalty)
+    rounding = 2.0**-53 * (n * norm * ((p + 2) * (norm * f + largest) + (BLOCK + 8) * tau) + 3 * (penalty * f + noise))
+    error = 5.5 * rounding * math.sqrt(p) / penalty
+    return Perturbation(tau, norm, penalty, scale, rounding, 2.2 * p * error / smooth)
+
+
+def release(X: Matrix, y: Vector, constants: Perturbation, *, source: Source) -> Vector:
+    """The minimiser of the perturbed objective, smoothed."""
+    p = X.shape[1]
+    grid, step = (2.0 ** math.floor(math.log2(x)) for x in (constants.rounding, constants.smoothing * 2.0**-20))
+    b = draw_on_grid(Laplace(), scale=np.full(p, constants.scale), grid=grid, source=source)
+    f = minimise(X, y, b, constants)
+    smooth = draw_on_grid(Laplace(), scale=np.full(p, constants.smoothing), grid=step, source=source)
+    return np.asarray(np.rint(f / step) * step + smooth)
+
+
+def minimise(X: Matrix, y: Vector, b: Vector, constants: Perturbation) -> Vector:
+    """The f of least sum loss(y - Xf) + penalty/2 ||f||^2 + b'f, by Newton's method with halved steps."""
+    tau, penalty = constants.tau, constants.penalty
+    length = np.abs(X).sum(axis=1, keepdims=True)
+    X = X * (constants.norm / np.maximum(length, constants.norm))
+
+    def residual(f: Vector) -> Vector:
+        return np.asarray((X @ f - y) / tau)
+
+    def objective(f: Vector) -> float:
+        return float(tau**2 * (np.sqrt(1 + residual(f) ** 2) - 1).sum() + penalty / 2 * (f @ f) + b @ f)
+
+    f = np.zeros(X.shape[1])
+    for _ in range(200):
+        r = residual(f)
+        g = _sum_rows((tau * r / np.sqrt(1 + r**2))[:, None] * X) + penalty * f + b
+        if np.abs(g).max() <= constants.tolerance:
+            return f
+        curvature = (X * ((1 + r**2) ** -1.5)[:, None]).T @ X
+        step = np.linalg.solve(curvature + penalty * np.eye(len(f)), g)
+        size, height, slope = 1.0, objective(f), float(g @ step)
+        while size > 2.0**-30 and objective(f - size * step) > height - size * slope / 4 + 1e-12 * abs(height):
+            size /= 2
+        f = f - size * step
+    raise FitError("The perturbed objective was not minimised in 200 steps, so nothing is released. Raise the penalty.")
+
+
+def _sum_rows(values: Matrix) -> Vector:
+    """Column sums: blocks in doubles, then exactly."""
+    blocks = np.add.reduceat(values, np.arange(0, len(values), BLOCK), axis=0)
+    return np.array([math.fsum(column) for column in blocks.T])

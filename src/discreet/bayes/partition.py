@@ -1,0 +1,61 @@
+"""Disjoint random parts of a data set: how many, and the rows of each.
+
+One row is in one part, so replacing a row by any other changes one part's answer and no other: that is the whole
+source of privacy here (docs/proofs/posterior.md). The split uses no value of any row, so it may be seeded and known.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+
+from discreet.arrays import Matrix, Vector
+from discreet.bayes.conjugate import Parts
+from discreet.errors import FitError
+
+Randomness: TypeAlias = np.random.Generator | int | None
+
+LEAST_ROWS = 10  # rows of a part for each of its p + 1 numbers, by default: below, t tails and leverage take over
+
+
+def partition(X: Matrix, y: Vector, parts: int, rng: np.random.Generator) -> Parts:
+    """Cut the rows into `parts` random disjoint parts of equal size, give or take one row."""
+    rows, more = divmod(len(y), parts)
+    blocks = np.zeros((parts, rows + (more > 0), X.shape[1] + 1))
+    shuffled = np.column_stack([X, y])[rng.permutation(len(y))]
+    blocks[:, :rows] = shuffled[: parts * rows].reshape(parts, rows, -1)
+    if more:
+        blocks[:more, rows] = shuffled[parts * rows :]
+    return Parts.of(blocks, rows + (np.arange(parts) < more))
+
+
+def number_of_parts(asked: int | None, *, rows: int, coefficients: int, best: float) -> int:
+    """The number M of parts that was asked for, if it can be had; by default the `best` one, with parts that are not
+    too small for it.
+    """
+    largest = rows // (coefficients + 1)
+    if largest < 1:
+        raise FitError(
+            f"{rows} rows cannot estimate {coefficients} coefficients. A part needs {coefficients + 1} rows at least. "
+            "Use more rows, or fewer terms."
+        )
+    if asked is None:
+        return max(1, int(min(best, largest / LEAST_ROWS)))
+    if not 1 <= asked <= largest:
+        raise FitError(
+            f"partitions={asked} of {rows} rows: a part needs more rows than the {coefficients} coefficients, so there "
+            f"are at most n / (p + 1) = {largest}. Ask for 1 to {largest}, or leave it out for the best number."
+        )
+    return asked
+
+
+def balanced(noise: float, *, rows_per_number: float, epsilon: Fraction) -> float:
+    """The M at which noise and the price of working in parts together cost least.
+
+    In units of the posterior variance the noise costs noise / (M epsilon^2). Least squares within parts of n / M rows
+    is less efficient and costs (p + 1) M / n. `rows_per_number` is n / (p + 1). Only public numbers enter.
+    """
+    return math.sqrt(noise * rows_per_number) / float(epsilon)

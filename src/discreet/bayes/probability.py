@@ -1,0 +1,213 @@
+"""Private posterior probabilities P(beta <= b), from the probabilities within disjoint parts.
+
+Two methods of Amitai (2018, section 3), each with its correction:
+
+- normality: Phi(c Phi^-1(mean p_j + noise)). The thesis has c = sqrt(M), which ignores that the parts' own estimates
+  scatter as widely as their posteriors; with that scatter c = sqrt(2 M - 1), the default.
+- "-2 log p": 1 - F(-2 sum log p_j + noise), F of the chi-squared law with 2 M degrees. One part can move the sum by
+  T = -2 log(floor), so the noise is Laplace(T / epsilon). The thesis divides by M once too often: not private.
+
+Derivations are in docs/proofs/posterior.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
+
+from discreet.account import Account, Released
+from discreet.arrays import Vector
+from discreet.bayes.conjugate import UNIT_INFORMATION, Prior
+from discreet.bayes.partition import Randomness, balanced, number_of_parts, partition
+from discreet.bayes.regression import regression
+from discreet.bayes.spending import PROOF, PUBLIC, account_for, by_question, floats, loss_of, only, questions
+from discreet.bayes.summation import NoisySum, noisy_sum
+from discreet.errors import PrivacyError
+from discreet.privacy.guarantee import Basis, Calibration, Guarantee
+from discreet.privacy.losses import Number, shown
+
+if TYPE_CHECKING:
+    from discreet.noise.source import Source
+
+Method: TypeAlias = Literal["normality", "-2 log p"]
+
+
+@dataclass(frozen=True, slots=True)
+class Probabilities:
+    """Private P(beta <= at), one for each question.
+
+    Attributes
+    ----------
+    probability : the private answers.
+    low, high : what the answer would have been without noise lies between them with probability 0.95.
+    partitions : the number M of parts.
+    """
+
+    coefficient: tuple[str, ...]
+    at: tuple[float, ...]
+    probability: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    partitions: int
+    method: Method
+
+    def __float__(self) -> float:
+        return only(self.probability)
+
+    def __str__(self) -> str:
+        rows = zip(self.coefficient, self.at, self.probability, self.low, self.high, strict=True)
+        return "\n".join(f"P({c} <= {b:g}) = {p:.4f}  ({low:.4f} to {high:.4f})" for c, b, p, low, high in rows)
+
+
+def posterior_probability(
+    formula: str,
+    data: Any,
+    coefficient: str | Sequence[str],
+    *,
+    at: float | Sequence[float],
+    epsilon: Number,
+    prior: Prior = UNIT_INFORMATION,
+    method: Method = "normality",
+    partitions: int | None = None,
+    calibration: Calibration = "tight",
+    floor: float = 0.001,
+    split: Mapping[str, Number] | None = None,
+    account: Account | None = None,
+    name: str | None = None,
+    seed: int | None = None,
+    rng: Randomness = None,
+) -> Released[Probabilities]:
+    """Release P(coefficient <= at) under one budget for all questions.
+
+    Parameters
+    ----------
+    formula, data : a regression such as "y ~ x + sector" and a frame, a mapping of columns or a file.
+    coefficient, at : a name and a cut-off, or several of either; they pair up.
+    epsilon : the loss of all answers together, divided equally or as `split` says for each coefficient.
+    method : "normality", or "-2 log p" with probabilities below `floor` counted as `floor`.
+    partitions : the number M of parts; by default the one with the least error.
+    calibration : "paper" for the thesis's constants.
+    account, name : the budget to charge and the release's name in it; by default a budget of its own, in memory.
+    seed : makes the noise reproducible and the release not private. `rng` seeds the partition, which is harmless.
+    """
+    loss = loss_of(epsilon)
+    names, cuts = questions(coefficient, at)
+    amounts = by_question(names, split, epsilon=loss.epsilon)
+    way = combination(method, calibration, floor)
+    account = account_for(account, loss, seed=seed)
+    model = regression(formula, data)
+    columns, n, p = model.columns(names), len(model.y), len(model.names)
+    prior.check(p)
+    M = number_of_parts(partitions, rows=n, coefficients=p, best=way.best_parts(n / (p + 1), min(amounts)))
+
+    def draw(source: Source) -> Probabilities:
+        parts = partition(model.X, model.y, M, np.random.default_rng(rng))
+        within = prior.posterior(parts, columns, share=1 / M).cdf(cuts)
+        sums = [way.noisy(p, epsilon=e, source=source) for p, e in zip(within.T, amounts, strict=True)]
+        answer, *ends = (tuple(way.combine(s.value + k * s.reach, M) for s in sums) for k in (0, -1, 1))
+        low, high = (tuple(pick(pair) for pair in zip(*ends, strict=True)) for pick in (min, max))
+        return Probabilities(names, floats(cuts), answer, low, high, M, method)
+
+    return account.release(
+        name,
+        guarantee=Guarantee(account.unit, loss, calibration, way.basis, PROOF, (*way.notes(M, loss.epsilon), PUBLIC)),
+        draw=draw,
+        details={"summary": "posterior probability", "method": method, "questions": len(names), "partitions": M},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Normality:
+    """Phi(c Phi^-1(mean p_j)): the mean is a probability under a normal law c^2 times as wide as the posterior."""
+
+    calibration: Calibration = "tight"
+
+    basis: ClassVar[Basis] = "proved"
+
+    def best_parts(self, rows_per_number: float, epsilon: Fraction) -> float:
+        # Noise of variance 2 / (M epsilon)^2 in the mean is magnified by c / phi(0), c^2 = 2 M.
+        return balanced(8 * math.pi, rows_per_number=rows_per_number, epsilon=epsilon)
+
+    def noisy(self, p: Vector, *, epsilon: Fraction, source: Source) -> NoisySum:
+        return noisy_sum(p, span=1.0, epsilon=epsilon, source=source)
+
+    def combine(self, total: float, M: int) -> float:
+        from scipy.special import ndtr, ndtri
+
+        mean = min(max(total / M, math.ulp(0.0)), 1 - math.ulp(0.5))
+        return float(ndtr(math.sqrt(M if self.calibration == "paper" else 2 * M - 1) * ndtri(mean)))
+
+    def exact(self, p: Vector) -> float:
+        """What the parts say together, without noise: confidential."""
+        return self.combine(float(p.sum()), len(p))
+
+    def notes(self, M: int, epsilon: Fraction) -> tuple[str, ...]:
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class LogProbabilities:
+    """1 - F(-2 sum log p_j), Fisher's combination, with p_j below `floor` counted as `floor`."""
+
+    calibration: Calibration = "tight"
+    floor: float = 0.001
+
+    def __post_init__(self) -> None:
+        if not 0 < self.floor < 1:
+            raise PrivacyError(
+                f"floor={self.floor} is not a probability. It is the smallest probability that counts and lies "
+                "strictly between 0 and 1. Use for example floor=0.001."
+            )
+
+    @property
+    def basis(self) -> Basis:
+        return "as published" if self.calibration == "paper" else "proved"
+
+    @property
+    def span(self) -> float:
+        return -2 * math.log(self.floor)
+
+    def best_parts(self, rows_per_number: float, epsilon: Fraction) -> float:
+        # Noise costs span^2 / (2 M epsilon^2); parts whose p_j are not quite uniform cost ((p + 1) M^1.5 / 2 n)^2.
+        return math.sqrt(math.sqrt(2 / 3) * self.span * rows_per_number / float(epsilon))
+
+    def noisy(self, p: Vector, *, epsilon: Fraction, source: Source) -> NoisySum:
+        # The published noise is that of M times the claimed epsilon.
+        spent = epsilon * len(p) if self.calibration == "paper" else epsilon
+        return noisy_sum(self._terms(p), span=self.span, epsilon=spent, source=source)
+
+    def combine(self, total: float, M: int) -> float:
+        from scipy.special import chdtrc
+
+        return float(chdtrc(2 * M, max(total, 0.0)))
+
+    def exact(self, p: Vector) -> float:
+        """What the parts say together, without noise: confidential."""
+        return self.combine(float(self._terms(p).sum()), len(p))
+
+    def notes(self, M: int, epsilon: Fraction) -> tuple[str, ...]:
+        if self.calibration == "tight" or M == 1:
+            return ()
+        return (f"Not private as published: the noise is {M} times too small and proves epsilon={shown(M * epsilon)}",)
+
+    def _terms(self, p: Vector) -> Vector:
+        return np.asarray(-2 * np.log(np.maximum(p, self.floor)))
+
+
+Combination: TypeAlias = Normality | LogProbabilities
+
+
+def combination(method: Method, calibration: Calibration, floor: float) -> Combination:
+    """The way from the parts' probabilities to one."""
+    if calibration not in ("tight", "paper"):
+        raise PrivacyError(f"calibration={calibration!r} is unknown. It is 'tight' or 'paper'. Leave it out for tight.")
+    if method not in ("normality", "-2 log p"):
+        raise PrivacyError(
+            f"method={method!r} is unknown. It is 'normality' or '-2 log p'. Leave it out for normality."
+        )
+    return Normality(calibration) if method == "normality" else LogProbabilities(calibration, floor)

@@ -1,0 +1,214 @@
+"""Private posterior quantiles, from the quantiles within disjoint parts whose likelihood counts M times.
+
+Amitai (2018, section 4) after Li, Srivastava and Dunson (2017): with the likelihood to the power M, a part's posterior
+is as wide as the whole data set's, and the mean of the parts' quantiles estimates the whole's. The mean needs bounds.
+The thesis finds them around zero by the sparse vector and names what is missing: a private centre. Here the centre is
+found first, then the width around it, then the mean of what lies within (docs/proofs/posterior.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+
+from discreet.account import Account, Released
+from discreet.arrays import Vector
+from discreet.bayes.conjugate import UNIT_INFORMATION, Prior
+from discreet.bayes.partition import Randomness, balanced, number_of_parts, partition
+from discreet.bayes.regression import regression
+from discreet.bayes.selection import SURE, doubling_bound, find_centre, find_width
+from discreet.bayes.spending import PROOF, PUBLIC, account_for, by_question, floats, loss_of, only, questions, shares
+from discreet.bayes.summation import noisy_sum
+from discreet.errors import Infeasible, PrivacyError
+from discreet.privacy.guarantee import Calibration, Guarantee
+from discreet.privacy.losses import Number
+
+if TYPE_CHECKING:
+    from discreet.noise.source import Source
+
+Centre: TypeAlias = Literal["private", "zero"]
+
+STAGES = {
+    "private": {"centre": Fraction(1, 5), "width": Fraction(1, 5), "mean": Fraction(3, 5)},
+    "zero": {"bounds": Fraction(1, 2), "mean": Fraction(1, 2)},
+}
+ONE_DEVIATION = 0.6827  # of a normal law, within one standard deviation
+DEVIATIONS = 2.0  # what lies further out is clipped: wider bounds cost more in noise than clipping costs in bias
+WITHIN = 0.9  # share of the parts that zero-centred bounds should hold; the thesis does not print its own
+NOISE = 2 * (2 * DEVIATIONS) ** 2  # variance of the noise in units of the posterior's, times M epsilon^2
+
+
+@dataclass(frozen=True, slots=True)
+class Quantiles:
+    """Private posterior quantiles, one for each question.
+
+    Attributes
+    ----------
+    quantile : the private answers.
+    low, high : what the answer would have been without noise lies between them with probability 0.95.
+    centre, width : the private bounds, centre -+ width, to which the parts' quantiles were clipped.
+    partitions : the number M of parts.
+    """
+
+    coefficient: tuple[str, ...]
+    probability: tuple[float, ...]
+    quantile: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    centre: tuple[float, ...]
+    width: tuple[float, ...]
+    partitions: int
+
+    def __float__(self) -> float:
+        return only(self.quantile)
+
+    def __str__(self) -> str:
+        rows = zip(self.coefficient, self.probability, self.quantile, self.low, self.high, strict=True)
+        return "\n".join(f"Q({c}, {q:g}) = {v:.6g}  ({low:.6g} to {high:.6g})" for c, q, v, low, high in rows)
+
+
+def posterior_quantile(
+    formula: str,
+    data: Any,
+    coefficient: str | Sequence[str],
+    *,
+    probability: float | Sequence[float],
+    epsilon: Number,
+    prior: Prior = UNIT_INFORMATION,
+    centre: Centre = "private",
+    unit: float = 1.0,
+    partitions: int | None = None,
+    calibration: Calibration = "tight",
+    split: Mapping[str, Number] | None = None,
+    stages: Mapping[str, Number] | None = None,
+    account: Account | None = None,
+    name: str | None = None,
+    seed: int | None = None,
+    rng: Randomness = None,
+) -> Released[Quantiles]:
+    """Release posterior quantiles of coefficients, under one budget for all questions.
+
+    Parameters
+    ----------
+    formula, data : a regression such as "y ~ x + sector" and a frame, a mapping of columns or a file.
+    coefficient, probability : a name and a probability in (0, 1), or several of either; they pair up.
+    epsilon : the loss of all answers together, divided equally or as `split` says for each coefficient.
+    centre : "private" finds the bounds' centre first; "zero" puts them around zero, as calibration="paper" does.
+    unit : a rough public size of the coefficients. Bounds are sought from a thousandth of it to a million times it.
+    stages : how `epsilon` is spent on "centre", "width" and "mean" (around zero: "bounds" and "mean").
+    partitions : the number M of parts; by default the one with the least error.
+    account, name : the budget to charge and the release's name in it; by default a budget of its own, in memory.
+    seed : makes the noise reproducible and the release not private. `rng` seeds the partition, which is harmless.
+    """
+    loss = loss_of(epsilon)
+    names, q = questions(coefficient, probability)
+    check_probabilities(q)
+    plan = clipped_mean(centre, calibration, unit, stages, epsilon=loss.epsilon)
+    amounts = by_question(names, split, epsilon=loss.epsilon)
+    account = account_for(account, loss, seed=seed)
+    model = regression(formula, data)
+    columns, n, p = model.columns(names), len(model.y), len(model.names)
+    prior.check(p)
+    M = number_of_parts(partitions, rows=n, coefficients=p, best=plan.best_parts(n / (p + 1), min(amounts)))
+    plan.check(M, min(amounts))
+
+    def draw(source: Source) -> Quantiles:
+        parts = partition(model.X, model.y, M, np.random.default_rng(rng))
+        within = prior.posterior(parts, columns, power=M).quantile(q)
+        found = [plan.release(values, epsilon=e, source=source) for values, e in zip(within.T, amounts, strict=True)]
+        answer, low, high = (tuple(f.mean + k * f.reach for f in found) for k in (0, -1, 1))
+        bounds = (tuple(f.centre for f in found), tuple(f.width for f in found))
+        return Quantiles(names, floats(q), answer, low, high, *bounds, M)
+
+    return account.release(
+        name,
+        guarantee=Guarantee(account.unit, loss, calibration, "proved", PROOF, (PUBLIC,)),
+        draw=draw,
+        details={"summary": "posterior quantile", "centre": plan.centre, "questions": len(names), "partitions": M},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Clipped:
+    """A private mean of values clipped to centre -+ width, and the scale of its Laplace noise."""
+
+    mean: float
+    scale: float
+    reach: float
+    centre: float
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class ClippedMean:
+    """The mean of a list without bounds, one value for each part: private bounds first, then a noisy mean.
+
+    `shares` says which part of an epsilon each stage gets.
+    """
+
+    centre: Centre
+    calibration: Calibration
+    unit: float
+    shares: Mapping[str, Fraction]
+
+    def best_parts(self, rows_per_number: float, epsilon: Fraction) -> float:
+        return balanced(NOISE, rows_per_number=rows_per_number, epsilon=epsilon * self.shares["mean"])
+
+    def check(self, M: int, epsilon: Fraction) -> None:
+        """Refuse a centre that would be chosen by noise alone; only public numbers decide."""
+        spent = M * float(epsilon * self.shares.get("centre", Fraction(0)))
+        if self.centre == "private" and spent < SURE:
+            raise Infeasible(
+                f"A private centre from {M} parts: it needs M times the epsilon of the centre to be at least {SURE:g}, "
+                f"but that is {spent:.3g}. Raise epsilon to {float(epsilon) * SURE / spent:.3g} for this question, use "
+                "more rows or parts, or centre='zero', whose noise is larger when the quantile is far from zero."
+            )
+
+    def release(self, values: Vector, *, epsilon: Fraction, source: Source) -> Clipped:
+        spend = {stage: share * epsilon for stage, share in self.shares.items()}
+        if self.centre == "zero":
+            centre = 0.0
+            width = doubling_bound(
+                values,
+                unit=self.unit,
+                share=WITHIN,
+                epsilon=spend["bounds"],
+                source=source,
+                calibration=self.calibration,
+            )
+        else:
+            cell = find_centre(values, unit=self.unit, epsilon=spend["centre"], source=source)
+            centre = cell.middle
+            width = DEVIATIONS * find_width(values, cell, share=ONE_DEVIATION, epsilon=spend["width"], source=source)
+        total = noisy_sum(values - (centre - width), span=2 * width, epsilon=spend["mean"], source=source)
+        M = len(values)
+        return Clipped(centre - width + total.value / M, total.scale / M, total.reach / M, centre, width)
+
+
+def clipped_mean(
+    centre: Centre, calibration: Calibration, unit: float, stages: Mapping[str, Number] | None, *, epsilon: Fraction
+) -> ClippedMean:
+    """The stages of a private mean, checked before any data are read."""
+    if calibration not in ("tight", "paper"):
+        raise PrivacyError(f"calibration={calibration!r} is unknown. It is 'tight' or 'paper'. Leave it out for tight.")
+    if centre not in STAGES:
+        raise PrivacyError(f"centre={centre!r} is unknown. It is 'private' or 'zero'. Leave it out for private.")
+    if not (np.isfinite(unit) and unit > 0):
+        raise PrivacyError(
+            f"unit={unit} is not a size. It is a rough public size of the coefficient, above 0. Use 1.0."
+        )
+    where: Centre = "zero" if calibration == "paper" else centre
+    amounts = shares(stages, STAGES[where], epsilon=epsilon)
+    return ClippedMean(where, calibration, unit, {stage: amount / epsilon for stage, amount in amounts.items()})
+
+
+def check_probabilities(q: Vector) -> None:
+    if not ((q > 0) & (q < 1)).all():
+        raise PrivacyError(
+            f"probability={', '.join(f'{x:g}' for x in q)}: a quantile exists for probabilities strictly between 0 "
+            "and 1. Divide percentages by 100."
+        )

@@ -1,0 +1,125 @@
+"""Who is protected by a summary by parts, what it costs and who pays.
+
+Amounts are exact, and a noise scale computed from one is rounded up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import cast
+
+import numpy as np
+
+from discreet.account import Account
+from discreet.arrays import Vector
+from discreet.errors import PrivacyError
+from discreet.privacy.losses import Loss, Number, Pure, exact
+from discreet.privacy.units import Rows, Unit
+
+
+@dataclass(frozen=True, slots=True)
+class AnyRow:
+    """One whole row is replaced by any other; the number of rows is public."""
+
+    @property
+    def key(self) -> str:
+        return "any-row"
+
+    def __str__(self) -> str:
+        return "two data sets of the same size that differ in one whole row, whatever it holds"
+
+
+ANY_ROW = cast(Unit, AnyRow())
+PROOF = "docs/proofs/posterior.md"
+PUBLIC = "Public: the number of rows, the columns and the levels of categories"
+
+
+def only(values: Sequence[float]) -> float:
+    """The one value of a single question."""
+    if len(values) != 1:
+        raise TypeError(f"{len(values)} answers are not one number. Take one of them by its place.")
+    return values[0]
+
+
+def floats(values: Vector) -> tuple[float, ...]:
+    return tuple(map(float, values))
+
+
+def loss_of(epsilon: Number) -> Pure:
+    """The loss asked for; refuses one that buys nothing."""
+    loss = Pure(epsilon)
+    if not loss:
+        raise PrivacyError(f"epsilon={epsilon} buys nothing. It must be above 0. Use for example epsilon=1.")
+    return loss
+
+
+def shares(
+    asked: Mapping[str, Number] | None, default: Mapping[str, Fraction], *, epsilon: Fraction
+) -> dict[str, Fraction]:
+    """What each purpose may spend of `epsilon`: the default shares, or the amounts asked for if they add up."""
+    if asked is None:
+        return {name: share * epsilon for name, share in default.items()}
+    amounts = {name: exact(amount, name=name) for name, amount in asked.items()}
+    if set(amounts) != set(default):
+        raise PrivacyError(
+            f"The split names {', '.join(map(repr, amounts)) or 'nothing'}; epsilon is spent on "
+            f"{', '.join(map(repr, default))}. Give an amount for each of these, or leave the split out."
+        )
+    if min(amounts.values()) <= 0 or sum(amounts.values()) != epsilon:
+        raise PrivacyError(
+            f"The split {', '.join(f'{name}={asked[name]}' for name in amounts)} does not add up: its parts must be "
+            f"above 0 and sum to epsilon={float(epsilon):g}, but sum to {float(sum(amounts.values())):g}. "
+            "Change an amount, or epsilon."
+        )
+    return amounts
+
+
+def questions(coefficient: str | Sequence[str], values: float | Sequence[float]) -> tuple[tuple[str, ...], Vector]:
+    """Pairs of a coefficient and a value; one of either goes with each of the other."""
+    names = (coefficient,) if isinstance(coefficient, str) else tuple(coefficient)
+    numbers = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    count = max(len(names), len(numbers))
+    if numbers.ndim > 1 or {len(names), len(numbers)} - {1, count} or not names:
+        raise PrivacyError(
+            f"{len(names)} coefficients and {numbers.size} values do not pair up. Give as many values as coefficients, "
+            "or one of either."
+        )
+    if not np.isfinite(numbers).all():
+        raise PrivacyError("A value asked about is not a finite number. Ask about numbers on the coefficient's scale.")
+    return names * (count // len(names)), np.broadcast_to(numbers, (count,))
+
+
+def by_question(names: Sequence[str], asked: Mapping[str, Number] | None, *, epsilon: Fraction) -> list[Fraction]:
+    """What each question may spend: equal amounts, or a coefficient's amount divided among its questions."""
+    count = Counter(names)
+    default = {name: Fraction(times, len(names)) for name, times in count.items()}
+    amounts = shares(asked, default, epsilon=epsilon)
+    return [amounts[name] / count[name] for name in names]
+
+
+def account_for(account: Account | None, loss: Loss, *, seed: int | None) -> Account:
+    """The account to charge: the caller's, if it protects rows, or one in memory that holds exactly `loss`."""
+    if account is None:
+        return Account.open(None, dataset="posterior", unit=ANY_ROW, budget=loss, seed=seed)
+    if seed is not None:
+        raise PrivacyError(
+            f"seed={seed} with an account: the account has its own randomness. Leave the seed out, or open the "
+            "account with a seed, which makes all its releases not private."
+        )
+    # What hides any change of a row also hides a change of its response.
+    if not (account.unit.key == ANY_ROW.key or isinstance(account.unit, Rows)):
+        raise PrivacyError(
+            f"The account protects {account.unit}; posterior summaries protect single rows. "
+            "Open an account whose unit is AnyRow() or Rows(lower, upper)."
+        )
+    return account
+
+
+def upward(amount: Fraction) -> float:
+    """The least double that is not below `amount`: a noise scale is never rounded down."""
+    nearest = float(amount)
+    return nearest if Fraction(nearest) >= amount else math.nextafter(nearest, math.inf)

@@ -67,7 +67,7 @@ def median_cell(values: Vector, edges: Vector, *, epsilon: Fraction, source: Sou
     middle = len(values) // 2
     rank = np.searchsorted(np.sort(values), edges, side="right")
     below, above = np.append(0, rank), np.append(rank, len(values))
-    return noisy_maximum(-np.maximum(0, np.maximum(below - middle, middle - above)), epsilon=epsilon, source=source)
+    return noisy_maximum(-np.maximum(0, np.maximum(below - middle, middle + 1 - above)), epsilon=epsilon, source=source)
 
 
 def find_centre(values: Vector, *, unit: float, epsilon: Fraction, source: Source) -> Cell:

@@ -54,7 +54,9 @@ class Solution:
 
     @property
     def is_singular(self) -> bool:
-        return any(np.diag(T).min() < BOUNDARY for T in self.triangles)
+        """Whether a diagonal of theta is zero, with slopes in units of their own root mean square."""
+        triangles = self.eliminated.triangles if self.eliminated else self.triangles
+        return any(np.diag(T).min() < BOUNDARY for T in triangles)
 
 
 def solve(statistics: Moments | Gram, *, reml: bool) -> Solution:

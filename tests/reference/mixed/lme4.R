@@ -7,7 +7,7 @@ public <- function(name, ...) {
   for (column in c(...)) data[[column]] <- factor(data[[column]])
   data
 }
-control <- lmerControl(optimizer = "bobyqa", optCtrl = list(rhoend = 1e-8, maxfun = 1e5), calc.derivs = FALSE)
+control <- lmerControl(optimizer = "bobyqa", optCtrl = list(rhobeg = .2, rhoend = 1e-8, maxfun = 1e5), calc.derivs = FALSE)
 fit <- function(data, formula, reml = TRUE, source = "panel", more = FALSE) {
   f <- as.formula(formula)
   m <- suppressWarnings(suppressMessages(lmer(f, data, REML = reml, control = control)))

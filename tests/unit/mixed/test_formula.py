@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discreet.errors import FormulaError
+from discreet.mixed.formula import Model, read_formula
+
+
+def fixed(text: str) -> list[str]:
+    return [":".join(map(str, term)) or "1" for term in read_formula(text).fixed]
+
+
+def random(text: str) -> list[str]:
+    return [str(term) for term in read_formula(text).random]
+
+
+@pytest.mark.parametrize(
+    ("right", "terms"),
+    [
+        ("1", ["1"]),
+        ("x", ["1", "x"]),
+        ("0 + x", ["x"]),
+        ("x - 1", ["x"]),
+        ("x + 0", ["x"]),
+        ("a * b", ["1", "a", "b", "a:b"]),
+        ("a:b + a", ["1", "a", "a:b"]),
+        ("a / b", ["1", "a", "a:b"]),
+        ("(a + b) / c", ["1", "a", "b", "a:b:c"]),
+        ("(a + b + c)^2 - a:b", ["1", "a", "b", "c", "a:c", "b:c"]),
+        ("a*b*c - a:b:c", ["1", "a", "b", "c", "a:b", "a:c", "b:c"]),
+        ("a + a", ["1", "a"]),
+        ("a:b + b:a", ["1", "a:b"]),
+        ("poly(x, 2) + bs(z, df=4) + C(k)", ["1", "poly(x, 2)", "bs(z, df=4)", "C(k)"]),
+        ("`two words` + x.y", ["1", "two words", "x.y"]),
+    ],
+)
+def test_fixed_terms_expand_as_in_r(right: str, terms: list[str]) -> None:
+    assert fixed(f"y ~ {right} + (1 | g)") == terms
+
+
+@pytest.mark.parametrize(
+    ("term", "expanded"),
+    [
+        ("(1 | g)", ["(1 | g)"]),
+        ("(x | g)", ["(1 + x | g)"]),
+        ("(0 + x | g)", ["(0 + x | g)"]),
+        ("(x || g)", ["(1 | g)", "(0 + x | g)"]),
+        ("(1 | a/b)", ["(1 | b:a)", "(1 | a)"]),
+        ("(1 | a/b/c)", ["(1 | c:b:a)", "(1 | b:a)", "(1 | a)"]),
+        ("(1 | a:b)", ["(1 | a:b)"]),
+        ("(x*z | g)", ["(1 + x + z + x:z | g)"]),
+        ("(1 | g) + (1 | h)", ["(1 | g)", "(1 | h)"]),
+    ],
+)
+def test_random_terms_expand_as_in_lme4(term: str, expanded: list[str]) -> None:
+    assert random(f"y ~ {term}") == expanded
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("y ~ x", "nothing to mix"),
+        ("y ~ 1 | g", "'|' was not expected"),
+        ("y ~ x + (1 | g", "')' was expected"),
+        ("y ~ (1 | g) + (1 | g)", "twice"),
+        ("y ~ x * (1 | g)", "joins fixed terms only"),
+        ("y ~ x - (1 | g)", "cannot be subtracted"),
+        ("y ~ ((1 | g) | h)", "inside another"),
+        ("y ~ (0 | g)", "nothing before"),
+        ("y ~ (1 | 3)", "column name was expected"),
+        ("~ x + (1 | g)", "column name was expected"),
+        ("y", "'~' was expected"),
+        ("C(y) ~ (1 | g)", "the response is C(y)"),
+        ("y ~ exp(x) + (1 | g)", "function 'exp' is not allowed"),
+        ("y ~ __import__(os) + (1 | g)", "is not allowed"),
+        ("y ~ {open(f)} + (1 | g)", "not part of the formula language"),
+        ("y ~ x[0] + (1 | g)", "not part of the formula language"),
+        ("y ~ poly(x, z) + (1 | g)", "was expected"),
+        ("y ~ log(x, 2) + (1 | g)", "takes only a column"),
+        ("y ~ x^99 + (1 | g)", "1 to 8"),
+        ("y ~ " + "(" * 500 + "x" + ")" * 500 + " + (1 | g)", "nested more than"),
+    ],
+)
+def test_refusals_say_why(text: str, reason: str) -> None:
+    with pytest.raises(FormulaError, match=None) as caught:
+        read_formula(text)
+    assert reason in str(caught.value)
+
+
+def test_fixed_terms_alone_are_read_when_asked() -> None:
+    assert read_formula("y ~ x", needs_random=False).random == ()
+
+
+@given(st.text(alphabet="yxabg01~+-*/:^|() ,=.`_C{}\"'", max_size=40))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    with contextlib.suppress(FormulaError):
+        assert isinstance(read_formula(text), Model)

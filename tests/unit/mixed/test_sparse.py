@@ -1,0 +1,79 @@
+"""Elimination against dense matrices, for crossed, nested and sloped terms at arbitrary theta."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.linalg import block_diag
+
+from discreet.mixed.cells import cells_of
+from discreet.mixed.design import Design
+from discreet.mixed.formula import read_formula
+from discreet.mixed.gram import gram_of
+from discreet.mixed.matrix import dense as build
+from discreet.mixed.rows import open_frame, plan, read_rows
+from discreet.mixed.sparse import Gram, criterion, diagonal_inverse, eliminate
+
+TERMS = [
+    "(1 | g)",
+    "(t | g)",
+    "(t || g)",
+    "(1 | g) + (1 | h)",
+    "(t | g) + (1 | h)",
+    "(1 | g/h)",
+    "(0 + industry | h) + (1 | g)",
+    "(1 | g/h) + (1 | industry)",
+    "(1 | g) + (1 | h) + (1 | industry)",
+]
+
+
+def assemble(terms: str, panel: dict) -> tuple[Gram, np.ndarray, np.ndarray, list[np.ndarray]]:
+    """The Gram matrix, and y, X and every Z written out."""
+    frame = open_frame(panel)
+    layout = plan(frame, read_formula(f"y ~ t + {terms}"))
+    rows, learned = read_rows(frame, layout)
+    layout = layout.centred(learned.means)
+    cells = cells_of(rows, layout, learned.levels)
+    design = Design.of(layout, cells.codes, learned.levels)
+    Z = []
+    for random in design.random:
+        inside = build(rows, random.pieces, design.levels)
+        member = (random.grouping.codes(rows.codes)[:, None] == np.arange(len(random.grouping))).astype(float)
+        Z.append((member[:, :, None] * inside[:, None, :]).reshape(rows.count, -1))
+    return gram_of(cells, design), rows.evaluate(layout.response), build(rows, layout.fixed, design.levels), Z
+
+
+@pytest.mark.parametrize("terms", TERMS)
+def test_elimination_is_the_dense_algebra(terms: str, panel: dict) -> None:
+    gram, y, X, Z = assemble(terms, panel)
+    theta = np.random.default_rng(2).uniform(0.1, 0.8, len(gram.start))
+    at = eliminate(gram, theta)
+    Lambda = block_diag(*(np.kron(np.eye(len(zz)), T) for zz, T in zip(gram.ZZ, at.triangles, strict=True)))
+    spread = np.column_stack(Z) @ Lambda
+    Omega = spread.T @ spread + np.eye(spread.shape[1])
+    V = np.eye(len(y)) + spread @ spread.T
+    joint = np.column_stack([X, y])
+    assert at.logdet == pytest.approx(np.linalg.slogdet(V)[1], rel=1e-9)
+    np.testing.assert_allclose(at.A, joint.T @ np.linalg.solve(V, joint), rtol=1e-6, atol=1e-8 * gram.joint.max())
+
+    sizes = np.cumsum(gram.sizes)[:-1]
+    right = np.random.default_rng(3).normal(size=(len(Omega), 4))
+    solved = np.concatenate(at.solve(np.split(right, sizes)))
+    np.testing.assert_allclose(solved, np.linalg.solve(Omega, right), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(at.quadratic(np.split(right, sizes)), np.diag(right.T @ np.linalg.solve(Omega, right)))
+    blocks = block_diag(*(b for stack in diagonal_inverse(at, columns=7) for b in stack))
+    inverse = np.linalg.inv(Omega)
+    np.testing.assert_allclose(blocks[blocks != 0], inverse[blocks != 0], rtol=1e-6, atol=1e-9)
+
+    p, n = X.shape[1], len(y)
+    beta = np.linalg.solve(X.T @ np.linalg.solve(V, X), X.T @ np.linalg.solve(V, y))
+    rss = (y - X @ beta) @ np.linalg.solve(V, y - X @ beta)
+    reml = (n - p) * (1 + np.log(2 * np.pi * rss / (n - p))) + np.linalg.slogdet(V)[1]
+    reml += np.linalg.slogdet(X.T @ np.linalg.solve(V, X))[1]
+    assert criterion(at, reml=True)[0] == pytest.approx(reml, rel=1e-9)
+
+
+def test_nesting_keeps_blocks_and_crossing_does_not(panel: dict) -> None:
+    assert assemble("(1 | g/h)", panel)[0].order == ((0, 1), ())
+    assert assemble("(1 | g) + (1 | h)", panel)[0].order == ((0,), (1,))
+    assert assemble("(t || g)", panel)[0].order == ((0, 1), ())

@@ -232,7 +232,12 @@ def _scan(text: str, *, name: str, table: str | None, connection: duckdb.DuckDBP
         if kind == "CSV":
             # The whole file decides a column's type, so that codes with leading zeros stay text.
             return connection.read_csv(text, header=True, sample_size=-1)
-        return connection.read_parquet(str(path / "**" / "*.parquet") if path.is_dir() else text)
+        if path.is_dir():
+            everything = str(path / "**" / "*.parquet").replace("'", "''")
+            # Folders such as state=06 are a column, of text.
+            options = "hive_partitioning = true, hive_types_autocast = false"
+            return connection.sql(f"SELECT * FROM read_parquet('{everything}', {options})")
+        return connection.read_parquet(text)
     except duckdb.Error as error:
         raise DataError(
             f"{name}: {text!r} cannot be read as {kind} ({type(error).__name__}). It may be damaged, cut off, locked "

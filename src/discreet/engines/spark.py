@@ -129,6 +129,7 @@ def _start(master: str, memory: str, settings: dict[str, str]) -> Any:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
+        "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
     }
     local = {} if not master.startswith("local") else {"spark.sql.shuffle.partitions": "8"}

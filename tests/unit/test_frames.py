@@ -1,0 +1,170 @@
+"""The border: what can be opened, what is refused, in which words, and that no value is among them."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import narwhals.stable.v2 as nw
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from discreet.errors import DataError, EngineError
+from discreet.frames import as_lazy, collect, holds, query_of, require, working
+
+TABLE = pa.table({"state": ["06", "37"], "jobs": [3, 4]})
+
+
+def rows(data: Any, **more: Any) -> list[dict[str, Any]]:
+    return list(collect(as_lazy(data, **more).sort("jobs"), step="rows").to_pylist())
+
+
+def test_a_directory_and_a_glob_are_one_table(tmp_path: Path) -> None:
+    for i in range(2):
+        folder = tmp_path / "by county" / f"county=00{i}"
+        folder.mkdir(parents=True)
+        for path in (folder / "part.parquet", tmp_path / f"part{i}.parquet"):
+            parquet.write_table(TABLE.slice(i, 1), path)
+    counties = [{"county": f"00{i}"} for i in range(2)]
+    assert rows(tmp_path / "by county") == [
+        row | county for row, county in zip(TABLE.to_pylist(), counties, strict=True)
+    ]
+    assert rows(tmp_path / "part*.parquet") == TABLE.to_pylist()
+
+
+def test_codes_in_csv_keep_their_zeros_even_far_down(tmp_path: Path) -> None:
+    lines = ["state,jobs", *("37,1" for _ in range(30_000)), "06,2"]
+    with gzip.open(tmp_path / "jobs.csv.gz", "wt") as file:
+        file.write("\n".join(lines))
+    frame = as_lazy(tmp_path / "jobs.csv.gz")
+    assert dict(frame.collect_schema()) == {"state": nw.String(), "jobs": nw.Int64()}
+    assert rows(tmp_path / "jobs.csv.gz")[-1] == {"state": "06", "jobs": 2}
+
+
+def test_a_duckdb_file_needs_a_table(tmp_path: Path) -> None:
+    path = tmp_path / "a b's.duckdb"
+    with duckdb.connect(path) as file:
+        file.from_arrow(TABLE).create("counted jobs")
+    assert rows(f"{path}::counted jobs") == rows(path, table="counted jobs") == TABLE.to_pylist()
+    with pytest.raises(DataError, match="no table was named; it has: counted jobs"):
+        as_lazy(path)
+    with pytest.raises(DataError, match="there is no table 'jobs'; it has: counted jobs"):
+        as_lazy(f"{path}::jobs")
+
+
+def test_frames_in_memory_are_scanned_by_duckdb_and_others_stay() -> None:
+    frames = {
+        "duckdb": [TABLE, TABLE.to_pandas(), pl.from_arrow(TABLE), TABLE.to_pydict(), TABLE.to_reader()],
+        "polars": [pl.from_arrow(TABLE).lazy()],  # type: ignore[union-attr]
+        "pandas": [nw.from_native(TABLE.to_pandas())],
+    }
+    for engine, given in frames.items():
+        for data in given:
+            frame = as_lazy(data)
+            assert frame.implementation.name.lower() == engine
+            assert collect(frame.sort("jobs"), step="rows").to_pylist() == TABLE.to_pylist()
+
+
+def test_a_pandas_index_is_not_a_column() -> None:
+    assert rows(TABLE.to_pandas().set_index(pd.Index([7, 9]))) == TABLE.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        (b"PAR1 cut off", "jobs.parquet"),
+        (b"", "jobs.parquet"),
+        (b"no database", "jobs.duckdb::jobs"),
+        (b"", "jobs.csv"),
+    ],
+)
+def test_a_damaged_file_is_named(content: bytes, name: str, tmp_path: Path) -> None:
+    (tmp_path / name.partition("::")[0]).write_bytes(content)
+    with pytest.raises(DataError, match="Write it again from its source") as caught:
+        as_lazy(tmp_path / name)
+    assert name.partition("::")[0] in str(caught.value)
+
+
+def test_a_parquet_file_damaged_inside_fails_without_quoting_it(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.parquet"
+    secrets = [f"secret{i}" for i in range(5_000)]
+    parquet.write_table(pa.table({"x": secrets}), path, compression="snappy", use_dictionary=False)
+    content = bytearray(path.read_bytes())
+    content[100:2_000] = bytes(1_900)
+    path.write_bytes(content)
+    with pytest.raises(EngineError, match="Step 'longest' failed") as caught:
+        collect(as_lazy(path).select(nw.col("x").str.len_chars().max()), step="longest")
+    assert str(path) in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_wrong_path_is_told_with_near_misses(tmp_path: Path) -> None:
+    parquet.write_table(TABLE, tmp_path / "jobs.parquet")
+    with pytest.raises(DataError, match=r"no file .*job.parquet'. Did you mean 'jobs.parquet'"):
+        as_lazy(tmp_path / "job.parquet")
+    with pytest.raises(DataError, match=r"ends in '.xlsx', which is not a table that can be opened"):
+        as_lazy("jobs.xlsx")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match="no Parquet file in"):
+        as_lazy(tmp_path / "empty")
+
+
+def test_what_is_no_table_is_refused() -> None:
+    with pytest.raises(DataError, match="salaries is a list, which is not a table"):
+        as_lazy([1, 2], name="salaries")
+    mixed = pd.DataFrame({"x": [1, "secret", 2.5]}, dtype=object)
+    with pytest.raises(DataError, match="Column 'x' of jobs mixes types") as caught:
+        as_lazy(mixed, name="jobs")
+    assert "secret" not in str(caught.value)
+    twice = pd.DataFrame([[1, 2]], columns=["x", "x"])
+    with pytest.raises(DataError, match="two columns of one name"):
+        as_lazy(twice)
+
+
+def test_missing_columns_and_wrong_types_are_told_together() -> None:
+    with pytest.raises(DataError) as caught:
+        require(as_lazy(TABLE), {"Jobs": "integer", "state": "integer", "wage": "number"}, name="jobs")
+    assert str(caught.value).splitlines() == [
+        "Column 'Jobs' is not in jobs; it has: state, jobs. Did you mean 'jobs'?",
+        "Column 'state' of jobs holds String, where whole numbers are needed. Cast it at the source.",
+        "Column 'wage' is not in jobs; it has: state, jobs. Rename a column or name another.",
+    ]
+
+
+def test_holds_tells_truths_from_numbers() -> None:
+    assert holds(nw.Int32(), 1)
+    assert holds(nw.Boolean(), True)
+    assert holds(nw.String(), "a")
+    assert not holds(nw.Int32(), True)
+    assert not holds(nw.String(), 1)
+    assert not holds(nw.Float64(), 1)
+
+
+def test_a_failing_step_shows_its_query_and_no_value() -> None:
+    data = as_lazy({"x": ["secret", "2"]}).select(nw.col("x").cast(nw.Int64))
+    with pytest.raises(EngineError) as caught:
+        collect(data, step="numbers")
+    assert "Step 'numbers' failed in the engine with ConversionException" in str(caught.value)
+    assert query_of(data) in str(caught.value)
+    assert "secret" not in str(caught.value)
+    with pytest.raises(DataError, match="ours"), working("step"):
+        raise DataError("ours")
+
+
+def test_threads_take_turns() -> None:
+    frame = as_lazy({"x": list(range(1_000))}).select(nw.col("x").sum())
+    found: list[int] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(int(collect(frame, step="sum")["x"][0].as_py()))) for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [499_500] * 8

@@ -3,23 +3,34 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+TOOLS := $(VENV)/.tools
 WORKERS ?= 2
 
 .PHONY: setup demo test test-full lint types bench clean
 
-setup: $(READY)
+setup: $(TOOLS)
 
-$(READY): pyproject.toml constraints.txt
+$(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "discreet needs Python 3.11 or newer; set PYTHON=python3.x")'
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m venv $(VENV)
+
+# $(call install,WHAT): with uv where it is present, with pip otherwise.
+define install
 	@if command -v uv >/dev/null 2>&1; then \
-	  uv pip install --quiet --python $(BIN)/python --constraint constraints.txt --editable '.[dev]'; \
+	  uv pip install --quiet --python $(BIN)/python --constraint constraints.txt --editable '$(1)'; \
 	else \
-	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'; \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '$(1)'; \
 	fi
 	@touch $@
+endef
 
-demo: setup
+$(READY): pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(call install,.)
+
+$(TOOLS): pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(call install,.[dev])
+
+demo: $(READY)
 	$(BIN)/discreet demo --out out/demo
 
 test: setup

@@ -1,0 +1,48 @@
+"""`discreet audit verify` through the real command: its figures, its exit codes, its refusals."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COMMAND = Path(sys.executable).parent / "discreet"
+
+
+def discreet(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, check=False)
+
+
+def test_a_right_mechanism_holds() -> None:
+    done = discreet("audit", "verify", "--mechanism", "polynomial", "--alpha", "0.1", "--epsilon", "2", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert 1.99 <= found["worst_loss"] <= 2.0000001 and found["holds"]
+
+
+def test_five_percent_less_noise_is_a_violation() -> None:
+    options = ["--alpha", "0.1", "--epsilon", "4", "--cells", "8", "--scale", "0.95"]
+    done = discreet("audit", "verify", "--mechanism", "joint-polynomial", *options)
+    assert done.returncode == 1
+    assert "VIOLATED" in done.stdout and "growing from" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--mechanism", "polynomial", "--alpha", "0"], "alpha=0"),
+        (["--mechanism", "polynomial", "--epsilon", "-1"], "epsilon=-1"),
+        (["--mechanism", "polynomial", "--alpha", "0.2", "--epsilon", "0.1"], "epsilon > ln(1 + alpha) = 0.1823"),
+        (["--mechanism", "smooth-laplace", "--epsilon", "1"], "needs 0 < delta < 1"),
+        (["--mechanism", "polynomial", "--scale", "0"], "leaves no noise"),
+        (["--mechanism", "gauss"], "joint-polynomial"),
+        ([], "--mechanism"),
+    ],
+)
+def test_wrong_requests_end_with_2(options: list[str], words: str) -> None:
+    done = discreet("audit", "verify", *options)
+    assert done.returncode == 2, done.stdout
+    assert words in done.stderr and "Traceback" not in done.stderr

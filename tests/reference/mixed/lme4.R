@@ -47,10 +47,11 @@ out <- list(
   fit(e, "normexam ~ standLRT + sex + (1 | school)", source = "mlmRev_Exam", more = TRUE),
   fit(i, "y ~ service + (1 | d)", source = "lme4_InstEval"),
   fit(i, "y ~ service + (1 | s) + (1 | d)", source = "lme4_InstEval"))
-for (formula in c("y ~ x * a + (1 | g)", "y ~ 0 + a + x + (1 | g)", "y ~ a:b + (1 | g)", "y ~ 0 + b + a:x + (1 | g)", "y ~ a/x + (1 | g)",
+formulas <- c("y ~ x * a + (1 | g)", "y ~ 0 + a + x + (1 | g)", "y ~ a:b + (1 | g)", "y ~ 0 + b + a:x + (1 | g)", "y ~ a/x + (1 | g)",
     "y ~ (a + b + x)^2 + (1 | g)", "y ~ poly(x, 3) + (1 | g)", "y ~ bs(x, df = 5) + (1 | g)", "log(y) ~ log(z) + scale(x) + (1 | g)",
     "y ~ x + x2 + b + (1 | g)", "w ~ x + (1 | g)", "w ~ x + (1 | g) + (1 | h)", "y ~ x + (x | g)", "y ~ x + (x || g)", "y ~ x + (0 + x | g)",
     "y ~ b + (0 + b | g)", "y ~ x + (a | g)", "y ~ x + (1 | g) + (1 | h)", "y ~ x + (x | g) + (1 | h)", "y ~ x + (1 | g/h)",
-    "y ~ x + (1 | g:h)", "y ~ x + (1 | g/h) + (1 | h)", "y ~ 1 + (1 | a) + (1 | b) + (1 | g)"))
-  for (reml in c(TRUE, FALSE)) out[[length(out) + 1]] <- fit(panel, formula, reml)
+    "y ~ x + (1 | g:h)", "y ~ x + (1 | g/h) + (1 | h)", "y ~ 1 + (1 | a) + (1 | b) + (1 | g)")
+for (formula in formulas) out[[length(out) + 1]] <- fit(panel, formula)
+for (formula in formulas[seq(1, length(formulas), 4)]) out[[length(out) + 1]] <- fit(panel, formula, FALSE)
 write_json(out, "lme4.json", digits = NA, auto_unbox = TRUE)

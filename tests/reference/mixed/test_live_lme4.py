@@ -25,7 +25,7 @@ FORMULAS = [
     "y ~ x + (x || g) + (1 | k)",
     "z ~ x + (1 | g)",
 ]
-CASES = [(formula, reml) for formula in FORMULAS for reml in (True, False)]
+CASES = [*((formula, True) for formula in FORMULAS), *((formula, False) for formula in FORMULAS[::3])]
 
 
 @pytest.fixture(scope="module")
@@ -45,15 +45,16 @@ def data() -> pa.Table:
 def answers(data: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     if not shutil.which("Rscript"):
         pytest.skip("needs R")
-    probe = subprocess.run(["Rscript", "-e", "library(lme4); library(jsonlite)"], capture_output=True, check=False)
-    if probe.returncode:
-        pytest.skip("needs R's lme4 and jsonlite")
     folder = tmp_path_factory.mktemp("lme4")
     pyarrow.csv.write_csv(data, folder / "data.csv", pyarrow.csv.WriteOptions(quoting_style="none"))
     asked = [{"formula": formula, "reml": reml} for formula, reml in CASES]
     (folder / "formulas.json").write_text(json.dumps(asked))
     files = [str(folder / name) for name in ("data.csv", "formulas.json", "answers.json")]
-    subprocess.run(["Rscript", str(Path(__file__).parent / "live.R"), *files], check=True, capture_output=True)
+    command = ["Rscript", str(Path(__file__).parent / "live.R"), *files]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "there is no package" in done.stderr:
+        pytest.skip("needs R's lme4 and jsonlite")
+    assert done.returncode == 0, done.stderr
     answers: list[dict[str, Any]] = json.loads((folder / "answers.json").read_text())
     return answers
 

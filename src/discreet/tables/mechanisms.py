@@ -178,7 +178,8 @@ class Baseline:
         return self.unit.theta if isinstance(self.unit, EstablishmentNodes) else None
 
     def cost(self, cells: int) -> Loss:
-        return self.loss if isinstance(self.unit, Workers) else self.loss * cells
+        """One job, or one establishment, moves all counts together by the sensitivity: one epsilon for all of them."""
+        return self.loss
 
     def centre(self, count: Vector) -> Vector:
         return count

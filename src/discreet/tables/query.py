@@ -161,9 +161,8 @@ class CountQuery:
                 f"Counts of jobs cannot be released under {unit.key}. They protect establishments or workers. "
                 "Open a session with unit=Establishments(alpha=0.1)."
             )
-        cost = built.cost(d) if not isinstance(built, Baseline) else built.loss
         notes = () if self.jobs.workplaces is not None else (_ASSUMED_PUBLIC,)
-        guarantee = Guarantee(unit, cost, built.calibration, built.basis, built.proof, notes)
+        guarantee = Guarantee(unit, built.cost(d), built.calibration, built.basis, built.proof, notes)
         return Prepared(built, guarantee, self._parameters(built))
 
     def check(

@@ -119,10 +119,10 @@ class Balls:
         distance = np.abs(self.mid - integers)
         return integers.astype(np.int64), distance + self.rad * SLACK < 0.5 - UNDERFLOW
 
-    def sign(self) -> NDArray[np.int8]:
-        """-1 or 1 where the sign is certain, 0 elsewhere."""
+    def sgn(self) -> Balls:
+        """-1 or 1, exactly, where the sign is certain; a ball around both elsewhere."""
         certain = np.abs(self.mid) > self.rad * SLACK + UNDERFLOW
-        return np.asarray(np.where(certain, np.sign(self.mid), 0), dtype=np.int8)
+        return Balls(np.where(certain, np.sign(self.mid), 0.0), np.where(certain, 0.0, 1.0))
 
 
 def _growth(rad: Real) -> Real:

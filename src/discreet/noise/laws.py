@@ -14,11 +14,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from discreet.errors import PrivacyError
+from discreet.noise.cubes import cube_mass
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -130,37 +132,118 @@ class Laplace(Symmetric):
         return np.asarray(-np.exp(-a) * np.expm1(-w) / 2)
 
 
-@dataclass(frozen=True, slots=True)
-class Polynomial(Symmetric):
-    """Density (p-1)/2 (1+|z|)^-p, for p > 1."""
+class PolynomialTail(Law):
+    """Density proportional to exp(-psi(t)), t = |z_1| + ... + |z_d|: a Laplace law in a core t < c, a power beyond.
 
+    psi(t) = p t / (1+c) for t <= c and p c / (1+c) + p ln((1+t) / (1+c)) for t >= c; its slope has no jump. Without
+    a core the density is proportional to (1+t)^-p.
+    """
+
+    __slots__ = ()
     p: float
+    core: float
 
     def __post_init__(self) -> None:
-        _require(math.isfinite(self.p) and self.p > 1, f"Polynomial(p={self.p})", "p > 1")
+        p, d, c = self.p, self.dimension, self.core
+        exists = 1 <= d <= MOST_COORDINATES and p > d and c >= 0 and math.isfinite(p + c)
+        # The sampler needs the density of ln(1+t) to fall beyond the core; it takes doubles as exact, so this does.
+        falls = exists and (c == 0 or Fraction(c) * (Fraction(p) - d) > d - 1)
+        least = f" = {(d - 1) / (p - d):.6g}" if exists else ""
+        _require(
+            falls, str(self), f"p > d, 1 <= d <= {MOST_COORDINATES}, and core = 0 or core > (d-1)/(p-d){least}, d = {d}"
+        )
 
     @property
     def mean_abs(self) -> float:
-        return 1 / (self.p - 2) if self.p > 2 else math.inf
+        return self._moment(1)
 
     @property
     def variance(self) -> float:
-        return 2 / ((self.p - 2) * (self.p - 3)) if self.p > 3 else math.inf
+        return 2 * self._moment(2)
 
     def log_density(self, z: ArrayLike) -> Vector:
-        return np.asarray(math.log((self.p - 1) / 2) - self.p * np.log1p(np.abs(z)))
+        return self._log_density_at(self._radius(z))
+
+    @abstractmethod
+    def _radius(self, z: ArrayLike) -> Vector:
+        """t, the sum of the sizes of the coordinates."""
+
+    @property
+    def _rate(self) -> float:
+        """The slope of psi inside the core."""
+        return self.p / (1 + self.core)
+
+    @property
+    def _edge(self) -> float:
+        """psi(core)."""
+        return self._rate * self.core
+
+    def _log_density_at(self, t: Vector) -> Vector:
+        constant = self.dimension * math.log(self._rate / 2) - self._log_mass(self.dimension)
+        beyond = np.log1p(np.maximum(t - self.core, 0) / (1 + self.core))
+        return np.asarray(constant - self._rate * np.minimum(t, self.core) - self.p * beyond)
+
+    def _moment(self, k: int) -> float:
+        """E|z_1|^k / k!, which is the integral of t^(d+k-1) exp(-psi(t)) / (d+k-1)! over that for k = 0."""
+        d = self.dimension
+        if self.p <= d + k:
+            return math.inf
+        return math.exp(self._log_mass(d + k) - self._log_mass(d)) / self._rate**k
+
+    def _log_mass(self, n: int) -> float:
+        """The logarithm of the integral of t^(n-1) exp(-psi(t)), over its value for psi(t) = rate * t.
+
+        By parts from the core's edge: 1 + sum of e^-edge edge^(n-i) / (n-i)! (p^i / ((p-1)...(p-i)) - 1), i = 1..n.
+        """
+        from scipy.special import gammaln, xlogy
+
+        i = np.arange(1, n + 1)
+        growth = -np.cumsum(np.log1p(-i / self.p))
+        poisson = xlogy(n - i, self._edge) - gammaln(n - i + 1) - self._edge
+        return float(np.logaddexp.reduce(poisson + growth + np.log(-np.expm1(-growth)), initial=0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Polynomial(PolynomialTail, Symmetric):
+    """Density proportional to (1+|z|)^-p, for p > 1, or to exp(-p |z| / (1+core)) where |z| < core."""
+
+    p: float
+    core: float = 0.0
+
+    def _radius(self, z: ArrayLike) -> Vector:
+        return np.abs(np.asarray(z, dtype=np.float64))
+
+    def _inside(self, a: Vector, w: Vector) -> Vector:
+        """P(a < Z < a + w), for a + w <= core."""
+        share = 1 / (1 + math.exp(-self._edge) / (self.p - 1))
+        return np.asarray(-share / 2 * np.exp(-self._rate * a) * np.expm1(-self._rate * w))
+
+    @property
+    def _log_outside(self) -> float:
+        """ln P(|Z| > core)."""
+        return -self._edge - math.log1p(math.expm1(-self._edge) / self.p)
+
+    def _outside(self, a: Vector) -> Vector:
+        """P(Z > a), for a >= core."""
+        return np.asarray(np.exp(self._log_outside + (1 - self.p) * np.log1p((a - self.core) / (1 + self.core))) / 2)
 
     def _tail(self, x: Vector) -> Vector:
-        return np.asarray(np.exp((1 - self.p) * np.log1p(x)) / 2)
+        c = self.core
+        return np.asarray(self._inside(np.minimum(x, c), np.maximum(c - x, 0)) + self._outside(np.maximum(x, c)))
 
     def _tail_inverse(self, t: Vector) -> Vector:
-        return np.asarray(np.expm1(np.log(2 * t) / (1 - self.p)))
+        # Of the two parts of the radius, that inside the core and that beyond it, one is at its end.
+        inside = np.maximum(2 * t - (1 - 2 * t) * math.exp(-self._edge) / (self.p - 1), math.exp(-self._edge))
+        outside = np.minimum(np.log(2 * t) - self._log_outside, 0)
+        return np.asarray((1 + self.core) * np.expm1(outside / (1 - self.p)) - np.log(inside) / self._rate)
 
     def _centre(self, x: Vector) -> Vector:
-        return np.asarray(-np.expm1((1 - self.p) * np.log1p(x)))
+        return np.asarray(2 * self._cell(np.zeros_like(x), x))
 
     def _cell(self, a: Vector, w: Vector) -> Vector:
-        return self._tail(a) * self._centre(w / (1 + a))
+        inner, start = np.clip(self.core - a, 0, w), np.maximum(a, self.core)
+        share = -np.expm1((1 - self.p) * np.log1p((w - inner) / (1 + start)))
+        return np.asarray(self._inside(np.minimum(a, self.core), inner) + self._outside(start) * share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,54 +327,25 @@ class Gaussian(Symmetric):
 
 
 @dataclass(frozen=True, slots=True)
-class RadialPolynomial(Law):
-    """Density proportional to (1 + |z_1| + ... + |z_d|)^-p on R^d, for p > d.
+class RadialPolynomial(PolynomialTail):
+    """Density on R^d proportional to (1+t)^-p, t = |z_1| + ... + |z_d|, or to exp(-p t / (1+core)) where t < core.
 
-    Z is a vector of d independent Laplace variables divided by one Gamma(p-d) variable, so any m of its
-    coordinates follow the same law with p - d + m and m.
+    It exists for p > d and core = 0 or core > (d-1)/(p-d).
     """
 
     p: float
     d: int
-
-    def __post_init__(self) -> None:
-        _require(
-            1 <= self.d <= MOST_COORDINATES and math.isfinite(self.p) and self.p > self.d,
-            f"RadialPolynomial(p={self.p}, d={self.d})",
-            f"p > d and 1 <= d <= {MOST_COORDINATES}",
-        )
+    core: float = 0.0
 
     @property
     def dimension(self) -> int:
         return self.d
 
-    @property
-    def marginal(self) -> Polynomial:
-        """The law of one coordinate."""
-        return Polynomial(self.p - self.d + 1)
-
-    @property
-    def mean_abs(self) -> float:
-        return self.marginal.mean_abs
-
-    @property
-    def variance(self) -> float:
-        return self.marginal.variance
-
-    def log_density(self, z: ArrayLike) -> Vector:
-        radius = np.abs(self._vectors(z)).sum(axis=-1)
-        constant = math.lgamma(self.p) - math.lgamma(self.p - self.d) - self.d * math.log(2)
-        return np.asarray(constant - self.p * np.log1p(radius))
-
     def probability(self, j: ArrayLike, scale: ArrayLike) -> Vector:
-        j, scale = np.abs(self._vectors(j))[..., None, :], _positive(scale)[..., None, None]
-        # Given the Gamma variable the coordinates are independent. The trapezoidal rule in its logarithm converges
-        # geometrically: the integrand is analytic, vanishes at both ends and is at least 1 / sqrt(p) wide.
-        step = min(0.125, 0.7 / math.sqrt(self.p))
-        log_g = np.arange(-60.0, 15.0, step) - np.log1p((j / scale).sum(axis=-1))
-        weight = np.exp((self.p - self.d) * log_g - np.exp(log_g) - math.lgamma(self.p - self.d)) * step
-        cells = Laplace().probability(j, scale * np.exp(-log_g)[..., None])
-        return np.asarray((weight * cells.prod(axis=-1)).sum(axis=-1))
+        return cube_mass(self._log_density_at, self._vectors(j), _positive(scale), kink=self.core, slope=self._rate)
+
+    def _radius(self, z: ArrayLike) -> Vector:
+        return np.asarray(np.abs(self._vectors(z)).sum(axis=-1))
 
     def _vectors(self, z: ArrayLike) -> Vector:
         z = np.asarray(z, dtype=np.float64)

@@ -112,7 +112,7 @@ def _propose(
         integers = np.stack([j for j, _ in nearest])
         if test is None:
             return integers, decided, np.ones(decided.shape, dtype=np.bool_)
-        verdict = test.sign()
+        verdict = test.sgn().mid
         return integers, (verdict > 0) | (decided & (verdict < 0)), verdict < 0
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from operator import add
+from operator import add, sub
 from typing import Any, Protocol, Self, TypeVar
 
 from discreet.errors import PrivacyError
@@ -25,11 +25,12 @@ class Number(Protocol):
     def __rsub__(self, other: float, /) -> Self: ...
     def __neg__(self) -> Self: ...
     def __mul__(self, other: Self | float, /) -> Self: ...
-    def __truediv__(self, other: Self, /) -> Self: ...
+    def __truediv__(self, other: Self | float, /) -> Self: ...
     def log(self) -> Self: ...
     def exp(self) -> Self: ...
     def expm1(self) -> Self: ...
     def sqrt(self) -> Self: ...
+    def sgn(self) -> Self: ...
     def cos_pi(self) -> Self: ...
     def min(self, bound: float, /) -> Self: ...
     def max(self, bound: float, /) -> Self: ...
@@ -62,10 +63,12 @@ def transform(law: Law) -> Transform:
     match law:
         case Laplace():
             return Transform(_laplace)
-        case Polynomial(p):
-            return Transform(_polynomial, constants=(p,))
-        case RadialPolynomial(p, d):
+        case Polynomial(p, core):
+            return Transform(_polynomial, constants=(p, core))
+        case RadialPolynomial(p, d, 0):
             return Transform(_radial_polynomial, words=2 * d, outputs=d, constants=(p,))
+        case RadialPolynomial(p, d, core):
+            return Transform(_radial_polynomial_with_core, words=d + 2, outputs=d, constants=(p, core))
         case GeneralisedCauchy(g):
             return Transform(_generalised_cauchy, words=2, constants=(g,))
         case Gaussian():
@@ -80,8 +83,14 @@ def _laplace(u: Sequence[N], s: Sequence[N], scale: N) -> tuple[list[N], None]:
     return [-u[0].log() * s[0] * scale], None
 
 
-def _polynomial(u: Sequence[N], s: Sequence[N], scale: N, p: N) -> tuple[list[N], None]:
-    return [(u[0].log() / (1 - p)).expm1() * s[0] * scale], None
+def _polynomial(u: Sequence[N], s: Sequence[N], scale: N, p: N, c: N) -> tuple[list[N], None]:
+    """The tail function inverted, through v = u / P(|Z| > c): of its two branches one rests while the other moves."""
+    rate = p / (c + 1)
+    edge = rate * c
+    log_v = u[0].log() + (((-edge).exp() - 1) / p + 1).log() + edge
+    inside, outside = log_v.max(0), log_v.min(0)
+    inwards = (((p - (-inside).exp()) / (p - 1)).log() + inside) / rate
+    return [((outside / (1 - p)).expm1() * (c + 1) - inwards + c) * s[0] * scale], None
 
 
 def _radial_polynomial(u: Sequence[N], s: Sequence[N], scale: N, p: N) -> tuple[list[N], None]:
@@ -91,6 +100,23 @@ def _radial_polynomial(u: Sequence[N], s: Sequence[N], scale: N, p: N) -> tuple[
     log_radius = reduce(add, [-x.log() / (p - (d - i)) for i, x in enumerate(u[d:])])
     unit = log_radius.expm1() * scale / reduce(add, direction)
     return [x * sign * unit for x, sign in zip(direction, s, strict=False)], None
+
+
+def _radial_polynomial_with_core(u: Sequence[N], s: Sequence[N], scale: N, p: N, c: N) -> tuple[list[N], N]:
+    """Rejection from a Laplace law cut at the core's edge or from a power law beyond it, as v = u / P(beyond) says."""
+    d = len(u) - 2
+    direction = [-x.log() for x in u[:d]]
+    total = reduce(add, direction)
+    rate, slope = p / (c + 1), ((p - d) * c - (d - 1)) / c
+    edge = rate * c
+    log_odds = reduce(sub, [(edge / i).log() for i in range(1, d)], edge) + (slope / p).log()
+    log_v = u[d].log() + ((-log_odds).exp() + 1).log() + log_odds
+    tail = (1 - log_v.sgn()) * 0.5
+    x = -log_v * tail / slope
+    excess = (total - edge) * (1 - tail)
+    lack = (x / c - (1 - (-x).expm1() / c).log()) * (d - 1)
+    unit = (x.expm1() * (c + 1) + excess / rate + c) * scale / total
+    return [y * sign * unit for y, sign in zip(direction, s, strict=False)], lack + excess + u[d + 1].log() * tail
 
 
 def _generalised_cauchy(u: Sequence[N], s: Sequence[N], scale: N, g: N) -> tuple[list[N], N]:

@@ -1,4 +1,4 @@
-"""Draws follow their law, and would be found out if the scale were 10 % off.
+"""Draws follow their law, and would be found out if the scale, or the core, were 10 % off.
 
 A chi-square test on 2e5 draws with p > 1e-12 for the right law is never wrong by chance in practice; with the scale
 10 % off the same test must give p < 1e-12, so it has the power to see what it looks for.
@@ -7,10 +7,11 @@ A chi-square test on 2e5 draws with p > 1e-12 for the right law is never wrong b
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import integrate, stats
 
 from discreet.noise.laws import Gaussian, GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
 from discreet.noise.sampler import draw_integers, draw_log_laplace, draw_on_grid
@@ -25,6 +26,18 @@ LAWS = [
     GeneralisedCauchy(1.7),
     Polynomial(11.5),
     Polynomial(1.5),
+    Polynomial(21.98, core=0.0992),
+    Polynomial(4.0, core=2.0),
+]
+RADIAL = [
+    RadialPolynomial(5.5, 2),
+    RadialPolynomial(30.0, 4),
+    RadialPolynomial(21.98, 1, core=0.0992),
+    RadialPolynomial(6.0, 2, core=0.5),
+    RadialPolynomial(49.97, 8, core=0.4031),
+    RadialPolynomial(18.5, 8, core=6.08),
+    RadialPolynomial(410.0, 8, core=0.042),
+    RadialPolynomial(410.0, 8, core=0.0209),
 ]
 
 
@@ -116,23 +129,55 @@ def test_log_laplace():
     assert p_value(0.9 * exponent) < LEVEL
 
 
-@pytest.mark.parametrize("law", [RadialPolynomial(5.5, 2), RadialPolynomial(30.0, 4)], ids=str)
-def test_radius_and_coordinates_of_the_radial_law(law):
+def radius_p_value(draws, law, scale):
+    """The p-value of ||draws||_1 / scale against t^(d-1) exp(-psi(t)), integrated numerically."""
+    radius = np.abs(draws).sum(axis=1) / scale
+    log_t = np.linspace(-12, 12, 100_001)
+    density = law.log_density(np.exp(log_t)[:, None] * np.eye(1, law.d)) + law.d * log_t
+    mass = integrate.cumulative_trapezoid(np.exp(density - density.max()), log_t, initial=0)
+    uniform = np.interp(np.log(radius + 1e-300), log_t, mass / mass[-1])
+    return stats.chisquare(np.histogram(uniform, bins=100, range=(0, 1))[0]).pvalue
+
+
+@pytest.mark.parametrize("law", RADIAL, ids=str)
+def test_radius_and_directions_of_the_radial_law(law):
     draws = draw_integers(law, scale=np.full(DRAWS, 1e9), source=SeededSource(17))
-    radius = stats.betaprime(law.d, law.p - law.d)
-
-    def p_value(scale):
-        uniform = radius.cdf(np.abs(draws).sum(axis=1) / scale)
-        return stats.chisquare(np.histogram(uniform, bins=100, range=(0, 1))[0]).pvalue
-
-    assert p_value(1e9) > LEVEL
-    assert p_value(1.1e9) < LEVEL
-    assert p_value(0.9e9) < LEVEL
-    for i in range(law.d):
-        assert p_value_of(draws[:, i], law.marginal, 1e9) > LEVEL
-        assert p_value_of(draws[:, i], law.marginal, 1.1e9) < LEVEL
+    assert radius_p_value(draws, law, 1e9) > LEVEL
+    assert radius_p_value(draws, law, 1.1e9) < LEVEL
+    assert radius_p_value(draws, law, 0.9e9) < LEVEL
+    # Given the radius, a coordinate's share of it has the distribution function 1 - (1-w)^(d-1).
+    share = np.abs(draws) / np.abs(draws).sum(axis=1, keepdims=True)
+    for w in share.T if law.d > 1 else []:
+        assert stats.chisquare(np.histogram((1 - w) ** (law.d - 1), bins=50, range=(0, 1))[0]).pvalue > LEVEL
+        assert stats.chisquare(np.histogram((1 - w) ** law.d, bins=50, range=(0, 1))[0]).pvalue < LEVEL
     orthant = (draws > 0) @ (1 << np.arange(law.d))
     assert stats.chisquare(np.bincount(orthant, minlength=2**law.d)).pvalue > LEVEL
+
+
+@pytest.mark.parametrize("law", [law for law in RADIAL if law.core > 0.3], ids=str)
+def test_a_core_ten_percent_off_is_found_out(law):
+    draws = draw_integers(law, scale=np.full(4 * DRAWS, 1e9), source=SeededSource(20))
+    assert radius_p_value(draws, law, 1e9) > LEVEL
+    for share in [0.9, 1.1]:
+        assert radius_p_value(draws, replace(law, core=share * law.core), 1e9) < LEVEL
+
+
+@pytest.mark.parametrize("law", [law for law in RADIAL if not law.core], ids=str)
+def test_coordinates_of_the_radial_law_without_a_core_are_polynomial(law):
+    draws = draw_integers(law, scale=np.full(DRAWS, 1e9), source=SeededSource(21))
+    for i in range(law.d):
+        assert p_value_of(draws[:, i], Polynomial(law.p - law.d + 1), 1e9) > LEVEL
+        assert p_value_of(draws[:, i], Polynomial(law.p - law.d + 1), 1.1e9) < LEVEL
+
+
+@pytest.mark.parametrize("law", [law for law in RADIAL if law.p > law.d + 8], ids=str)
+def test_moments_of_draws(law):
+    draws = draw_integers(law, scale=np.full(DRAWS, 1e9), source=SeededSource(22))[:, 0] / 1e9
+    for power, stated in [(1, law.mean_abs), (2, law.variance)]:
+        values = np.abs(draws) ** power
+        error = values.std() / math.sqrt(DRAWS)
+        assert abs(values.mean() - stated) < 7 * error
+        assert abs(values.mean() - 1.1 * stated) > 7 * error
 
 
 def test_magnitudes_of_the_radial_law_are_correlated_as_they_should_be():
@@ -146,9 +191,12 @@ def test_magnitudes_of_the_radial_law_are_correlated_as_they_should_be():
     assert covariance > 7 * error
 
 
-def test_joint_cells_of_the_radial_law():
-    law, reach = RadialPolynomial(4.5, 2), 6
-    draws = draw_integers(law, scale=np.full(DRAWS, 2.3), source=SeededSource(19))
+@pytest.mark.parametrize(
+    ("law", "scale"), [(RadialPolynomial(4.5, 2), 2.3), (RadialPolynomial(4.5, 2, core=0.6), 2.3)], ids=str
+)
+def test_joint_cells_of_the_radial_law(law, scale):
+    reach = 6
+    draws = draw_integers(law, scale=np.full(DRAWS, scale), source=SeededSource(19))
     side = np.arange(-reach, reach + 1)
     inside = (np.abs(draws) <= reach).all(axis=1)
     counts = np.bincount((draws[inside] + reach) @ [side.size, 1], minlength=side.size**2)
@@ -157,6 +205,8 @@ def test_joint_cells_of_the_radial_law():
     def p_value(probability):
         return chi_square(np.append(counts, DRAWS - counts.sum()), np.append(probability, 1 - probability.sum()))
 
-    assert p_value(law.probability(cells, 2.3)) > LEVEL
-    assert p_value(law.probability(cells, 2.53)) < LEVEL
-    assert p_value(law.marginal.probability(cells, 2.3).prod(axis=1)) < LEVEL  # coordinates are not independent
+    assert p_value(law.probability(cells, scale)) > LEVEL
+    assert p_value(law.probability(cells, 1.1 * scale)) < LEVEL
+    square = law.probability(cells, scale).reshape(side.size, side.size)
+    product = square.sum(axis=0)[:, None] * square.sum(axis=0) / square.sum()
+    assert p_value(product.ravel()) < LEVEL  # coordinates are not independent

@@ -37,7 +37,9 @@ def test_numpy_functions_are_as_accurate_as_assumed(rng):
     small, near_one = 2.0 ** -(64 * rng.random(POINTS)), 1 - 2.0 ** -(1 + 50 * rng.random(POINTS))
     assert worst("log", np.concatenate([rng.random(POINTS), small, near_one])) < ELEMENTARY
     assert worst("exp", np.append(rng.uniform(-700, 700, POINTS), rng.normal(size=POINTS))) < ELEMENTARY
-    assert worst("expm1", np.append(rng.uniform(0, 700, POINTS), small)) < ELEMENTARY
+    assert (
+        worst("expm1", np.concatenate([rng.uniform(0, 700, POINTS), rng.uniform(-700, 0, POINTS), small])) < ELEMENTARY
+    )
     assert worst("expm1", 2.0 ** -rng.uniform(1022, 1060, 1000), absolute=True) < 2.0**-1060
     assert worst("cos", np.pi * rng.random(2 * POINTS), absolute=True) < ELEMENTARY
 
@@ -71,6 +73,7 @@ UNARY = {
     "log": (lambda x: x.log(), -60, 60),
     "exp": (lambda x: x.exp(), -30, 8),
     "expm1": (lambda x: x.expm1(), -60, 8),
+    "expm1_below": (lambda x: (-x).expm1(), -60, 8),
     "sqrt": (lambda x: x.sqrt(), -60, 60),
     "cos_pi": (lambda x: x.cos_pi(), -60, -1),
     "minimum": (lambda x: x.min(1), -3, 3),
@@ -135,4 +138,5 @@ def test_what_cannot_be_decided_is_not():
     near = Balls(np.array([0.5 - 1e-6, 0.5 - 1e-8, 2.5 + 1e-6]), np.array([1e-7, 1e-7, 1e-7]))
     assert near.nearest()[1].tolist() == [True, False, True]
     assert near.nearest()[0][[0, 2]].tolist() == [0, 3]
-    assert Balls(np.array([1.0, -1.0, 1.0]), np.array([0.5, 0.5, 2.0])).sign().tolist() == [1, -1, 0]
+    sign = Balls(np.array([1.0, -1.0, 1.0, np.nan]), np.array([0.5, 0.5, 2.0, 0.0])).sgn()
+    assert (sign.mid.tolist(), sign.rad.tolist()) == ([1, -1, 0, 0], [0, 0, 1, 1])

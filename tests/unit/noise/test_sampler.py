@@ -16,8 +16,15 @@ LAWS = [
     Laplace(),
     Polynomial(11.5),
     Polynomial(1.1),
+    Polynomial(21.98, core=0.0992),
+    Polynomial(1e6, core=0.01),
     RadialPolynomial(12.3, 1),
     RadialPolynomial(4.2, 3),
+    RadialPolynomial(21.98, 1, core=0.0992),
+    RadialPolynomial(49.97, 8, core=0.4031),
+    RadialPolynomial(18.5, 8, core=6.08),
+    RadialPolynomial(410.0, 8, core=0.042),
+    RadialPolynomial(5.0, 3, core=1.5),
     GeneralisedCauchy(),
     GeneralisedCauchy(1.7),
     Gaussian(),
@@ -55,7 +62,7 @@ def resolved(monkeypatch):
 @pytest.mark.parametrize("law", LAWS, ids=str)
 def test_both_paths_give_the_same_integers(law, resolved):
     # Scales from "almost always zero" to "doubles can decide only some".
-    scale = np.tile([0.3, 4.7, 1e3, 1e6, 3e12, 1e15], 1500)
+    scale = np.tile([0.3, 4.7, 1e3, 1e6, 3e12, 1e15], 3000 // (law.dimension + 1))
     fast = draw_integers(law, scale=scale, source=SeededSource(5))
     assert 0 < len(resolved) < 0.6 * scale.size
     slow = draw_integers(law, scale=scale, source=SeededSource(5), exact=True)
@@ -65,7 +72,7 @@ def test_both_paths_give_the_same_integers(law, resolved):
 
 @pytest.mark.parametrize("law", LAWS, ids=str)
 def test_without_error_bounds_the_paths_would_differ(law, monkeypatch):
-    scale = np.full(2000, 1e16)
+    scale = np.full(4000 // (law.dimension + 1), 1e16)
     right = draw_integers(law, scale=scale, source=SeededSource(8), exact=True)
     monkeypatch.setattr(balls, "SLACK", 0.0)
     monkeypatch.setattr(balls, "UNDERFLOW", 0.0)
@@ -135,7 +142,72 @@ def test_acceptance_is_decided_by_bits_too(resolved):
     assert len(resolved) == 2
 
 
-@pytest.mark.parametrize("law", [Polynomial(1.01), Laplace(), GeneralisedCauchy(1.2)], ids=str)
+def digits(x, count):
+    """The first 63 binary digits of an Arb number in (0, 1), then words of 64."""
+    bits = int((x * arb(2) ** (63 + 64 * count)).floor().unique_fmpz())
+    return bits >> 64 * count, *(bits >> 64 * i & (2**64 - 1) for i in reversed(range(count)))
+
+
+# In one dimension: u picks its magnitude E = -ln u, the next word core or tail, the last one accepts.
+CORE = RadialPolynomial(21.98, 1, core=0.0992)
+HALF, NEARLY_ONE = 2**63, 2**64 - 2**57
+
+
+def test_core_or_tail_is_decided_by_bits(resolved):
+    with ctx.workprec(400):
+        edge = arb(CORE.p) * arb(CORE.core) / (1 + arb(CORE.core))
+        tail_share = 1 / (1 + edge.exp() * (arb(CORE.p) - 1) / arb(CORE.p))
+        first, second = digits(tail_share, 1)
+
+    def draw(step):
+        source = Script(NEARLY_ONE, first << 1, HALF, HALF, second + step, HALF)
+        drawn = draw_integers(CORE, scale=[1e4], source=source)
+        assert not source.left
+        return drawn.tolist()
+
+    # Next to the border the tail begins at the core's edge; in the core, E is 1/128.
+    assert draw(-(2**40)) == [[992]]
+    assert draw(2**40) == [[4]]
+    assert len(resolved) == 2
+
+
+def test_the_edge_of_the_core_is_decided_by_bits(resolved):
+    with ctx.workprec(400):
+        first, second = digits((-arb(CORE.p) * arb(CORE.core) / (1 + arb(CORE.core))).exp(), 1)
+    inside = Script(first << 1, NEARLY_ONE, HALF, second + 2**40, HALF, HALF)
+    assert draw_integers(CORE, scale=[1e4], source=inside).tolist() == [[992]]
+    # Just beyond, the proposal is rejected; the next one is well inside.
+    beyond = Script(first << 1, NEARLY_ONE, HALF, second - 2**40, HALF, HALF, NEARLY_ONE, NEARLY_ONE, HALF)
+    assert draw_integers(CORE, scale=[1e4], source=beyond).tolist() == [[4]]
+    assert not inside.left
+    assert not beyond.left
+    assert len(resolved) == 2
+
+
+def test_acceptance_in_the_tail_is_decided_by_bits(resolved):
+    law = RadialPolynomial(20.0, 2, core=0.2)
+    with ctx.workprec(400):
+        p, c = arb(law.p), arb(law.core)
+        edge, slope = p * c / (1 + c), p - 2 - 1 / c
+        tail_share = 1 / (1 + edge.exp() / edge * slope / p)
+        third = digits(tail_share / 2, 0)[0] << 1
+        x = -(((arb(third) + 1) / arb(2) ** 64 / tail_share).log()) / slope
+        # The last word's uniform is (target / envelope) at x, from the densities of ln(1+t) themselves.
+        target = (((1 + c) * x.exp() - 1) / c) * (-(p - 1) * x).exp()
+        first, second = digits(target / (-slope * x).exp(), 1)
+    words = [HALF, HALF, third, first << 1, 0, 0, HALF]
+    accepted = Script(*words, second - 2**40)
+    assert draw_integers(law, scale=[1e3], source=accepted).tolist() == [
+        [round(500 * float((1 + c) * x.exp() - 1))] * 2
+    ]
+    rejected = Script(*words, second + 2**40, NEARLY_ONE, NEARLY_ONE, NEARLY_ONE, HALF)
+    assert np.abs(draw_integers(law, scale=[1e3], source=rejected)).max() < 100
+    assert not accepted.left
+    assert not rejected.left
+    assert len(resolved) == 2
+
+
+@pytest.mark.parametrize("law", [Polynomial(1.01), Polynomial(1.01, 3.0), Laplace(), GeneralisedCauchy(1.2)], ids=str)
 def test_huge_values_saturate(law):
     # The smallest uniforms there are, with both signs; accepted by a small second uniform where one is used.
     for word, sign in [(2, 1), (3, -1)]:
@@ -170,6 +242,7 @@ def test_shapes():
     assert draw_integers(Gaussian(), scale=[], source=source).shape == (0,)
     assert draw_integers(RadialPolynomial(9.0, 4), scale=np.ones((2, 3)), source=source).shape == (2, 3, 4)
     assert draw_integers(RadialPolynomial(9.0, 1), scale=np.ones(5), source=source).shape == (5, 1)
+    assert draw_integers(RadialPolynomial(900.0, 200, core=1.0), scale=np.ones(50), source=source).shape == (50, 200)
     assert draw_integers(RadialPolynomial(900.0, 200), scale=np.ones(5000), source=source).shape == (5000, 200)
     assert draw_log_laplace(multiplier=[[1], [2]], exponent=0.1, addend=[0, 1, 2], source=source).shape == (2, 3)
     assert draw_integers(Laplace(), scale=[1, 2], source=source).dtype == np.int64

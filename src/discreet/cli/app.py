@@ -11,6 +11,7 @@ from rich.console import Console
 from discreet.cli.audit import audit
 from discreet.cli.demo import demo
 from discreet.cli.ledger import ledger
+from discreet.cli.plan import check, plan, run
 from discreet.cli.simulate import app as simulate
 from discreet.cli.study import study
 from discreet.errors import DataError, DiscreetError, FormulaError, MissingExtra, PlanError, PrivacyError
@@ -25,7 +26,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("demo")(demo)
+app.command("check")(check)
+app.command("run")(run)
 app.command("study")(study)
+app.add_typer(plan, name="plan")
 app.add_typer(simulate, name="simulate")
 app.add_typer(audit, name="audit")
 app.add_typer(ledger, name="ledger")

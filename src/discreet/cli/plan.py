@@ -1,0 +1,165 @@
+"""`discreet check`, `run` and `verify`: price a plan, carry it out, check what a reviewer was given."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from discreet.plan.check import PlanCheck, TableCheck
+    from discreet.plan.run import Outcome
+
+PlanPath = Annotated[Path, typer.Argument(metavar="PLAN", help="A plan.toml.", show_default=False)]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+
+plan = typer.Typer(name="plan", help="About plans themselves.", no_args_is_help=True, rich_markup_mode="markdown")
+
+
+@plan.command()
+def schema() -> None:
+    """Print the JSON Schema of a plan, for editors that check while one types.
+
+    Example: `discreet plan schema > plan.schema.json`
+    """
+    from discreet.plan.shape import json_schema
+
+    typer.echo(json.dumps(json_schema(), indent=2))
+
+
+def check(path: PlanPath, as_json: AsJson = False) -> None:
+    """Price a plan: cost of every release, what the ledger has left, expected errors, feasibility.
+
+    Reads no confidential data and spends nothing. Expected errors are told by the size of a cell's largest
+    establishment, and for the cells of a public table or an earlier release if the plan names one under [public].
+    Ends with 2 when the plan cannot be run.
+
+    Example: `discreet check examples/jobs.toml`
+    """
+    from discreet.plan.check import check as checked
+    from discreet.plan.reading import read_plan
+
+    found = checked(read_plan(path))
+    if as_json:
+        typer.echo(json.dumps(found.to_dict(), indent=2))
+        if found.faults:
+            raise typer.Exit(2)
+        return
+    _print_check(found)
+    found.refuse()
+    typer.echo("The plan can be run. Nothing was read, written or spent.")
+
+
+def run(
+    path: PlanPath,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check everything, the data included; write and spend nothing.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Carry a plan out: check, pay, draw, publish, report.
+
+    Everything that can be wrong is found before anything is spent. A run that was interrupted is resumed by the same
+    command: nothing is paid twice and nothing that was released changes.
+
+    Example: `discreet run examples/jobs.toml --dry-run`
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    from discreet.plan.run import run as carry_out
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("read the plan", total=None)
+        outcome = carry_out(
+            path,
+            dry_run=dry_run,
+            progress=lambda step, done, steps: bar.update(task, description=step, completed=done, total=steps),
+        )
+    if as_json:
+        typer.echo(json.dumps(outcome.to_dict(), indent=2))
+    else:
+        _print_outcome(outcome)
+
+
+def _print_check(found: PlanCheck) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    from discreet.privacy.ledger.budget import amounts
+
+    console = Console(highlight=False)
+    costs = Table("release", "cost", "state", "table by", "mechanism", "kinds", title="Releases", title_justify="left")
+    sizes = found.releases[0].tables[0].by_largest if found.releases else ()
+    by_largest = Table(
+        "release", *(f"{size:,}" for size in sizes), title_justify="left",
+        title="Expected error of one count, by the size of the cell's largest establishment",
+    )  # fmt: skip
+    public = Table(
+        "release", "public cells", "how many", "expected error of a count", title_justify="left",
+        title="Expected error of one count, on publicly known sizes",
+    )  # fmt: skip
+    for known in found.releases:
+        name, cost = escape(known.request.name), amounts(known.request.guarantee.loss)
+        for i, table in enumerate(known.tables, start=1):
+            by = escape(", ".join(table.by) or "nothing")
+            costs.add_row(name, cost, known.state, by, table.mechanism, str(table.levels))
+            label = name if len(known.tables) == 1 else f"{known.request.name}, table {i}"
+            by_largest.add_row(escape(label), *(f"{error:,.3g}" for error in table.by_largest.values()))
+            for row in _on_public_sizes(table):
+                public.add_row(escape(label), *row)
+    console.print(costs)
+    console.print(by_largest)
+    if public.rows:
+        console.print(public)
+    before = found.before
+    typer.echo(
+        f"The plan costs {amounts(found.cost)}. Of {amounts(before.total)} for {before.dataset!r}, "
+        f"{amounts(before.remaining)} is left now and {amounts(found.after.remaining)} afterwards."
+    )
+
+
+def _on_public_sizes(table: TableCheck) -> list[tuple[str, str, str]]:
+    """Expected errors by class of cell; upper bounds where the largest establishments are not public."""
+    known = table.expected
+    if known is None:
+        return []
+    most = "at most " if known.is_bound else ""
+    rows = [
+        (f"{low:,} jobs and more" if low else "without jobs", f"{cells:,}", f"{most}{error:,.3g}")
+        for low, cells, error in known.by_size
+    ]
+    overall = f"{most}{known.mean:,.3g}; together {known.share:.2%} of all jobs"
+    return [*rows, ("all", f"{known.cells:,}", overall)]
+
+
+def _print_outcome(outcome: Outcome) -> None:
+    from discreet.privacy.ledger.budget import amounts
+
+    plan = outcome.check.file.plan
+    for known in outcome.check.releases:
+        name, cost = known.request.name, amounts(known.request.guarantee.loss)
+        if not outcome.publications:
+            words = "is released already" if known.state == "released" else f"would be released for {cost}"
+        elif known.state == "released":
+            words = f"was released before, unchanged in {Path(plan.output.folder, name)}"
+        else:
+            words = f"released for {cost} in {Path(plan.output.folder, name)}"
+        typer.echo(f"{name}: {words}")
+    if outcome.publications:
+        typer.echo(f"{amounts(outcome.remaining)} is left for {plan.budget.dataset!r}.")
+    for label, path in (("Report", outcome.report), ("For a reviewer", outcome.bundle)):
+        if path is not None:
+            typer.echo(f"{label}: {path}")
+    if not outcome.publications:
+        typer.echo("A dry run: nothing was written or spent.")

@@ -1,0 +1,277 @@
+"""What a plan would cost and how far off it would be. Reads no confidential data and spends nothing.
+
+All that can be found wrong without the data is found here, all of it together: attributes that do not exist, noise
+that cannot be calibrated (with the inequality that decides), a budget that does not suffice, releases that were asked
+for differently before, an output folder that cannot be used.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from discreet.account import Account
+from discreet.errors import BudgetExceeded, LedgerError, PrivacyError
+from discreet.plan.document import Fault
+from discreet.plan.reading import PlanFile
+from discreet.plan.requests import Request, requests
+from discreet.plan.sizes import Expected, PublicSizes
+from discreet.privacy.ledger import Budget, Entry, Ledger
+from discreet.privacy.ledger.budget import amounts
+from discreet.privacy.losses import Loss, total
+from discreet.tables.query import SIZES
+
+State: TypeAlias = Literal["new", "paid, not released", "released"]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What the ledger says about the plan's data set; empty where there is no ledger yet."""
+
+    budgets: tuple[Budget, ...] = ()
+    charged: Mapping[str, Entry] = field(default_factory=dict)
+    published: Mapping[str, Entry] = field(default_factory=dict)
+
+    def state(self, name: str) -> State:
+        return "released" if name in self.published else "paid, not released" if name in self.charged else "new"
+
+
+@dataclass(frozen=True, slots=True)
+class TableCheck:
+    """One table of a release before it exists.
+
+    Attributes
+    ----------
+    by_largest : expected absolute error of one count, by the size of the cell's largest establishment.
+    expected : the error on publicly known sizes, where there are any.
+    """
+
+    by: tuple[str, ...]
+    mechanism: str
+    levels: int
+    loss: Loss
+    by_largest: Mapping[int, float]
+    expected: Expected | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseCheck:
+    """One release before it exists."""
+
+    request: Request
+    state: State
+    tables: tuple[TableCheck, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        tables = [
+            {
+                "by": list(table.by),
+                "mechanism": table.mechanism,
+                "counts_per_workplace_cell": table.levels,
+                "loss": table.loss.to_dict(),
+                "expected_error_by_largest_establishment": dict(table.by_largest),
+                "expected_error": None
+                if table.expected is None
+                else {
+                    "cells": table.expected.cells,
+                    "mean": table.expected.mean,
+                    "share_of_jobs": table.expected.share,
+                    "is_upper_bound": table.expected.is_bound,
+                    "by_cell_size": [
+                        {"from": low, "cells": cells, "mean": mean} for low, cells, mean in table.expected.by_size
+                    ],
+                },
+            }
+            for table in self.tables
+        ]
+        return {
+            "name": self.request.name,
+            "state": self.state,
+            "loss": self.request.guarantee.loss.to_dict(),
+            "guarantee": str(self.request.guarantee),
+            "tables": tables,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PlanCheck:
+    """Everything that is known about a plan without its data.
+
+    Attributes
+    ----------
+    before, after : the budget now, and when all new releases are paid.
+    faults : what keeps the plan from being run; it can be run where there are none.
+    """
+
+    file: PlanFile
+    releases: tuple[ReleaseCheck, ...]
+    before: Budget
+    after: Budget
+    faults: tuple[Fault, ...]
+
+    @property
+    def cost(self) -> Loss:
+        """What the releases that are not paid yet cost together."""
+        new = [check.request.guarantee.loss for check in self.releases if check.state == "new"]
+        return total(new, zero=self.before.total.zero())
+
+    def refuse(self) -> None:
+        """Raise all faults together, if there are any."""
+        self.file.document.refuse(list(self.faults))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "plan": self.file.document.path.name,
+            "can_run": not self.faults,
+            "faults": [
+                {"line": self.file.document.line(fault.place), "message": self.file.document.told(fault)}
+                for fault in self.faults
+            ],
+            "budget": self.before.to_dict(),
+            "cost": self.cost.to_dict(),
+            "remaining_after": self.after.remaining.to_dict(),
+            "releases": [check.to_dict() for check in self.releases],
+        }
+
+
+def check(file: PlanFile) -> PlanCheck:
+    """Price a plan and look for everything that is wrong with it."""
+    plan = file.plan
+    unit, faults = plan.unit.unit(), []
+    try:
+        whole = plan.budget.total()
+    except PrivacyError as error:
+        file.document.refuse([Fault(("budget",), str(error))])
+        raise
+    account = Account.open(None, dataset="check", unit=unit, budget=whole)
+    asked, wrong = requests(file, account)
+    sizes, unread = PublicSizes.of(file)
+    standing, broken = _standing(file)
+    faults += [*wrong, *unread, *broken, *_output_faults(file, standing)]
+    before = Budget(plan.budget.dataset, unit.key, whole, whole.zero())
+    for known in standing.budgets:
+        if known.unit == unit.key and known.total == whole and type(known.total) is type(whole):
+            before = known
+        elif known.unit == unit.key:
+            faults.append(Fault(("budget",), _other_total(known, whole)))
+        elif not any(budget.unit == unit.key for budget in standing.budgets):
+            faults.append(Fault(("unit",), _other_unit(known, unit.key)))
+    after = before
+    for request in asked:
+        place = ("release", file.index(request.name))
+        charge = standing.charged.get(request.name)
+        if charge is not None:
+            if not charge.pays_for(unit=unit.key, loss=request.guarantee.loss, details=request.details):
+                faults.append(Fault(place, _changed(request, charge, standing)))
+            continue
+        try:
+            after = after.spend(request.guarantee.loss, release=request.name)
+        except BudgetExceeded:
+            faults.append(Fault((*place, "epsilon"), _too_dear(request, after)))
+        except PrivacyError as error:
+            faults.append(Fault((*place, "epsilon"), str(error)))
+    checks = tuple(ReleaseCheck(request, standing.state(request.name), _tables(request, sizes)) for request in asked)
+    return PlanCheck(file, checks, before, after, tuple(faults))
+
+
+def ledger_place(file: PlanFile) -> str:
+    """Where the plan's ledger is: a file relative to the plan, or a server's address."""
+    where = file.plan.budget.ledger
+    return where if "://" in where else str(file.path(where))
+
+
+def _tables(request: Request, sizes: PublicSizes | None) -> tuple[TableCheck, ...]:
+    largest = np.array(SIZES, dtype=np.float64)
+    return tuple(
+        TableCheck(
+            by=(*query.workplace_by, *query.worker_by),
+            mechanism=f"{ready.mechanism.name} ({ready.mechanism.calibration})",
+            levels=query.levels,
+            loss=ready.guarantee.loss,
+            by_largest=dict(zip(SIZES, ready.mechanism.expected_error(largest, largest).tolist(), strict=True)),
+            expected=None if sizes is None else sizes.expected(query, ready),
+        )
+        for query, ready in zip(request.queries, request.ready, strict=True)
+    )
+
+
+def _standing(file: PlanFile) -> tuple[Standing, list[Fault]]:
+    """What the ledger says now, without making one."""
+    where, dataset, place = ledger_place(file), file.plan.budget.dataset, ("budget", "ledger")
+    if "://" not in where and not Path(where).exists():
+        folder = Path(where).parent
+        if not folder.is_dir():
+            return Standing(), [
+                Fault(place, f"there is no folder {str(folder)!r} for a ledger. Make the folder first.")
+            ]
+        return Standing(), []
+    try:
+        with Ledger.open(where, read_only=True) as ledger:
+            entries = [entry for entry in ledger.entries() if entry.dataset == dataset]
+            budgets = tuple(budget for budget in ledger.budgets() if budget.dataset == dataset)
+    except LedgerError as error:
+        if "://" in where and "it has no table" in str(error):
+            return Standing(), []  # an empty database, in which `run` makes the ledger
+        return Standing(), [Fault(place, str(error))]
+    charged = {str(entry.release): entry for entry in entries if entry.kind == "charge"}
+    published = {str(entry.release): entry for entry in entries if entry.kind == "publish"}
+    return Standing(budgets, charged, published), []
+
+
+def _output_faults(file: PlanFile, standing: Standing) -> Iterator[Fault]:
+    place = ("output", "folder")
+    folder = file.path(file.plan.output.folder)
+    source = file.path(file.plan.data.source)
+    if folder.exists() and not folder.is_dir():
+        yield Fault(place, f"{file.plan.output.folder!r} is a file. Releases need a folder. Name another path.")
+        return
+    if source.is_dir() and folder.resolve().is_relative_to(source.resolve()):
+        yield Fault(place, "it lies inside the data, so releases would be read as data. Name a folder elsewhere.")
+    existing = next(part for part in (folder, *folder.resolve().parents) if part.exists())
+    if not (existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)):
+        yield Fault(place, f"{str(existing)!r} cannot be written by this user. Name a folder that can be.")
+    for i, release in enumerate(file.plan.release):
+        if release.name not in standing.published and (folder / release.name).exists():
+            yield Fault(
+                ("release", i, "name"),
+                f"the output folder has a {release.name!r} that this ledger did not release. A release never replaces "
+                "anything. Choose another name or folder, or move that away.",
+            )
+
+
+def _other_total(known: Budget, asked: Loss) -> str:
+    return (
+        f"a budget of {amounts(asked)} is asked for {known.dataset!r}, which has one of {amounts(known.total)} with "
+        f"{amounts(known.spent)} spent. A budget is opened once. Write that total, or have whoever answers for the "
+        "data change it with `ledger.change_budget(..., reason=...)`."
+    )
+
+
+def _other_unit(known: Budget, asked: str) -> str:
+    return (
+        f"{asked} is asked for {known.dataset!r}, whose budget is under {known.unit}. Losses under different units do "
+        "not add up. Use that unit, or open a second budget in Python with allow_second_unit=True, which is recorded."
+    )
+
+
+def _changed(request: Request, charge: Entry, standing: Standing) -> str:
+    done = "released" if standing.state(request.name) == "released" else "paid for"
+    old, new = charge.payload.get("details", {}), request.details
+    keys = sorted(key for key in {*old, *new} if old.get(key) != new.get(key)) or ["its loss or unit"]
+    return (
+        f"it was {done} in entry {charge.seq} of the ledger with other settings ({', '.join(keys)}). A name stands for "
+        "one request, and what was released does not change. Write it as it was, or choose another name."
+    )
+
+
+def _too_dear(request: Request, budget: Budget) -> str:
+    return (
+        f"it costs {amounts(request.guarantee.loss)}, but {amounts(budget.remaining)} is left of "
+        f"{amounts(budget.total)} for {budget.dataset!r}. Lower it, leave a release out, or have whoever answers for "
+        "the data raise the budget."
+    )

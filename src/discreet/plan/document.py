@@ -1,0 +1,176 @@
+"""The text of a plan, and on which line each of its keys is.
+
+`tomllib` reads the values but forgets the lines. Here the text is cut into statements: a statement is the shortest run
+of lines that is TOML by itself. No meaning is given to any key.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from discreet.errors import PlanError
+
+Place: TypeAlias = tuple[str | int, ...]
+"""A key by its path: ("release", 0, "by") is `by` of the first [[release]]."""
+
+LARGEST = 100_000
+"""Bytes of a plan. A longer file is something else that was named by mistake."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong at one place of a plan."""
+
+    place: Place
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A plan's text with its values; numbers with a point are exact decimals."""
+
+    path: Path
+    content: Mapping[str, Any]
+    lines: Mapping[Place, int] = field(repr=False)
+
+    @classmethod
+    def read(cls, path: str | Path) -> Document:
+        """Read a file; what is not TOML is refused with the line."""
+        path = Path(path)
+        try:
+            raw = path.read_bytes()[: LARGEST + 1]
+        except OSError as error:
+            raise PlanError(f"Plan {str(path)!r} cannot be read: {error.strerror}. {_near(path)}") from None
+        if len(raw) > LARGEST:
+            raise PlanError(f"Plan {str(path)!r} has more than {LARGEST:,} bytes. A plan is a short text. Name a plan.")
+        try:
+            text = raw.decode("utf-8-sig").replace("\r\n", "\n")
+            return cls(path, tomllib.loads(text, parse_float=Decimal), dict(_lines(text)))
+        except UnicodeDecodeError as error:
+            line = raw[: error.start].count(b"\n") + 1
+            raise PlanError(f"{path.name}:{line}: this is not UTF-8 text. Save the plan as UTF-8.") from None
+        except tomllib.TOMLDecodeError as error:
+            raise PlanError(_syntax(path, text, str(error))) from None
+
+    @property
+    def folder(self) -> Path:
+        """What the plan's paths are relative to."""
+        return self.path.parent
+
+    def line(self, place: Place) -> int:
+        """The line of a key, or of the table that should have it."""
+        while place and place not in self.lines:
+            place = place[:-1]
+        return self.lines.get(place, 1)
+
+    def refuse(self, faults: Iterator[Fault] | list[Fault]) -> None:
+        """Raise all faults together, in the order of the text, if there are any."""
+        found = sorted(faults, key=lambda fault: self.line(fault.place))
+        if found:
+            raise PlanError("\n".join([self._head(len(found)), *map(self.told, found)]))
+
+    def told(self, fault: Fault) -> str:
+        """One fault with its file, line and key."""
+        where = self.name(fault.place)
+        return f"{self.path.name}:{self.line(fault.place)}: {where}{': ' if where else ''}{fault.text}"
+
+    def name(self, place: Place) -> str:
+        """A place as a reader of the plan would say it: release 'jobs', epsilon."""
+        if not place:
+            return ""
+        head, rest = f"[{place[0]}]", place[1:]
+        if place[0] == "release" and len(place) > 1:
+            entry = self._entry(place[1])
+            head, rest = f"release {entry!r}", place[2:]
+        elif len(place) == 1 and not isinstance(self.content.get(str(place[0])), Mapping | list):
+            head = str(place[0])
+        keys = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in rest)
+        return f"{head}{', ' if keys else ''}{keys.removeprefix('.')}"
+
+    def _entry(self, index: str | int) -> str | int:
+        """The name of the release at `index`, or its number from 1."""
+        releases = self.content.get("release")
+        entry = releases[index] if isinstance(releases, list) and isinstance(index, int) else None
+        name = entry.get("name") if isinstance(entry, Mapping) else None
+        return name if isinstance(name, str) else int(index) + 1
+
+    def _head(self, count: int) -> str:
+        many = f"{count} faults" if count > 1 else "a fault"
+        return f"Plan {self.path.name!r} has {many}. Nothing was written and nothing was spent. Correct the plan:"
+
+
+def _lines(text: str) -> Iterator[tuple[Place, int]]:
+    """Every key and table with its first line; `text` is TOML as a whole."""
+    rows = text.split("\n")
+    table: Place = ()
+    entries: dict[Place, int] = {}
+    start = 0
+    while start < len(rows):
+        if not rows[start].strip() or rows[start].lstrip().startswith("#"):
+            start += 1
+            continue
+        stop, statement = _statement(rows, start)
+        if rows[start].lstrip().startswith("["):
+            table = ()
+            keys, opens_entry = _header(statement)
+            for depth, key in enumerate(keys, start=1):
+                table = (*table, key)
+                if opens_entry and depth == len(keys):
+                    entries[table] = entries.get(table, -1) + 1
+                if table in entries:
+                    table = (*table, entries[table])
+            yield table, start + 1
+        else:
+            for place in _places(statement):
+                yield (*table, *place), start + 1
+        start = stop
+
+
+def _statement(rows: list[str], start: int) -> tuple[int, dict[str, Any]]:
+    """The line after the statement that begins at `start`, and its values."""
+    for stop in range(start + 1, len(rows) + 1):
+        try:
+            return stop, tomllib.loads("\n".join(rows[start:stop]))
+        except tomllib.TOMLDecodeError:
+            continue
+    raise AssertionError("the text is TOML as a whole, so each of its statements ends")
+
+
+def _header(statement: Mapping[str, Any]) -> tuple[list[str], bool]:
+    """The keys of [a.b] or [[a.b]], and whether it is the latter."""
+    keys: list[str] = []
+    part: Any = statement
+    while isinstance(part, Mapping) and part:
+        keys += part
+        part = part[keys[-1]]
+    return keys, isinstance(part, list)
+
+
+def _places(value: object) -> Iterator[Place]:
+    """The paths of all keys and items below a value."""
+    items = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield (key,)
+        yield from ((key, *rest) for rest in _places(item))
+
+
+def _syntax(path: Path, text: str, message: str) -> str:
+    found = re.search(r"^(.*) \(at (?:line (\d+), column (\d+)|end of document)\)$", message)
+    reason, line = (found[1], found[2] or text.count("\n") + 1) if found else (message, 1)
+    return (
+        f"{path.name}:{line}: {reason}. A plan is TOML: key = value, with text in quotes and lists in brackets. "
+        "Nothing was written and nothing was spent. Correct the line."
+    )
+
+
+def _near(path: Path) -> str:
+    plans = [other.name for other in path.parent.glob("*.toml")] if path.parent.is_dir() else []
+    near = difflib.get_close_matches(path.name, plans, n=2)
+    return f"Did you mean {' or '.join(map(repr, near))}?" if near else "Name a TOML file; examples/ has three."

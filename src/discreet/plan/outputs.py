@@ -1,0 +1,160 @@
+"""The files of one release: tables in two forms, and `release.json` that says what they are and what they promise.
+
+The research form holds the integers as drawn and their intervals; nothing is rounded, cut off or left out. The basic
+form is for readers: labels for codes, rounded counts, no impossible values. It is computed from the research form and
+public settings alone, so whoever has the one can check the other.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from functools import cache
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.arrays import Integers, Vector
+from discreet.plan.requests import Request
+from discreet.plan.shape import Form, Format
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.ledger import Entry
+from discreet.privacy.ledger.publication import fingerprints
+from discreet.tables.mechanisms import LogLaplace, SmoothNoise
+from discreet.tables.release import CountRelease
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MANIFEST = "release.json"
+FORMAT = "discreet release, format 1"
+MEANING = {
+    "count": "jobs, as published",
+    "lower": "lower end of the interval",
+    "upper": "upper end of the interval; empty where there is none",
+}
+SAMPLER = (
+    "exact: every published integer has the mechanism's own probability, decided in interval arithmetic "
+    "(docs/proofs/sampler.md)"
+)
+
+
+def write_release(
+    folder: Path,
+    request: Request,
+    tables: Sequence[CountRelease],
+    *,
+    guarantee: Guarantee,
+    entry: Entry,
+    labels: Mapping[str, Mapping[str, str]],
+    forms: Sequence[Form],
+    formats: Sequence[Format],
+) -> None:
+    """Write every file of a release into `folder`."""
+    for table, counts, place in zip(tables, request.improved(tables), request.folders, strict=True):
+        (folder / place).mkdir(parents=True, exist_ok=True)
+        research = table.to_arrow()
+        written = {"research": research, "basic": basic(research, counts.ravel(), labels, round_to=request.rounding)}
+        for form in forms:
+            for kind in formats:
+                write_table(written[form], folder / place / f"{form}.{kind}")
+    about = manifest(request, guarantee=guarantee, entry=entry) | {"files": fingerprints(folder)}
+    text = json.dumps(about, indent=2, ensure_ascii=False, allow_nan=False)
+    (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
+
+
+def basic(research: pa.Table, counts: Integers, labels: Mapping[str, Mapping[str, str]], *, round_to: int) -> pa.Table:
+    """The form for readers; interval ends are rounded outwards, so that they still hold what they held."""
+    import pyarrow as pa
+
+    table = research
+    for i, name in enumerate(research.column_names[:-3]):
+        if name in labels:
+            table = table.set_column(i, name, labelled(table[name], labels[name]))
+    lower, upper = (np.array(research[name], dtype=np.float64) for name in ("lower", "upper"))
+    columns = {
+        "count": rounded(counts.astype(np.float64), round_to),
+        "lower": np.floor(lower / round_to) * round_to,
+        "upper": np.ceil(upper / round_to) * round_to,
+    }
+    for name, values in columns.items():
+        whole = pa.array(np.where(np.isfinite(values), values, 0).astype(np.int64), mask=~np.isfinite(values))
+        table = table.set_column(table.column_names.index(name), name, whole)
+    return table
+
+
+def rounded(values: Vector, to: int) -> Vector:
+    """The nearest multiples of `to`; half way, to the even one."""
+    return np.asarray(np.rint(values / to) * to)
+
+
+def labelled(column: pa.ChunkedArray, labels: Mapping[str, str]) -> pa.Array:
+    """A column of categories by what readers call them; what has no label stays as it is."""
+    import pyarrow as pa
+
+    coded = column.combine_chunks().dictionary_encode()
+    words = pa.array([labels.get(str(value), str(value)) for value in coded.dictionary.to_pylist()], pa.string())
+    return words.take(coded.indices)
+
+
+def write_table(table: pa.Table, path: Path) -> None:
+    """Write a table in the format that its name ends in."""
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    if path.suffix == ".csv":
+        pyarrow.csv.write_csv(table, path)
+    else:
+        pyarrow.parquet.write_table(table, path, compression="zstd")
+
+
+def read_table(path: Path) -> pa.Table:
+    """Read a table that `write_table` wrote."""
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    return pyarrow.csv.read_csv(path) if path.suffix == ".csv" else pyarrow.parquet.read_table(path)
+
+
+def manifest(request: Request, *, guarantee: Guarantee, entry: Entry) -> dict[str, Any]:
+    """What `release.json` says, apart from the files."""
+    tables = [
+        {**about, "noise": noise(ready.mechanism)}
+        for about, ready in zip(request.details["tables"], request.ready, strict=True)
+    ]
+    by = {name: "attribute" for about in tables for name in about["by"]}
+    return {
+        "format": FORMAT,
+        "name": request.name,
+        "dataset": entry.dataset,
+        "guarantee": guarantee.to_dict(),
+        "parameters": {**request.details, "tables": tables},
+        "columns": by | MEANING,
+        "ledger": entry.reference,
+        "sampler": SAMPLER,
+        "randomness": "operating system" if guarantee.private else "a seed: not private",
+        "code": {"discreet": version("discreet"), "source": source_hash(), "python": platform.python_version()},
+    }
+
+
+def noise(mechanism: object) -> dict[str, Any]:
+    """The public constants of a mechanism: what has to be known to compute with its noise."""
+    if isinstance(mechanism, SmoothNoise):
+        return {"law": repr(mechanism.law), "factor": mechanism.factor}
+    if isinstance(mechanism, LogLaplace):
+        return {"law": repr(mechanism.law), "exponent": mechanism.exponent, "shrink": mechanism.shrink}
+    return {"law": repr(getattr(mechanism, "law", None)), "width": getattr(mechanism, "width", None)}
+
+
+@cache
+def source_hash() -> str:
+    """SHA-256 over the package's own source files, so that a reviewer can tell which code drew the noise."""
+    root = Path(__file__).parents[1]
+    digest = sha256()
+    for path in sorted(root.rglob("*.py")):
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()

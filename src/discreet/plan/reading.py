@@ -1,0 +1,159 @@
+"""A plan read from its file, or everything that is wrong with it, in our words and with lines.
+
+pydantic finds the faults; its sentences are for programmers, so each kind of fault gets one of ours here.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic import ValidationError
+
+from discreet.plan.document import Document, Fault, Place
+from discreet.plan.shape import KINDS, Columns, Plan, Table
+
+WANTED = {
+    "string_type": "text in quotes",
+    "tuple_type": "a list in brackets",
+    "dict_type": "a table: keys with values",
+    "model_type": "a table: keys with values",
+    "model_attributes_type": "a table: keys with values",
+    "bool_type": "true or false",
+    "int_type": "a whole number",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFile:
+    """A plan and the text it came from."""
+
+    plan: Plan
+    document: Document
+
+    def path(self, text: str) -> Path:
+        """A path of the plan, which is relative to the plan's folder."""
+        return self.document.folder / text
+
+    def index(self, name: str) -> int:
+        """The number of the release called `name`."""
+        return next(i for i, release in enumerate(self.plan.release) if release.name == name)
+
+
+def read_plan(path: str | Path) -> PlanFile:
+    """Read and check the shape of a plan; all faults are reported together."""
+    document = Document.read(path)
+    try:
+        plan = Plan.model_validate(document.content)
+    except ValidationError as error:
+        document.refuse(faults(error))
+        raise
+    names = [release.name for release in plan.release]
+    document.refuse(
+        [
+            Fault(("release", i, "name"), f"{name!r} names two releases. A name stands for one. Choose another.")
+            for i, name in enumerate(names)
+            if name in names[:i]
+        ]
+    )
+    return PlanFile(plan, document)
+
+
+def faults(error: ValidationError) -> list[Fault]:
+    """What pydantic found, in our words."""
+    found = error.errors(include_url=False)
+    places = [fault["loc"] for fault in found]
+    return [
+        Fault(_place(fault["loc"]), _words(fault))
+        for fault in found
+        # a list whose items were all refused also counts as empty
+        if not (fault["type"] == "too_short" and any(_within(place, fault["loc"]) for place in places))
+    ]
+
+
+def _words(fault: Any) -> str:
+    kind, value, facts = fault["type"], fault["input"], fault.get("ctx", {})
+    if kind == "value_error":
+        return str(facts["error"])
+    if kind == "missing":
+        return f"it is missing. It says: {_about(fault['loc'])} Add it."
+    if kind == "extra_forbidden":
+        key, known = str(fault["loc"][-1]), _keys(_table(fault["loc"][:-1]))
+        return f"there is no such key here. There are: {', '.join(known)}. {_near(key, known)}"
+    if kind == "literal_error":
+        known = [word.strip(" '") for word in facts["expected"].replace(" or ", ",").split(",")]
+        return f"{value!r} is unknown. It is {facts['expected']}. {_near(str(value), known)}"
+    if kind == "union_tag_invalid":
+        known = [word.strip(" '") for word in facts["expected_tags"].split(",")]
+        return f"kind = {facts['tag']!r} is unknown. There are: {', '.join(known)}. {_near(facts['tag'], known)}"
+    if kind == "union_tag_not_found":
+        return "kind is missing, or is not text. It says what this table is. Add for example " + (
+            "kind = 'count'." if fault["loc"][0] == "release" else "kind = 'establishments'."
+        )
+    if kind in ("too_short", "string_too_short"):
+        return "it is empty. It needs at least one item or character. Fill it in."
+    if kind in ("greater_than_equal", "less_than_equal"):
+        bound = f"at least {facts['ge']}" if "ge" in facts else f"at most {facts['le']}"
+        return f"{value} is out of range. It is {bound}. Change it."
+    wanted = WANTED.get(kind)
+    if wanted is None:
+        return f"{fault['msg']}. Correct it."
+    return f"it holds {_kind(value)}, where {wanted} is needed. Write it so."
+
+
+def _place(loc: Place) -> Place:
+    """A pydantic location without the words that tell kinds of tables apart."""
+    cut = {"release": 2, "unit": 1, "data": 2 if loc[:2] == ("data", "schema") else len(loc)}.get(
+        str(loc[:1] and loc[0])
+    )
+    return loc if cut is None else (*loc[:cut], *loc[cut + 1 :])
+
+
+def _table(loc: Place) -> type[Table] | None:
+    """The table at a location, if it is one."""
+    if not loc:
+        return Plan
+    if loc[:2] == ("data", "schema"):
+        return Columns if len(loc) == 3 else None
+    if loc[0] in ("release", "unit"):
+        return KINDS[str(loc[-1])] if len(loc) == (3 if loc[0] == "release" else 2) else None
+    field = Plan.model_fields.get(str(loc[0]))
+    found: type[Table] | None = cast(Any, field.annotation) if len(loc) == 1 and field is not None else None
+    return found
+
+
+def _keys(table: type[Table] | None) -> list[str]:
+    return [] if table is None else [field.alias or name for name, field in table.model_fields.items()]
+
+
+def _about(loc: Place) -> str:
+    """What the missing key is for."""
+    table = _table(loc[:-1])
+    field = None if table is None else table.model_fields.get(str(loc[-1]))
+    if field is None:
+        return "what the table is for."
+    inner = _table(loc) or field.annotation
+    return field.description or next(iter((getattr(inner, "__doc__", None) or "whom to protect.").splitlines()))
+
+
+def _near(word: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(word, known, n=1)
+    return f"Did you mean {near[0]!r}?" if near else "Use one of these."
+
+
+def _kind(value: object) -> str:
+    kinds: list[tuple[type | Any, str]] = [
+        (bool, "true or false"),
+        (str, "text"),
+        (int, "a whole number"),
+        (list, "a list"),
+        (Mapping, "a table"),
+    ]
+    return next((words for kind, words in kinds if isinstance(value, kind)), "a number or a date")
+
+
+def _within(place: Place, prefix: Place) -> bool:
+    return len(place) > len(prefix) and place[: len(prefix)] == prefix

@@ -1,0 +1,194 @@
+"""Carry a plan out: check, read, pay, draw, publish, report; in an order that can be killed anywhere and run again.
+
+Everything that can be wrong is found before the first charge: the plan, the ledger, the output folder, every row of
+the data, every aggregate of every release. Then each release is charged, drawn into a folder nobody else can read,
+fixed in the ledger and shown (`privacy.ledger.publication`). A run after a crash finds what is released, resumes what
+is paid and reads only what it still needs. Report and bundle are made from the published files alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from discreet.errors import DataError, DiscreetError
+from discreet.jobs import Jobs, read_jobs
+from discreet.plan.check import PlanCheck, ReleaseCheck, check, ledger_place
+from discreet.plan.document import Fault
+from discreet.plan.folders import FolderAccount, Write
+from discreet.plan.outputs import write_release
+from discreet.plan.reading import PlanFile, read_plan
+from discreet.plan.requests import Request, schema_of
+from discreet.privacy.ledger import Entry, Head, Ledger
+from discreet.privacy.losses import Loss
+from discreet.tables.cells import Cells
+
+Progress: TypeAlias = Callable[[str, int, int], None]
+"""Called as `progress("release jobs", 3, 7)`: what is being done, how many steps are done, how many there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run did.
+
+    Attributes
+    ----------
+    check : the plan as it was found.
+    publications : the ledger's line for every release; empty after a dry run.
+    remaining : what the budget has left.
+    head : the ledger's last line; keep it elsewhere.
+    """
+
+    check: PlanCheck
+    folder: Path
+    publications: Mapping[str, Entry]
+    remaining: Loss
+    head: Head | None
+    report: Path | None
+    bundle: Path | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """For machines; paths are as the plan writes them."""
+        output = Path(self.check.file.plan.output.folder)
+        releases = []
+        for known in self.check.releases:
+            name, entry = known.request.name, self.publications.get(known.request.name)
+            releases.append(
+                {
+                    "name": name,
+                    "before": known.state,
+                    "loss": known.request.guarantee.loss.to_dict(),
+                    "guarantee": str(known.request.guarantee),
+                    "folder": (output / name).as_posix(),
+                    "entry": None if entry is None else entry.reference,
+                    "files": None if entry is None else entry.payload["files"],
+                }
+            )
+        return {
+            "plan": self.check.file.document.path.name,
+            "dry_run": not self.publications,
+            "releases": releases,
+            "remaining": self.remaining.to_dict(),
+            "ledger_head": None if self.head is None else self.head._asdict(),
+            "report": None if self.report is None else (output / self.report.name).as_posix(),
+            "bundle": None if self.bundle is None else (output / self.bundle.name).as_posix(),
+        }
+
+
+def run(
+    plan: PlanFile | str | Path,
+    *,
+    dry_run: bool = False,
+    progress: Progress = lambda step, done, steps: None,
+) -> Outcome:
+    """Release everything in the plan that is not released yet. `dry_run` stops before anything is written or spent."""
+    file = plan if isinstance(plan, PlanFile) else read_plan(plan)
+    found = check(file)
+    found.refuse()
+    waiting = [known for known in found.releases if known.state != "released"]
+    steps = _Steps(progress, total=1 + bool(waiting) + len(waiting) + (0 if dry_run else len(found.releases) + 2))
+    steps.next("check the plan")
+    cells = _read(file, waiting, steps)
+    folder = file.path(file.plan.output.folder)
+    if dry_run:
+        return Outcome(found, folder, {}, found.before.remaining, None, None, None)
+    with Ledger.open(ledger_place(file)) as ledger:
+        unit = file.plan.unit.unit()
+        account = FolderAccount(
+            ledger=ledger, dataset=file.plan.budget.dataset, unit=unit, budget=file.plan.budget.total()
+        )
+        published = {}
+        for known in found.releases:
+            steps.next(f"release {known.request.name}")
+            published[known.request.name] = _release(file, known.request, account, cells.get(known.request.name))
+        remaining, head = account.remaining, ledger.head
+    return Outcome(found, folder, published, remaining, head, None, None)
+
+
+def _read(file: PlanFile, waiting: list[ReleaseCheck], steps: _Steps) -> dict[str, list[Cells]]:
+    """The confidential aggregates of all releases that are still to be drawn."""
+    if not waiting:
+        return {}
+    steps.next("check every row of the data")
+    jobs = _jobs(file)
+    cells = {}
+    for known in waiting:
+        steps.next(f"count for {known.request.name}")
+        request = known.request.on(jobs, known.request.queries[0].account)
+        try:
+            cells[known.request.name] = request.statistics()
+        except DataError as error:
+            place = ("release", file.index(known.request.name))
+            file.document.refuse([Fault(place, line) for line in str(error).splitlines()])
+    return cells
+
+
+def _jobs(file: PlanFile) -> Jobs:
+    data = file.plan.data
+    try:
+        return read_jobs(
+            file.path(data.source),
+            workplaces=None if data.workplaces is None else file.path(data.workplaces),
+            workers=None if data.workers is None else file.path(data.workers),
+            schema=schema_of(file),
+            allow_multiple=data.allow_multiple,
+        )
+    except DataError as error:
+        file.document.refuse([Fault(("data", "source"), line) for line in str(error).splitlines()])
+        raise
+
+
+def _release(file: PlanFile, request: Request, account: FolderAccount, cells: list[Cells] | None) -> Entry:
+    folder = file.path(file.plan.output.folder) / request.name
+    try:
+        return account.release_folder(
+            request.name,
+            guarantee=request.guarantee,
+            folder=folder,
+            details=request.details,
+            write=_writer(file, request, cells),
+        )
+    except OSError as error:
+        raise DiscreetError(
+            f"Release {request.name!r} could not be written to {str(folder)!r}: {error.strerror}. It may be paid for; "
+            "nothing was shown. Make room or give the right to write, then run the plan again: it resumes."
+        ) from None
+
+
+def _writer(file: PlanFile, request: Request, cells: list[Cells] | None) -> Write:
+    output = file.plan.output
+
+    def write(source: Any, guarantee: Any, entry: Entry, folder: Path) -> None:
+        if cells is None:
+            raise DiscreetError(
+                f"Release {request.name!r} was released when the run began and is not now: the ledger was exchanged. "
+                "Nothing was drawn. Put the right ledger in its place and run the plan again."
+            )
+        tables = request.draw(cells, guarantee, source)
+        write_release(
+            folder,
+            request,
+            tables,
+            guarantee=guarantee,
+            entry=entry,
+            labels=file.plan.data.labels,
+            forms=output.forms,
+            formats=output.formats,
+        )
+
+    return write
+
+
+@dataclass(slots=True)
+class _Steps:
+    """Counts the steps of a run."""
+
+    progress: Progress
+    total: int
+    done: int = 0
+
+    def next(self, name: str) -> None:
+        self.progress(name, self.done, self.total)
+        self.done += 1

@@ -1,0 +1,282 @@
+"""What a plan may hold: one model per table of the TOML file, unknown keys refused.
+
+Only the shape: types, ranges, and what can be told from one table alone. Whether the attributes exist, whether the
+noise can be calibrated and whether the budget suffices is found in `requests` and `check`. Amounts are exact.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    StrictBool,
+    StrictInt,
+    Tag,
+    WithJsonSchema,
+)
+
+from discreet.errors import PrivacyError
+from discreet.privacy.guarantee import Calibration
+from discreet.privacy.losses import Loss, exact, loss
+from discreet.privacy.units import EstablishmentNodes, Establishments, Strength, Unit, Workers
+from discreet.schema import Label, Schema
+from discreet.tables.calibration import BASELINES, PRIVATE, Name
+
+Format: TypeAlias = Literal["csv", "parquet"]
+Form: TypeAlias = Literal["basic", "research"]
+
+
+class Table(BaseModel):
+    """One table of a plan."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=False)
+
+
+def _amount(value: object) -> Fraction:
+    if isinstance(value, bool) or value is None:
+        raise ValueError(_NO_AMOUNT.format(value))
+    try:
+        return exact(value)  # type: ignore[arg-type]
+    except PrivacyError:
+        raise ValueError(_NO_AMOUNT.format(value)) from None
+
+
+_NO_AMOUNT = "{} is not an amount. An amount is a finite number, and exact. Write it as 0.5, '0.5' or '1/3'."
+
+
+def _positive(amount: Fraction) -> Fraction:
+    if amount <= 0:
+        raise ValueError(f"{amount} buys and protects nothing. The amount must be above 0. Use for example 1.")
+    return amount
+
+
+def _probability(amount: Fraction) -> Fraction:
+    if not 0 < amount < 1:
+        raise ValueError(f"{amount} is not a probability. It lies between 0 and 1. Use for example 0.95.")
+    return amount
+
+
+def _label(value: object) -> Label:
+    if isinstance(value, str | int):
+        return value
+    raise ValueError(f"{value} is no category. Categories are text, whole numbers or true and false. Write one so.")
+
+
+def _folder_name(name: str) -> str:
+    if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", name):
+        raise ValueError(
+            f"{name!r} cannot name a release. The name is a folder and a line of the ledger: up to 64 of a-z, 0-9, "
+            "'-' and '_', a letter or digit first. Use for example 'jobs-2026'."
+        )
+    return name
+
+
+def _different(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    twice = sorted({str(value) for value in values if values.count(value) > 1})
+    if twice:
+        raise ValueError(f"{twice[0]} is listed twice. Each is listed once. Leave one out.")
+    return values
+
+
+def _mechanism(name: str) -> str:
+    if name not in PRIVATE + BASELINES:
+        raise ValueError(
+            f"mechanism {name!r} is unknown. There are: {', '.join(PRIVATE + BASELINES)}. Leave it out for the best."
+        )
+    return name
+
+
+_ANY_NUMBER = {"anyOf": [{"type": "number"}, {"type": "string", "examples": ["0.5", "1/3"]}]}
+
+Amount: TypeAlias = Annotated[Fraction, BeforeValidator(_amount), WithJsonSchema(_ANY_NUMBER)]
+Positive: TypeAlias = Annotated[Amount, AfterValidator(_positive)]
+Probability: TypeAlias = Annotated[Amount, AfterValidator(_probability)]
+Category: TypeAlias = Annotated[
+    Any, BeforeValidator(_label), WithJsonSchema({"type": ["string", "integer", "boolean"]})
+]
+Mechanism: TypeAlias = Annotated[
+    Name, BeforeValidator(_mechanism), WithJsonSchema({"type": "string", "enum": [*PRIVATE, *BASELINES]})
+]
+ReleaseName: TypeAlias = Annotated[str, AfterValidator(_folder_name)]
+Text: TypeAlias = Annotated[str, Field(min_length=1)]
+Attributes: TypeAlias = Annotated[tuple[Text, ...], AfterValidator(_different)]
+Where: TypeAlias = dict[str, Annotated[tuple[Category, ...], Field(min_length=1), AfterValidator(_different)]]
+
+
+class Columns(Table):
+    """[data.schema]: which column of the jobs is what, and the public domains of the workers' attributes."""
+
+    workplace_attributes: Attributes = Field(description="Columns that an establishment has one public value of.")
+    worker_attributes: dict[str, tuple[Category, ...]] = Field(
+        description="Columns that describe a worker, each with its public domain in the order of publication."
+    )
+    establishment: Text = Field("workplace", description="The column that identifies the establishment.")
+    worker: Text | None = Field("worker", description="The column that identifies the worker.")
+    size: Text | None = Field(None, description="For tables that are already counted, the column of a row's jobs.")
+
+    def schema_of_jobs(self) -> Schema:
+        return Schema.of(self.model_dump(exclude_none=True))
+
+
+def _columns_tag(value: object) -> str:
+    return "file" if isinstance(value, str) else "here"
+
+
+FileOrColumns: TypeAlias = Annotated[
+    Annotated[Text, Tag("file")] | Annotated[Columns, Tag("here")], Discriminator(_columns_tag)
+]
+
+
+class Data(Table):
+    """[data]: where the confidential data are and what is public about them."""
+
+    source: Text = Field(description="Parquet, CSV or DuckDB file, or a folder; relative to the plan.")
+    workplaces: Text | None = Field(None, description="The public list of establishments, where it is a file apart.")
+    workers: Text | None = Field(None, description="The workers' attributes, where they are a file apart.")
+    columns: FileOrColumns | None = Field(
+        None, alias="schema", description="A TOML or JSON file, or the table itself as [data.schema]."
+    )
+    allow_multiple: StrictBool = Field(False, description="Whether a worker may have several jobs.")
+    labels: dict[str, dict[str, str]] = Field(
+        default_factory=dict, description="What the basic form calls a category: [data.labels.sector] 11 = 'Farming'."
+    )
+
+
+class EstablishmentsUnit(Table):
+    """[unit] kind = "establishments": employer-employee privacy."""
+
+    kind: Literal["establishments"]
+    alpha: Positive = Field(description="The share by which one workforce may differ unnoticed, for example 0.1.")
+    strength: Strength = Field("strong", description="Whether the whole workforce, or that of every kind, differs.")
+
+    def unit(self) -> Unit:
+        return Establishments(self.alpha, self.strength)
+
+
+class WorkersUnit(Table):
+    """[unit] kind = "workers": one job. Does not hide the size of an establishment."""
+
+    kind: Literal["workers"]
+
+    def unit(self) -> Unit:
+        return Workers()
+
+
+class NodesUnit(Table):
+    """[unit] kind = "establishment-nodes": one whole establishment of at most theta workers."""
+
+    kind: Literal["establishment-nodes"]
+    theta: Annotated[StrictInt, Field(ge=1)] = Field(description="The largest workforce that is kept, e.g. 1000.")
+
+    def unit(self) -> Unit:
+        return EstablishmentNodes(self.theta)
+
+
+class Budget(Table):
+    """[budget]: how much all releases of these data together may tell, and the ledger that keeps count."""
+
+    epsilon: Positive | None = Field(None, description="The total loss, for example 4.")
+    delta: Probability | None = Field(None, description="The total failure probability, for mechanisms that need one.")
+    ledger: Text = Field(description="A file relative to the plan, or postgresql://user@host/database.")
+    dataset: Text = Field(description="The name under which the ledger knows these data, for example 'jobs 2026'.")
+
+    def total(self) -> Loss:
+        return loss(epsilon=self.epsilon, delta=self.delta)
+
+
+class Public(Table):
+    """[public]: what is known without the confidential data, so that the expected error can be told beforehand."""
+
+    sizes: Text | None = Field(
+        None,
+        description="A table with some workplace attributes, `jobs`, and optionally `largest` establishment, per cell.",
+    )
+    previous: Text | None = Field(None, description="The folder of an earlier release, whose counts stand in.")
+
+
+class _Release(Table):
+    name: ReleaseName = Field(description="A folder of the output and a line of the ledger, for example 'jobs-2026'.")
+    title: str = Field("", description="What the report calls the release.")
+    epsilon: Positive = Field(description="What the whole release costs, for example 1.")
+    delta: Probability | None = Field(None, description="Failure probability of the release; smooth-laplace only.")
+
+
+class _Tables(_Release):
+    where: Where = Field(default_factory=dict, description="Values to keep: { ownership = ['private'] }.")
+    calibration: Calibration = Field("tight", description="The least noise that is proved, or the paper's constants.")
+    level: Probability = Field(Fraction(19, 20), description="Probability that an interval holds the true count.")
+    non_negative: StrictBool = Field(True, description="Whether the basic form shows negative counts as 0.")
+    round_to: Annotated[StrictInt, Field(ge=1, le=1_000_000)] | None = Field(
+        None, description="The basic form's counts are multiples of this: 5, or 1 where tables add up."
+    )
+    stratum: Text | None = Field(None, description="The workplace attribute by which the report divides the error.")
+
+
+class Count(_Tables):
+    """[[release]] kind = "count": one table of job counts."""
+
+    kind: Literal["count"]
+    by: Attributes = Field(description="The attributes that span the table, for example ['place', 'sector'].")
+    mechanism: Mechanism | None = Field(None, description="The best one for the unit unless named.")
+    shrink: Attributes | None = Field(
+        None, description="Draw the basic form's shares of worker kinds towards those of groups of these attributes."
+    )
+
+
+class Counts(_Tables):
+    """[[release]] kind = "counts": several tables of job counts under one loss."""
+
+    kind: Literal["counts"]
+    tables: Annotated[tuple[Attributes, ...], Field(min_length=1), AfterValidator(_different)] = Field(
+        description="The attributes of each table: [['place', 'sector'], ['place']]."
+    )
+    split: tuple[Positive, ...] | None = Field(None, description="Each table's share of epsilon: ['2/3', '1/3'].")
+    add_up: StrictBool = Field(False, description="Make the basic form's tables agree in whole numbers.")
+
+
+class Output(Table):
+    """[output]: where the files go and which forms they have."""
+
+    folder: Text = Field(description="A folder of its own, relative to the plan.")
+    formats: Annotated[tuple[Format, ...], Field(min_length=1), AfterValidator(_different)] = ("csv", "parquet")
+    forms: Annotated[tuple[Form, ...], Field(min_length=1), AfterValidator(_different)] = ("basic", "research")
+    bundle: StrictBool = Field(True, description="Whether to write the reviewer's bundle.")
+
+
+AnyUnit: TypeAlias = Annotated[EstablishmentsUnit | WorkersUnit | NodesUnit, Field(discriminator="kind")]
+AnyRelease: TypeAlias = Annotated[Count | Counts, Field(discriminator="kind")]
+
+KINDS: dict[str, type[Table]] = {
+    "establishments": EstablishmentsUnit,
+    "workers": WorkersUnit,
+    "establishment-nodes": NodesUnit,
+    "count": Count,
+    "counts": Counts,
+    "here": Columns,
+}
+"""The tables that are told apart by a word, by that word."""
+
+
+class Plan(Table):
+    """A release plan."""
+
+    title: str = Field("", description="The title of the report.")
+    data: Data
+    unit: AnyUnit
+    budget: Budget
+    public: Public = Public.model_validate({})
+    release: Annotated[tuple[AnyRelease, ...], Field(min_length=1)] = Field(description="What is released, in order.")
+    output: Output
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of a plan, for editors that check while one types."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Plan.model_json_schema()}

@@ -1,0 +1,158 @@
+"""What is publicly known about the sizes of cells, and the error that a release is expected to have on them.
+
+Either a public table with jobs per cell, or an earlier release. The noise of a cell depends on its largest
+establishment. Where that is not public it is taken to be the whole cell, so the error told is the largest possible.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.errors import DataError, DiscreetError
+from discreet.frames import as_lazy, collect
+from discreet.plan.document import Fault
+from discreet.plan.outputs import MANIFEST, read_table
+from discreet.plan.reading import PlanFile
+from discreet.tables.query import CountQuery, Prepared
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CLASSES = (1, 10, 100, 1_000, 10_000)
+"""Lower ends of the classes by which errors are told; smaller cells are empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The expected error of a table on publicly known sizes.
+
+    Attributes
+    ----------
+    cells : workplace cells; each has one count per combination of worker attributes.
+    mean : expected absolute error of one count.
+    share : the expected error of all counts together, as a share of all jobs.
+    by_size : for each class of cell sizes that occurs: its lower end, its cells, the mean error of a count.
+    is_bound : whether the sizes of largest establishments were not known, so that errors are at most these.
+    """
+
+    cells: int
+    mean: float
+    share: float
+    by_size: tuple[tuple[int, int, float], ...]
+    is_bound: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PublicSizes:
+    """A public table: some workplace attributes, `jobs`, and `largest` where it is known."""
+
+    table: pa.Table
+    is_bound: bool
+
+    @classmethod
+    def of(cls, file: PlanFile) -> tuple[PublicSizes | None, list[Fault]]:
+        """What the plan's [public] names, if anything, or what is wrong with it."""
+        public = file.plan.public
+        if public.sizes is not None and public.previous is not None:
+            return None, [Fault(("public",), "sizes and previous are both given. One is enough. Leave one out.")]
+        try:
+            if public.sizes is not None:
+                return _from_table(file.path(public.sizes)), []
+            if public.previous is not None:
+                return _from_release(file.path(public.previous)), []
+        except DiscreetError as error:
+            key = "sizes" if public.sizes is not None else "previous"
+            return None, [Fault(("public", key), line) for line in str(error).splitlines()]
+        return None, []
+
+    def expected(self, query: CountQuery, ready: Prepared) -> Expected | None:
+        """The error of `query` on these sizes; None where they lack one of its attributes."""
+        import pyarrow.compute as pc
+
+        workplace = query.jobs.schema.workplace_attributes
+        kept = [name for name in query.where if name in workplace]
+        if not {*query.workplace_by, *kept} <= set(self.table.column_names):
+            return None
+        table = self.table
+        for name in kept:
+            table = table.filter(pc.is_in(table[name], value_set=_like(table[name], query.where[name])))
+        keys = list(query.workplace_by)
+        cells = table.group_by(keys).aggregate([("jobs", "sum"), ("largest", "max")]) if len(table) else table
+        if not len(cells):
+            return None
+        jobs, largest = (np.array(cells[name], dtype=np.float64) for name in ("jobs_sum", "largest_max"))
+        error = ready.mechanism.expected_error(jobs / query.levels, largest)
+        size = np.searchsorted(CLASSES, jobs, side="right")
+        return Expected(
+            cells=len(jobs),
+            mean=float(error.mean()),
+            share=float(error.sum() * query.levels / max(jobs.sum(), 1.0)),
+            by_size=tuple(
+                (int(np.r_[0, CLASSES][i]), int((size == i).sum()), float(error[size == i].mean()))
+                for i in np.unique(size)
+            ),
+            is_bound=self.is_bound,
+        )
+
+
+def _from_table(path: Path) -> PublicSizes:
+    table = collect(as_lazy(path), step="read public sizes")
+    if "jobs" not in table.column_names:
+        raise DataError(
+            f"{path.name!r} has no column 'jobs'; it has: {', '.join(table.column_names)}. Public sizes have some "
+            "workplace attributes and `jobs`, and may have `largest`. Rename the column."
+        )
+    is_bound = "largest" not in table.column_names
+    table = table.append_column("largest", table["jobs"]) if is_bound else table
+    return PublicSizes(_numeric(table, path), is_bound)
+
+
+def _from_release(folder: Path) -> PublicSizes:
+    """The counts of an earlier release, from its table with the most workplace attributes."""
+    import pyarrow.compute as pc
+
+    try:
+        about: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        finest = max(about["parameters"]["tables"], key=lambda table: len(table["by"]) - len(table["domains"]))
+        files = [folder / name for name in sorted(about["files"], reverse=True)]
+        path = next(path for path in files if path.parent == folder / finest["folder"])
+    except (OSError, ValueError, LookupError, TypeError, StopIteration):
+        raise DataError(
+            f"{str(folder)!r} is not the folder of a release with tables. Such a folder has a {MANIFEST}. "
+            "Name the folder of an earlier release."
+        ) from None
+    table = read_table(path)
+    keys = [name for name in finest["by"] if name not in finest["domains"]]
+    jobs = pc.max_element_wise(table["count"], 0)
+    table = table.select(keys).append_column("jobs", jobs).append_column("largest", jobs)
+    summed = table.group_by(keys).aggregate([("jobs", "sum"), ("largest", "sum")])
+    return PublicSizes(
+        _numeric(summed.rename_columns([n.removesuffix("_sum") for n in summed.column_names]), path), True
+    )
+
+
+def _numeric(table: pa.Table, path: Path) -> pa.Table:
+    import pyarrow as pa
+
+    for name in ("jobs", "largest"):
+        column = table[name]
+        if column.null_count or not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+            raise DataError(
+                f"Column {name!r} of {path.name!r} is not a number in every row. Sizes are numbers of jobs. Correct it."
+            )
+    return table
+
+
+def _like(column: Any, values: Any) -> Any:
+    """Values of a plan in the type of a public column."""
+    import pyarrow as pa
+
+    try:
+        return pa.array(list(values), column.type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.array([], column.type)

@@ -142,23 +142,36 @@ def _joint_polynomial(ask: Request) -> SmoothNoise:
 
 
 def _radial(ask: Request, name: str, *, dimension: int) -> SmoothNoise:
-    """p = d + eps/b and k = max{1/(e^(eps/p) - 1), e^-b/(e^((eps - d b)/p) - 1)}."""
+    """Noise (S / alpha) Z with p = d + eps/b and the smallest core that the two conditions of the proof allow."""
     if ask.calibration == "paper":
         raise PrivacyError(
             f"{name} is not in the Tables paper. It has the tight calibration only. Leave `calibration` out."
         )
-    d, b, eps = dimension, ask.b, ask.epsilon
-    if eps <= d * b:
-        growth = math.expm1(eps / d)
+    d, b, alpha = dimension, ask.b, float(ask.unit.alpha)
+    budget = ask.epsilon * (1 - MARGIN)
+    if budget <= d * b:
+        growth = math.expm1(ask.epsilon / d)
         raise ask.refuse(
             name,
-            f"epsilon > {d if d > 1 else ''}{' ' if d > 1 else ''}ln(1 + alpha) = {d * b:.4g}",
+            f"epsilon > {f'{d} ' if d > 1 else ''}ln(1 + alpha) = {d * b:.4g}",
             f"Raise epsilon above {d * b:.4g}, or lower alpha below {growth:.4g}.",
         )
-    p = d + eps / b * (1 - MARGIN)
-    k = max(1 / math.expm1(eps / p), math.exp(-b) / math.expm1((eps - d * b) / p)) * (1 + MARGIN)
-    law = Polynomial(p) if d == 1 else RadialPolynomial(p, d)
-    return SmoothNoise(name, ask.unit, ask.loss, law, k, "tight", "docs/proofs/polynomial.md")
+    p = d + budget / b
+    if p + d > ask.epsilon / MARGIN / 2**10:
+        raise ask.refuse(
+            name, f"(2 d + epsilon / ln(1 + alpha)) / epsilon below {1 / MARGIN / 2**10:.3g}", "Raise alpha."
+        )
+
+    def psi(r: float, core: float) -> float:
+        t = alpha * r
+        return p * min(t, core) / (1 + core) + p * math.log1p(max(t - core, 0.0) / (1 + core))
+
+    def holds(core: float) -> bool:
+        return psi(1.0, core) <= budget and psi(math.exp(-b), core) <= budget - d * b
+
+    core = max(_least(holds, alpha), (d - 1) / (p - d) * (1 + MARGIN))
+    law = Polynomial(p, core) if d == 1 else RadialPolynomial(p, d, core)
+    return SmoothNoise(name, ask.unit, ask.loss, law, (1 + MARGIN) / alpha, "tight", "docs/proofs/polynomial.md")
 
 
 def _log_laplace(ask: Request) -> LogLaplace:
@@ -194,7 +207,7 @@ def _smooth_gamma(ask: Request) -> SmoothNoise:
         )
     # The published-style constant 3^(3/4) / (eps - 3 b) adds the two worst cases; they never meet, so it is a bound.
     bound = 3**0.75 / (ask.epsilon - 3 * ask.b)
-    k = _least_factor(lambda k: worst_loss(law, k, ask.b) <= ask.epsilon, bound)
+    k = _least(lambda k: worst_loss(law, k, ask.b) <= ask.epsilon, bound)
     return SmoothNoise("smooth-gamma", ask.unit, ask.loss, law, k * (1 + MARGIN), "tight", proof)
 
 
@@ -219,7 +232,7 @@ def _smooth_laplace(ask: Request) -> SmoothNoise:
             f"Raise delta above {floor:.3g}, raise epsilon, lower alpha, or use polynomial, which needs no delta.",
         )
     aim = ask.delta * (1 - 1e-7)
-    k = _least_factor(lambda k: worst_delta(law, k, ask.b, ask.epsilon) <= aim, 2 / ask.epsilon)
+    k = _least(lambda k: worst_delta(law, k, ask.b, ask.epsilon) <= aim, 2 / ask.epsilon)
     return SmoothNoise("smooth-laplace", ask.unit, ask.loss, law, k * (1 + MARGIN), "tight", proof)
 
 
@@ -266,8 +279,8 @@ def _dilation_delta(b: float, epsilon: float) -> float:
     return math.exp(-edge / ratio) - math.exp(epsilon - edge)
 
 
-def _least_factor(holds: Callable[[float], bool], guess: float) -> float:
-    """The smallest factor that holds, to a relative 1e-10 from above."""
+def _least(holds: Callable[[float], bool], guess: float) -> float:
+    """The smallest positive number from which on `holds` is true, to a relative 1e-10 from above."""
     high = guess
     while not holds(high):
         high *= 1.5

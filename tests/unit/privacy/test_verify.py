@@ -146,10 +146,10 @@ def test_brute_force_over_small_cells_finds_nothing_worse() -> None:
 
 def test_a_wrong_exponent_is_caught_in_the_tail() -> None:
     mechanism = calibrate("polynomial", unit=Establishments(0.1), epsilon=2)
-    heavy = replace(mechanism, law=Polynomial(mechanism.law.p * 1.05), factor=mechanism.factor * 1.2)
+    heavy = replace(mechanism, law=Polynomial(mechanism.law.p * 1.05, mechanism.law.core * 1.5))
     verdict = verify(heavy)
     assert not verdict.holds and verdict.worst_loss > 2.09
-    assert math.isinf(verdict.witness.output)
+    assert verdict.witness.output > 1000
 
 
 def test_a_baseline_does_not_hide_an_establishment() -> None:

@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 import numpy as np
 
 from discreet.account import Account, Released
-from discreet.arrays import Vector
+from discreet.arrays import Matrix, Vector
 from discreet.bayes.conjugate import UNIT_INFORMATION, Prior
 from discreet.bayes.partition import Randomness, balanced, number_of_parts, partition
 from discreet.bayes.regression import regression
 from discreet.bayes.spending import PROOF, PUBLIC, account_for, by_question, floats, loss_of, only, questions
-from discreet.bayes.summation import NoisySum, noisy_sum
+from discreet.bayes.summation import NoisySums, noisy_sums
 from discreet.errors import PrivacyError
 from discreet.privacy.guarantee import Basis, Calibration, Guarantee
 from discreet.privacy.losses import Number, shown
@@ -108,10 +108,10 @@ def posterior_probability(
     def draw(source: Source) -> Probabilities:
         parts = partition(model.X, model.y, M, np.random.default_rng(rng))
         within = prior.posterior(parts, columns, share=1 / M).cdf(cuts)
-        sums = [way.noisy(p, epsilon=e, source=source) for p, e in zip(within.T, amounts, strict=True)]
-        answer, *ends = (tuple(way.combine(s.value + k * s.reach, M) for s in sums) for k in (0, -1, 1))
-        low, high = (tuple(pick(pair) for pair in zip(*ends, strict=True)) for pick in (min, max))
-        return Probabilities(names, floats(cuts), answer, low, high, M, method)
+        sums = way.noisy(within, amounts, source)
+        answer, one, other = (way.combine(sums.value + k * sums.reach, M) for k in (0, -1, 1))
+        low, high = floats(np.minimum(one, other)), floats(np.maximum(one, other))
+        return Probabilities(names, floats(cuts), floats(answer), low, high, M, method)
 
     return account.release(
         name,
@@ -133,18 +133,18 @@ class Normality:
         # Noise of variance 2 / (M epsilon)^2 in the mean is magnified by c / phi(0), c^2 = 2 M.
         return balanced(8 * math.pi, rows_per_number=rows_per_number, epsilon=epsilon)
 
-    def noisy(self, p: Vector, *, epsilon: Fraction, source: Source) -> NoisySum:
-        return noisy_sum(p, span=1.0, epsilon=epsilon, source=source)
+    def noisy(self, p: Matrix, epsilons: Sequence[Fraction], source: Source) -> NoisySums:
+        return noisy_sums(p, span=1.0, epsilons=epsilons, source=source)
 
-    def combine(self, total: float, M: int) -> float:
+    def combine(self, total: Vector, M: int) -> Vector:
         from scipy.special import ndtr, ndtri
 
-        mean = min(max(total / M, math.ulp(0.0)), 1 - math.ulp(0.5))
-        return float(ndtr(math.sqrt(M if self.calibration == "paper" else 2 * M - 1) * ndtri(mean)))
+        mean = np.clip(total / M, math.ulp(0.0), 1 - math.ulp(0.5))
+        return np.asarray(ndtr(math.sqrt(M if self.calibration == "paper" else 2 * M - 1) * ndtri(mean)))
 
-    def exact(self, p: Vector) -> float:
+    def exact(self, p: Matrix) -> Vector:
         """What the parts say together, without noise: confidential."""
-        return self.combine(float(p.sum()), len(p))
+        return self.combine(p.sum(axis=0), len(p))
 
     def notes(self, M: int, epsilon: Fraction) -> tuple[str, ...]:
         return ()
@@ -176,26 +176,27 @@ class LogProbabilities:
         # Noise costs span^2 / (2 M epsilon^2); parts whose p_j are not quite uniform cost ((p + 1) M^1.5 / 2 n)^2.
         return math.sqrt(math.sqrt(2 / 3) * self.span * rows_per_number / float(epsilon))
 
-    def noisy(self, p: Vector, *, epsilon: Fraction, source: Source) -> NoisySum:
+    def noisy(self, p: Matrix, epsilons: Sequence[Fraction], source: Source) -> NoisySums:
         # The published noise is that of M times the claimed epsilon.
-        spent = epsilon * len(p) if self.calibration == "paper" else epsilon
-        return noisy_sum(self._terms(p), span=self.span, epsilon=spent, source=source)
+        times = len(p) if self.calibration == "paper" else 1
+        spent = [times * epsilon for epsilon in epsilons]
+        return noisy_sums(self._terms(p), span=self.span, epsilons=spent, source=source)
 
-    def combine(self, total: float, M: int) -> float:
+    def combine(self, total: Vector, M: int) -> Vector:
         from scipy.special import chdtrc
 
-        return float(chdtrc(2 * M, max(total, 0.0)))
+        return np.asarray(chdtrc(2 * M, np.maximum(total, 0.0)))
 
-    def exact(self, p: Vector) -> float:
+    def exact(self, p: Matrix) -> Vector:
         """What the parts say together, without noise: confidential."""
-        return self.combine(float(self._terms(p).sum()), len(p))
+        return self.combine(self._terms(p).sum(axis=0), len(p))
 
     def notes(self, M: int, epsilon: Fraction) -> tuple[str, ...]:
         if self.calibration == "tight" or M == 1:
             return ()
         return (f"Not private as published: the noise is {M} times too small and proves epsilon={shown(M * epsilon)}",)
 
-    def _terms(self, p: Vector) -> Vector:
+    def _terms(self, p: Matrix) -> Matrix:
         return np.asarray(-2 * np.log(np.maximum(p, self.floor)))
 
 

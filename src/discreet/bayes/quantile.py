@@ -22,7 +22,7 @@ from discreet.bayes.partition import Randomness, balanced, number_of_parts, part
 from discreet.bayes.regression import regression
 from discreet.bayes.selection import SURE, doubling_bound, find_centre, find_width
 from discreet.bayes.spending import PROOF, PUBLIC, account_for, by_question, floats, loss_of, only, questions, shares
-from discreet.bayes.summation import noisy_sum
+from discreet.bayes.summation import noisy_sums
 from discreet.errors import Infeasible, PrivacyError
 from discreet.privacy.guarantee import Calibration, Guarantee
 from discreet.privacy.losses import Number
@@ -184,9 +184,10 @@ class ClippedMean:
             cell = find_centre(values, unit=self.unit, epsilon=spend["centre"], source=source)
             centre = cell.middle
             width = DEVIATIONS * find_width(values, cell, share=ONE_DEVIATION, epsilon=spend["width"], source=source)
-        total = noisy_sum(values - (centre - width), span=2 * width, epsilon=spend["mean"], source=source)
-        M = len(values)
-        return Clipped(centre - width + total.value / M, total.scale / M, total.reach / M, centre, width)
+        above = (values - (centre - width))[:, None]
+        total = noisy_sums(above, span=2 * width, epsilons=[spend["mean"]], source=source)
+        mean, scale, reach = (float(x[0]) / len(values) for x in (total.value, total.scale, total.reach))
+        return Clipped(centre - width + mean, scale, reach, centre, width)
 
 
 def clipped_mean(

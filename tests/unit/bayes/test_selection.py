@@ -17,7 +17,7 @@ from discreet.bayes.selection import (
     median_cell,
     noisy_maximum,
 )
-from discreet.bayes.summation import noisy_sum
+from discreet.bayes.summation import noisy_sums
 from discreet.noise.laws import Laplace
 from discreet.noise.source import SeededSource
 
@@ -114,15 +114,16 @@ def test_both_are_drawn_with_their_exact_probabilities() -> None:
 def test_noisy_sum_clips_and_has_laplace_noise_of_the_span() -> None:
     values = np.array([-3.0, 0.25, 0.5, 9.0])  # counts as 0, 1/4, 1/2, 1
     source = SeededSource(2)
-    draws = np.array([noisy_sum(values, span=1.0, epsilon=Fraction(1, 4), source=source).value for _ in range(4000)])
+    many = np.tile(values[:, None], 4000)
+    draws = noisy_sums(many, span=1.0, epsilons=[Fraction(1, 4)] * 4000, source=source).value
     assert stats.kstest(draws, stats.laplace(1.75, 4.0).cdf).pvalue > FALSE_ALARM
     assert stats.kstest(draws, stats.laplace(1.75, 4.0 * 1.3).cdf).pvalue < FALSE_ALARM
 
 
 def test_noisy_sum_of_a_span_between_powers_of_two_does_not_exceed_it_by_more_than_a_step() -> None:
-    total = noisy_sum(np.full(10, 99.0), span=13.8, epsilon=Fraction(10**6), source=SeededSource(0))
-    assert total.value == pytest.approx(138.0, abs=1e-3)
-    assert 13.8 / 1e6 <= total.scale <= 13.8 / 1e6 * (1 + 1e-8)
+    total = noisy_sums(np.full((10, 1), 99.0), span=13.8, epsilons=[Fraction(10**6)], source=SeededSource(0))
+    assert total.value[0] == pytest.approx(138.0, abs=1e-3)
+    assert 13.8 / 1e6 <= total.scale[0] <= 13.8 / 1e6 * (1 + 1e-8)
 
 
 @pytest.mark.parametrize("location", [-700.0, -2.0, 0.0, 0.01, 3.0, 40_000.0])

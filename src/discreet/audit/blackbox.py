@@ -1,0 +1,237 @@
+"""A lower bound on the epsilon of any mechanism, from its outputs on two neighbouring data sets.
+
+Half of the outputs teach an event that is much likelier on one data set than on the other; the other half count it.
+Clopper-Pearson bounds of the two probabilities then bound epsilon from below, with a confidence that holds whatever
+the mechanism does, because the event was fixed before it was counted. A bound above the claim refutes the claim.
+A bound below it proves nothing: these two data sets, these events and this many trials have found nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from discreet.arrays import Integers, Mask, Vector
+from discreet.audit.scores import BINS, Outputs, Score, scores_between
+from discreet.errors import DataError, PrivacyError
+from discreet.privacy.losses import Number, exact
+
+Likelier: TypeAlias = Literal["a", "b"]
+
+FEW = 8  # outputs in the last interval of a tail
+TRIALS = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the audit found.
+
+    Attributes
+    ----------
+    epsilon : with the stated confidence, the mechanism's epsilon between the two data sets is at least this.
+    claimed : the epsilon that was promised, if one was given.
+    delta : the failure probability that the claim allows.
+    event : the outputs that were counted, in words.
+    likelier : the data set on which the event is likelier.
+    hits : how often it occurred on `likelier` and on the other one, each out of `trials` held-out outputs.
+    """
+
+    epsilon: float
+    confidence: float
+    claimed: float | None
+    delta: float
+    event: str
+    likelier: Likelier
+    hits: tuple[int, int]
+    trials: int
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the claim is false, with the stated confidence."""
+        return self.claimed is not None and self.epsilon > self.claimed
+
+    def __str__(self) -> str:
+        other = "b" if self.likelier == "a" else "a"
+        delta = f" at delta={self.delta:g}" if self.delta else ""
+        found = (
+            f"epsilon is at least {self.epsilon:.4g}{delta} with confidence {self.confidence:.10g}: {self.event} "
+            f"occurred {self.hits[0]:,} times on {self.likelier} and {self.hits[1]:,} times on {other}, "
+            f"in {self.trials:,} held-out runs on each"
+        )
+        if self.claimed is None:
+            return found
+        word = "REFUTED" if self.refuted else "not refuted (which is no proof)"
+        return f"claimed epsilon={self.claimed:g}: {word}; {found}"
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "epsilon_at_least": self.epsilon,
+            "confidence": self.confidence,
+            "claimed": self.claimed,
+            "delta": self.delta,
+            "refuted": self.refuted,
+            "event": self.event,
+            "likelier": self.likelier,
+            "hits": list(self.hits),
+            "trials": self.trials,
+        }
+
+
+def blackbox(
+    mechanism: Callable[..., Any],
+    a: Any,
+    b: Any,
+    *,
+    claimed: Number | None = None,
+    delta: float = 0.0,
+    trials: int = TRIALS,
+    confidence: float = 0.99,
+    many: bool = False,
+    progress: Callable[[float], None] | None = None,
+) -> Verdict:
+    """Bound the epsilon of `mechanism` between the data sets `a` and `b` from below.
+
+    Parameters
+    ----------
+    mechanism : called as mechanism(data); returns a number, a list of numbers of fixed length, or a label such as text.
+    claimed, delta : the promise under test.
+    trials : runs on each data set, half of them to learn and half to count.
+    confidence : of the bound.
+    many : the mechanism is called as mechanism(data, n) instead and returns n outputs at once.
+    progress : called with the share of runs done.
+    """
+    if not 0 < confidence < 1:
+        raise PrivacyError(
+            f"confidence={confidence} is not between 0 and 1. It is a probability. Use for example 0.99."
+        )
+    if not 0 <= delta < 1:
+        raise PrivacyError(f"delta={delta} is not a failure probability. It is at least 0 and below 1. Use 0 for none.")
+    if trials < 100:
+        raise PrivacyError(f"trials={trials} can show nothing. An audit needs 100 runs at least. Use {TRIALS:,}.")
+    promise = None if claimed is None else float(exact(claimed, name="claimed"))
+    half = trials // 2
+    drawn = [_run(mechanism, data, half, many, i / 4, progress) for i, data in enumerate((a, b, a, b))]
+    outputs, labels = _as_numbers(drawn)
+    learn_a, learn_b, count_a, count_b = outputs
+    risk = (1 - confidence) / 2
+    event = _learn(learn_a, learn_b, labels, delta=delta, risk=risk)
+    hits = {"a": int(event.holds(count_a).sum()), "b": int(event.holds(count_b).sum())}
+    order: tuple[Likelier, Likelier] = ("a", "b") if event.likelier == "a" else ("b", "a")
+    high, low = hits[order[0]], hits[order[1]]
+    bound = float(epsilon_bound(np.array([high]), np.array([low]), half, delta=delta, risk=risk)[0])
+    return Verdict(bound, confidence, promise, delta, str(event), event.likelier, (high, low), half)
+
+
+def epsilon_bound(high: Integers, low: Integers, trials: int, *, delta: float, risk: float) -> Vector:
+    """ln((P - delta) / Q), P bounded from below and Q from above, each wrong with probability `risk` at most."""
+    from scipy.special import betaincinv
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p = np.where(high > 0, betaincinv(np.maximum(high, 1), trials - high + 1, risk), 0.0)
+        q = np.where(low < trials, betaincinv(low + 1, np.maximum(trials - low, 1), 1 - risk), 1.0)
+        return np.asarray(np.maximum(np.where(p > delta, np.log(np.maximum(p - delta, 1e-300) / q), 0.0), 0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Outputs whose score lies in some of the intervals between `edges`."""
+
+    score: Score
+    edges: Vector
+    chosen: Mask
+    likelier: Likelier
+    labels: tuple[str, ...] = ()
+
+    def holds(self, outputs: Outputs) -> Mask:
+        return np.asarray(self.chosen[np.searchsorted(self.edges, self.score(outputs), side="left")])
+
+    def __str__(self) -> str:
+        where = np.flatnonzero(self.chosen)
+        if self.labels:
+            return f"output in {{{', '.join(self.labels[i] for i in where if i < len(self.labels))}}}"
+        if len(where) and where[-1] - where[0] + 1 == len(where):
+            low = "" if where[0] == 0 else f"{self.edges[where[0] - 1]:.6g} < "
+            high = "" if where[-1] == len(self.edges) else f" <= {self.edges[where[-1]]:.6g}"
+            return f"{low}{self.score.name}{high}"
+        return f"{self.score.name} in {len(where)} of {len(self.chosen)} intervals"
+
+
+def _run(
+    mechanism: Callable[..., Any], data: Any, n: int, many: bool, done: float, progress: Callable[[float], None] | None
+) -> Sequence[Any]:
+    tell = progress or (lambda share: None)
+    if many:
+        outputs = mechanism(data, n)
+        tell(done + 0.25)
+        if len(outputs) != n:
+            raise DataError(f"The mechanism was asked for {n} outputs and gave {len(outputs)}. It must give n of them.")
+        return outputs  # type: ignore[no-any-return]
+    outputs = []
+    for i in range(n):
+        outputs.append(mechanism(data))
+        if i % 256 == 0:
+            tell(done + 0.25 * i / n)
+    return outputs
+
+
+def _as_numbers(drawn: Sequence[Sequence[Any]]) -> tuple[list[Outputs], tuple[str, ...]]:
+    """Outputs as matrices of one row each; labels become their places in a list, which is returned too."""
+    try:
+        arrays = [np.asarray(part, dtype=np.float64) for part in drawn]
+        numeric = all(array.ndim <= 2 and not np.isnan(array).any() for array in arrays)
+    except (TypeError, ValueError):
+        numeric = False
+    if numeric:
+        matrices = [array.reshape(len(array), -1) for array in arrays]
+        if len({matrix.shape[1] for matrix in matrices}) == 1 and matrices[0].shape[1] > 0:
+            return matrices, ()
+    texts = [[repr(output) for output in part] for part in drawn]
+    labels = sorted(set(texts[0]) | set(texts[1]))  # what only the counting half shows belongs to no event
+    place = {label: float(i) for i, label in enumerate(labels)}
+    return [np.array([[place.get(text, float(len(labels)))] for text in part]) for part in texts], tuple(labels)
+
+
+def _learn(a: Outputs, b: Outputs, labels: tuple[str, ...], *, delta: float, risk: float) -> Event:
+    """The event with the best bound: the first half of what is learnt from proposes, the second half chooses."""
+    half = len(a) // 2
+    best: tuple[float, Event] | None = None
+    for score in scores_between(a[:half], b[:half]):
+        scored = {"a": score(a), "b": score(b)}
+        edges = _edges(np.concatenate([scored["a"][:half], scored["b"][:half]]), labels)
+        first, second = (
+            {name: np.bincount(np.searchsorted(edges, s[part]), minlength=len(edges) + 1) for name, s in scored.items()}
+            for part in (slice(half), slice(half, None))
+        )
+        sides: tuple[tuple[Likelier, Likelier], ...] = (("a", "b"), ("b", "a"))
+        for likelier, other in sides:
+            for order in _orders(first[likelier], first[other], labelled=bool(labels)):
+                high, low = np.cumsum(second[likelier][order]), np.cumsum(second[other][order])
+                bounds = epsilon_bound(high, low, len(a) - half, delta=delta, risk=risk)
+                top = int(np.argmax(bounds))
+                if best is None or bounds[top] > best[0]:
+                    chosen = np.zeros(len(edges) + 1, dtype=np.bool_)
+                    chosen[order[: top + 1]] = True
+                    best = float(bounds[top]), Event(score, edges, chosen, likelier, labels)
+    assert best is not None
+    return best[1]
+
+
+def _edges(scores: Vector, labels: tuple[str, ...]) -> Vector:
+    """Quantiles that cut the scores: evenly in the middle, ever finer in both tails; labels are cut one by one."""
+    if labels:
+        return np.arange(len(labels), dtype=np.float64)
+    n = len(scores)
+    tail = np.geomspace(FEW / n, 1 / BINS, 12) if n > FEW * BINS else np.array([])
+    shares = np.unique(np.concatenate([tail, np.arange(1, BINS) / BINS, 1 - tail]))
+    return np.asarray(np.unique(np.quantile(scores, shares, method="inverted_cdf")), dtype=np.float64)
+
+
+def _orders(high: Integers, low: Integers, *, labelled: bool) -> Iterator[Integers]:
+    """Orders in which intervals join the event: by their likelihood ratio, from the left, from the right."""
+    yield np.argsort(-(high + 1.0) / (low + 1.0), kind="stable")
+    if not labelled:
+        yield np.arange(len(high))
+        yield np.arange(len(high))[::-1]

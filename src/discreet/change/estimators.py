@@ -1,0 +1,182 @@
+"""The models as estimators with `fit` and `predict`, in scikit-learn's manner and without needing it.
+
+Settings are constructor arguments, what was learnt ends in an underscore, `get_params` and `set_params` let grid
+searches and `clone` handle them. `X` is (rows, columns) without a column of ones. Models of the ranking take the large
+changes as `y` and the month of each row as `groups`, since cases are only ranked against their own month.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from discreet.arrays import Mask, Matrix, Vector
+from discreet.change import pauc, regression
+from discreet.change.pairwise import rank_regression
+from discreet.change.power import power_regression
+from discreet.change.quantile import quantile_regression
+from discreet.change.roc import Range
+from discreet.errors import FitError
+
+Self = TypeVar("Self", bound="Estimator")
+
+
+class Estimator:
+    """Parameters in, coefficients out."""
+
+    intercept_: float
+    coef_: Vector
+    n_features_in_: int
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+    def set_params(self: Self, **params: Any) -> Self:
+        known = self.get_params()
+        for name, value in params.items():
+            if name not in known:
+                raise FitError(f"{type(self).__name__} has no parameter {name!r}; it has: {', '.join(known)}.")
+            setattr(self, name, value)
+        return self
+
+    def predict(self, X: ArrayLike) -> Vector:
+        """The forecast or index of each row."""
+        X = self._known(X)
+        return np.asarray(X @ self.coef_ + self.intercept_)
+
+    def _known(self, X: ArrayLike) -> Matrix:
+        if not hasattr(self, "coef_"):
+            raise FitError(f"{type(self).__name__} has not been fitted; call fit(X, y) first.")
+        X = np.asarray(X, float)
+        if X.ndim != 2 or X.shape[1] != self.n_features_in_:
+            raise FitError(f"X has shape {X.shape} and the model was fitted on {self.n_features_in_} columns.")
+        return X
+
+    def _keep(self: Self, beta: Vector) -> Self:
+        self.intercept_, self.coef_, self.n_features_in_ = float(beta[0]), beta[1:], len(beta) - 1
+        return self
+
+
+@dataclass
+class OLS(Estimator):
+    """Least squares."""
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> OLS:
+        X, y = _rows(X, y)
+        return self._keep(regression.least_squares(regression.moments(X[None], y[None]))[0])
+
+
+@dataclass
+class PowerLoss(Estimator):
+    """Least sum of |e|^power."""
+
+    power: float = 2.0
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> PowerLoss:
+        return self._keep(power_regression(*_rows(X, y), self.power)[0])
+
+
+@dataclass
+class QuantileRegression(Estimator):
+    """The conditional quantile `tau`."""
+
+    tau: float = 0.5
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> QuantileRegression:
+        return self._keep(quantile_regression(*_rows(X, y), self.tau)[0])
+
+
+@dataclass
+class BayesianRegression(Estimator):
+    """The `quantile` of synthetic outcomes from the posterior predictive distribution; `coef_` is the mean."""
+
+    quantile: float = 0.5
+    draws: int = 1000
+    seed: int = 0
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> BayesianRegression:
+        X, y = _rows(X, y)
+        beta, variance = regression.posterior_draws(
+            regression.moments(X[None], y[None]), draws=self.draws, burn_in=self.draws, rng=self.seed
+        )
+        self.draws_, self.variances_ = beta[:, 0], variance[:, 0]
+        return self._keep(self.draws_.mean(axis=0))
+
+    def predict(self, X: ArrayLike) -> Vector:
+        X = _with_ones(self._known(X))
+        return np.asarray(
+            regression.predictive_quantiles(X, self.draws_, self.variances_, self.quantile, rng=self.seed)[0]
+        )
+
+
+@dataclass
+class PAUCMaximiser(Estimator):
+    """The paper's PMF: each month's PAUC optimum, exponentially smoothed over months.
+
+    `outcome`, if given, is what the simplex's least-squares start explains; otherwise the large changes themselves.
+    """
+
+    learning_rate: float = 0.1
+    fpr: Range = (0.0, 0.2)
+    evaluations: int = pauc.EVALUATIONS
+    both_signs: bool = False
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, *, outcome: ArrayLike | None = None
+    ) -> PAUCMaximiser:
+        X, y = _rows(X, y)
+        explained = y if outcome is None else np.asarray(outcome, float)
+        optima = [
+            pauc.monthly_optima(
+                X[None, rows],
+                explained[None, rows],
+                positive[None],
+                fpr=self.fpr,
+                evaluations=self.evaluations,
+                both_signs=self.both_signs,
+            )[0]
+            for rows, positive in _months(y, groups)
+        ]
+        return self._keep(pauc.smoothed(np.stack(optima), self.learning_rate)[0, -1])
+
+
+@dataclass
+class PairwiseRanking(Estimator):
+    """Logistic ranking of every positive against the negatives of its month, all months pooled."""
+
+    penalty: float = 0.01
+
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> PairwiseRanking:
+        X, y = _rows(X, y)
+        months = [(X[rows], positive) for rows, positive in _months(y, groups)]
+        widest = max(len(rows) for rows, _ in months)
+        if any(len(rows) != widest for rows, _ in months):
+            raise FitError("Months differ in their number of rows; give every month the same series.")
+        design, positive = np.stack([rows for rows, _ in months]), np.stack([found for _, found in months])
+        return self._keep(rank_regression(design, positive, penalty=self.penalty))
+
+
+def _rows(X: ArrayLike, y: ArrayLike) -> tuple[Matrix, Vector]:
+    X, y = np.asarray(X, float), np.asarray(y, float)
+    if X.ndim != 2 or y.shape != X.shape[:1]:
+        raise FitError(f"X of shape {X.shape} and y of shape {y.shape} do not fit; give (rows, columns) and (rows,).")
+    bad = int((~np.isfinite(X)).any(axis=1).sum() + (~np.isfinite(y)).sum())
+    if bad:
+        raise FitError(f"{bad} rows hold missing or infinite values; fill them or leave them out.")
+    return _with_ones(X), y
+
+
+def _with_ones(X: Matrix) -> Matrix:
+    return np.column_stack([np.ones(len(X)), X])
+
+
+def _months(y: Vector, groups: ArrayLike | None) -> list[tuple[np.ndarray, Mask]]:
+    """Row numbers and large changes of each month, in order of time."""
+    labels = np.zeros(len(y)) if groups is None else np.asarray(groups)
+    if len(labels) != len(y) or not np.isin(y, (0, 1)).all():
+        raise FitError("A ranking model needs y of 0 and 1 and one group per row; mark the large changes first.")
+    _, code = np.unique(labels, return_inverse=True)
+    return [(rows := np.flatnonzero(code == month), y[rows] > 0) for month in range(code.max() + 1)]

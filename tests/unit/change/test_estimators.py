@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from discreet.change import pauc
+from discreet.change.estimators import (
+    OLS,
+    BayesianRegression,
+    PairwiseRanking,
+    PAUCMaximiser,
+    PowerLoss,
+    QuantileRegression,
+)
+from discreet.change.pairwise import rank_regression
+from discreet.errors import FitError
+
+EVERY = [OLS, PowerLoss, QuantileRegression, BayesianRegression, PAUCMaximiser, PairwiseRanking]
+
+
+def rows(T=4, n=50, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(T * n, 2))
+    y = X @ [1.0, -0.5] + rng.normal(0, 0.3, T * n)
+    return X, y, np.repeat(np.arange(T), n), y > np.quantile(y, 0.9)
+
+
+@pytest.mark.parametrize("kind", EVERY, ids=lambda k: k.__name__)
+def test_every_estimator_learns_and_keeps_its_parameters(kind):
+    X, y, groups, positive = rows()
+    model = kind(**kind().get_params())
+    ranks = kind in (PAUCMaximiser, PairwiseRanking)
+    fitted = model.fit(X, positive, groups) if ranks else model.fit(X, y)
+    assert fitted is model and model.coef_.shape == (2,) and model.n_features_in_ == 2
+    assert np.corrcoef(model.predict(X), y)[0, 1] > 0.8
+    for name, value in model.get_params().items():
+        assert model.set_params(**{name: value}).get_params()[name] == value
+    with pytest.raises(FitError, match="has no parameter 'depth'"):
+        model.set_params(depth=3)
+    with pytest.raises(FitError, match="fitted on 2 columns"):
+        model.predict(X[:, :1])
+    with pytest.raises(FitError, match="has not been fitted"):
+        kind().predict(X)
+    with pytest.raises(FitError, match="1 rows hold missing"):
+        kind().fit(np.vstack([X[:-1], [[np.nan, 0]]]), positive if ranks else y)
+
+
+def test_they_are_the_array_functions():
+    X, y, groups, positive = rows()
+    design = np.column_stack([np.ones(len(X)), X]).reshape(4, 50, 3)
+    optima = pauc.monthly_optima(design, y.reshape(4, 50), positive.reshape(4, 50))
+    expected = pauc.smoothed(optima, 0.2)[0, -1]
+    found = PAUCMaximiser(learning_rate=0.2).fit(X, positive, groups, outcome=y)
+    np.testing.assert_array_equal(np.append(found.intercept_, found.coef_), expected)
+    ranked = PairwiseRanking(penalty=0.1).fit(X, positive, groups)
+    assert ranked.coef_ == pytest.approx(rank_regression(design, positive.reshape(4, 50), penalty=0.1)[1:])
+
+
+def test_months_come_in_order_whatever_the_order_of_rows():
+    X, _, groups, positive = rows()
+    shuffle = np.random.default_rng(1).permutation(len(X))
+    shuffle = shuffle[np.argsort(-groups[shuffle], kind="stable")]
+    first = PairwiseRanking().fit(X, positive, groups).coef_
+    assert PairwiseRanking().fit(X[shuffle], positive[shuffle], groups[shuffle]).coef_ == pytest.approx(first)
+
+
+def test_refusals():
+    X, y, groups, positive = rows()
+    with pytest.raises(FitError, match="y of 0 and 1"):
+        PairwiseRanking().fit(X, y, groups)
+    with pytest.raises(FitError, match="same series"):
+        PairwiseRanking().fit(X[:-1], positive[:-1], groups[:-1])
+    with pytest.raises(FitError, match="do not fit"):
+        OLS().fit(X, y[:-1])

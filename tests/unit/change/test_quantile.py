@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from discreet.change import quantile
+from discreet.change.quantile import check_loss, gram, pairwise_products, quantile_regression
+from discreet.errors import FitError
+
+
+def counts(n=300, p=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([np.ones(n), rng.poisson(1.5, (n, p - 1))]).astype(float)
+    return X, rng.poisson(0.3 + 0.2 * X[:, 1]).astype(float)
+
+
+@pytest.mark.parametrize("tau", [0.001, 0.08, 0.5, 0.77, 0.999])
+def test_loss_is_the_linear_programmes(tau):
+    X, y = counts()
+    n, p = X.shape
+    cost = np.concatenate([np.zeros(p), np.full(n, tau), np.full(n, 1 - tau)])
+    best = linprog(
+        cost, A_eq=np.hstack([X, np.eye(n), -np.eye(n)]), b_eq=y, bounds=[(None, None)] * p + [(0, None)] * 2 * n
+    )
+    assert check_loss(y - X @ quantile_regression(X, y, tau)[0], tau) == pytest.approx(best.fun, abs=1e-7)
+
+
+def test_median_of_a_constant_design_is_the_median():
+    y = np.random.default_rng(1).normal(size=51)
+    assert quantile_regression(np.ones((51, 1)), y, 0.5) == pytest.approx(np.array([[np.median(y)]]))
+
+
+def test_batches_do_not_matter(monkeypatch):
+    X, y = counts(seed=3)
+    y = y + np.random.default_rng(0).normal(size=len(y))
+    taus = np.linspace(0.05, 0.95, 7)
+    together = quantile_regression(X, y, taus)
+    monkeypatch.setattr(quantile, "CELLS", 1)
+    assert quantile_regression(X, y, taus) == pytest.approx(together, abs=1e-10)
+
+
+def test_scaling_of_the_outcome():
+    X, y = counts(seed=5)
+    y = y + np.random.default_rng(0).normal(size=len(y))
+    assert quantile_regression(X, 1e6 * y, 0.3) == pytest.approx(1e6 * quantile_regression(X, y, 0.3), rel=1e-9)
+
+
+def test_gram_matrices():
+    X, _ = counts()
+    weights = np.random.default_rng(0).random((3, len(X)))
+    expected = [X.T @ (w[:, None] * X) for w in weights]
+    assert gram(weights, pairwise_products(X), X.shape[1]) == pytest.approx(np.array(expected))
+
+
+def test_refusals():
+    X, y = counts()
+    for tau in (0, 1, [0.5, 1.2]):
+        with pytest.raises(FitError, match="strictly inside"):
+            quantile_regression(X, y, tau)
+    with pytest.raises(FitError, match="300 rows and 5 columns"):
+        quantile_regression(np.column_stack([X, X[:, 1]]), y, 0.5)

@@ -69,19 +69,19 @@ def spread(counts: Integers, mechanism: SmoothNoise | LogLaplace | Baseline) -> 
 def least_squares(fine: Integers, fine_spread: Vector, sums: Sequence[tuple[Integers, Integers, Vector]]) -> Vector:
     """The fine counts that fit all tables best; each of `sums` is (membership, counts, spread)."""
     from scipy import sparse
-    from scipy.sparse.linalg import lsqr
+    from scipy.sparse.linalg import cg
 
     if not sums:
         return fine.astype(np.float64)
-    n = fine.size
-    # Unknowns are the moves of the fine counts in units of their spread: well-conditioned, and starting at zero.
-    blocks, targets = [sparse.identity(n, format="csr")], [np.zeros(n)]
-    for member, counts, size in sums:
-        rows = sparse.csr_matrix((fine_spread / size[member], (member, np.arange(n))), shape=(counts.size, n))
-        blocks.append(rows)
-        targets.append((counts - np.bincount(member, fine, counts.size)) / size)
-    moves = lsqr(sparse.vstack(blocks, format="csr"), np.concatenate(targets), atol=1e-10, btol=1e-10)[0]
-    fitted: Vector = fine + moves * fine_spread
+    n, variance = fine.size, fine_spread**2
+    sizes = [counts.size for _, counts, _ in sums]
+    rows = np.concatenate([member + start for (member, _, _), start in zip(sums, np.cumsum([0, *sizes]), strict=False)])
+    A = sparse.csr_matrix((np.ones(rows.size), (rows, np.tile(np.arange(n), len(sums)))), shape=(sum(sizes), n))
+    gap = np.concatenate([counts for _, counts, _ in sums]) - A @ fine
+    # In the sums, not in the fine counts: x = fine + V A' (A V A' + D)^-1 gap, a small and nearly diagonal system.
+    K = A @ sparse.diags(variance) @ A.T + sparse.diags(np.concatenate([size for _, _, size in sums]) ** 2)
+    solved, _ = cg(K, gap, rtol=1e-12, M=sparse.diags(1 / K.diagonal()))
+    fitted: Vector = fine + variance * (A.T @ solved)
     return fitted
 
 

@@ -10,17 +10,16 @@ needed; that is the price of a confidential scale.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
-from scipy import optimize, stats
+from scipy import optimize, special
 
 from discreet.arrays import Integers, Vector
 from discreet.errors import PrivacyError
+from discreet.noise.laws import RadialPolynomial
 from discreet.tables.mechanisms import Baseline, LogLaplace, SmoothNoise
-
-if TYPE_CHECKING:
-    from discreet.noise.laws import RadialPolynomial
 
 
 def intervals(
@@ -75,29 +74,32 @@ def _log_interval(counts: Vector, mechanism: LogLaplace, level: float) -> tuple[
 def _joint_interval(counts: Vector, mechanism: SmoothNoise, level: float) -> tuple[Vector, Vector]:
     """Half of the error probability bounds the cell's whole count, and so the scale; half bounds each count."""
     law, alpha, d = mechanism.law, float(mechanism.unit.alpha), counts.shape[1]
+    assert isinstance(law, RadialPolynomial), law
     share = (1 + level) / 2
-    reach = mechanism.factor * sum_quantile(law, share)  # type: ignore[arg-type]
+    reach = mechanism.factor * sum_quantile(law, share)
     total = counts.sum(axis=1)
     # Each of the d counts was rounded by at most 1/2.
     widest = (total + d / 2) / (1 - reach * alpha) if reach * alpha < 1 else np.full_like(total, np.inf)
     most = np.maximum(widest, total + d / 2 + reach)
     scale = np.maximum(alpha * most, 1.0) * mechanism.factor
-    own = scale[:, None] * coordinate_quantile(law, share) + 0.5  # type: ignore[arg-type]
+    own = scale[:, None] * coordinate_quantile(law, share) + 0.5
     upper = np.maximum(np.floor(counts + own), 0.0)
     return np.minimum(np.maximum(np.ceil(counts - own), 0.0), upper), upper
 
 
+@lru_cache(maxsize=64)
 def coordinate_quantile(law: RadialPolynomial, level: float) -> float:
     """q with P(|Z_1| <= q) = level: given the radius R, |Z_1| / R is Beta(1, d - 1)."""
     radius, weight = _radius(law)
 
     def beyond(q: float) -> float:
-        share = np.clip(1 - q / radius, 0.0, 1.0) ** (law.dimension - 1)
+        share = np.maximum(1 - q / radius, 0.0) ** (law.dimension - 1)
         return float(weight @ share) - (1 - level)
 
     return _root(beyond, radius)
 
 
+@lru_cache(maxsize=64)
 def sum_quantile(law: RadialPolynomial, level: float) -> float:
     """q with P(|Z_1 + ... + Z_d| <= q) = level.
 
@@ -105,28 +107,32 @@ def sum_quantile(law: RadialPolynomial, level: float) -> float:
     """
     radius, weight = _radius(law)
     d = law.dimension
+    plus = np.arange(1, d)[:, None]
+    chance = special.binom(d, plus) / 2.0**d
 
     def beyond(q: float) -> float:
-        ratio = np.clip(q / radius, 0.0, 1.0)
-        chance = np.where(ratio < 1, 2 * 0.5**d, 0.0)  # all signs equal: the sum is R itself
-        for k in range(1, d):
-            inside = stats.beta.cdf((1 + ratio) / 2, k, d - k) - stats.beta.cdf((1 - ratio) / 2, k, d - k)
-            chance = chance + stats.binom.pmf(k, d, 0.5) * (1 - inside)
-        return float(weight @ chance) - (1 - level)
+        ratio = np.minimum(q / radius, 1.0)
+        one_sided = special.betainc(plus, d - plus, (1 - ratio) / 2)
+        same_sign = np.where(ratio < 1, 2.0 ** (1 - d), 0.0)  # the sum is then R itself
+        return float(weight @ (same_sign + 2 * (chance * one_sided).sum(axis=0))) - (1 - level)
 
     return _root(beyond, radius)
 
 
 def _radius(law: RadialPolynomial) -> tuple[Vector, Vector]:
     """Nodes and probabilities of the L1 radius, from its density r^(d-1) h(r), on a logarithmic grid."""
-    log_r = np.linspace(-25, 25, 20001)
-    radius = np.exp(log_r)
-    axis = np.zeros((len(radius), law.dimension))
-    axis[:, 0] = radius
-    log_mass = law.log_density(axis) + law.dimension * log_r
-    mass = np.exp(log_mass - log_mass.max())
-    return radius, mass / mass.sum()
+
+    def log_mass(log_r: Vector) -> Vector:
+        axis = np.zeros((len(log_r), law.dimension))
+        axis[:, 0] = np.exp(log_r)
+        return law.log_density(axis) + law.dimension * log_r
+
+    wide = np.linspace(-40, 40, 2001)
+    seen = wide[(mass := log_mass(wide)) > mass.max() - 45]
+    log_r = np.linspace(seen[0], seen[-1], 2001)
+    weight = np.exp(log_mass(log_r) - mass.max())
+    return np.exp(log_r), weight / weight.sum()
 
 
-def _root(function: object, radius: Vector) -> float:
+def _root(function: Callable[[float], float], radius: Vector) -> float:
     return float(optimize.brentq(function, radius[0], radius[-1], xtol=1e-12, rtol=1e-10))

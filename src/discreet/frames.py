@@ -198,12 +198,19 @@ def quoted(identifier: str) -> str:
     return '"' + identifier.replace('"', '""') + '"'
 
 
+def connect(database: str = ":memory:", **settings: str) -> duckdb.DuckDBPyConnection:
+    """A DuckDB connection that writes nothing to the standard output, where it would draw its progress."""
+    import duckdb
+
+    connection = duckdb.connect(database, config=dict(settings))
+    connection.execute("SET enable_progress_bar = false")
+    return connection
+
+
 @functools.cache
 def _home() -> duckdb.DuckDBPyConnection:
     """The process's own DuckDB, in memory: one, because only relations of one connection can be joined."""
-    import duckdb
-
-    return duckdb.connect()
+    return connect()
 
 
 def _to_arrow_column(column: Any, *, name: str) -> pa.Array:

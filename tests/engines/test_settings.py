@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import gzip
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,19 @@ def test_duckdb_obeys_its_settings(tmp_path: Path) -> None:
     with engines.open("duckdb", memory_limit="100MB", threads=1, temp_directory=tmp_path / "spill") as engine:
         settings = "SELECT current_setting('threads'), current_setting('temp_directory')"
         assert engine.connection.execute(settings).fetchone() == (1, str(tmp_path / "spill"))  # type: ignore[attr-defined]
+
+
+def test_duckdb_keeps_off_the_standard_output() -> None:
+    """Its progress bar would break what a program reads from there; `python -c` is where it is on."""
+    code = """
+from discreet import engines
+from discreet.frames import as_lazy
+for frame in (engines.open("duckdb").read({"x": [1]}), as_lazy({"x": [1]})):
+    bar = "SELECT current_setting('enable_progress_bar') AS bar"
+    print(frame.to_native().query("t", bar).fetchall()[0][0])
+"""
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.split() == ["False", "False"]
 
 
 def test_duckdb_spills_instead_of_failing(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import EngineError
-from discreet.frames import as_lazy, collect, query_of, quoted, working
+from discreet.frames import as_lazy, collect, connect, query_of, quoted, working
 
 if TYPE_CHECKING:
     from discreet.frames import Frame
@@ -34,7 +34,7 @@ class DuckDB:
         settings = {"memory_limit": memory_limit, "threads": threads, "temp_directory": temp_directory}
         given = {name: str(value) for name, value in settings.items() if value is not None}
         try:
-            self.connection = duckdb.connect(str(database), config=given)
+            self.connection = connect(str(database), **given)
         except duckdb.Error as error:
             raise EngineError(
                 f"DuckDB cannot open {str(database)!r} with {given or 'its defaults'}: {str(error).splitlines()[0]} "

@@ -11,7 +11,7 @@ from rich.console import Console
 from discreet.cli.audit import audit
 from discreet.cli.demo import demo
 from discreet.cli.ledger import ledger
-from discreet.cli.plan import check, plan, run
+from discreet.cli.plan import check, plan, run, verify
 from discreet.cli.simulate import app as simulate
 from discreet.cli.study import study
 from discreet.errors import DataError, DiscreetError, FormulaError, MissingExtra, PlanError, PrivacyError
@@ -28,6 +28,7 @@ app = typer.Typer(
 app.command("demo")(demo)
 app.command("check")(check)
 app.command("run")(run)
+app.command("verify")(verify)
 app.command("study")(study)
 app.add_typer(plan, name="plan")
 app.add_typer(simulate, name="simulate")

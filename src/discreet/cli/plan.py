@@ -91,6 +91,37 @@ def run(
         _print_outcome(outcome)
 
 
+def verify(
+    bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="A bundle.zip that `discreet run` wrote.")],
+    ledger: Annotated[
+        str | None, typer.Option(help="Also demand that this ledger is intact and contains the bundle's lines.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check a reviewer's bundle: files, ledger lines, arithmetic of the guarantees, mechanisms.
+
+    Needs no data and believes nothing: hashes are taken again, sums redone, the worst loss of every mechanism computed
+    anew. Ends with 1 when something does not hold. Without --ledger the lines are found sealed and consistent; only the
+    agency's ledger, or a hash of it that you know, proves that they are its lines.
+
+    Example: `discreet verify out/jobs/bundle.zip --ledger ledger.db`
+    """
+    from rich.console import Console
+
+    from discreet.plan.verification import verify_bundle
+
+    with Console(stderr=True).status("verifying") as status:
+        findings = verify_bundle(bundle, ledger=ledger, progress=lambda subject: status.update(f"verifying {subject}"))
+    holds = all(finding.holds for finding in findings)
+    if as_json:
+        rows = [{"subject": found.subject, "holds": found.holds, "finding": found.words} for found in findings]
+        typer.echo(json.dumps({"holds": holds, "findings": rows}, indent=2))
+    else:
+        for found in findings:
+            typer.echo(f"{'holds' if found.holds else 'WRONG'}  {found.subject}: {found.words}")
+    raise typer.Exit(0 if holds else 1)
+
+
 def _print_check(found: PlanCheck) -> None:
     from rich.console import Console
     from rich.markup import escape

@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
@@ -24,7 +26,8 @@ from discreet.plan.shape import Form, Format
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Entry
 from discreet.privacy.ledger.publication import fingerprints
-from discreet.tables.mechanisms import LogLaplace, SmoothNoise
+from discreet.schema import Label
+from discreet.tables.mechanisms import Baseline, LogLaplace, SmoothNoise
 from discreet.tables.release import CountRelease
 
 if TYPE_CHECKING:
@@ -112,12 +115,47 @@ def write_table(table: pa.Table, path: Path) -> None:
         pyarrow.parquet.write_table(table, path, compression="zstd")
 
 
-def read_table(path: Path) -> pa.Table:
-    """Read a table that `write_table` wrote."""
+def read_table(file: Path | BinaryIO, *, kind: str, attributes: Sequence[str]) -> pa.Table:
+    """Read a table that `write_table` wrote; attributes of a CSV file are text."""
+    import pyarrow as pa
     import pyarrow.csv
     import pyarrow.parquet
 
-    return pyarrow.csv.read_csv(path) if path.suffix == ".csv" else pyarrow.parquet.read_table(path)
+    if kind != "csv":
+        return pyarrow.parquet.read_table(file)
+    types = {
+        **dict.fromkeys(attributes, pa.string()),
+        "count": pa.int64(),
+        "lower": pa.float64(),
+        "upper": pa.float64(),
+    }
+    return pyarrow.csv.read_csv(file, convert_options=pyarrow.csv.ConvertOptions(column_types=types))
+
+
+def read_counts(folder: Path, request: Request, number: int, guarantee: Guarantee) -> CountRelease:
+    """A published table of counts from its files: the research form, or the basic one where only that was released."""
+    forms = ("research.parquet", "research.csv", "basic.parquet", "basic.csv")
+    path = next(path for path in (folder / request.folders[number] / name for name in forms) if path.exists())
+    query = request.queries[number]
+    table = read_table(path, kind=path.suffix[1:], attributes=[*query.workplace_by, *query.worker_by])
+    d = query.levels
+    count, lower, upper = (np.array(table[name]).reshape(-1, d) for name in ("count", "lower", "upper"))
+    schema = query.jobs.schema.worker_attributes
+    levels = tuple(product(*(_kept(schema[name], query.where.get(name)) for name in query.worker_by)))
+    return CountRelease(
+        keys=table.select(list(query.workplace_by)).take(np.arange(0, len(table), d)),
+        worker_by=query.worker_by,
+        levels=levels,
+        counts=count.astype(np.int64),
+        lower=lower.astype(np.float64),
+        upper=upper.astype(np.float64),
+        level=float(request.release.level),
+        guarantee=guarantee,
+    )
+
+
+def _kept(domain: Sequence[Label], where: Sequence[Label] | None) -> list[Label]:
+    return [value for value in domain if where is None or value in where]
 
 
 def manifest(request: Request, *, guarantee: Guarantee, entry: Entry) -> dict[str, Any]:
@@ -141,13 +179,11 @@ def manifest(request: Request, *, guarantee: Guarantee, entry: Entry) -> dict[st
     }
 
 
-def noise(mechanism: object) -> dict[str, Any]:
+def noise(mechanism: SmoothNoise | LogLaplace | Baseline) -> dict[str, Any]:
     """The public constants of a mechanism: what has to be known to compute with its noise."""
-    if isinstance(mechanism, SmoothNoise):
-        return {"law": repr(mechanism.law), "factor": mechanism.factor}
-    if isinstance(mechanism, LogLaplace):
-        return {"law": repr(mechanism.law), "exponent": mechanism.exponent, "shrink": mechanism.shrink}
-    return {"law": repr(getattr(mechanism, "law", None)), "width": getattr(mechanism, "width", None)}
+    constants: dict[str, Any] = {"law": type(mechanism.law).__name__, "parameters": asdict(mechanism.law)}
+    names = {SmoothNoise: ("factor",), LogLaplace: ("exponent", "shrink"), Baseline: ("width",)}[type(mechanism)]
+    return constants | {name: getattr(mechanism, name) for name in names}
 
 
 @cache

@@ -15,14 +15,17 @@ from typing import Any, TypeAlias
 
 from discreet.errors import DataError, DiscreetError
 from discreet.jobs import Jobs, read_jobs
+from discreet.plan.bundle import REPORT, replace_file, write_bundle
 from discreet.plan.check import PlanCheck, ReleaseCheck, check, ledger_place
 from discreet.plan.document import Fault
+from discreet.plan.facts import facts_of
 from discreet.plan.folders import FolderAccount, Write
 from discreet.plan.outputs import write_release
 from discreet.plan.reading import PlanFile, read_plan
 from discreet.plan.requests import Request, schema_of
 from discreet.privacy.ledger import Entry, Head, Ledger
 from discreet.privacy.losses import Loss
+from discreet.report import release as report
 from discreet.tables.cells import Cells
 
 Progress: TypeAlias = Callable[[str, int, int], None]
@@ -103,8 +106,17 @@ def run(
         for known in found.releases:
             steps.next(f"release {known.request.name}")
             published[known.request.name] = _release(file, known.request, account, cells.get(known.request.name))
-        remaining, head = account.remaining, ledger.head
-    return Outcome(found, folder, published, remaining, head, None, None)
+        budget, head = ledger.budget(file.plan.budget.dataset, unit), ledger.head
+        lines = [entry for entry in ledger.entries() if entry.dataset == budget.dataset]
+    asked = {known.request.name: known.request for known in found.releases}
+    steps.next("write the report")
+    page = report.page(facts_of(file, asked, published, budget=budget, head=head))
+    made = replace_file(folder / REPORT, page.html().encode())
+    steps.next("write the reviewer's bundle")
+    bundle = (
+        write_bundle(folder, file.plan, lines, head=head, releases=list(published)) if file.plan.output.bundle else None
+    )
+    return Outcome(found, folder, published, budget.remaining, head, made, bundle)
 
 
 def _read(file: PlanFile, waiting: list[ReleaseCheck], steps: _Steps) -> dict[str, list[Cells]]:

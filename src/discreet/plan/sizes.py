@@ -126,7 +126,7 @@ def _from_release(folder: Path) -> PublicSizes:
             f"{str(folder)!r} is not the folder of a release with tables. Such a folder has a {MANIFEST}. "
             "Name the folder of an earlier release."
         ) from None
-    table = read_table(path)
+    table = read_table(path, kind=path.suffix[1:], attributes=finest["by"])
     keys = [name for name in finest["by"] if name not in finest["domains"]]
     jobs = pc.max_element_wise(table["count"], 0)
     table = table.select(keys).append_column("jobs", jobs).append_column("largest", jobs)

@@ -1,0 +1,132 @@
+"""How far off a release is likely to be beside noise infusion, on simulated data of its own shape.
+
+The truth is confidential, so it is made up: cells with the published counts, filled with establishments whose sizes
+are as skewed as in the LODES simulation. On them both protections can be compared with a truth that is known. Only
+published numbers and public constants enter, so the comparison tells nothing more than the release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from discreet.arrays import Integers, Mask, Matrix, Vector
+from discreet.noise.source import SeededSource
+from discreet.report.release import Comparison, Group
+from discreet.simulate.lodes import SHAPE
+from discreet.tables.establishments import Histograms
+from discreet.tables.infusion import Infusion
+from discreet.tables.query import CountQuery, Prepared
+from discreet.tables.ranking import spearman
+from discreet.tables.release import CountRelease
+from discreet.utility.strata import NAMES, stratum_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST_CELLS = 3_000
+"""Workplace cells that are simulated; larger tables are sampled."""
+
+TRIALS = 8
+MOST_STRATA = 24
+EDGES = (0, 1, 10, 100, 1_000, 10_000, np.inf)
+CLASSES = ("0", "1 to 9", "10 to 99", "100 to 999", "1000 to 9999", "10 000 and more")
+
+
+def compare(
+    published: CountRelease, query: CountQuery, ready: Prepared, *, stratum: str | None = None, seed: int = 0
+) -> Comparison | None:
+    """Compare the release's mechanism with infusion; None where its shape does not tell the noise."""
+    workers = query.jobs.schema.worker_attributes
+    filled = np.flatnonzero(np.maximum(published.counts, 0).sum(axis=1) > 0)
+    if not filled.size or any(name in workers for name in query.where):
+        return None  # the noise follows the whole workforce, and the table counts only a part of it
+    rng = np.random.default_rng(seed)
+    rows = np.sort(rng.choice(filled, min(MOST_CELLS, filled.size), replace=False))
+    firms = same_shape(np.maximum(published.counts[rows], 0), published, published.keys.take(rows), rng)
+    cells = firms.cells()
+    ours, infused = np.zeros(cells.counts.shape), Infusion().expected_error(firms, rng=rng, trials=TRIALS)
+    for trial in range(TRIALS):
+        drawn = query.draw(ready, cells, SeededSource(seed + trial))
+        ours += np.abs(drawn - cells.counts) / TRIALS
+    factors = Infusion().factor(rng.random(len(firms.counts)))
+    table = Infusion().publish(firms, factors, source=SeededSource(seed))
+    true = cells.counts.sum(axis=1)
+    name = stratum or _default_stratum(cells.keys)
+    return Comparison(
+        cells=len(rows),
+        of=len(published.counts),
+        whole=_group("all", np.ones(ours.shape, dtype=np.bool_), cells.counts, ours, infused),
+        by_size=tuple(_by_size(cells.counts, ours, infused)),
+        stratum=name,
+        by_stratum=tuple(_by_stratum(cells.keys, name, cells.counts, ours, infused)) if name else (),
+        rank=spearman(drawn.sum(axis=1), true),
+        infused_rank=spearman(table.sum(axis=1), true),
+    )
+
+
+def same_shape(counts: Integers, like: CountRelease, keys: pa.Table, rng: np.random.Generator) -> Histograms:
+    """Establishments that together have about `counts` jobs in each cell, of lognormal sizes."""
+    import pyarrow as pa
+
+    total = counts.sum(axis=1)
+    number = np.clip(rng.poisson(total * SHAPE.establishments / SHAPE.jobs), 1, np.maximum(total, 1))
+    start = np.concatenate([[0], np.cumsum(number)[:-1]])
+    weight = np.exp(SHAPE.size_sigma * rng.standard_normal(number.sum()))
+    share = weight / np.repeat(np.add.reduceat(weight, start), number)
+    size = np.floor(np.repeat(total, number) * share).astype(np.int64)
+    largest = _first_largest(share, start, number)
+    size[largest] += total - np.add.reduceat(size, start)  # what rounding left over
+    kinds = np.repeat(counts / total[:, None], number, axis=0)
+    return Histograms(
+        keys=keys,
+        worker_by=like.worker_by,
+        levels=like.levels,
+        establishment=pa.nulls(len(size)),
+        start=start,
+        counts=rng.multinomial(size, kinds) if counts.shape[1] > 1 else size[:, None],
+        size=size,
+    )
+
+
+def _first_largest(values: Vector, start: Integers, number: Integers) -> Integers:
+    order = np.lexsort((-values, np.repeat(np.arange(len(start)), number)))
+    return order[start]
+
+
+def _group(name: str, chosen: Mask, true: Integers, ours: Matrix, infused: Matrix) -> Group:
+    return Group(
+        name=name,
+        counts=int(chosen.sum()),
+        mean=float(true[chosen].mean()),
+        ours=float(ours[chosen].mean()),
+        infusion=float(infused[chosen].mean()),
+    )
+
+
+def _by_size(true: Integers, ours: Matrix, infused: Matrix) -> Iterator[Group]:
+    for name, (low, high) in zip(CLASSES, pairwise(EDGES), strict=True):
+        chosen = (true >= low) & (true < high)
+        if chosen.any():
+            yield _group(name, chosen, true, ours, infused)
+
+
+def _default_stratum(keys: pa.Table) -> str:
+    """Populations of places, else the attribute with the most values that can still be listed."""
+    numbers = {name: len(keys[name].unique()) for name in keys.column_names}
+    fitting = [name for name, n in numbers.items() if name == "place_population" or 1 < n <= MOST_STRATA]
+    return max(fitting, key=lambda name: (name == "place_population", numbers[name]), default="")
+
+
+def _by_stratum(keys: pa.Table, name: str, true: Integers, ours: Matrix, infused: Matrix) -> Iterator[Group]:
+    if name == "place_population":
+        codes, names = stratum_of(np.array(keys[name], dtype=np.int64)), list(NAMES)
+    else:
+        coded = keys[name].combine_chunks().dictionary_encode()
+        codes, names = np.array(coded.indices), [str(value) for value in coded.dictionary.to_pylist()]
+    for code in sorted(np.unique(codes)[:MOST_STRATA], key=lambda code: names[code] if len(names) > 4 else code):
+        chosen = np.broadcast_to((codes == code)[:, None], true.shape)
+        yield _group(names[code], chosen, true, ours, infused)

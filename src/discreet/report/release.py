@@ -1,0 +1,397 @@
+"""The report on a release: what was protected and how, what it cost, how far off it may be, what it does not promise.
+
+Everything on the page is published or public: released tables, constants of mechanisms, lines of the ledger, and a
+simulation made from these. The page is built from values; nothing is read here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.losses import Loss, Pure, shown
+from discreet.privacy.units import EstablishmentNodes, Establishments, Unit, Workers
+from discreet.report import charts
+from discreet.report.numbers import text
+from discreet.report.page import Block, Code, Figure, Heading, Note, Page, Prose, Table
+
+if TYPE_CHECKING:
+    from discreet.arrays import Integers, Vector
+    from discreet.tables.release import CountRelease
+
+TOP = 10
+"""Cells of a ranking that are shown."""
+
+ERROR = "mean absolute error"
+
+PRIORS = (0.01, 0.1, 0.5)
+"""How sure somebody may be beforehand, in the table of what they can learn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Counts of one class: how many, their mean, and the mean absolute error of both protections."""
+
+    name: str
+    counts: int
+    mean: float
+    ours: float
+    infusion: float
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Errors and rank correlations on simulated data of the release's shape.
+
+    Attributes
+    ----------
+    cells, of : how many workplace cells were simulated, of how many published.
+    by_size, by_stratum : errors by the size of the count, and by the attribute `stratum`.
+    rank, infused_rank : Spearman's correlation of the cells' totals with the true ones.
+    """
+
+    cells: int
+    of: int
+    whole: Group
+    by_size: tuple[Group, ...]
+    stratum: str
+    by_stratum: tuple[Group, ...]
+    rank: float
+    infused_rank: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedTable:
+    """A published table with what is publicly known about its noise."""
+
+    table: CountRelease
+    mechanism: str
+    loss: Loss
+    expected: Mapping[int, float]
+    comparison: Comparison | None
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A published release."""
+
+    name: str
+    title: str
+    guarantee: Guarantee
+    entry: int
+    when: str
+    tables: Sequence[ReleasedTable]
+    files: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that the page says."""
+
+    title: str
+    dataset: str
+    unit: Unit
+    total: Loss
+    remaining: Loss
+    releases: Sequence[Release]
+    head: str
+    version: str
+
+
+def page(facts: Facts, *, more: Sequence[Block] = ()) -> Page:
+    """The report; `more` is put before the limits."""
+    blocks: list[Block] = [
+        *_protection(facts),
+        *_budget(facts),
+        *(block for release in facts.releases for block in _release(release)),
+        *more,
+        *_limits(facts),
+        *_verification(facts),
+    ]
+    names = ", ".join(release.name for release in facts.releases)
+    lead = f"{len(facts.releases)} releases of {facts.dataset!r}: {names}. Made with discreet {facts.version}."
+    return Page(facts.title or f"Releases of {facts.dataset}", blocks, lead)
+
+
+def plain_words(unit: Unit) -> str:
+    """Whom the definition protects, for a reader without mathematics."""
+    if isinstance(unit, Establishments):
+        share = f"{shown(unit.alpha * 100)} %"
+        whom = "its whole workforce" if unit.strength == "strong" else "its workforce of any one kind"
+        return (
+            f"Take any establishment, and imagine that {whom} had been larger or smaller by up to {share}, or by one "
+            "worker. The published tables would have come out the same with nearly the same probability. So nobody can "
+            "tell from them, beyond the odds below, which of the two it was: neither how large an employer is, more "
+            f"closely than {share}, nor whether a given person works there."
+        )
+    if isinstance(unit, Workers):
+        return (
+            "Take any job, and imagine it had not been there. The published tables would have come out the same with "
+            "nearly the same probability. The size of a large establishment is **not** hidden."
+        )
+    if isinstance(unit, EstablishmentNodes):
+        return (
+            f"Take any whole establishment of at most {unit.theta:,} workers, and imagine it had not been there. The "
+            "published tables would have come out the same with nearly the same probability. Larger ones are left out."
+        )
+    return "Take any one row, and imagine its response had been another. The release would have come out much the same."
+
+
+def _protection(facts: Facts) -> Iterator[Block]:
+    yield Heading("What was protected, and how")
+    if not all(release.guarantee.private for release in facts.releases):
+        yield Note("warning", "The noise was seeded. Whoever knows the seed can take it off: this is not private.")
+    yield Prose(
+        f"{plain_words(facts.unit)}\n\nThis holds whatever else somebody knows, and it was paid for from a budget: the "
+        "more is published, the more the odds can move. Random noise was added to every count, exactly as much as the "
+        "promise needs, drawn from the operating system and rounded to whole numbers without error."
+    )
+    spent = facts.total - facts.remaining
+    if isinstance(spent, Pure) and spent:
+        yield Table(
+            ("Somebody who was sure to", "can become sure, from all releases, to at most"),
+            [(percent(prior), percent(_posterior(prior, float(spent.epsilon)))) for prior in PRIORS],
+            "The guarantee in plain words: suspicions about one protected change, before and after",
+            "suspicions",
+        )
+    yield Prose("\n\n".join(f"**{release.name}**: {release.guarantee}" for release in facts.releases))
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.4g} %"
+
+
+def _posterior(prior: float, epsilon: float) -> float:
+    odds = prior / (1 - prior) * math.exp(min(epsilon, 700.0))
+    return odds / (1 + odds)
+
+
+def _budget(facts: Facts) -> Iterator[Block]:
+    yield Heading("Budget")
+    rows = [(release.name, str(release.guarantee.loss), release.entry, release.when) for release in facts.releases]
+    others = facts.total - facts.remaining
+    for release in facts.releases:
+        others = others - release.guarantee.loss if release.guarantee.loss <= others else others.zero()
+    if others:
+        rows.append(("other releases of the same data", str(others), None, None))  # type: ignore[arg-type]
+    rows.append(("left", str(facts.remaining), None, None))  # type: ignore[arg-type]
+    yield Table(
+        ("Release", "Loss", "Ledger entry", "When"), rows, f"What {facts.total} of {facts.dataset!r} paid for", "budget"
+    )
+    name = next(iter(facts.total.amounts))
+    parts = {
+        **{release.name: release.guarantee.loss for release in facts.releases},
+        "other releases": others,
+        "left": facts.remaining,
+    }
+    bars = [{"part": part, name: float(loss.amounts.get(name, 0))} for part, loss in parts.items() if loss]
+    yield Figure(
+        charts.bars(bars, "part", name, horizontal=True),
+        "Bars of the loss of each release and of what is left: "
+        + "; ".join(f"{bar['part']} {bar[name]:.3g}" for bar in bars),
+        f"How the budget of {facts.total} is used",
+        "budget-used",
+    )
+
+
+def _release(release: Release) -> Iterator[Block]:
+    title = f": {release.title}" if release.title else ""
+    if len(release.tables) == 1:
+        yield Heading(f"Release {release.name}{title or ', ' + _by(release.tables[0].table)}")
+        yield from _table(release.name, release.tables[0], level=3)
+        return
+    yield Heading(f"Release {release.name}{title}")
+    for number, part in enumerate(release.tables, start=1):
+        yield Heading(f"{release.name}, table {number}: {_by(part.table)}", 3)
+        yield from _table(f"{release.name}, table {number}", part, level=4)
+
+
+def _by(table: CountRelease) -> str:
+    return f"jobs by {', '.join(table.by)}" if table.by else "all jobs"
+
+
+def _table(label: str, part: ReleasedTable, *, level: int) -> Iterator[Block]:
+    table = part.table
+    cells, levels = (text(size) for size in table.counts.shape)
+    kinds = "one in each workplace cell" if levels == "1" else f"{cells} workplace cells x {levels} kinds of workers"
+    yield Prose(
+        f"{text(table.counts.size)} counts, {kinds}: {_by(table)}. Mechanism {part.mechanism}, {part.loss}. The "
+        "expected error of a count depends on the largest establishment of its cell, whose size is confidential; the "
+        "intervals below need only what is published."
+    )
+    yield Table(
+        ("Largest establishment of the cell", "Expected error of one count"),
+        [(size, error) for size, error in part.expected.items()],
+        f"Expected absolute error, {label}",
+        f"{label} expected error",
+    )
+    yield from _intervals(label, table)
+    yield from _ranking(label, table)
+    if part.comparison is not None:
+        yield from _comparison(label, part.comparison, level=level)
+
+
+def _intervals(label: str, table: CountRelease) -> Iterator[Block]:
+    count, lower, upper = table.counts.ravel(), table.lower.ravel(), table.upper.ravel()
+    known = np.isfinite(lower) & np.isfinite(upper)
+    if not known.any():
+        yield Note(
+            "limitation",
+            f"{label} has no intervals: nothing public bounds the size of the establishments behind its counts.",
+        )
+        return
+    rows = []
+    for low, high in ((0, 10), (10, 100), (100, 1_000), (1_000, 10_000), (10_000, np.inf)):
+        chosen = known & (count >= low) & (count < high)
+        if chosen.any():
+            width = upper[chosen] - lower[chosen]
+            name = f"{text(low)} and more" if np.isinf(high) else f"{text(low)} to {text(int(high) - 1)}"
+            rows.append((name, int(chosen.sum()), float(np.median(width))))
+    yield Table(
+        ("Published count", "Counts", "Median width of the interval"),
+        rows,
+        f"Intervals that hold the true count with a probability of {percent(table.level)} or more, {label}",
+        f"{label} intervals",
+    )
+
+
+def _ranking(label: str, table: CountRelease) -> Iterator[Block]:
+    """The largest cells with the ranks that their intervals allow."""
+    names = table.keys.column_names
+    if not names or len(table.counts) < 2:
+        return
+    count, lower, upper = (_by_cell(values) for values in (table.counts, table.lower, table.upper))
+    order = np.argsort(-count, kind="stable")[:TOP]
+    best, worst = _rank_ranges(lower, upper)
+    keys = table.keys.take(order.tolist()).to_pylist()
+    rows = [
+        (
+            ", ".join(str(key[name]) for name in names),
+            int(count[row]),
+            None if np.isnan(lower[row]) else f"{text(int(lower[row]))} to {_end(upper[row])}",
+            rank,
+            None if np.isnan(lower[row]) else f"{best[row]} to {worst[row]}",
+        )
+        for rank, (row, key) in enumerate(zip(order, keys, strict=True), start=1)
+    ]
+    yield Table(
+        (", ".join(names), "Jobs", "Interval", "Rank", "Ranks the intervals allow"),
+        rows,
+        f"The {len(rows)} largest cells, {label}",
+        f"{label} ranking",
+    )
+
+
+def _end(upper: float) -> str:
+    return text(int(upper)) if np.isfinite(upper) else "any number"
+
+
+def _by_cell(values: Integers | Vector) -> Vector:
+    """Sums over the kinds of workers; an interval of a sum is at most the sum of the intervals."""
+    return np.asarray(values.sum(axis=1), dtype=np.float64)
+
+
+def _rank_ranges(lower: Vector, upper: Vector) -> tuple[Integers, Integers]:
+    """The best and the worst rank of each cell, 1 for the largest, if every true count is in its interval."""
+    low, high = np.sort(lower), np.sort(upper)
+    best = 1 + len(low) - np.searchsorted(low, upper, side="right")
+    worst = len(high) - np.searchsorted(high, lower, side="left")
+    return best, worst
+
+
+def _comparison(label: str, found: Comparison, *, level: int) -> Iterator[Block]:
+    sample = "" if found.cells == found.of else f" ({text(found.cells)} of the {text(found.of)} cells)"
+    yield Heading(f"{label}: beside noise infusion, on simulated data of the same shape", level)
+    yield Prose(
+        "The true counts are confidential, so the errors of this release cannot be shown. Instead, establishments were "
+        f"simulated whose cells have the published counts{sample}. Both this release's mechanism and noise infusion "
+        "(factors 5 to 15 % off 1, small counts replaced, no guarantee) were applied to them."
+    )
+    ratio = found.whole.ours / found.whole.infusion if found.whole.infusion else float("nan")
+    yield Note(
+        "result",
+        f"The mean absolute error is {found.whole.ours:,.3g}, that of noise infusion {found.whole.infusion:,.3g}: a "
+        f"ratio of {ratio:.2f}. Rankings of cells agree with the simulated truth to {found.rank:.4f} (Spearman), those "
+        f"of noise infusion to {found.infused_rank:.4f}.",
+    )
+    yield _groups(label, found.by_size, "size of the count")
+    sizes = _rows(found.by_size, "mean count")
+    if sizes:
+        yield Figure(
+            charts.lines(sizes, "mean count", ERROR, "protection", log_x=True, log_y=True),
+            "Curves of the mean absolute error of this release and of noise infusion over the size of the count; the "
+            "numbers are in the table above.",
+            f"Error by size of the count, {label}, simulated",
+            f"{label} error by size chart",
+        )
+    if found.by_stratum:
+        yield _groups(label, found.by_stratum, found.stratum)
+        yield Figure(
+            charts.bars(_rows(found.by_stratum, found.stratum), found.stratum, ERROR, "protection", horizontal=True),
+            f"Bars of the mean absolute error of this release and of noise infusion by {found.stratum}; the numbers "
+            "are in the table above.",
+            f"Error by {found.stratum.replace('_', ' ')}, {label}, simulated",
+            f"{label} error by stratum chart",
+        )
+
+
+def _groups(label: str, groups: Sequence[Group], what: str) -> Table:
+    words = what.replace("_", " ")
+    return Table(
+        (words.capitalize(), "Counts", "Mean count", "This release", "Noise infusion"),
+        [(group.name, group.counts, group.mean, group.ours, group.infusion) for group in groups],
+        f"Mean absolute error by {words}, {label}, simulated",
+        f"{label} error by {what}",
+    )
+
+
+def _rows(groups: Sequence[Group], what: str) -> list[dict[str, object]]:
+    """What a chart of both protections draws; on the axis of counts only what a logarithm can show."""
+    return [
+        {what: _short(group.mean) if what == "mean count" else group.name, ERROR: _short(error), "protection": name}
+        for group in groups
+        for name, error in (("this release", group.ours), ("noise infusion", group.infusion))
+        if what != "mean count" or min(group.mean, error) > 0
+    ]
+
+
+def _short(value: float) -> float:
+    """Three digits: what an axis can show."""
+    return float(f"{value:.3g}")
+
+
+def _limits(facts: Facts) -> Iterator[Block]:
+    public = isinstance(facts.unit, Establishments | EstablishmentNodes)
+    existence = (
+        "- That an establishment exists, where, in which sector and under which ownership is public.\n"
+        if public
+        else ""
+    )
+    yield Heading("What this does not promise")
+    yield Prose(
+        f"{existence}- Losses add up over all releases about the same data. The budget above counts what its ledger "
+        "knows; the same data under another name or in another ledger would be counted apart.\n"
+        "- A conclusion about a group (a sector, a place) may well become certain. Only single units are protected.\n"
+        "- An interval holds its own true count with the stated probability; all intervals together do so less often.\n"
+        "- Counts of neighbouring tables need not add up unless the release says so."
+    )
+
+
+def _verification(facts: Facts) -> Iterator[Block]:
+    yield Heading("How to check this")
+    yield Prose(
+        "The ledger was written before any noise was drawn, and fixes the SHA-256 of every file below. A reviewer's "
+        "bundle can be checked without the data:"
+    )
+    yield Code("discreet verify bundle.zip\ndiscreet ledger verify LEDGER --expect-head " + facts.head)
+    yield Table(
+        ("File", "SHA-256"),
+        [(f"{release.name}/{name}", digest) for release in facts.releases for name, digest in release.files.items()],
+        "Published files",
+        "files",
+    )

@@ -3,7 +3,7 @@
 The map, from what you have to what you publish:
 
 * data: `read_jobs`, `Schema`, `simulate` (realistic data to try everything on)
-* whom to protect: `Establishments`, `Workers`, `EstablishmentNodes`, `Rows`
+* whom to protect: `Establishments`, `Workers`, `EstablishmentNodes`, `Rows`, `AnyRow`
 * what it may cost: `Pure`, `Approximate`, `Concentrated`; what was spent: `Ledger`
 * tables of counts: `Session`, then `session.count(...)`, `.check(...)`, `.release(...)`
 * is the claim true?: `verify` on a mechanism from `calibrate`
@@ -21,6 +21,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Account": "discreet.account",
+    "AnyRow": "discreet.privacy.units",
     "Approximate": "discreet.privacy.losses",
     "Concentrated": "discreet.privacy.losses",
     "DiscreetError": "discreet.errors",

@@ -124,4 +124,16 @@ class Rows:
         )
 
 
-Unit: TypeAlias = Establishments | Workers | EstablishmentNodes | Rows
+@dataclass(frozen=True, slots=True)
+class AnyRow:
+    """One whole row is replaced by any other; the number of rows is public."""
+
+    @property
+    def key(self) -> str:
+        return "any-row"
+
+    def __str__(self) -> str:
+        return "two data sets of the same size that differ in one whole row, whatever it holds"
+
+
+Unit: TypeAlias = Establishments | Workers | EstablishmentNodes | Rows | AnyRow

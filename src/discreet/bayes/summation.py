@@ -44,5 +44,6 @@ def noisy_sums(values: Matrix, *, span: float, epsilons: Sequence[Fraction], sou
     grid = 2.0 ** (math.ceil(math.log2(span)) - BITS)
     steps = math.ceil(span / grid)
     totals = np.clip(np.rint(values / grid), 0, steps).astype(np.int64).sum(axis=0)
-    scale = np.array([upward(steps / epsilon) for epsilon in epsilons])
+    scales = {epsilon: upward(steps / epsilon) for epsilon in set(epsilons)}
+    scale = np.array([scales[epsilon] for epsilon in epsilons])
     return NoisySums((totals + draw_integers(Laplace(), scale=scale, source=source)) * grid, scale * grid)

@@ -29,7 +29,9 @@ RUNS = 5
 LAWS = [
     Laplace(),
     Polynomial(11.5),
+    Polynomial(21.98, core=0.0992),
     RadialPolynomial(20.0, 8),
+    RadialPolynomial(49.97, 8, core=0.4031),
     GeneralisedCauchy(),
     Gaussian(),
 ]

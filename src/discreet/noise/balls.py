@@ -20,7 +20,7 @@ Real: TypeAlias = "NDArray[np.float64] | np.float64 | float"
 
 ROUNDING = 2.0**-52  # one correctly rounded operation, relative to its result; twice what IEEE 754 promises
 ELEMENTARY = 2.0**-49  # log, exp, expm1 and cos of NumPy: 8 units in the last place; tests compare with Arb
-SLACK = 1 + 2.0**-30  # radii are computed with roundings too
+SLACK = 1 + 2.0**-28  # radii are computed with roundings too
 UNDERFLOW = 2.0**-25  # more than gradual underflow can do to a result
 VANISHED = 2.0**-1000  # what an exponential may have been if it was computed as zero
 

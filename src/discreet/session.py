@@ -60,11 +60,15 @@ class Session:
     def remaining(self) -> Loss:
         return self.account.remaining
 
-    def count(self, by: Sequence[str] = (), *, where: Mapping[str, Sequence[Label]] | None = None) -> CountQuery:
+    def count(
+        self, by: str | Sequence[str] = (), *, where: Mapping[str, Label | Sequence[Label]] | None = None
+    ) -> CountQuery:
         """Counts of jobs by any workplace and worker attributes, keeping the values in `where`."""
         return CountQuery.of(self.jobs, self.account, by=by, where=where)
 
-    def marginals(self, *tables: Sequence[str], where: Mapping[str, Sequence[Label]] | None = None) -> Workload:
+    def marginals(
+        self, *tables: str | Sequence[str], where: Mapping[str, Label | Sequence[Label]] | None = None
+    ) -> Workload:
         """Several tables in one release, with an explicit split of the budget and consistent totals."""
         return Workload(tuple(self.count(by, where=where) for by in tables))
 

@@ -92,11 +92,12 @@ class CountQuery:
         jobs: Jobs,
         account: Account,
         *,
-        by: Sequence[str],
-        where: Mapping[str, Sequence[Label]] | None = None,
+        by: str | Sequence[str],
+        where: Mapping[str, Label | Sequence[Label]] | None = None,
     ) -> CountQuery:
         """The query for the attributes `by`, keeping the values in `where`."""
         schema = jobs.schema
+        by = (by,) if isinstance(by, str) else tuple(by)
         known = (*schema.workplace_attributes, *schema.worker_attributes)
         unknown = [name for name in (*by, *(where or {})) if name not in known]
         if unknown or len(set(by)) < len(by):
@@ -109,7 +110,9 @@ class CountQuery:
             account=account,
             workplace_by=tuple(name for name in by if name in schema.workplace_attributes),
             worker_by=tuple(name for name in by if name in schema.worker_attributes),
-            where={name: tuple(values) for name, values in (where or {}).items()},
+            where={
+                name: (kept,) if isinstance(kept, str | int) else tuple(kept) for name, kept in (where or {}).items()
+            },
         )
 
     @property

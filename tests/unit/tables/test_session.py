@@ -87,6 +87,12 @@ def test_a_filter_on_workers_hides_the_whole_workforce_under_strong(jobs: Jobs) 
     assert not np.isnan(weak.release(epsilon=2).lower).any()
 
 
+def test_one_attribute_and_one_value_need_no_list(jobs: Jobs) -> None:
+    short = session(jobs).count(by="sector", where={"sex": "female"})
+    long = session(jobs).count(by=["sector"], where={"sex": ["female"]})
+    assert (short.workplace_by, short.where) == (long.workplace_by, long.where)
+
+
 def test_weak_composition_is_charged_honestly(jobs: Jobs) -> None:
     weak = session(jobs, unit=dc.Establishments("0.01", "weak"), budget=Approximate(9, "0.4"))
     table = weak.count(by=KINDS)

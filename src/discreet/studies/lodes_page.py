@@ -115,9 +115,9 @@ def page(results: Mapping[str, Any], findings: Sequence[Finding]) -> Page:
         ),
         Heading("Which places changed most?"),
         Prose(
-            "Beyond the paper: two releases, one year apart, each with its own epsilon. How many of the 5 % of places "
-            "with the largest true changes are among the 5 % with the largest published changes? Infusion keeps its "
-            "factors over time, which is why its changes are good, and why its attacks are too."
+            "Beyond the paper: two releases of the simulated economy, a year apart, each with its own epsilon. How "
+            "many of the 5 % of places with the largest true changes are among the 5 % with the largest published changes? "
+            "Infusion keeps its factors over time, which is why its changes are good, and why its attacks are too."
         ),
         Table.of(results["changes"], "Largest changes found, means over trials.", "changes"),
         Heading("How it was computed"),
@@ -128,8 +128,8 @@ def page(results: Mapping[str, Any], findings: Sequence[Finding]) -> Page:
 
 def _headline(row: Mapping[str, Any]) -> bool:
     """At alpha 0.1 what each workload is about; the other rows are in the results."""
-    joint = row["mechanism"] == "joint-polynomial"
-    return joint or (row["alpha"] == ALPHAS[2] and row["strength"] == ("strong" if row["workload"] == 1 else "weak"))
+    own = (ALPHAS[2], "strong" if row["workload"] == 1 else "weak")
+    return row["mechanism"] == "joint-polynomial" or (row["alpha"], row["strength"]) == own
 
 
 def _short(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -117,7 +117,7 @@ def page(results: Mapping[str, Any], findings: Sequence[Finding]) -> Page:
         Prose(
             "Beyond the paper: two releases of the simulated economy, a year apart, each with its own epsilon. How "
             "many of the 5 % of places with the largest true changes are among the 5 % with the largest published "
-            "ones? Infusion keeps its factors over time, which makes its changes good, and its attacks too."
+            "ones? Infusion keeps its factors over time, which makes its changes accurate and the attacks easy."
         ),
         Table.of(results["changes"], "Largest changes found, means over trials.", "changes"),
         Heading("How it was computed"),

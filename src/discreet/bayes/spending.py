@@ -8,9 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import cast
 
 import numpy as np
 
@@ -18,22 +16,9 @@ from discreet.account import Account
 from discreet.arrays import Vector
 from discreet.errors import PrivacyError
 from discreet.privacy.losses import Loss, Number, Pure, exact
-from discreet.privacy.units import Rows, Unit
+from discreet.privacy.units import AnyRow, Rows
 
-
-@dataclass(frozen=True, slots=True)
-class AnyRow:
-    """One whole row is replaced by any other; the number of rows is public."""
-
-    @property
-    def key(self) -> str:
-        return "any-row"
-
-    def __str__(self) -> str:
-        return "two data sets of the same size that differ in one whole row, whatever it holds"
-
-
-ANY_ROW = cast(Unit, AnyRow())
+ANY_ROW = AnyRow()
 PROOF = "docs/proofs/posterior.md"
 PUBLIC = "Public: the number of rows, the columns and the levels of categories"
 
@@ -111,7 +96,7 @@ def account_for(account: Account | None, loss: Loss, *, seed: int | None) -> Acc
             "account with a seed, which makes all its releases not private."
         )
     # What hides any change of a row also hides a change of its response.
-    if not (account.unit.key == ANY_ROW.key or isinstance(account.unit, Rows)):
+    if not isinstance(account.unit, AnyRow | Rows):
         raise PrivacyError(
             f"The account protects {account.unit}; posterior summaries protect single rows. "
             "Open an account whose unit is AnyRow() or Rows(lower, upper)."

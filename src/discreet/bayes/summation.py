@@ -43,7 +43,8 @@ def noisy_sums(values: Matrix, *, span: float, epsilons: Sequence[Fraction], sou
     """The sum of each column of `values`, clipped to [0, span], with Laplace(span / its epsilon) noise."""
     grid = 2.0 ** (math.ceil(math.log2(span)) - BITS)
     steps = math.ceil(span / grid)
-    totals = np.clip(np.rint(values / grid), 0, steps).astype(np.int64).sum(axis=0)
+    with np.errstate(over="ignore"):  # a value too large to be counted in steps is clipped like any other
+        totals = np.clip(np.rint(values / grid), 0, steps).astype(np.int64).sum(axis=0)
     scales = {epsilon: upward(steps / epsilon) for epsilon in set(epsilons)}
     scale = np.array([scales[epsilon] for epsilon in epsilons])
     return NoisySums((totals + draw_integers(Laplace(), scale=scale, source=source)) * grid, scale * grid)

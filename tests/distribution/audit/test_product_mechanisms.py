@@ -67,6 +67,17 @@ def test_a_third_of_the_noise_is_found_out(name: str) -> None:
     assert verdict.refuted
 
 
+def test_edge_privacy_hides_a_job_and_does_not_hide_an_establishment() -> None:
+    mechanism = calibrate("edge-laplace", unit=ALPHA, epsilon=1)
+    source = SeededSource(17)
+
+    def draw(jobs: int, n: int) -> np.ndarray:
+        return mechanism.draw(np.full(n, jobs), np.full(n, jobs), source)
+
+    assert not blackbox(draw, 1000, 1001, claimed=1, many=True, trials=20_000, **SURE).refuted
+    assert blackbox(draw, 1000, 1100, claimed=1, many=True, trials=20_000, **SURE).refuted
+
+
 def repeated(one):
     return lambda data, n: [one(data) for _ in range(n)]
 

@@ -120,6 +120,13 @@ def test_noisy_sum_clips_and_has_laplace_noise_of_the_span() -> None:
     assert stats.kstest(draws, stats.laplace(1.75, 4.0 * 1.3).cdf).pvalue < FALSE_ALARM
 
 
+def test_values_of_any_size_are_clipped_without_a_word() -> None:
+    total = noisy_sums(
+        np.array([[1e308], [-1e308], [0.5]]), span=1.0, epsilons=[Fraction(10**6)], source=SeededSource(0)
+    )
+    assert total.value[0] == pytest.approx(1.5, abs=1e-4)
+
+
 def test_noisy_sum_of_a_span_between_powers_of_two_does_not_exceed_it_by_more_than_a_step() -> None:
     total = noisy_sums(np.full((10, 1), 99.0), span=13.8, epsilons=[Fraction(10**6)], source=SeededSource(0))
     assert total.value[0] == pytest.approx(138.0, abs=1e-3)

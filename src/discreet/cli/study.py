@@ -17,7 +17,9 @@ def study(
     name: Annotated[str, typer.Argument(help="lodes, lmm, blmm, posterior, m3 or crime.", show_default=False)],
     out: Annotated[Path, typer.Option(help="Directory to write; an earlier study there is replaced.")],
     quick: Annotated[bool, typer.Option("--quick", help="A minute's version: smaller data, fewer draws.")] = False,
-    data: Annotated[Path | None, typer.Option(help="Use this file or directory instead of the study's own.")] = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", "--jobs", help="Use this file or directory instead of the study's own.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the simulation; privacy noise has none.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print results.json instead of a summary.")] = False,
 ) -> None:

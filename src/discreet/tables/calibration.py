@@ -166,10 +166,10 @@ def _radial(ask: Request, name: str, *, dimension: int) -> SmoothNoise:
         t = alpha * r
         return p * min(t, core) / (1 + core) + p * math.log1p(max(t - core, 0.0) / (1 + core))
 
-    def holds(core: float) -> bool:
-        return psi(1.0, core) <= budget and psi(math.exp(-b), core) <= budget - d * b
+    def excess(core: float) -> float:
+        return max(psi(1.0, core) - budget, psi(math.exp(-b), core) - (budget - d * b))
 
-    core = max(_least(holds, alpha), (d - 1) / (p - d) * (1 + MARGIN))
+    core = max(_least(excess, alpha), (d - 1) / (p - d) * (1 + MARGIN))
     law = Polynomial(p, core) if d == 1 else RadialPolynomial(p, d, core)
     return SmoothNoise(name, ask.unit, ask.loss, law, (1 + MARGIN) / alpha, "tight", "docs/proofs/polynomial.md")
 
@@ -207,7 +207,7 @@ def _smooth_gamma(ask: Request) -> SmoothNoise:
         )
     # The published-style constant 3^(3/4) / (eps - 3 b) adds the two worst cases; they never meet, so it is a bound.
     bound = 3**0.75 / (ask.epsilon - 3 * ask.b)
-    k = _least(lambda k: worst_loss(law, k, ask.b) <= ask.epsilon, bound)
+    k = _least(lambda k: worst_loss(law, k, ask.b) - ask.epsilon, bound)
     return SmoothNoise("smooth-gamma", ask.unit, ask.loss, law, k * (1 + MARGIN), "tight", proof)
 
 
@@ -231,8 +231,8 @@ def _smooth_laplace(ask: Request) -> SmoothNoise:
             f"delta > {floor:.3g}, which a change of scale by 1 + alpha alone uses up",
             f"Raise delta above {floor:.3g}, raise epsilon, lower alpha, or use polynomial, which needs no delta.",
         )
-    aim = ask.delta * (1 - 1e-7)
-    k = _least(lambda k: worst_delta(law, k, ask.b, ask.epsilon) <= aim, 2 / ask.epsilon)
+    aim = math.log(ask.delta) - 1e-7
+    k = _least(lambda k: math.log(worst_delta(law, k, ask.b, ask.epsilon) + 1e-300) - aim, 2 / ask.epsilon)
     return SmoothNoise("smooth-laplace", ask.unit, ask.loss, law, k * (1 + MARGIN), "tight", proof)
 
 
@@ -279,18 +279,19 @@ def _dilation_delta(b: float, epsilon: float) -> float:
     return math.exp(-edge / ratio) - math.exp(epsilon - edge)
 
 
-def _least(holds: Callable[[float], bool], guess: float) -> float:
-    """The smallest positive number from which on `holds` is true, to a relative 1e-10 from above."""
-    high = guess
-    while not holds(high):
+def _least(excess: Callable[[float], float], guess: float) -> float:
+    """The smallest positive number from which on `excess`, which falls, is not above zero: from above, to 1e-9."""
+    from scipy.optimize import brentq
+
+    low = high = guess
+    while excess(high) > 0:
         high *= 1.5
-    low = high / 1.5
-    while holds(low):
-        low, high = low / 1.5, low
-    while high / low > 1 + 1e-10:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
+    while excess(low) <= 0:
+        low /= 1.5
+    found = math.exp(brentq(lambda log: excess(math.exp(log)), math.log(low), math.log(high), xtol=1e-10, rtol=1e-12))
+    while excess(found) > 0:
+        found *= 1 + 1e-10
+    return found
 
 
 def least_epsilon(*, alpha: Number, delta: Number) -> float:

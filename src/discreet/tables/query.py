@@ -149,6 +149,11 @@ class CountQuery:
             raise PrivacyError(f"epsilon={epsilon} buys nothing. It must be above 0. Use for example epsilon=1.")
         chance = None if delta is None else exact(delta, name="delta") / shares
         if isinstance(unit, Establishments):
+            if name == "log-laplace" and unit.strength == "strong" and self.concerns_workers:
+                raise PrivacyError(
+                    "log-laplace on counts of workers of some kind gives the weak definition only, and this session "
+                    "promises the strong one. Leave `mechanism` out, or open a session with Establishments(alpha, 'weak')."
+                )
             built = calibrate(
                 name, unit=unit, epsilon=whole / shares, delta=chance, calibration=calibration, cells=d if joint else 1
             )

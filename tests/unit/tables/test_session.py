@@ -136,6 +136,11 @@ def test_alphas_do_not_mix_under_one_budget(jobs: Jobs, tmp_path: Path) -> None:
         (lambda s: s.count(by=["sector"]).release(epsilon="0.01"), Infeasible, "epsilon >"),
         (lambda s: s.count(by=["sector"]).release(epsilon=1, mechanism="edge-laplace"), PrivacyError, "Workers"),
         (lambda s: s.count(by=["sector"]).release(epsilon=1, mechanism="magic"), PrivacyError, "unknown"),
+        (
+            lambda s: s.count(by=["sector", "sex"]).check(epsilon=4, mechanism="log-laplace"),
+            PrivacyError,
+            "weak definition",
+        ),
         (lambda s: s.count(by=["sector"]).release(epsilon=1, level=2), PrivacyError, "level=2"),
         (lambda s: s.marginals(), PrivacyError, "at least one"),
         (

@@ -101,10 +101,10 @@ def contestants(folder: str, worker_by: tuple[str, ...]) -> dict[str, Callable[[
     def by_hand() -> Any:
         table = connection.sql(plan).to_arrow_table()
         table = table.sort_by([(name, "ascending") for name in PLACES])
-        return np.stack([column.to_numpy().astype(np.int64) for column in table.columns[len(PLACES) :]], axis=1)
+        return np.stack([np.from_dlpack(column.combine_chunks()) for column in table.columns[len(PLACES) :]], axis=1)
 
     def bare_count() -> Any:
-        return connection.sql(bare).to_arrow_table()["n"].to_numpy()
+        return np.from_dlpack(connection.sql(bare).to_arrow_table()["n"].combine_chunks())
 
     return {
         "cell_statistics": lambda: through_narwhals(jobs, worker_by),
@@ -132,7 +132,7 @@ def sql(folder: str, worker_by: tuple[str, ...]) -> tuple[str, str]:
             "CASE " + " ".join(f"WHEN {name} = '{v}' THEN {i * stride}" for i, v in enumerate(domain)) + " END"
         )
     counters = ", ".join(f"count(*) FILTER (level = {i}) AS n{i}" for i in range(len(levels)))
-    pairs = ", ".join(f"coalesce(sum(n{i}), 0), coalesce(max(n{i}), 0)" for i in range(len(levels)))
+    pairs = ", ".join(f"coalesce(sum(n{i}), 0)::BIGINT, coalesce(max(n{i}), 0)" for i in range(len(levels)))
     places = ", ".join(PLACES)
     plan = f"""
         WITH firms AS (

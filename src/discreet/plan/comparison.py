@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 MOST_CELLS = 3_000
 """Workplace cells that are simulated; larger tables are sampled."""
 
+FEWEST_CELLS = 20
+"""Smaller tables have no shape to speak of."""
+
 TRIALS = 8
 MOST_STRATA = 24
 EDGES = (0, 1, 10, 100, 1_000, 10_000, np.inf)
@@ -42,8 +45,8 @@ def compare(
     """Compare the release's mechanism with infusion; None where its shape does not tell the noise."""
     workers = query.jobs.schema.worker_attributes
     filled = np.flatnonzero(np.maximum(published.counts, 0).sum(axis=1) > 0)
-    if not filled.size or any(name in workers for name in query.where):
-        return None  # the noise follows the whole workforce, and the table counts only a part of it
+    if filled.size < FEWEST_CELLS or any(name in workers for name in query.where):
+        return None  # with such a filter the noise follows the whole workforce, and the table counts a part of it
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.choice(filled, min(MOST_CELLS, filled.size), replace=False))
     firms = same_shape(np.maximum(published.counts[rows], 0), published, published.keys.take(rows), rng)

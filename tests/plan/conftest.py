@@ -1,0 +1,131 @@
+"""A small confidential data set with a plan, and processes that carry plans out and may die."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+PLAN = """
+title = "Toys"
+
+[data]
+source = "data/jobs.parquet"
+workplaces = "data/places.parquet"
+
+[data.schema]
+workplace_attributes = ["place", "sector"]
+worker_attributes = { sex = ["f", "m"] }
+
+[unit]
+kind = "establishments"
+alpha = 0.1
+
+[budget]
+epsilon = 6
+ledger = "ledger.db"
+dataset = "toys"
+
+[[release]]
+name = "places"
+kind = "count"
+by = ["place", "sector"]
+epsilon = 2
+
+[[release]]
+name = "sexes"
+kind = "count"
+by = ["place", "sex"]
+epsilon = 2
+
+[[release]]
+name = "margins"
+kind = "counts"
+tables = [["place", "sector"], ["place"]]
+split = ["1/2", "1/2"]
+add_up = true
+epsilon = 2
+
+[output]
+folder = "out"
+"""
+
+
+def write_toys(folder: Path) -> Path:
+    """Forty establishments in four places, and a plan about them."""
+    rng = np.random.default_rng(7)
+    size = 1 + rng.geometric(0.15, 40)
+    workplace = np.repeat(np.arange(40), size)
+    (folder / "data").mkdir(parents=True)
+    places = {
+        "workplace": np.arange(40),
+        "place": [f"P{i % 4}" for i in range(40)],
+        "sector": ["farm" if i % 3 else "shop" for i in range(40)],
+    }
+    jobs = {
+        "workplace": workplace,
+        "worker": np.arange(len(workplace)),
+        "sex": np.where(rng.random(len(workplace)) < 0.5, "f", "m"),
+    }
+    pq.write_table(pa.table(places), folder / "data" / "places.parquet")
+    pq.write_table(pa.table(jobs), folder / "data" / "jobs.parquet")
+    plan = folder / "plan.toml"
+    plan.write_text(PLAN, encoding="utf-8")
+    return plan
+
+
+@pytest.fixture
+def toys() -> Callable[[Path], Path]:
+    return write_toys
+
+
+class Runner:
+    """Starts a process per run, says at which step it is, and waits for it."""
+
+    def __init__(self, folder: Path) -> None:
+        command = [sys.executable, str(Path(__file__).with_name("workers.py")), str(write_toys(folder))]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        self.said = b""
+        assert self.line() == "ready"
+
+    def start(self, plan: Path) -> int:
+        """The process id of a new run of `plan`."""
+        self.process.stdin.write(f"{plan}\n".encode())
+        return int(self.line())
+
+    def wait(self) -> tuple[int, list[str]]:
+        """How the run ended, an exit code or minus a signal, and the lines it had still to say."""
+        self.process.stdin.write(b"wait\n")
+        said = []
+        while not (line := self.line()).startswith("ended "):
+            said.append(line)
+        return int(line.removeprefix("ended ")), said
+
+    def line(self) -> str:
+        while b"\n" not in self.said:
+            assert select.select([self.process.stdout], [], [], 240)[0], "no answer in four minutes"
+            more = os.read(self.process.stdout.fileno(), 65536)
+            assert more, "the process that starts runs has ended"
+            self.said += more
+        line, _, self.said = self.said.partition(b"\n")
+        return line.decode()
+
+    def close(self) -> None:
+        self.process.stdin.close()
+        self.process.wait(timeout=60)
+        self.process.stdout.close()
+
+
+@pytest.fixture(scope="session")
+def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
+    runner = Runner(tmp_path_factory.mktemp("first") / "toys")
+    yield runner
+    runner.close()

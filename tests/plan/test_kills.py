@@ -1,0 +1,118 @@
+"""A run is killed (SIGKILL) at random instants of every step, and run again: files, budget and chain must be right."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from discreet.privacy.ledger import Ledger
+
+RELEASES = ("places", "sexes", "margins")
+LONGEST_WAIT = 0.08  # seconds into a step: longer than any step of the toy plan but the report
+
+
+def promised(folder: Path) -> dict[str, dict[str, str]]:
+    """The files that the ledger has fixed for each release so far."""
+    ledger = folder / "ledger.db"
+    if not ledger.exists():
+        return {}
+    with Ledger.open(ledger, read_only=True) as book:
+        return {str(e.release): e.payload["files"] for e in book.entries() if e.kind == "publish"}
+
+
+def shown(folder: Path) -> dict[str, dict[str, str]]:
+    """The files that anybody can see of each release, hashed here."""
+    return {
+        name: {
+            path.relative_to(folder / "out" / name).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in (folder / "out" / name).rglob("*")
+            if path.is_file()
+        }
+        for name in RELEASES
+        if (folder / "out" / name).exists()
+    }
+
+
+def disagreements(folder: Path) -> list[str]:
+    """Every way in which the book and the visible files contradict each other."""
+    fixed, visible = promised(folder), shown(folder)
+    found = [f"{name} is visible and not as published" for name in visible if visible[name] != fixed.get(name)]
+    if (folder / "ledger.db").exists():
+        with Ledger.open(folder / "ledger.db", read_only=True) as book:
+            verdict, charges = book.verify(), [e.release for e in book.entries() if e.kind == "charge"]
+        found += [] if verdict else [str(verdict)]
+        found += [f"{name} is paid for {n} times" for name, n in Counter(charges).items() if n > 1]
+    return found
+
+
+def finish(runner, folder: Path, before: dict[str, dict[str, str]]) -> None:
+    """Run to the end: everything promised is there, once paid, and nothing that was shown has changed."""
+    runner.start(folder / "plan.toml")
+    code, said = runner.wait()
+    assert code == 0, said
+    assert disagreements(folder) == []
+    after = shown(folder)
+    assert set(after) == set(RELEASES)
+    assert {name: after[name] for name in before} == before
+    with Ledger.open(folder / "ledger.db", read_only=True) as book:
+        [budget] = book.budgets()
+        assert not budget.remaining
+        assert sum(entry.kind == "charge" for entry in book.entries()) == len(RELEASES)
+    assert (folder / "out" / "report.html").read_text().endswith("</html>\n")
+    left = sorted(path.name for path in (folder / "out").iterdir())
+    assert left == sorted([*RELEASES, "bundle.zip", "report.html"]), "an unfinished file was left behind"
+
+
+@pytest.mark.parametrize("kills", [25, pytest.param(100, marks=pytest.mark.full_size)])
+def test_killed_at_any_step(kills: int, tmp_path: Path, toys, runner) -> None:
+    chance, steps, plans = random.Random(kills), Counter(), 0
+    folder = None
+    while sum(steps.values()) < kills:
+        if folder is None:
+            folder = tmp_path / f"plan-{plans}"
+            toys(folder)
+            plans, before = plans + 1, {}
+        worker, step, wait = runner.start(folder / "plan.toml"), chance.randrange(10), chance.uniform(0, LONGEST_WAIT)
+        line = runner.line()
+        while int(line.split()[0]) < step and "bundle" not in line:
+            line = runner.line()
+        time.sleep(wait)
+        os.kill(worker, signal.SIGKILL)
+        code, _ = runner.wait()
+        assert disagreements(folder) == []
+        assert {name: files for name, files in promised(folder).items() if name in before} == before
+        before = promised(folder)
+        if code == -signal.SIGKILL:
+            steps[line.split(maxsplit=1)[1].split(" ")[0]] += 1
+        if set(before) == set(RELEASES) and chance.random() < 0.3:
+            finish(runner, folder, shown(folder))
+            folder = None
+    if folder is not None:
+        finish(runner, folder, shown(folder))
+    print(plans, steps)
+    assert steps["release"] >= kills // 8, f"too few kills fell into a release: {steps}"
+
+
+def test_two_runs_at_once_release_once(tmp_path: Path, toys, runner) -> None:
+    """A second process with the same plan either helps to finish it or is told; nothing is drawn twice."""
+    from discreet.errors import PrivacyError
+    from discreet.plan.run import run
+
+    plan = toys(tmp_path)
+    runner.start(plan)
+    while "release" not in runner.line():
+        pass
+    try:
+        run(plan)
+    except PrivacyError as error:
+        assert "another process" in str(error) or "already released" in str(error)
+    code, _ = runner.wait()
+    assert code in (0, 2)
+    finish(runner, tmp_path, shown(tmp_path))

@@ -152,7 +152,7 @@ class CountQuery:
             if name == "log-laplace" and unit.strength == "strong" and self.concerns_workers:
                 raise PrivacyError(
                     "log-laplace on counts of workers of some kind gives the weak definition only, and this session "
-                    "promises the strong one. Leave `mechanism` out, or open a session with Establishments(alpha, 'weak')."
+                    "promises the strong one. Leave `mechanism` out, or use Establishments(alpha, 'weak')."
                 )
             built = calibrate(
                 name, unit=unit, epsilon=whole / shares, delta=chance, calibration=calibration, cells=d if joint else 1

@@ -357,7 +357,7 @@ def _pictures(
             answers += _bands(every, x, setting, name)
             if name != "full":
                 differences += _bands(full - every, x, setting, f"full less {name}")
-    titles = {"x": across, "mean": up, "setting": "calibration"}
+    titles = {"x": across, "mean": up}
 
     def chart(rows: list[dict[str, Any]], **more: Any) -> Any:
         return charts.lines(

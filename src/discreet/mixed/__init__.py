@@ -7,7 +7,9 @@ and groups change. Names load on first use.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -48,3 +50,15 @@ def __getattr__(name: str) -> Any:
     if name in _HOME:
         return getattr(import_module(f"discreet.mixed.{_HOME[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+class _Package(ModuleType):
+    """The package is also the function: `dc.mixed(formula, data)`, whatever was imported first."""
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        from discreet.mixed.estimate import mixed
+
+        return mixed(*arguments, **options)
+
+
+sys.modules[__name__].__class__ = _Package

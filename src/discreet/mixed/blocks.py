@@ -142,12 +142,16 @@ class _SizeCurve:
     rows: Vector
     columns: Vector
 
+    @property
+    def span(self) -> tuple[float, float]:
+        return float(self.sizes[0]), float(self.sizes[-1])
+
     def at(self, ratio: Vector, order: int) -> tuple[list[Matrix], list[Vector]]:
         v = self.sizes / (1 + ratio[:, None] * self.sizes)
         flat = self.outer.reshape(*self.counts.shape, -1)
-        powers = [v, -(v**2), 2 * v**3][: order + 1]
-        A = [(w[:, None, :] @ flat).reshape(self.within.shape) for w in powers]
-        A[0] += self.within
+        powers = np.stack([v, -(v**2), 2 * v**3][: order + 1], axis=1)
+        A = list((powers @ flat).reshape(len(v), order + 1, *self.within.shape[1:]).swapaxes(0, 1))
+        A[0] = A[0] + self.within
         logdet = [np.log1p(ratio[:, None] * self.sizes), v, -(v**2)][: order + 1]
         return A, [np.einsum("bc,bc->b", self.counts, value) for value in logdet]
 
@@ -161,11 +165,11 @@ def _fit_chunk(
 ) -> dict[str, Any]:
     count, size = chosen.shape
     part = rows.take(chosen.ravel())
-    grouping = design.random[0].grouping
-    joint = np.column_stack([dense(part, design.layout.fixed, design.levels), part.evaluate(design.layout.response)])
-    p = joint.shape[1] - 1
-    stacked = joint.reshape(count, size, p + 1)
-    gram = stacked.transpose(0, 2, 1) @ stacked
+    grouping, p = design.random[0].grouping, len(design.names)
+    joint = np.empty((part.count, p + 1))
+    joint[:, :p] = dense(part, design.layout.fixed, design.levels)
+    joint[:, p] = part.evaluate(design.layout.response)
+    gram = _squared(joint.reshape(count, size, p + 1))
 
     key = np.repeat(np.arange(count), size) * len(grouping) + grouping.codes(part.codes)
     by_group = np.argsort(key, kind="stable")
@@ -173,19 +177,22 @@ def _fit_chunk(
     block, level = np.divmod(key, len(grouping))
     sizes, size_of = np.unique(n, return_inverse=True)
     counts = np.bincount(block * len(sizes) + size_of, minlength=count * len(sizes)).reshape(count, -1)
-    sums = np.empty((len(n), p + 1))
-    outer = np.empty((count, len(sizes), p + 1, p + 1))
-    for at, rows_of_group in enumerate(sizes.tolist()):
-        members = np.flatnonzero(size_of == at)
-        own = by_group[starts[members, None] + np.arange(rows_of_group)]
-        sums[members] = joint[own[:, 0]] if rows_of_group == 1 else joint[own].sum(axis=1)
-        # Blocks hold different numbers of groups of a size: pad with zeros, which add nothing to a product.
-        padded = np.zeros((count, int(counts[:, at].max()), p + 1))
-        rank = np.arange(len(members)) - np.repeat(np.cumsum(counts[:, at]) - counts[:, at], counts[:, at])
-        padded[block[members], rank] = sums[members]
-        outer[:, at] = padded.transpose(0, 2, 1) @ padded / rows_of_group**2
+    outer = np.zeros((count, len(sizes), p + 1, p + 1))
+    within, alone = np.zeros_like(gram), gram.copy()
+    for at, of in enumerate(sizes.tolist()):
+        if of > 1:
+            members = np.flatnonzero(size_of == at)
+            # Blocks hold different numbers of groups of a size: pad with zeros, which add nothing to a product.
+            padded = np.zeros((count, int(counts[:, at].max()), of, p + 1))
+            rank = np.arange(len(members)) - np.repeat(np.cumsum(counts[:, at]) - counts[:, at], counts[:, at])
+            padded[block[members], rank] = joint[by_group[starts[members, None] + np.arange(of)]]
+            outer[:, at] = _squared(padded.mean(axis=2))
+            whole = _squared(padded.reshape(count, -1, p + 1))
+            within += whole - of * outer[:, at]
+            alone -= whole
+    if sizes[0] == 1:  # most groups of a small block are single rows: what the others leave of the Gram matrix
+        outer[:, 0] = alone
 
-    within = gram - np.tensordot(outer, sizes, axes=(1, 0))
     present, solvable = estimable(gram[:, :p, :p], floor=np.zeros(p))
     within[:, np.arange(p), np.arange(p)] += ~present
     groups, columns = counts.sum(axis=1), present.sum(axis=1)
@@ -204,17 +211,24 @@ def _fit_chunk(
         found = profile(curve, ratio[solvable], reml=reml)
         beta[solvable] = np.where(present[solvable], found.beta, np.nan)
         variances[solvable] = np.column_stack([ratio[solvable] * found.sigma2, found.sigma2])
+    against = np.concatenate([-np.nan_to_num(beta), np.ones((count, 1))], axis=1)
+    residual = (joint.reshape(count, size, p + 1) @ against[:, :, None]).ravel()
+    effect = ratio[block] / (1 + ratio[block] * n) * np.add.reduceat(residual[by_group], starts)
     known = solvable[block]
-    block, level, n, sums = block[known], level[known], n[known], sums[known]
-    residual = sums[:, -1] - np.einsum("si,si->s", sums[:, :-1], np.nan_to_num(beta)[block])
     return {
         "beta": origin.beta(beta),
         "variances": variances,
-        "block": block + first,
-        "level": level,
-        "effect": ratio[block] / (1 + ratio[block] * n) * residual,
+        "block": block[known] + first,
+        "level": level[known],
+        "effect": effect[known],
         "estimable": solvable,
         "zero_variance": solvable & (ratio == 0),
         "missing_columns": p - columns,
         "missing_levels": len(grouping) - groups,
     }
+
+
+def _squared(stacks: Matrix) -> Matrix:
+    """M'M of each matrix of a stack."""
+    found: Matrix = stacks.transpose(0, 2, 1) @ stacks
+    return found

@@ -7,7 +7,7 @@ memory it is counting (`bincount`). Where combinations are as many as rows, each
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -34,8 +34,8 @@ class Cells:
 
     count: int
     rows: int
-    codes: Codes
-    total: Callable[[Monomial, Monomial], Vector]
+    codes: Codes = field(repr=False)
+    total: Callable[[Monomial, Monomial], Vector] = field(repr=False)
 
 
 def cells_of(rows: Rows, layout: Layout, levels: Levels) -> Cells:

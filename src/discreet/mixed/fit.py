@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -79,7 +80,7 @@ class Origin:
         return np.where(np.isnan(centred), np.nan, present @ self.restore.T + self.offset)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MixedFit:
     """A fitted linear mixed model.
 
@@ -108,15 +109,15 @@ class MixedFit:
     criterion: float
     rows: int
     notes: tuple[str, ...]
-    statistics: Moments | Gram = field(repr=False)
-    solution: Solution = field(repr=False)
-    design: Design = field(repr=False)
-    cells: Cells = field(repr=False, compare=False)
-    origin: Origin = field(repr=False)
-    kept: Integers = field(repr=False)
-    learned: Learned = field(repr=False)
-    frame: Frame = field(repr=False, compare=False)
-    in_memory: Rows | None = field(repr=False, compare=False)
+    statistics: Moments | Gram
+    solution: Solution
+    design: Design
+    cells: Cells = field(compare=False)
+    origin: Origin
+    kept: Integers
+    learned: Learned
+    frame: Frame = field(compare=False)
+    in_memory: Rows | None = field(compare=False)
 
     @property
     def moments(self) -> Moments:
@@ -266,8 +267,14 @@ class MixedFit:
 
         return residuals_chart(self, sample)
 
+    def __repr__(self) -> str:
+        return f"<MixedFit {self.formula!r}, {self.method}, {self.rows:,} rows>"
+
     def __str__(self) -> str:
         return self.summary()
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self.summary())}</pre>"
 
     @cached_property
     def _beta_everywhere(self) -> Vector:

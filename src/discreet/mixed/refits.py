@@ -18,7 +18,7 @@ from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.mixed.design import Piece
 from discreet.mixed.gram import grouped_products
 from discreet.mixed.matrix import dense
-from discreet.mixed.reml import LARGEST, SMALLEST, best_ratio, estimable, profile
+from discreet.mixed.reml import LARGEST, SMALLEST, GroupCurve, best_ratio, estimable, profile
 
 if TYPE_CHECKING:
     from discreet.mixed.fit import MixedFit
@@ -119,6 +119,7 @@ class _Reduced:
     """A `Curve` of many refits: one group of each has lost rows, all other groups are shared."""
 
     table: _Table
+    span: tuple[float, float]
     within: Matrix
     old_n: Vector
     old_means: Matrix
@@ -157,7 +158,7 @@ def _refit(
 ) -> Refits:
     """Refit without the rows summed up in `joint`, `sums` and `n`, one removal per entry, all from `group`."""
     moments, reml = fit.moments, fit.method == "REML"
-    table = _Table.of(moments.n, moments.means)
+    table, span = _Table.of(moments.n, moments.means), GroupCurve.of(moments).span
     whole, all_sums = moments.joint, np.column_stack([moments.Sx, moments.Sy])
     between = moments.means.T @ (moments.n[:, None] * moments.means)
     size, p = len(group), len(fit.beta)
@@ -194,7 +195,18 @@ def _refit(
         rows = moments.rows - lost
         columns = present.sum(axis=1).astype(np.float64)
         solvable &= rows > columns
-        curve = _Reduced(table, within, moments.n[g], old_means, new_n, new_means, log1p, rows, columns).take(solvable)
+        curve = _Reduced(
+            table,
+            span,
+            within,
+            moments.n[g],
+            old_means,
+            new_n,
+            new_means,
+            log1p,
+            rows,
+            columns,
+        ).take(solvable)
         near = np.full(int(solvable.sum()), start_ratio) if start_ratio > 0 else None
         ratio = best_ratio(curve, reml=reml, start=near)
         found = profile(curve, ratio, reml=reml)

@@ -20,8 +20,6 @@ import numpy as np
 from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.mixed.moments import Moments
 
-# The criterion may have more than one valley, so Newton starts from the best of these ratios.
-GRID = np.array([0.0, *10.0 ** np.arange(-5, 5)])
 SMALLEST, LARGEST = 1e-12, 1e10
 TOLERANCE = 1e-10  # of log lambda; the criterion is flat to second order, so it is then exact to rounding
 STEPS = 80
@@ -38,6 +36,11 @@ class Curve(Protocol):
 
     @property
     def columns(self) -> Vector: ...
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """The smallest and the largest group with rows."""
+        ...
 
     def at(self, ratio: Vector, order: int) -> tuple[list[Matrix], list[Vector]]:
         """A and log det(I + lambda ZZ') with their derivatives up to `order`, shapes (B, p + 1, p + 1) and (B,)."""
@@ -62,6 +65,10 @@ class GroupCurve:
     def of(cls, moments: Moments) -> GroupCurve:
         p = moments.Sx.shape[1]
         return cls(moments.within, moments.means, moments.n, np.array([moments.rows]), np.array([float(p)]))
+
+    @property
+    def span(self) -> tuple[float, float]:
+        return float(self.n[self.n > 0].min()), float(self.n.max())
 
     def at(self, ratio: Vector, order: int) -> tuple[list[Matrix], list[Vector]]:
         v = self.n / (1 + ratio[0] * self.n)
@@ -140,15 +147,16 @@ def _slopes(curve: Curve, ratio: Vector, *, reml: bool) -> tuple[Vector, Vector]
 def best_ratio(curve: Curve, *, reml: bool, start: Vector | None = None) -> Vector:
     """The ratio that minimises each criterion; 0 where the random effects have no variance.
 
-    `start` replaces the search over `GRID` where the answer is known to be near.
+    `start` replaces the search over a grid where the answer is known to be near.
     """
     size = len(curve.rows)
     if start is None:
-        values = np.stack([_value(curve, np.full(size, ratio), reml=reml) for ratio in GRID])
+        grid = _grid(*curve.span)
+        values = np.stack([_value(curve, np.full(size, ratio), reml=reml) for ratio in grid])
         best = values.argmin(axis=0)
-        start = np.maximum(GRID[best], SMALLEST)
-        low = np.log(np.maximum(GRID[np.maximum(best - 1, 0)], SMALLEST))
-        high = np.log(np.append(GRID, LARGEST)[best + 1])
+        start = np.maximum(grid[best], SMALLEST)
+        low = np.log(np.maximum(grid[np.maximum(best - 1, 0)], SMALLEST))
+        high = np.log(np.append(grid, LARGEST)[best + 1])
     else:
         best = np.ones(size, dtype=np.int64)
         low, high = np.full(size, np.log(SMALLEST)), np.full(size, np.log(LARGEST))
@@ -174,9 +182,19 @@ def best_ratio(curve: Curve, *, reml: bool, start: Vector | None = None) -> Vect
         move = np.where(inside, newton, (low[active] + high[active]) / 2)
         step = np.abs(move - t[active])
         t[active] = move
-        active = active[step > TOLERANCE]
+        # Newton's error is the square of its step; a bisection's is the step itself.
+        active = active[step > np.where(inside, np.sqrt(TOLERANCE), TOLERANCE)]
     found = np.exp(t)
     return np.where((ratio > 0) & (found > 2 * SMALLEST), found, 0.0)
+
+
+def _grid(smallest: float, largest: float) -> Vector:
+    """Ratios to start from, ten-fold apart: the criterion may have more than one valley.
+
+    Below the first, all weights v are n and above the last they are 1 / lambda, so no further valley hides there.
+    """
+    low, high = np.log10(0.03 / largest), np.log10(30 / smallest)
+    return np.array([0.0, *np.logspace(low, high, int(np.ceil(high - low)) + 1)])
 
 
 def _value(curve: Curve, ratio: Vector, *, reml: bool) -> Vector:

@@ -8,7 +8,7 @@ Faulty data end here with a `DataError` that names the column and never a value.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -70,8 +70,8 @@ class Rows:
     """The columns of a model in memory: codes of categories, values of numeric factors `(count, basis size)`."""
 
     count: int
-    codes: Mapping[str, Integers]
-    values: Mapping[Factor, Matrix]
+    codes: Mapping[str, Integers] = field(repr=False)
+    values: Mapping[Factor, Matrix] = field(repr=False)
 
     def take(self, at: Integers) -> Rows:
         """Some of the rows, in the order given."""

@@ -113,11 +113,6 @@ class Gram:
         """Where lme4 starts: every T_i the identity."""
         return np.concatenate([np.eye(zz.shape[1])[np.triu_indices(zz.shape[1])] for zz in self.ZZ])
 
-    @property
-    def lower(self) -> Vector:
-        """Lower bounds of theta: 0 on the diagonals."""
-        return np.where(self.start > 0, 0.0, -np.inf)
-
 
 @dataclass(frozen=True)
 class Eliminated:

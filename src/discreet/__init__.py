@@ -6,7 +6,9 @@ The map, from what you have to what you publish:
 * whom to protect: `Establishments`, `Workers`, `EstablishmentNodes`, `Rows`, `AnyRow`
 * what it may cost: `Pure`, `Approximate`, `Concentrated`; what was spent: `Ledger`
 * tables of counts: `Session`, then `session.count(...)`, `.check(...)`, `.release(...)`
-* is the claim true?: `verify` on a mechanism from `calibrate`
+* models: `mixed` (lme4's syntax and numbers)
+* posterior summaries: `posterior_probability`, `posterior_quantile`, `posterior_interval`, `objective_perturbation`
+* is the claim true?: `verify` on a mechanism from `calibrate`, `blackbox` on anything that runs
 * errors: `DiscreetError` and its children in `discreet.errors`
 
 Names are loaded on first use, so `import discreet` is quick and needs none of the optional parts.
@@ -24,28 +26,38 @@ _HOMES = {
     "AnyRow": "discreet.privacy.units",
     "Approximate": "discreet.privacy.losses",
     "Concentrated": "discreet.privacy.losses",
+    "Conjugate": "discreet.bayes.conjugate",
     "DiscreetError": "discreet.errors",
     "EstablishmentNodes": "discreet.privacy.units",
     "Establishments": "discreet.privacy.units",
+    "GPrior": "discreet.bayes.conjugate",
     "Guarantee": "discreet.privacy.guarantee",
     "Ledger": "discreet.privacy.ledger",
     "Pure": "discreet.privacy.losses",
     "Rows": "discreet.privacy.units",
     "Schema": "discreet.schema",
+    "SemiConjugate": "discreet.bayes.conjugate",
     "Session": "discreet.session",
     "Workers": "discreet.privacy.units",
+    "blackbox": "discreet.audit.blackbox",
     "calibrate": "discreet.tables.calibration",
+    "mixed": "discreet.mixed",  # the package itself, which can be called
+    "objective_perturbation": "discreet.bayes.erm",
+    "posterior_interval": "discreet.bayes.interval",
+    "posterior_probability": "discreet.bayes.probability",
+    "posterior_quantile": "discreet.bayes.quantile",
     "read_jobs": "discreet.jobs",
     "verify": "discreet.privacy.verify",
 }
 
-__all__ = sorted(_HOMES)
+__all__ = [*_HOMES]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'discreet' has no name {name!r}; it has: {', '.join(__all__)}")
-    value = getattr(import_module(_HOMES[name]), name)
+    home = import_module(_HOMES[name])
+    value = home if home.__name__ == f"discreet.{name}" else getattr(home, name)
     globals()[name] = value
     return value
 

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from discreet.cli.audit import audit
 from discreet.cli.demo import demo
+from discreet.cli.fit import fit
 from discreet.cli.ledger import ledger
 from discreet.cli.plan import check, plan, run, verify
 from discreet.cli.simulate import app as simulate
@@ -29,6 +30,7 @@ app.command("demo")(demo)
 app.command("check")(check)
 app.command("run")(run)
 app.command("verify")(verify)
+app.command("fit")(fit)
 app.command("study")(study)
 app.add_typer(plan, name="plan")
 app.add_typer(simulate, name="simulate")

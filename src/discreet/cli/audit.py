@@ -7,10 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
+from discreet.cli.blackbox import blackbox_command
 from discreet.privacy.guarantee import Calibration
 from discreet.tables.calibration import PrivateName
 
 audit = typer.Typer(help="Check privacy claims: exact verification of mechanisms, black-box lower bounds.")
+audit.command("blackbox")(blackbox_command)
 
 
 @audit.command("verify")

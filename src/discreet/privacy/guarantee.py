@@ -57,7 +57,9 @@ class Guarantee:
     def _claim(self) -> str:
         effect = ""
         if isinstance(self.loss, Pure):
-            effect = f": no event becomes more than {math.exp(float(self.loss.epsilon)):.3g} times as likely"
+            epsilon = float(self.loss.epsilon)
+            factor = f"{math.exp(epsilon):.3g}" if epsilon < 700 else f"e^{epsilon:g}"
+            effect = f": no event becomes more than {factor} times as likely"
         ground = f"{self.basis} ({self.proof})" if self.basis == "proved" and self.proof else self.basis
         notes = f". {'. '.join(self.notes)}" if self.notes else ""
         return f"{self.definition}{effect} between {self.unit}; {self.calibration} calibration, {ground}{notes}."

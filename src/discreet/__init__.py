@@ -50,7 +50,7 @@ _HOMES = {
     "verify": "discreet.privacy.verify",
 }
 
-__all__ = [*_HOMES]
+__all__ = sorted(_HOMES)  # noqa: PLE0605 - the table above is the list
 
 
 def __getattr__(name: str) -> Any:

@@ -87,6 +87,38 @@ def toys() -> Callable[[Path], Path]:
     return write_toys
 
 
+@pytest.fixture
+def plan(tmp_path: Path) -> Path:
+    """A plan that can be run."""
+    return write_toys(tmp_path / "toys")
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """The command line in this process: its exit code, what it printed and what it complained."""
+    from discreet.cli import main
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["discreet", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main()
+        out, err = capsys.readouterr()
+        return int(end.value.code or 0), out, err
+
+    return run
+
+
+@pytest.fixture
+def contents() -> Callable[[Path], dict[str, bytes]]:
+    """Every file below a folder, to see whether anything was written."""
+
+    def read(folder: Path) -> dict[str, bytes]:
+        return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+    return read
+
+
 class Runner:
     """Starts a process per run, says at which step it is, and waits for it."""
 

@@ -89,7 +89,7 @@ class Document:
         if place[0] == "release" and len(place) > 1:
             entry = self._entry(place[1])
             head, rest = f"release {entry!r}", place[2:]
-        elif len(place) == 1 and not isinstance(self.content.get(str(place[0])), Mapping | list):
+        elif len(place) == 1 and not isinstance(self.content.get(str(place[0]), {}), Mapping | list):
             head = str(place[0])
         keys = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in rest)
         return f"{head}{', ' if keys else ''}{keys.removeprefix('.')}"

@@ -98,7 +98,7 @@ def requests(file: PlanFile, account: Account) -> tuple[list[Request], list[Faul
         try:
             found.append(_request(file, release, jobs, account))
         except DiscreetError as error:
-            key = _blamed(release, error)
+            key = blamed(release, error)
             wrong += [Fault(("release", i, key), line) for line in str(error).splitlines()]
     return found, wrong
 
@@ -211,7 +211,7 @@ def _label_faults(file: PlanFile, schema: Schema) -> Iterator[Fault]:
             )
 
 
-def _blamed(release: Count | Counts, error: DiscreetError) -> str:
+def blamed(release: Count | Counts, error: DiscreetError) -> str:
     """The key of a release that an error is about."""
     text = str(error)
     for key in ("where", "split", "shrink", "stratum", "round_to"):

@@ -22,7 +22,7 @@ from discreet.plan.facts import facts_of
 from discreet.plan.folders import FolderAccount, Write
 from discreet.plan.outputs import write_release
 from discreet.plan.reading import PlanFile, read_plan
-from discreet.plan.requests import Request, schema_of
+from discreet.plan.requests import Request, blamed, schema_of
 from discreet.privacy.ledger import Entry, Head, Ledger
 from discreet.privacy.losses import Loss
 from discreet.report import release as report
@@ -132,7 +132,7 @@ def _read(file: PlanFile, waiting: list[ReleaseCheck], steps: _Steps) -> dict[st
         try:
             cells[known.request.name] = request.statistics()
         except DataError as error:
-            place = ("release", file.index(known.request.name))
+            place = ("release", file.index(known.request.name), blamed(known.request.release, error))
             file.document.refuse([Fault(place, line) for line in str(error).splitlines()])
     return cells
 

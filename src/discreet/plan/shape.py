@@ -270,7 +270,7 @@ class Plan(Table):
 
     title: str = Field("", description="The title of the report.")
     data: Data
-    unit: AnyUnit
+    unit: AnyUnit = Field(description="Whom to protect: kind = 'establishments' with an alpha, 'workers', ...")
     budget: Budget
     public: Public = Public.model_validate({})
     release: Annotated[tuple[AnyRelease, ...], Field(min_length=1)] = Field(description="What is released, in order.")

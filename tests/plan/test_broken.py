@@ -1,0 +1,282 @@
+"""Broken plans and inputs, one of each kind: a precise message, exit code 2, nothing written and nothing spent."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from discreet.plan.run import run
+from discreet.privacy.ledger import Ledger
+from discreet.privacy.losses import Pure
+from discreet.privacy.units import Establishments, Workers
+
+Change = Callable[[Path], object]
+
+
+def swap(old: str, new: str, *more: str) -> Change:
+    """Change the plan's text; pairs of old and new."""
+
+    def change(plan: Path) -> None:
+        text = plan.read_text(encoding="utf-8")
+        for before, after in zip((old, *more[::2]), (new, *more[1::2]), strict=True):
+            assert before in text, f"{before!r} is not in the plan"
+            text = text.replace(before, after, 1)
+        plan.write_text(text, encoding="utf-8")
+
+    return change
+
+
+def add(text: str, after: str = "") -> Change:
+    """Add lines to the first release, or after some text."""
+    anchor = after or 'by = ["place", "sector"]'
+    return swap(anchor, f"{anchor}\n{text}")
+
+
+def write(content: bytes | str) -> Change:
+    return lambda plan: plan.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def put(name: str, content: bytes | str) -> Change:
+    return lambda plan: (plan.parent / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def both(*changes: Change) -> Change:
+    return lambda plan: [change(plan) for change in changes]
+
+
+def data(name: str = "jobs", **columns: Callable[[pa.Table], object]) -> Change:
+    """Change columns of the confidential data; None drops one."""
+
+    def change(plan: Path) -> None:
+        path = plan.parent / "data" / f"{name}.parquet"
+        table = pq.read_table(path)
+        for column, new in columns.items():
+            values = new(table)
+            at = table.column_names.index(column)
+            table = table.drop([column]) if values is None else table.set_column(at, column, [pa.array(values)])
+        pq.write_table(table, path)
+
+    return change
+
+
+def first(column: str, value: object) -> Callable[[pa.Table], object]:
+    return lambda table: [value, *table[column].to_pylist()[1:]]
+
+
+def no_rows(plan: Path) -> None:
+    path = plan.parent / "data" / "jobs.parquet"
+    pq.write_table(pq.read_table(path).slice(0, 0), path)
+
+
+def ledger(unit: object, total: Pure) -> Change:
+    def change(plan: Path) -> None:
+        with Ledger.open(plan.parent / "ledger.db") as book:
+            book.open_budget(dataset="toys", unit=unit, total=total)
+
+    return change
+
+
+def edited_ledger(plan: Path) -> None:
+    ledger(Establishments("0.1"), Pure(6))(plan)
+    with sqlite3.connect(plan.parent / "ledger.db") as book:
+        book.execute("DROP TRIGGER discreet_ledger_no_UPDATE")
+        book.execute('UPDATE discreet_ledger SET loss = \'{"epsilon":"60"}\'')
+    book.close()
+
+
+def released_then(change: Change) -> Change:
+    def both(plan: Path) -> None:
+        run(plan)
+        change(plan)
+
+    return both
+
+
+UNIT = 'kind = "establishments"\nalpha = 0.1'
+COUNT = 'name = "places"\nkind = "count"'
+SCHEMA = '[data.schema]\nworkplace_attributes = ["place", "sector"]\nworker_attributes = { sex = ["f", "m"] }\n'
+OVER = "is needed. Write it so"
+
+# kind of fault: what is done to a good plan, the line it is on (0 for none), words of the message
+BROKEN: dict[str, tuple[Change, int, str]] = {
+    # the file
+    "no such plan": (lambda plan: plan.rename(plan.with_name("plans.toml")), 0, "Did you mean 'plans.toml'"),
+    "the plan is a folder": (lambda plan: (plan.unlink(), plan.mkdir()), 0, "cannot be read: Is a directory"),
+    "not UTF-8": (write(b"title = 'a'\nb = '\xff'\n"), 2, "Save the plan as UTF-8"),
+    "not TOML": (swap("epsilon = 6", "epsilon = "), 17, "A plan is TOML"),
+    "text without an end": (swap('title = "Toys"', 'title = "Toys'), 2, "A plan is TOML"),
+    "a key twice": (swap("alpha = 0.1", "alpha = 0.1\nalpha = 0.2"), 15, "Correct the line"),
+    "an empty plan": (write(""), 1, "[data]: where the confidential data are"),
+    "not a plan at all": (write(b"x" * 200_000), 0, "A plan is a short text"),
+    # its tables
+    "an unknown table": (swap("[output]", "[ouput]"), 41, "Did you mean 'output'?"),
+    "an unknown key": (swap("source =", "sorce ="), 5, "There are: source, workplaces, workers, schema"),
+    "a table that is a value": (swap(f"[unit]\n{UNIT}", "", "[data]", "unit = 3\n[data]"), 4, "keys with values is"),
+    "no data": (swap('source = "data/jobs.parquet"\n', ""), 4, "Parquet, CSV or DuckDB file"),
+    "data as a number": (swap('"data/jobs.parquet"', "5"), 5, f"text in quotes {OVER}"),
+    "no unit": (swap(f"[unit]\n{UNIT}", ""), 1, "[unit]: it is missing"),
+    "an unknown unit": (swap('"establishments"', '"establishment"'), 12, "Did you mean 'establishments'?"),
+    "a unit without a kind": (swap('kind = "establishments"', ""), 12, "kind is missing"),
+    "alpha zero": (swap("alpha = 0.1", "alpha = 0"), 14, "must be above 0"),
+    "alpha in words": (swap("alpha = 0.1", "alpha = 'a tenth'"), 14, "a tenth is not an amount"),
+    "alpha true": (swap("alpha = 0.1", "alpha = true"), 14, "True is not an amount"),
+    "alpha infinite": (swap("alpha = 0.1", "alpha = inf"), 14, "a finite number"),
+    "an unknown strength": (swap("alpha = 0.1", "alpha = 0.1\nstrength = 'strongest'"), 15, "'strong' or 'weak'"),
+    "nodes without theta": (swap(UNIT, "kind = 'establishment-nodes'"), 12, "The largest workforce that is kept"),
+    "theta zero": (swap(UNIT, "kind = 'establishment-nodes'\ntheta = 0"), 14, "at least 1"),
+    "a budget without a total": (swap("epsilon = 6\n", ""), 16, "Give epsilon"),
+    "a negative budget": (swap("epsilon = 6", "epsilon = -6"), 17, "must be above 0"),
+    "a delta of one": (swap("epsilon = 6", "epsilon = 6\ndelta = 1"), 18, "between 0 and 1"),
+    "no name for the data": (swap('dataset = "toys"', 'dataset = ""'), 19, "it is empty"),
+    # its releases
+    "no release": (lambda plan: write(_without_releases(plan))(plan), 1, "What is released, in order"),
+    "a release without a name": (swap('name = "places"\n', ""), 21, "release 1, name: it is missing"),
+    "a name that is a path": (swap('"places"', '"../places"'), 22, "cannot name a release"),
+    "a name twice": (swap('"sexes"', '"places"'), 28, "names two releases"),
+    "an unknown kind": (swap(COUNT, 'name = "places"\nkind = "cuont"'), 21, "Did you mean 'count'?"),
+    "no kind": (swap(COUNT, 'name = "places"'), 21, "kind is missing"),
+    "an unknown attribute": (swap('by = ["place", "sector"]', 'by = ["place", "sektor"]'), 24, "There are: place"),
+    "an attribute twice": (swap('by = ["place", "sector"]', 'by = ["place", "place"]'), 24, "place is listed twice"),
+    "attributes as text": (swap('by = ["place", "sector"]', 'by = "place"'), 24, f"a list in brackets {OVER}"),
+    "no price": (swap("epsilon = 2\n", ""), 21, "What the whole release costs"),
+    "a price of nothing": (swap("epsilon = 2\n", "epsilon = 0.0\n"), 25, "must be above 0"),
+    "an infeasible price": (swap("epsilon = 2\n", "epsilon = 0.05\n"), 25, "epsilon > ln(1 + alpha) = 0.09531"),
+    "infeasible for two kinds": (
+        swap("epsilon = 2\n\n[[release]]\nname = \"margins\"", "epsilon = 0.15\n\n[[release]]\nname = \"margins\""),
+        31, "it needs epsilon > 2 ln(1 + alpha) = 0.1906",
+    ),
+    "a delta nobody needs": (add("delta = 0.01"), 25, "it promises pure epsilon"),
+    "no delta where one is needed": (add('mechanism = "smooth-laplace"'), 25, "needs 0 < delta < 1"),
+    "an unknown mechanism": (add('mechanism = "magic"'), 25, "mechanism 'magic' is unknown"),
+    "a mechanism of another unit": (add('mechanism = "edge-laplace"'), 25, "does not give employer-employee privacy"),
+    "an unknown calibration": (add('calibration = "loose"'), 25, "'tight' or 'paper'"),
+    "a calibration it lacks": (add('calibration = "paper"'), 25, "has the tight calibration only"),
+    "a level of one": (add("level = 1"), 25, "1 is not a probability"),
+    "rounding to nothing": (add("round_to = 0"), 25, "It is at least 1"),
+    "rounding to a half": (add("round_to = 0.5"), 25, f"a whole number {OVER}"),
+    "a yes that is text": (add('non_negative = "yes"'), 25, f"true or false {OVER}"),
+    "a filter by nothing known": (add("where = { colour = ['red'] }"), 24, "'colour' is not an attribute"),
+    "a filter outside the domain": (add("where = { sex = ['x'] }"), 25, "not in the public domain: f, m"),
+    "a filter without values": (add("where = { sex = [] }"), 25, "it is empty"),
+    "a filter by a date": (add("where = { sex = [2020-01-01] }"), 25, "is no category"),
+    "a split that does not add up": (swap('["1/2", "1/2"]', '["1/2", "1/3"]'), 37, "add up to 1"),
+    "a split for other tables": (swap('["1/2", "1/2"]', '["1/2", "1/4", "1/4"]'), 37, "among 2 tables"),
+    "tables that cannot agree": (swap('["place"]]', '["sex"]]'), 36, "is not a sum of the one"),
+    "rounded tables that agree": (add("round_to = 10", after="add_up = true"), 39, "do not add up"),
+    "shrinkage without kinds": (add('shrink = ["sector"]'), 25, "it has no worker attributes"),
+    "an unknown stratum": (add('stratum = "county"'), 25, "not among the workplace attributes"),
+    "labels for nothing known": (add('[data.labels.colour]\nr = "red"', after="m\"] }"), 11, "Label one of these"),
+    # what it asks for as a whole
+    "more than the budget": (swap("epsilon = 6", "epsilon = 5.5"), 39, "epsilon=1.5 is left of epsilon=5.5"),
+    "an unknown format": (swap('folder = "out"', 'folder = "out"\nformats = ["xlsx"]'), 43, "'csv' or 'parquet'"),
+    "no form": (swap('folder = "out"', 'folder = "out"\nforms = []'), 43, "it is empty"),
+    "the output is a file": (put("out", "mine"), 42, "is a file"),
+    "the output is in the data": (
+        swap('"data/jobs.parquet"', '"data"', 'folder = "out"', 'folder = "data/out"'), 42, "would be read as data"
+    ),
+    "something has the release's name": (
+        both(lambda plan: (plan.parent / "out" / "sexes").mkdir(parents=True), put("out/sexes/x", "mine")),
+        28, "this ledger did not release",
+    ),
+    # the ledger
+    "the ledger is a folder": (lambda plan: (plan.parent / "ledger.db").mkdir(), 18, "is a folder, not a ledger"),
+    "the ledger is a text": (put("ledger.db", "dear diary\n" * 100), 18, "is no ledger"),
+    "the ledger is another database": (
+        lambda plan: sqlite3.connect(plan.parent / "ledger.db").execute("CREATE TABLE t (x)").connection.close(),
+        18, "not a ledger",
+    ),
+    "no folder for the ledger": (swap('"ledger.db"', '"books/ledger.db"'), 18, "Make the folder first"),
+    "an address that is none": (swap('"ledger.db"', '"mysql://host/db"'), 18, "SQLite or PostgreSQL"),
+    "a ledger with another total": (ledger(Establishments("0.1"), Pure(5)), 16, "A budget is opened once"),
+    "a ledger with another unit": (ledger(Workers(), Pure(6)), 12, "do not add up"),
+    "an edited ledger": (edited_ledger, 18, "the line was edited"),
+    "a changed price after release": (
+        released_then(swap("epsilon = 2\n", "epsilon = 1\n")), 21, "with other settings"
+    ),
+    "other tables after release": (
+        released_then(swap('by = ["place", "sector"]', 'by = ["place"]')), 21, "with other settings (tables)"
+    ),
+    "released files that are gone": (
+        released_then(lambda plan: (plan.parent / "out" / "sexes" / "basic.csv").unlink()),
+        0, "does not hold its files as they were",
+    ),
+    # what is public
+    "no schema": (swap(SCHEMA, ""), 4, "must not be learned from the data"),
+    "no such schema file": (swap(SCHEMA, 'schema = "schema.toml"\n'), 8, "cannot be read"),
+    "a schema that is none": (both(swap(SCHEMA, 'schema = "s.json"\n'), put("s.json", "[1]")), 8, "not hold a schema"),
+    "a column with two roles": (swap('["place", "sector"]\nworker', '["place", "sex"]\nworker'), 8, "two roles"),
+    "a domain of two types": (swap('["f", "m"]', '["f", 1]'), 8, "different values of one type"),
+    "no such public sizes": (add("[public]\nsizes = 's.csv'", after='dataset = "toys"'), 21, "no file"),
+    "public sizes without sizes": (
+        both(add("[public]\nsizes = 's.csv'", after='dataset = "toys"'), put("s.csv", "place,n\nP0,3\n")),
+        21, "no column 'jobs'",
+    ),
+    "a previous release that is none": (
+        add("[public]\nprevious = 'data'", after='dataset = "toys"'), 21, "the folder of an earlier release"
+    ),
+    "two kinds of public sizes": (
+        add("[public]\nprevious = 'data'\nsizes = 's'", after='dataset = "toys"'), 20, "Leave one out"
+    ),
+    # the data
+    "no such data": (swap("jobs.parquet", "job.parquet"), 5, "Did you mean 'jobs.parquet'"),
+    "data of no known format": (
+        both(put("data/jobs.xls", "x"), swap("jobs.parquet", "jobs.xls")), 5, "ends in '.xls'"
+    ),
+    "damaged data": (put("data/jobs.parquet", b"PAR1 cut off"), 5, "cannot be read as Parquet"),
+    "a column that is missing": (data(sex=lambda table: None), 5, "Column 'sex' is not in"),
+    "a column of another type": (data(sex=lambda table: np.ones(len(table))), 5, "holds Float64"),
+    "a domain of another type": (data(sex=lambda table: np.ones(len(table), dtype=int)), 5, "its domain lists 'f'"),
+    "keys of two types": (data(workplace=lambda t: t["workplace"].cast(pa.string())), 5, "Cast one of them"),
+    "no rows": (no_rows, 5, "has no rows"),
+    "a missing value": (data(sex=first("sex", None)), 5, "has no value in 1 rows"),
+    "a category outside the domain": (data(sex=first("sex", "unknown")), 5, "outside its public domain"),
+    "a worker twice": (data(worker=first("worker", 5)), 5, "repeats in 1 rows"),
+    "an employer nobody knows": (data(workplace=first("workplace", 99)), 5, "is not in workplaces"),
+    "an establishment twice": (data("places", workplace=first("workplace", 1)), 5, "repeats in 1 rows"),
+    "a filter of another type": (add("where = { sector = [7] }"), 25, "Use that type"),
+}  # fmt: skip
+
+
+def _without_releases(plan: Path) -> str:
+    head, _, rest = plan.read_text().partition("[[release]]")
+    return head + rest[rest.index("[output]") :]
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_refused(fault: str, plan: Path, command, contents) -> None:
+    change, line, words = BROKEN[fault]
+    change(plan)
+    before = contents(plan.parent)
+    code, out, err = command("run", plan)
+    assert code == 2, err
+    assert words in err
+    assert out == ""
+    assert line == 0 or f"plan.toml:{line}: " in err, err
+    assert contents(plan.parent) == before
+
+
+def test_there_are_at_least_sixty() -> None:
+    assert len(BROKEN) >= 60
+
+
+def test_the_unbroken_plan_runs(plan: Path, command) -> None:
+    """So that each refusal above is due to its fault."""
+    code, out, _ = command("run", plan)
+    assert code == 0
+    assert "epsilon=0 is left" in out
+
+
+def test_all_faults_at_once(plan: Path, command) -> None:
+    for change in ("alpha in words", "an unknown attribute", "no price", "an unknown key"):
+        BROKEN[change][0](plan)
+    code, _, err = command("check", plan)
+    assert code == 2
+    assert "has 4 faults. Nothing was written and nothing was spent." in err
+    lines = [int(row.split(":")[1]) for row in err.splitlines()[1:]]
+    assert lines == sorted(lines)

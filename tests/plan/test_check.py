@@ -1,0 +1,150 @@
+"""Pricing a plan: what it costs, how far off it would be, and that no confidential data are read for it."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from discreet.plan.check import check
+from discreet.plan.reading import read_plan
+from discreet.plan.run import run
+from discreet.privacy.units import Establishments
+from discreet.tables.calibration import calibrate
+
+POLYNOMIAL = calibrate("polynomial", unit=Establishments("0.1"), epsilon=2)
+
+
+def add_public(plan: Path, text: str) -> None:
+    plan.write_text(plan.read_text().replace("[[release]]", f"[public]\n{text}\n\n[[release]]", 1))
+
+
+def test_needs_no_confidential_data(plan: Path, command, contents) -> None:
+    for path in (plan.parent / "data").iterdir():
+        path.unlink()
+    before = contents(plan.parent)
+    code, out, _ = command("check", plan)
+    assert code == 0
+    assert "The plan costs epsilon=6. Of epsilon=6 for 'toys', epsilon=6 is left now and epsilon=0 afterwards." in out
+    assert contents(plan.parent) == before
+
+
+def test_reads_no_confidential_data(plan: Path, command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every door to a table is shut, and the plan is priced all the same."""
+    from discreet import frames
+
+    def shut(*_: object, **__: object) -> None:
+        raise AssertionError("confidential data were opened")
+
+    monkeypatch.setattr(frames, "_scan", shut)
+    monkeypatch.setattr(frames, "collect", shut)
+    monkeypatch.setattr("discreet.plan.run.read_jobs", shut)
+    assert command("check", plan)[0] == 0
+    with pytest.raises(AssertionError, match="were opened"):
+        command("run", plan)
+
+
+def test_costs_and_errors(plan: Path) -> None:
+    found = check(read_plan(plan))
+    found.refuse()
+    assert [release.request.guarantee.loss.amounts["epsilon"] for release in found.releases] == [2, 2, 2]
+    assert [len(release.tables) for release in found.releases] == [1, 1, 2]
+    assert [table.loss.amounts["epsilon"] for table in found.releases[2].tables] == [1, 1]
+    assert found.releases[1].tables[0].levels == 2
+    # one establishment of 1,000 workers: scale k * 100, mean absolute error k * 100 * E|Z|
+    expected = float(POLYNOMIAL.expected_error(np.array([0.0]), np.array([1000.0]))[0])
+    assert found.releases[0].tables[0].by_largest[1000] == pytest.approx(expected)
+    assert found.after.remaining.amounts["epsilon"] == 0
+
+
+def test_expected_errors_on_public_sizes(plan: Path) -> None:
+    (plan.parent / "sizes.csv").write_text(
+        "place,sector,jobs,largest\nP0,farm,100,50\nP0,shop,3,3\nP1,farm,0,0\nP1,shop,1000,200\n"
+    )
+    add_public(plan, 'sizes = "sizes.csv"')
+    tables = [release.tables[0] for release in check(read_plan(plan)).releases]
+    known, merged = tables[0].expected, check(read_plan(plan)).releases[2].tables[1].expected
+    unit = float(POLYNOMIAL.expected_error(np.zeros(1), np.ones(1))[0])
+    assert known is not None
+    assert not known.is_bound
+    assert known.cells == 4
+    assert known.mean == pytest.approx(unit * (5 + 1 + 1 + 20) / 4)
+    assert known.share == pytest.approx(unit * 27 / 1103)
+    assert [(low, cells) for low, cells, _ in known.by_size] == [(0, 1), (1, 1), (100, 1), (1000, 1)]
+    assert merged is not None
+    assert merged.cells == 2  # two places, whose largest establishments have 50 and 200 workers
+    ratio = float(
+        calibrate("polynomial", unit=Establishments("0.1"), epsilon=1).expected_error(np.zeros(1), np.ones(1))[0]
+    )
+    assert merged.mean == pytest.approx(ratio * (5 + 20) / 2)
+
+
+def test_without_largest_the_error_is_a_bound(plan: Path, command) -> None:
+    (plan.parent / "sizes.csv").write_text("place,sector,jobs\nP0,farm,100\nP0,shop,3\n")
+    add_public(plan, 'sizes = "sizes.csv"')
+    code, out, _ = command("check", plan)
+    assert code == 0
+    assert "at most" in out
+
+
+def test_sizes_that_lack_an_attribute_tell_nothing(plan: Path) -> None:
+    (plan.parent / "sizes.csv").write_text("county,jobs\nA,100\n")
+    add_public(plan, 'sizes = "sizes.csv"')
+    found = check(read_plan(plan))
+    assert found.releases[0].tables[0].expected is None
+
+
+@pytest.mark.parametrize("formats", ['["csv"]', '["parquet"]'])
+def test_a_previous_release_tells_the_sizes(plan: Path, formats: str) -> None:
+    first = plan.read_text()
+    plan.write_text(first.replace('folder = "out"', f'folder = "out"\nformats = {formats}'))
+    run(plan)
+    plan.write_text(first.replace('"toys"', '"toys 2"').replace('"out"', '"out2"'))
+    add_public(plan, 'previous = "out/margins"')
+    tables = check(read_plan(plan)).releases
+    assert [table.tables[0].expected.cells for table in tables] == [8, 4, 8]
+    assert tables[0].tables[0].expected.is_bound
+
+
+def test_where_applies_to_public_sizes(plan: Path) -> None:
+    (plan.parent / "sizes.csv").write_text("place,sector,jobs\nP0,farm,100\nP0,shop,3\nP1,shop,9\n")
+    add_public(plan, 'sizes = "sizes.csv"')
+    plan.write_text(
+        plan.read_text().replace('by = ["place", "sector"]', 'by = ["place"]\nwhere = { sector = ["shop"] }')
+    )
+    known = check(read_plan(plan)).releases[0].tables[0].expected
+    assert known.cells == 2
+    assert known.by_size[0][1] == 2
+
+
+def test_standing_of_a_plan_that_was_run(plan: Path, command) -> None:
+    run(plan)
+    code, out, _ = command("check", plan, "--json")
+    told = json.loads(out)
+    assert code == 0
+    assert {release["state"] for release in told["releases"]} == {"released"}
+    assert told["cost"] == {"epsilon": "0"}
+    assert told["budget"]["remaining"] == {"epsilon": "0"}
+
+
+def test_json_of_a_plan_that_cannot_run(plan: Path, command) -> None:
+    plan.write_text(plan.read_text().replace("epsilon = 2\n", "epsilon = 0.01\n", 1))
+    code, out, _ = command("check", plan, "--json")
+    told = json.loads(out)
+    assert code == 2
+    assert not told["can_run"]
+    assert told["faults"][0]["line"] == 25
+    assert "epsilon > ln(1 + alpha)" in told["faults"][0]["message"]
+
+
+def test_thirds_are_exact(plan: Path) -> None:
+    """Three releases of a third use up a budget of one, to the last digit."""
+    text = plan.read_text().replace("epsilon = 6", "epsilon = 1").replace("epsilon = 2", 'epsilon = "1/3"')
+    plan.write_text(text.replace("alpha = 0.1", 'alpha = "0.01"'))
+    found = check(read_plan(plan))
+    found.refuse()
+    assert found.cost.amounts["epsilon"] == Fraction(1)
+    assert not found.after.remaining

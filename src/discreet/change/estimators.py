@@ -114,30 +114,16 @@ class BayesianRegression(Estimator):
 
 @dataclass
 class PAUCMaximiser(Estimator):
-    """The paper's PMF: each month's PAUC optimum, exponentially smoothed over months.
-
-    `outcome`, if given, is what the simplex's least-squares start explains; otherwise the large changes themselves.
-    """
+    """The paper's PMF: each month's PAUC optimum, exponentially smoothed over months."""
 
     learning_rate: float = 0.1
     fpr: Range = (0.0, 0.2)
     evaluations: int = pauc.EVALUATIONS
-    both_signs: bool = False
 
-    def fit(
-        self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, *, outcome: ArrayLike | None = None
-    ) -> PAUCMaximiser:
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> PAUCMaximiser:
         X, y = _rows(X, y)
-        explained = y if outcome is None else np.asarray(outcome, float)
         optima = [
-            pauc.monthly_optima(
-                X[None, rows],
-                explained[None, rows],
-                positive[None],
-                fpr=self.fpr,
-                evaluations=self.evaluations,
-                both_signs=self.both_signs,
-            )[0]
+            pauc.monthly_optima(X[None, rows], positive[None], fpr=self.fpr, evaluations=self.evaluations)[0]
             for rows, positive in _months(y, groups)
         ]
         return self._keep(pauc.smoothed(np.stack(optima), self.learning_rate)[0, -1])

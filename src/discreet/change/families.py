@@ -88,7 +88,10 @@ class Power:
 
 @dataclass(frozen=True, slots=True)
 class Pmf:
-    """The paper's PAUC maximisation forecast: monthly optima, exponentially smoothed."""
+    """The paper's PAUC maximisation forecast: monthly optima, exponentially smoothed.
+
+    `explain_outcome` starts the simplex from least squares of the outcome instead of the large changes.
+    """
 
     name: str = "PMF"
     metaparameter: str = "lambda"
@@ -96,19 +99,18 @@ class Pmf:
     magnitude: bool = False
     fpr: Range = (0.0, 0.2)
     evaluations: int = pauc.EVALUATIONS
-    both_signs: bool = False
+    explain_outcome: bool = False
 
     def forecast(self, data: Months, months: range, values: Vector) -> Matrix:
         known = slice(0, months.stop - 1)
         optima = pauc.monthly_optima(
             data.X[known],
-            data.y[known],
             data.positive[known],
+            explain=data.y[known] if self.explain_outcome else None,
             fpr=self.fpr,
             evaluations=self.evaluations,
-            both_signs=self.both_signs,
         )
-        path = pauc.smoothed(optima, values)[:, months.start - 1 : months.stop - 1]
+        path = pauc.smoothed(optima, values)[:, months.start - 1 :]
         return np.asarray(np.einsum("tni,vti->vtn", data.X[months], path))
 
 

@@ -1,9 +1,9 @@
 """The border: tidy frames of a panel and of forecasts become aligned arrays, or a reason why not.
 
 A panel has columns `series`, `t`, `value`; forecasts have `series`, `method`, `t`, `forecast`, where `t` is the period
-forecast, and may have `horizon`. Any frame that narwhals reads will do. Periods are the panel's own, in order: a month
-that no row mentions does not exist, so fill gaps with zeros first if they mean zero. The forecast origin of a case is
-`horizon` rows before its period, and the history ends there; later rows are never read.
+forecast, and may have `horizon`. Any table or file that `frames` opens will do. Periods are the panel's own, in order:
+a month that no row mentions does not exist, so fill gaps with zeros first if they mean zero. The forecast origin of a
+case is `horizon` rows before its period, and the history ends there; later rows are never read.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from discreet import frames
 from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.errors import DataError
 
@@ -59,8 +60,14 @@ def cases(panel: Any, forecasts: Any, *, horizon: int = 1, missing: Missing = "r
         raise DataError(f"Horizon {horizon} looks backwards; give 1 or more periods.")
     if missing not in ("refuse", "drop"):
         raise DataError(f"missing={missing!r} is not known; cases without a forecast are 'refuse' or 'drop'.")
-    known = columns(panel, ("series", "t", "value"), what="panel")
-    asked = columns(forecasts, ("series", "method", "t", "forecast"), what="forecasts", optional=("horizon",))
+    known = columns(panel, ("series", "t", "value"), what="The panel", numbers=("value",))
+    asked = columns(
+        forecasts,
+        ("series", "method", "t", "forecast"),
+        what="The forecasts",
+        numbers=("forecast",),
+        optional=("horizon",),
+    )
     if "horizon" in asked:
         ahead = asked.pop("horizon")
         if not (ahead == horizon).any():
@@ -102,27 +109,19 @@ def cases(panel: Any, forecasts: Any, *, horizon: int = 1, missing: Missing = "r
     return result.select(covered)
 
 
-def columns(frame: Any, names: Sequence[str], *, what: str, optional: Sequence[str] = ()) -> dict[str, np.ndarray]:
-    """Named columns of any frame as arrays, or which of them are missing."""
-    import narwhals.stable.v2 as nw
-
-    try:
-        table: Any = nw.from_native(frame)
-    except TypeError:
-        raise DataError(
-            f"The {what} is a {type(frame).__name__}; give a DataFrame with columns {', '.join(names)}."
-        ) from None
-    if isinstance(table, nw.LazyFrame):
-        table = table.collect()
-    absent = [name for name in names if name not in table.columns]
-    if absent:
-        raise DataError(
-            f"The {what} has no column {', '.join(map(repr, absent))}; it has: {', '.join(table.columns)}. "
-            "Rename its columns."
-        )
+def columns(
+    data: Any, names: Sequence[str], *, what: str, numbers: Sequence[str] = (), optional: Sequence[str] = ()
+) -> dict[str, np.ndarray]:
+    """Named columns of any table or file as arrays; `numbers` are those that must be numeric."""
+    frame = frames.as_lazy(data, name=what)
+    present = frame.collect_schema().names()
+    frames.refuse(frames.missing(name, present, name=what) for name in names if name not in present)
+    frames.require(frame, dict.fromkeys(numbers, "number"), name=what)
+    wanted = [*names, *(name for name in optional if name in present)]
+    table = frames.collect(frame.select(*wanted), step=f"read {what}")
     if not len(table):
-        raise DataError(f"The {what} has no rows; check the file or the filter that made it.")
-    return {name: table[name].to_numpy() for name in [*names, *(n for n in optional if n in table.columns)]}
+        raise DataError(f"{what} has no rows; check the file or the filter that made it.")
+    return {name: table[name].to_numpy() for name in wanted}
 
 
 def _keys(

@@ -66,10 +66,16 @@ class Schedule:
 class Model(Protocol):
     """A family of forecasts, one member per value of a metaparameter."""
 
-    name: str
-    metaparameter: str
-    grid: Vector
-    magnitude: bool
+    @property
+    def name(self) -> str: ...
+    @property
+    def metaparameter(self) -> str: ...
+    @property
+    def grid(self) -> Vector: ...
+    @property
+    def magnitude(self) -> bool:
+        """Whether forecasts are counts, to be standardised before ranking."""
+        ...
 
     def forecast(self, data: Months, months: range, values: Vector) -> Matrix:
         """Forecasts of `months` by the members at `values`, shape (values, months, series)."""

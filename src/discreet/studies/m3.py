@@ -341,8 +341,8 @@ def _readable(row: Mapping[str, Any]) -> dict[str, Any]:
 def _errors(panel: Any, forecasts: Any) -> list[dict[str, str]]:
     """The best and worst methods by errors of ordinary size, over all horizons."""
     p, f = (
-        columns(panel, ("series", "t", "value"), what="panel"),
-        columns(forecasts, ("series", "method", "t", "forecast"), what="forecasts"),
+        columns(panel, ("series", "t", "value"), what="The panel"),
+        columns(forecasts, ("series", "method", "t", "forecast"), what="The forecasts"),
     )
     actual = dict(zip(zip(p["series"], p["t"], strict=True), p["value"], strict=True))
     y = np.array([actual[key] for key in zip(f["series"], f["t"], strict=True)])

@@ -46,11 +46,11 @@ def test_every_estimator_learns_and_keeps_its_parameters(kind):
 
 
 def test_they_are_the_array_functions():
-    X, y, groups, positive = rows()
+    X, _, groups, positive = rows()
     design = np.column_stack([np.ones(len(X)), X]).reshape(4, 50, 3)
-    optima = pauc.monthly_optima(design, y.reshape(4, 50), positive.reshape(4, 50))
+    optima = pauc.monthly_optima(design, positive.reshape(4, 50))
     expected = pauc.smoothed(optima, 0.2)[0, -1]
-    found = PAUCMaximiser(learning_rate=0.2).fit(X, positive, groups, outcome=y)
+    found = PAUCMaximiser(learning_rate=0.2).fit(X, positive, groups)
     np.testing.assert_array_equal(np.append(found.intercept_, found.coef_), expected)
     ranked = PairwiseRanking(penalty=0.1).fit(X, positive, groups)
     assert ranked.coef_ == pytest.approx(rank_regression(design, positive.reshape(4, 50), penalty=0.1)[1:])

@@ -93,10 +93,11 @@ def changed(frame, **columns):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda p, f: (p.drop(columns="value"), f), "no column 'value'; it has: series, t"),
-        (lambda p, f: (p, f.rename(columns={"forecast": "yhat"})), "no column 'forecast'"),
-        (lambda p, f: (p[p.t < 0], f), "panel has no rows"),
-        (lambda p, f: ("panel.csv", f), "panel is a str"),
+        (lambda p, f: (p.drop(columns="value"), f), "'value'"),
+        (lambda p, f: (p, f.rename(columns={"forecast": "yhat"})), "'forecast'"),
+        (lambda p, f: (p[p.t < 0], f), "The panel has no rows"),
+        (lambda p, f: ("nowhere.csv", f), "nowhere.csv"),
+        (lambda p, f: (changed(p, value=p.value.astype(str)), f), "numbers are needed"),
         (lambda p, f: (p[p.series == "a"], f[f.series == "a"]), "1 series"),
         (lambda p, f: (p[p.series != "a"], f), "1 series of the forecasts are not in the panel"),
         (lambda p, f: (pd.concat([p, p[:1]]), f), "two rows for one series"),

@@ -14,7 +14,7 @@ MODELS = [
     families.Quantile(grid=np.array([0.0, 0.5, 0.9])),
     families.Power(grid=np.array([0.5, 1.0, 3.0])),
     families.Pmf(grid=SMALL, evaluations=40),
-    families.Pmf(grid=SMALL, evaluations=20, both_signs=True),
+    families.Pmf(grid=SMALL, evaluations=20, explain_outcome=True),
     families.Pairwise(grid=SMALL),
 ]
 

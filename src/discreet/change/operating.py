@@ -1,0 +1,72 @@
+"""The operating point: where on a ROC curve to stop, given what mistakes cost.
+
+With prevalence q of large changes and a missed one costing r times a false alarm, expected utility is proportional to
+TPR - s FPR with s = ((1 - q) / q) / r. The best point is where a line of slope s touches the curve from above (Metz
+1978, doi:10.1016/S0001-2998(78)80014-2), which is always a vertex.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet.change.roc import Curve
+from discreet.errors import DataError
+
+
+@dataclass(frozen=True, slots=True)
+class OperatingPoint:
+    """A decision rule: flag what scores at least `threshold`.
+
+    Attributes
+    ----------
+    fpr, tpr : its rates on the cases that made the curve.
+    slope : of the line of equal utility.
+    prevalence, cost_ratio : what determined it.
+    """
+
+    threshold: float
+    fpr: float
+    tpr: float
+    slope: float
+    prevalence: float
+    cost_ratio: float
+
+    @property
+    def precision(self) -> float:
+        """The share of flags that are large changes; NaN when nothing is flagged."""
+        return precision(self.tpr, self.fpr, self.prevalence)
+
+
+def operating_point(
+    curve: Curve, *, prevalence: float, cost_ratio: float = 10.0, fpr_limit: float = 1.0
+) -> OperatingPoint:
+    """The rule of largest expected utility among those with at most `fpr_limit` false alarms.
+
+    `cost_ratio` is the harm of missing a large change over that of a false alarm; Pittsburgh's police put it at 10
+    for serious violent crime. Nothing is flagged where no rule is worth its alarms.
+    """
+    if not 0 < prevalence < 1:
+        raise DataError(f"Prevalence {prevalence:g} is not between 0 and 1; give the share of large changes.")
+    if not cost_ratio > 0 or not np.isfinite(cost_ratio):
+        raise DataError(f"Cost ratio {cost_ratio:g} is not positive; say how many false alarms one miss is worth.")
+    if not 0 <= fpr_limit <= 1:
+        raise DataError(f"False positive limit {fpr_limit:g} is outside [0, 1]; give for example 0.2.")
+    slope = (1 - prevalence) / prevalence / cost_ratio
+    utility = np.where(curve.fpr <= fpr_limit, curve.tpr - slope * curve.fpr, -np.inf)
+    best = int(np.argmax(utility))
+    return OperatingPoint(
+        threshold=float(curve.threshold[best]),
+        fpr=float(curve.fpr[best]),
+        tpr=float(curve.tpr[best]),
+        slope=slope,
+        prevalence=prevalence,
+        cost_ratio=cost_ratio,
+    )
+
+
+def precision(tpr: float, fpr: float, prevalence: float) -> float:
+    """Bayes: the share of flags that are right."""
+    hits, alarms = prevalence * tpr, (1 - prevalence) * fpr
+    return hits / (hits + alarms) if hits + alarms > 0 else float("nan")

@@ -1,0 +1,244 @@
+"""`discreet changes`: which forecasts foresee large changes, and which series to look at next."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+from rich.table import Table as Screen
+
+if TYPE_CHECKING:
+    from discreet.change.compare import Comparison
+    from discreet.change.exceptions import ExceptionReport
+    from discreet.report.page import Page
+
+
+class Direction(StrEnum):
+    decline = "decline"
+    increase = "increase"
+
+
+class Standard(StrEnum):
+    relative = "relative"
+    absolute = "absolute"
+
+
+class Missing(StrEnum):
+    refuse = "refuse"
+    drop = "drop"
+
+
+app = typer.Typer(
+    name="changes",
+    help="Large changes: compare forecasts by ROC analysis, report exceptions.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+)
+
+Panel: TypeAlias = Annotated[str, typer.Argument(help="Table with columns series, t, value (CSV, Parquet, DuckDB).")]
+Horizon: TypeAlias = Annotated[int, typer.Option(min=1, help="Periods from the forecast origin to the forecast.")]
+Cutoff: TypeAlias = Annotated[float, typer.Option(help="Normal quantile beyond which a change is large.")]
+Which: TypeAlias = Annotated[Direction, typer.Option(help="Look for declines or for increases.")]
+Gold: TypeAlias = Annotated[Standard, typer.Option(help="Change from the origin, or level of the series.")]
+Limit: TypeAlias = Annotated[float, typer.Option(help="Largest false positive rate that you can live with.")]
+Gaps: TypeAlias = Annotated[Missing, typer.Option(help="Cases that some method does not forecast.")]
+Out: TypeAlias = Annotated[Path | None, typer.Option(help="Directory for report.html, results.json and tables.")]
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+@app.command()
+def compare(
+    panel: Panel,
+    forecasts: Annotated[str, typer.Argument(help="Table with columns series, method, t, forecast.")],
+    horizon: Horizon = 1,
+    cutoff: Cutoff = 0.95,
+    direction: Which = Direction.decline,
+    standard: Gold = Standard.relative,
+    fpr: Limit = 0.2,
+    resamples: Annotated[int, typer.Option(min=2, help="Bootstrap resamples.")] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
+    missing: Gaps = Missing.refuse,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Rank forecasting methods by how well they foresee large changes, with paired tests against the best.
+
+    Example: `discreet changes compare sales.csv forecasts.csv --cutoff 0.95 --out out/changes`
+    """
+    from discreet.change.compare import compare_large_changes
+    from discreet.studies.study import Study, check_output
+
+    if out is not None:
+        check_output(out.resolve())
+    with _working("comparing forecasts"):
+        found = compare_large_changes(
+            panel,
+            forecasts,
+            horizon=horizon,
+            cutoff=cutoff,
+            direction=direction.value,
+            policy=standard.value,
+            fpr=(0.0, fpr),
+            resamples=resamples,
+            seed=seed,
+            missing=missing.value,
+        )
+        if out is not None:
+            page = comparison_page(found)
+            Study("changes", page.title, found.to_dict(), page).write(out)
+    if as_json:
+        typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False))
+        return
+    typer.echo(found.summary())
+    _say_where(out)
+
+
+@app.command()
+def report(
+    panel: Panel,
+    forecasts: Annotated[
+        str | None,
+        typer.Argument(help="Table with columns series, method, t, forecast: past periods and the coming one."),
+    ] = None,
+    method: Annotated[str | None, typer.Option(help="Method that ranks; by default the best on the past.")] = None,
+    cost_ratio: Annotated[float, typer.Option(help="False alarms that one missed large change is worth.")] = 10.0,
+    prevalence: Annotated[float | None, typer.Option(help="Share of large changes; by default the past's.")] = None,
+    horizon: Horizon = 1,
+    cutoff: Cutoff = 0.95,
+    direction: Which = Direction.decline,
+    standard: Gold = Standard.relative,
+    fpr: Limit = 0.2,
+    missing: Gaps = Missing.refuse,
+    season: Annotated[int, typer.Option(min=1, help="Periods in a season, when forecasts are made here.")] = 12,
+    past: Annotated[int, typer.Option(min=1, help="Past periods to forecast, when forecasts are made here.")] = 12,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """List the series to look at next, ranked, with the right and false alarms to expect.
+
+    Past forecasts set the threshold, the coming period's are ranked. Without a table of forecasts they are made here
+    (extra `forecast`): by `--method`, or by theta.
+
+    Example: `discreet changes report sales.csv forecasts.csv --cost-ratio 10 --out out/exceptions`
+    """
+    from discreet.change.exceptions import exception_report
+    from discreet.report.page import Table
+    from discreet.studies.study import Study, check_output
+
+    if out is not None:
+        check_output(out.resolve())
+    with _working("ranking series") as progress:
+        made: Any = forecasts
+        if forecasts is None:
+            from discreet.change.forecasters import forecast_panel
+
+            made = forecast_panel(
+                panel, methods=(method or "theta",), horizon=horizon, season=season, past=past, progress=progress
+            )
+        found = exception_report(
+            panel,
+            made,
+            method=method,
+            horizon=horizon,
+            cutoff=cutoff,
+            direction=direction.value,
+            policy=standard.value,
+            fpr=(0.0, fpr),
+            cost_ratio=cost_ratio,
+            prevalence=prevalence,
+            missing=missing.value,
+        )
+        if out is not None:
+            every = Table.of(found.rows, "Every series of the coming period.")
+            page = exception_page(found)
+            Study("exceptions", page.title, found.to_dict(), page, tables={"every-series": every}).write(out)
+    if as_json:
+        typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False))
+        return
+    _show(found)
+    _say_where(out)
+
+
+def comparison_page(found: Comparison) -> Page:
+    """A comparison of forecasts for people."""
+    from discreet.report.page import Figure, Page, Prose, Table
+
+    shown = found.methods[:5]
+    return Page(
+        "Which forecasts foresee large changes?",
+        [
+            Prose(
+                f"{int(found.positive.sum())} large changes in {len(found.positive)} cases, {found.horizon} ahead, "
+                f"beyond the {found.cutoff:g} quantile. Area under the ROC curve for false positive rates "
+                f"{found.fpr[0]:g} to {found.fpr[1]:g}; p: one-sided paired bootstrap of {found.best} against the row."
+            ),
+            Table.of(found.rows(), "Methods by partial area.", "methods"),
+            Figure(
+                found.plot_roc(shown),
+                alt=f"ROC curves of {', '.join(shown)}, best first, with the line of chance.",
+                caption="ROC curves of the best methods.",
+                name="roc",
+            ),
+        ],
+    )
+
+
+def exception_page(found: ExceptionReport) -> Page:
+    """An exception report for people."""
+    from discreet.report.page import Heading, Note, Page, Prose, Table
+
+    point = found.point
+    columns = ("rank", "series", "t", "last", "forecast", "score", "true_so_far", "false_so_far")
+    titles = ("rank", "series", "period", "last value", "forecast", "score", "right so far", "false so far")
+    listed = [[row[name] for name in columns] for row in found.flagged]
+    return Page(
+        f"Series to look at: large {found.direction}s ahead",
+        [
+            Note("result", found.summary()),
+            Heading("Flagged series"),
+            Prose(
+                "Most alarming first. The score is the forecast change in standard deviations of the series' own "
+                "changes; right and false so far: what to expect when stopping at that row."
+            ),
+            Table(titles, listed, f"{len(listed)} series at or above a score of {point.threshold:.2f}.", "flagged"),
+            Heading("How the line was drawn"),
+            Prose(
+                f"A missed large {found.direction} counts as {point.cost_ratio:g} false alarms and "
+                f"{point.prevalence:.1%} of cases are large, so the best point of the ROC curve is where its slope "
+                f"falls to {point.slope:.2f}: "
+                f"{point.tpr:.0%} of large changes found at {point.fpr:.1%} false positives. Partial area of "
+                f"{found.method} on {found.past} past cases: {found.pauc:.4f}."
+            ),
+        ],
+    )
+
+
+def _show(found: ExceptionReport) -> None:
+    table = Screen("rank", "series", "period", "last", "forecast", "score", title=None)
+    for row in found.flagged:
+        numbers = (f"{row[name]:.4g}" for name in ("last", "forecast", "score"))
+        table.add_row(str(row["rank"]), row["series"], row["t"], *numbers)
+    if found.flagged:
+        Console().print(table)
+    typer.echo(found.summary())
+
+
+def _say_where(out: Path | None) -> None:
+    if out is not None:
+        typer.echo(f"Report: {out / 'report.html'}")
+
+
+@contextmanager
+def _working(what: str) -> Iterator[Callable[[str, float], None]]:
+    """A progress bar on stderr, and the function that moves it."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda step, share: bar.update(task, description=step, completed=share, total=1.0)

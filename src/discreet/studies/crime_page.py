@@ -1,0 +1,117 @@
+"""The crime study for people: its tables and figures in order. Every number comes from `crime`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from discreet.change.rolling import Schedule
+from discreet.report import charts
+from discreet.report.page import Block, Figure, Heading, Note, Prose, Table
+
+COLUMNS = {
+    "model": "model",
+    "pauc": "PAUC",
+    "statistic": "statistic",
+    "p_vs_pmf": "p",
+    "improvement": "PMF over it",
+    "paper": "paper's PAUC",
+    "paper_p": "paper's p",
+}
+
+
+def blocks(
+    results: Mapping[str, Any],
+    *,
+    schedule: Schedule,
+    curves: Sequence[Mapping[str, Any]],
+    tracts: Sequence[Mapping[str, Any]],
+    where: str,
+) -> list[Block]:
+    """`curves` are points of smoothed ROC curves, `tracts` counts of two tracts in the test months."""
+    simulated: list[Block] = [
+        Heading("Data"),
+        Prose(
+            f"Simulated counts of 175 tracts in 144 months. {schedule.initialise} months start the models, "
+            f"{schedule.train} choose their metaparameters, {schedule.burn_in} pass, {schedule.test} test them. "
+            "Positives are the five largest counts of each month after standardising by a smoothed Poisson mean."
+        ),
+        Table.of(results["summary"], "Counts per tract and month (the paper's Table 2.1).", "table-2-1"),
+        Heading("The five models"),
+        Table.of(results["metaparameters"], "Metaparameters chosen in training (Table 2.2).", "table-2-2"),
+        _areas(
+            results["pauc"],
+            "Partial area of the test months; p: is PMF better than the row's model? (Table 2.3)",
+            "table-2-3",
+        ),
+        _curves(curves),
+        Table.of(results["correlation"], "Correlation of scores with the gold standard (Table 2.4).", "table-2-4"),
+        _tracts(tracts),
+        Heading("What changes the result"),
+        Prose(
+            "The gold standard marks counts that are large for their own tract. An index of raw indicators mostly "
+            "tells large tracts from small ones. Standardised: indicators in deviations from their own smoothed "
+            "means, the standardised count as the outcome, and the level of the tract as two further columns."
+        ),
+        _areas(results["further"], "Beyond the paper; p: is the paper's PMF better than the row's model?", "further"),
+        Table.of(
+            results["over_panels"],
+            f"Over {results['panels']} simulated panels: PAUC, and its ratio to OLS minus one.",
+            "over-panels",
+        ),
+        Heading("Real Pittsburgh counts"),
+    ]
+    real = results["real"]
+    if real is None:
+        return [*simulated, Note("note", f"Not run. {where}")]
+    return [
+        *simulated,
+        Prose(
+            f"{real['tracts']} tracts, January 1990 to June 2000, lags of robbery and aggravated assault as "
+            f"indicators, {real['schedule'].test} test months. The paper's indicators are not in this file."
+        ),
+        _areas(real["pauc"], "The five models on real counts.", "real-table-2-3"),
+        _areas(real["further"], "Beyond the paper, on real counts.", "real-further"),
+        Table.of(real["metaparameters"], "Metaparameters on real counts.", "real-table-2-2"),
+        Table.of(real["correlation"], "Correlations on real counts.", "real-table-2-4"),
+    ]
+
+
+def _areas(rows: Sequence[Mapping[str, Any]], caption: str, name: str) -> Table:
+    shown = [key for key in COLUMNS if any(row[key] is not None for row in rows)]
+    p_values = {"p_vs_pmf", "paper_p"}
+    return Table(
+        [COLUMNS[key] for key in shown],
+        [
+            [f"{row[key]:.3f}" if key in p_values and row[key] is not None else row[key] for key in shown]
+            for row in rows
+        ],
+        caption,
+        name,
+    )
+
+
+def _curves(points: Sequence[Mapping[str, Any]]) -> Figure:
+    titles = {"fpr": "False positive rate", "tpr": "True positive rate"}
+    return Figure(
+        charts.lines(points, "fpr", "tpr", "model", points=False, titles=titles),
+        alt="Smoothed ROC curves of the five models up to a false positive rate of 0.2.",
+        caption="Smoothed (binormal) ROC curves over the test months (Figure 2.1).",
+        name="figure-2-1",
+    )
+
+
+def _tracts(rows: Sequence[Mapping[str, Any]]) -> Figure:
+    import altair as alt
+
+    base = alt.Chart(alt.InlineData(values=list(rows)), width=290, height=200).encode(
+        alt.X("month:Q", title="Test month"), alt.Y("crimes:Q", title="Violent crimes")
+    )
+    marks = base.transform_filter("datum.positive").mark_point(filled=True, size=80)
+    panels = alt.layer(base.mark_line(), marks).facet(column=alt.Column("tract:N", title=None))
+    return Figure(
+        panels.resolve_scale(y="independent"),
+        alt="Counts of two tracts over the test months; points mark the large increases.",
+        caption="Violent crimes in two tracts, large increases marked (Figure 2.2).",
+        name="figure-2-2",
+    )

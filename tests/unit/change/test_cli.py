@@ -1,0 +1,86 @@
+"""`discreet changes` through its command group."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv
+from typer.testing import CliRunner
+
+from discreet.cli.change import app
+from discreet.errors import DataError
+from discreet.studies.m3 import _smooth, simulate
+
+RUN = CliRunner()
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("changes")
+    panel, forecasts = simulate(seed=1, series=80, months=40, ahead=1)
+    csv.write_csv(panel, folder / "panel.csv")
+    csv.write_csv(forecasts, folder / "forecasts.csv")
+    y = np.asarray(panel["value"]).reshape(80, 41)
+    names = np.unique(panel["series"])
+    rolling = [
+        {"series": str(name), "method": method, "t": origin + 1, "forecast": float(values[i, 0])}
+        for origin in range(33, 42)
+        for method, values in _smooth(y[:, :origin], 1).items()
+        for i, name in enumerate(names)
+    ]
+    csv.write_csv(pa.Table.from_pylist(rolling), folder / "rolling.csv")
+    return folder
+
+
+def test_compare_writes_a_report(files, tmp_path):
+    arguments = ["compare", str(files / "panel.csv"), str(files / "forecasts.csv"), "--cutoff", "0.9"]
+    done = RUN.invoke(app, [*arguments, "--out", str(tmp_path / "out")], catch_exceptions=False)
+    assert done.exit_code == 0 and "best" in done.stdout and "report.html" in done.stdout
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"report.html", "results.json", "tables", "figures"}
+    listed = json.loads(RUN.invoke(app, [*arguments, "--json"], catch_exceptions=False).stdout)
+    written = json.loads((tmp_path / "out" / "results.json").read_text())["results"]
+    assert listed["methods"] == written["methods"]
+
+
+def test_report_lists_and_writes(files, tmp_path):
+    arguments = ["report", str(files / "panel.csv"), str(files / "rolling.csv"), "--cost-ratio", "20"]
+    done = RUN.invoke(app, [*arguments, "--out", str(tmp_path / "out")], catch_exceptions=False)
+    assert done.exit_code == 0 and "are flagged for a large decline" in " ".join(done.stdout.split())
+    found = json.loads(RUN.invoke(app, [*arguments, "--json"], catch_exceptions=False).stdout)
+    assert found["cost_ratio"] == 20 and len(found["rows"]) == 80
+    every = (tmp_path / "out" / "tables" / "every-series.csv").read_text().splitlines()
+    assert len(every) == 81
+    assert "Series to look at" in (tmp_path / "out" / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["compare", "PANEL", "nowhere.csv"], "nowhere.csv"),
+        (["compare", "PANEL", "FORECASTS", "--horizon", "2"], "No forecast has horizon 2"),
+        (["compare", "PANEL", "FORECASTS", "--fpr", "0"], "range"),
+        (["report", "PANEL", "FORECASTS"], "coming period"),
+        (["report", "PANEL", "ROLLING", "--method", "oracle"], "methods are: Naive"),
+    ],
+)
+def test_wrong_requests_write_nothing(files, tmp_path, arguments, words):
+    names = {"PANEL": "panel.csv", "FORECASTS": "forecasts.csv", "ROLLING": "rolling.csv"}
+    filled = [str(files / names[word]) if word in names else word for word in arguments]
+    out = tmp_path / "out"
+    done = RUN.invoke(app, [*filled, "--out", str(out)])
+    assert isinstance(done.exception, DataError) and words in str(done.exception)
+    assert not out.exists()
+
+
+def test_a_foreign_directory_is_refused_first(files, tmp_path):
+    (tmp_path / "mine.txt").write_text("keep")
+    done = RUN.invoke(app, ["compare", str(files / "panel.csv"), "nowhere.csv", "--out", str(tmp_path)])
+    assert isinstance(done.exception, DataError) and "mine.txt" in str(done.exception)
+
+
+def test_help_has_examples():
+    for command in ("compare", "report"):
+        assert "Example" in RUN.invoke(app, [command, "--help"]).stdout

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from discreet.change import roc
+from discreet.change.operating import operating_point
+from discreet.errors import DataError
+
+
+def curve(seed=0, n=300):
+    rng = np.random.default_rng(seed)
+    positive = rng.random(n) < 0.15
+    score = rng.normal(size=n) + 1.2 * positive
+    return positive, score, roc.curve(positive, score)
+
+
+@pytest.mark.parametrize("ratio", [0.5, 3.0, 10.0, 100.0])
+def test_no_threshold_costs_less(ratio):
+    positive, score, c = curve()
+    prevalence = float(positive.mean())
+    point = operating_point(c, prevalence=prevalence, cost_ratio=ratio)
+
+    def cost(threshold):
+        flagged = score >= threshold
+        return ratio * (positive & ~flagged).sum() + (~positive & flagged).sum()
+
+    assert cost(point.threshold) == min(cost(t) for t in [*score, np.inf])
+    assert point.slope == pytest.approx((1 - prevalence) / prevalence / ratio)
+    flagged = score >= point.threshold
+    if flagged.any():
+        assert point.precision == pytest.approx(positive[flagged].mean())
+
+
+def test_the_line_touches_the_curve_from_above():
+    positive, _, c = curve(1)
+    point = operating_point(c, prevalence=float(positive.mean()), cost_ratio=8)
+    assert (c.tpr <= point.tpr + point.slope * (c.fpr - point.fpr) + 1e-12).all()
+
+
+def test_costlier_misses_flag_more_within_the_limit():
+    positive, score, c = curve()
+    points = [operating_point(c, prevalence=0.1, cost_ratio=r) for r in (1, 5, 20, 100)]
+    assert all(np.diff([p.fpr for p in points]) >= 0)
+    assert operating_point(c, prevalence=0.1, cost_ratio=1e6, fpr_limit=0.1).fpr <= 0.1
+    nothing = operating_point(roc.curve(positive, -score), prevalence=0.001, cost_ratio=1e-6)
+    assert nothing.threshold == np.inf and nothing.fpr == nothing.tpr == 0 and np.isnan(nothing.precision)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"prevalence": 0}, "Prevalence 0"),
+        ({"prevalence": 0.1, "cost_ratio": 0}, "Cost ratio 0"),
+        ({"prevalence": 0.1, "fpr_limit": 2}, "limit 2"),
+    ],
+)
+def test_refusals(settings, words):
+    with pytest.raises(DataError, match=words):
+        operating_point(curve()[2], **settings)

@@ -122,7 +122,7 @@ def test_the_core_is_a_laplace_law_and_the_tail_a_power():
         (Gaussian(), stats.norm()),
         (GeneralisedCauchy(2.0), stats.cauchy()),
     ],
-    ids=str,
+    ids=["laplace", "gaussian", "cauchy"],
 )
 def test_agrees_with_scipy(law, reference):
     z = np.linspace(-8, 8, 41)

@@ -138,8 +138,8 @@ def overspend_and_seal(files: Files) -> None:
     edited(files, "ledger.json", change)
 
 
-def turn_the_lines(files: Files) -> None:
-    edited(files, "ledger.json", lambda book: book.update(lines=[book["lines"][i] for i in (0, 2, 1)]))
+def repeat_a_line(files: Files) -> None:
+    edited(files, "ledger.json", lambda book: book["lines"].append(book["lines"][-1]))
 
 
 def drop_the_publication(files: Files) -> None:
@@ -167,7 +167,7 @@ def break_the_manifest(files: Files) -> None:
         (lower_the_price, "ledger lines", "the line was edited"),
         (lower_and_seal, "ledger lines", "does not continue"),
         (overspend_and_seal, "ledger lines", "says epsilon=2 is spent"),
-        (turn_the_lines, "ledger lines", "follows entry"),
+        (repeat_a_line, "ledger lines", "follows entry"),
         (drop_the_publication, "jobs: publication", "has 0 publications"),
         (break_the_ledger, "ledger lines", "malformed"),
         (break_the_manifest, "jobs: guarantee", "malformed"),

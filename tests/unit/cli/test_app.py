@@ -1,0 +1,64 @@
+"""The command tree: every command explains itself with an example, completion works, errors become exit codes."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import click
+import pytest
+import typer
+
+from discreet.cli.app import app
+
+
+def commands(group: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
+    if isinstance(group, click.Group) or hasattr(group, "commands"):
+        for name, command in group.commands.items():
+            yield from commands(command, (*path, name))
+    else:
+        yield " ".join(path), group
+
+
+ALL = dict(commands(typer.main.get_command(app)))
+
+
+def test_the_tree_has_the_product_in_it() -> None:
+    assert {"demo", "check", "run", "verify", "plan schema", "ledger show", "ledger verify"} <= set(ALL)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_help_has_an_example_that_exists(name: str) -> None:
+    command = ALL[name]
+    assert command.help
+    example = re.search(r"Example: `discreet ([^`]+)`", command.help)
+    assert example is not None, f"discreet {name} --help has no example"
+    assert example[1].startswith(name)
+    known = {option for parameter in command.params for option in parameter.opts}
+    asked = set(re.findall(r"(?<= )--[a-z-]+", example[1]))
+    assert asked <= known, f"{asked - known} is not an option of discreet {name}"
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_option_is_explained(name: str) -> None:
+    for parameter in ALL[name].params:
+        assert getattr(parameter, "help", None), f"{parameter.opts} of discreet {name}"
+
+
+@pytest.mark.parametrize(
+    ("words", "complete"),
+    [("discreet che", "check"), ("discreet ledger ", "verify"), ("discreet run --dr", "--dry-run")],
+)
+def test_shell_completion(words: str, complete: str) -> None:
+    environment = {
+        **os.environ,
+        "_DISCREET_COMPLETE": "complete_bash",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split(" ")) - 1),
+    }
+    call = [sys.executable, "-c", "import sys; sys.argv = ['discreet']; from discreet.cli import main; main()"]
+    done = subprocess.run(call, capture_output=True, text=True, env=environment, check=False)
+    assert complete in done.stdout.split(), done

@@ -22,6 +22,7 @@ from discreet.mixed.solution import Solution, effect_variances
 from discreet.mixed.sparse import Gram
 
 if TYPE_CHECKING:
+    from discreet.mixed.private import PrivateFit
     from discreet.mixed.rows import Frame
 
 Method = Literal["REML", "ML"]
@@ -236,6 +237,15 @@ class MixedFit:
         from discreet.mixed.profile import intervals
 
         return intervals(self, level=level)
+
+    def release(self, **asked: Any) -> PrivateFit:
+        """Release this model under differential privacy: `fit.release(epsilon=1)`; see `release_mixed`.
+
+        The data are read again and the release is drawn from them, never from these estimates.
+        """
+        from discreet.mixed.private import release_mixed
+
+        return release_mixed(self.formula, self.frame, **asked)
 
     def tidy(self) -> Any:
         """Every estimate in one PyArrow table: effect, group, term, estimate, std_error, statistic."""

@@ -1,0 +1,218 @@
+"""`method="moments"`: every sum that a mixed model needs is noised once, and the model is solved with the noise in it.
+
+One row's response enters one group's sum, one column of every piece of the fixed part, and the sum of squares; nothing
+else of the release depends on it. Each of these parts has an integer sensitivity and a share of the loss, and the
+shares add up to the whole loss exactly. Estimates are functions of the noisy sums and cost nothing more.
+The proof is docs/proofs/mixed-moments.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.arrays import Integers, Vector
+from discreet.mixed.design import ONE, Monomial, Piece
+from discreet.mixed.private.estimation import estimate
+from discreet.mixed.private.noisy import Estimate, NoisySums
+from discreet.mixed.private.public import PublicDesign
+from discreet.mixed.private.request import Request, noise_scale, read_split
+from discreet.mixed.private.sums import HALF, ResponseSums, Units, summed
+from discreet.noise.laws import Gaussian, Laplace
+from discreet.noise.sampler import draw_integers
+from discreet.privacy.losses import Concentrated, Loss, Number, Pure, total
+
+if TYPE_CHECKING:
+    from discreet.noise.source import Source
+
+PROOF = "docs/proofs/mixed-moments.md"
+LEAST_FIXED = 0.08  # of the loss: few numbers, but every fitted value needs them
+LEAST_SQUARES, MOST_SQUARES = 0.05, 0.25
+ENOUGH = 7000.0  # rows times epsilon at which the sum of squares is known to one per cent, in a range of ten deviations
+PERMILLE = 1000  # default shares are whole thousandths, so that they add up exactly
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Sums that share a noise scale: their share of the loss and what one row can change in them.
+
+    Attributes
+    ----------
+    piece : the piece of the fixed part they belong to; None for the sums by group.
+    inside, among : the piece's kept columns, as positions in the piece and among all kept columns.
+    sensitivity, scale : the largest change of all these sums together, and the scale of the noise; in steps.
+    unit : what a step is worth in the response's units.
+    """
+
+    piece: Piece | None
+    inside: Integers
+    among: Integers
+    loss: Pure | Concentrated
+    sensitivity: int
+    scale: float
+    unit: float
+
+    @property
+    def monomial(self) -> Monomial:
+        return ONE if self.piece is None else self.piece.monomial
+
+    @property
+    def counts_every_row(self) -> bool:
+        """Whether its sums add up to that of all rows."""
+        return self.piece is not None and self.monomial == ONE and not any(reduced for _, reduced in self.piece.coded)
+
+    @property
+    def variance(self) -> float:
+        """Of the noise, in the response's units; rounding it to whole steps adds a twelfth of a step."""
+        return (_law(self.loss).variance * self.scale**2 + 1 / 12) * self.unit**2
+
+    def of(self, sums: ResponseSums, public: PublicDesign) -> Integers:
+        """The confidential sums."""
+        if self.piece is None:
+            return summed(sums, public.group(sums.codes), len(public.n), ONE)
+        levels = public.design.levels
+        at = self.piece.position(sums.codes, levels, sums.count)
+        return summed(sums, at, self.piece.width(levels), self.monomial)[self.inside]
+
+
+@dataclass(frozen=True)
+class NoisyStatistics:
+    """What a release draws: noisy sums by part, the centre of the sum of squares, that sum and its scale; in steps."""
+
+    sums: tuple[Integers, ...] = field(repr=False)
+    centre: int
+    squares: int
+    squares_scale: float
+
+
+@dataclass(frozen=True, slots=True)
+class Mechanism:
+    """Everything that decides the noise; public. The sum of squares comes last: its centre depends on the rest."""
+
+    parts: tuple[Part, ...]
+    squares: Pure | Concentrated
+    rows: int
+
+    @property
+    def loss(self) -> Loss:
+        """The losses of all parts together."""
+        return total([*(part.loss for part in self.parts), self.squares])
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the ledger keeps: the loss of every part and its noise scale, in steps."""
+        return {
+            "parts": [
+                {"columns": len(part.among), "loss": part.loss.to_dict(), "scale": part.scale} for part in self.parts
+            ],
+            "squares": self.squares.to_dict(),
+        }
+
+    def draw(self, sums: ResponseSums, public: PublicDesign, source: Source) -> NoisyStatistics:
+        exact = [part.of(sums, public) for part in self.parts]
+        scales = np.repeat([part.scale for part in self.parts], [len(found) for found in exact])
+        noise = draw_integers(_law(self.squares), scale=scales, source=source)
+        ends = np.cumsum([len(found) for found in exact])[:-1]
+        noisy = [found + drawn for found, drawn in zip(exact, np.split(noise, ends), strict=True)]
+        whole = next(found for part, found in zip(self.parts, noisy, strict=True) if part.counts_every_row)
+        centre = int(np.clip(round(int(whole.sum()) / self.rows), -HALF, HALF))
+        squares = sums.squares - 2 * centre * int(sums.total(ONE).sum()) + self.rows * centre**2
+        scale = noise_scale((HALF + abs(centre)) ** 2, self.squares)
+        squares += int(draw_integers(_law(self.squares), scale=np.array([scale]), source=source)[0])
+        return NoisyStatistics(tuple(noisy), centre, squares, scale)
+
+
+def mechanism_for(
+    public: PublicDesign, units: Units, request: Request, split: Mapping[str, Number] | None
+) -> Mechanism:
+    """Divide the loss and scale the noise, from the design alone."""
+    step = request.scale.step
+    sensitivities = [2 * HALF * units.most.get(piece.monomial, 1) for piece, _, _ in public.parts]
+    # Squared error of the fitted values per squared noise scale, in units of one row's largest change.
+    costs = [units.most.get(p.monomial, 1) ** 2 * _per_noise(p, among, public, units) for p, _, among in public.parts]
+    groups_cost = float((1 / public.n).sum())
+    power = 1 / 3 if isinstance(request.loss, Pure) else 1 / 2
+    weights = np.array(costs) ** power
+    names = ["groups", "fixed", "squares"] if public.terms else ["fixed", "squares"]
+    shares = read_split(split, names, _default_split(weights.sum(), groups_cost**power, public.rows, request.loss))
+    parts = []
+    if public.terms:
+        spent = _share(request.loss, shares["groups"])
+        parts.append(Part(None, _NONE, _NONE, spent, 2 * HALF, noise_scale(2 * HALF, spent), step))
+    within = _thousandths(weights / weights.sum())
+    for (piece, inside, among), sensitivity, share in zip(public.parts, sensitivities, within, strict=True):
+        spent = _share(request.loss, shares["fixed"] * share)
+        unit = step * units.step.get(piece.monomial, 1.0)
+        parts.append(Part(piece, inside, among, spent, sensitivity, noise_scale(sensitivity, spent), unit))
+    return Mechanism(tuple(parts), _share(request.loss, shares["squares"]), public.rows)
+
+
+_NONE = np.empty(0, dtype=np.int64)
+
+
+def _per_noise(piece: Piece, among: Integers, public: PublicDesign, units: Units) -> float:
+    """Sum over a piece's columns of 1 / x'x, x in whole steps: how noise in their sums spreads to fitted values."""
+    return float((units.step.get(piece.monomial, 1.0) ** 2 / np.diag(public.XX)[among]).sum())
+
+
+def _default_split(fixed: float, groups: float, rows: int, spent: Pure | Concentrated) -> dict[str, Fraction]:
+    """Shares that minimise the squared error of fitted values, with floors; from the design and the loss alone.
+
+    Errors fall as cost / epsilon^2 (cost / rho), so shares follow the cube (square) roots of the costs.
+    """
+    worth = float(spent.epsilon) if isinstance(spent, Pure) else (2 * float(spent.rho)) ** 0.5
+    squares = min(max(ENOUGH / (rows * worth), LEAST_SQUARES), MOST_SQUARES)
+    if not groups:
+        return dict(zip(("fixed", "squares"), _thousandths(np.array([1 - squares, squares])), strict=True))
+    of_rest = max(fixed / (fixed + groups), LEAST_FIXED / (1 - squares))
+    shares = np.array([(1 - squares) * (1 - of_rest), (1 - squares) * of_rest, squares])
+    return dict(zip(("groups", "fixed", "squares"), _thousandths(shares), strict=True))
+
+
+def _thousandths(shares: Vector) -> list[Fraction]:
+    """Shares as whole thousandths, at least one each, that add up to one."""
+    whole = np.maximum(np.rint(shares * PERMILLE).astype(int), 1)
+    whole[np.argmax(whole)] += PERMILLE - whole.sum()
+    return [Fraction(int(part), PERMILLE) for part in whole]
+
+
+def _share(spent: Pure | Concentrated, share: Fraction) -> Pure | Concentrated:
+    return Pure(spent.epsilon * share) if isinstance(spent, Pure) else Concentrated(spent.rho * share)
+
+
+def _law(spent: Pure | Concentrated) -> Laplace | Gaussian:
+    return Laplace() if isinstance(spent, Pure) else Gaussian()
+
+
+def solve(
+    noisy: NoisyStatistics, mechanism: Mechanism, public: PublicDesign, request: Request
+) -> tuple[Estimate, float]:
+    """The model that the noisy sums support, and the origin from which it measures the response."""
+    step, p = request.scale.step, len(public.kept)
+    s, ds, Xy, dx = np.empty(0), 0.0, np.empty(p), np.empty(p)
+    for part, sums in zip(mechanism.parts, noisy.sums, strict=True):
+        if part.piece is None:
+            s, ds = step * (sums - noisy.centre * public.n), part.variance
+        else:
+            Xy[part.among] = part.unit * sums - noisy.centre * step * public.ones[part.among]
+            dx[part.among] = part.variance
+    found = estimate(
+        NoisySums(
+            n=public.n,
+            Sx=public.Sx,
+            XX=public.XX,
+            levels=public.levels,
+            s=s,
+            Xy=Xy,
+            ds=ds,
+            dx=dx,
+            squares=step**2 * noisy.squares,
+            rows=float(public.rows),
+            kurtosis=3.0 if isinstance(request.loss, Pure) else 0.0,
+        ),
+        largest=float(request.width) / 2,
+    )
+    return found, request.scale.middle + noisy.centre * step

@@ -1,0 +1,174 @@
+"""The restricted likelihood of noisy sums: what a mixed model can be estimated from when every sum carries noise.
+
+For y = X beta + sum_l Z_l u_l + xi with nested random intercepts, write Z for the finest groups and A = [Z X]. Noisy
+sums t = A'y + e, with independent noise e of known variances d, have mean A'X beta and covariance
+
+    V = sigma2 A'A + sum_l variance_l (A'Z_l)(A'Z_l)' + diag(d).
+
+Z'Z is diagonal and the coarser levels are nested, so V is a tree with a border of p columns and nothing costs more than
+O(G p^2). The residual variance is not in t: it comes from a noisy sum of squares, by an equation whose expectation is
+exact. Only arrays here; docs/proofs/mixed-moments.md has the algebra.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet.arrays import Integers, Matrix, Vector
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A grouping of the finest groups, which are ordered so that each of its members is a run."""
+
+    starts: Integers
+    index: Integers
+
+    @classmethod
+    def of(cls, labels: Integers) -> Level:
+        """From the label of each finest group; equal labels are neighbours."""
+        new = np.flatnonzero(np.diff(labels, prepend=labels[:1] - 1))
+        return cls(new, np.repeat(np.arange(len(new)), np.diff(np.append(new, len(labels)))))
+
+    def sum(self, values: Matrix) -> Matrix:
+        return np.add.reduceat(values, self.starts, axis=0) if len(self.starts) < len(self.index) else values
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+
+@dataclass(frozen=True, slots=True)
+class NoisySums:
+    """Public design and noisy sums of a response, measured from a public origin.
+
+    Attributes
+    ----------
+    n, Sx, XX : rows per finest group (G,), sums of the fixed columns (G, p), X'X (p, p). G is 0 without random effects.
+    levels : groupings of the random terms, the finest first.
+    s, Xy : noisy sums of the response by finest group (G,) and by fixed column (p,).
+    ds, dx : variances of the noise in `s` and `Xy`, a number and a vector (p,).
+    squares : noisy sum of squares of the response.
+    kurtosis : excess kurtosis of the noise: 3 for Laplace's, 0 for Gauss's.
+    """
+
+    n: Vector
+    Sx: Matrix
+    XX: Matrix
+    levels: tuple[Level, ...]
+    s: Vector
+    Xy: Vector
+    ds: float
+    dx: Vector
+    squares: float
+    rows: float
+    kurtosis: float
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The model at given variances.
+
+    Attributes
+    ----------
+    criterion : -2 log restricted likelihood of the noisy sums, up to a constant.
+    slopes : its derivatives in the variances.
+    beta, covariance : fixed effects and their covariance, noise included.
+    effects : per level, predictions of the random effects; `effect_variances`, those of their errors.
+    """
+
+    sigma2: float
+    variances: Vector
+    criterion: float
+    slopes: Vector
+    beta: Vector
+    covariance: Matrix
+    effects: tuple[Vector, ...]
+    effect_variances: tuple[Vector, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    """The inverse of diag(d) + sum_l variance_l n n' within the runs of each coarser level, as rank-one steps."""
+
+    diagonal: Vector
+    steps: list[tuple[Level, Vector, Vector, Vector]]
+
+    @classmethod
+    def of(cls, diagonal: Vector, n: Vector, levels: tuple[Level, ...], variances: Vector) -> _Tree:
+        tree = cls(diagonal, [])
+        for level, variance in zip(levels, variances, strict=True):
+            a = tree.solve(n[:, None])[:, 0]
+            total = level.sum(n * a)
+            tree.steps.append((level, a, variance / (1 + variance * total), total))
+        return tree
+
+    @property
+    def logdet(self) -> float:
+        # 1 + v t = 1 / (1 - c t) for c = v / (1 + v t).
+        return float(np.log(self.diagonal).sum() - sum(np.log1p(-c * t).sum() for _, _, c, t in self.steps))
+
+    def solve(self, right: Matrix) -> Matrix:
+        found = right / self.diagonal[:, None]
+        for level, a, c, _ in self.steps:
+            found -= a[:, None] * (c[:, None] * level.sum(a[:, None] * right))[level.index]
+        return found
+
+    def quadratic(self, n: Vector, of: Level) -> Vector:
+        """n' V^-1 n restricted to each run of `of`."""
+        found = of.sum(n**2 / self.diagonal)
+        for level, a, c, t in self.steps:
+            if len(level) >= len(of):  # finer or equal: its runs lie inside those of `of`
+                found = found - np.add.reduceat(c * t**2, level.index[of.starts])
+            else:
+                found = found - c[level.index[of.starts]] * of.sum(n * a) ** 2
+        return np.asarray(found)
+
+
+def evaluate(sums: NoisySums, *, sigma2: float, variances: Vector) -> Estimate:
+    """The criterion, its slopes, and everything that the model predicts at these variances."""
+    n, Sx, p = sums.n, sums.Sx, len(sums.XX)
+    means = Sx / n[:, None]
+    within = sums.XX - means.T @ Sx
+    coarse = [level.sum(Sx) for level in sums.levels]
+    spread = sum(((v * c)[level.index] for v, c, level in zip(variances, coarse, sums.levels, strict=True)), 0 * Sx)
+    finest = variances[0] if len(variances) else 0.0
+    tree = _Tree.of(sigma2 * n + finest * n**2 + sums.ds, n, sums.levels[1:], variances[1:])
+
+    # In V = [[Vzz, Vzx], [Vzx', Vxx]], Vzx is (Vzz - ds) means, so Vzz has a Schur complement in which nothing cancels.
+    right = np.column_stack([Sx, sums.s])
+    solved, H = tree.solve(right), sums.ds * tree.solve(means)
+    log_S, inverse_S = _inverted(sigma2 * within + np.diag(sums.dx) + H.T @ (sigma2 * Sx + n[:, None] * spread))
+    rest = np.column_stack([within, sums.Xy - means.T @ sums.s]) + H.T @ right
+    solved_x = inverse_S @ rest
+    M = right.T @ solved + rest.T @ solved_x
+    log_M, covariance = _inverted(M[:p, :p])
+    beta = covariance @ M[:p, p]
+    criterion = tree.logdet + log_S + log_M + M[p, p] - M[:p, p] @ beta
+
+    slopes, effects, errors = [], [], []
+    for level, v in zip(sums.levels, variances, strict=True):
+        reach = level.sum(n[:, None] * H)
+        seen = level.sum(n[:, None] * solved) + reach @ solved_x
+        residual = seen[:, p] - seen[:, :p] @ beta
+        leverage = tree.quadratic(n, level) + forms(reach, inverse_S) - forms(seen[:, :p], covariance)
+        slopes.append(leverage.sum() - residual @ residual)
+        effects.append(v * residual)
+        errors.append(np.maximum(v - v**2 * leverage, 0.0))
+    return Estimate(
+        sigma2, variances, float(criterion), np.array(slopes), beta, covariance, tuple(effects), tuple(errors)
+    )
+
+
+def _inverted(matrix: Matrix) -> tuple[float, Matrix]:
+    """Log determinant and inverse of a positive definite matrix whose columns may have very different units."""
+    unit = np.sqrt(np.diag(matrix))
+    L = np.linalg.cholesky((matrix + matrix.T) / (2 * np.outer(unit, unit)))
+    inverse = np.linalg.inv(L)
+    return float(2 * (np.log(np.diag(L)) + np.log(unit)).sum()), inverse.T @ inverse / np.outer(unit, unit)
+
+
+def forms(rows: Matrix, matrix: Matrix) -> Vector:
+    """x' M x for every row x."""
+    return np.asarray(np.einsum("gi,gi->g", rows @ matrix, rows))

@@ -1,0 +1,191 @@
+"""What a private release of a mixed model is asked for, checked before any data are read.
+
+Bounds on the response come first: they decide who is protected and how much noise that takes. They must be known
+without the data. For the rates of the Quarterly Workforce Indicators the documents state them, so those have defaults.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias
+
+from discreet.account import Account
+from discreet.errors import PrivacyError
+from discreet.mixed.private.sums import Scale
+from discreet.privacy.losses import Concentrated, Loss, Number, Pure, exact, loss
+from discreet.privacy.units import Rows
+
+Method: TypeAlias = Literal["moments", "paper", "strict"]
+Interval: TypeAlias = tuple[Number, Number]
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """A rate of the documents: its bounds, and the ranges Lambda that they assume for estimates (Tables II and 3.3)."""
+
+    bounds: tuple[Fraction, Fraction]
+    effect: Fraction
+    trend: Fraction
+    deviation: Fraction
+
+
+_JOBS = Rate((Fraction(0), Fraction(2)), Fraction(2), Fraction(1, 100), Fraction(1, 2))
+_HIRES = Rate((Fraction(0), Fraction(3)), Fraction(3), Fraction(1, 100), Fraction(3, 4))
+RATES: dict[str, Rate] = {"jcr": _JOBS, "jdr": _JOBS, "ar": _HIRES, "sr": _HIRES}
+"""JCR and JDR lie in [0, 2] by definition. AR and SR have no upper bound; 3 is the documents', so clip them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Who is protected, for how much, and on what range of the response.
+
+    Attributes
+    ----------
+    unit : one row's response is replaced; `scale`, the range to which responses are confined.
+    clip : whether responses outside `scale` are pulled in; otherwise they are refused.
+    lagged : columns that hold earlier responses and are declared public.
+    """
+
+    loss: Pure | Concentrated
+    unit: Rows
+    scale: Scale
+    clip: bool
+    lagged: tuple[str, ...]
+    account: Account | None
+    name: str | None
+    seed: int | None
+
+    @property
+    def width(self) -> Fraction:
+        return self.scale.upper - self.scale.lower
+
+    def notes(self) -> tuple[str, ...]:
+        """What every release says of its input."""
+        said = ["The design (all columns but the response) and the number of rows are public"]
+        if self.clip:
+            ends = f"[{float(self.scale.lower):g}, {float(self.scale.upper):g}]"
+            said.append(
+                f"Responses were clipped to {ends} first: estimates are of the clipped response, and the replaced "
+                "response may be any number"
+            )
+        if self.lagged:
+            said.append(
+                f"Columns {', '.join(self.lagged)} hold earlier responses and are taken as published: what they tell "
+                "about those responses is not counted"
+            )
+        return tuple(said)
+
+    def opened(self) -> Account:
+        """The account to charge: the caller's, or one for this release alone."""
+        if self.account is not None:
+            return self.account
+        return Account.open(None, dataset="mixed", unit=self.unit, budget=self.loss, seed=self.seed)
+
+
+def read_request(
+    response: str,
+    columns: Sequence[str],
+    *,
+    epsilon: Number | None,
+    rho: Number | None,
+    bounds: Interval | None,
+    clip: bool | Interval,
+    lagged: Sequence[str],
+    account: Account | None,
+    name: str | None,
+    seed: int | None,
+) -> Request:
+    """Check everything that can be checked without the data."""
+    if epsilon is None and rho is None:
+        raise PrivacyError("No loss was named. Give epsilon=1, or rho=0.5 for Gaussian noise.")
+    spent: Loss = loss(epsilon=epsilon, rho=rho)
+    if not spent:
+        raise PrivacyError(f"A loss of {spent} allows no release. Noise would be infinite. Give more than 0.")
+    assert isinstance(spent, Pure | Concentrated)
+    if account is not None and seed is not None:
+        raise PrivacyError(f"seed={seed} was given beside an account. The account has the noise. Seed the account.")
+    unit, natural = _unit(response, bounds, account)
+    if isinstance(clip, bool):
+        clipped, confined = clip, natural
+    else:
+        clipped, confined = True, _interval(clip, "clip")
+    unknown = [column for column in lagged if column not in columns]
+    if unknown:
+        raise PrivacyError(
+            f"lagged={list(lagged)} names {unknown[0]!r}, which is not in the formula. "
+            f"It has: {', '.join(columns)}. Name fixed columns that hold earlier responses."
+        )
+    return Request(spent, unit, Scale(*confined), clipped, tuple(lagged), account, name, seed)
+
+
+def _unit(response: str, bounds: Interval | None, account: Account | None) -> tuple[Rows, tuple[Fraction, Fraction]]:
+    if account is not None:
+        unit = account.unit
+        if not isinstance(unit, Rows):
+            raise PrivacyError(
+                f"The account protects {unit.key}. A mixed model's release protects one row's response: "
+                "open the account with unit=Rows(lower, upper)."
+            )
+        if bounds is not None and _interval(bounds, "bounds") != (unit.lower, unit.upper):
+            raise PrivacyError(
+                f"bounds={bounds} differ from the account's [{float(unit.lower):g}, {float(unit.upper):g}]. An account "
+                "has one unit. Leave bounds out, and give a tighter range as clip=(lower, upper)."
+            )
+        return unit, (unit.lower, unit.upper)
+    if bounds is not None:
+        natural = _interval(bounds, "bounds")
+    elif response.lower() in RATES:
+        natural = RATES[response.lower()].bounds
+    else:
+        raise PrivacyError(
+            f"The bounds of {response!r} are not known. They set the noise and must be stated without looking at the "
+            "data. Give bounds=(lower, upper), and clip=True if values may lie outside."
+        )
+    return Rows(*natural), natural
+
+
+def _interval(values: Any, name: str) -> tuple[Fraction, Fraction]:
+    try:
+        low, high = values
+    except (TypeError, ValueError):
+        raise PrivacyError(f"{name}={values!r} is not an interval. Give two numbers, as in {name}=(0, 2).") from None
+    low, high = exact(low, name=name), exact(high, name=name)
+    if not low < high:
+        raise PrivacyError(f"{name}={values!r} has no width. The lower end comes first. Give lower < upper.")
+    return low, high
+
+
+def read_split(
+    split: Mapping[str, Number] | None, parts: Sequence[str], default: Mapping[str, Fraction]
+) -> dict[str, Fraction]:
+    """Shares of the loss by part, positive and adding up to one exactly."""
+    if split is None:
+        return dict(default)
+    if set(split) != set(parts):
+        raise PrivacyError(
+            f"split names {', '.join(split) or 'nothing'}; this release has the parts {', '.join(parts)}. "
+            f"Give each a share, for example { ({part: str(default[part]) for part in parts}) }."
+        )
+    shares = {part: exact(split[part], name=part) for part in parts}
+    if min(shares.values()) <= 0 or sum(shares.values()) != 1:
+        raise PrivacyError(
+            f"The shares {', '.join(f'{k} {v}' for k, v in split.items())} add up to {float(sum(shares.values())):g}. "
+            "They must be positive and add up to 1 exactly. Use decimals or fractions such as '1/3'."
+        )
+    return shares
+
+
+def noise_scale(sensitivity: Fraction | int, spent: Pure | Concentrated) -> float:
+    """The scale of the noise, rounded up: Laplace sensitivity / epsilon, Gaussian sensitivity / sqrt(2 rho)."""
+    if isinstance(spent, Pure):
+        wanted = Fraction(sensitivity) / spent.epsilon
+        scale = float(wanted)
+        return scale if Fraction(scale) >= wanted else math.nextafter(scale, math.inf)
+    squared = Fraction(sensitivity) ** 2 / (2 * spent.rho)
+    scale = math.sqrt(float(squared))
+    while Fraction(scale) ** 2 < squared:
+        scale = math.nextafter(scale, math.inf)
+    return scale

@@ -1,0 +1,87 @@
+"""The moments mechanism from data to noisy statistics, audited as a black box, and its noise against its law."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from discreet.audit.blackbox import blackbox
+from discreet.mixed.formula import read_formula
+from discreet.mixed.private.moments import Mechanism, mechanism_for
+from discreet.mixed.private.public import PublicDesign, public_design
+from discreet.mixed.private.request import read_request
+from discreet.mixed.private.sums import ResponseSums, Scale, response_sums, units_of
+from discreet.mixed.rows import open_frame
+from discreet.noise.source import SeededSource
+
+SCALE = Scale(Fraction(0), Fraction(2))
+DESIGN = {"x": np.array([-3, 1, 2, 3, -1, 2, 0, 1]), "g": np.array(list("aabbccdd"))}
+Y = np.array([0.0, 0.3, 0.2, 0.1, 0.5, 0.4, 0.2, 0.3])
+NEIGHBOUR = np.where(np.arange(8) == 0, 2.0, Y)
+TRIALS = 3_000
+
+
+def opened(y: np.ndarray, epsilon: float) -> tuple[Mechanism, ResponseSums, PublicDesign]:
+    frame, model = open_frame({**DESIGN, "y": y}), read_formula("y ~ x + (1 | g)")
+    request = read_request(
+        "y", (), epsilon=epsilon, rho=None, bounds=(0, 2), clip=False, lagged=(), account=None, name=None, seed=1
+    )
+    public = public_design(frame, model)
+    units = units_of(frame, public)
+    return mechanism_for(public, units, request, None), response_sums(frame, public, units, SCALE), public
+
+
+def outputs(epsilon: float, source: SeededSource):  # type: ignore[no-untyped-def]
+    def draw(y: np.ndarray, n: int) -> np.ndarray:
+        mechanism, sums, public = opened(y, epsilon)
+        drawn = [mechanism.draw(sums, public, source) for _ in range(n)]
+        return np.array([[*np.concatenate(d.sums), d.centre, d.squares] for d in drawn], dtype=float)
+
+    return draw
+
+
+def test_black_box_does_not_refute_the_claim_and_has_power() -> None:
+    source = SeededSource(11)
+    verdict = blackbox(outputs(1.0, source), Y, NEIGHBOUR, claimed=1, trials=TRIALS, confidence=0.999999, many=True)
+    assert not verdict.refuted, str(verdict)
+    cheat = blackbox(outputs(4.0, source), Y, NEIGHBOUR, claimed=1, trials=TRIALS, confidence=0.999, many=True)
+    assert cheat.refuted, str(cheat)
+
+
+def test_noise_has_the_scale_that_the_loss_asks_for() -> None:
+    """Kolmogorov-Smirnov against Laplace; a scale 30 % off must be rejected by the same test."""
+    from scipy.stats import expon, kstest
+
+    mechanism, sums, public = opened(Y, 1.0)
+    source = SeededSource(5)
+    drawn = [mechanism.draw(sums, public, source) for _ in range(1_000)]
+    k = np.rint((Y - 1) * 2**13)
+    noise = [(d.squares - ((k - d.centre) ** 2).sum()) / d.squares_scale for d in drawn]
+    for i, part in enumerate(mechanism.parts):
+        noise += ((np.stack([d.sums[i] for d in drawn]) - part.of(sums, public)) / part.scale).ravel().tolist()
+    size = np.abs(noise)
+    assert kstest(size, expon.cdf).pvalue > 1e-6
+    assert kstest(1.3 * size, expon.cdf).pvalue < 1e-20 and kstest(0.7 * size, expon.cdf).pvalue < 1e-20
+    assert abs(np.mean(np.sign(noise))) < 5 / len(noise) ** 0.5
+
+
+@pytest.mark.parametrize("part", [0, 1, 2])
+def test_the_loss_between_neighbours_is_at_most_the_parts(part: int) -> None:
+    """The exact log ratio of the rounded laws at the true shift, over all outputs near the statistics."""
+    from discreet.noise.laws import Laplace
+
+    mechanism, sums, public = opened(Y, 1.0)
+    other = opened(NEIGHBOUR, 1.0)[1]
+    found = mechanism.parts[part]
+    a, b = found.of(sums, public), found.of(other, public)
+    moved = np.flatnonzero(a != b)
+    assert len(moved) == 1 and abs(a - b).max() == found.sensitivity
+    at = np.unique(np.rint(np.linspace(-3, 4, 400) * found.scale)).astype(np.int64)
+    loss = np.log(Laplace().probability(at, found.scale)) - np.log(
+        Laplace().probability(at - abs(a - b).max(), found.scale)
+    )
+    limit = float(found.loss.amounts["epsilon"])
+    assert np.abs(loss).max() <= limit * (1 + 1e-9)
+    assert np.abs(loss).max() >= limit * (1 - 1e-6)

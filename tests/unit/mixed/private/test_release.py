@@ -1,0 +1,258 @@
+"""The door: losses that add up, noise that follows, results that hold nothing confidential, and refusals."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from discreet.account import Account
+from discreet.errors import BudgetExceeded, DataError, FitError, FormulaError, PrivacyError
+from discreet.mixed.formula import read_formula
+from discreet.mixed.private import PrivateFit, release_mixed
+from discreet.mixed.private.moments import Mechanism, mechanism_for
+from discreet.mixed.private.public import public_design
+from discreet.mixed.private.request import noise_scale, read_request
+from discreet.mixed.private.sums import units_of
+from discreet.mixed.rows import open_frame
+from discreet.privacy.losses import Concentrated, Pure
+from discreet.privacy.units import Establishments, Rows
+
+FORMULA = "rate ~ 0 + industry + quarter + (1 | county)"
+Flows = dict[str, np.ndarray]
+
+
+def mechanism(flows: Flows, **asked: Any) -> Mechanism:
+    split = asked.pop("split", None)
+    settings = {"epsilon": None, "rho": None, "clip": False, "lagged": (), "account": None, "name": None, "seed": None}
+    request = read_request("rate", (), bounds=(0, 2), **{**settings, **asked})
+    frame = open_frame(flows)
+    public = public_design(frame, read_formula(FORMULA))
+    return mechanism_for(public, units_of(frame, public), request, split)
+
+
+@pytest.mark.parametrize("epsilon", [1, "0.1", "1/3", 0.7, "4.6"])
+def test_losses_of_the_parts_add_up_exactly(flows: Flows, epsilon: Any) -> None:
+    found = mechanism(flows, epsilon=epsilon)
+    assert found.loss == Pure(epsilon)
+    for part in found.parts:
+        assert Fraction(part.scale) * part.loss.amounts["epsilon"] >= part.sensitivity
+        assert part.scale == pytest.approx(part.sensitivity / float(part.loss.amounts["epsilon"]), rel=1e-15)
+
+
+def test_gaussian_parts_add_up_in_rho(flows: Flows) -> None:
+    found = mechanism(flows, rho="1/2")
+    assert found.loss == Concentrated("1/2")
+    for part in found.parts:
+        assert Fraction(part.sensitivity) ** 2 / (2 * Fraction(part.scale) ** 2) <= part.loss.amounts["rho"]
+
+
+@pytest.mark.parametrize("loss", [Pure("1/3"), Pure("0.1"), Concentrated("1/7"), Concentrated("0.3")])
+def test_scales_are_rounded_up(loss: Pure | Concentrated) -> None:
+    for sensitivity in (1, 3, 2**14, 2**30 - 1):
+        scale = Fraction(noise_scale(sensitivity, loss))
+        spent = sensitivity / scale if isinstance(loss, Pure) else (sensitivity / scale) ** 2 / 2
+        limit = next(iter(loss.amounts.values()))
+        assert spent <= limit < spent * (1 + Fraction(1, 10**14))
+
+
+def test_a_split_is_obeyed(flows: Flows) -> None:
+    found = mechanism(flows, epsilon=2, split={"groups": 0.5, "fixed": "0.3", "squares": Fraction(1, 5)})
+    assert found.parts[0].loss == Pure(1) and found.squares == Pure("0.4")
+    assert found.loss == Pure(2)
+
+
+def test_estimates_approach_reml_as_epsilon_grows(flows: Flows) -> None:
+    from discreet.mixed import mixed
+
+    fit = mixed(FORMULA, flows)
+    free = release_mixed(FORMULA, flows, epsilon=10**6, bounds=(0, 2), seed=1)
+    assert free.fixed == pytest.approx(fit.fixed, abs=2e-3)
+    assert free.variances == pytest.approx(fit.variances, rel=0.02)
+    assert list(free.effects["county"].levels) == list(fit.random[0].levels)
+    assert np.corrcoef(free.effects["county"].values, fit.random[0].values[:, 0])[0, 1] > 0.999
+    assert free.se["quarter"] == pytest.approx(fit.se["quarter"], rel=0.02)
+
+
+def test_a_fit_releases_its_model(flows: Flows) -> None:
+    from discreet.mixed import mixed
+
+    private = mixed(FORMULA, flows).release(epsilon=1, method="moments", bounds=(0, 2), seed=3)
+    direct = release_mixed(FORMULA, flows, epsilon=1, bounds=(0, 2), seed=3)
+    assert np.array_equal(private.beta, direct.beta) and private.guarantee == direct.guarantee
+
+
+def test_nested_terms_match_the_fit_and_keep_the_formulas_order(flows: Flows) -> None:
+    from discreet.mixed import mixed
+
+    for formula in ("rate ~ industry + (1 | county/season)", "rate ~ industry + (1 | state) + (1 | county)"):
+        fit = mixed(formula, flows)
+        free = release_mixed(formula, flows, epsilon=10**6, bounds=(0, 2), seed=1)
+        assert list(free.variances) == list(fit.variances)
+        assert free.variances == pytest.approx(fit.variances, rel=0.05, abs=2e-3)
+        for group, term in free.effects.items():
+            assert list(term.levels) == list(fit.effects[group].levels)
+            assert np.abs(term.values - fit.effects[group].values[:, 0]).max() < 0.01
+
+
+def test_fitted_values_need_the_public_columns_only(flows: Flows) -> None:
+    fit = release_mixed(FORMULA, flows, epsilon=1, bounds=(0, 2), seed=1)
+    public = {name: column for name, column in flows.items() if name != "rate"}
+    values = fit.fitted(public)
+    row = {name: column[7] for name, column in public.items()}
+    by_hand = fit.fixed[f"industry{row['industry']}"] + fit.fixed["quarter"] * row["quarter"]
+    assert values[7] == pytest.approx(by_hand + fit.effects["county"][row["county"]])
+    assert np.array_equal(values, fit.fitted({**public, "rate": np.full(len(values), np.nan)}))
+    new = {**public, "county": np.where(np.arange(len(values)) == 0, "elsewhere", public["county"])}
+    with pytest.raises(DataError, match="never saw"):
+        fit.fitted(new)
+    assert fit.fitted(new, new_levels="zero")[0] == pytest.approx(
+        values[0] - fit.effects["county"][public["county"][0]]
+    )
+    with pytest.raises(DataError, match="'industry'"):
+        fit.fitted({**public, "industry": np.full(len(values), "space")})
+    with pytest.raises(DataError, match="'quarter' is not in"):
+        fit.fitted({name: column for name, column in public.items() if name != "quarter"})
+
+
+def test_the_result_holds_nothing_confidential(flows: Flows) -> None:
+    """Change every response within bounds and keep the noise: only the noisy statistics may change the result."""
+    fit = release_mixed(FORMULA, flows, epsilon=1, bounds=(0, 2), seed=1)
+    blob = pickle.dumps(fit.released)
+    assert flows["rate"].tobytes()[:64] not in blob
+    texts = fit.summary() + str(fit) + repr(fit) + json.dumps(fit.to_dict())
+    assert f"{flows['rate'][0]:.10g}" not in texts
+    reach = [fit.design, fit.learned]
+    assert all(float(m[0]) == 0 for f, m in fit.learned.means.items() if f.column == "rate"), reach
+
+
+def test_a_result_reads_well(flows: Flows) -> None:
+    fit = release_mixed(FORMULA, flows, epsilon=1, bounds=(0, 2), seed=1, name="rates")
+    table = fit.tidy()
+    assert table.column_names == ["effect", "group", "term", "estimate", "std_error"]
+    assert table.num_rows == 4 + 2 + 40
+    assert fit.name == "rates" and fit.entry.loss == Pure(1)
+    assert "NOT PRIVATE" in str(fit) and "docs/proofs/mixed-moments.md" in fit.summary()
+    assert release_mixed(FORMULA, flows, epsilon=1, bounds=(0, 2)).guarantee.private
+
+
+def test_the_account_pays(flows: Flows) -> None:
+    account = Account.open(None, dataset="flows", unit=Rows(0, 2), budget=Pure(1), seed=4)
+    release_mixed(FORMULA, flows, epsilon="0.6", account=account, name="first")
+    assert account.remaining == Pure("0.4")
+    with pytest.raises(BudgetExceeded):
+        release_mixed(FORMULA, flows, epsilon="0.5", account=account)
+    assert release_mixed(FORMULA, flows, epsilon="0.4", account=account, clip=(0.2, 1.8)).guarantee.unit == Rows(0, 2)
+    assert account.remaining == Pure(0)
+
+
+def test_clipping_is_declared_and_noted(flows: Flows) -> None:
+    wild = {**flows, "rate": np.where(np.arange(3000) == 11, 7.0, flows["rate"])}
+    with pytest.raises(DataError, match=r"outside the bounds \[0, 2\]") as caught:
+        release_mixed(FORMULA, wild, epsilon=1, bounds=(0, 2), seed=1)
+    assert "7" not in str(caught.value)
+    fit = release_mixed(FORMULA, wild, epsilon=1, bounds=(0, 2), clip=True, seed=1)
+    assert any("clipped to [0, 2]" in note for note in fit.guarantee.notes)
+    capped = {**flows, "rate": np.where(np.arange(3000) == 11, 2.0, flows["rate"])}
+    assert np.array_equal(fit.beta, release_mixed(FORMULA, capped, epsilon=1, bounds=(0, 2), clip=True, seed=1).beta)
+    tight = release_mixed(FORMULA, wild, epsilon=10**6, bounds=(0, 2), clip=(0.5, 1.5), seed=1)
+    assert tight.sigma2 < 0.9 * release_mixed(FORMULA, flows, epsilon=10**6, bounds=(0, 2), seed=1).sigma2
+
+
+def test_known_rates_have_bounds(flows: Flows) -> None:
+    data = {**flows, "jcr": flows["rate"]}
+    fit = release_mixed("jcr ~ industry + (1 | county)", data, epsilon=1, seed=1)
+    assert fit.guarantee.unit == Rows(0, 2)
+    with pytest.raises(PrivacyError, match="bounds of 'rate' are not known"):
+        release_mixed(FORMULA, flows, epsilon=1)
+
+
+def test_lagged_columns_are_noted(flows: Flows) -> None:
+    data = {**flows, "before": np.roll(flows["rate"], 1)}
+    formula = "rate ~ industry + before + (1 | county)"
+    fit = release_mixed(formula, data, epsilon=1, bounds=(0, 2), lagged=["before"], seed=1)
+    assert any("before hold earlier responses" in note for note in fit.guarantee.notes)
+    with pytest.raises(PrivacyError, match="not in the formula"):
+        release_mixed(formula, data, epsilon=1, bounds=(0, 2), lagged=["earlier"])
+
+
+def test_a_linear_model_is_a_model(flows: Flows) -> None:
+    fit = release_mixed("rate ~ 0 + industry", flows, epsilon=1000, bounds=(0, 2), seed=1)
+    for name in ("farms", "mines", "shops"):
+        assert fit.fixed[f"industry{name}"] == pytest.approx(flows["rate"][flows["industry"] == name].mean(), abs=1e-3)
+    slope = release_mixed("rate ~ quarter", flows, epsilon=1000, bounds=(0, 2), seed=1)
+    expected = np.polyfit(flows["quarter"], flows["rate"], 1)
+    assert [slope.fixed["quarter"], slope.fixed["(Intercept)"]] == pytest.approx(expected.tolist(), rel=1e-2)
+    assert slope.random == () and "linear model" in slope.summary()
+
+
+def test_files_and_frames_give_the_same_release(flows: Flows, tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table(flows), tmp_path / "flows.parquet")
+    formula = "rate ~ 0 + industry + (1 | county/season)"
+    a, b = (
+        release_mixed(formula, data, epsilon=1, bounds=(0, 2), seed=3)
+        for data in (flows, str(tmp_path / "flows.parquet"))
+    )
+    assert a.beta == pytest.approx(b.beta, abs=1e-12)
+    assert a.effects["county"].values == pytest.approx(b.effects["county"].values, abs=1e-9)
+
+
+def test_collinear_columns_are_dropped(flows: Flows) -> None:
+    data = {**flows, "twice": 2 * flows["quarter"]}
+    fit = release_mixed("rate ~ quarter + twice + (1 | county)", data, epsilon=10, bounds=(0, 2), seed=1)
+    assert fit.names == ("(Intercept)", "quarter") and "twice" in fit.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "match"),
+    [
+        ({"formula": "rate ~ industry + (quarter | county)"}, FormulaError, "has a slope"),
+        ({"formula": "rate ~ industry + (1 | county) + (1 | season)"}, FitError, "crossed"),
+        ({"formula": "rate ~ 0 + quarter + (1 | county)"}, FormulaError, "no constant"),
+        ({"formula": "log(rate) ~ industry"}, FormulaError, "function of a confidential column"),
+        ({"formula": "rate ~ rate + (1 | county)"}, FormulaError, "cannot be public too"),
+        ({"formula": "rate ~ nothing"}, DataError, "'nothing' is not in"),
+        ({"formula": "rate ~ 1 + (1 | one)"}, FitError, "one level"),
+        ({"formula": "rate ~ 1 + (1 | row)"}, FitError, "3,000 effects"),
+        ({"formula": "missing ~ 1 + (1 | county)"}, DataError, "missing or infinite"),
+        ({"epsilon": None}, PrivacyError, "No loss"),
+        ({"epsilon": 0}, PrivacyError, "allows no release"),
+        ({"epsilon": -1}, PrivacyError, "negative"),
+        ({"rho": 1}, PrivacyError, "do not name one loss"),
+        ({"bounds": (2, 0)}, PrivacyError, "no width"),
+        ({"bounds": 2}, PrivacyError, "not an interval"),
+        ({"clip": (1, 1)}, PrivacyError, "no width"),
+        ({"split": {"groups": 0.5, "fixed": 0.5}}, PrivacyError, "has the parts"),
+        ({"split": {"groups": 0.5, "fixed": 0.3, "squares": 0.3}}, PrivacyError, "add up to 1.1"),
+        ({"method": "magic"}, ValueError, "not known"),
+    ],
+)
+def test_bad_requests_are_refused(flows: Flows, change: dict[str, Any], error: type[Exception], match: str) -> None:
+    data = {**flows, "one": np.full(3000, "a"), "row": np.arange(3000), "missing": np.full(3000, np.nan)}
+    asked: dict[str, Any] = {"formula": FORMULA, "epsilon": 1, "bounds": (0, 2), "seed": 1, **change}
+    with pytest.raises(error, match=match):
+        release_mixed(asked.pop("formula"), data, **asked)
+
+
+def test_accounts_of_other_units_are_refused(flows: Flows) -> None:
+    account = Account.open(None, dataset="flows", unit=Establishments(0.1), budget=Pure(1))
+    with pytest.raises(PrivacyError, match=r"Rows\(lower, upper\)"):
+        release_mixed(FORMULA, flows, epsilon=1, account=account)
+    rows = Account.open(None, dataset="flows", unit=Rows(0, 2), budget=Pure(1))
+    with pytest.raises(PrivacyError, match="differ from the account's"):
+        release_mixed(FORMULA, flows, epsilon=1, account=rows, bounds=(0, 1))
+    with pytest.raises(PrivacyError, match="Seed the account"):
+        release_mixed(FORMULA, flows, epsilon=1, account=rows, seed=1)
+    assert rows.remaining == Pure(1)
+
+
+def test_public_types() -> None:
+    assert PrivateFit.__doc__ and release_mixed.__doc__

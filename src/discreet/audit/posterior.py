@@ -1,0 +1,213 @@
+"""How much does one row show in a posterior? The empirical epsilon of Abowd, Schneider and Vilhuber (2012, V.B).
+
+The posterior of each random effect is cut into 20 bins of equal probability; a row is deleted; epsilon is the largest
+|ln(20 p)| over bins, random effects and rows. The paper counts draws and deletes 32 rows. `audit_posterior` computes
+bin probabilities without draws and deletes every row: its effect on its own group is exact, its effect on all other
+groups has a proved upper bound, exact for the rows examined. `monte_carlo_audit` is the published method.
+The figure is empirical: it speaks of these data and these deletions, and promises nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from discreet.arrays import Integers, Matrix, Vector
+from discreet.bayes.blmm.deletion import Elsewhere, leave_each_out, leave_out
+from discreet.bayes.blmm.estimate import BayesMixed, of_fit
+from discreet.bayes.blmm.exact import Posterior
+from discreet.bayes.blmm.prior import Prior
+from discreet.errors import DataError
+
+CHUNK = 8_192  # rows deleted together
+EXAMINED = 64  # rows whose effect on every group is computed
+KIND = "empirical"
+WARNING = "An empirical figure for these data and these deletions; not a privacy guarantee."
+
+Tell = Callable[[float], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One deleted row, examined in every group.
+
+    `own` and `elsewhere` are exact; `bin` (from 0) and `probability` are where its own group's posterior changes most.
+    """
+
+    row: int
+    group: str
+    group_rows: int
+    own: float
+    elsewhere: float
+    bin: int
+    probability: float
+
+    @property
+    def epsilon(self) -> float:
+        return max(self.own, self.elsewhere)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "row": self.row,
+            "group": self.group,
+            "group_rows": self.group_rows,
+            "epsilon": self.epsilon,
+            "own": self.own,
+            "elsewhere": self.elsewhere,
+            "bin": self.bin,
+            "probability": self.probability,
+        }
+
+
+@dataclass(frozen=True)
+class PosteriorAudit:
+    """Every row deleted in turn.
+
+    Attributes
+    ----------
+    own : |ln(bins p)| at its largest in each row's own group, exact; shape (rows,).
+    elsewhere : an upper bound on the same in all other groups; shape (rows,).
+    findings : the rows examined in every group, the worst first.
+    noise_floor : the largest change of a log bin probability, or of a finding, on a finer quadrature.
+    """
+
+    bins: int
+    own: Vector = field(repr=False)
+    elsewhere: Vector = field(repr=False)
+    findings: tuple[Finding, ...]
+    noise_floor: float
+    kind: str = KIND
+
+    @property
+    def epsilon(self) -> float:
+        """The empirical epsilon: the largest exact figure found."""
+        return max(float(self.own.max()), self.findings[0].epsilon)
+
+    @property
+    def bound(self) -> float:
+        """What no row exceeds: the exact figure, or the largest bound of a row that was not examined."""
+        rest = np.ones(len(self.own), dtype=bool)
+        rest[[finding.row for finding in self.findings]] = False
+        return max(self.epsilon, float(self.elsewhere[rest].max(initial=0.0)))
+
+    @property
+    def exact(self) -> bool:
+        """Whether no unexamined effect on another group can exceed `epsilon`."""
+        return self.bound == self.epsilon
+
+    @property
+    def settled(self) -> float:
+        """Share of the rows whose own figure is proved to be their largest."""
+        return float((self.own >= self.elsewhere).mean())
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "note": WARNING,
+            "epsilon": self.epsilon,
+            "exact": self.exact,
+            "bound": self.bound,
+            "noise_floor": self.noise_floor,
+            "rows_audited": len(self.own),
+            "rows_settled": self.settled,
+            "bins": self.bins,
+            "worst": [finding.to_dict() for finding in self.findings[:20]],
+        }
+
+    def __str__(self) -> str:
+        worst = self.findings[0]
+        open_end = "" if self.exact else f", at most {self.bound:.4g},"
+        return (
+            f"empirical epsilon {self.epsilon:.4g}{open_end} ({len(self.own):,} rows deleted in turn, "
+            f"quadrature error {self.noise_floor:.1g})\n"
+            f"worst: row {worst.row} of {worst.group}, a group of {worst.group_rows:,} rows\n{WARNING}"
+        )
+
+
+def audit_posterior(
+    model: BayesMixed, *, bins: int = 20, examined: int = EXAMINED, progress: Tell | None = None
+) -> PosteriorAudit:
+    """Delete every row in turn and compare the posteriors of all random effects, without Monte Carlo error."""
+    edges = benchmark_bins(model.posterior, bins)
+    elsewhere_bound = Elsewhere.of(model.posterior, edges)
+    rows = model.fit.rows
+    own, elsewhere = np.empty(rows), np.empty(rows)
+    for start in range(0, rows, CHUNK):
+        group, x, y = model.design(np.arange(start, min(start + CHUNK, rows)))
+        found = leave_each_out(model.posterior, group=group, x=x, y=y)
+        here = slice(start, start + len(y))
+        own[here] = log_ratio(found.own.bins(edges[group])).max(axis=1)
+        change = np.minimum(bins * elsewhere_bound.bound(found), 1.0)
+        with np.errstate(divide="ignore"):
+            elsewhere[here] = -np.log1p(-change)
+        if progress:
+            progress(0.9 * (start + len(y)) / rows)
+    half = max(examined // 2, 1)
+    chosen = dict.fromkeys([*np.argsort(-own)[:half].tolist(), *np.argsort(-elsewhere)[:half].tolist()])
+    findings = sorted(examine(model, list(chosen), edges), key=lambda finding: -finding.epsilon)
+    floor = _noise_floor(model, findings[:half], edges)
+    if progress:
+        progress(1.0)
+    return PosteriorAudit(bins, own, elsewhere, tuple(findings), floor)
+
+
+def benchmark_bins(posterior: Posterior, bins: int) -> Matrix:
+    """Edges of bins of equal probability in the posterior of every random effect, (G, bins - 1)."""
+    if bins < 2:
+        raise DataError(f"bins={bins} compares nothing. At least 2 are possible. Use 20, as the paper does.")
+    return posterior.effects.quantile(np.arange(1, bins) / bins)
+
+
+def log_ratio(probabilities: Matrix) -> Matrix:
+    """|ln(p / (1 / bins))|, infinite where a bin is empty."""
+    with np.errstate(divide="ignore"):
+        found: Matrix = np.abs(np.log(np.maximum(probabilities, 0.0) * probabilities.shape[-1]))
+    return found
+
+
+def examine(model: BayesMixed, rows: list[int], edges: Matrix) -> list[Finding]:
+    """Delete some rows in turn and compare every group exactly."""
+    group, x, y = model.design(np.array(rows))
+    findings = []
+    for row, g, design, response in zip(rows, group.tolist(), x, y.tolist(), strict=True):
+        probabilities = leave_out(model.posterior, group=g, x=design, y=response).bins(edges)
+        ratios = log_ratio(probabilities)
+        worst = int(ratios[g].argmax())
+        others = float(np.delete(ratios, g, axis=0).max())
+        size = int(model.posterior.model.n[g])
+        place = (float(ratios[g, worst]), others, worst, float(probabilities[g, worst]))
+        findings.append(Finding(row, model.levels[g], size, *place))
+    return findings
+
+
+def own_epsilon(model: BayesMixed, rows: Integers, *, bins: int = 20) -> Vector:
+    """The exact figure of some rows in their own groups."""
+    edges = benchmark_bins(model.posterior, bins)
+    group, x, y = model.design(rows)
+    found: Vector = log_ratio(leave_each_out(model.posterior, group=group, x=x, y=y).own.bins(edges[group])).max(axis=1)
+    return found
+
+
+def sensitivity(model: BayesMixed, rows: Integers, nus: tuple[float, ...], *, bins: int = 20) -> list[dict[str, float]]:
+    """The largest own figure over some rows as the paper's prior gains degrees of freedom."""
+    found = []
+    for nu in nus:
+        other = of_fit(model.fit, prior=Prior.paper(nu))
+        at = own_epsilon(other, rows, bins=bins)
+        variances = [other.posterior.variance(which).mean for which in (0, 1)]
+        found.append({"nu": nu, "epsilon": float(at.max()), "residual": variances[0], "group": variances[1]})
+    return found
+
+
+def _noise_floor(model: BayesMixed, findings: list[Finding], edges: Matrix) -> float:
+    """The whole computation again on a finer quadrature: benchmark bins, and the worst rows."""
+    finer = model.posterior.refined()
+    benchmark = float(log_ratio(finer.effects.bins(edges)).max())
+    bins = edges.shape[1] + 1
+    group, x, y = model.design(np.array([finding.row for finding in findings]))
+    fine_edges = benchmark_bins(finer, bins)
+    again = log_ratio(leave_each_out(finer, group=group, x=x, y=y).own.bins(fine_edges[group])).max(axis=1)
+    return max(benchmark, float(np.abs(again - [finding.own for finding in findings]).max()))

@@ -1,0 +1,66 @@
+"""Have the chains converged? Split R-hat and effective sample size, for many parameters at once.
+
+Gelman et al. (2013), section 11.4: every chain is cut in half; R-hat compares the halves' means with their spread;
+autocorrelations are summed in pairs, positive and not increasing (Geyer 1992). Arrays are (chains, draws, parameters).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from discreet.arrays import Matrix, Vector
+from discreet.errors import DataError
+
+
+def split(draws: Matrix) -> Matrix:
+    """Every chain as two."""
+    half = draws.shape[1] // 2
+    if half < 2:
+        raise DataError(f"Chains of {draws.shape[1]} draws cannot be judged. At least 4 are needed. Draw more.")
+    return np.concatenate([draws[:, :half], draws[:, -half:]])
+
+
+def _variances(halves: Matrix) -> tuple[Vector, Vector]:
+    """Within-chain variance, and the pooled estimate that also counts what is between chains."""
+    n = halves.shape[1]
+    within = halves.var(axis=1, ddof=1).mean(axis=0)
+    between = halves.mean(axis=1).var(axis=0, ddof=1)
+    return within, within * (n - 1) / n + between
+
+
+def rhat(draws: Matrix) -> Vector:
+    """Split R-hat of each parameter; 1 where all chains tell the same."""
+    within, pooled = _variances(split(draws))
+    found: Vector = np.sqrt(pooled / within)
+    return found
+
+
+def effective_size(draws: Matrix, *, block: int = 256) -> Vector:
+    """Independent draws that would estimate each posterior mean as well."""
+    parts = [_effective(split(draws[:, :, i : i + block])) for i in range(0, draws.shape[2], block)]
+    return np.concatenate(parts)
+
+
+def _effective(halves: Matrix) -> Vector:
+    chains, n, parameters = halves.shape
+    _, pooled = _variances(halves)
+    length = 1 << (2 * n - 1).bit_length()
+    covariance = np.zeros((n, parameters))
+    for chain in halves:
+        spectrum = np.fft.rfft(chain - chain.mean(axis=0), n=length, axis=0)
+        covariance += np.fft.irfft((spectrum * spectrum.conj()).real, n=length, axis=0)[:n] / (n * chains)
+    within = covariance[0] * n / (n - 1)
+    rho = 1 - (within - covariance) / pooled
+    rho[0] = 1.0
+    pairs = rho[: n // 2 * 2].reshape(n // 2, 2, parameters).sum(axis=1)
+    positive = np.logical_and.accumulate(pairs > 0, axis=0)
+    pairs = np.minimum.accumulate(np.where(positive, pairs, np.inf), axis=0)
+    tau = -1 + 2 * np.where(positive, pairs, 0.0).sum(axis=0)
+    found: Vector = chains * n / np.maximum(tau, 1 / np.log10(chains * n))
+    return found
+
+
+def standard_error(draws: Matrix) -> Vector:
+    """Monte Carlo standard error of each posterior mean."""
+    found: Vector = draws.reshape(-1, draws.shape[2]).std(axis=0, ddof=1) / np.sqrt(effective_size(draws))
+    return found

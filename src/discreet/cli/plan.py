@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from discreet.plan.check import PlanCheck, TableCheck
+    from discreet.plan.check import PlanCheck
     from discreet.plan.run import Outcome
+    from discreet.plan.sizes import TableCheck
 
 PlanPath = Annotated[Path, typer.Argument(metavar="PLAN", help="A plan.toml.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
@@ -130,8 +131,10 @@ def _print_check(found: PlanCheck) -> None:
     from discreet.privacy.ledger.budget import amounts
 
     console = Console(highlight=False)
-    costs = Table("release", "cost", "state", "table by", "mechanism", "kinds", title="Releases", title_justify="left")
-    sizes = found.releases[0].tables[0].by_largest if found.releases else ()
+    costs = Table(
+        "release", "cost", "state", "table by, or formula", "mechanism", "kinds", title="Releases", title_justify="left"
+    )
+    sizes = next((table.by_largest for known in found.releases for table in known.tables), {})
     by_largest = Table(
         "release", *(f"{size:,}" for size in sizes), title_justify="left",
         title="Expected error of one count, by the size of the cell's largest establishment",
@@ -141,18 +144,20 @@ def _print_check(found: PlanCheck) -> None:
         title="Expected error of one count, on publicly known sizes",
     )  # fmt: skip
     for known in found.releases:
-        name, cost = escape(known.request.name), amounts(known.request.guarantee.loss)
+        name, cost, asked = escape(known.name), amounts(known.loss), known.request.release
+        if not known.tables:
+            costs.add_row(name, cost, known.state, escape(getattr(asked, "formula", "")), asked.kind, "")
         for i, table in enumerate(known.tables, start=1):
             by = escape(", ".join(table.by) or "nothing")
             costs.add_row(name, cost, known.state, by, table.mechanism, str(table.levels))
-            label = name if len(known.tables) == 1 else f"{known.request.name}, table {i}"
+            label = name if len(known.tables) == 1 else f"{known.name}, table {i}"
             by_largest.add_row(escape(label), *(f"{error:,.3g}" for error in table.by_largest.values()))
             for row in _on_public_sizes(table):
                 public.add_row(escape(label), *row)
     console.print(costs)
-    console.print(by_largest)
-    if public.rows:
-        console.print(public)
+    for errors in (by_largest, public):
+        if errors.rows:
+            console.print(errors)
     before = found.before
     typer.echo(
         f"The plan costs {amounts(found.cost)}. Of {amounts(before.total)} for {before.dataset!r}, "
@@ -179,7 +184,7 @@ def _print_outcome(outcome: Outcome) -> None:
 
     plan = outcome.check.file.plan
     for known in outcome.check.releases:
-        name, cost = known.request.name, amounts(known.request.guarantee.loss)
+        name, cost = known.name, amounts(known.loss)
         if not outcome.publications:
             words = "is released already" if known.state == "released" else f"would be released for {cost}"
         elif known.state == "released":

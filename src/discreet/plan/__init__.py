@@ -1,15 +1,20 @@
 """Plans: everything a release needs, written down in one TOML file before any data are read.
 
-document  the text, and on which line each key is
-shape     what a plan may hold
-faults    what is wrong, in our words, all of it together
-requests  a plan's releases as queries that are ready to be priced and drawn
-sizes     what is publicly known about the cells, for the expected error
-check     what a plan would cost and how far off it would be; reads no confidential data
-folders   the account whose releases are folders of files
-outputs   the forms in which a release is published
-run       carry a plan out, resumably
-bundle    what a reviewer gets, and its verification
+document      the text, and on which line each key is
+shape         what a plan may hold
+reading       a plan from its file, or everything that is wrong with it; the data it is about
+sizes         what is publicly known about the cells, for the expected error
+counts        releases of job counts
+summaries     releases of models and of posterior summaries
+requests      all releases of a plan, ready to be priced, read and drawn
+check         what a plan would cost and how far off it would be; reads no confidential data
+folders       accounts whose releases are folders of files
+outputs       the files of a release and what they say about themselves
+run           carry a plan out, resumably
+comparison    errors beside noise infusion, on simulated data of a release's shape
+facts         what the report says
+bundle        what a reviewer gets
+verification  whether a bundle is what it says
 """
 
 from __future__ import annotations

@@ -13,18 +13,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
-
 from discreet.account import Account
 from discreet.errors import BudgetExceeded, LedgerError, PrivacyError
 from discreet.plan.document import Fault
 from discreet.plan.reading import PlanFile
 from discreet.plan.requests import Request, requests
-from discreet.plan.sizes import Expected, PublicSizes
+from discreet.plan.sizes import PublicSizes, TableCheck
 from discreet.privacy.ledger import Budget, Entry, Ledger
 from discreet.privacy.ledger.budget import amounts
 from discreet.privacy.losses import Loss, total
-from discreet.tables.query import SIZES
 
 State: TypeAlias = Literal["new", "paid, not released", "released"]
 
@@ -42,24 +39,6 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class TableCheck:
-    """One table of a release before it exists.
-
-    Attributes
-    ----------
-    by_largest : expected absolute error of one count, by the size of the cell's largest establishment.
-    expected : the error on publicly known sizes, where there are any.
-    """
-
-    by: tuple[str, ...]
-    mechanism: str
-    levels: int
-    loss: Loss
-    by_largest: Mapping[int, float]
-    expected: Expected | None
-
-
-@dataclass(frozen=True, slots=True)
 class ReleaseCheck:
     """One release before it exists."""
 
@@ -67,34 +46,21 @@ class ReleaseCheck:
     state: State
     tables: tuple[TableCheck, ...]
 
+    @property
+    def name(self) -> str:
+        return self.request.release.name
+
+    @property
+    def loss(self) -> Loss:
+        return self.request.guarantee.loss
+
     def to_dict(self) -> dict[str, Any]:
-        tables = [
-            {
-                "by": list(table.by),
-                "mechanism": table.mechanism,
-                "counts_per_workplace_cell": table.levels,
-                "loss": table.loss.to_dict(),
-                "expected_error_by_largest_establishment": dict(table.by_largest),
-                "expected_error": None
-                if table.expected is None
-                else {
-                    "cells": table.expected.cells,
-                    "mean": table.expected.mean,
-                    "share_of_jobs": table.expected.share,
-                    "is_upper_bound": table.expected.is_bound,
-                    "by_cell_size": [
-                        {"from": low, "cells": cells, "mean": mean} for low, cells, mean in table.expected.by_size
-                    ],
-                },
-            }
-            for table in self.tables
-        ]
         return {
-            "name": self.request.name,
+            "name": self.name,
             "state": self.state,
-            "loss": self.request.guarantee.loss.to_dict(),
+            "loss": self.loss.to_dict(),
             "guarantee": str(self.request.guarantee),
-            "tables": tables,
+            "tables": [table.to_dict() for table in self.tables],
         }
 
 
@@ -117,7 +83,7 @@ class PlanCheck:
     @property
     def cost(self) -> Loss:
         """What the releases that are not paid yet cost together."""
-        new = [check.request.guarantee.loss for check in self.releases if check.state == "new"]
+        new = [check.loss for check in self.releases if check.state == "new"]
         return total(new, zero=self.before.total.zero())
 
     def refuse(self) -> None:
@@ -163,19 +129,21 @@ def check(file: PlanFile) -> PlanCheck:
             faults.append(Fault(("unit",), _other_unit(known, unit.key)))
     after = before
     for request in asked:
-        place = ("release", file.index(request.name))
-        charge = standing.charged.get(request.name)
+        place = ("release", file.index(request.release.name))
+        charge = standing.charged.get(request.release.name)
         if charge is not None:
             if not charge.pays_for(unit=unit.key, loss=request.guarantee.loss, details=request.details):
                 faults.append(Fault(place, _changed(request, charge, standing)))
             continue
         try:
-            after = after.spend(request.guarantee.loss, release=request.name)
+            after = after.spend(request.guarantee.loss, release=request.release.name)
         except BudgetExceeded:
             faults.append(Fault((*place, "epsilon"), _too_dear(request, after)))
         except PrivacyError as error:
             faults.append(Fault((*place, "epsilon"), str(error)))
-    checks = tuple(ReleaseCheck(request, standing.state(request.name), _tables(request, sizes)) for request in asked)
+    checks = tuple(
+        ReleaseCheck(request, standing.state(request.release.name), request.check(sizes)) for request in asked
+    )
     return PlanCheck(file, checks, before, after, tuple(faults))
 
 
@@ -183,21 +151,6 @@ def ledger_place(file: PlanFile) -> str:
     """Where the plan's ledger is: a file relative to the plan, or a server's address."""
     where = file.plan.budget.ledger
     return where if "://" in where else str(file.path(where))
-
-
-def _tables(request: Request, sizes: PublicSizes | None) -> tuple[TableCheck, ...]:
-    largest = np.array(SIZES, dtype=np.float64)
-    return tuple(
-        TableCheck(
-            by=(*query.workplace_by, *query.worker_by),
-            mechanism=f"{ready.mechanism.name} ({ready.mechanism.calibration})",
-            levels=query.levels,
-            loss=ready.guarantee.loss,
-            by_largest=dict(zip(SIZES, ready.mechanism.expected_error(largest, largest).tolist(), strict=True)),
-            expected=None if sizes is None else sizes.expected(query, ready),
-        )
-        for query, ready in zip(request.queries, request.ready, strict=True)
-    )
 
 
 def _standing(file: PlanFile) -> tuple[Standing, list[Fault]]:
@@ -260,7 +213,7 @@ def _other_unit(known: Budget, asked: str) -> str:
 
 
 def _changed(request: Request, charge: Entry, standing: Standing) -> str:
-    done = "released" if standing.state(request.name) == "released" else "paid for"
+    done = "released" if standing.state(request.release.name) == "released" else "paid for"
     old, new = charge.payload.get("details", {}), request.details
     keys = sorted(key for key in {*old, *new} if old.get(key) != new.get(key)) or ["its loss or unit"]
     return (

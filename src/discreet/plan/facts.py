@@ -2,65 +2,43 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from importlib.metadata import version
-from pathlib import Path
 
-import numpy as np
-
-from discreet.plan.comparison import compare
-from discreet.plan.outputs import read_counts
-from discreet.plan.reading import PlanFile
-from discreet.plan.requests import Request
+from discreet.plan.check import PlanCheck
+from discreet.plan.outputs import MANIFEST
 from discreet.privacy.ledger import Budget, Entry, Head
-from discreet.report.release import Facts, Release, ReleasedTable
-from discreet.tables.query import SIZES
+from discreet.report.release import Facts, Release
 
 
-def facts_of(
-    file: PlanFile,
-    requests: Mapping[str, Request],
-    publications: Mapping[str, Entry],
-    *,
-    budget: Budget,
-    head: Head,
-) -> Facts:
+def facts_of(found: PlanCheck, publications: Mapping[str, Entry], *, budget: Budget, head: Head) -> Facts:
     """Everything the page shows."""
-    folder = file.path(file.plan.output.folder)
-    return Facts(
-        title=file.plan.title,
-        dataset=file.plan.budget.dataset,
-        unit=file.plan.unit.unit(),
-        total=budget.total,
-        remaining=budget.remaining,
-        releases=[_release(folder / name, requests[name], entry) for name, entry in publications.items()],
-        head=head.hash,
-        version=version("discreet"),
-    )
-
-
-def _release(folder: Path, request: Request, entry: Entry) -> Release:
-    sizes = np.array(SIZES, dtype=np.float64)
-    tables = []
-    for number, (query, ready, about) in enumerate(
-        zip(request.queries, request.ready, request.details["tables"], strict=True)
-    ):
-        table = read_counts(folder, request, number, request.guarantee)
-        tables.append(
-            ReleasedTable(
-                table=table,
-                mechanism=f"{about['mechanism']} ({about['calibration']})",
-                loss=ready.guarantee.loss,
-                expected=dict(zip(SIZES, ready.mechanism.expected_error(sizes, sizes).tolist(), strict=True)),
-                comparison=compare(table, query, ready, stratum=request.release.stratum),
+    plan, folder = found.file.plan, found.file.path(found.file.plan.output.folder)
+    releases = []
+    for known in found.releases:
+        entry = publications[known.name]
+        promise = json.loads((folder / known.name / MANIFEST).read_text(encoding="utf-8"))["guarantee"]
+        releases.append(
+            Release(
+                name=known.name,
+                title=known.request.release.title,
+                loss=known.loss,
+                promise=promise["sentence"],
+                private=promise["private"],
+                entry=entry.seq,
+                when=str(entry.payload["at"]),
+                results=known.request.results(folder / known.name),
+                files=dict(entry.payload["files"]),
             )
         )
-    return Release(
-        name=request.name,
-        title=request.release.title,
-        guarantee=request.guarantee,
-        entry=entry.seq,
-        when=str(entry.payload["at"]),
-        tables=tables,
-        files=dict(entry.payload["files"]),
+    return Facts(
+        title=plan.title,
+        dataset=plan.budget.dataset,
+        unit=plan.unit.unit(),
+        total=budget.total,
+        remaining=budget.remaining,
+        releases=releases,
+        head=head.hash,
+        version=version("discreet"),
     )

@@ -14,32 +14,24 @@ from dataclasses import asdict
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from discreet.arrays import Integers, Vector
-from discreet.plan.requests import Request
-from discreet.plan.shape import Form, Format
+from discreet.plan.shape import Form, Output
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Entry
 from discreet.privacy.ledger.publication import fingerprints
-from discreet.schema import Label
 from discreet.tables.mechanisms import Baseline, LogLaplace, SmoothNoise
-from discreet.tables.release import CountRelease
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 MANIFEST = "release.json"
 FORMAT = "discreet release, format 1"
-MEANING = {
-    "count": "jobs, as published",
-    "lower": "lower end of the interval",
-    "upper": "upper end of the interval; empty where there is none",
-}
+SYSTEM = "operating system"
 SAMPLER = (
     "exact: every published integer has the mechanism's own probability, decided in interval arithmetic "
     "(docs/proofs/sampler.md)"
@@ -48,24 +40,33 @@ SAMPLER = (
 
 def write_release(
     folder: Path,
-    request: Request,
-    tables: Sequence[CountRelease],
+    tables: Mapping[str, Mapping[Form, pa.Table]],
+    output: Output,
     *,
     guarantee: Guarantee,
     entry: Entry,
-    labels: Mapping[str, Mapping[str, str]],
-    forms: Sequence[Form],
-    formats: Sequence[Format],
+    parameters: Mapping[str, Any],
+    columns: Mapping[str, str],
 ) -> None:
-    """Write every file of a release into `folder`."""
-    for table, counts, place in zip(tables, request.improved(tables), request.folders, strict=True):
+    """Write every file of a release into `folder`; `tables` are its forms by the sub-folder they go to."""
+    for place, forms in tables.items():
         (folder / place).mkdir(parents=True, exist_ok=True)
-        research = table.to_arrow()
-        written = {"research": research, "basic": basic(research, counts.ravel(), labels, round_to=request.rounding)}
-        for form in forms:
-            for kind in formats:
-                write_table(written[form], folder / place / f"{form}.{kind}")
-    about = manifest(request, guarantee=guarantee, entry=entry) | {"files": fingerprints(folder)}
+        for form in output.forms:
+            for kind in output.formats:
+                write_table(forms[form], folder / place / f"{form}.{kind}")
+    about = {
+        "format": FORMAT,
+        "name": entry.release,
+        "dataset": entry.dataset,
+        "guarantee": guarantee.to_dict(),
+        "parameters": dict(parameters),
+        "columns": dict(columns),
+        "ledger": entry.reference,
+        "sampler": SAMPLER,
+        "randomness": SYSTEM if guarantee.private else "a seed: not private",
+        "code": {"discreet": version("discreet"), "source": source_hash(), "python": platform.python_version()},
+        "files": fingerprints(folder),
+    }
     text = json.dumps(about, indent=2, ensure_ascii=False, allow_nan=False)
     (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
 
@@ -130,53 +131,6 @@ def read_table(file: Path | BinaryIO, *, kind: str, attributes: Sequence[str]) -
         "upper": pa.float64(),
     }
     return pyarrow.csv.read_csv(file, convert_options=pyarrow.csv.ConvertOptions(column_types=types))
-
-
-def read_counts(folder: Path, request: Request, number: int, guarantee: Guarantee) -> CountRelease:
-    """A published table of counts from its files: the research form, or the basic one where only that was released."""
-    forms = ("research.parquet", "research.csv", "basic.parquet", "basic.csv")
-    path = next(path for path in (folder / request.folders[number] / name for name in forms) if path.exists())
-    query = request.queries[number]
-    table = read_table(path, kind=path.suffix[1:], attributes=[*query.workplace_by, *query.worker_by])
-    d = query.levels
-    count, lower, upper = (np.array(table[name]).reshape(-1, d) for name in ("count", "lower", "upper"))
-    schema = query.jobs.schema.worker_attributes
-    levels = tuple(product(*(_kept(schema[name], query.where.get(name)) for name in query.worker_by)))
-    return CountRelease(
-        keys=table.select(list(query.workplace_by)).take(np.arange(0, len(table), d)),
-        worker_by=query.worker_by,
-        levels=levels,
-        counts=count.astype(np.int64),
-        lower=lower.astype(np.float64),
-        upper=upper.astype(np.float64),
-        level=float(request.release.level),
-        guarantee=guarantee,
-    )
-
-
-def _kept(domain: Sequence[Label], where: Sequence[Label] | None) -> list[Label]:
-    return [value for value in domain if where is None or value in where]
-
-
-def manifest(request: Request, *, guarantee: Guarantee, entry: Entry) -> dict[str, Any]:
-    """What `release.json` says, apart from the files."""
-    tables = [
-        {**about, "noise": noise(ready.mechanism)}
-        for about, ready in zip(request.details["tables"], request.ready, strict=True)
-    ]
-    by = {name: "attribute" for about in tables for name in about["by"]}
-    return {
-        "format": FORMAT,
-        "name": request.name,
-        "dataset": entry.dataset,
-        "guarantee": guarantee.to_dict(),
-        "parameters": {**request.details, "tables": tables},
-        "columns": by | MEANING,
-        "ledger": entry.reference,
-        "sampler": SAMPLER,
-        "randomness": "operating system" if guarantee.private else "a seed: not private",
-        "code": {"discreet": version("discreet"), "source": source_hash(), "python": platform.python_version()},
-    }
 
 
 def noise(mechanism: SmoothNoise | LogLaplace | Baseline) -> dict[str, Any]:

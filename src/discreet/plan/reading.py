@@ -6,6 +6,7 @@ pydantic finds the faults; its sentences are for programmers, so each kind of fa
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +14,11 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
+from discreet.errors import DataError
+from discreet.jobs import Jobs, read_jobs
 from discreet.plan.document import Document, Fault, Place
 from discreet.plan.shape import KINDS, Columns, Plan, Table
+from discreet.schema import LODES, Schema
 
 WANTED = {
     "string_type": "text in quotes",
@@ -38,9 +42,53 @@ class PlanFile:
         """A path of the plan, which is relative to the plan's folder."""
         return self.document.folder / text
 
+    def schema(self) -> Schema:
+        """The schema that the plan holds, names, or finds beside the data. It is public and says nothing about rows."""
+        given = self.plan.data.columns
+        if isinstance(given, Columns):
+            return given.schema_of_jobs()
+        if given is not None:
+            return _schema_file(self.path(given))
+        source = self.path(self.plan.data.source)
+        folder = source if source.is_dir() else source.parent
+        for name in ("schema.toml", "schema.json"):
+            if (folder / name).is_file():
+                return _schema_file(folder / name)
+        if _made_by_simulate(folder / "about.json"):
+            return LODES
+        raise DataError(
+            f"there is none in the plan and none beside {self.plan.data.source!r}. Which values a worker's attribute "
+            "can take is public and must not be learned from the data. Add [data.schema], or schema = 'schema.toml'."
+        )
+
     def index(self, name: str) -> int:
         """The number of the release called `name`."""
         return next(i for i, release in enumerate(self.plan.release) if release.name == name)
+
+
+@dataclass(slots=True)
+class Confidential:
+    """The data that a plan is about: opened when first asked for, and every row checked."""
+
+    file: PlanFile
+    _jobs: Jobs | None = None
+
+    @property
+    def path(self) -> Path:
+        return self.file.path(self.file.plan.data.source)
+
+    def jobs(self) -> Jobs:
+        """The table of jobs, after every row was found to be as the schema promises."""
+        if self._jobs is None:
+            data = self.file.plan.data
+            self._jobs = read_jobs(
+                self.path,
+                workplaces=None if data.workplaces is None else self.file.path(data.workplaces),
+                workers=None if data.workers is None else self.file.path(data.workers),
+                schema=self.file.schema(),
+                allow_multiple=data.allow_multiple,
+            )
+        return self._jobs
 
 
 def read_plan(path: str | Path) -> PlanFile:
@@ -157,3 +205,21 @@ def _kind(value: object) -> str:
 
 def _within(place: Place, prefix: Place) -> bool:
     return len(place) > len(prefix) and place[: len(prefix)] == prefix
+
+
+def _schema_file(path: Path) -> Schema:
+    try:
+        return Schema.read(path)
+    except (TypeError, AttributeError):
+        raise DataError(
+            f"{path.name!r} does not hold a schema. It has workplace_attributes, a list, and worker_attributes, the "
+            "domain of each. Correct it, or write the schema in the plan."
+        ) from None
+
+
+def _made_by_simulate(about: Path) -> bool:
+    try:
+        content = json.loads(about.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(content, dict) and content.get("data") == "lodes"

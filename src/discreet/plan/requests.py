@@ -1,126 +1,80 @@
-"""A plan's releases of counts as queries: mechanism, price and promise are fixed here, without confidential data.
+"""A plan's releases as requests: what the ledger is asked to pay for.
 
-A request is what the ledger is asked to pay for. Its `details` hold everything that decides the published files, so a
-plan that was changed afterwards asks for something else and is refused.
+Mechanism, price and promise are fixed here, without confidential data. The `details` of a request hold everything that
+decides the published files, so a plan that was changed afterwards asks for something else and is refused.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from hashlib import sha256
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from discreet.account import Account
-from discreet.arrays import Integers
-from discreet.errors import DataError, DiscreetError, Infeasible, PrivacyError
+from discreet.errors import DataError, DiscreetError, FormulaError, Infeasible
 from discreet.jobs import Jobs
 from discreet.noise.source import Source
+from discreet.plan.counts import count_request
 from discreet.plan.document import Fault
-from discreet.plan.reading import PlanFile
-from discreet.plan.shape import Columns, Count, Counts
+from discreet.plan.reading import Confidential, PlanFile
+from discreet.plan.shape import AnyRelease, Count, Counts
+from discreet.plan.sizes import PublicSizes, TableCheck
+from discreet.plan.summaries import summary_request
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.losses import total
-from discreet.report.page import slug
-from discreet.schema import LODES, Schema
-from discreet.tables.cells import Cells
-from discreet.tables.consistency import consistent, finest_of
-from discreet.tables.query import CountQuery, Prepared
-from discreet.tables.release import CountRelease
-
-DEFAULT_ROUNDING = 5
+from discreet.privacy.ledger import Entry
+from discreet.report.release import Results
+from discreet.schema import Schema
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One release of counts, ready to be priced, read and drawn."""
-
-    release: Count | Counts
-    queries: tuple[CountQuery, ...]
-    ready: tuple[Prepared, ...]
-    guarantee: Guarantee
-    details: dict[str, Any]
+class Request(Protocol):
+    """One release, ready to be priced, read and drawn."""
 
     @property
-    def name(self) -> str:
-        return self.release.name
+    def release(self) -> AnyRelease: ...
 
     @property
-    def folders(self) -> tuple[str, ...]:
-        """Where in the release's folder each table is: a single one at its top, others by number and attributes."""
-        if isinstance(self.release, Count):
-            return ("",)
-        return tuple(f"{i}-{slug(' '.join(by) or 'total')}" for i, by in enumerate(self.release.tables, start=1))
+    def guarantee(self) -> Guarantee: ...
 
     @property
-    def rounding(self) -> int:
-        if self.release.round_to is not None:
-            return self.release.round_to
-        return 1 if isinstance(self.release, Counts) and self.release.add_up else DEFAULT_ROUNDING
+    def details(self) -> dict[str, Any]:
+        """Everything that decides the published files, for the ledger."""
 
-    def on(self, jobs: Jobs, account: Account) -> Request:
-        """The same request, about these data and paid by this account."""
-        return replace(self, queries=tuple(replace(query, jobs=jobs, account=account) for query in self.queries))
+    def check(self, sizes: PublicSizes | None) -> tuple[TableCheck, ...]:
+        """What its tables cost and how far off they would be; nothing for releases without tables."""
 
-    def statistics(self) -> list[Cells]:
-        """The confidential aggregates of every table."""
-        return [query.statistics(ready) for query, ready in zip(self.queries, self.ready, strict=True)]
+    def read(self, data: Confidential) -> Any:
+        """What is needed of the confidential data, or an error; nothing is spent."""
 
-    def draw(self, cells: Sequence[Cells], guarantee: Guarantee, source: Source) -> list[CountRelease]:
-        """The tables as drawn: from here on nothing confidential is left."""
-        level = float(self.release.level)
-        return [
-            query.wrap(ready, cell, query.draw(ready, cell, source), guarantee, level=level)
-            for query, ready, cell in zip(self.queries, self.ready, cells, strict=True)
-        ]
+    def write(self, reading: Any, *, source: Source, guarantee: Guarantee, entry: Entry, folder: Path) -> None:
+        """Draw, and write every file of the release into `folder`."""
 
-    def improved(self, tables: Sequence[CountRelease]) -> list[Integers]:
-        """The counts of the basic form: made to agree, drawn towards groups or cut at zero, as the plan says."""
-        if isinstance(self.release, Counts) and self.release.add_up:
-            return [t.counts for t in consistent(tables, [ready.mechanism for ready in self.ready])]
-        towards = self.release.shrink if isinstance(self.release, Count) else None
-        moved = [table if towards is None else table.shrunk(towards) for table in tables]
-        return [(table.non_negative() if self.release.non_negative else table).counts for table in moved]
+    def results(self, folder: Path) -> Results:
+        """What the report says, from the published files."""
 
 
 def requests(file: PlanFile, account: Account) -> tuple[list[Request], list[Fault]]:
     """All releases of the plan that make sense, and what is wrong with the others. Reads public files only."""
-    try:
-        schema = schema_of(file)
-    except DataError as error:
-        return [], [Fault(("data", "schema"), line) for line in str(error).splitlines()]
-    jobs = without_data(schema, listed=has_public_list(file))
-    found, wrong = [], list(_label_faults(file, schema))
+    found: list[Request] = []
+    wrong: list[Fault] = []
+    jobs: Jobs | None = None
+    if any(isinstance(release, Count | Counts) for release in file.plan.release):
+        try:
+            schema = file.schema()
+        except DataError as error:
+            return [], [Fault(("data", "schema"), line) for line in str(error).splitlines()]
+        jobs = without_data(schema, listed=has_public_list(file))
+        wrong += _label_faults(file, schema)
     for i, release in enumerate(file.plan.release):
         try:
-            found.append(_request(file, release, jobs, account))
+            if isinstance(release, Count | Counts):
+                assert jobs is not None
+                found.append(count_request(file, release, jobs, account))
+            else:
+                found.append(summary_request(file, release, account.unit))
         except DiscreetError as error:
             key = blamed(release, error)
             wrong += [Fault(("release", i, key), line) for line in str(error).splitlines()]
     return found, wrong
-
-
-def schema_of(file: PlanFile) -> Schema:
-    """The schema that the plan holds, names, or finds beside the data. It is public and says nothing about rows."""
-    given = file.plan.data.columns
-    if isinstance(given, Columns):
-        return given.schema_of_jobs()
-    if given is not None:
-        return _schema_file(file.path(given))
-    source = file.path(file.plan.data.source)
-    folder = source if source.is_dir() else source.parent
-    for name in ("schema.toml", "schema.json"):
-        if (folder / name).is_file():
-            return _schema_file(folder / name)
-    if _made_by_simulate(folder / "about.json"):
-        return LODES
-    raise DataError(
-        f"there is none in the plan and none beside {file.plan.data.source!r}. Which values a worker's attribute can "
-        "take is public and must not be learned from the data. Add [data.schema], or schema = 'schema.toml'."
-    )
 
 
 def has_public_list(file: PlanFile) -> bool:
@@ -137,70 +91,6 @@ def without_data(schema: Schema, *, listed: bool) -> Jobs:
     return Jobs(table=nothing, schema=schema, workplaces=nothing if listed else None)
 
 
-def _request(file: PlanFile, release: Count | Counts, jobs: Jobs, account: Account) -> Request:
-    tables = (release.by,) if isinstance(release, Count) else release.tables
-    queries = tuple(CountQuery.of(jobs, account, by=by, where=release.where) for by in tables)
-    _check_values(release, jobs.schema)
-    if isinstance(release, Counts) and release.add_up:
-        finest_of(tables)
-        if release.round_to not in (None, 1):
-            raise DataError(
-                f"round_to = {release.round_to} with add_up: rounded counts do not add up. Leave one of them out."
-            )
-    if isinstance(release, Count) and release.shrink is not None:
-        _check_shrink(release, queries[0])
-    if release.stratum is not None and release.stratum not in queries[0].workplace_by:
-        raise DataError(
-            f"stratum = {release.stratum!r} is not among the workplace attributes of the table, which are: "
-            f"{', '.join(queries[0].workplace_by) or 'none'}. Use one of these, or leave it out."
-        )
-    ready = tuple(
-        query.prepare(
-            epsilon=release.epsilon * share,
-            delta=None if release.delta is None else release.delta * share,
-            mechanism=release.mechanism if isinstance(release, Count) else None,
-            calibration=release.calibration,
-        )
-        for query, share in zip(queries, _shares(release), strict=True)
-    )
-    guarantee = replace(ready[0].guarantee, loss=total([part.guarantee.loss for part in ready]))
-    request = Request(release, queries, ready, guarantee, {})
-    return replace(request, details=_details(file, request))
-
-
-def _shares(release: Count | Counts) -> list[Fraction]:
-    count = 1 if isinstance(release, Count) else len(release.tables)
-    parts = list(release.split) if isinstance(release, Counts) and release.split else [Fraction(1, count)] * count
-    if len(parts) != count or sum(parts) != 1:
-        raise PrivacyError(
-            f"split = {[str(part) for part in parts]} does not divide epsilon among {count} tables. The shares are "
-            f"one per table and add up to 1. Use for example {['1/' + str(count)] * count}."
-        )
-    return parts
-
-
-def _check_values(release: Count | Counts, schema: Schema) -> None:
-    for name, values in release.where.items():
-        domain = schema.worker_attributes.get(name)
-        unknown = [] if domain is None else [value for value in values if value not in domain]
-        if unknown and domain is not None:
-            raise DataError(
-                f"where.{name} asks for {unknown[0]!r}, which is not in the public domain: "
-                f"{', '.join(map(str, domain))}. Use its values."
-            )
-
-
-def _check_shrink(release: Count, query: CountQuery) -> None:
-    towards = release.shrink or ()
-    unknown = [name for name in towards if name not in query.workplace_by]
-    if unknown or not query.worker_by:
-        fault = f"{unknown[0]!r} is not a workplace attribute of it" if unknown else "it has no worker attributes"
-        raise DataError(
-            f"shrink = {list(towards)} is not possible for the table by {', '.join(release.by) or 'nothing'}: {fault}. "
-            "Shares of worker kinds are drawn towards those of groups of workplace cells. Change by, or leave it out."
-        )
-
-
 def _label_faults(file: PlanFile, schema: Schema) -> Iterator[Fault]:
     known = (*schema.workplace_attributes, *schema.worker_attributes)
     for name in file.plan.data.labels:
@@ -211,62 +101,19 @@ def _label_faults(file: PlanFile, schema: Schema) -> Iterator[Fault]:
             )
 
 
-def blamed(release: Count | Counts, error: DiscreetError) -> str:
+def blamed(release: AnyRelease, error: DiscreetError) -> str:
     """The key of a release that an error is about."""
     text = str(error)
-    for key in ("where", "split", "shrink", "stratum", "round_to"):
+    for key in ("where", "split", "shrink", "stratum", "round_to", "coefficient", "at", "partitions"):
         if text.startswith(key):
             return key
+    if isinstance(error, FormulaError):
+        return "formula"
     if isinstance(error, DataError):
-        return "by" if isinstance(release, Count) else "tables"
+        return "by" if isinstance(release, Count) else "tables" if isinstance(release, Counts) else "formula"
     if isinstance(error, Infeasible):
         return "epsilon"
-    given = {"mechanism": getattr(release, "mechanism", None), "delta": release.delta}
-    return next((key for key, value in given.items() if value is not None), "calibration")
-
-
-def _details(file: PlanFile, request: Request) -> dict[str, Any]:
-    release, output = request.release, file.plan.output
-    schema, labels = request.queries[0].jobs.schema, file.plan.data.labels
-    tables = []
-    for query, ready, folder in zip(request.queries, request.ready, request.folders, strict=True):
-        domains = {name: list(query.where.get(name, schema.worker_attributes[name])) for name in query.worker_by}
-        used = {name: labels[name] for name in (*query.workplace_by, *query.worker_by) if name in labels}
-        tables.append(
-            {
-                **ready.parameters,
-                "folder": folder,
-                "domains": domains,
-                "labels": sha256(json.dumps(used, sort_keys=True).encode()).hexdigest() if used else None,
-                "loss": ready.guarantee.loss.to_dict(),
-            }
-        )
-    return {
-        "kind": release.kind,
-        "tables": tables,
-        "level": str(release.level),
-        "non_negative": release.non_negative,
-        "round_to": request.rounding,
-        "shrink": list(release.shrink) if isinstance(release, Count) and release.shrink is not None else None,
-        "add_up": isinstance(release, Counts) and release.add_up,
-        "forms": sorted(output.forms),
-        "formats": sorted(output.formats),
-    }
-
-
-def _schema_file(path: Path) -> Schema:
-    try:
-        return Schema.read(path)
-    except (TypeError, AttributeError):
-        raise DataError(
-            f"{path.name!r} does not hold a schema. It has workplace_attributes, a list, and worker_attributes, the "
-            "domain of each. Correct it, or write the schema in the plan."
-        ) from None
-
-
-def _made_by_simulate(about: Path) -> bool:
-    try:
-        content = json.loads(about.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(content, dict) and content.get("data") == "lodes"
+    given = {name: getattr(release, name, None) for name in ("mechanism", "delta")}
+    return next(
+        (key for key, value in given.items() if value is not None), "kind" if "protect" in text else "calibration"
+    )

@@ -13,20 +13,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from discreet.errors import DataError, DiscreetError
-from discreet.jobs import Jobs, read_jobs
+from discreet.errors import DataError, DiscreetError, FitError, FormulaError, PrivacyError
+from discreet.noise.source import Source
 from discreet.plan.bundle import REPORT, replace_file, write_bundle
 from discreet.plan.check import PlanCheck, ReleaseCheck, check, ledger_place
 from discreet.plan.document import Fault
 from discreet.plan.facts import facts_of
-from discreet.plan.folders import FolderAccount, Write
-from discreet.plan.outputs import write_release
-from discreet.plan.reading import PlanFile, read_plan
-from discreet.plan.requests import Request, blamed, schema_of
+from discreet.plan.folders import FolderAccount
+from discreet.plan.reading import Confidential, PlanFile, read_plan
+from discreet.plan.requests import blamed
+from discreet.plan.shape import Count, Counts
+from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Entry, Head, Ledger
 from discreet.privacy.losses import Loss
 from discreet.report import release as report
-from discreet.tables.cells import Cells
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Called as `progress("release jobs", 3, 7)`: what is being done, how many steps are done, how many there are."""
@@ -57,12 +57,12 @@ class Outcome:
         output = Path(self.check.file.plan.output.folder)
         releases = []
         for known in self.check.releases:
-            name, entry = known.request.name, self.publications.get(known.request.name)
+            name, entry = known.name, self.publications.get(known.name)
             releases.append(
                 {
                     "name": name,
                     "before": known.state,
-                    "loss": known.request.guarantee.loss.to_dict(),
+                    "loss": known.loss.to_dict(),
                     "guarantee": str(known.request.guarantee),
                     "folder": (output / name).as_posix(),
                     "entry": None if entry is None else entry.reference,
@@ -93,7 +93,7 @@ def run(
     waiting = [known for known in found.releases if known.state != "released"]
     steps = _Steps(progress, total=1 + bool(waiting) + len(waiting) + (0 if dry_run else len(found.releases) + 2))
     steps.next("check the plan")
-    cells = _read(file, waiting, steps)
+    readings = _read(file, waiting, steps)
     folder = file.path(file.plan.output.folder)
     if dry_run:
         return Outcome(found, folder, {}, found.before.remaining, None, None, None)
@@ -104,13 +104,12 @@ def run(
         )
         published = {}
         for known in found.releases:
-            steps.next(f"release {known.request.name}")
-            published[known.request.name] = _release(file, known.request, account, cells.get(known.request.name))
+            steps.next(f"release {known.name}")
+            published[known.name] = _release(known, account, readings.get(known.name), folder / known.name)
         budget, head = ledger.budget(file.plan.budget.dataset, unit), ledger.head
         lines = [entry for entry in ledger.entries() if entry.dataset == budget.dataset]
-    asked = {known.request.name: known.request for known in found.releases}
     steps.next("write the report")
-    page = report.page(facts_of(file, asked, published, budget=budget, head=head))
+    page = report.page(facts_of(found, published, budget=budget, head=head))
     made = replace_file(folder / REPORT, page.html().encode())
     steps.next("write the reviewer's bundle")
     bundle = (
@@ -119,78 +118,48 @@ def run(
     return Outcome(found, folder, published, budget.remaining, head, made, bundle)
 
 
-def _read(file: PlanFile, waiting: list[ReleaseCheck], steps: _Steps) -> dict[str, list[Cells]]:
-    """The confidential aggregates of all releases that are still to be drawn."""
+def _read(file: PlanFile, waiting: list[ReleaseCheck], steps: _Steps) -> dict[str, Any]:
+    """What all releases that are still to be drawn need of the confidential data."""
     if not waiting:
         return {}
     steps.next("check every row of the data")
-    jobs = _jobs(file)
-    cells = {}
-    for known in waiting:
-        steps.next(f"count for {known.request.name}")
-        request = known.request.on(jobs, known.request.queries[0].account)
+    data = Confidential(file)
+    if any(isinstance(known.request.release, Count | Counts) for known in waiting):
         try:
-            cells[known.request.name] = request.statistics()
+            data.jobs()
         except DataError as error:
-            place = ("release", file.index(known.request.name), blamed(known.request.release, error))
+            file.document.refuse([Fault(("data", "source"), line) for line in str(error).splitlines()])
+    readings = {}
+    for known in waiting:
+        steps.next(f"read for {known.name}")
+        try:
+            readings[known.name] = known.request.read(data)
+        except (DataError, FormulaError, FitError, PrivacyError) as error:
+            place = ("release", file.index(known.name), blamed(known.request.release, error))
             file.document.refuse([Fault(place, line) for line in str(error).splitlines()])
-    return cells
+    return readings
 
 
-def _jobs(file: PlanFile) -> Jobs:
-    data = file.plan.data
-    try:
-        return read_jobs(
-            file.path(data.source),
-            workplaces=None if data.workplaces is None else file.path(data.workplaces),
-            workers=None if data.workers is None else file.path(data.workers),
-            schema=schema_of(file),
-            allow_multiple=data.allow_multiple,
-        )
-    except DataError as error:
-        file.document.refuse([Fault(("data", "source"), line) for line in str(error).splitlines()])
-        raise
+def _release(known: ReleaseCheck, account: FolderAccount, reading: Any, folder: Path) -> Entry:
+    request = known.request
 
+    def write(source: Source, guarantee: Guarantee, entry: Entry, staging: Path) -> None:
+        if reading is None:
+            raise DiscreetError(
+                f"Release {known.name!r} was released when the run began and is not now: the ledger was exchanged. "
+                "Nothing was drawn. Put the right ledger in its place and run the plan again."
+            )
+        request.write(reading, source=source, guarantee=guarantee, entry=entry, folder=staging)
 
-def _release(file: PlanFile, request: Request, account: FolderAccount, cells: list[Cells] | None) -> Entry:
-    folder = file.path(file.plan.output.folder) / request.name
     try:
         return account.release_folder(
-            request.name,
-            guarantee=request.guarantee,
-            folder=folder,
-            details=request.details,
-            write=_writer(file, request, cells),
+            known.name, guarantee=request.guarantee, folder=folder, details=request.details, write=write
         )
     except OSError as error:
         raise DiscreetError(
-            f"Release {request.name!r} could not be written to {str(folder)!r}: {error.strerror}. It may be paid for; "
+            f"Release {known.name!r} could not be written to {str(folder)!r}: {error.strerror}. It may be paid for; "
             "nothing was shown. Make room or give the right to write, then run the plan again: it resumes."
         ) from None
-
-
-def _writer(file: PlanFile, request: Request, cells: list[Cells] | None) -> Write:
-    output = file.plan.output
-
-    def write(source: Any, guarantee: Any, entry: Entry, folder: Path) -> None:
-        if cells is None:
-            raise DiscreetError(
-                f"Release {request.name!r} was released when the run began and is not now: the ledger was exchanged. "
-                "Nothing was drawn. Put the right ledger in its place and run the plan again."
-            )
-        tables = request.draw(cells, guarantee, source)
-        write_release(
-            folder,
-            request,
-            tables,
-            guarantee=guarantee,
-            entry=entry,
-            labels=file.plan.data.labels,
-            forms=output.forms,
-            formats=output.formats,
-        )
-
-    return write
 
 
 @dataclass(slots=True)

@@ -26,7 +26,7 @@ from pydantic import (
 from discreet.errors import PrivacyError
 from discreet.privacy.guarantee import Calibration
 from discreet.privacy.losses import Loss, exact, loss
-from discreet.privacy.units import EstablishmentNodes, Establishments, Strength, Unit, Workers
+from discreet.privacy.units import EstablishmentNodes, Establishments, Rows, Strength, Unit, Workers
 from discreet.schema import Label, Schema
 from discreet.tables.calibration import BASELINES, PRIVATE, Name
 
@@ -180,6 +180,17 @@ class NodesUnit(Table):
         return EstablishmentNodes(self.theta)
 
 
+class RowsUnit(Table):
+    """[unit] kind = "rows": one row's response, which lies between two bounds known without the data."""
+
+    kind: Literal["rows"]
+    lower: Amount = Field(description="No response is smaller, for example 0.")
+    upper: Amount = Field(description="No response is larger, for example 2.")
+
+    def unit(self) -> Unit:
+        return Rows(self.lower, self.upper)
+
+
 class Budget(Table):
     """[budget]: how much all releases of these data together may tell, and the ledger that keeps count."""
 
@@ -206,10 +217,10 @@ class _Release(Table):
     name: ReleaseName = Field(description="A folder of the output and a line of the ledger, for example 'jobs-2026'.")
     title: str = Field("", description="What the report calls the release.")
     epsilon: Positive = Field(description="What the whole release costs, for example 1.")
-    delta: Probability | None = Field(None, description="Failure probability of the release; smooth-laplace only.")
 
 
 class _Tables(_Release):
+    delta: Probability | None = Field(None, description="Failure probability of the release; smooth-laplace only.")
     where: Where = Field(default_factory=dict, description="Values to keep: { ownership = ['private'] }.")
     calibration: Calibration = Field("tight", description="The least noise that is proved, or the paper's constants.")
     level: Probability = Field(Fraction(19, 20), description="Probability that an interval holds the true count.")
@@ -242,6 +253,33 @@ class Counts(_Tables):
     add_up: StrictBool = Field(False, description="Make the basic form's tables agree in whole numbers.")
 
 
+class Posterior(_Release):
+    """[[release]] kind = "posterior": summaries of the posterior of a regression, by parts."""
+
+    kind: Literal["posterior"]
+    formula: Text = Field(description="A regression without random terms, for example 'y ~ x + sector'.")
+    summary: Literal["probability", "quantile", "interval"] = Field(
+        description="P(coefficient <= at), the quantiles of probabilities `at`, or credible intervals of levels `at`."
+    )
+    coefficient: Annotated[tuple[Text, ...], Field(min_length=1)] = Field(description="Their names, as R writes them.")
+    at: Annotated[tuple[Amount, ...], Field(min_length=1)] = Field(description="One for each coefficient, or for all.")
+    scale: Positive = Field(Fraction(1), description="A rough public size of the coefficients.")
+    partitions: Annotated[StrictInt, Field(ge=1)] | None = Field(
+        None, description="Parts; the best number unless given."
+    )
+
+
+class Model(_Release):
+    """[[release]] kind = "model": a linear mixed model, all its estimates under one loss."""
+
+    kind: Literal["model"]
+    formula: Text = Field(description="lme4's syntax, for example 'jcr ~ 0 + industry + quarter + (1 | county)'.")
+    clip: StrictBool = Field(
+        False, description="Whether responses outside the unit's bounds are pulled in, or refused."
+    )
+    lagged: Attributes = Field((), description="Columns of the formula that hold earlier, already public responses.")
+
+
 class Output(Table):
     """[output]: where the files go and which forms they have."""
 
@@ -251,15 +289,18 @@ class Output(Table):
     bundle: StrictBool = Field(True, description="Whether to write the reviewer's bundle.")
 
 
-AnyUnit: TypeAlias = Annotated[EstablishmentsUnit | WorkersUnit | NodesUnit, Field(discriminator="kind")]
-AnyRelease: TypeAlias = Annotated[Count | Counts, Field(discriminator="kind")]
+AnyUnit: TypeAlias = Annotated[EstablishmentsUnit | WorkersUnit | NodesUnit | RowsUnit, Field(discriminator="kind")]
+AnyRelease: TypeAlias = Annotated[Count | Counts | Posterior | Model, Field(discriminator="kind")]
 
 KINDS: dict[str, type[Table]] = {
     "establishments": EstablishmentsUnit,
     "workers": WorkersUnit,
     "establishment-nodes": NodesUnit,
+    "rows": RowsUnit,
     "count": Count,
     "counts": Counts,
+    "posterior": Posterior,
+    "model": Model,
     "here": Columns,
 }
 """The tables that are told apart by a word, by that word."""

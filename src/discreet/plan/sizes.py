@@ -7,6 +7,7 @@ establishment. Where that is not public it is taken to be the whole cell, so the
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from discreet.frames import as_lazy, collect
 from discreet.plan.document import Fault
 from discreet.plan.outputs import MANIFEST, read_table
 from discreet.plan.reading import PlanFile
+from discreet.privacy.losses import Loss
 from discreet.tables.query import CountQuery, Prepared
 
 if TYPE_CHECKING:
@@ -45,6 +47,45 @@ class Expected:
     share: float
     by_size: tuple[tuple[int, int, float], ...]
     is_bound: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        classes = [{"from": low, "cells": cells, "mean": mean} for low, cells, mean in self.by_size]
+        return {
+            "cells": self.cells,
+            "mean": self.mean,
+            "share_of_jobs": self.share,
+            "is_upper_bound": self.is_bound,
+            "by_cell_size": classes,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TableCheck:
+    """One table of a release before it exists.
+
+    Attributes
+    ----------
+    by_largest : expected absolute error of one count, by the size of the cell's largest establishment.
+    expected : the error on publicly known sizes, where there are any.
+    """
+
+    by: tuple[str, ...]
+    mechanism: str
+    levels: int
+    loss: Loss
+    by_largest: Mapping[int, float]
+    expected: Expected | None
+
+    def to_dict(self) -> dict[str, Any]:
+        known = self.expected
+        return {
+            "by": list(self.by),
+            "mechanism": self.mechanism,
+            "counts_per_workplace_cell": self.levels,
+            "loss": self.loss.to_dict(),
+            "expected_error_by_largest_establishment": dict(self.by_largest),
+            "expected_error": None if known is None else known.to_dict(),
+        }
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -171,7 +171,8 @@ def _guarantee(packed: zipfile.ZipFile, name: str) -> str:
     if claim["private"] is not True or about["randomness"] != "operating system":
         raise RefutedError("the noise was seeded: it is not private")
     promised = _loss(claim["loss"])
-    parts = total([_loss(table["loss"]) for table in about["parameters"]["tables"]], zero=promised.zero())
+    tables = about["parameters"].get("tables")
+    parts = promised if tables is None else total([_loss(table["loss"]) for table in tables], zero=promised.zero())
     if charge.loss is None or charge.loss.to_dict() != promised.to_dict():
         raise RefutedError(f"{promised} is claimed, {charge.loss} was paid in entry {charge.seq}")
     if parts.to_dict() != promised.to_dict():
@@ -180,11 +181,13 @@ def _guarantee(packed: zipfile.ZipFile, name: str) -> str:
         raise RefutedError(f"it claims to protect {claim['unit']}, entry {charge.seq} says {charge.unit}")
     if not all(str(amount) in claim["definition"] for amount in _shown(promised)):
         raise RefutedError(f"the words {claim['definition']!r} do not state {promised}")
-    return f"{claim['definition']}, {claim['basis']}; losses of its tables add up to what was paid"
+    return f"{claim['definition']}, {claim['basis']}; it is what was paid, and its tables add up to it"
 
 
 def _mechanisms(packed: zipfile.ZipFile, name: str) -> str:
     about = _about(packed, name)
+    if "tables" not in about["parameters"]:
+        return f"{about['guarantee']['basis']} ({about['guarantee']['proof']}), not recomputed; {_code(about)}"
     unit, words = _unit(about["guarantee"]["unit"]), []
     for table in about["parameters"]["tables"]:
         epsilon = _loss(table["loss"]).amounts["epsilon"]
@@ -217,8 +220,8 @@ def _mechanism(table: Mapping[str, Any], unit: Establishments) -> SmoothNoise | 
 def _forms(packed: zipfile.ZipFile, name: str) -> str:
     """Recompute the basic form's numbers from the research form, where that needs no more than rounding."""
     parameters = _about(packed, name)["parameters"]
-    if {*parameters["forms"]} != {"basic", "research"}:
-        return "one form only, nothing to compare"
+    if {*parameters["forms"]} != {"basic", "research"} or "tables" not in parameters:
+        return "no two forms of counts to compare"
     if parameters["shrink"] is not None or parameters["add_up"]:
         return "not compared: its counts were moved on purpose, as the guarantee's parameters say"
     to = int(parameters["round_to"])

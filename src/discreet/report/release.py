@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Loss, Pure, shown
 from discreet.privacy.units import EstablishmentNodes, Establishments, Unit, Workers
 from discreet.report import charts
@@ -66,8 +65,8 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class ReleasedTable:
-    """A published table with what is publicly known about its noise."""
+class TableOfCounts:
+    """A published table of counts with what is publicly known about its noise."""
 
     table: CountRelease
     mechanism: str
@@ -77,15 +76,25 @@ class ReleasedTable:
 
 
 @dataclass(frozen=True, slots=True)
+class Results:
+    """What a release published: tables of counts, or answers that fit on a page."""
+
+    counts: Sequence[TableOfCounts] = ()
+    answers: Sequence[Block] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Release:
     """A published release."""
 
     name: str
     title: str
-    guarantee: Guarantee
+    loss: Loss
+    promise: str
+    private: bool
     entry: int
     when: str
-    tables: Sequence[ReleasedTable]
+    results: Results
     files: Mapping[str, str]
 
 
@@ -144,7 +153,7 @@ def plain_words(unit: Unit) -> str:
 
 def _protection(facts: Facts) -> Iterator[Block]:
     yield Heading("What was protected, and how")
-    if not all(release.guarantee.private for release in facts.releases):
+    if not all(release.private for release in facts.releases):
         yield Note("warning", "The noise was seeded. Whoever knows the seed can take it off: this is not private.")
     yield Prose(
         f"{plain_words(facts.unit)}\n\nThis holds whatever else somebody knows, and it was paid for from a budget: the "
@@ -159,7 +168,7 @@ def _protection(facts: Facts) -> Iterator[Block]:
             "The guarantee in plain words: suspicions about one protected change, before and after",
             "suspicions",
         )
-    yield Prose("\n\n".join(f"**{release.name}**: {release.guarantee}" for release in facts.releases))
+    yield Prose("\n\n".join(f"**{release.name}**: {release.promise}" for release in facts.releases))
 
 
 def percent(share: float) -> str:
@@ -173,10 +182,10 @@ def _posterior(prior: float, epsilon: float) -> float:
 
 def _budget(facts: Facts) -> Iterator[Block]:
     yield Heading("Budget")
-    rows = [(release.name, str(release.guarantee.loss), release.entry, release.when) for release in facts.releases]
+    rows = [(release.name, str(release.loss), release.entry, release.when) for release in facts.releases]
     others = facts.total - facts.remaining
     for release in facts.releases:
-        others = others - release.guarantee.loss if release.guarantee.loss <= others else others.zero()
+        others = others - release.loss if release.loss <= others else others.zero()
     if others:
         rows.append(("other releases of the same data", str(others), None, None))  # type: ignore[arg-type]
     rows.append(("left", str(facts.remaining), None, None))  # type: ignore[arg-type]
@@ -185,7 +194,7 @@ def _budget(facts: Facts) -> Iterator[Block]:
     )
     name = next(iter(facts.total.amounts))
     parts = {
-        **{release.name: release.guarantee.loss for release in facts.releases},
+        **{release.name: release.loss for release in facts.releases},
         "other releases": others,
         "left": facts.remaining,
     }
@@ -200,13 +209,14 @@ def _budget(facts: Facts) -> Iterator[Block]:
 
 
 def _release(release: Release) -> Iterator[Block]:
-    title = f": {release.title}" if release.title else ""
-    if len(release.tables) == 1:
-        yield Heading(f"Release {release.name}{title or ', ' + _by(release.tables[0].table)}")
-        yield from _table(release.name, release.tables[0], level=3)
+    title, tables = f": {release.title}" if release.title else "", release.results.counts
+    if len(tables) == 1:
+        yield Heading(f"Release {release.name}{title or ', ' + _by(tables[0].table)}")
+        yield from _table(release.name, tables[0], level=3)
         return
     yield Heading(f"Release {release.name}{title}")
-    for number, part in enumerate(release.tables, start=1):
+    yield from release.results.answers
+    for number, part in enumerate(tables, start=1):
         yield Heading(f"{release.name}, table {number}: {_by(part.table)}", 3)
         yield from _table(f"{release.name}, table {number}", part, level=4)
 
@@ -215,7 +225,7 @@ def _by(table: CountRelease) -> str:
     return f"jobs by {', '.join(table.by)}" if table.by else "all jobs"
 
 
-def _table(label: str, part: ReleasedTable, *, level: int) -> Iterator[Block]:
+def _table(label: str, part: TableOfCounts, *, level: int) -> Iterator[Block]:
     table = part.table
     cells, levels = (text(size) for size in table.counts.shape)
     kinds = "one in each workplace cell" if levels == "1" else f"{cells} workplace cells x {levels} kinds of workers"

@@ -1,0 +1,261 @@
+"""Releases of job counts: their queries, prices and promises, fixed without confidential data, and their files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from hashlib import sha256
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet.account import Account
+from discreet.arrays import Integers
+from discreet.errors import DataError, PrivacyError
+from discreet.jobs import Jobs
+from discreet.noise.source import Source
+from discreet.plan.comparison import compare
+from discreet.plan.outputs import basic, noise, read_table, write_release
+from discreet.plan.reading import Confidential, PlanFile
+from discreet.plan.shape import Count, Counts, Form
+from discreet.plan.sizes import PublicSizes, TableCheck
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.ledger import Entry
+from discreet.privacy.losses import total
+from discreet.report.page import slug
+from discreet.report.release import Results, TableOfCounts
+from discreet.schema import Label, Schema
+from discreet.tables.cells import Cells
+from discreet.tables.consistency import consistent, finest_of
+from discreet.tables.query import SIZES, CountQuery, Prepared
+from discreet.tables.release import CountRelease
+
+DEFAULT_ROUNDING = 5
+COLUMNS = {
+    "count": "jobs, as published",
+    "lower": "lower end of the interval",
+    "upper": "upper end of the interval; empty where there is none",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CountRequest:
+    """One release of counts, ready to be priced, read and drawn."""
+
+    file: PlanFile
+    release: Count | Counts
+    queries: tuple[CountQuery, ...]
+    ready: tuple[Prepared, ...]
+    guarantee: Guarantee
+    details: dict[str, Any]
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """Where in the release's folder each table is: a single one at its top, others by number and attributes."""
+        if isinstance(self.release, Count):
+            return ("",)
+        return tuple(f"{i}-{slug(' '.join(by) or 'total')}" for i, by in enumerate(self.release.tables, start=1))
+
+    @property
+    def rounding(self) -> int:
+        if self.release.round_to is not None:
+            return self.release.round_to
+        return 1 if isinstance(self.release, Counts) and self.release.add_up else DEFAULT_ROUNDING
+
+    def check(self, sizes: PublicSizes | None) -> tuple[TableCheck, ...]:
+        """What each table costs and how far off it would be."""
+        return tuple(
+            TableCheck(
+                by=(*query.workplace_by, *query.worker_by),
+                mechanism=f"{ready.mechanism.name} ({ready.mechanism.calibration})",
+                levels=query.levels,
+                loss=ready.guarantee.loss,
+                by_largest=_by_largest(ready),
+                expected=None if sizes is None else sizes.expected(query, ready),
+            )
+            for query, ready in zip(self.queries, self.ready, strict=True)
+        )
+
+    def read(self, data: Confidential) -> list[Cells]:
+        """The confidential aggregates of every table."""
+        jobs = data.jobs()
+        return [
+            replace(query, jobs=jobs).statistics(ready) for query, ready in zip(self.queries, self.ready, strict=True)
+        ]
+
+    def write(self, reading: list[Cells], *, source: Source, guarantee: Guarantee, entry: Entry, folder: Path) -> None:
+        """Draw, and write every file of the release into `folder`. From the draw on nothing confidential is left."""
+        level = float(self.release.level)
+        tables = [
+            query.wrap(ready, cells, query.draw(ready, cells, source), guarantee, level=level)
+            for query, ready, cells in zip(self.queries, self.ready, reading, strict=True)
+        ]
+        labels = self.file.plan.data.labels
+        forms: dict[str, dict[Form, Any]] = {}
+        for place, table, counts in zip(self.folders, tables, self._improved(tables), strict=True):
+            research = table.to_arrow()
+            simple = basic(research, counts.ravel(), labels, round_to=self.rounding)
+            forms[place] = {"research": research, "basic": simple}
+        about = [
+            {**table, "noise": noise(ready.mechanism)}
+            for table, ready in zip(self.details["tables"], self.ready, strict=True)
+        ]
+        write_release(
+            folder,
+            forms,
+            self.file.plan.output,
+            guarantee=guarantee,
+            entry=entry,
+            parameters={**self.details, "tables": about},
+            columns={name: "attribute" for table in about for name in table["by"]} | COLUMNS,
+        )
+
+    def results(self, folder: Path) -> Results:
+        """What the report says, from the published files."""
+        found = []
+        for number, (query, ready) in enumerate(zip(self.queries, self.ready, strict=True)):
+            table = self._published(folder, number)
+            found.append(
+                TableOfCounts(
+                    table=table,
+                    mechanism=f"{ready.mechanism.name} ({ready.mechanism.calibration})",
+                    loss=ready.guarantee.loss,
+                    expected=_by_largest(ready),
+                    comparison=compare(table, query, ready, stratum=self.release.stratum),
+                )
+            )
+        return Results(counts=found)
+
+    def _improved(self, tables: Sequence[CountRelease]) -> list[Integers]:
+        """The counts of the basic form: made to agree, drawn towards groups or cut at zero, as the plan says."""
+        if isinstance(self.release, Counts) and self.release.add_up:
+            return [t.counts for t in consistent(tables, [ready.mechanism for ready in self.ready])]
+        towards = self.release.shrink if isinstance(self.release, Count) else None
+        moved = [table if towards is None else table.shrunk(towards) for table in tables]
+        return [(table.non_negative() if self.release.non_negative else table).counts for table in moved]
+
+    def _published(self, folder: Path, number: int) -> CountRelease:
+        """A published table: the research form, or the basic one where only that was released."""
+        forms = ("research.parquet", "research.csv", "basic.parquet", "basic.csv")
+        path = next(path for path in (folder / self.folders[number] / name for name in forms) if path.exists())
+        query, domains = self.queries[number], self.details["tables"][number]["domains"]
+        table = read_table(path, kind=path.suffix[1:], attributes=[*query.workplace_by, *query.worker_by])
+        count, lower, upper = (np.array(table[name]).reshape(-1, query.levels) for name in ("count", "lower", "upper"))
+        return CountRelease(
+            keys=table.select(list(query.workplace_by)).take(np.arange(0, len(table), query.levels)),
+            worker_by=query.worker_by,
+            levels=tuple(product(*(domains[name] for name in query.worker_by))),
+            counts=count.astype(np.int64),
+            lower=lower.astype(np.float64),
+            upper=upper.astype(np.float64),
+            level=float(self.release.level),
+            guarantee=self.guarantee,
+        )
+
+
+def count_request(file: PlanFile, release: Count | Counts, jobs: Jobs, account: Account) -> CountRequest:
+    """The request for a release of a plan, or an error that says what is wrong with it."""
+    tables = (release.by,) if isinstance(release, Count) else release.tables
+    queries = tuple(CountQuery.of(jobs, account, by=by, where=release.where) for by in tables)
+    _check_values(release, jobs.schema)
+    if isinstance(release, Counts) and release.add_up:
+        finest_of(tables)
+        if release.round_to not in (None, 1):
+            raise DataError(
+                f"round_to = {release.round_to} with add_up: rounded counts do not add up. Leave one of them out."
+            )
+    if isinstance(release, Count) and release.shrink is not None:
+        _check_shrink(release, queries[0])
+    if release.stratum is not None and release.stratum not in queries[0].workplace_by:
+        raise DataError(
+            f"stratum = {release.stratum!r} is not among the workplace attributes of the table, which are: "
+            f"{', '.join(queries[0].workplace_by) or 'none'}. Use one of these, or leave it out."
+        )
+    ready = tuple(
+        query.prepare(
+            epsilon=release.epsilon * share,
+            delta=None if release.delta is None else release.delta * share,
+            mechanism=release.mechanism if isinstance(release, Count) else None,
+            calibration=release.calibration,
+        )
+        for query, share in zip(queries, _shares(release), strict=True)
+    )
+    guarantee = replace(ready[0].guarantee, loss=total([part.guarantee.loss for part in ready]))
+    request = CountRequest(file, release, queries, ready, guarantee, {})
+    return replace(request, details=_details(request))
+
+
+def _shares(release: Count | Counts) -> list[Fraction]:
+    count = 1 if isinstance(release, Count) else len(release.tables)
+    parts = list(release.split) if isinstance(release, Counts) and release.split else [Fraction(1, count)] * count
+    if len(parts) != count or sum(parts) != 1:
+        raise PrivacyError(
+            f"split = {[str(part) for part in parts]} does not divide epsilon among {count} tables. The shares are "
+            f"one per table and add up to 1. Use for example {['1/' + str(count)] * count}."
+        )
+    return parts
+
+
+def _check_values(release: Count | Counts, schema: Schema) -> None:
+    for name, values in release.where.items():
+        domain = schema.worker_attributes.get(name)
+        unknown = [] if domain is None else [value for value in values if value not in domain]
+        if unknown and domain is not None:
+            raise DataError(
+                f"where.{name} asks for {unknown[0]!r}, which is not in the public domain: "
+                f"{', '.join(map(str, domain))}. Use its values."
+            )
+
+
+def _check_shrink(release: Count, query: CountQuery) -> None:
+    towards = release.shrink or ()
+    unknown = [name for name in towards if name not in query.workplace_by]
+    if unknown or not query.worker_by:
+        fault = f"{unknown[0]!r} is not a workplace attribute of it" if unknown else "it has no worker attributes"
+        raise DataError(
+            f"shrink = {list(towards)} is not possible for the table by {', '.join(release.by) or 'nothing'}: {fault}. "
+            "Shares of worker kinds are drawn towards those of groups of workplace cells. Change by, or leave it out."
+        )
+
+
+def _details(request: CountRequest) -> dict[str, Any]:
+    release, output = request.release, request.file.plan.output
+    schema, labels = request.queries[0].jobs.schema, request.file.plan.data.labels
+    tables = []
+    for query, ready, folder in zip(request.queries, request.ready, request.folders, strict=True):
+        domains = {name: _kept(schema.worker_attributes[name], query.where.get(name)) for name in query.worker_by}
+        used = {name: labels[name] for name in (*query.workplace_by, *query.worker_by) if name in labels}
+        tables.append(
+            {
+                **ready.parameters,
+                "folder": folder,
+                "domains": domains,
+                "labels": sha256(json.dumps(used, sort_keys=True).encode()).hexdigest() if used else None,
+                "loss": ready.guarantee.loss.to_dict(),
+            }
+        )
+    return {
+        "kind": release.kind,
+        "tables": tables,
+        "level": str(release.level),
+        "non_negative": release.non_negative,
+        "round_to": request.rounding,
+        "shrink": list(release.shrink) if isinstance(release, Count) and release.shrink is not None else None,
+        "add_up": isinstance(release, Counts) and release.add_up,
+        "forms": sorted(output.forms),
+        "formats": sorted(output.formats),
+    }
+
+
+def _kept(domain: Sequence[Label], where: Sequence[Label] | None) -> list[Label]:
+    return [value for value in domain if where is None or value in where]
+
+
+def _by_largest(ready: Prepared) -> dict[int, float]:
+    """Expected absolute error of one count, by the size of the cell's largest establishment."""
+    largest = np.array(SIZES, dtype=np.float64)
+    return dict(zip(SIZES, ready.mechanism.expected_error(largest, largest).tolist(), strict=True))

@@ -1,0 +1,183 @@
+"""Releases of models and of posterior summaries: one function call each, whose answer fits in one table of numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.account import Account
+from discreet.errors import PrivacyError
+from discreet.noise.source import Source
+from discreet.plan.folders import Paid, Rehearsal, RehearsedError
+from discreet.plan.outputs import read_table, write_release
+from discreet.plan.reading import Confidential, PlanFile
+from discreet.plan.shape import Model, Posterior
+from discreet.plan.sizes import PublicSizes, TableCheck
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.ledger import Entry
+from discreet.privacy.losses import Pure
+from discreet.privacy.units import Rows, Unit
+from discreet.report.page import Prose, Table
+from discreet.report.release import Results
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DIGITS = 4
+"""Significant digits of the basic form."""
+
+ROWS_SHOWN = 60
+COLUMNS = {
+    "coefficient": "name of a coefficient, as R writes it",
+    "at": "the cut-off, the probability or the level asked about",
+    "answer": "the private answer",
+    "low": "lower end: what the answer would have been without noise, at 95 %; the interval itself for intervals",
+    "high": "upper end of the same",
+    "effect": "fixed, random or variance",
+    "group": "grouping factor",
+    "term": "name of the coefficient or level",
+    "estimate": "the private estimate",
+    "std_error": "its standard error, noise included",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRequest:
+    """One release of a model or of posterior summaries."""
+
+    file: PlanFile
+    release: Posterior | Model
+    guarantee: Guarantee
+    details: dict[str, Any]
+
+    def check(self, sizes: PublicSizes | None) -> tuple[TableCheck, ...]:
+        """There is no table of counts."""
+        return ()
+
+    def read(self, data: Confidential) -> Path:
+        """Rehearse the release up to its charge, which finds everything that is wrong with formula and data."""
+        try:
+            self._ask(data.path, Rehearsal(self.guarantee.unit))
+        except RehearsedError as rehearsed:
+            if rehearsed.guarantee.loss.to_dict() == self.guarantee.loss.to_dict():
+                return data.path
+        raise PrivacyError(
+            f"Release {self.release.name!r} would cost another loss than {self.guarantee.loss}. Nothing was spent. "
+            "Report this with its formula."
+        )
+
+    def write(self, reading: Path, *, source: Source, guarantee: Guarantee, entry: Entry, folder: Path) -> None:
+        """Draw, and write every file of the release into `folder`."""
+        research, promised = self._ask(reading, Paid(self.guarantee.unit, entry, source))
+        write_release(
+            folder,
+            {"": {"research": research, "basic": shortened(research)}},
+            self.file.plan.output,
+            guarantee=promised,
+            entry=entry,
+            parameters=self.details,
+            columns={name: COLUMNS[name] for name in research.column_names},
+        )
+
+    def results(self, folder: Path) -> Results:
+        """The answers, from the published files."""
+        forms = ("research.parquet", "research.csv", "basic.parquet", "basic.csv")
+        path = next(path for path in (folder / name for name in forms) if path.exists())
+        table = read_table(path, kind=path.suffix[1:], attributes=())
+        shown = [list(row.values()) for row in table.slice(0, ROWS_SHOWN).to_pylist()]
+        more = f", the first {ROWS_SHOWN} of {len(table):,}" if len(table) > ROWS_SHOWN else ""
+        caption = f"Private answers{more}, {self.release.name}"
+        return Results(
+            answers=[
+                Prose(f"Formula `{self.release.formula}`, {self.guarantee.loss} for all answers together."),
+                Table(table.column_names, shown, caption, f"{self.release.name} answers"),
+            ]
+        )
+
+    def _ask(self, path: Path, account: Account) -> tuple[pa.Table, Guarantee]:
+        """The private answers as a table, with what they promise."""
+        release = self.release
+        if isinstance(release, Model):
+            from discreet.mixed.private import release_mixed
+
+            fit = release_mixed(
+                release.formula,
+                path,
+                epsilon=release.epsilon,
+                clip=release.clip,
+                lagged=release.lagged,
+                account=account,
+                name=release.name,
+            )
+            return fit.tidy(), fit.guarantee
+        return _posterior(release, path, account)
+
+
+def _posterior(release: Posterior, path: Path, account: Account) -> tuple[pa.Table, Guarantee]:
+    import pyarrow as pa
+
+    from discreet.bayes.interval import posterior_interval
+    from discreet.bayes.probability import posterior_probability
+    from discreet.bayes.quantile import posterior_quantile
+
+    at, scale = [float(value) for value in release.at], float(release.scale)
+    common: dict[str, Any] = {
+        "epsilon": release.epsilon,
+        "partitions": release.partitions,
+        "account": account,
+        "name": release.name,
+    }
+    asked = (release.formula, path, release.coefficient)
+    columns: dict[str, Any]
+    if release.summary == "probability":
+        p = posterior_probability(*asked, at=at, **common)
+        guarantee = p.guarantee
+        columns = {"at": p.value.at, "answer": p.value.probability, "low": p.value.low, "high": p.value.high}
+        names = p.value.coefficient
+    elif release.summary == "quantile":
+        q = posterior_quantile(*asked, probability=at, unit=scale, **common)
+        guarantee = q.guarantee
+        columns = {"at": q.value.probability, "answer": q.value.quantile, "low": q.value.low, "high": q.value.high}
+        names = q.value.coefficient
+    else:
+        i = posterior_interval(*asked, level=at, unit=scale, **common)
+        guarantee = i.guarantee
+        columns = {"at": i.value.level, "answer": i.value.location, "low": i.value.low, "high": i.value.high}
+        names = i.value.coefficient
+    return pa.table({"coefficient": list(names), **{name: list(values) for name, values in columns.items()}}), guarantee
+
+
+def summary_request(file: PlanFile, release: Posterior | Model, unit: Unit) -> SummaryRequest:
+    """The request for a release of a plan; what needs the data is found when it is rehearsed."""
+    if not isinstance(unit, Rows):
+        raise PrivacyError(
+            f"{release.kind} releases protect single rows, and this plan protects {unit.key}. "
+            "Use [unit] kind = 'rows' with lower and upper, in a plan of its own."
+        )
+    from discreet.bayes.regression import fixed_formula
+    from discreet.mixed.formula import read_formula
+
+    if isinstance(release, Posterior):
+        fixed_formula(release.formula)
+    else:
+        read_formula(release.formula, needs_random=False)
+    asked = release.model_dump(mode="json", exclude={"name", "title"})
+    output = file.plan.output
+    details = asked | {"forms": sorted(output.forms), "formats": sorted(output.formats)}
+    return SummaryRequest(file, release, Guarantee(unit, Pure(release.epsilon)), details)
+
+
+def shortened(table: pa.Table) -> pa.Table:
+    """The basic form: numbers with few digits."""
+    import pyarrow as pa
+
+    for i, name in enumerate(table.column_names):
+        if pa.types.is_floating(table[name].type):
+            values = [
+                None if v is None or not np.isfinite(v) else float(f"{v:.{DIGITS}g}") for v in table[name].to_pylist()
+            ]
+            table = table.set_column(i, name, pa.array(values, pa.float64()))
+    return table

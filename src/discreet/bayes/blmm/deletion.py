@@ -44,24 +44,22 @@ def leave_each_out(posterior: Posterior, *, group: Integers, x: Matrix, y: Vecto
     """Delete each of m rows in turn: their groups (m,), designs (m, p) and responses (m,)."""
     model, nodes = posterior.model, posterior.nodes
     n, means = model.n[group], model.means
-    sums_x, sums_y = n[:, None] * means[group, :-1] - x, n * means[group, -1] - y
     K, m = len(posterior.weights), len(y)
     log_weight, mean, deviation, pull, leverage = (np.empty((K, m)) for _ in range(5))
     for k in range(K):
         residual, ratio, beta, root = nodes.residual[k], nodes.ratio[k], nodes.beta[k], nodes.root[k]
-        shrink = ratio * model.n / (1 + ratio * model.n)
-        rooted = x @ root
-        q = rooted - (shrink[:, None] * (means[:, :-1] @ root))[group]
-        fixed = x @ beta
-        e = y - fixed - (shrink * (means[:, -1] - means[:, :-1] @ beta))[group]
+        shrink = ratio * n / (1 + ratio * n)
+        here, there = x @ root, (means[:, :-1] @ root)[group]
+        gap, mean_gap = y - x @ beta, (means[:, -1] - means[:, :-1] @ beta)[group]
+        q, e = here - shrink[:, None] * there, gap - shrink * mean_gap
         scale = (1 + ratio * (n - 1)) / (1 + ratio * n) * residual  # c s2
         t = np.einsum("mi,mi->m", q, q) / scale
         left = scale * (1 - t)
         log_weight[k] = 0.5 * (e * e / left - np.log(left)) + np.log(residual)
         weight = ratio / (1 + ratio * (n - 1))  # of the sums of the other rows of the group
-        others = sums_x @ root
+        others = n[:, None] * there - here
         move = np.einsum("mi,mi->m", others, q)
-        mean[k] = weight * (sums_y - sums_x @ beta + move * e / left)
+        mean[k] = weight * (n * mean_gap - gap + move * e / left)
         brought = np.einsum("mi,mi->m", others, others) + move * move / left
         deviation[k] = np.sqrt(residual * weight + weight * weight * brought)
         pull[k], leverage[k] = np.sqrt(t / scale) * np.abs(e) / (1 - t), t
@@ -73,21 +71,20 @@ def leave_each_out(posterior: Posterior, *, group: Integers, x: Matrix, y: Vecto
 
 def leave_out(posterior: Posterior, *, group: int, x: Vector, y: float) -> Mixtures:
     """The posteriors of all random effects without one row."""
-    model, nodes = posterior.model, posterior.nodes
-    found = leave_each_out(posterior, group=np.array([group]), x=x[None], y=np.array([y]))
-    mean, deviation = posterior.effects.means.copy(), posterior.effects.deviations.copy()
-    means_x, means_y = model.means[:, :-1], model.means[:, -1]
-    for k, ratio in enumerate(nodes.ratio):
-        shrink = ratio * model.n / (1 + ratio * model.n)
-        q = (x - shrink[group] * means_x[group]) @ nodes.root[k]
-        e = y - x @ nodes.beta[k] - shrink[group] * (means_y[group] - means_x[group] @ nodes.beta[k])
-        n = model.n[group]
-        left = (1 + ratio * (n - 1)) / (1 + ratio * n) * nodes.residual[k] - q @ q
-        move = shrink * (means_x @ (nodes.root[k] @ q))
-        mean[k] += move * e / left
-        deviation[k] = np.sqrt(deviation[k] ** 2 + move * move / left)
-    mean[:, group], deviation[:, group] = found.own.means[:, 0], found.own.deviations[:, 0]
-    return Mixtures(found.own.weights[:, 0], mean, deviation)
+    nodes, n = posterior.nodes, posterior.model.n
+    means, at = posterior.model.means[:, :-1], posterior.model.means[group]
+    ratio = nodes.ratio[:, None]
+    shrink = ratio * n / (1 + ratio * n)
+    own = shrink[:, group]
+    q = np.einsum("kp,kpr->kr", x - own[:, None] * at[:-1], nodes.root)
+    e = y - own * at[-1] - np.einsum("kp,kp->k", x - own[:, None] * at[:-1], nodes.beta)
+    left = nodes.residual * (1 - own / n[group]) - (q * q).sum(axis=1)
+    move = shrink * (np.einsum("kpr,kr->kp", nodes.root, q) @ means.T)
+    mean = posterior.effects.means + move * (e / left)[:, None]
+    deviation = np.sqrt(posterior.effects.deviations**2 + move * move / left[:, None])
+    found = leave_each_out(posterior, group=np.array([group]), x=x[None], y=np.array([y])).own
+    mean[:, group], deviation[:, group] = found.means[:, 0], found.deviations[:, 0]
+    return Mixtures(found.weights[:, 0], mean, deviation)
 
 
 @dataclass(frozen=True)

@@ -149,7 +149,7 @@ class Curve:
         return float(np.sqrt(np.trapezoid((values - self.mean) ** 2 * self.density_of_log, self.log_values)))
 
     def pdf(self, x: Vector) -> Vector:
-        return np.interp(np.log(x), self.log_values, self.density_of_log, left=0.0, right=0.0) / x
+        return np.asarray(np.interp(np.log(x), self.log_values, self.density_of_log, left=0.0, right=0.0) / x)
 
     def cdf(self, x: Vector) -> Vector:
         return np.asarray(self._cumulative(np.clip(np.log(x), self.log_values[0], self.log_values[-1])))
@@ -159,7 +159,8 @@ class Curve:
 
         ends = self.log_values[0], self.log_values[-1]
         found = [brentq(lambda t, q=q: float(self._cumulative(t)) - q, *ends) for q in np.atleast_1d(levels)]
-        return np.exp(np.array(found))
+        values: Vector = np.exp(np.array(found))
+        return values
 
 
 def _log_density(model: Model, residual: Vector, group: Vector, chunk: int = 512) -> Vector:

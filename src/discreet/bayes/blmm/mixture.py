@@ -10,7 +10,7 @@ import numpy as np
 from discreet.arrays import Matrix, Vector
 
 STEPS = 60
-PRECISION = 1e-13  # of a quantile's probability
+PRECISION = 1e-12  # of a quantile's probability
 SQRT_2PI = float(np.sqrt(2 * np.pi))
 
 
@@ -80,7 +80,8 @@ class Mixtures:
             low, high = np.where(excess < 0, x, low), np.where(excess > 0, x, high)
             step = x - excess / np.maximum(self.pdf(x), 1e-300)
             x = np.where((step > low) & (step < high), step, 0.5 * (low + high))
-        return x
+        found: Matrix = x
+        return found
 
     def bins(self, edges: Matrix) -> Matrix:
         """Probabilities of the intervals that `edges` (M, j) bound, shape (M, j + 1)."""

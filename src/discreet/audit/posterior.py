@@ -10,7 +10,7 @@ The figure is empirical: it speaks of these data and these deletions, and promis
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from discreet.errors import DataError
 
 CHUNK = 8_192  # rows deleted together
 EXAMINED = 64  # rows whose effect on every group is computed
+NOISE, REFINEMENTS = 1e-3, 3  # quadrature error accepted, and how often the rule is refined to reach it
 KIND = "empirical"
 WARNING = "An empirical figure for these data and these deletions; not a privacy guarantee."
 
@@ -128,7 +129,12 @@ class PosteriorAudit:
 
 
 def audit_posterior(
-    model: BayesMixed, *, bins: int = 20, examined: int = EXAMINED, progress: Tell | None = None
+    model: BayesMixed,
+    *,
+    bins: int = 20,
+    examined: int = EXAMINED,
+    refinements: int = REFINEMENTS,
+    progress: Tell | None = None,
 ) -> PosteriorAudit:
     """Delete every row in turn and compare the posteriors of all random effects, without Monte Carlo error."""
     edges = benchmark_bins(model.posterior, bins)
@@ -149,6 +155,9 @@ def audit_posterior(
     chosen = dict.fromkeys([*np.argsort(-own)[:half].tolist(), *np.argsort(-elsewhere)[:half].tolist()])
     findings = sorted(examine(model, list(chosen), edges), key=lambda finding: -finding.epsilon)
     floor = _noise_floor(model, findings[:half], edges)
+    if floor > NOISE and refinements:
+        finer = replace(model, posterior=model.posterior.refined())
+        return audit_posterior(finer, bins=bins, examined=examined, refinements=refinements - 1, progress=progress)
     if progress:
         progress(1.0)
     return PosteriorAudit(bins, own, elsewhere, tuple(findings), floor)

@@ -77,7 +77,7 @@ def test_formula_speaks_of_columns_as_given(data) -> None:
     """The fit centres its columns; the prior is on the coefficients of the given ones, far from zero here."""
     frame = {"y": data.y + 3, "x": data.x[:, 1] + 20, "g": data.group}
     fit = bayes_mixed("y ~ x + (1 | g)", frame)
-    shifted = data.x + [0, 20]
+    shifted = data.x + np.array([0, 20])
     from discreet.bayes.blmm.conditional import Model
     from discreet.bayes.blmm.exact import Posterior
     from discreet.mixed.moments import Moments

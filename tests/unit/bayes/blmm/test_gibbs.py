@@ -1,4 +1,4 @@
-"""The sampler against the exact posterior, its shortcuts against the long way, and its diagnostics against known laws."""
+"""The sampler against the exact posterior, its shortcut against the long way, its diagnostics against known laws."""
 
 from __future__ import annotations
 

@@ -1,0 +1,94 @@
+"""The posterior audit against posteriors recomputed row by row, and the published Monte Carlo method against it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from discreet.audit.influential import counts, draw_bins, monte_carlo_audit
+from discreet.audit.posterior import audit_posterior, benchmark_bins, own_epsilon, sensitivity
+from discreet.bayes.blmm import BayesMixed, Prior, bayes_mixed
+from discreet.bayes.blmm.conditional import Model
+from discreet.bayes.blmm.exact import Posterior
+from discreet.errors import DataError
+from discreet.mixed.influence import Influential
+
+
+@pytest.fixture(scope="module")
+def fit() -> BayesMixed:
+    """120 rows in 12 groups of 2 to 18; one row far out in a small group."""
+    rng = np.random.default_rng(7)
+    group = np.repeat(np.arange(12), [2, 3, 3, 5, 7, 9, 11, 13, 15, 16, 18, 18])
+    x = rng.normal(size=120)
+    y = 0.3 * x + 0.3 * rng.normal(size=12)[group] + 0.5 * rng.normal(size=120)
+    y[3] += 1.5
+    return bayes_mixed("y ~ x + (1 | g)", {"y": y, "x": x, "g": group})
+
+
+@pytest.fixture(scope="module")
+def audit(fit):
+    return audit_posterior(fit, examined=16)
+
+
+def test_epsilon_is_that_of_posteriors_computed_anew(fit, audit) -> None:
+    edges = benchmark_bins(fit.posterior, 20)
+    origin = fit.fit.origin
+    for row in [0, 3, 60, 119]:
+        group, x, y = fit.design(np.array([row]))
+        left = fit.fit.moments.downdate(group=group, x=x, y=y)
+        anew = Posterior.of(Model.of(left, Prior(), restore=origin.restore, offset=origin.offset), tolerance=1e-6)
+        ratio = np.abs(np.log(20 * anew.effects.bins(edges)))
+        assert audit.own[row] == pytest.approx(ratio[group[0]].max(), abs=1e-3)
+        assert np.delete(ratio, group[0], axis=0).max() <= audit.elsewhere[row] + 1e-3
+    assert audit.epsilon >= audit.own.max()
+
+
+def test_what_the_audit_says(audit) -> None:
+    worst = audit.findings[0]
+    assert worst.row == 3
+    assert worst.group == "1"
+    assert worst.group_rows == 3
+    assert worst.own == pytest.approx(audit.own[3], abs=1e-9)
+    assert abs(np.log(20 * worst.probability)) == pytest.approx(worst.own, abs=1e-9)
+    assert worst.elsewhere <= audit.elsewhere[3]
+    assert audit.noise_floor < 1e-3
+    assert audit.bound >= audit.epsilon
+    told = audit.to_dict()
+    assert told["kind"] == "empirical"
+    assert "not a privacy guarantee" in told["note"]
+    assert told["rows_audited"] == 120
+    assert "empirical epsilon" in str(audit)
+
+
+def test_published_method_finds_the_exact_figure_within_its_noise(fit, audit) -> None:
+    rows = Influential(np.array([3, 60]), ("extreme residual", "none"))
+    found = monte_carlo_audit(fit, rows=rows, draws=4_000, warmup=200, rng=5)
+    assert found.worst_row == 3
+    assert found.kind == "empirical"
+    assert 0.05 < found.noise_floor < 0.5
+    assert abs(found.epsilon - audit.findings[0].epsilon) < 0.7  # a tail bin of few draws
+    assert found.extremes[0, 0] < found.extremes[1, 0]
+    assert (found.replicate.sum(axis=1) == 4_000).all()
+    assert found.to_dict()["largest_count"] == found.extremes[:, 1].max()
+
+
+def test_bins_of_draws() -> None:
+    draws = np.random.default_rng(0).normal(size=(1_000, 300))
+    edges = draw_bins(draws, 20)
+    assert (counts(draws, edges) == 50).all()
+    assert counts(draws + 10, edges)[:, -1].min() == 1_000
+
+
+def test_more_degrees_of_freedom_change_the_figure(fit) -> None:
+    rows = np.arange(120)
+    found = sensitivity(fit, rows, (12.0, 60.0))
+    assert [row["nu"] for row in found] == [12.0, 60.0]
+    assert found[0]["epsilon"] == pytest.approx(own_epsilon(fit, rows).max(), rel=0.01)  # sd 0.998 instead of 1
+    assert found[1]["epsilon"] != pytest.approx(found[0]["epsilon"], rel=0.01)
+
+
+def test_bad_requests(fit) -> None:
+    with pytest.raises(DataError, match="bins=1"):
+        audit_posterior(fit, bins=1)
+    with pytest.raises(DataError, match="draws in 20 bins"):
+        monte_carlo_audit(fit, draws=10)

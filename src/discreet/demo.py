@@ -1,32 +1,69 @@
-"""The main job on embedded defaults, from nothing: simulate, check, release, report, verify.
+"""The main job on embedded defaults, from nothing: simulate, check, run, report, verify, attack.
 
-Everything is real but the data: DuckDB reads Parquet, the ledger is a SQLite file, the noise is exact and from the
-operating system. Because the data are simulated, the report may show how far off the release is; a report on
-confidential data never could.
+Everything is real but the data: the plan is a file, DuckDB reads Parquet, the ledger is a SQLite file, the noise is
+exact and from the operating system. Because the data are simulated, the demo may also compare the release with the
+truth, and attack it beside noise infusion; a report on confidential data never could.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from discreet.arrays import Integers, Matrix
 from discreet.errors import DataError
-from discreet.privacy.units import Establishments
+from discreet.noise.source import SeededSource
+from discreet.report.page import Block, Heading, Note, Prose, Table
+from discreet.tables import attacks
+from discreet.tables.establishments import Histograms, histograms
+from discreet.tables.infusion import Infusion
+from discreet.tables.ranking import levels_with
 from discreet.tables.release import CountRelease
 
-if TYPE_CHECKING:
-    from discreet.report.page import Block
-
 MARK = ".discreet-demo"
-WORKPLACE = ("place", "sector", "ownership")
-WORKER = ("sex", "education")
+KEY = b"the agency's own secret"
+"""Of the infusion's factors, which nobody may guess. In a demo everybody may know it."""
+
+PLAN = """\
+# The demo's plan. Add a release and run it again: `discreet check`, then `discreet run`, with the path of this file.
+# What is released stays as it is, so something else needs another name; 1 of the budget is left for it.
+title = "Demo: private counts of jobs"
+
+[data]
+source = "data"                 # simulated jobs, with the public list of workplaces
+
+[unit]                          # one establishment's workforce may differ by 5 %, or by one worker, unnoticed
+kind = "establishments"
+alpha = 0.05
+
+[budget]
+epsilon = 3
+ledger = "ledger.db"
+dataset = "demo"
+
+[[release]]
+name = "jobs"
+kind = "count"
+by = ["place", "sector", "ownership"]
+stratum = "sector"
+epsilon = 1
+
+[[release]]
+name = "kinds"
+title = "jobs by workplace, sex and education"
+kind = "count"
+by = ["place", "sector", "ownership", "sex", "education"]
+stratum = "sector"
+epsilon = 1                     # 4 would be as accurate as noise infusion, and hide single workers less well
+
+[output]
+folder = "release"
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +74,15 @@ class Outcome:
     lines: tuple[str, ...]
 
 
-def run(out: Path, *, share: float = 0.01, seed: int = 1, tell: Callable[[str], None] = lambda line: None) -> Outcome:
+def run(out: Path, *, share: float = 0.05, seed: int = 1, tell: Callable[[str], None] = lambda line: None) -> Outcome:
     """Run the demo into `out`, which must be new, empty or an earlier demo."""
-    from discreet.jobs import read_jobs
-    from discreet.privacy.ledger import Ledger
-    from discreet.privacy.verify import verify
-    from discreet.session import Session
+    from discreet.plan.check import check
+    from discreet.plan.reading import Confidential, read_plan
+    from discreet.plan.run import run as carry_out
+    from discreet.plan.verification import verify_bundle
+    from discreet.privacy.ledger.budget import amounts
+    from discreet.report.release import page
     from discreet.simulate import lodes
-    from discreet.tables.calibration import calibrate
 
     folder = _fresh(out)
     lines: list[str] = []
@@ -53,35 +91,116 @@ def run(out: Path, *, share: float = 0.01, seed: int = 1, tell: Callable[[str], 
         lines.append(line)
         tell(line)
 
-    data = folder / "data"
-    lodes.write(data, seed=seed, share=share)
-    jobs = read_jobs(data)
-    say(f"simulated jobs in {data}")
-
-    unit = Establishments(alpha="0.1")
-    session = Session(jobs, unit=unit, budget=6, ledger=folder / "ledger.db", dataset="demo")
-    workplaces = session.count(by=WORKPLACE)
-    kinds = session.count(by=(*WORKPLACE, *WORKER))
-    check = workplaces.check(epsilon=2)
-    say(f"checked before spending: {check.guarantee.loss} of {check.remaining}, {check.mechanism}")
-
-    tables = {
-        "jobs": workplaces.release(epsilon=2, name="jobs").non_negative(),
-        "kinds": kinds.release(epsilon=4, name="kinds").non_negative(),
+    rows = lodes.write(folder / "data", seed=seed, share=share)["rows"]
+    say(f"simulated: {rows['job']:,} jobs at {rows['workplace']:,} establishments, in {folder / 'data'}")
+    (folder / "plan.toml").write_text(PLAN, encoding="utf-8")
+    plan = read_plan(folder / "plan.toml")
+    found = check(plan)
+    found.refuse()
+    say(f"checked: {folder / 'plan.toml'} costs {amounts(found.cost)} of {amounts(found.before.total)}; nothing read")
+    done = carry_out(plan)
+    say(f"released: {' and '.join(done.publications)} in {done.folder}, {amounts(done.remaining)} left")
+    assert done.facts is not None and done.bundle is not None
+    findings = verify_bundle(done.bundle, ledger=folder / "ledger.db")
+    verdict = "everything holds" if all(finding.holds for finding in findings) else "SOMETHING IS WRONG"
+    say(f"verified: {len(findings)} claims of {done.bundle}, {verdict}")
+    jobs = Confidential(plan).jobs()
+    tables = {release.name: release.results.counts[0].table for release in done.facts.releases}
+    firms = {
+        name: histograms(jobs, workplace_by=table.keys.column_names, worker_by=table.worker_by)
+        for name, table in tables.items()
     }
-    for name, table in tables.items():
-        _write(folder, name, table)
-        say(f"released {table.counts.size:,} counts to {folder / name}.csv and .parquet")
-
-    verdict = verify(calibrate("polynomial", unit=unit, epsilon=2))
-    word = "holds" if verdict.holds else "VIOLATED"
-    say(f"verified over {verdict.neighbours:,} neighbours: worst loss {verdict.worst_loss:.6f} of 2, {word}")
-    with Ledger.open(folder / "ledger.db", read_only=True) as ledger:
-        state = "intact" if ledger.verify().intact else "BROKEN"
-    say(f"ledger {folder / 'ledger.db'}: {state}, {session.remaining} left")
-    _report(folder / "report.html", tables, lines, jobs)
-    say(f"report {folder / 'report.html'}")
+    attacked = attack(tables["kinds"], firms["kinds"])
+    for row in attacked:
+        say(f"attacked: {row['attack']} on {row['table']}: {row['exact']:,} of {row['cases']:,} exactly right")
+    more = [*_truth(tables, firms), *_attacks(attacked)]
+    page(done.facts, more=more).write(folder / "report.html")
+    (folder / "results.json").write_text(json.dumps(done.to_dict() | {"attacks": attacked}, indent=2) + "\n")
+    say(f"report: {folder / 'report.html'}")
     return Outcome(folder, tuple(lines))
+
+
+def attack(release: CountRelease, firms: Histograms) -> list[dict[str, str | int | float]]:
+    """The attacks of the Tables paper on an infused table and on the release, scored with the simulated truth."""
+    cells = firms.cells()
+    factors = Infusion().factors(firms.establishment, key=KEY)
+    graduates = levels_with({"education": "bachelor or more"}, worker_by=cells.worker_by, levels=cells.levels)
+    only = cells.counts[:, graduates].sum(axis=1) == 1
+    alone = cells.counts[only & (cells.establishments == 1)][:, graduates]
+    by_chance = {"re-identification": float(alone.mean(axis=0).max()) if len(alone) else 0.0}
+    truth: dict[str, Matrix | Integers] = {
+        "shape": cells.counts / np.maximum(cells.counts.sum(axis=1, keepdims=True), 1),
+        "size": cells.counts,
+        "re-identification": cells.counts[:, graduates],
+    }
+    rows: list[dict[str, str | int | float]] = []
+    for name, table in (
+        ("noise infusion", Infusion().publish(firms, factors, source=SeededSource(1))),
+        ("this release", np.maximum(release.counts, 0).astype(np.float64)),
+    ):
+        known = table.argmax(axis=1)
+        count = np.take_along_axis(cells.counts, known[:, None], axis=1)[:, 0]
+        for claims in (
+            attacks.shape(table, establishments=cells.establishments),
+            attacks.size(table, establishments=cells.establishments, level=known, count=count),
+            attacks.reidentification(table[:, graduates], establishments=cells.establishments, only=only),
+        ):
+            outcome = attacks.score(claims, truth[claims.attack])
+            rows.append(
+                {
+                    "attack": claims.attack,
+                    "table": name,
+                    "cases": outcome.cases,
+                    "exact": outcome.exact,
+                    "by_chance": round(by_chance.get(claims.attack, 0.0) * outcome.cases),
+                    "example": outcome.example,
+                }
+            )
+    return sorted(rows, key=lambda row: ("shape", "size", "re-identification").index(str(row["attack"])))
+
+
+def _truth(tables: dict[str, CountRelease], firms: dict[str, Histograms]) -> Iterator[Block]:
+    yield Heading("Beside the truth, because these data are simulated")
+    yield Note("limitation", "On confidential data this section and the next cannot be published, and are not made.")
+    rows = []
+    for name, table in tables.items():
+        true = firms[name].cells().counts
+        infused = Infusion().expected_error(firms[name], rng=np.random.default_rng(1))
+        inside = (table.lower <= true) & (true <= table.upper)
+        rows.append(
+            {
+                "Release": name,
+                "Counts": true.size,
+                "Mean true count": float(true.mean()),
+                "Mean absolute error": float(np.abs(table.counts - true).mean()),
+                "Of noise infusion": float(infused.mean()),
+                "Intervals that hold, %": 100 * float(inside.mean()),
+            }
+        )
+    yield Table.of(rows, "How far off the releases really are", "truth")
+
+
+def _attacks(rows: list[dict[str, str | int | float]]) -> Iterator[Block]:
+    yield Heading("Attacks on noise infusion, and on this release")
+    yield Prose(
+        "Cells with one establishment are attacked as in section 5.2 of the Tables paper. Shape: the make-up of a "
+        "workforce. Size: all counts of an establishment, by somebody who knows one of them. Re-identification: the "
+        "sex of the only college graduate, by somebody who knows that there is one. Under noise infusion one factor "
+        "multiplies all counts of an establishment and zeros stay zero, so what is learnt is exactly true. On this "
+        "release the same attacks return guesses. How much better than chance a guess may be is what epsilon says."
+    )
+    columns = {
+        "Attack": "attack",
+        "On": "table",
+        "Cases": "cases",
+        "Exactly right": "exact",
+        "Right by a constant guess": "by_chance",
+    }
+    yield Table.of(
+        [{title: row[key] for title, key in columns.items()} for row in rows], "What the attacker gets right", "attacks"
+    )
+    said = [f"- On {row['table']}, {row['attack']}: {row['example']}" for row in rows if row["example"]]
+    yield Prose("\n".join(said))
 
 
 def _fresh(out: Path) -> Path:
@@ -102,72 +221,3 @@ def _fresh(out: Path) -> Path:
             "Choose another with --out."
         ) from None
     return out
-
-
-def _write(folder: Path, name: str, table: CountRelease) -> None:
-    import pyarrow.csv
-    import pyarrow.parquet
-
-    arrow = table.to_arrow()
-    pyarrow.parquet.write_table(arrow, folder / f"{name}.parquet")
-    pyarrow.csv.write_csv(arrow, folder / f"{name}.csv")
-    about = {
-        "name": table.name,
-        "guarantee": table.guarantee.to_dict(),
-        "parameters": dict(table.parameters),
-        "ledger": table.entry.reference if table.entry else None,
-    }
-    (folder / f"{name}.json").write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
-
-
-def _report(path: Path, tables: dict[str, CountRelease], lines: list[str], jobs: object) -> None:
-    from discreet.jobs import Jobs
-    from discreet.report.charts import lines as line_chart
-    from discreet.report.page import Figure, Heading, Note, Page, Prose, Table
-    from discreet.tables.cells import cell_statistics
-
-    assert isinstance(jobs, Jobs)
-    blocks: list[Block] = [
-        Note("limitation", "The data are simulated, so the true counts may be shown beside the release.")
-    ]
-    rows = []
-    for name, table in tables.items():
-        truth = cell_statistics(jobs, workplace_by=table.keys.column_names, worker_by=table.worker_by)
-        error = np.abs(table.counts - truth.counts)
-        inside = (table.lower <= truth.counts) & (truth.counts <= table.upper)
-        blocks += [
-            Heading(f"Release {name!r}: jobs by {', '.join(table.by)}"),
-            Prose(str(table.guarantee)),
-            Table.of(
-                [
-                    {
-                        "counts": table.counts.size,
-                        "true jobs": int(truth.counts.sum()),
-                        "published jobs": int(table.counts.sum()),
-                        "mean absolute error": float(error.mean()),
-                        "intervals that hold the truth, %": 100 * float(inside.mean()),
-                    }
-                ],
-                caption=f"How far off the release {name!r} is",
-            ),
-        ]
-        edges = np.array([0, 1, 3, 10, 30, 100, 300, 1000, np.inf])
-        for low, high in pairwise(edges):
-            chosen = (truth.counts >= low) & (truth.counts < high)
-            if chosen.any():
-                at = float(truth.counts[chosen].mean()) if low else 0.5
-                rows.append(
-                    {"release": name, "true count": max(at, 0.5), "mean absolute error": float(error[chosen].mean())}
-                )
-    chart = line_chart(rows, "true count", "mean absolute error", "release", log_x=True)
-    blocks += [
-        Heading("Error by size of the count"),
-        Figure(
-            chart, "Mean absolute error against the true count, for both releases.", "Larger counts carry more noise."
-        ),
-        Heading("What was done"),
-        *(Prose(line) for line in lines),
-    ]
-    Page(
-        "discreet demo: private counts of jobs", blocks, lead="Simulated jobs, released under a proved guarantee."
-    ).write(path)

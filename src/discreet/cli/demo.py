@@ -11,10 +11,12 @@ from rich.console import Console
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for everything the demo writes.")] = Path("discreet-demo"),
-    share: Annotated[float, typer.Option(help="Size of the simulated data; 1 is 10.9 million jobs.")] = 0.01,
+    share: Annotated[float, typer.Option(help="Size of the simulated data; 1 is 10.9 million jobs.")] = 0.05,
     seed: Annotated[int, typer.Option(help="Seed of the simulated data. The noise is never seeded.")] = 1,
 ) -> None:
-    """Simulate jobs, check and release two tables of counts, and say where everything is.
+    """Simulate jobs, carry out a plan, verify it, and attack the release beside noise infusion; in under a minute.
+
+    Writes the data, a plan to play with, the ledger, the released tables, a reviewer's bundle and a report.
 
     Example: `discreet demo --out my-demo`
     """
@@ -23,5 +25,8 @@ def demo(
     console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
     with console.status("running the demo"):
         outcome = job.run(out, share=share, seed=seed, tell=console.print)
-    typer.echo(f"Open {outcome.folder / 'report.html'} in a browser; read the ledger with:")
-    typer.echo(f"  discreet ledger show {outcome.folder / 'ledger.db'}")
+    folder = outcome.folder
+    typer.echo(f"Open {folder / 'report.html'} in a browser. Then try:")
+    typer.echo(f"  discreet ledger show {folder / 'ledger.db'}")
+    typer.echo(f"  discreet verify {folder / 'release' / 'bundle.zip'}")
+    typer.echo(f"  discreet check {folder / 'plan.toml'}        after changing it")

@@ -22,6 +22,7 @@ from discreet.plan.sizes import PublicSizes, TableCheck
 from discreet.privacy.ledger import Budget, Entry, Ledger
 from discreet.privacy.ledger.budget import amounts
 from discreet.privacy.losses import Loss, total
+from discreet.privacy.units import Unit
 
 State: TypeAlias = Literal["new", "paid, not released", "released"]
 
@@ -108,12 +109,8 @@ class PlanCheck:
 def check(file: PlanFile) -> PlanCheck:
     """Price a plan and look for everything that is wrong with it."""
     plan = file.plan
-    unit, faults = plan.unit.unit(), []
-    try:
-        whole = plan.budget.total()
-    except PrivacyError as error:
-        file.document.refuse([Fault(("budget",), str(error))])
-        raise
+    faults: list[Fault] = []
+    unit, whole = _stated(file)
     account = Account.open(None, dataset="check", unit=unit, budget=whole)
     asked, wrong = requests(file, account)
     sizes, unread = PublicSizes.of(file)
@@ -145,6 +142,21 @@ def check(file: PlanFile) -> PlanCheck:
         ReleaseCheck(request, standing.state(request.release.name), request.check(sizes)) for request in asked
     )
     return PlanCheck(file, checks, before, after, tuple(faults))
+
+
+def _stated(file: PlanFile) -> tuple[Unit, Loss]:
+    """Whom the plan protects and for how much; without these nothing else can be judged."""
+    faults = []
+    try:
+        unit = file.plan.unit.unit()
+    except PrivacyError as error:
+        faults.append(Fault(("unit",), str(error)))
+    try:
+        whole = file.plan.budget.total()
+    except PrivacyError as error:
+        faults.append(Fault(("budget",), str(error)))
+    file.document.refuse(faults)
+    return unit, whole
 
 
 def ledger_place(file: PlanFile) -> str:

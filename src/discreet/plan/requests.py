@@ -25,6 +25,12 @@ from discreet.privacy.ledger import Entry
 from discreet.report.release import Results
 from discreet.schema import Schema
 
+BLAMED = {
+    **{key: key for key in ("where", "split", "shrink", "stratum", "round_to", "coefficient", "partitions")},
+    **dict.fromkeys(("probability", "level"), "at"),
+}
+"""How a message begins, and the key that it is about."""
+
 
 class Request(Protocol):
     """One release, ready to be priced, read and drawn."""
@@ -103,9 +109,9 @@ def _label_faults(file: PlanFile, schema: Schema) -> Iterator[Fault]:
 
 def blamed(release: AnyRelease, error: DiscreetError) -> str:
     """The key of a release that an error is about."""
-    text = str(error)
-    for key in ("where", "split", "shrink", "stratum", "round_to", "coefficient", "at", "partitions"):
-        if text.startswith(key):
+    text = str(error).lower()
+    for start, key in BLAMED.items():
+        if text.startswith(start):
             return key
     if isinstance(error, FormulaError):
         return "formula"

@@ -26,7 +26,7 @@ from discreet.plan.shape import Count, Counts
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Entry, Head, Ledger
 from discreet.privacy.losses import Loss
-from discreet.report import release as report
+from discreet.report.release import Facts, page
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Called as `progress("release jobs", 3, 7)`: what is being done, how many steps are done, how many there are."""
@@ -42,15 +42,17 @@ class Outcome:
     publications : the ledger's line for every release; empty after a dry run.
     remaining : what the budget has left.
     head : the ledger's last line; keep it elsewhere.
+    facts : what the report says.
     """
 
     check: PlanCheck
     folder: Path
     publications: Mapping[str, Entry]
     remaining: Loss
-    head: Head | None
-    report: Path | None
-    bundle: Path | None
+    head: Head | None = None
+    report: Path | None = None
+    bundle: Path | None = None
+    facts: Facts | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """For machines; paths are as the plan writes them."""
@@ -96,7 +98,7 @@ def run(
     readings = _read(file, waiting, steps)
     folder = file.path(file.plan.output.folder)
     if dry_run:
-        return Outcome(found, folder, {}, found.before.remaining, None, None, None)
+        return Outcome(found, folder, {}, found.before.remaining)
     with Ledger.open(ledger_place(file)) as ledger:
         unit = file.plan.unit.unit()
         account = FolderAccount(
@@ -109,13 +111,13 @@ def run(
         budget, head = ledger.budget(file.plan.budget.dataset, unit), ledger.head
         lines = [entry for entry in ledger.entries() if entry.dataset == budget.dataset]
     steps.next("write the report")
-    page = report.page(facts_of(found, published, budget=budget, head=head))
-    made = replace_file(folder / REPORT, page.html().encode())
+    facts = facts_of(found, published, budget=budget, head=head)
+    report = replace_file(folder / REPORT, page(facts).html().encode())
     steps.next("write the reviewer's bundle")
-    bundle = (
-        write_bundle(folder, file.plan, lines, head=head, releases=list(published)) if file.plan.output.bundle else None
-    )
-    return Outcome(found, folder, published, budget.remaining, head, made, bundle)
+    bundle = None
+    if file.plan.output.bundle:
+        bundle = write_bundle(folder, file.plan, lines, head=head, releases=list(published))
+    return Outcome(found, folder, published, budget.remaining, head, report, bundle, facts)
 
 
 def _read(file: PlanFile, waiting: list[ReleaseCheck], steps: _Steps) -> dict[str, Any]:
@@ -129,14 +131,15 @@ def _read(file: PlanFile, waiting: list[ReleaseCheck], steps: _Steps) -> dict[st
             data.jobs()
         except DataError as error:
             file.document.refuse([Fault(("data", "source"), line) for line in str(error).splitlines()])
-    readings = {}
+    readings, faults = {}, []
     for known in waiting:
         steps.next(f"read for {known.name}")
         try:
             readings[known.name] = known.request.read(data)
         except (DataError, FormulaError, FitError, PrivacyError) as error:
             place = ("release", file.index(known.name), blamed(known.request.release, error))
-            file.document.refuse([Fault(place, line) for line in str(error).splitlines()])
+            faults += [Fault(place, line) for line in str(error).splitlines()]
+    file.document.refuse(faults)
     return readings
 
 

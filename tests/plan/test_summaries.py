@@ -1,0 +1,163 @@
+"""Plans with models and posterior summaries: rehearsed before anything is spent, drawn once, published as tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from discreet.errors import PlanError, PrivacyError
+from discreet.plan.folders import Paid, Rehearsal, RehearsedError
+from discreet.plan.run import run
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.ledger import Ledger
+from discreet.privacy.losses import Pure
+from discreet.privacy.units import Rows
+
+PLAN = """
+[data]
+source = "line.parquet"
+[unit]
+kind = "rows"
+lower = -10
+upper = 10
+[budget]
+epsilon = 5
+ledger = "ledger.db"
+dataset = "line"
+[[release]]
+name = "p"
+kind = "posterior"
+formula = "y ~ x"
+summary = "probability"
+coefficient = ["x"]
+at = [1.9, 2.1]
+epsilon = 1
+[[release]]
+name = "q"
+kind = "posterior"
+formula = "y ~ x"
+summary = "quantile"
+coefficient = ["x"]
+at = [0.5]
+epsilon = 2
+[[release]]
+name = "m"
+kind = "model"
+formula = "y ~ 1 + (1 | g)"
+epsilon = 2
+[output]
+folder = "out"
+"""
+
+
+@pytest.fixture
+def line(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(3)
+    x, g = rng.standard_normal(12_000), rng.integers(0, 8, 12_000)
+    y = np.clip(1 + 2 * x + 0.3 * (g - 3.5) + rng.standard_normal(12_000), -10, 10)
+    pq.write_table(pa.table({"x": x, "y": y, "g": [f"g{i}" for i in g]}), tmp_path / "line.parquet")
+    plan = tmp_path / "plan.toml"
+    plan.write_text(PLAN)
+    return plan
+
+
+def test_answers(line: Path, command) -> None:
+    outcome = run(line)
+    out = line.parent / "out"
+    assert not outcome.remaining
+    p, q, m = (pq.read_table(out / name / "research.parquet").to_pylist() for name in ("p", "q", "m"))
+    assert p[0]["answer"] < 0.5 < p[1]["answer"]
+    assert q[0]["answer"] == pytest.approx(2, abs=0.5)
+    effects = {row["term"]: row["estimate"] for row in m if row["effect"] == "random"}
+    assert len(effects) == 8
+    assert effects["g0"] < effects["g7"]
+    about = json.loads((out / "m" / "release.json").read_text())
+    assert about["guarantee"]["basis"] == "proved"
+    assert about["parameters"]["formula"] == "y ~ 1 + (1 | g)"
+    assert (out / "m" / "basic.csv").exists()
+    page = (out / "report.html").read_text()
+    assert "y ~ 1 + (1 | g)" in page
+    assert "Take any one row" in page
+    code, told, _ = command("verify", outcome.bundle, "--ledger", line.parent / "ledger.db")
+    assert code == 0, told
+
+
+def test_again_changes_nothing(line: Path, contents) -> None:
+    run(line)
+    before = contents(line.parent)
+    (line.parent / "line.parquet").rename(line.parent / "hidden")
+    before = {name: content for name, content in before.items() if name != "line.parquet"}
+    run(line)
+    assert {name: content for name, content in contents(line.parent).items() if name != "hidden"} == before
+
+
+def test_basic_form_has_few_digits(line: Path) -> None:
+    run(line)
+    for row in pq.read_table(line.parent / "out" / "q" / "basic.parquet").to_pylist():
+        assert row["answer"] == float(f"{row['answer']:.4g}")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place", "words"),
+    [
+        ('formula = "y ~ x"', 'formula = "y ~ x +"', 15, "formula"),
+        ('formula = "y ~ x"', 'formula = "y ~ scale(x)"', 15, "every part"),
+        ('formula = "y ~ x"', "formula = \"y ~ {open('stolen')}\"", 15, "formula"),
+        ('formula = "y ~ x"', 'formula = "y ~ z"', 15, "'z' is not in"),
+        ('coefficient = ["x"]', 'coefficient = ["z"]', 17, "Coefficient 'z' is not in the model"),
+        ("at = [0.5]", "at = [1.5]", 26, "strictly between 0"),
+        ("at = [1.9, 2.1]", "at = []", 18, "it is empty"),
+        ("at = [1.9, 2.1]\n", "at = [1.9, 2.1]\npartitions = 90000\n", 19, "at most"),
+        ("at = [0.5]\nepsilon = 2", "at = [0.5]\nepsilon = 0.001", 27, "A private centre"),
+        ('kind = "rows"\nlower = -10\nupper = 10', 'kind = "workers"', 12, "protect single rows"),
+        ("lower = -10", "lower = 10", 4, "has no width"),
+        ("lower = -10", "lower = -1", 31, "bounds"),
+        ('(1 | g)"', '(1 | h)"', 31, "'h' is not in"),
+    ],
+)
+def test_refused_before_anything_is_spent(
+    line: Path, contents, command, old: str, new: str, place: int, words: str
+) -> None:
+    line.write_text(line.read_text().replace(old, new, 1))
+    before = contents(line.parent)
+    code, _, err = command("run", line)
+    assert code == 2, err
+    assert words in err
+    assert f"plan.toml:{place}: " in err, err
+    assert contents(line.parent) == before
+
+
+def test_counts_and_models_do_not_mix(line: Path) -> None:
+    line.write_text(
+        line.read_text().replace('summary = "quantile"', "", 1).replace('kind = "posterior"', 'kind = "count"')
+    )
+    with pytest.raises(PlanError):
+        run(line)
+
+
+def test_a_rehearsal_ends_before_the_charge() -> None:
+    unit, drawn = Rows(0, 1), []
+    with pytest.raises(RehearsedError):
+        Rehearsal(unit).release("x", guarantee=Guarantee(unit, Pure(1)), draw=drawn.append)
+    assert drawn == []
+
+
+def test_what_is_paid_is_drawn_once_and_at_its_price() -> None:
+    from discreet.noise.source import SeededSource
+
+    unit = Rows(0, 1)
+    with Ledger.in_memory() as ledger:
+        ledger.open_budget(dataset="d", unit=unit, total=Pure(1))
+        entry = ledger.charge(dataset="d", unit=unit, release="x", loss=Pure("0.5"))
+    account = Paid(unit, entry, SeededSource(1))
+    with pytest.raises(PrivacyError, match=r"pays for one of epsilon=0.5"):
+        account.release("x", guarantee=Guarantee(unit, Pure(1)), draw=lambda source: 1)
+    released = account.release("x", guarantee=Guarantee(unit, Pure("0.5")), draw=lambda source: 1)
+    assert not released.guarantee.private
+    with pytest.raises(PrivacyError, match="once"):
+        account.release("x", guarantee=Guarantee(unit, Pure("0.5")), draw=lambda source: 1)

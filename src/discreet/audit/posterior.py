@@ -138,15 +138,15 @@ def audit_posterior(
 ) -> PosteriorAudit:
     """Delete every row in turn and compare the posteriors of all random effects, without Monte Carlo error."""
     edges = benchmark_bins(model.posterior, bins)
-    elsewhere_bound = Elsewhere.of(model.posterior, edges)
+    rest = Elsewhere.of(model.posterior, edges)
     rows = model.fit.rows
     own, elsewhere = np.empty(rows), np.empty(rows)
     for start in range(0, rows, CHUNK):
         group, x, y = model.design(np.arange(start, min(start + CHUNK, rows)))
-        found = leave_each_out(model.posterior, group=group, x=x, y=y)
+        found = leave_each_out(rest.posterior, group=group, x=x, y=y, reach=rest.reach)
         here = slice(start, start + len(y))
         own[here] = log_ratio(found.own.bins(edges[group])).max(axis=1)
-        change = np.minimum(bins * elsewhere_bound.bound(found), 1.0)
+        change = np.minimum(bins * rest.bound(found), 1.0)
         with np.errstate(divide="ignore"):
             elsewhere[here] = -np.log1p(-change)
         if progress:

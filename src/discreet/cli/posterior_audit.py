@@ -63,8 +63,7 @@ def posterior_command(
     typer.echo(f"{formula}, {prior}\n{found}")
     typer.echo(f"{'row':>10}  {'group':<20}{'rows':>8}{'own':>10}{'elsewhere':>11}")
     for finding in found.findings[:10]:
-        typer.echo(
-            f"{finding.row:>10}  {finding.group:<20}{finding.group_rows:>8,}{finding.own:>10.4f}{finding.elsewhere:>11.4f}"
-        )
+        sizes = f"{finding.group_rows:>8,}{finding.own:>10.4f}{finding.elsewhere:>11.4f}"
+        typer.echo(f"{finding.row:>10}  {finding.group:<20}{sizes}")
     if draws:
         typer.echo(f"published method: {sampled.epsilon:.4g}, of which chance alone gives {sampled.noise_floor:.4g}")

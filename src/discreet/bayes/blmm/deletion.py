@@ -13,7 +13,7 @@ Nothing is linearised: at each node these are identities, so the nodes are kept 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,7 +31,7 @@ class Without:
     Attributes
     ----------
     own : one law per row.
-    pull : how far the fixed effects move at each node, in the norm of their covariance, (K, m).
+    pull : how far each coordinate of the fixed effects moves at each node, weighed by `reach`, (K, m).
     leverage : t above, (K, m).
     """
 
@@ -40,8 +40,10 @@ class Without:
     leverage: Matrix
 
 
-def leave_each_out(posterior: Posterior, *, group: Integers, x: Matrix, y: Vector) -> Without:
-    """Delete each of m rows in turn: their groups (m,), designs (m, p) and responses (m,)."""
+def leave_each_out(
+    posterior: Posterior, *, group: Integers, x: Matrix, y: Vector, reach: Matrix | None = None
+) -> Without:
+    """Delete each of m rows in turn: their groups (m,), designs (m, p) and responses (m,); `reach` as in `Elsewhere`."""
     model, nodes = posterior.model, posterior.nodes
     n, means = model.n[group], model.means
     K, m = len(posterior.weights), len(y)
@@ -62,7 +64,8 @@ def leave_each_out(posterior: Posterior, *, group: Integers, x: Matrix, y: Vecto
         mean[k] = weight * (n * mean_gap - gap + move * e / left)
         brought = np.einsum("mi,mi->m", others, others) + move * move / left
         deviation[k] = np.sqrt(residual * weight + weight * weight * brought)
-        pull[k], leverage[k] = np.sqrt(t / scale) * np.abs(e) / (1 - t), t
+        pull[k] = 0.0 if reach is None else np.abs(q) @ reach[k] * np.abs(e) / left
+        leverage[k] = t
     log_weight += np.log(posterior.weights)[:, None] - log_weight.max(axis=0)
     weights = np.exp(log_weight)
     weights /= weights.sum(axis=0)
@@ -91,14 +94,26 @@ def leave_out(posterior: Posterior, *, group: int, x: Vector, y: float) -> Mixtu
 class Elsewhere:
     """What a deletion can do, at most, to the bin probabilities of the groups that the row is not in.
 
-    A bin's probability is a weighted mean over nodes. New weights move it by at most the sum over nodes of |change of
-    weight| times the node's largest distance from the bin's probability (`spread`). At one node a group's law moves
-    by at most `share` times the pull on the fixed effects, in its own deviations, and a bin of slope `slope` follows.
+    A bin's probability is a weighted mean over nodes, so new weights change it by (w' - w)'D, D the distances of the
+    nodes' bins from the mean; written in the singular basis U of diag(sqrt w) D, that is at most the sum over j of
+    |(w' - w)' diag(1 / sqrt w) u_j| max |u_j' diag(sqrt w) D|. At one node a group's law moves, in its own deviations,
+    by a'v, v the move of the fixed effects in the coordinates of their root and a the group's direction; in the
+    singular basis of all directions that is at most the sum of |v_j| times `reach_j`, and a bin follows with `slope`.
+
+    Attributes
+    ----------
+    posterior : the posterior with its roots rotated into those bases; delete rows from this one.
+    reach : max over groups of |a_j|, (K, p).
+    share : max over groups of |a|, (K,).
+    basis, spread : U / sqrt(w), (K, K), and the maxima beside it, (K,).
+    slope : largest change of a bin's probability per deviation of shift, (K,).
     """
 
-    weights: Vector
-    spread: Vector
+    posterior: Posterior
+    reach: Matrix
     share: Vector
+    basis: Matrix
+    spread: Vector
     slope: Vector
 
     @classmethod
@@ -106,20 +121,32 @@ class Elsewhere:
         """`edges` (G, bins - 1) bound bins of equal probability in the posterior with all rows."""
         from scipy.special import ndtr
 
-        laws, bins = posterior.effects, edges.shape[1] + 1
-        spread, slope = np.empty(len(posterior.weights)), np.empty(len(posterior.weights))
-        for k, (mean, deviation) in enumerate(zip(laws.means, laws.deviations, strict=True)):
-            z = (edges - mean[:, None]) / deviation[:, None]
-            spread[k] = np.abs(np.diff(ndtr(z), axis=1, prepend=0.0, append=1.0) - 1 / bins).max()
+        nodes, laws, bins = posterior.nodes, posterior.effects, edges.shape[1] + 1
+        n, x = posterior.model.n, posterior.model.means[:, :-1]
+        K, p = nodes.beta.shape
+        distances, slope = np.empty((K, edges.shape[0] * bins)), np.empty(K)
+        root, reach = np.empty_like(nodes.root), np.empty((K, p))
+        for k in range(K):
+            z = (edges - laws.means[k][:, None]) / laws.deviations[k][:, None]
+            distances[k] = (np.diff(ndtr(z), axis=1, prepend=0.0, append=1.0) - 1 / bins).ravel()
             phi = np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi)
             slope[k] = np.abs(np.diff(phi, axis=1, prepend=0.0, append=0.0)).max()
-        return cls(posterior.weights, spread, posterior.brought.max(axis=1), slope)
+            shrink = nodes.ratio[k] * n / (1 + nodes.ratio[k] * n)
+            directions = (shrink / laws.deviations[k])[:, None] * (x @ nodes.root[k])
+            _, turn = np.linalg.eigh(directions.T @ directions)
+            root[k], reach[k] = nodes.root[k] @ turn, np.abs(directions @ turn).max(axis=0)
+        weight = np.sqrt(posterior.weights)
+        distances *= weight[:, None]
+        _, U = np.linalg.eigh(distances @ distances.T)
+        spread = np.array([np.abs(u @ distances).max() for u in U.T])
+        rotated = replace(posterior, nodes=replace(nodes, root=root))
+        return cls(rotated, reach, posterior.brought.max(axis=1), U / weight[:, None], spread, slope)
 
     def bound(self, without: Without) -> Vector:
-        """The largest possible change of a bin's probability, for each row deleted."""
+        """The largest possible change of a bin's probability, for each row deleted from `posterior` with `reach`."""
         new = without.own.weights
-        reweighted = self.spread @ np.abs(new - self.weights[:, None])
-        shift = self.share[:, None] * without.pull
+        reweighted = self.spread @ np.abs(self.basis.T @ (new - self.posterior.weights[:, None]))
+        shift = without.pull
         wider = self.share[:, None] ** 2 * without.leverage / (1 - without.leverage)
         moved = shift * self.slope[:, None] + SLOPE * (shift**2 + wider)
         found: Vector = reweighted + (new * moved).sum(axis=0)

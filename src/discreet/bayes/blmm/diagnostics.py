@@ -6,10 +6,14 @@ autocorrelations are summed in pairs, positive and not increasing (Geyer 1992). 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
 from discreet.errors import DataError
+
+BLOCK = 256  # parameters together
 
 
 def split(draws: Matrix) -> Matrix:
@@ -30,15 +34,23 @@ def _variances(halves: Matrix) -> tuple[Vector, Vector]:
 
 def rhat(draws: Matrix) -> Vector:
     """Split R-hat of each parameter; 1 where all chains tell the same."""
+    return _by_blocks(_rhat, draws)
+
+
+def effective_size(draws: Matrix) -> Vector:
+    """Independent draws that would estimate each posterior mean as well."""
+    return _by_blocks(lambda part: _effective(split(part)), draws)
+
+
+def _by_blocks(statistic: Callable[[Matrix], Vector], draws: Matrix) -> Vector:
+    """A statistic of each parameter, a few at a time: chains are large."""
+    return np.concatenate([statistic(draws[:, :, i : i + BLOCK]) for i in range(0, draws.shape[2], BLOCK)])
+
+
+def _rhat(draws: Matrix) -> Vector:
     within, pooled = _variances(split(draws))
     found: Vector = np.sqrt(pooled / within)
     return found
-
-
-def effective_size(draws: Matrix, *, block: int = 256) -> Vector:
-    """Independent draws that would estimate each posterior mean as well."""
-    parts = [_effective(split(draws[:, :, i : i + block])) for i in range(0, draws.shape[2], block)]
-    return np.concatenate(parts)
 
 
 def _effective(halves: Matrix) -> Vector:
@@ -62,5 +74,4 @@ def _effective(halves: Matrix) -> Vector:
 
 def standard_error(draws: Matrix) -> Vector:
     """Monte Carlo standard error of each posterior mean."""
-    found: Vector = draws.reshape(-1, draws.shape[2]).std(axis=0, ddof=1) / np.sqrt(effective_size(draws))
-    return found
+    return _by_blocks(lambda part: part.std(axis=(0, 1), ddof=1) / np.sqrt(_effective(split(part))), draws)

@@ -31,8 +31,9 @@ def test_deletion_is_exact(data, edges) -> None:
 
 
 def test_bound_holds_in_every_other_group(data, edges) -> None:
-    found = leave_each_out(data.posterior, group=data.group, x=data.x, y=data.y)
-    bound = Elsewhere.of(data.posterior, edges).bound(found)
+    rest = Elsewhere.of(data.posterior, edges)
+    found = leave_each_out(rest.posterior, group=data.group, x=data.x, y=data.y, reach=rest.reach)
+    bound = rest.bound(found)
     for row, g in enumerate(data.group.tolist()):
         law = leave_out(data.posterior, group=g, x=data.x[row], y=data.y[row])
         change = np.delete(np.abs(law.bins(edges) - 0.05), g, axis=0).max()

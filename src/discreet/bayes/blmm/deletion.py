@@ -43,7 +43,7 @@ class Without:
 def leave_each_out(
     posterior: Posterior, *, group: Integers, x: Matrix, y: Vector, reach: Matrix | None = None
 ) -> Without:
-    """Delete each of m rows in turn: their groups (m,), designs (m, p) and responses (m,); `reach` as in `Elsewhere`."""
+    """Delete each of m rows in turn: groups (m,), designs (m, p), responses (m,); `reach` is that of `Elsewhere`."""
     model, nodes = posterior.model, posterior.nodes
     n, means = model.n[group], model.means
     K, m = len(posterior.weights), len(y)

@@ -250,9 +250,8 @@ def _intervals(label: str, table: CountRelease) -> Iterator[Block]:
     count, lower, upper = table.counts.ravel(), table.lower.ravel(), table.upper.ravel()
     known = np.isfinite(lower) & np.isfinite(upper)
     if not known.any():
-        yield Note(
-            "limitation",
-            f"{label} has no intervals: nothing public bounds the size of the establishments behind its counts.",
+        yield Prose(
+            f"**No intervals.** Nothing public bounds the size of the establishments behind the counts of {label}."
         )
         return
     rows = []
@@ -323,11 +322,10 @@ def _comparison(label: str, found: Comparison, *, level: int) -> Iterator[Block]
         "(factors 5 to 15 % off 1, small counts replaced, no guarantee) were applied to them."
     )
     ratio = found.whole.ours / found.whole.infusion if found.whole.infusion else float("nan")
-    yield Note(
-        "result",
-        f"The mean absolute error is {found.whole.ours:,.3g}, that of noise infusion {found.whole.infusion:,.3g}: a "
-        f"ratio of {ratio:.2f}. Rankings of cells agree with the simulated truth to {found.rank:.4f} (Spearman), those "
-        f"of noise infusion to {found.infused_rank:.4f}.",
+    yield Prose(
+        f"**Result.** The mean absolute error is {found.whole.ours:,.3g}, that of noise infusion "
+        f"{found.whole.infusion:,.3g}: a ratio of {ratio:.2f}. Rankings of cells agree with the simulated truth to "
+        f"{found.rank:.4f} (Spearman), those of noise infusion to {found.infused_rank:.4f}."
     )
     yield _groups(label, found.by_size, "size of the count")
     sizes = _rows(found.by_size, "mean count")

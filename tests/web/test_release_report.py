@@ -1,0 +1,117 @@
+"""The demo's report in a real browser: no network, no error, nothing wider than the screen, every part named."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import struct
+import subprocess
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from discreet import demo
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+QUIET = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync --hide-scrollbars --enable-logging=stderr --v=0"
+)
+NO_NETWORK = "--host-resolver-rules=MAP * ~NOTFOUND"
+in_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return demo.run(tmp_path_factory.mktemp("report") / "demo").folder / "report.html"
+
+
+@pytest.fixture
+def browse(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    def run(page: Path, *options: str) -> subprocess.CompletedProcess[str]:
+        profile = f"--user-data-dir={tmp_path / 'profile'}"
+        arguments = [str(CHROMIUM), *QUIET.split(), NO_NETWORK, profile, *options, page.as_uri()]
+        return subprocess.run(arguments, capture_output=True, text=True, timeout=240, check=True)
+
+    return run
+
+
+@in_browser
+def test_opens_without_a_network_and_without_errors(browse, report: Path) -> None:
+    shown = browse(report, "--dump-dom")
+    assert "CONSOLE" not in shown.stderr
+    assert "<h1>Demo: private counts of jobs</h1>" in shown.stdout
+    assert shown.stdout.count("<svg") == report.read_text().count("<svg") == 5
+
+
+@in_browser
+@pytest.mark.parametrize("width", [1280, 390])
+def test_fits_the_screen(browse, report: Path, tmp_path: Path, width: int) -> None:
+    """Only regions that scroll by themselves may be wider than the page."""
+    inner = re.sub(r"<meta http-equiv=[^>]*>", "", report.read_text())
+    probe = (
+        "<script>const d = document.documentElement; const wide = [...document.querySelectorAll('body *')]"
+        ".filter(e => !e.closest('.scroll, pre, .skip, details') && e.getBoundingClientRect().right > d.clientWidth)"
+        ".map(e => e.tagName).join(); parent.document.title = d.scrollWidth + ' of ' + d.clientWidth + ';' + wide;"
+        "</script></body>"
+    )
+    inner = inner.replace("</body>", probe).replace("&", "&amp;").replace('"', "&quot;")
+    frame = tmp_path / "frame.html"
+    frame.write_text(f'<iframe style="border:0;width:{width}px;height:900px" srcdoc="{inner}"></iframe>')
+    title = re.search(r"<title>(\d+) of (\d+);(.*?)</title>", browse(frame, "--dump-dom").stdout)
+    assert title is not None
+    assert (int(title[1]), int(title[2]), title[3]) == (width, width, "")
+
+
+@in_browser
+def test_takes_a_picture(browse, report: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "page.png"
+    browse(report, f"--screenshot={picture}", "--window-size=900,1400")
+    header = picture.read_bytes()[:24]
+    assert struct.unpack(">II", header[16:24]) == (900, 1400)
+    assert picture.stat().st_size > 40_000
+
+
+class Outline(HTMLParser):
+    """Headings, tables, pictures and ids of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.headings: list[int] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.captions = self.tables = self.cells = self.scoped = 0
+        self.described: list[bool] = []
+        self.landmarks: list[str | None] = []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        named = dict(attributes)
+        self.ids += [named["id"]] if named.get("id") else []
+        self.links += [named["href"]] if tag == "a" and named.get("href") else []
+        if re.fullmatch("h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+        self.tables += tag == "table"
+        self.captions += tag == "caption"
+        self.cells += tag == "th"
+        self.scoped += tag == "th" and "scope" in named
+        if tag in ("aside", "nav", "main"):
+            self.landmarks.append(f"{tag} {named.get('aria-label')}")
+        if tag == "svg":
+            self.described.append(named.get("role") == "img" and bool(named.get("aria-labelledby")))
+
+
+def test_structure_for_readers_who_cannot_see(report: Path) -> None:
+    page = Outline()
+    page.feed(report.read_text())
+    assert page.headings[0] == 1
+    assert page.headings.count(1) == 1
+    assert all(b - a <= 1 for a, b in zip(page.headings, page.headings[1:], strict=False)), "a level is skipped"
+    assert page.tables == page.captions > 10
+    assert page.cells == page.scoped
+    assert all(page.described)
+    assert len(set(page.landmarks)) == len(page.landmarks), "two landmarks have one name"
+    assert len(set(page.ids)) == len(page.ids)
+    assert {link.removeprefix("#") for link in page.links} <= set(page.ids)
+    assert '<html lang="en">' in report.read_text()

@@ -79,8 +79,9 @@ class Account:
         again. Without a name each call is a release of its own.
         """
         label = name if name is not None else f"release-{secrets.token_hex(6)}"
+        facts = dict(details or {}) | ({} if self.private else {"private": False, "why": "the noise was seeded"})
         entry = self.ledger.charge(
-            dataset=self.dataset, unit=self.unit, release=label, loss=guarantee.loss, details=details
+            dataset=self.dataset, unit=self.unit, release=label, loss=guarantee.loss, details=facts
         )
         value = draw(self._source)
         self.ledger.publish(entry, files={"value": fingerprint(value)})

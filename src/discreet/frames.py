@@ -106,6 +106,14 @@ def require(frame: Frame, columns: Mapping[str, Kind], *, name: str) -> None:
     import narwhals.stable.v2 as nw
 
     schema = frame.collect_schema()
+    if columns and not columns.keys() & schema.keys():
+        # Without a header line the first row stands for the names, and a row must not be shown.
+        refuse(
+            [
+                f"{name} has none of the columns {', '.join(map(repr, columns))}. A CSV file may lack its header line. "
+                "Add the line, or name the columns in the schema as they are."
+            ]
+        )
     faults = [missing(column, schema, name=name) for column in columns if column not in schema]
     for column in columns.keys() & schema.keys():
         dtype, kind = schema[column], columns[column]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -39,6 +39,7 @@ class Jobs:
     workers : the workers' attributes, where they are not columns of `table`.
     allow_multiple : a worker may have several jobs.
     name : what messages call it.
+    validated : every row was checked.
     """
 
     table: Frame
@@ -47,6 +48,7 @@ class Jobs:
     workers: Frame | None = None
     allow_multiple: bool = False
     name: str = "jobs"
+    validated: bool = False
 
     @property
     def frame(self) -> Frame:
@@ -77,7 +79,7 @@ class Jobs:
         """
         with working(f"check {self.name}"):
             refuse([*self._workplace_faults(), *self._worker_faults(), *self._job_faults()])
-        return self
+        return replace(self, validated=True)
 
     def _workplace_faults(self) -> Iterator[str]:
         import narwhals.stable.v2 as nw

@@ -18,6 +18,9 @@ from discreet.errors import DataError
 
 Label: TypeAlias = str | int | bool
 
+RESERVED = frozenset({"count", "lower", "upper"})
+"""Columns of every published table of counts."""
+
 
 @dataclass(frozen=True, slots=True)
 class Schema:
@@ -54,6 +57,11 @@ class Schema:
             "type, such as ['female', 'male']. Correct it in the schema."
             for name, domain in domains.items()
             if not domain or len(set(domain)) < len(domain) or len(set(map(type, domain))) > 1
+        ]
+        faults += [
+            f"Column {name!r} has a name that published tables need themselves. Rename it at the source."
+            for name in roles
+            if name in RESERVED or name.startswith("__")
         ]
         if faults:
             raise DataError("\n".join(faults))

@@ -38,7 +38,7 @@ def verify_command(
     from discreet.privacy.verify import verify
     from discreet.tables.calibration import calibrate
 
-    if scale <= 0:
+    if not 0 < scale < float("inf"):
         raise PrivacyError(f"--scale {scale} leaves no noise to verify. It is a share above 0. Use 1, or 0.95 to test.")
     unit = Establishments(alpha)
     built = calibrate(mechanism, unit=unit, epsilon=epsilon, delta=delta, calibration=calibration, cells=cells)

@@ -24,7 +24,7 @@ Number: TypeAlias = int | float | str | Decimal | Fraction
 def exact(value: Number, *, name: str = "value") -> Fraction:
     """The exact amount a person means: 0.1 is one tenth, whether written as text or as a float."""
     try:
-        amount = Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
+        amount = Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
     except (ValueError, TypeError, OverflowError, ZeroDivisionError):
         raise PrivacyError(
             f"{name}={value!r} is not a number. A loss needs a finite amount. Write it as 0.5, '1/3' or Fraction(1, 3)."

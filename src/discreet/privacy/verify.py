@@ -195,7 +195,8 @@ def neighbouring_cells(unit: Establishments, *, largest: int = LARGEST_SIZE) -> 
     rows: set[tuple[int, int, int, int]] = set()
     for before in sorted(size for size in sizes if 0 <= size <= largest):
         top = unit.largest_neighbour(before)
-        afters = range(before + 1, top + 1) if before <= 200 else {before + 1, (before + top) // 2, top - 1, top}
+        few = before <= 200 and top - before <= 200
+        afters = range(before + 1, top + 1) if few else {before + 1, (before + top) // 2, top - 1, top}
         for after in afters:
             if not before < after <= top:
                 continue

@@ -32,6 +32,7 @@ BASELINES: tuple[BaselineName, ...] = get_args(BaselineName)
 # Scales are doubles: the product factor * max(alpha * largest, 1) is off by a few parts in 2^53. A relative margin
 # of 2^-30 in the constants covers that (docs/proofs/polynomial.md) and costs one part in 10^9 of accuracy.
 MARGIN = 2.0**-30
+MOST_EPSILON = 10**6
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,8 @@ def calibrate(
     amount = exact(epsilon, name="epsilon")
     if amount <= 0:
         raise PrivacyError(f"epsilon={epsilon} buys nothing. It must be above 0. Use for example epsilon=1.")
+    if amount > MOST_EPSILON:
+        raise PrivacyError(f"epsilon={epsilon} promises nothing. At most {MOST_EPSILON:,} is taken. Use for example 1.")
     if name in BASELINES:
         return _baseline(name, unit, amount, theta)
     if name not in _CALIBRATIONS:

@@ -135,4 +135,4 @@ def _radius(law: RadialPolynomial) -> tuple[Vector, Vector]:
 
 
 def _root(function: Callable[[float], float], radius: Vector) -> float:
-    return float(optimize.brentq(function, radius[0], radius[-1], xtol=1e-12, rtol=1e-10))
+    return float(optimize.brentq(function, 0.0, radius[-1], xtol=1e-12, rtol=1e-10))

@@ -22,6 +22,11 @@ from discreet.privacy.units import EstablishmentNodes, Establishments, Workers
 NoiseLaw: TypeAlias = Laplace | GeneralisedCauchy | Polynomial | RadialPolynomial
 
 
+MOST = 2**61
+"""Published counts are cut here. The sampler cuts noise at 2^62; a sum whose noise was cut always lands on this limit,
+so what is published is a function of the sum with uncut noise."""
+
+
 class Mechanism(Protocol):
     """What a release needs to know of its mechanism."""
 
@@ -86,7 +91,7 @@ class SmoothNoise:
         return self.scale(largest) * self.law.mean_abs
 
     def draw(self, count: Integers, largest: Integers, source: Source) -> Integers:
-        return count + draw_integers(self.law, scale=self.scale(largest.astype(np.float64)), source=source)
+        return _cut(count + draw_integers(self.law, scale=self.scale(largest.astype(np.float64)), source=source))
 
     def scaled(self, share: float) -> SmoothNoise:
         """The same mechanism with `share` of its noise: for verification, never for a release."""
@@ -192,4 +197,8 @@ class Baseline:
         return self.scale(largest)
 
     def draw(self, count: Integers, largest: Integers, source: Source) -> Integers:
-        return count + draw_integers(self.law, scale=self.scale(largest.astype(np.float64)), source=source)
+        return _cut(count + draw_integers(self.law, scale=self.scale(largest.astype(np.float64)), source=source))
+
+
+def _cut(published: Integers) -> Integers:
+    return np.clip(published, -MOST, MOST)

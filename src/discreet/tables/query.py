@@ -110,9 +110,7 @@ class CountQuery:
             account=account,
             workplace_by=tuple(name for name in by if name in schema.workplace_attributes),
             worker_by=tuple(name for name in by if name in schema.worker_attributes),
-            where={
-                name: (kept,) if isinstance(kept, str | int) else tuple(kept) for name, kept in (where or {}).items()
-            },
+            where={name: _values(jobs, name, kept) for name, kept in (where or {}).items()},
         )
 
     @property
@@ -169,8 +167,11 @@ class CountQuery:
                 f"Counts of jobs cannot be released under {unit.key}. They protect establishments or workers. "
                 "Open a session with unit=Establishments(alpha=0.1)."
             )
-        notes = () if self.jobs.workplaces is not None else (_ASSUMED_PUBLIC,)
-        guarantee = Guarantee(unit, built.cost(d), built.calibration, built.basis, built.proof, notes)
+        limits = {_ASSUMED_PUBLIC: self.jobs.workplaces is None, _NOT_VALIDATED: not self.jobs.validated}
+        notes = tuple(note for note, applies in limits.items() if applies)
+        guarantee = Guarantee(
+            unit, built.cost(d), built.calibration, built.basis, built.proof, notes, private=self.account.private
+        )
         return Prepared(built, guarantee, self._parameters(built))
 
     def check(
@@ -211,6 +212,7 @@ class CountQuery:
         """
         check_level(level)
         ready = self.prepare(epsilon=epsilon, delta=delta, mechanism=mechanism, calibration=calibration)
+        self.rehearse(ready, level=level)
         cells = self.statistics(ready)
         released = self.account.release(
             name,
@@ -221,6 +223,11 @@ class CountQuery:
         return self.wrap(ready, cells, released.value, released.guarantee, level=level).of(
             released.entry, released.name
         )
+
+    def rehearse(self, ready: Prepared, *, level: float) -> None:
+        """Compute once, on nothing, what follows the noise: what can fail there must fail before it is paid for."""
+        nothing = np.zeros((1, self.levels), dtype=np.int64)
+        intervals(nothing, ready.mechanism, level=level, bounded=self._bounds_size(ready.mechanism))
 
     def statistics(self, ready: Prepared) -> Cells:
         """The confidential aggregates that the mechanism needs, in one pass of the engine."""
@@ -239,6 +246,11 @@ class CountQuery:
     def draw(self, ready: Prepared, cells: Cells, source: Source) -> Integers:
         """Noisy counts, shape (workplace cells, levels)."""
         mechanism = ready.mechanism
+        if cells.counts.shape[1] != self.levels:
+            raise PrivacyError(
+                f"The table has {cells.counts.shape[1]} counts in a workplace cell and {self.levels} were paid for. "
+                "Nothing was drawn. Report this as a fault of discreet."
+            )
         if isinstance(mechanism, SmoothNoise) and mechanism.joint:
             return mechanism.draw(cells.counts, cells.largest_total, source)
         return mechanism.draw(cells.counts, self._hidden(cells), source)
@@ -247,7 +259,7 @@ class CountQuery:
         self, ready: Prepared, cells: Cells, published: Integers, guarantee: Guarantee, *, level: float
     ) -> CountRelease:
         """The public table: from here on nothing confidential is left."""
-        lower, upper = intervals(published, ready.mechanism, level=level, bounded=self._count_bounds_size)
+        lower, upper = intervals(published, ready.mechanism, level=level, bounded=self._bounds_size(ready.mechanism))
         return CountRelease(
             keys=cells.keys,
             worker_by=self.worker_by,
@@ -291,13 +303,13 @@ class CountQuery:
             return np.broadcast_to(cells.largest_total[:, None], cells.counts.shape)
         return cells.largest
 
-    @property
-    def _count_bounds_size(self) -> bool:
-        """Whether the count, or the sum over all levels, is at least the size that sets the noise."""
-        filtered = any(name in self.jobs.schema.worker_attributes for name in self.where)
+    def _bounds_size(self, mechanism: SmoothNoise | LogLaplace | Baseline) -> bool:
+        """Whether the count, or for joint noise the sum over all levels, is at least the size that sets the noise."""
         unit = self.account.unit
-        weak = isinstance(unit, Establishments) and unit.strength == "weak"
-        return weak or not filtered
+        if not self.concerns_workers or (isinstance(unit, Establishments) and unit.strength == "weak"):
+            return True
+        filtered = any(name in self.jobs.schema.worker_attributes for name in self.where)
+        return isinstance(mechanism, SmoothNoise) and mechanism.joint and not filtered
 
     def _parameters(self, mechanism: SmoothNoise | LogLaplace | Baseline) -> dict[str, Any]:
         return {
@@ -310,6 +322,21 @@ class CountQuery:
         }
 
 
+def _values(jobs: Jobs, name: str, kept: Label | Sequence[Label]) -> tuple[Label, ...]:
+    """The values to keep, each once, found possible before anything is priced."""
+    if not isinstance(kept, str | int | Sequence):
+        raise DataError(f"where[{name!r}] is {kept!r}. It lists the values to keep. Give one value or a list of them.")
+    values = (kept,) if isinstance(kept, str | int) else tuple(dict.fromkeys(kept))
+    domain = jobs.schema.worker_attributes.get(name)
+    if not values or (domain is not None and not set(values) <= set(domain)):
+        possible = f"the public domain is {tuple(domain)}" if domain is not None else "at least one value is kept"
+        raise DataError(f"where[{name!r}] asks for {values}, but {possible}. Use its values, or leave it out.")
+    return values
+
+
+_NOT_VALIDATED = (
+    "The rows were not validated: an establishment in two cells, or a worker with two jobs, would not be covered"
+)
 _ASSUMED_PUBLIC = (
     "No public list of establishments was given: the cells are those of establishments with jobs, "
     "whose existence is taken to be public"

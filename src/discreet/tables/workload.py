@@ -6,14 +6,14 @@ The tables overlap in establishments, so their losses add (docs/proofs/compositi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from discreet.arrays import Integers
 from discreet.errors import PrivacyError
 from discreet.noise.source import Source
-from discreet.privacy.guarantee import Calibration, Guarantee
+from discreet.privacy.guarantee import Calibration
 from discreet.privacy.losses import Number, exact, total
 from discreet.tables.consistency import consistent, finest_of
 from discreet.tables.intervals import check_level
@@ -73,6 +73,8 @@ class Workload:
             query.prepare(epsilon=share, delta=chance, calibration=calibration)
             for query, share, chance in self._shares(epsilon, split, delta)
         ]
+        for query, part in zip(self.queries, ready, strict=True):
+            query.rehearse(part, level=level)
         account = self.queries[0].account
         loss = total([part.guarantee.loss for part in ready])
         cells = [query.statistics(part) for query, part in zip(self.queries, ready, strict=True)]
@@ -81,7 +83,7 @@ class Workload:
             return [query.draw(part, cell, source) for query, part, cell in self._zip(ready, cells)]
 
         first = ready[0].guarantee
-        guarantee = Guarantee(first.unit, loss, first.calibration, first.basis, first.proof, first.notes)
+        guarantee = replace(first, loss=loss)
         details = {
             "tables": [dict(part.parameters) for part in ready],
             "epsilons": [str(part.guarantee.loss) for part in ready],

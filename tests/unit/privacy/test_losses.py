@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,6 +32,7 @@ def test_a_float_means_what_a_person_wrote() -> None:
     assert exact(0.1) == Fraction(1, 10)
     assert Pure(0.1) * 10 == Pure(1)
     assert exact("1/3") == Fraction(1, 3)
+    assert exact(np.float64(0.7)) == Fraction(7, 10)
 
 
 @pytest.mark.parametrize("value", ["abc", math.nan, math.inf, None])

@@ -40,6 +40,7 @@ def test_check_needs_no_data(jobs: Jobs) -> None:
     class Untouchable:
         schema = jobs.schema
         workplaces = jobs.workplaces
+        validated = True
         name = "untouchable"
 
         def __getattr__(self, name: str) -> object:
@@ -91,6 +92,73 @@ def test_one_attribute_and_one_value_need_no_list(jobs: Jobs) -> None:
     short = session(jobs).count(by="sector", where={"sex": "female"})
     long = session(jobs).count(by=["sector"], where={"sex": ["female"]})
     assert (short.workplace_by, short.where) == (long.workplace_by, long.where)
+
+
+def test_a_value_listed_twice_is_one_value(jobs: Jobs) -> None:
+    table = session(jobs, seed=1).count(by=["sector", "sex"], where={"sex": ["female"] * 8})
+    assert table.levels == 1
+    assert table.release(epsilon=4).counts.shape[1] == 1
+
+
+def test_intervals_exist_only_where_something_public_bounds_the_size(jobs: Jobs) -> None:
+    """Per-cell noise under strong is scaled by the whole workforce, which one kind's count does not bound."""
+    table = session(jobs, seed=1).count(by=["sector", "sex"])
+    assert np.isnan(table.release(epsilon=4, mechanism="polynomial").lower).all()
+    assert not np.isnan(table.release(epsilon=4).lower).any()
+
+
+def test_tables_of_many_kinds_have_intervals(jobs: Jobs) -> None:
+    wide = session(jobs, unit=dc.Establishments("0.01"), budget=20, seed=1)
+    release = wide.count(by=["sex", "age", "race", "ethnicity"]).release(epsilon=20)
+    assert release.counts.shape[1] == 192 and np.isfinite(release.upper).all()
+
+
+def test_a_failure_after_the_noise_costs_nothing(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr("discreet.tables.query.intervals", broken)
+    opened = session(jobs, budget=4)
+    with pytest.raises(RuntimeError):
+        opened.count(by=["sector"]).release(epsilon=2)
+    assert opened.remaining == Pure(4)
+
+
+def test_seeds_and_unchecked_rows_are_on_record(jobs: Jobs, tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    seeded = session(jobs, ledger=tmp_path / "ledger.db", seed=7)
+    assert not seeded.count(by=["sector"]).check(epsilon=1).guarantee.private
+    entry = seeded.count(by=["sector"]).release(epsilon=1).entry
+    assert entry is not None and entry.payload["details"]["private"] is False
+    unchecked = session(replace(jobs, validated=False)).count(by=["sector"]).check(epsilon=1)
+    assert "not validated" in str(unchecked.guarantee) and "not validated" not in str(
+        session(jobs).count(by=["sector"]).check(epsilon=1).guarantee
+    )
+
+
+def test_extreme_noise_never_shows_the_count() -> None:
+    from discreet.noise.source import SeededSource
+    from discreet.tables.calibration import calibrate
+    from discreet.tables.mechanisms import MOST
+
+    mechanism = calibrate("polynomial", unit=dc.Establishments("1e60"), epsilon=200)
+    drawn = mechanism.draw(np.arange(1000), np.full(1000, 10**6), SeededSource(1))
+    assert set(np.abs(drawn[np.abs(drawn) > 2**60]).tolist()) == {MOST}
+
+
+def test_names_that_tables_need_are_refused() -> None:
+    for name in ("count", "__level"):
+        with pytest.raises(DataError, match="published tables need"):
+            dc.Schema(workplace_attributes=[name], worker_attributes={"sex": ["f", "m"]})
+
+
+def test_a_file_without_a_header_shows_no_row(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.csv"
+    path.write_text("SECRET-FIRM-17,SECRET-WORKER-9,P1,f\n1,2,3,4\n")
+    with pytest.raises(DataError, match="header") as caught:
+        dc.read_jobs(path, schema=dc.Schema(workplace_attributes=["place"], worker_attributes={"sex": ["f", "m"]}))
+    assert "SECRET" not in str(caught.value)
 
 
 def test_weak_composition_is_charged_honestly(jobs: Jobs) -> None:

@@ -67,11 +67,11 @@ def test_intervals_cover(epsilon: float) -> None:
 @pytest.mark.full_size
 @pytest.mark.parametrize(("epsilon", "tau"), [(0.3, 0.5), (1.0, 0.2), (1.0, 0.5), (4.0, 0.3)])
 def test_intervals_cover_with_many_repeats(epsilon: float, tau: float) -> None:
-    found = simulate(rows=6000, groups=150, width=8, tau=tau, epsilon=epsilon, repeats=2000)
+    found = simulate(rows=6000, groups=150, width=8, tau=tau, epsilon=epsilon, repeats=1200)
     for level in Z:
         assert abs(covered(found["beta"], level) - level) < POINTS
-    # Where noise is many times an effect, a predicted effect's error is Laplace-like: nominal 95 % can be 92.5 %.
-    assert abs(covered(found["effects"], 0.95) - 0.95) < (POINTS if epsilon >= 1 and tau > 0.2 else 0.03)
+        # Where the variance of the groups is barely visible under the noise, intervals may cover too much.
+        assert -POINTS < covered(found["effects"], level) - level < (POINTS if epsilon * tau > 0.2 else 0.04)
 
 
 @pytest.mark.full_size

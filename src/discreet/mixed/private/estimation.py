@@ -84,10 +84,11 @@ def _residual_variance(sums: NoisySums, at: Estimate) -> float:
 
 
 def _averaged(sums: NoisySums, best: Estimate, largest: float) -> Estimate:
-    """The estimate averaged over each standard deviation in turn, under a flat prior, where there is doubt about it.
+    """The estimate averaged over each variance in turn, under a flat prior, where there is doubt about it.
 
     Predictions at the best variance alone are overconfident where few groups or much noise leave it open, and empty
-    where it is zero. What estimates vary by is added to their variances.
+    where it is zero. What estimates vary by is added to their variances. A flat prior of the variance is the one whose
+    intervals are known to hold in repeated samples (Morris and Tang 2011, Statistical Science 26).
     """
     beta, covariance = best.beta, best.covariance
     effects, variances = list(best.effects), list(best.effect_variances)
@@ -125,8 +126,9 @@ def _around(sums: NoisySums, best: Estimate, term: int, largest: float) -> tuple
         low /= 1.4
     low = 0.0 if low <= 1e-3 * high else low
     nodes, weight = np.polynomial.legendre.leggauss(POINTS)
-    found = [at(low + (high - low) * (1 + node) / 2) for node in nodes.tolist()]
-    weight = weight * np.exp(-credibility * np.array([a.criterion - best.criterion for a in found]) / 2)
+    deviations = low + (high - low) * (1 + nodes) / 2
+    found = [at(deviation) for deviation in deviations.tolist()]
+    weight = weight * deviations * np.exp(-credibility * np.array([a.criterion - best.criterion for a in found]) / 2)
     return found, weight / weight.sum()
 
 

@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.mixed.formula import Model, read_formula
-from discreet.mixed.private import moments
-from discreet.mixed.private.noisy import Estimate
+from discreet.arrays import Matrix, Vector
+from discreet.mixed.formula import read_formula
+from discreet.mixed.private import moments, paper, strict
+from discreet.mixed.private.partition import Blocks, Report, count_blocks, fit_partition, partition
 from discreet.mixed.private.public import PublicDesign, public_design
 from discreet.mixed.private.request import Interval, Method, Request, read_request
 from discreet.mixed.private.result import PrivateEffects, PrivateFit
-from discreet.mixed.private.sums import refuse_unusable, response_sums, units_of
-from discreet.mixed.rows import open_frame
+from discreet.mixed.private.sums import clipped, refuse_unusable, response_sums, units_of
+from discreet.mixed.rows import open_frame, read_rows
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.losses import Number
+from discreet.privacy.losses import Concentrated, Number, Pure
 
 if TYPE_CHECKING:
-    from discreet.account import Account
+    from discreet.account import Account, Released
     from discreet.mixed.rows import Frame
 
 
@@ -34,9 +35,12 @@ def release_mixed(
     clip: bool | Interval = False,
     split: Mapping[str, Number] | None = None,
     lagged: Sequence[str] = (),
+    blocks: Blocks = "optimal",
+    sizes: Mapping[str, Number] | None = None,
     account: Account | None = None,
     name: str | None = None,
     seed: int | None = None,
+    progress: Report | None = None,
 ) -> PrivateFit:
     """Release a linear model with nested random intercepts, or with none, under differential privacy.
 
@@ -53,9 +57,12 @@ def release_mixed(
         the bounds are refused.
     split : shares of the loss by part, adding up to one.
     lagged : fixed columns that hold earlier responses, declared to be public already.
+    blocks : for "paper" and "strict", the number of blocks: "optimal" for k*, "most" for N^(2/3), or a number.
+    sizes : for "strict", typical sizes of `fixed` coefficients and `groups` effects, which decide what is clipped.
     account : whose budget pays; without one the release has a ledger of its own.
     name : the release's name in the ledger; a name is drawn once.
     seed : makes the noise reproducible and the release not private.
+    progress : called with the number of blocks fitted and of all blocks.
 
     >>> data = {"y": [0.1, 0.4, 0.3, 0.9, 0.8, 0.7] * 50, "g": list("aaabbb") * 50}
     >>> fit = release_mixed("y ~ 1 + (1 | g)", data, epsilon=10, bounds=(0, 1), seed=1)
@@ -80,72 +87,154 @@ def release_mixed(
         seed=seed,
     )
     frame = open_frame(data)
-    return _by_moments(frame, model, request, split)
-
-
-def _by_moments(frame: Frame, model: Model, request: Request, split: Mapping[str, Number] | None) -> PrivateFit:
     public = public_design(frame, model)
+    if method == "moments":
+        return _by_moments(frame, public, request, split)
+    if method == "strict":
+        return _by_strict(frame, public, request, split, blocks, sizes, progress)
+    return _by_paper(frame, public, request, split, blocks, progress)
+
+
+def _check(frame: Frame, public: PublicDesign, request: Request) -> None:
+    confined = (request.scale.lower, request.scale.upper)
+    refuse_unusable(frame, public.model.response.column, bounds=confined, clip=request.clip)
+
+
+def _by_moments(frame: Frame, public: PublicDesign, request: Request, split: Mapping[str, Number] | None) -> PrivateFit:
     units = units_of(frame, public)
     mechanism = moments.mechanism_for(public, units, request, split)
-    confined = (request.scale.lower, request.scale.upper)
-    refuse_unusable(frame, model.response.column, bounds=confined, clip=request.clip)
+    _check(frame, public, request)
     sums = response_sums(frame, public, units, request.scale)
-    guarantee = Guarantee(
-        unit=request.unit, loss=mechanism.loss, basis="proved", proof=moments.PROOF, notes=request.notes()
+    released = request.opened().release(
+        request.name,
+        guarantee=Guarantee(request.unit, mechanism.loss, proof=moments.PROOF, notes=request.notes()),
+        draw=lambda source: mechanism.draw(sums, public, source),
+        details={"formula": public.model.text, "method": "moments", **mechanism.to_dict()},
+    )
+    found, origin = moments.solve(released.value, mechanism, public, request)
+    restore = public.origin.restore
+    covariance = restore @ found.covariance @ restore.T
+    centred = found.beta + origin * public.constant
+    effects = [public.in_own_order(i, u) for i, u in enumerate(found.effects)]
+    errors = [np.sqrt(public.in_own_order(i, v)) for i, v in enumerate(found.effect_variances)]
+    variances = np.append(found.variances, found.sigma2)
+    return _private_fit("moments", released, public, centred, effects, variances, covariance, errors)
+
+
+def _by_strict(
+    frame: Frame,
+    public: PublicDesign,
+    request: Request,
+    split: Mapping[str, Number] | None,
+    blocks: Blocks,
+    sizes: Mapping[str, Number] | None,
+    progress: Report | None,
+) -> PrivateFit:
+    count = count_blocks(blocks, public.rows, spread=float(request.width), epsilon=_worth(request.loss))
+    _check(frame, public, request)
+    rows, _ = read_rows(frame, public.design.layout, public.learned)
+    k = request.scale.whole(rows.values[public.model.response][:, 0])
+    rng = np.random.default_rng(request.seed)
+    chosen = partition(public.rows, count, rng)
+    presence = strict.presence_of(rows, public, chosen)
+    mechanism = strict.mechanism_for(public, request, presence, strict.column_units(rows, public), split, sizes)
+    step = request.scale.step
+    response = strict.dithered(k, step, rng)
+    estimates = fit_partition(strict.with_response(rows, public, response), public, chosen, progress=progress)
+    released = request.opened().release(
+        request.name,
+        guarantee=Guarantee(request.unit, mechanism.loss, proof=strict.PROOF, notes=request.notes()),
+        draw=lambda source: strict.draw(mechanism, estimates, public, int(k.sum()), step, source),
+        details={"formula": public.model.text, "method": "strict", **mechanism.to_dict()},
+    )
+    origin = request.scale.middle + released.value.centre * step
+    centred, effects, variances = strict.averages(released.value, mechanism, presence, public, origin)
+    return _private_fit("strict", released, public, centred, effects, variances)
+
+
+def _by_paper(
+    frame: Frame,
+    public: PublicDesign,
+    request: Request,
+    split: Mapping[str, Number] | None,
+    blocks: Blocks,
+    progress: Report | None,
+) -> PrivateFit:
+    ranges = paper.ranges_of(request, public)
+    count = count_blocks(blocks, public.rows, spread=ranges.effect, epsilon=_worth(request.loss))
+    scales = paper.scales_for(public, request, ranges, count, split)
+    _check(frame, public, request)
+    exact = paper.averages(
+        clipped(frame, public, request.scale) if request.clip else frame,
+        public,
+        count,
+        np.random.default_rng(request.seed),
+        progress=progress,
     )
     released = request.opened().release(
         request.name,
-        guarantee=guarantee,
-        draw=lambda source: mechanism.draw(sums, public, source),
-        details={"formula": model.text, "method": "moments", **mechanism.to_dict()},
+        guarantee=Guarantee(
+            request.unit,
+            request.loss,
+            calibration="paper",
+            basis="as published",
+            proof=paper.PROOF,
+            notes=(*request.notes(), *paper.NOTES),
+        ),
+        draw=lambda source: scales.draw(exact, source),
+        details={"formula": public.model.text, "method": "paper", "blocks": count, **scales.to_dict()},
     )
-    found, origin = moments.solve(released.value, mechanism, public, request)
-    return PrivateFit(
-        method="moments",
-        released=released.value,
-        guarantee=released.guarantee,
-        entry=released.entry,
-        name=released.name,
-        **_estimates(found, public, origin),
-    )
+    found = released.value
+    centred = np.asarray(np.linalg.solve(public.origin.restore, found.beta), dtype=np.float64)
+    variances = np.maximum(found.deviations, 0.0) ** 2
+    return _private_fit("paper", released, public, centred, found.effects, variances)
 
 
-def _estimates(found: Estimate, public: PublicDesign, origin: float) -> dict[str, Any]:
-    """The part of a `PrivateFit` that describes the model, in the formula's order and in the columns as given."""
-    centred = found.beta + origin * public.constant
-    restore = public.origin.restore
+def _worth(spent: Pure | Concentrated) -> float:
+    """epsilon, or that of Gaussian noise as wide as Laplace's."""
+    return float(spent.epsilon) if isinstance(spent, Pure) else (2 * float(spent.rho)) ** 0.5
+
+
+def _private_fit(
+    method: Method,
+    released: Released[Any],
+    public: PublicDesign,
+    centred: Vector,
+    effects: Sequence[Vector],
+    variances: Vector,
+    covariance: Matrix | None = None,
+    errors: Sequence[Vector] | None = None,
+) -> PrivateFit:
+    """Estimates of the columns as given, in the formula's order; `effects` and `variances` run from fine to coarse."""
     terms: dict[int, PrivateEffects] = {}
     for position, term in enumerate(public.terms):
         random = public.design.random[term]
         terms[term] = PrivateEffects(
             group=random.term.name,
             levels=random.grouping.labels,
-            variance=float(found.variances[position]),
-            values=public.in_own_order(position, found.effects[position]),
-            std_errors=np.sqrt(public.in_own_order(position, found.effect_variances[position])),
+            variance=float(variances[position]),
+            values=effects[position],
+            std_errors=None if errors is None else errors[position],
         )
-    return {
-        "formula": public.model.text,
-        "names": public.names,
-        "beta": restore @ centred,
-        "covariance": restore @ found.covariance @ restore.T,
-        "random": tuple(terms[i] for i in range(len(terms))),
-        "sigma2": found.sigma2,
-        "rows": public.rows,
-        "notes": _notes(found, public),
-        "design": public.design,
-        "learned": public.learned,
-        "centred": centred,
-        "kept": public.kept,
-    }
-
-
-def _notes(found: Estimate, public: PublicDesign) -> tuple[str, ...]:
-    notes = []
-    if public.dropped:
-        notes.append(f"fixed columns are combinations of others and were dropped: {', '.join(public.dropped)}")
-    for position, term in enumerate(public.terms):
-        if found.variances[position] == 0:
-            name = public.design.random[term].term.name
-            notes.append(f"the noisy sums show no variance of {name}, so its effects are zero")
-    return tuple(notes)
+    notes = [f"fixed columns are combinations of others and were dropped: {', '.join(public.dropped)}"]
+    notes = notes if public.dropped else []
+    notes += [f"no variance of {term.group} was found above the noise" for term in terms.values() if not term.variance]
+    return PrivateFit(
+        formula=public.model.text,
+        method=method,
+        names=public.names,
+        beta=public.origin.restore @ centred,
+        covariance=covariance,
+        random=tuple(terms[i] for i in range(len(terms))),
+        sigma2=float(variances[-1]),
+        rows=public.rows,
+        guarantee=released.guarantee,
+        entry=released.entry,
+        name=released.name,
+        notes=tuple(notes),
+        released=released.value,
+        design=public.design,
+        learned=public.learned,
+        centred=centred,
+        kept=public.kept,
+    )

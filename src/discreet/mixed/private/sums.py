@@ -109,6 +109,15 @@ def refuse_unusable(frame: Frame, column: str, *, bounds: tuple[Fraction, Fracti
         )
 
 
+def clipped(frame: Frame, public: PublicDesign, scale: Scale) -> Frame:
+    """The frame with its response pulled into the range."""
+    import narwhals.stable.v2 as nw
+
+    column = public.model.response.column
+    y = nw.col(column).cast(nw.Float64()).clip(float(scale.lower), float(scale.upper))
+    return frame.with_columns(y.alias(column))
+
+
 def response_sums(frame: Frame, public: PublicDesign, units: Units, scale: Scale) -> ResponseSums:
     """The one pass that reads the response."""
     if public.in_memory is not None:

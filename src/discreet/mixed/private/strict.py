@@ -1,0 +1,265 @@
+"""`method="strict"`: sub-sample and aggregate, proved for the whole release.
+
+The documents' method with its gaps closed: bounds are public, the number of blocks is fixed, each block's whole vector
+of estimates is pulled into a ball of public radius, a level that a block does not have contributes its prior mean 0 and
+is rescaled by the number of blocks that do, which the design alone decides, and one budget pays for all coordinates
+together. There is no bias correction, which would need the whole data set. The proof is docs/proofs/mixed-strict.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.arrays import Integers, Vector
+from discreet.errors import PrivacyError
+from discreet.mixed.private.partition import BlockEstimates, fit_partition
+from discreet.mixed.private.public import PublicDesign
+from discreet.mixed.private.request import Request, noise_scale, read_split
+from discreet.mixed.private.sums import HALF
+from discreet.mixed.rows import Rows
+from discreet.noise.laws import Gaussian, Laplace
+from discreet.noise.sampler import draw_integers
+from discreet.privacy.losses import Concentrated, Loss, Number, Pure, exact, total
+
+if TYPE_CHECKING:
+    from discreet.noise.source import Source
+
+PROOF = "docs/proofs/mixed-strict.md"
+SPLIT = {
+    "mean": Fraction(2, 100),
+    "fixed": Fraction(40, 100),
+    "groups": Fraction(50, 100),
+    "deviations": Fraction(8, 100),
+}
+SIZES = {"fixed": Fraction(1, 40), "groups": Fraction(1, 200)}
+"""Typical size of one coefficient about the mean, and of one predicted effect in a block, as shares of the width."""
+
+STEPS = 2**24  # of a radius: block estimates are whole numbers of steps
+INSIDE = 1 - 1e-9  # keeps a vector inside its ball whatever rounding does to its norm
+
+
+@dataclass(frozen=True)
+class Presence:
+    """Which block has an estimate of what; from the design alone, by fitting blocks to a public pseudo-response.
+
+    Attributes
+    ----------
+    columns : blocks that have each fixed column (p,); `levels`, per term, blocks that have each level.
+    blocks : estimable blocks. `most_levels` : the largest number of levels of a term in one block.
+    """
+
+    columns: Vector
+    levels: tuple[Vector, ...] = field(repr=False)
+    blocks: int
+    most_levels: tuple[int, ...]
+
+
+def presence_of(data: Rows, public: PublicDesign, chosen: Integers) -> Presence:
+    """`data` may hold anything in place of the response."""
+    pseudo = np.random.default_rng(0).normal(size=(data.count, 1))
+    found = fit_partition(with_response(data, public, pseudo[:, 0]), public, chosen)
+    sizes = [len(public.design.random[i].grouping) for i in public.terms]
+    levels = tuple(
+        np.bincount(level, minlength=size).astype(np.float64)
+        for (_, level, _), size in zip(found.effects, sizes, strict=True)
+    )
+    most = tuple(int(np.bincount(block, minlength=1).max()) for block, _, _ in found.effects)
+    return Presence(np.isfinite(found.beta).sum(axis=0).astype(np.float64), levels, int(found.estimable.sum()), most)
+
+
+def with_response(data: Rows, public: PublicDesign, y: Vector) -> Rows:
+    return Rows(data.count, data.codes, {**data.values, public.model.response: y[:, None]})
+
+
+def dithered(whole: Vector, step: float, rng: np.random.Generator) -> Vector:
+    """Responses in whole steps, each moved by less than half a step at random.
+
+    No block's responses then lie exactly in the span of its design, where linear algebra would fail for a whole batch.
+    """
+    return np.asarray(step * (whole + rng.uniform(-0.5, 0.5, len(whole))))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One vector that is summed over blocks: its loss, the radius of its ball and the scale of its noise, in steps."""
+
+    loss: Pure | Concentrated
+    radius: float
+    sensitivity: int
+    scale: float
+
+    @property
+    def step(self) -> float:
+        """One step in the response's units."""
+        return self.radius / STEPS
+
+    def whole(self, block: Integers, values: Vector, blocks: int) -> Integers:
+        """Entries of every block's vector, pulled into the ball together and cut to whole steps."""
+        if isinstance(self.loss, Pure):
+            norm = np.bincount(block, np.abs(values), blocks)
+        else:
+            norm = np.sqrt(np.bincount(block, values**2, blocks))
+        pull = INSIDE * np.minimum(1.0, self.radius / np.maximum(norm, 1e-300))
+        return np.trunc(values * pull[block] / self.step).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Mechanism:
+    """Everything that decides the noise; public."""
+
+    mean: Pure | Concentrated
+    fixed: Part
+    groups: tuple[Part, ...]
+    deviations: Part
+    units: Vector
+    blocks: int
+
+    @property
+    def loss(self) -> Loss:
+        parts = [self.fixed, *self.groups, self.deviations]
+        return total([self.mean, *(part.loss for part in parts)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the ledger keeps."""
+        parts = {"fixed": [self.fixed], "groups": list(self.groups), "deviations": [self.deviations]}
+        return {
+            "blocks": self.blocks,
+            "mean": self.mean.to_dict(),
+            **{
+                name: [{"loss": p.loss.to_dict(), "radius": p.radius, "scale": p.scale} for p in found]
+                for name, found in parts.items()
+            },
+        }
+
+
+@dataclass(frozen=True)
+class NoisyAverages:
+    """What the release draws: the centre in steps of the response, and noisy sums over blocks in their parts' steps."""
+
+    centre: int
+    fixed: Integers = field(repr=False)
+    groups: tuple[Integers, ...] = field(repr=False)
+    deviations: Integers
+
+
+def mechanism_for(
+    public: PublicDesign,
+    request: Request,
+    presence: Presence,
+    units: Vector,
+    split: Mapping[str, Number] | None,
+    sizes: Mapping[str, Number] | None,
+) -> Mechanism:
+    """Divide the loss and scale the noise; `units` are the largest sizes of the fixed columns."""
+    names = [name for name in SPLIT if name != "groups" or public.terms]
+    whole = sum(SPLIT[name] for name in names)
+    shares = read_split(split, names, {name: SPLIT[name] / whole for name in names})
+    typical = {name: float(size * request.width) for name, size in SIZES.items()}
+    for name, size in (sizes or {}).items():
+        if name not in SIZES or exact(size, name=name) <= 0:
+            raise PrivacyError(
+                f"sizes names {name!r} as {size}. It may state a positive typical size of 'fixed' coefficients and of "
+                "'groups' effects, in the response's units. Leave it out for 1/40 and 1/200 of the width."
+            )
+        typical[name] = float(exact(size))
+    power = 1.0 if isinstance(request.loss, Pure) else 0.5
+
+    def spent(share: Fraction) -> Pure | Concentrated:
+        return (
+            Pure(request.loss.epsilon * share)
+            if isinstance(request.loss, Pure)
+            else Concentrated(request.loss.rho * share)
+        )
+
+    def ball(loss: Pure | Concentrated, size: float, count: int) -> Part:
+        return Part(loss, size * max(count, 1) ** power, 2 * STEPS, noise_scale(2 * STEPS, loss))
+
+    terms = len(public.terms)
+    each = spent(shares["groups"] / terms) if terms else None
+    return Mechanism(
+        mean=spent(shares["mean"]),
+        fixed=ball(spent(shares["fixed"]), typical["fixed"], len(public.kept)),
+        groups=tuple(ball(each, typical["groups"], most) for most in presence.most_levels if each is not None),
+        deviations=_deviations(spent(shares["deviations"]), float(request.width) / 2, terms + 1),
+        units=units,
+        blocks=presence.blocks,
+    )
+
+
+def _deviations(loss: Pure | Concentrated, largest: float, count: int) -> Part:
+    """Standard deviations lie in [0, largest] by the response's range, so their box has half a ball's diameter."""
+    sensitivity = STEPS * count if isinstance(loss, Pure) else STEPS * int(np.ceil(count**0.5))
+    return Part(loss, largest, sensitivity, noise_scale(sensitivity, loss))
+
+
+def draw(
+    mechanism: Mechanism, blocks: BlockEstimates, public: PublicDesign, whole: int, step: float, source: Source
+) -> NoisyAverages:
+    """Noise on the total, which gives the centre; then on the sums over blocks of estimates about it.
+
+    `whole` is the sum of all responses in steps of size `step` from the middle of their range.
+    """
+    law = Laplace() if isinstance(mechanism.mean, Pure) else Gaussian()
+
+    def noisy(exact_sums: Integers, scale: float) -> Integers:
+        return np.asarray(exact_sums + draw_integers(law, scale=np.full(len(exact_sums), scale), source=source))
+
+    answer = noisy(np.array([whole]), noise_scale(2 * HALF, mechanism.mean))[0]
+    centre = int(np.clip(round(int(answer) / public.rows), -HALF, HALF))
+    count = len(blocks)
+    block, column = np.nonzero(np.isfinite(blocks.beta))
+    values = (blocks.beta - centre * step * public.constant)[block, column] * mechanism.units[column]
+    fixed = _sum(column, mechanism.fixed.whole(block, values, count), len(public.kept))
+    groups = []
+    for part, (block, level, effect), term in zip(mechanism.groups, blocks.effects, public.terms, strict=True):
+        size = len(public.design.random[term].grouping)
+        groups.append(noisy(_sum(level, part.whole(block, effect, count), size), part.scale))
+    part = mechanism.deviations
+    deviations = np.clip(np.sqrt(np.nan_to_num(blocks.variances)) / part.step, 0, STEPS)
+    return NoisyAverages(
+        centre,
+        noisy(fixed, mechanism.fixed.scale),
+        tuple(groups),
+        noisy(np.trunc(deviations).astype(np.int64).sum(axis=0), part.scale),
+    )
+
+
+def _sum(at: Integers, values: Integers, size: int) -> Integers:
+    found = np.zeros(size, dtype=np.int64)
+    np.add.at(found, at, values)
+    return found
+
+
+def averages(
+    noisy: NoisyAverages, mechanism: Mechanism, presence: Presence, public: PublicDesign, origin: float
+) -> tuple[Vector, tuple[Vector, ...], Vector]:
+    """Coefficients of the centred columns, effects per term and variances (terms, then residual)."""
+    fixed = mechanism.fixed.step * noisy.fixed / np.maximum(presence.columns, 1) / mechanism.units
+    groups = []
+    for part, found, count in zip(mechanism.groups, noisy.groups, presence.levels, strict=True):
+        unit = part.step / np.maximum(count, 1)
+        law = Laplace.variance if isinstance(part.loss, Pure) else Gaussian.variance
+        groups.append(_shrunk(unit * found, (unit * part.scale) ** 2 * law))
+    deviations = mechanism.deviations.step * noisy.deviations / max(presence.blocks, 1)
+    return fixed + origin * public.constant, tuple(groups), np.maximum(deviations, 0.0) ** 2
+
+
+def _shrunk(effects: Vector, noise: Vector) -> Vector:
+    """Effects pulled towards zero by the share of their variance that is noise, which is known."""
+    weight = 1 / noise**2
+    signal = max(float(weight @ (effects**2 - noise) / weight.sum()), 0.0)
+    return np.asarray(effects * signal / (signal + noise))
+
+
+def column_units(data: Rows, public: PublicDesign) -> Vector:
+    """The largest size of each fixed column: coefficients times this are in the response's units."""
+    found = np.ones(len(public.kept))
+    for piece, _, among in public.parts:
+        if piece.monomial.atoms:
+            found[among] = max(float(np.abs(data.evaluate(piece.monomial)).max()), 1e-300)
+    return found

@@ -69,6 +69,7 @@ class MonteCarloAudit:
             "worst_row": self.worst_row,
             "smallest_count": int(self.extremes[:, 0].min()),
             "largest_count": int(self.extremes[:, 1].max()),
+            "notes": list(self.benchmark.notes),
         }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,7 +34,7 @@ def posterior_command(
     """
     from discreet.audit.influential import monte_carlo_audit
     from discreet.audit.posterior import audit_posterior
-    from discreet.bayes.blmm import Prior, bayes_mixed
+    from discreet.bayes.blmm import ConvergenceWarning, Prior, bayes_mixed
 
     prior = Prior(V=scale, nu=nu, sd=sd)
     bar = Progress(
@@ -51,9 +52,11 @@ def posterior_command(
         told: dict[str, Any] = {"formula": formula, "prior": str(prior), **found.to_dict()}
         if draws:
             bar.update(task, description="sampling without influential rows", completed=0.0)
-            sampled = monte_carlo_audit(
-                model, draws=draws, bins=bins, rng=seed, progress=lambda share: bar.update(task, completed=share)
-            )
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)  # the text and the JSON carry the same notes
+                sampled = monte_carlo_audit(
+                    model, draws=draws, bins=bins, rng=seed, progress=lambda share: bar.update(task, completed=share)
+                )
             told["monte_carlo"] = sampled.to_dict()
     if as_json:
         from discreet.report.numbers import finite
@@ -67,3 +70,5 @@ def posterior_command(
         typer.echo(f"{finding.row:>10}  {finding.group:<20}{sizes}")
     if draws:
         typer.echo(f"published method: {sampled.epsilon:.4g}, of which chance alone gives {sampled.noise_floor:.4g}")
+        for note in sampled.benchmark.notes:
+            typer.echo(note)

@@ -8,6 +8,7 @@ takes its one write lock at BEGIN IMMEDIATE, PostgreSQL an advisory lock. When i
 from __future__ import annotations
 
 import os
+import secrets
 import sqlite3
 import threading
 from collections.abc import Generator, Iterator
@@ -63,7 +64,7 @@ _APPEND_ONLY = {
 class Store:
     """One ledger's table, opened; `label` names it in messages and holds no password."""
 
-    def __init__(self, where: str | Path | None, *, read_only: bool = False) -> None:
+    def __init__(self, where: str | Path | None, *, read_only: bool = False, in_place: bool = False) -> None:
         self.url = _url(where)
         self.label = _label(self.url)
         self.is_postgres = self.url.get_backend_name() == "postgresql"
@@ -71,7 +72,10 @@ class Store:
         self._in_memory = where is None
         self._alone = threading.RLock() if self._in_memory else None
         if not self._in_memory and not self.is_postgres:
-            _check_path(Path(self.url.database or ""), read_only=read_only)
+            path = Path(self.url.database or "")
+            _check_path(path, read_only=read_only)
+            if not (read_only or in_place or path.exists()):
+                _found(path)
         self.engine = self._engine()
         try:
             self._prepare()
@@ -202,6 +206,19 @@ class Store:
             f"{self.label} is a database but not a ledger of this version: {reason}. Nothing was written. "
             "Name another place for the ledger, or the ledger that you mean."
         )
+
+
+def _found(path: Path) -> None:
+    """A new ledger appears whole or not at all: it is made under another name and linked into place."""
+    scratch = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    try:
+        Store(scratch, in_place=True).close()
+        with suppress(FileExistsError):  # another process was quicker
+            os.link(scratch, path)
+    except OSError:  # a file system without links: the file is made where it is to be
+        pass
+    finally:
+        scratch.unlink(missing_ok=True)
 
 
 class Page:

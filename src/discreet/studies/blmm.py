@@ -206,12 +206,7 @@ def _blocks(model: BayesMixed, exact: PosteriorAudit, sampled: MonteCarloAudit, 
         _counts(sampled.replicate, "Figure 8: a replicate with all rows", "figure-8"),
         _counts(sampled.worst, f"Figure 9: without row {sampled.worst_row}", "figure-9"),
         Heading("Every row, exactly"),
-        Figure(
-            charts.ecdf([{"epsilon": value} for value in exact.own], "epsilon", titles={"epsilon": "|ln(20 p)|"}),
-            "The share of rows whose deletion changes their own county's bins by less than a value.",
-            "How much each row shows in the posterior of its own county",
-            "rows",
-        ),
+        _exceeding(exact),
         Table.of(results["worst_rows"], "The rows that show most", "worst-rows"),
         Heading("Other priors"),
         Prose(f"The paper's prior family by degrees of freedom, on the {RELOOKED:,} rows that showed most at 12."),
@@ -240,6 +235,19 @@ def _trace(model: BayesMixed, sampled: MonteCarloAudit) -> Figure:
         f"Draws of the effect of county {model.levels[county]} over iterations, two chains; both stay in one band.",
         f"Figure 1: the county with the largest R-hat, {chains.rhat['u'][county]:.4f}",
         "figure-1",
+    )
+
+
+def _exceeding(exact: PosteriorAudit) -> Figure:
+    ordered = np.sort(exact.own)
+    levels = np.geomspace(1e-3, ordered[-1], 60)
+    above = len(ordered) - np.searchsorted(ordered, levels)
+    rows = [{"epsilon": float(e), "rows": int(n)} for e, n in zip(levels, above, strict=True) if n]
+    return Figure(
+        charts.lines(rows, "epsilon", "rows", log_x=True, log_y=True, points=False, titles={"epsilon": "|ln(20 p)|"}),
+        f"Rows whose deletion moves a bin of their own county by at least a value, falling to {above[-1]}.",
+        "Rows that show at least so much in the posterior of their own county",
+        "rows",
     )
 
 

@@ -64,7 +64,7 @@ def cells_of(rows: Rows, layout: Layout, levels: Levels) -> Cells:
 
 def _symmetric(total: Callable[[Monomial, Monomial], Vector]) -> Callable[[Monomial, Monomial], Vector]:
     """Ask for each unordered pair under one name, so that a cached or stored sum is found either way round."""
-    return lambda a, b: total(a, b) if repr(a) <= repr(b) else total(b, a)
+    return lambda a, b: total(a, b) if hash(a) <= hash(b) else total(b, a)
 
 
 def runs_in_engine(layout: Layout) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal
@@ -81,7 +81,7 @@ class Origin:
         return np.where(np.isnan(centred), np.nan, present @ self.restore.T + self.offset)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class MixedFit:
     """A fitted linear mixed model.
 
@@ -113,12 +113,12 @@ class MixedFit:
     statistics: Moments | Gram
     solution: Solution
     design: Design
-    cells: Cells = field(compare=False)
+    cells: Cells
     origin: Origin
     kept: Integers
     learned: Learned
-    frame: Frame = field(compare=False)
-    in_memory: Rows | None = field(compare=False)
+    frame: Frame
+    in_memory: Rows | None
 
     @property
     def moments(self) -> Moments:
@@ -299,7 +299,7 @@ class MixedFit:
         for column in self.design.layout.model.columns[1:]:
             if column not in schema:
                 raise DataError(missing(column, schema.names(), name="the new data"))
-        rows, _ = read_rows(frame, self.design.layout, self.learned)
+        rows, _ = read_rows(frame, self.design.layout, self.learned, response=False)
         grouping = {column for term in self.design.random for column in term.grouping.columns}
         fixed = {column for piece in self.design.layout.fixed for column, _ in piece.coded}
         for column in sorted(fixed):

@@ -98,15 +98,18 @@ class Learned:
     means: Mapping[Factor, Vector]
 
 
-def read_rows(frame: Frame, layout: Layout, known: Learned | None = None) -> tuple[Rows, Learned]:
+def read_rows(
+    frame: Frame, layout: Layout, known: Learned | None = None, *, response: bool = True
+) -> tuple[Rows, Learned]:
     """Bring the model's columns into memory, learning levels and states, or applying `known` ones to new data.
 
-    A level that `known` does not have is coded -1. New data need no response column.
+    A level that `known` does not have is coded -1. Without `response`, or where new data lack it, it is left out.
     """
     import narwhals.stable.v2 as nw
 
-    response = layout.model.response
-    numeric = [f for f in layout.numeric if known is None or f != response or f.column in frame.collect_schema()]
+    response &= known is None or layout.model.response.column in frame.collect_schema()
+    needed = {f for m in layout.monomials if response or m != layout.response for f, _ in m.atoms}
+    numeric = [factor for factor in layout.numeric if factor in needed]
     coded = layout.coded
     wanted = {f.column for f in numeric} | set(coded)
     table = frame.select(*(nw.col(c) for c in layout.model.columns if c in wanted))

@@ -116,6 +116,7 @@ def test_predictions_for_old_rows_are_the_fitted_values(panel: dict, formula: st
         fit = mixed(formula, panel)
     some = {name: values[50:90] for name, values in panel.items() if name != "y"}
     np.testing.assert_allclose(fit.predict(some), fit.fitted[50:90], rtol=1e-9)
+    np.testing.assert_array_equal(fit.predict(some | {"y": np.full(40, np.nan)}), fit.predict(some))
     np.testing.assert_allclose(fit.predict(some, level="marginal"), fit.predict(level="marginal")[50:90], rtol=1e-9)
 
 
@@ -195,6 +196,15 @@ def test_charts(several: MixedFit) -> None:
     assert several.plot_residuals(sample=50).to_dict()
     with pytest.raises(ValueError, match="it has g, h"):
         several.plot_effects("nobody")
+
+
+def test_the_package_can_be_called(panel: dict, fit: MixedFit) -> None:
+    import discreet.mixed
+
+    again = discreet.mixed(ONE, panel)  # type: ignore[operator]
+    assert again.criterion == fit.criterion
+    assert repr(again) == "<MixedFit 'y ~ 0 + industry + t + (1 | g)', REML, 400 rows>"
+    assert again._repr_html_().startswith("<pre>Linear mixed model")
 
 
 def test_bad_options_are_refused(panel: dict, fit: MixedFit) -> None:

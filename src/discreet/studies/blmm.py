@@ -29,7 +29,7 @@ from discreet.studies.study import Progress, Study, beside, silent
 
 LAGS = 4
 FORMULA = "jcr ~ 0 + industry + lag1 + lag2 + lag3 + lag4 + (1 | county)"
-QUICK_SHARE, QUICK_DRAWS, QUICK_WARMUP = 0.02, 3_000, 500
+QUICK_SHARE, QUICK_DRAWS, QUICK_WARMUP = 0.02, 2_000, 500
 DRAWS = 10_000  # and as many before them, as in the paper
 NUS = (5.0, 12.0, 30.0, 100.0, 300.0)
 RELOOKED = 2_000  # rows audited again under other priors: the worst under the benchmark
@@ -203,8 +203,8 @@ def _blocks(model: BayesMixed, exact: PosteriorAudit, sampled: MonteCarloAudit, 
         ),
         Table.of(results["posterior"], "Exact posterior of fixed effects and variances", "posterior"),
         Heading("The published method"),
-        _counts(sampled.replicate, "Figure 8: a replicate with all rows", "figure-8"),
-        _counts(sampled.worst, f"Figure 9: without row {sampled.worst_row}", "figure-9"),
+        _counts(sampled.replicate, "Draws per bin (Figure 8 of the paper): a replicate with all rows", "figure-8"),
+        _counts(sampled.worst, f"Draws per bin (Figure 9 of the paper): without row {sampled.worst_row}", "figure-9"),
         Heading("Every row, exactly"),
         _exceeding(exact),
         Table.of(results["worst_rows"], "The rows that show most", "worst-rows"),
@@ -233,7 +233,7 @@ def _trace(model: BayesMixed, sampled: MonteCarloAudit) -> Figure:
     return Figure(
         charts.lines(rows, "iteration", "effect", facet="chain", points=False),
         f"Draws of the effect of county {model.levels[county]} over iterations, two chains; both stay in one band.",
-        f"Figure 1: the county with the largest R-hat, {chains.rhat['u'][county]:.4f}",
+        f"Trace plots (Figure 1 of the paper): the county with the largest R-hat, {chains.rhat['u'][county]:.4f}",
         "figure-1",
     )
 

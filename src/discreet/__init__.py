@@ -39,7 +39,10 @@ _HOMES = {
     "SemiConjugate": "discreet.bayes.conjugate",
     "Session": "discreet.session",
     "Workers": "discreet.privacy.units",
+    "audit_posterior": "discreet.audit.posterior",
+    "bayes_mixed": "discreet.bayes.blmm",
     "blackbox": "discreet.audit.blackbox",
+    "compare_large_changes": "discreet.change.compare",
     "calibrate": "discreet.tables.calibration",
     "mixed": "discreet.mixed",  # the package itself, which can be called
     "objective_perturbation": "discreet.bayes.erm",

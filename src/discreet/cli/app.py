@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from discreet.cli.audit import audit
+from discreet.cli.change import app as changes
 from discreet.cli.demo import demo
 from discreet.cli.fit import fit
 from discreet.cli.ledger import ledger
@@ -35,6 +36,7 @@ app.command("study")(study)
 app.add_typer(plan, name="plan")
 app.add_typer(simulate, name="simulate")
 app.add_typer(audit, name="audit")
+app.add_typer(changes, name="changes")
 app.add_typer(ledger, name="ledger")
 
 

@@ -8,11 +8,13 @@ from typing import Annotated, Any
 import typer
 
 from discreet.cli.blackbox import blackbox_command
+from discreet.cli.posterior_audit import posterior_command
 from discreet.privacy.guarantee import Calibration
 from discreet.tables.calibration import PrivateName
 
 audit = typer.Typer(help="Check privacy claims: exact verification of mechanisms, black-box lower bounds.")
 audit.command("blackbox")(blackbox_command)
+audit.command("posterior")(posterior_command)
 
 
 @audit.command("verify")

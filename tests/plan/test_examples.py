@@ -14,6 +14,8 @@ from discreet.plan.reading import read_plan
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.toml"))
 
+pytestmark = pytest.mark.xdist_group("examples")  # the last test reads what an earlier one released
+
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -59,13 +59,9 @@ class Study:
     figures: Mapping[str, Figure] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """What `results.json` holds."""
-        return {
-            "study": self.name,
-            "title": self.title,
-            "discreet": version("discreet"),
-            "results": finite(self.results),
-        }
+        """What `results.json` holds: the study's own keys beside what it is and which version wrote it."""
+        about = {"study": self.name, "title": self.title, "discreet": version("discreet")}
+        return about | finite(dict(self.results))
 
     def write(self, out: str | Path) -> Path:
         """Write the study to the directory `out`; an earlier study there is replaced, anything else is refused."""

@@ -41,7 +41,7 @@ def test_compare_writes_a_report(files, tmp_path):
     assert done.exit_code == 0 and "best" in done.stdout and "report.html" in done.stdout
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"report.html", "results.json", "tables", "figures"}
     listed = json.loads(RUN.invoke(app, [*arguments, "--json"], catch_exceptions=False).stdout)
-    written = json.loads((tmp_path / "out" / "results.json").read_text())["results"]
+    written = json.loads((tmp_path / "out" / "results.json").read_text())
     assert listed["methods"] == written["methods"]
 
 

@@ -167,7 +167,7 @@ def test_a_small_run(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     study = lodes.run(quick=True, data=folder, seed=2, progress=lambda _, share: steps.append(share))
     assert steps == sorted(steps)
     out = study.write(tmp_path / "out")
-    results = json.loads((out / "results.json").read_text())["results"]
+    results = json.loads((out / "results.json").read_text())
     assert {"l1_ratio", "spearman", "within_10_points", "attacks", "largest_share"} <= results.keys()
     assert all(list(row) == KEYS for row in results["l1_ratio"])
     assert results["data"]["jobs"] == json.loads((folder / "about.json").read_text())["rows"]["jobs"]

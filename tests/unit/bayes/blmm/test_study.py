@@ -23,7 +23,7 @@ def test_study_writes_what_it_promises(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(blmm, "NUS", (12.0, 60.0))
     study = blmm.run(quick=True, seed=1)
     study.write(tmp_path / "out")
-    results = json.loads((tmp_path / "out" / "results.json").read_text())["results"]
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
     found = results["empirical_epsilon"]
     assert found["kind"] == "empirical"
     assert found["rows_audited"] == results["rows"]

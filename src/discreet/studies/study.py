@@ -60,8 +60,8 @@ class Study:
 
     def to_dict(self) -> dict[str, Any]:
         """What `results.json` holds: the study's own keys beside what it is and which version wrote it."""
-        about = {"study": self.name, "title": self.title, "discreet": version("discreet")}
-        return about | finite(dict(self.results))
+        results: dict[str, Any] = finite(dict(self.results))
+        return {"study": self.name, "title": self.title, "discreet": version("discreet")} | results
 
     def write(self, out: str | Path) -> Path:
         """Write the study to the directory `out`; an earlier study there is replaced, anything else is refused."""

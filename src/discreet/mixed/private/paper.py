@@ -22,7 +22,7 @@ from discreet.mixed.fit import MixedWarning
 from discreet.mixed.private.partition import BlockEstimates, Report, fit_partition, partition
 from discreet.mixed.private.public import PublicDesign
 from discreet.mixed.private.request import RATES, Request, read_split
-from discreet.mixed.rows import Rows, read_rows
+from discreet.mixed.rows import Rows
 from discreet.noise.laws import Laplace
 from discreet.noise.sampler import draw_on_grid
 from discreet.privacy.losses import Number, Pure
@@ -115,47 +115,65 @@ def scales_for(
     )
 
 
+@dataclass(frozen=True)
+class Whole:
+    """Estimates of the whole data set: fixed effects as given, effects and variances from the finest term on."""
+
+    beta: Vector
+    effects: tuple[Vector, ...]
+    variances: Vector
+
+
 def averages(
-    frame: Frame, public: PublicDesign, blocks: int, rng: np.random.Generator, *, progress: Report | None = None
+    rows: Rows,
+    public: PublicDesign,
+    whole: Whole,
+    blocks: int,
+    rng: np.random.Generator,
+    *,
+    progress: Report | None = None,
 ) -> Averages:
-    """Fit the whole data set and every block, correct and average; confidential."""
-    rows, _ = read_rows(frame, public.design.layout, public.learned)
-    beta, effects, variances = _whole(frame, rows, public)
+    """Fit every block, correct and average; confidential."""
     found = fit_partition(rows, public, partition(public.rows, blocks, rng), progress=progress)
-    given = replace(found, beta=public.origin.beta(found.beta))
-    return corrected(given, beta=beta, effects=effects, variances=variances)
+    return corrected(replace(found, beta=public.origin.beta(found.beta)), whole)
 
 
-def _whole(frame: Frame, rows: Rows, public: PublicDesign) -> tuple[Vector, tuple[Vector, ...], Vector]:
-    """Estimates of all rows: fixed effects as given, effects and variances from the finest term to the residual."""
+def whole_estimates(frame: Frame, rows: Rows, public: PublicDesign) -> Whole:
+    """REML on all rows, or least squares without random effects."""
     if public.terms:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MixedWarning)
             fit = mixed(public.model.text, frame)
         variances = [float(fit.random[i].covariance[0, 0]) for i in public.terms]
         effects = tuple(fit.random[i].values[:, 0] for i in public.terms)
-        return fit.beta, effects, np.array([*variances, fit.sigma2])
+        return Whole(fit.beta, effects, np.array([*variances, fit.sigma2]))
     y = rows.values[public.model.response][:, 0]
-    Xy = np.empty(len(public.kept))
+    Xy = cross_products(rows, public, y)
+    centred = np.asarray(np.linalg.solve(public.XX, Xy), dtype=np.float64)
+    sigma2 = float(y @ y - Xy @ centred) / (public.rows - len(centred))
+    return Whole(public.origin.restore @ centred, (), np.array([sigma2]))
+
+
+def cross_products(rows: Rows, public: PublicDesign, y: Vector) -> Vector:
+    """X'y of the kept columns; confidential."""
+    found = np.empty(len(public.kept))
     for piece, inside, among in public.parts:
         at = piece.position(rows.codes, public.design.levels, rows.count)
         weight = y * rows.evaluate(piece.monomial) if piece.monomial.atoms else y
-        Xy[among] = np.bincount(at[at >= 0], weight[at >= 0], piece.width(public.design.levels))[inside]
-    centred = np.linalg.solve(public.XX, Xy)
-    sigma2 = float(y @ y - Xy @ centred) / (public.rows - len(centred))
-    return public.origin.restore @ centred, (), np.array([sigma2])
+        found[among] = np.bincount(at[at >= 0], weight[at >= 0], piece.width(public.design.levels))[inside]
+    return found
 
 
-def corrected(blocks: BlockEstimates, *, beta: Vector, effects: tuple[Vector, ...], variances: Vector) -> Averages:
+def corrected(blocks: BlockEstimates, whole: Whole) -> Averages:
     """Averages of bias-corrected block estimates, centred at the estimates of the whole data set.
 
     A coefficient or a level that no block has is 0, as are its sums.
     """
-    bias = np.where(blocks.estimable[:, None], blocks.variances - variances, 0.0)
+    bias = np.where(blocks.estimable[:, None], blocks.variances - whole.variances, 0.0)
     block, column = np.nonzero(np.isfinite(blocks.beta))
     return Averages(
-        beta=_average(block, column, blocks.beta[block, column], bias, beta),
-        effects=tuple(_average(*entries, bias, whole) for entries, whole in zip(blocks.effects, effects, strict=True)),
+        beta=_average(block, column, blocks.beta[block, column], bias, whole.beta),
+        effects=tuple(_average(*entries, bias, u) for entries, u in zip(blocks.effects, whole.effects, strict=True)),
         deviations=np.sqrt(np.nanmean(blocks.variances, axis=0)),
     )
 

@@ -229,6 +229,7 @@ class _Nest:
     means: Matrix
     n: Vector
     starts: Integers
+    parent: Integers
     fine: Integers
     coarse: Integers
 
@@ -241,38 +242,48 @@ class _Nest:
         means = np.add.reduceat(joint, at) / n[:, None]
         parents = coarse[at]
         starts = np.flatnonzero(np.diff(parents, prepend=-1))
+        parent = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(n))))
         within = joint.T @ joint - means.T @ (n[:, None] * means)
-        return cls(len(joint), within, means, n, starts, fine[at], parents[starts])
+        return cls(len(joint), within, means, n, starts, parent, fine[at], parents[starts])
 
-    def _reduced(self, ratios: Vector) -> tuple[Vector, Vector, Matrix]:
-        """Weights of the finest groups, shrinkage of the coarser ones, and [X y]'V^-1[X y] in units of sigma2."""
+    def _reduced(self, ratios: Vector) -> tuple[Vector, Vector, Matrix, Matrix]:
+        """Weights of the finest groups, shrinkage of the coarser ones, Z'V^-1[X y] and [X y]'V^-1[X y]; sigma2 is 1."""
         w = self.n / (1 + ratios[0] * self.n)
-        weighted = w[:, None] * self.means
+        pulled = w[:, None] * self.means
         shrink = ratios[1] / (1 + ratios[1] * np.add.reduceat(w, self.starts))
-        sums = np.add.reduceat(weighted, self.starts)
-        return w, shrink, self.within + self.means.T @ weighted - sums.T @ (shrink[:, None] * sums)
+        fine = pulled - w[:, None] * (shrink[:, None] * np.add.reduceat(pulled, self.starts))[self.parent]
+        return w, shrink, fine, self.within + self.means.T @ fine
 
-    def _criterion(self, deviations: Vector) -> float:
+    def _criterion(self, deviations: Vector) -> tuple[float, Vector]:
+        """-2 log restricted likelihood with beta and sigma2 profiled out, and its slopes."""
         ratios = deviations**2
-        w, _, A = self._reduced(ratios)
-        pivots = np.diag(np.linalg.cholesky(A))
-        logdet = np.log1p(ratios[0] * self.n).sum() + np.log1p(ratios[1] * np.add.reduceat(w, self.starts)).sum()
-        return float(logdet + 2 * np.log(pivots[:-1]).sum() + (self.rows - len(A) + 1) * np.log(pivots[-1] ** 2))
+        w, shrink, fine, A = self._reduced(ratios)
+        weight = np.add.reduceat(w, self.starts)
+        inverse = np.linalg.inv(A[:-1, :-1])
+        z = np.append(-inverse @ A[:-1, -1], 1.0)
+        rss, freedom = float(z @ A @ z), self.rows - len(inverse)
+        if rss <= 0:
+            raise np.linalg.LinAlgError("the fixed part reproduces the response")
+        logdet = np.log1p(ratios[0] * self.n).sum() + np.log1p(ratios[1] * weight).sum()
+        value = logdet + np.linalg.slogdet(A[:-1, :-1])[1] + freedom * np.log(rss)
+        traces = (w.sum() - shrink @ np.add.reduceat(w**2, self.starts), (weight / (1 + ratios[1] * weight)).sum())
+        slopes = []
+        for trace, Q in zip(traces, (fine, np.add.reduceat(fine, self.starts)), strict=True):
+            lost = np.sum((Q[:, :-1] @ inverse) * Q[:, :-1]) + freedom * np.sum((Q @ z) ** 2) / rss
+            slopes.append(trace - lost)
+        return float(value), 2 * deviations * np.array(slopes)
 
     def best_ratios(self) -> Vector:
         from scipy.optimize import minimize
 
-        largest = math.sqrt(LARGEST_RATIO)
-        found = minimize(self._criterion, np.array([0.3, 0.2]), method="L-BFGS-B", bounds=[(0, largest)] * 2)
+        bounds = [(0, math.sqrt(LARGEST_RATIO))] * 2
+        found = minimize(self._criterion, np.array([0.3, 0.2]), jac=True, method="L-BFGS-B", bounds=bounds)
         return np.asarray(found.x, dtype=np.float64) ** 2
 
     def solve(self, ratios: Vector) -> tuple[Vector, float, Vector, Vector]:
         """beta, sigma2 and the effects of the finest and of the coarser groups."""
-        w, shrink, A = self._reduced(ratios)
+        _, _, fine, A = self._reduced(ratios)
         beta = np.asarray(np.linalg.solve(A[:-1, :-1], A[:-1, -1]), dtype=np.float64)
         sigma2 = float(A[-1, -1] - A[:-1, -1] @ beta) / (self.rows - len(beta))
-        pulled = w * (self.means[:, -1] - self.means[:, :-1] @ beta)
-        sums = np.add.reduceat(pulled, self.starts)
-        parent = np.repeat(np.arange(len(self.starts)), np.diff(np.append(self.starts, len(w))))
-        t = pulled - w * (shrink * sums)[parent]
+        t = fine @ np.append(-beta, 1.0)
         return beta, sigma2, ratios[0] * t, np.asarray(ratios[1] * np.add.reduceat(t, self.starts))

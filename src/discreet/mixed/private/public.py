@@ -103,8 +103,18 @@ class PublicDesign:
         """Values of a level's runs, in the order in which the grouping lists its levels."""
         grouping = self.design.random[self.terms[position]].grouping
         found = np.empty(len(values))
-        found[grouping.codes(self.cells.codes)] = values[self.levels[position].index[self.group(self.cells.codes)]]
+        found[grouping.codes(self.cells.codes)] = values[self._run(position)]
         return found
+
+    def in_runs(self, position: int, values: Vector) -> Vector:
+        """The inverse of `in_own_order`."""
+        found = np.empty(len(values))
+        found[self._run(position)] = values[self.design.random[self.terms[position]].grouping.codes(self.cells.codes)]
+        return found
+
+    def _run(self, position: int) -> Integers:
+        """The run of a level that each cell belongs to."""
+        return self.levels[position].index[self.group(self.cells.codes)]
 
 
 def public_design(frame: Frame, model: Model) -> PublicDesign:

@@ -164,13 +164,10 @@ def _by_paper(
     count = count_blocks(blocks, public.rows, spread=ranges.effect, epsilon=_worth(request.loss))
     scales = paper.scales_for(public, request, ranges, count, split)
     _check(frame, public, request)
-    exact = paper.averages(
-        clipped(frame, public, request.scale) if request.clip else frame,
-        public,
-        count,
-        np.random.default_rng(request.seed),
-        progress=progress,
-    )
+    frame = clipped(frame, public, request.scale) if request.clip else frame
+    rows, _ = read_rows(frame, public.design.layout, public.learned)
+    whole = paper.whole_estimates(frame, rows, public)
+    exact = paper.averages(rows, public, whole, count, np.random.default_rng(request.seed), progress=progress)
     released = request.opened().release(
         request.name,
         guarantee=Guarantee(

@@ -43,7 +43,7 @@ def test_bias_correction_is_algorithm_1() -> None:
     effect = rng.normal(size=len(block))
     whole_beta, whole_effects, whole_variances = rng.normal(size=p), rng.normal(size=levels), np.array([1.5, 2.5])
     blocks = BlockEstimates(beta, variances, ((block, level, effect),), np.ones(k, dtype=bool))
-    found = paper.corrected(blocks, beta=whole_beta, effects=(whole_effects,), variances=whole_variances)
+    found = paper.corrected(blocks, paper.Whole(whole_beta, (whole_effects,), whole_variances))
     S = variances - whole_variances
     for j in range(p):
         have = np.isfinite(beta[:, j])

@@ -1,0 +1,261 @@
+"""Private mixed models of job creation: Abowd, Schneider and Vilhuber (2012) and Schneider (2014, chapter 3).
+
+Figures 2 to 7 (3.3 to 3.10), Tables I to III (3.2 to 3.4), the numbers of blocks and the limits of estimability, on
+simulated flows of the documents' size; beside the published method one that is proved for the whole release, and noisy
+sums. Curves are computed in `lmm_curves`, the page is in `lmm_page`. The study knows the truth and its noise has a
+seed: it is a simulation, never a release.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import DataError
+from discreet.mixed import leave_groups_out, mixed
+from discreet.mixed.private.partition import best_blocks, most_blocks
+from discreet.noise.source import SeededSource
+from discreet.simulate import qwi
+from discreet.studies.blmm import lagged
+from discreet.studies.lmm_curves import (
+    NESTED_SPLITS,
+    SPLITS,
+    Case,
+    Trials,
+    by_moments,
+    by_paper,
+    by_strict,
+    estimable_blocks,
+)
+from discreet.studies.lmm_page import page
+from discreet.studies.study import Progress, Study, silent
+
+MODELS = {
+    "LM": "{rate} ~ 0 + industry",
+    "LMM": "{rate} ~ 0 + industry + quarter + (1 | county)",
+    "LMM + season": "{rate} ~ 0 + industry + quarter + (1 | county/season)",
+}
+STATES = "jcr ~ 0 + industry + quarter + (1 | state) + (1 | county)"
+IMPROVED = "jcr ~ 0 + industry + lag1 + lag2 + lag3 + lag4 + (1 | county)"
+COLUMNS = ["state", "county", "industry", "quarter", "season", "jcr", "jdr", "ar", "sr"]
+
+EPSILONS = {"LM": (0.1, 1.0, 2.0, 3.0, 4.0, 4.6), "LMM": (1.0, 2.0, 3.0, 4.0, 4.6), "LMM + season": (3.0, 4.0, 4.6)}
+"""Where the documents have points."""
+
+JOINT = (0.1, 0.25, 0.5, 1.0, 2.0, 4.6)
+STRICT = (1.0, 2.0, 4.6)
+CLIP = (0, 0.5)
+LIMITS = (0.1, 0.5, 1.0, 2.0, 3.0, 4.6)
+QUICK_SHARE = 0.02
+PAPER_TRIALS, MOMENT_TRIALS, NESTED_TRIALS = 30, 10, 5
+
+
+def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progress: Progress = silent) -> Study:
+    """Fit, release and compare; `quick` simulates a fiftieth of the rows and draws three times at fewer epsilons."""
+    trials = (3, 3, 2) if quick else (PAPER_TRIALS, MOMENT_TRIALS, NESTED_TRIALS)
+    with _file(data, seed=seed, share=QUICK_SHARE if quick else 1.0, progress=progress) as path:
+        table = _read(path)
+        results: dict[str, Any] = {
+            "data": {"rows": table.num_rows, "counties": len(table["county"].unique()), "trials": trials[0]},
+            "k_star": k_star(table.num_rows),
+        }
+        results |= _curves(table, trials, quick=quick, seed=seed, progress=progress)
+        progress("other rates", 0.82)
+        results["rates"] = rate_rows(table, Trials(trials[1], SeededSource(seed + 2), seed))
+        del table
+        progress("four lags", 0.88)
+        results |= improved(path, Trials(trials[1], SeededSource(seed + 3), seed), progress)
+    results["global"] = [*results["global"], *results.pop("improved_global")]
+    progress("drawing figures", 0.97)
+    written = page(results, quick=quick)
+    return Study(name="lmm", title=written.title, results=results, page=written)
+
+
+@contextmanager
+def _file(data: Path | None, *, seed: int, share: float, progress: Progress) -> Iterator[Path]:
+    """The data given, or simulated ones for as long as they are read."""
+    if data is not None:
+        yield data / "qwi.parquet" if data.is_dir() else data
+        return
+    with tempfile.TemporaryDirectory(prefix="discreet-lmm-") as folder:
+
+        def rows(done: int, total: int) -> None:
+            progress("simulating flows", 0.05 * done / total)
+
+        qwi.write(Path(folder, "qwi"), seed=seed, share=share, progress=rows)
+        yield Path(folder, "qwi", "qwi.parquet")
+
+
+def _read(path: Path) -> Any:
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.read_table(path, columns=COLUMNS).unify_dictionaries()
+    except (OSError, ValueError):
+        raise DataError(
+            f"{path.name!r} is not a Parquet file with {', '.join(COLUMNS)}. `discreet simulate qwi` writes one. "
+            "Name that file or its directory."
+        ) from None
+
+
+def k_star(rows: int) -> list[dict[str, Any]]:
+    """Figure 3.1: the optimal number of blocks and their size, for the documents' data and for these."""
+    documents = 2_428_452
+    found = []
+    for epsilon in LIMITS:
+        k, ours = (best_blocks(n, spread=2, epsilon=epsilon) for n in (documents, rows))
+        found.append(
+            {
+                "epsilon": epsilon,
+                "documents": k,
+                "documents_rows_per_block": documents // k,
+                "ours": ours,
+                "ours_rows_per_block": rows // ours,
+                "most": most_blocks(rows),
+            }
+        )
+    return found
+
+
+def _curves(table: Any, trials: tuple[int, int, int], *, quick: bool, seed: int, progress: Progress) -> dict[str, Any]:
+    """Risk against utility of every model by every method, and where the published method stops."""
+    published, joint, nested = (Trials(n, SeededSource(seed + i), seed) for i, n in enumerate(trials))
+    fits, limits = [], []
+    curve: list[dict[str, Any]] = []
+    start = {"LM": 0.06, "LMM": 0.14, "LMM + season": 0.5}
+    for model, formula in MODELS.items():
+
+        def report(step: str, at: float = start[model]) -> None:
+            progress(step, at)
+
+        case = Case.of(model, formula.format(rate="jcr"), table)
+        report(f"fitting {model}")
+        fits.append(_global(case))
+        limits += [
+            {
+                "epsilon": epsilon,
+                **estimable_blocks(case, best_blocks(case.public.rows, spread=2, epsilon=epsilon), seed),
+            }
+            for epsilon in LIMITS
+        ]
+        splits = {"LM": (("100", None),), "LMM": SPLITS, "LMM + season": NESTED_SPLITS}[model]
+        points = EPSILONS[model][:1] + EPSILONS[model][-1:] if quick else EPSILONS[model]
+        report(f"noisy sums of {model}")
+        draws = nested if model == "LMM + season" else joint
+        some = (0.1, 1.0, 4.6) if quick else JOINT
+        curve += by_moments(case, some, draws)
+        curve += by_moments(case, some, draws, clip=CLIP) if model != "LM" else []
+        curve += by_paper(case, points, splits, published, report)
+        if model != "LMM + season":
+            curve += by_strict(case, STRICT[:1] + STRICT[-1:] if quick else STRICT, published, report)
+    progress("states and counties", 0.8)
+    fits.append(_global(Case.of("LMM with states", STATES, table)))
+    return {"global": fits, "risk_utility": curve, "estimable": _limits(curve, limits)}
+
+
+def _global(case: Case) -> dict[str, Any]:
+    """Tables I and 3.2: what is estimated, and how well it fits."""
+    variances = case.whole.variances
+    return {
+        "model": case.model,
+        "rows": case.public.rows,
+        "fixed_effects": len(case.public.kept),
+        "random_effects": sum(len(level) for level in case.public.levels),
+        "correlation": case.best,
+        "residual_variance": float(variances[-1]),
+        "group_variances": variances[:-1].tolist(),
+    }
+
+
+def _limits(curve: list[dict[str, Any]], blocks: list[dict[str, Any]]) -> dict[str, Any]:
+    """Where each model stops being estimable by blocks, and where noisy sums stop beating the smaller model."""
+    smaller = {"LMM": "LM", "LMM + season": "LMM"}
+    sums = []
+    for model, less in smaller.items():
+        for split in ("default", f"clipped to [{CLIP[0]:g}, {CLIP[1]:g}]"):
+            for row in (r for r in curve if (r["model"], r["method"], r["split"]) == (model, "moments", split)):
+                other = [
+                    r["correlation"]
+                    for r in curve
+                    if (r["model"], r["method"], r["epsilon"]) == (less, "moments", row["epsilon"])
+                ]
+                sums.append(
+                    {
+                        "model": model,
+                        "split": split,
+                        "epsilon": row["epsilon"],
+                        "correlation": row["correlation"],
+                        "smaller_model": max(other),
+                        "better": row["correlation"] > max(other),
+                    }
+                )
+    return {"blocks": blocks, "moments": sums}
+
+
+def rate_rows(table: Any, trials: Trials) -> list[dict[str, Any]]:
+    """JCR, JDR and AR by noisy sums at a joint epsilon of 1 each, and SR from JCR - JDR = AR - SR for nothing more."""
+    from discreet.mixed.private import release_mixed
+
+    fitted, found = {}, []
+    for rate in ("jcr", "jdr", "ar"):
+        case = Case.of("LMM", MODELS["LMM"].format(rate=rate), table)
+        found += [{"rate": rate.upper(), **row} for row in by_moments(case, (1.0,), trials, clip=rate == "ar")]
+        fit = release_mixed(case.public.model.text, table, epsilon=1, clip=rate == "ar", seed=trials.seed)
+        fitted[rate] = fit.fitted(table)
+    sr = fitted["ar"] - fitted["jcr"] + fitted["jdr"]
+    case = Case.of("LMM", MODELS["LMM"].format(rate="sr"), table)
+    correlation = float(np.corrcoef(sr, case.response)[0, 1])
+    found.append(
+        {
+            "rate": "SR",
+            "model": "LMM",
+            "method": "identity",
+            "epsilon": 3.0,
+            "split": "sum of the three",
+            "correlation": correlation,
+            "relative_to_mle": correlation / case.best,
+            "trials": 1,
+            "guarantee": "proved, joint",
+        }
+    )
+    return found
+
+
+def improved(path: Path, trials: Trials, progress: Progress) -> dict[str, Any]:
+    """The model with four lagged rates: its fit, Table III / 3.4, and what noisy sums keep if lags are public."""
+    frame = lagged(path)
+    case = Case.of("LMM with lags", IMPROVED, frame)
+    fit = mixed(IMPROVED, frame)
+    progress("leaving counties out", 0.9)
+    refits = leave_groups_out(fit)
+    quantiles = {
+        name: dict(zip(("low", "high"), np.nanquantile(refits.variances[:, i], [0.001, 0.999]).tolist(), strict=True))
+        for i, name in ((1, "residual"), (0, "county"))
+    }
+    ranges = np.nanmax(refits.beta, axis=0) - np.nanmin(refits.beta, axis=0)
+    industry = [i for i, name in enumerate(refits.names) if name.startswith("industry")]
+    lags = [i for i, name in enumerate(refits.names) if name.startswith("lag")]
+    public = [i for i in industry if refits.names[i].startswith("industry92")]
+    others = [i for i in industry if i not in public]
+    n = fit.moments.n
+    return {
+        "improved_global": [_global(case)],
+        "improved": [
+            {**row, "guarantee": "proved if earlier rates are public"} for row in by_moments(case, (0.1, 1.0), trials)
+        ],
+        "leave_county_out": {
+            "counties": len(refits.criterion),
+            "rows_removed": {"least": int(n.min()), "median": float(np.median(n)), "most": int(n.max())},
+            "residual": {"estimate": fit.sigma2, **quantiles["residual"]},
+            "county": {"estimate": fit.variances["county"], **quantiles["county"]},
+            "range_of_industries": float(ranges[others].max()),
+            "range_of_public_administration": float(ranges[public].max()) if public else None,
+            "range_of_lags": float(ranges[lags].max()),
+            "largest_change_of_an_effect": float(np.nanmax(refits.effect_change)),
+        },
+    }

@@ -1,0 +1,229 @@
+"""Risk against utility: the correlation of a response with private fitted values, method by method.
+
+A correlation needs only sums of the response, so a trial costs a draw and a solution, never a pass over the rows. The
+noise has a seed: these are simulations that know the truth, never releases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from discreet.arrays import Vector
+from discreet.mixed.formula import read_formula
+from discreet.mixed.private import moments, paper, strict
+from discreet.mixed.private.partition import best_blocks, fit_partition, partition
+from discreet.mixed.private.public import PublicDesign, public_design
+from discreet.mixed.private.request import Request, read_request
+from discreet.mixed.private.sums import ResponseSums, response_sums, units_of
+from discreet.mixed.rows import Rows, open_frame, read_rows
+from discreet.noise.source import SeededSource
+
+Split = tuple[str, dict[str, str]]
+SPLITS: tuple[Split, ...] = tuple(
+    (f"{fixed}/{groups}/2", {"fixed": f"{fixed}/100", "groups": f"{groups}/100", "trend": "2/100"})
+    for fixed, groups in ((49, 49), (88, 10), (10, 88), (97, 1), (1, 97))
+)
+"""Figures 2 and 4 to 7 (3.3, 3.5 to 3.8): shares of beta, u and the trend in per cent."""
+
+NESTED_SPLITS: tuple[Split, ...] = tuple(
+    (name, {"fixed": f"{fixed}/100", "groups": f"{groups}/100", "trend": "2/100"})
+    for name, fixed, groups in (("88/5/5/2", 88, 10), ("97/.5/.5/2", 97, 1))
+)
+"""Figures 3.9 and 3.10: beta, u, interactions, trend."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One model on one data set, with everything that trials need."""
+
+    model: str
+    public: PublicDesign
+    rows: Rows = field(repr=False)
+    frame: Any = field(repr=False)
+
+    @classmethod
+    def of(cls, model: str, formula: str, data: Any) -> Case:
+        frame = open_frame(data)
+        public = public_design(frame, read_formula(formula, needs_random=False))
+        return cls(model, public, read_rows(frame, public.design.layout, public.learned)[0], frame)
+
+    @property
+    def response(self) -> Vector:
+        return self.rows.values[self.public.model.response][:, 0]
+
+    @cached_property
+    def sums(self) -> tuple[Vector, Vector, float, float]:
+        """Sums of the response by finest group and by fixed column, its total and its sum of squares."""
+        public, y = self.public, self.response
+        s = np.zeros(len(public.n))
+        if public.terms:
+            np.add.at(s, public.group(self.rows.codes), y)
+        return s, paper.cross_products(self.rows, public, y), float(y.sum()), float(y @ y)
+
+    @cached_property
+    def whole(self) -> paper.Whole:
+        """The estimates of all rows: least squares or REML."""
+        return paper.whole_estimates(self.frame, self.rows, self.public)
+
+    @cached_property
+    def best(self) -> float:
+        """The correlation with the fitted values of all rows, which is what private ones are compared with."""
+        centred = self.centred(self.whole.beta)
+        return self.correlation(centred, self.runs(self.whole.effects))
+
+    def correlation(self, centred: Vector, effects: Sequence[Vector]) -> float:
+        """Of the response with fitted values, from coefficients of the centred columns and effects by level's runs."""
+        public, (s, Xy, total, squares) = self.public, self.sums
+        u = np.zeros(len(public.n))
+        for level, values in zip(public.levels, effects, strict=True):
+            u = u + values[level.index]
+        mean = (public.ones @ centred + public.n @ u) / public.rows
+        variance = centred @ public.XX @ centred + 2 * u @ (public.Sx @ centred) + public.n @ u**2
+        variance -= public.rows * mean**2
+        covariance = Xy @ centred + s @ u - mean * total
+        return float(covariance / np.sqrt(variance * (squares - total**2 / public.rows)))
+
+    def centred(self, beta: Vector) -> Vector:
+        """Coefficients of the centred columns, from those of the columns as given."""
+        return np.asarray(np.linalg.solve(self.public.origin.restore, beta), dtype=np.float64)
+
+    def runs(self, effects: Sequence[Vector]) -> list[Vector]:
+        """Effects in the groupings' own order, put in the order of the levels' runs."""
+        return [self.public.in_runs(i, values) for i, values in enumerate(effects)]
+
+    def request(self, *, epsilon: float | None = None, rho: float | None = None, clip: Any = False) -> Request:
+        return read_request(
+            self.public.model.response.column,
+            self.public.model.columns[1:],
+            epsilon=epsilon,
+            rho=rho,
+            bounds=None,
+            clip=clip,
+            lagged=(),
+            account=None,
+            name=None,
+            seed=0,
+        )
+
+
+@dataclass(frozen=True)
+class Trials:
+    """How often to draw, and from where."""
+
+    count: int
+    source: SeededSource
+    seed: int
+
+
+def by_moments(case: Case, epsilons: Sequence[float], trials: Trials, *, clip: Any = False) -> Iterator[dict[str, Any]]:
+    """Noisy sums, one joint epsilon for everything."""
+    units = units_of(case.frame, case.public)
+    sums: ResponseSums | None = None
+    for epsilon in epsilons:
+        request = case.request(epsilon=epsilon, clip=clip)
+        sums = sums or response_sums(case.frame, case.public, units, request.scale)
+        mechanism = moments.mechanism_for(case.public, units, request, None)
+        found = []
+        for _ in range(trials.count):
+            noisy = mechanism.draw(sums, case.public, trials.source)
+            at, origin = moments.solve(noisy, mechanism, case.public, request)
+            found.append(case.correlation(at.beta + origin * case.public.constant, at.effects))
+        kind = f"clipped to [{clip[0]:g}, {clip[1]:g}]" if isinstance(clip, tuple) else "default"
+        yield row(case, "moments", epsilon, kind, found, "proved, joint")
+
+
+def by_paper(
+    case: Case,
+    epsilons: Sequence[float],
+    splits: Sequence[tuple[str, Mapping[str, str] | None]],
+    trials: Trials,
+    report: Callable[[str], None],
+) -> Iterator[dict[str, Any]]:
+    """Sub-sample and aggregate as published; blocks are fitted once for each number of blocks."""
+    for epsilon in epsilons:
+        request = case.request(epsilon=epsilon, clip=False)
+        ranges = paper.ranges_of(request, case.public)
+        k = best_blocks(case.public.rows, spread=ranges.effect, epsilon=epsilon)
+        report(f"{k:,} blocks of {case.model}")
+        exact = paper.averages(case.rows, case.public, case.whole, k, np.random.default_rng(trials.seed))
+        for name, split in splits:
+            scales = paper.scales_for(case.public, request, ranges, k, split)
+            found = []
+            for _ in range(trials.count):
+                noisy = scales.draw(exact, trials.source)
+                found.append(case.correlation(case.centred(noisy.beta), case.runs(noisy.effects)))
+            yield row(case, "paper", epsilon, name, found, "as published, one fitted value")
+
+
+def by_strict(
+    case: Case, epsilons: Sequence[float], trials: Trials, report: Callable[[str], None]
+) -> Iterator[dict[str, Any]]:
+    """Sub-sample and aggregate with one budget: Laplace noise for epsilon, Gaussian for rho = epsilon^2 / 2."""
+    public = case.public
+    units = strict.column_units(case.rows, public)
+    for epsilon in epsilons:
+        k = best_blocks(public.rows, spread=2, epsilon=epsilon)
+        report(f"{k:,} blocks of {case.model}, strictly")
+        rng = np.random.default_rng(trials.seed)
+        chosen = partition(public.rows, k, rng)
+        presence = strict.presence_of(case.rows, public, chosen)
+        scale = case.request(epsilon=epsilon).scale
+        whole = scale.whole(case.response)
+        response = strict.dithered(whole, scale.step, rng)
+        blocks = fit_partition(strict.with_response(case.rows, public, response), public, chosen)
+        for name, asked in (
+            ("Laplace", {"epsilon": epsilon}),
+            ("Gaussian, rho = epsilon^2/2", {"rho": epsilon**2 / 2}),
+        ):
+            request = case.request(**asked)
+            mechanism = strict.mechanism_for(public, request, presence, units, None, None)
+            found = []
+            for _ in range(trials.count):
+                noisy = strict.draw(mechanism, blocks, public, int(whole.sum()), scale.step, trials.source)
+                origin = scale.middle + noisy.centre * scale.step
+                centred, effects, _ = strict.averages(noisy, mechanism, presence, public, origin)
+                found.append(case.correlation(centred, case.runs(effects)))
+            yield row(
+                case, "strict", epsilon, name, found, "proved, joint" if "epsilon" in asked else "proved, joint, zCDP"
+            )
+
+
+def row(case: Case, method: str, epsilon: float, split: str, found: Sequence[float], guarantee: str) -> dict[str, Any]:
+    """One point of a curve."""
+    return {
+        "model": case.model,
+        "method": method,
+        "epsilon": epsilon,
+        "split": split,
+        "correlation": float(np.mean(found)),
+        "relative_to_mle": float(np.mean(found)) / case.best,
+        "spread": float(np.std(found)),
+        "trials": len(found),
+        "guarantee": guarantee,
+    }
+
+
+def estimable_blocks(case: Case, blocks: int, seed: int) -> dict[str, Any]:
+    """Of k random blocks, the share whose model can be estimated, and the share that has every fixed column.
+
+    A variance between groups needs a group with two rows (lme4's rule: fewer groups than rows).
+    """
+    chosen = partition(case.public.rows, blocks, np.random.default_rng(seed))
+    repeated = np.ones(len(chosen), dtype=bool)
+    if case.public.terms:
+        group = np.sort(case.public.group(case.rows.codes)[chosen], axis=1)
+        repeated = (np.diff(group, axis=1) == 0).any(axis=1)
+    industry = case.rows.codes["industry"][chosen]
+    every = [(industry == code).any(axis=1) for code in range(int(industry.max()) + 1)]
+    return {
+        "model": case.model,
+        "blocks": blocks,
+        "rows_per_block": chosen.shape[1],
+        "estimable_blocks": float(repeated.mean()),
+        "with_every_industry": float(np.logical_and.reduce(every).mean()),
+    }

@@ -18,6 +18,7 @@ import numpy as np
 
 from discreet.errors import DataError
 from discreet.mixed import leave_groups_out, mixed
+from discreet.mixed.private import release_mixed, separation_rate
 from discreet.mixed.private.partition import best_blocks, most_blocks
 from discreet.noise.source import SeededSource
 from discreet.simulate import qwi
@@ -199,28 +200,25 @@ def _limits(curve: list[dict[str, Any]], blocks: list[dict[str, Any]]) -> dict[s
 
 def rate_rows(table: Any, trials: Trials) -> list[dict[str, Any]]:
     """JCR, JDR and AR by noisy sums at a joint epsilon of 1 each, and SR from JCR - JDR = AR - SR for nothing more."""
-    from discreet.mixed.private import release_mixed
-
-    fitted, found = {}, []
+    releases, found = {}, []
     for rate in ("jcr", "jdr", "ar"):
         case = Case.of("LMM", MODELS["LMM"].format(rate=rate), table)
         found += [{"rate": rate.upper(), **row} for row in by_moments(case, (1.0,), trials, clip=rate == "ar")]
-        fit = release_mixed(case.public.model.text, table, epsilon=1, clip=rate == "ar", seed=trials.seed)
-        fitted[rate] = fit.fitted(table)
-    sr = fitted["ar"] - fitted["jcr"] + fitted["jdr"]
+        releases[rate] = release_mixed(case.public.model.text, table, epsilon=1, clip=rate == "ar", seed=trials.seed)
+    fit = separation_rate(**releases)
     case = Case.of("LMM", MODELS["LMM"].format(rate="sr"), table)
-    correlation = float(np.corrcoef(sr, case.response)[0, 1])
+    correlation = case.correlation(fit.centred, case.runs([term.values for term in fit.random]))
     found.append(
         {
             "rate": "SR",
             "model": "LMM",
             "method": "identity",
-            "epsilon": 3.0,
+            "epsilon": float(fit.guarantee.loss.amounts["epsilon"]),
             "split": "sum of the three",
             "correlation": correlation,
             "relative_to_mle": correlation / case.best,
             "trials": 1,
-            "guarantee": "proved, joint",
+            "guarantee": f"{fit.guarantee.basis}, joint",
         }
     )
     return found

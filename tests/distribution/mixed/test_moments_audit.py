@@ -67,6 +67,22 @@ def test_noise_has_the_scale_that_the_loss_asks_for() -> None:
     assert abs(np.mean(np.sign(noise))) < 5 / len(noise) ** 0.5
 
 
+def test_the_verifier_finds_the_whole_epsilon_and_no_more() -> None:
+    """The supremum of the loss of each part, by the harness that verifies count mechanisms, adds up to epsilon."""
+    from discreet.mixed.private.request import noise_scale
+    from discreet.mixed.private.sums import HALF
+    from discreet.noise.laws import Laplace
+    from discreet.privacy.verify import supremum
+
+    mechanism = opened(Y, 1.0)[0]
+    shifts = [part.sensitivity / part.scale for part in mechanism.parts]
+    for centre in (-HALF, -5, 0, HALF):  # whatever centre the first parts lead to
+        largest = (HALF + abs(centre)) ** 2
+        every = np.array([*shifts, largest / noise_scale(largest, mechanism.squares)])
+        losses, _ = supremum(Laplace(), shift=every, ratio=np.ones(len(every)))
+        assert losses.sum() == pytest.approx(1.0, abs=1e-9)
+
+
 @pytest.mark.parametrize("part", [0, 1, 2])
 def test_the_loss_between_neighbours_is_at_most_the_parts(part: int) -> None:
     """The exact log ratio of the rounded laws at the true shift, over all outputs near the statistics."""

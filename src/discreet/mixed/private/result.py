@@ -25,12 +25,12 @@ class PrivateEffects:
 
     Attributes
     ----------
-    std_errors : of the predictions, noise included; None where the method has none.
+    variance, std_errors : None where the method has none; standard errors of the predictions include the noise.
     """
 
     group: str
     levels: tuple[str, ...]
-    variance: float
+    variance: float | None
     values: Vector = field(repr=False)
     std_errors: Vector | None = field(repr=False)
 
@@ -47,7 +47,7 @@ class PrivateFit:
     formula, method : what was asked.
     names, beta, covariance : fixed effects and their covariance, noise included; None where the method has none.
     random : one `PrivateEffects` per random term, in the formula's order.
-    sigma2 : residual variance.
+    sigma2 : residual variance; None for a model that follows from others.
     rows : number of observations, which is public.
     guarantee : what the release promises; `entry`, the ledger line that paid; `name`, the release's.
     notes : what a reader of the estimates should know.
@@ -60,7 +60,7 @@ class PrivateFit:
     beta: Vector
     covariance: Matrix | None = field(repr=False)
     random: tuple[PrivateEffects, ...] = field(repr=False)
-    sigma2: float
+    sigma2: float | None
     rows: int
     guarantee: Guarantee
     entry: Entry = field(repr=False)
@@ -85,7 +85,7 @@ class PrivateFit:
         return dict(zip(self.names, np.sqrt(np.diag(self.covariance)).tolist(), strict=True))
 
     @property
-    def variances(self) -> dict[str, float]:
+    def variances(self) -> dict[str, float | None]:
         """Variance components by grouping factor, then the residual's."""
         return {**{term.group: term.variance for term in self.random}, "Residual": self.sigma2}
 

@@ -17,7 +17,7 @@ def tidy(fit: PrivateFit) -> Any:
     import pyarrow as pa
 
     se = fit.se
-    rows: list[tuple[str, str | None, str, float, float | None]] = [
+    rows: list[tuple[str, str | None, str, float | None, float | None]] = [
         ("fixed", None, name, value, se[name]) for name, value in fit.fixed.items()
     ]
     rows += [("variance", group, "variance", value, None) for group, value in fit.variances.items()]
@@ -54,7 +54,8 @@ def summary(fit: PrivateFit) -> str:
     kind = "mixed model" if fit.random else "linear model"
     lines = [f"Private {kind} (method {fit.method})", f"Formula: {fit.formula}", "", "Variances:"]
     table = [["group", "variance", "std. dev."]]
-    table += [[group, f"{value:.6g}", f"{np.sqrt(value):.5g}"] for group, value in fit.variances.items()]
+    for group, value in fit.variances.items():
+        table.append([group, "", ""] if value is None else [group, f"{value:.6g}", f"{np.sqrt(value):.5g}"])
     lines += _aligned(table, left=1)
     groups = "".join(f"; {term.group} {len(term.levels):,}" for term in fit.random)
     lines += [f"Observations: {fit.rows:,}{groups}", "", "Fixed effects:"]

@@ -14,7 +14,7 @@ import pytest
 from discreet.account import Account
 from discreet.errors import BudgetExceeded, DataError, FitError, FormulaError, PrivacyError
 from discreet.mixed.formula import read_formula
-from discreet.mixed.private import PrivateFit, release_mixed
+from discreet.mixed.private import PrivateFit, release_mixed, separation_rate
 from discreet.mixed.private.moments import Mechanism, mechanism_for
 from discreet.mixed.private.public import public_design
 from discreet.mixed.private.request import noise_scale, read_request
@@ -252,6 +252,27 @@ def test_accounts_of_other_units_are_refused(flows: Flows) -> None:
     with pytest.raises(PrivacyError, match="Seed the account"):
         release_mixed(FORMULA, flows, epsilon=1, account=rows, seed=1)
     assert rows.remaining == Pure(1)
+
+
+def test_separations_follow_from_the_identity(flows: Flows) -> None:
+    rng = np.random.default_rng(4)
+    jcr, jdr, churn = rng.uniform(0, 0.5, (3, 3000))
+    data = {**flows, "jcr": jcr, "jdr": jdr, "ar": jcr + churn, "sr": jdr + churn}
+    fits = {
+        rate: release_mixed(f"{rate} ~ 0 + industry + (1 | county)", data, epsilon=10**6, seed=1)
+        for rate in ("jcr", "jdr", "ar")
+    }
+    sr = separation_rate(**fits)
+    direct = release_mixed("sr ~ 0 + industry + (1 | county)", data, epsilon=10**6, seed=1)
+    assert sr.fixed == pytest.approx(direct.fixed, abs=2e-3)
+    fitted = {rate: fit.fitted(data) for rate, fit in fits.items()}
+    assert sr.fitted(data) == pytest.approx(fitted["ar"] - fitted["jcr"] + fitted["jdr"], abs=1e-12)
+    assert sr.guarantee.loss == Pure(3 * 10**6) and sr.guarantee.basis == "proved"
+    assert sr.variances == {"county": None, "Residual": None} and set(sr.se.values()) == {None}
+    json.dumps(sr.to_dict(), allow_nan=False)
+    assert "AR - JCR + JDR" in sr.summary() and sr.tidy().num_rows == 3 + 2 + 40
+    with pytest.raises(FitError, match="one design"):
+        separation_rate(**{**fits, "ar": release_mixed("ar ~ 1 + (1 | county)", data, epsilon=1, seed=1)})
 
 
 def test_public_types() -> None:

@@ -7,16 +7,16 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
-import click
 import pytest
 import typer
 
 from discreet.cli.app import app
 
 
-def commands(group: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
-    if isinstance(group, click.Group) or hasattr(group, "commands"):
+def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+    if hasattr(group, "commands"):
         for name, command in group.commands.items():
             yield from commands(command, (*path, name))
     else:

@@ -17,6 +17,7 @@ import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
 
+SMALL = 200  # effects in all: up to here one dense factor beats any structure
 Sparse: TypeAlias = Any  # a scipy.sparse array; SciPy ships no types
 
 
@@ -47,6 +48,8 @@ class Gram:
     def order(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Terms eliminated block by block, largest first, and the terms left for the dense Schur complement."""
         largest_first = sorted(range(len(self.ZZ)), key=lambda i: -self.sizes[i])
+        if sum(self.sizes) <= SMALL:
+            return (), tuple(largest_first)
         chain = largest_first[:1]
         for term in largest_first[1:]:
             if not all(self._nested(inner, term) for inner in chain):
@@ -230,11 +233,16 @@ def eliminate(gram: Gram, theta: Vector) -> Eliminated:
             tail = tail - to_rest[i].T @ reduced
             for j in later:
                 to_rest[j] = to_rest[j] - crossed[i, j].T @ coupled_rest[i]
-    if dense is not None:
-        dense = la.cholesky(dense, lower=True, overwrite_a=True, check_finite=False)
+    if dense is not None and tail is not None:
+        # One factor of [S R; R' A] holds those of S and of the Schur complement; OpenBLAS wakes all its threads for
+        # the smallest triangular solve, so this is also the quick way.
+        size = len(dense)
+        whole = np.zeros((size + len(A), size + len(A)))
+        whole[:size, :size], whole[size:, :size], whole[size:, size:] = dense, tail.T, A
+        whole = la.cholesky(whole, lower=True, overwrite_a=True, check_finite=False)
+        dense = whole[:size, :size]
         logdet += 2 * float(np.log(np.diagonal(dense)).sum())
-        half = la.solve_triangular(dense, tail, lower=True, check_finite=False)
-        A -= half.T @ half
+        A = whole[size:, size:] @ whole[size:, size:].T
     return Eliminated(gram, T, logdet, A, inverse, coupled, coupled_rest, dense, scaled)
 
 

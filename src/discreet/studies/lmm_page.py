@@ -180,21 +180,21 @@ def _published(curve: Sequence[Mapping[str, Any]], results: Mapping[str, Any]) -
 def _together(curve: Sequence[Mapping[str, Any]], results: Mapping[str, Any]) -> list[Block]:
     best = {row["model"]: row["correlation"] for row in results["global"]}
     chosen = [
-        ("paper", "49/49/2", "paper (one value at a time)"),
-        ("strict", "Laplace", "strict (joint)"),
-        ("strict", "Gaussian, rho = epsilon^2/2", "strict (joint, zCDP)"),
-        ("moments", "default", "moments (joint)"),
-        ("moments", "clipped to [0, 0.5]", "moments, clipped (joint)"),
+        ("paper", "49/49/2", "paper"),
+        ("strict", "Laplace", "strict"),
+        ("strict", "Gaussian, rho = epsilon^2/2", "strict, zCDP"),
+        ("moments", "default", "moments"),
+        ("moments", "clipped to [0, 0.5]", "moments, clipped"),
     ]
     rows = [
         {**row, "method": name}
         for method, split, name in chosen
         for row in _pick(curve, model="LMM", method=method, split=split)
     ]
-    rows += [{**row, "method": "linear model by moments"} for row in _pick(curve, model="LM", method="moments")]
+    rows += [{**row, "method": "LM, moments"} for row in _pick(curve, model="LM", method="moments")]
     seasons = [
         {**row, "method": name}
-        for method, split, name in [("paper", "88/5/5/2", "paper (one value at a time)"), *chosen[3:]]
+        for method, split, name in [("paper", "88/5/5/2", "paper"), *chosen[3:]]
         for row in _pick(curve, model="LMM + season", method=method, split=split)
     ]
     return [

@@ -40,6 +40,7 @@ def simulate(
             ds=2 * b**2,
             dx=2 * bx**2,
             squares=float(y @ y) + rng.laplace(0, bq),
+            squares_noise=2**0.5 * bq,
             rows=float(rows),
             kurtosis=3.0,
         )

@@ -43,8 +43,10 @@ def assemble(terms: str, panel: dict) -> tuple[Gram, np.ndarray, np.ndarray, lis
     return gram_of(cells, design), rows.evaluate(layout.response), build(rows, layout.fixed, design.levels), Z
 
 
+@pytest.mark.parametrize("small", [0, 1000], ids=["by blocks", "dense"])
 @pytest.mark.parametrize("terms", TERMS)
-def test_elimination_is_the_dense_algebra(terms: str, panel: dict) -> None:
+def test_elimination_is_the_dense_algebra(terms: str, small: int, panel: dict, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("discreet.mixed.sparse.SMALL", small)
     gram, y, X, Z = assemble(terms, panel)
     theta = np.random.default_rng(2).uniform(0.1, 0.8, len(gram.start))
     at = eliminate(gram, theta)
@@ -73,7 +75,9 @@ def test_elimination_is_the_dense_algebra(terms: str, panel: dict) -> None:
     assert criterion(at, reml=True)[0] == pytest.approx(reml, rel=1e-9)
 
 
-def test_nesting_keeps_blocks_and_crossing_does_not(panel: dict) -> None:
+def test_nesting_keeps_blocks_and_crossing_does_not(panel: dict, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert assemble("(1 | g/h)", panel)[0].order == ((), (0, 1))  # small: one dense factor
+    monkeypatch.setattr("discreet.mixed.sparse.SMALL", 0)
     assert assemble("(1 | g/h)", panel)[0].order == ((0, 1), ())
     assert assemble("(1 | g) + (1 | h)", panel)[0].order == ((0,), (1,))
     assert assemble("(t || g)", panel)[0].order == ((0, 1), ())

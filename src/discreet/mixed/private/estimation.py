@@ -27,9 +27,12 @@ POINTS = 15  # of the quadrature between
 def estimate(sums: NoisySums, *, largest: float) -> Estimate:
     """Alternate the two until they agree; then let the uncertainty of the variances into the predictions.
 
-    `largest` is a public bound on every standard deviation: half the width of the response's range.
+    `largest` is a public bound on every standard deviation: half the width of the response's range. The response's own,
+    as far as the noisy squares show it, is another.
     """
     floor = (SMALLEST * largest) ** 2
+    whole = max(sums.squares, 0.0) + 2 * sums.squares_noise
+    largest = min(largest, max((whole / sums.rows) ** 0.5, SMALLEST * largest))
     sigma2 = max(sums.squares / sums.rows, floor)
     deviations = _best_deviations(sums, sigma2, largest, None)
     for _ in range(ROUNDS):

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from discreet.noise.source import Source
 
 PROOF = "docs/proofs/mixed-moments.md"
-LEAST_FIXED = 0.08  # of the loss: few numbers, but every fitted value needs them
+TYPICAL = (0.01**2, 0.05**2)  # variances of effects and residuals that the default split expects, in widths squared
+SHARES = np.geomspace(0.005, 0.995, 200)  # of fixed and groups together that the default split tries for the fixed part
 LEAST_SQUARES, MOST_SQUARES = 0.05, 0.25
 ENOUGH = 7000.0  # rows times epsilon at which the sum of squares is known to one per cent, in a range of ten deviations
 PERMILLE = 1000  # default shares are whole thousandths, so that they add up exactly
@@ -131,18 +132,16 @@ def mechanism_for(
     """Divide the loss and scale the noise, from the design alone."""
     step = request.scale.step
     sensitivities = [2 * HALF * units.most.get(piece.monomial, 1) for piece, _, _ in public.parts]
-    # Squared error of the fitted values per squared noise scale, in units of one row's largest change.
-    costs = [units.most.get(p.monomial, 1) ** 2 * _per_noise(p, among, public, units) for p, _, among in public.parts]
-    groups_cost = float((1 / public.n).sum())
-    power = 1 / 3 if isinstance(request.loss, Pure) else 1 / 2
-    weights = np.array(costs) ** power
+    costs = np.array([_cost(piece, among, public, units) for piece, _, among in public.parts])
+    # Errors fall as cost / epsilon^2 or cost / rho, so shares follow the cube or the square roots of the costs.
+    weights = costs ** (1 / 3 if isinstance(request.loss, Pure) else 1 / 2)
+    within = _thousandths(weights / weights.sum())
     names = ["groups", "fixed", "squares"] if public.terms else ["fixed", "squares"]
-    shares = read_split(split, names, _default_split(weights.sum(), groups_cost**power, public.rows, request.loss))
+    shares = read_split(split, names, _default_split(public, request.loss, costs, within))
     parts = []
     if public.terms:
         spent = _share(request.loss, shares["groups"])
         parts.append(Part(None, _NONE, _NONE, spent, 2 * HALF, noise_scale(2 * HALF, spent), step))
-    within = _thousandths(weights / weights.sum())
     for (piece, inside, among), sensitivity, share in zip(public.parts, sensitivities, within, strict=True):
         spent = _share(request.loss, shares["fixed"] * share)
         unit = step * units.step.get(piece.monomial, 1.0)
@@ -153,22 +152,36 @@ def mechanism_for(
 _NONE = np.empty(0, dtype=np.int64)
 
 
-def _per_noise(piece: Piece, among: Integers, public: PublicDesign, units: Units) -> float:
-    """Sum over a piece's columns of 1 / x'x, x in whole steps: how noise in their sums spreads to fitted values."""
-    return float((units.step.get(piece.monomial, 1.0) ** 2 / np.diag(public.XX)[among]).sum())
+def _cost(piece: Piece, among: Integers, public: PublicDesign, units: Units) -> float:
+    """Squared error of the fitted values, summed over rows, per squared noise scale of a piece; in widths squared."""
+    largest = units.most.get(piece.monomial, 1) * units.step.get(piece.monomial, 1.0)
+    return float((largest**2 / np.diag(public.XX)[among]).sum())
 
 
-def _default_split(fixed: float, groups: float, rows: int, spent: Pure | Concentrated) -> dict[str, Fraction]:
-    """Shares that minimise the squared error of fitted values, with floors; from the design and the loss alone.
+def _default_split(
+    public: PublicDesign, spent: Pure | Concentrated, costs: Vector, within: list[Fraction]
+) -> dict[str, Fraction]:
+    """Shares with the least expected squared error of fitted values, if effects have the `TYPICAL` sizes.
 
-    Errors fall as cost / epsilon^2 (cost / rho), so shares follow the cube (square) roots of the costs.
+    From the design and the loss alone. Noise in group sums costs an effect's variance at most, because predictions
+    shrink; nothing caps what noise in the fixed part costs.
     """
+    pure = isinstance(spent, Pure)
     worth = float(spent.epsilon) if isinstance(spent, Pure) else (2 * float(spent.rho)) ** 0.5
-    squares = min(max(ENOUGH / (rows * worth), LEAST_SQUARES), MOST_SQUARES)
-    if not groups:
+    squares = min(max(ENOUGH / (public.rows * worth), LEAST_SQUARES), MOST_SQUARES)
+    if not public.terms:
         return dict(zip(("fixed", "squares"), _thousandths(np.array([1 - squares, squares])), strict=True))
-    of_rest = max(fixed / (fixed + groups), LEAST_FIXED / (1 - squares))
-    shares = np.array([(1 - squares) * (1 - of_rest), (1 - squares) * of_rest, squares])
+
+    def noise(share: Vector) -> Vector:
+        return 2 / (worth * share) ** 2 if pure else 1 / (worth**2 * share)
+
+    fixed = (1 - squares) * SHARES
+    n, (tau2, sigma2) = public.n[:, None], TYPICAL
+    d = noise(1 - squares - fixed)
+    lost = (n * tau2 * d / (n**2 * tau2 + n * sigma2 + d)).sum(axis=0)
+    lost = lost + sum(cost * noise(fixed * float(part)) for cost, part in zip(costs, within, strict=True))
+    best = float(fixed[int(np.argmin(lost))])
+    shares = np.array([1 - squares - best, best, squares])
     return dict(zip(("groups", "fixed", "squares"), _thousandths(shares), strict=True))
 
 
@@ -210,6 +223,7 @@ def solve(
             ds=ds,
             dx=dx,
             squares=step**2 * noisy.squares,
+            squares_noise=step**2 * noisy.squares_scale * _law(mechanism.squares).variance ** 0.5,
             rows=float(public.rows),
             kurtosis=3.0 if isinstance(request.loss, Pure) else 0.0,
         ),

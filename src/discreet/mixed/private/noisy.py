@@ -49,7 +49,7 @@ class NoisySums:
     levels : groupings of the random terms, the finest first.
     s, Xy : noisy sums of the response by finest group (G,) and by fixed column (p,).
     ds, dx : variances of the noise in `s` and `Xy`, a number and a vector (p,).
-    squares : noisy sum of squares of the response.
+    squares : noisy sum of squares of the response; `squares_noise`, the standard deviation of its noise.
     kurtosis : excess kurtosis of the noise: 3 for Laplace's, 0 for Gauss's.
     """
 
@@ -62,6 +62,7 @@ class NoisySums:
     ds: float
     dx: Vector
     squares: float
+    squares_noise: float
     rows: float
     kurtosis: float
 

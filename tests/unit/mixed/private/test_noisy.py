@@ -39,6 +39,7 @@ def nest() -> tuple[NoisySums, np.ndarray, list[np.ndarray], np.ndarray]:
         ds=NOISE,
         dx=FIXED_NOISE,
         squares=float(y @ y) + 0.3,
+        squares_noise=0.0,
         rows=float(len(g)),
         kurtosis=3.0,
     )
@@ -117,6 +118,7 @@ def test_without_noise_it_is_reml() -> None:
         ds=1e-10,
         dx=np.full(2, 1e-10),
         squares=float(y @ y),
+        squares_noise=0.0,
         rows=900.0,
         kurtosis=0.0,
     )
@@ -140,6 +142,7 @@ def test_a_variance_can_be_zero() -> None:
         ds=100.0,
         dx=np.ones(1),
         squares=120.0,
+        squares_noise=0.0,
         rows=120.0,
         kurtosis=3.0,
     )

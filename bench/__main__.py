@@ -1,7 +1,7 @@
 """`make bench`: every comparison in turn, each to its own JSON file in bench/results/.
 
-    python -m bench              all of them
-    python -m bench sampler      one
+python -m bench              all of them
+python -m bench sampler      one
 """
 
 from __future__ import annotations

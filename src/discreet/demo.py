@@ -77,7 +77,8 @@ class Outcome:
 def run(out: Path, *, share: float = 0.05, seed: int = 1, tell: Callable[[str], None] = lambda line: None) -> Outcome:
     """Run the demo into `out`, which must be new, empty or an earlier demo."""
     from discreet.plan.check import check
-    from discreet.plan.reading import Confidential, read_plan
+    from discreet.plan.confidential import Confidential
+    from discreet.plan.reading import read_plan
     from discreet.plan.run import run as carry_out
     from discreet.plan.verification import verify_bundle
     from discreet.privacy.ledger.budget import amounts

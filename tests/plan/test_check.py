@@ -41,7 +41,7 @@ def test_reads_no_confidential_data(plan: Path, command, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(frames, "_scan", shut)
     monkeypatch.setattr(frames, "collect", shut)
-    monkeypatch.setattr("discreet.plan.reading.read_jobs", shut)
+    monkeypatch.setattr("discreet.plan.confidential.read_jobs", shut)
     assert command("check", plan)[0] == 0
     with pytest.raises(AssertionError, match="were opened"):
         command("run", plan)

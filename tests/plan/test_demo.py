@@ -62,7 +62,7 @@ def test_report_has_every_section(outcome: demo.Outcome) -> None:
         "How to check this",
     ):
         assert f"{heading}</h" in page, heading
-    assert "Error by sector" in page
+    assert "error by sector" in page
     assert "largest cells" in page
     assert "http" not in page.replace("http://www.w3.org", "").replace("http-equiv", "")
 

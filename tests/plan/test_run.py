@@ -237,6 +237,36 @@ def test_only_one_form_and_format(plan: Path, command) -> None:
     assert code == 0, out
 
 
+def test_one_pass_serves_a_table_of_all_workers(plan: Path) -> None:
+    """Counted by kinds first, the statistics of all workers are derived; they are those of a pass of its own."""
+    from discreet.plan.check import check
+    from discreet.plan.confidential import Confidential
+    from discreet.plan.reading import read_plan
+
+    text = plan.read_text().replace('by = ["place", "sex"]', 'by = ["place", "sector", "sex"]')
+    plan.write_text(text)
+    file = read_plan(plan)
+    requests = {known.name: known.request for known in check(file).releases}
+    shared, alone = Confidential(file), Confidential(file)
+    requests["sexes"].read(shared)
+    [derived], [own] = requests["places"].read(shared), requests["places"].read(alone)
+    assert derived.keys.equals(own.keys)
+    for name in ("counts", "largest", "largest_total", "establishments"):
+        assert np.array_equal(getattr(derived, name), getattr(own, name)), name
+    assert (derived.worker_by, derived.levels) == (own.worker_by, own.levels)
+
+
+def test_a_filter_is_not_shared(plan: Path) -> None:
+    """A table of women only says nothing about all workers, and must not be taken for them."""
+    text = plan.read_text().replace('by = ["place", "sex"]', 'by = ["place", "sector"]\nwhere = { sex = ["f"] }')
+    plan.write_text(text)
+    run(plan)
+    both = [pq.read_table(plan.parent / "out" / name / "research.parquet") for name in ("places", "sexes")]
+    jobs = pq.read_table(plan.parent / "data" / "jobs.parquet")
+    assert pc.sum(both[0]["count"]).as_py() == pytest.approx(len(jobs), abs=80)
+    assert pc.sum(both[1]["count"]).as_py() == pytest.approx(pc.sum(pc.equal(jobs["sex"], "f")).as_py(), abs=80)
+
+
 def test_the_package_is_not_loaded_for_a_plan_that_is_wrong(tmp_path: Path) -> None:
     """A wrong plan is told at once: neither DuckDB nor SQLAlchemy is needed to see it."""
     plan = tmp_path / "plan.toml"

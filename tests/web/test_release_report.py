@@ -43,7 +43,7 @@ def test_opens_without_a_network_and_without_errors(browse, report: Path) -> Non
     shown = browse(report, "--dump-dom")
     assert "CONSOLE" not in shown.stderr
     assert "<h1>Demo: private counts of jobs</h1>" in shown.stdout
-    assert shown.stdout.count("<svg") == report.read_text().count("<svg") == 5
+    assert shown.stdout.count("<svg") == report.read_text().count("<svg") == 3
 
 
 @in_browser

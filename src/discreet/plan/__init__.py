@@ -2,7 +2,8 @@
 
 document      the text, and on which line each key is
 shape         what a plan may hold
-reading       a plan from its file, or everything that is wrong with it; the data it is about
+reading       a plan from its file, or everything that is wrong with it
+confidential  the data it is about
 sizes         what is publicly known about the cells, for the expected error
 counts        releases of job counts
 summaries     releases of models and of posterior summaries

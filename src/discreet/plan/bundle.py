@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -23,26 +23,25 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 """The time in every entry of a zip file, so that the time of packing does not change its bytes."""
 
 
-def write_bundle(folder: Path, plan: Plan, lines: Iterable[Entry], *, head: Head, releases: Sequence[str]) -> Path:
-    """Pack the output folder of a plan that was carried out."""
+def write_bundle(
+    folder: Path, plan: Plan, lines: Iterable[Entry], *, head: Head, published: Mapping[str, Entry]
+) -> Path:
+    """Pack the output folder of a plan that was carried out: the published files and nothing else that lies there."""
     texts = {
+        REPORT: (folder / REPORT).read_bytes(),
         REQUEST: _json(request(plan)),
         LEDGER: _json({"head": head._asdict(), "lines": [line.to_row() for line in lines]}),
     }
-    paths = [folder / REPORT]
-    for name in releases:
-        paths += sorted(path for path in (folder / name).rglob("*") if path.is_file())
-    hashes = {name: sha256(text).hexdigest() for name, text in texts.items()}
-    for path in paths:
-        with path.open("rb") as file:
-            hashes[path.relative_to(folder).as_posix()] = _digest(file)
-    texts[MANIFEST] = _json({"format": FORMAT, "releases": list(releases), "files": hashes})
+    files = {
+        f"{name}/{path}": digest for name, entry in published.items() for path, digest in entry.payload["files"].items()
+    }
+    hashes = {name: sha256(text).hexdigest() for name, text in texts.items()} | files
+    texts[MANIFEST] = _json({"format": FORMAT, "releases": list(published), "files": hashes})
     partial = folder / f".{BUNDLE}.partial"
     with zipfile.ZipFile(partial, "w") as packed:
-        for name, text in texts.items():
-            _pack(packed, name, text)
-        for path in paths:
-            _pack(packed, path.relative_to(folder).as_posix(), path.read_bytes())
+        for name in (*texts, *files):
+            content = texts[name] if name in texts else (folder / name).read_bytes()
+            packed.writestr(_entry(name), content, compresslevel=1)
     return partial.replace(folder / BUNDLE)
 
 
@@ -66,18 +65,12 @@ def replace_file(path: Path, content: bytes) -> Path:
     return partial.replace(path)
 
 
-def _pack(packed: zipfile.ZipFile, name: str, content: bytes) -> None:
+def _entry(name: str) -> zipfile.ZipInfo:
     entry = zipfile.ZipInfo(name, EPOCH)
     entry.external_attr = 0o644 << 16
     # Parquet is compressed already.
     entry.compress_type = zipfile.ZIP_STORED if name.endswith(".parquet") else zipfile.ZIP_DEFLATED
-    packed.writestr(entry, content, compresslevel=1)
-
-
-def _digest(file: Any) -> str:
-    from hashlib import file_digest
-
-    return file_digest(file, "sha256").hexdigest()
+    return entry
 
 
 def _json(value: object) -> bytes:

@@ -15,7 +15,7 @@ import numpy as np
 
 from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.noise.source import SeededSource
-from discreet.report.release import Comparison, Group
+from discreet.report.comparison import Comparison, Group
 from discreet.simulate.lodes import SHAPE
 from discreet.tables.establishments import Histograms
 from discreet.tables.infusion import Infusion
@@ -27,7 +27,7 @@ from discreet.utility.strata import NAMES, stratum_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MOST_CELLS = 3_000
+MOST_CELLS = 2_000
 """Workplace cells that are simulated; larger tables are sampled."""
 
 FEWEST_CELLS = 20

@@ -19,8 +19,9 @@ from discreet.errors import DataError, PrivacyError
 from discreet.jobs import Jobs
 from discreet.noise.source import Source
 from discreet.plan.comparison import compare
+from discreet.plan.confidential import Confidential
 from discreet.plan.outputs import basic, noise, read_table, write_release
-from discreet.plan.reading import Confidential, PlanFile
+from discreet.plan.reading import PlanFile
 from discreet.plan.shape import Count, Counts, Form
 from discreet.plan.sizes import PublicSizes, TableCheck
 from discreet.privacy.guarantee import Guarantee
@@ -82,10 +83,7 @@ class CountRequest:
 
     def read(self, data: Confidential) -> list[Cells]:
         """The confidential aggregates of every table."""
-        jobs = data.jobs()
-        return [
-            replace(query, jobs=jobs).statistics(ready) for query, ready in zip(self.queries, self.ready, strict=True)
-        ]
+        return [data.statistics(query, ready) for query, ready in zip(self.queries, self.ready, strict=True)]
 
     def write(self, reading: list[Cells], *, source: Source, guarantee: Guarantee, entry: Entry, folder: Path) -> None:
         """Draw, and write every file of the release into `folder`. From the draw on nothing confidential is left."""

@@ -15,7 +15,6 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from discreet.errors import DataError
-from discreet.jobs import Jobs, read_jobs
 from discreet.plan.document import Document, Fault, Place
 from discreet.plan.shape import KINDS, Columns, Plan, Table
 from discreet.schema import LODES, Schema
@@ -64,31 +63,6 @@ class PlanFile:
     def index(self, name: str) -> int:
         """The number of the release called `name`."""
         return next(i for i, release in enumerate(self.plan.release) if release.name == name)
-
-
-@dataclass(slots=True)
-class Confidential:
-    """The data that a plan is about: opened when first asked for, and every row checked."""
-
-    file: PlanFile
-    _jobs: Jobs | None = None
-
-    @property
-    def path(self) -> Path:
-        return self.file.path(self.file.plan.data.source)
-
-    def jobs(self) -> Jobs:
-        """The table of jobs, after every row was found to be as the schema promises."""
-        if self._jobs is None:
-            data = self.file.plan.data
-            self._jobs = read_jobs(
-                self.path,
-                workplaces=None if data.workplaces is None else self.file.path(data.workplaces),
-                workers=None if data.workers is None else self.file.path(data.workers),
-                schema=self.file.schema(),
-                allow_multiple=data.allow_multiple,
-            )
-        return self._jobs
 
 
 def read_plan(path: str | Path) -> PlanFile:

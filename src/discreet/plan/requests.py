@@ -14,9 +14,10 @@ from discreet.account import Account
 from discreet.errors import DataError, DiscreetError, FormulaError, Infeasible
 from discreet.jobs import Jobs
 from discreet.noise.source import Source
+from discreet.plan.confidential import Confidential
 from discreet.plan.counts import count_request
 from discreet.plan.document import Fault
-from discreet.plan.reading import Confidential, PlanFile
+from discreet.plan.reading import PlanFile
 from discreet.plan.shape import AnyRelease, Count, Counts
 from discreet.plan.sizes import PublicSizes, TableCheck
 from discreet.plan.summaries import summary_request
@@ -89,11 +90,8 @@ def has_public_list(file: PlanFile) -> bool:
 
 
 def without_data(schema: Schema, *, listed: bool) -> Jobs:
-    """Jobs of which nothing is known but their schema."""
-    import narwhals.stable.v2 as nw
-    import pyarrow as pa
-
-    nothing = nw.from_native(pa.schema([(name, pa.string()) for name in schema.keys]).empty_table()).lazy()
+    """Jobs of which nothing is known but their schema: enough to price a query, and nothing to run it on."""
+    nothing: Any = object()
     return Jobs(table=nothing, schema=schema, workplaces=nothing if listed else None)
 
 

@@ -17,10 +17,11 @@ from discreet.errors import DataError, DiscreetError, FitError, FormulaError, Pr
 from discreet.noise.source import Source
 from discreet.plan.bundle import REPORT, replace_file, write_bundle
 from discreet.plan.check import PlanCheck, ReleaseCheck, check, ledger_place
+from discreet.plan.confidential import Confidential
 from discreet.plan.document import Fault
 from discreet.plan.facts import facts_of
 from discreet.plan.folders import FolderAccount
-from discreet.plan.reading import Confidential, PlanFile, read_plan
+from discreet.plan.reading import PlanFile, read_plan
 from discreet.plan.requests import blamed
 from discreet.plan.shape import Count, Counts
 from discreet.privacy.guarantee import Guarantee
@@ -116,7 +117,7 @@ def run(
     steps.next("write the reviewer's bundle")
     bundle = None
     if file.plan.output.bundle:
-        bundle = write_bundle(folder, file.plan, lines, head=head, releases=list(published))
+        bundle = write_bundle(folder, file.plan, lines, head=head, published=published)
     return Outcome(found, folder, published, budget.remaining, head, report, bundle, facts)
 
 
@@ -132,7 +133,8 @@ def _read(file: PlanFile, waiting: list[ReleaseCheck], steps: _Steps) -> dict[st
         except DataError as error:
             file.document.refuse([Fault(("data", "source"), line) for line in str(error).splitlines()])
     readings, faults = {}, []
-    for known in waiting:
+    # What is counted by kinds of workers serves tables of all workers, so that comes first.
+    for known in sorted(waiting, key=lambda known: -max((table.levels for table in known.tables), default=0)):
         steps.next(f"read for {known.name}")
         try:
             readings[known.name] = known.request.read(data)

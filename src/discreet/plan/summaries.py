@@ -11,9 +11,10 @@ import numpy as np
 from discreet.account import Account
 from discreet.errors import PrivacyError
 from discreet.noise.source import Source
+from discreet.plan.confidential import Confidential
 from discreet.plan.folders import Paid, Rehearsal, RehearsedError
 from discreet.plan.outputs import read_table, write_release
-from discreet.plan.reading import Confidential, PlanFile
+from discreet.plan.reading import PlanFile
 from discreet.plan.shape import Model, Posterior
 from discreet.plan.sizes import PublicSizes, TableCheck
 from discreet.privacy.guarantee import Guarantee

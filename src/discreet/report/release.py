@@ -15,9 +15,10 @@ import numpy as np
 
 from discreet.privacy.losses import Loss, Pure, shown
 from discreet.privacy.units import EstablishmentNodes, Establishments, Unit, Workers
-from discreet.report import charts
+from discreet.report import charts, comparison
+from discreet.report.comparison import Comparison, figure
 from discreet.report.numbers import text
-from discreet.report.page import Block, Code, Figure, Heading, Note, Page, Prose, Table
+from discreet.report.page import Block, Code, Heading, Note, Page, Prose, Table
 
 if TYPE_CHECKING:
     from discreet.arrays import Integers, Vector
@@ -26,42 +27,8 @@ if TYPE_CHECKING:
 TOP = 10
 """Cells of a ranking that are shown."""
 
-ERROR = "mean absolute error"
-
 PRIORS = (0.01, 0.1, 0.5)
 """How sure somebody may be beforehand, in the table of what they can learn."""
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Counts of one class: how many, their mean, and the mean absolute error of both protections."""
-
-    name: str
-    counts: int
-    mean: float
-    ours: float
-    infusion: float
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Errors and rank correlations on simulated data of the release's shape.
-
-    Attributes
-    ----------
-    cells, of : how many workplace cells were simulated, of how many published.
-    by_size, by_stratum : errors by the size of the count, and by the attribute `stratum`.
-    rank, infused_rank : Spearman's correlation of the cells' totals with the true ones.
-    """
-
-    cells: int
-    of: int
-    whole: Group
-    by_size: tuple[Group, ...]
-    stratum: str
-    by_stratum: tuple[Group, ...]
-    rank: float
-    infused_rank: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +85,7 @@ def page(facts: Facts, *, more: Sequence[Block] = ()) -> Page:
         *_protection(facts),
         *_budget(facts),
         *(block for release in facts.releases for block in _release(release)),
+        *comparison.all_of(_compared(facts)),
         *more,
         *_limits(facts),
         *_verification(facts),
@@ -125,6 +93,20 @@ def page(facts: Facts, *, more: Sequence[Block] = ()) -> Page:
     names = ", ".join(release.name for release in facts.releases)
     lead = f"{len(facts.releases)} releases of {facts.dataset!r}: {names}. Made with discreet {facts.version}."
     return Page(facts.title or f"Releases of {facts.dataset}", blocks, lead)
+
+
+def _compared(facts: Facts) -> dict[str, Comparison]:
+    """The comparisons by the names of their tables."""
+    return {
+        _label(release, number): part.comparison
+        for release in facts.releases
+        for number, part in enumerate(release.results.counts, start=1)
+        if part.comparison is not None
+    }
+
+
+def _label(release: Release, number: int) -> str:
+    return release.name if len(release.results.counts) == 1 else f"{release.name}, table {number}"
 
 
 def plain_words(unit: Unit) -> str:
@@ -199,7 +181,7 @@ def _budget(facts: Facts) -> Iterator[Block]:
         "left": facts.remaining,
     }
     bars = [{"part": part, name: float(loss.amounts.get(name, 0))} for part, loss in parts.items() if loss]
-    yield Figure(
+    yield figure(
         charts.bars(bars, "part", name, horizontal=True),
         "Bars of the loss of each release and of what is left: "
         + "; ".join(f"{bar['part']} {bar[name]:.3g}" for bar in bars),
@@ -217,8 +199,9 @@ def _release(release: Release) -> Iterator[Block]:
     yield Heading(f"Release {release.name}{title}")
     yield from release.results.answers
     for number, part in enumerate(tables, start=1):
-        yield Heading(f"{release.name}, table {number}: {_by(part.table)}", 3)
-        yield from _table(f"{release.name}, table {number}", part, level=4)
+        label = _label(release, number)
+        yield Heading(f"{label}: {_by(part.table)}", 3)
+        yield from _table(label, part, level=4)
 
 
 def _by(table: CountRelease) -> str:
@@ -243,7 +226,7 @@ def _table(label: str, part: TableOfCounts, *, level: int) -> Iterator[Block]:
     yield from _intervals(label, table)
     yield from _ranking(label, table)
     if part.comparison is not None:
-        yield from _comparison(label, part.comparison, level=level)
+        yield from comparison.one(label, part.comparison, level=level)
 
 
 def _intervals(label: str, table: CountRelease) -> Iterator[Block]:
@@ -270,39 +253,27 @@ def _intervals(label: str, table: CountRelease) -> Iterator[Block]:
 
 
 def _ranking(label: str, table: CountRelease) -> Iterator[Block]:
-    """The largest cells with the ranks that their intervals allow."""
+    """The largest cells; with one count in each, also the ranks that their intervals allow."""
     names = table.keys.column_names
     if not names or len(table.counts) < 2:
         return
-    count, lower, upper = (_by_cell(values) for values in (table.counts, table.lower, table.upper))
+    count = table.counts.sum(axis=1)
     order = np.argsort(-count, kind="stable")[:TOP]
-    best, worst = _rank_ranges(lower, upper)
-    keys = table.keys.take(order.tolist()).to_pylist()
-    rows = [
-        (
-            ", ".join(str(key[name]) for name in names),
-            int(count[row]),
-            None if np.isnan(lower[row]) else f"{text(int(lower[row]))} to {_end(upper[row])}",
-            rank,
-            None if np.isnan(lower[row]) else f"{best[row]} to {worst[row]}",
-        )
-        for rank, (row, key) in enumerate(zip(order, keys, strict=True), start=1)
+    rows: list[dict[str, object]] = [
+        {", ".join(names): ", ".join(str(key[name]) for name in names), "Jobs": int(count[row]), "Rank": rank}
+        for rank, (row, key) in enumerate(zip(order, table.keys.take(order.tolist()).to_pylist(), strict=True), start=1)
     ]
-    yield Table(
-        (", ".join(names), "Jobs", "Interval", "Rank", "Ranks the intervals allow"),
-        rows,
-        f"The {len(rows)} largest cells, {label}",
-        f"{label} ranking",
-    )
+    lower, upper = table.lower[:, 0], table.upper[:, 0]
+    if table.counts.shape[1] == 1 and not np.isnan(lower).any():
+        best, worst = _rank_ranges(lower, upper)
+        for row, shown in zip(order, rows, strict=True):
+            shown["Interval"] = f"{text(int(lower[row]))} to {_end(upper[row])}"
+            shown["Ranks the intervals allow"] = f"{best[row]} to {worst[row]}"
+    yield Table.of(rows, f"The {len(rows)} largest cells, {label}", f"{label} ranking")
 
 
 def _end(upper: float) -> str:
     return text(int(upper)) if np.isfinite(upper) else "any number"
-
-
-def _by_cell(values: Integers | Vector) -> Vector:
-    """Sums over the kinds of workers; an interval of a sum is at most the sum of the intervals."""
-    return np.asarray(values.sum(axis=1), dtype=np.float64)
 
 
 def _rank_ranges(lower: Vector, upper: Vector) -> tuple[Integers, Integers]:
@@ -311,66 +282,6 @@ def _rank_ranges(lower: Vector, upper: Vector) -> tuple[Integers, Integers]:
     best = 1 + len(low) - np.searchsorted(low, upper, side="right")
     worst = len(high) - np.searchsorted(high, lower, side="left")
     return best, worst
-
-
-def _comparison(label: str, found: Comparison, *, level: int) -> Iterator[Block]:
-    sample = "" if found.cells == found.of else f" ({text(found.cells)} of the {text(found.of)} cells)"
-    yield Heading(f"{label}: beside noise infusion, on simulated data of the same shape", level)
-    yield Prose(
-        "The true counts are confidential, so the errors of this release cannot be shown. Instead, establishments were "
-        f"simulated whose cells have the published counts{sample}. Both this release's mechanism and noise infusion "
-        "(factors 5 to 15 % off 1, small counts replaced, no guarantee) were applied to them."
-    )
-    ratio = found.whole.ours / found.whole.infusion if found.whole.infusion else float("nan")
-    yield Prose(
-        f"**Result.** The mean absolute error is {found.whole.ours:,.3g}, that of noise infusion "
-        f"{found.whole.infusion:,.3g}: a ratio of {ratio:.2f}. Rankings of cells agree with the simulated truth to "
-        f"{found.rank:.4f} (Spearman), those of noise infusion to {found.infused_rank:.4f}."
-    )
-    yield _groups(label, found.by_size, "size of the count")
-    sizes = _rows(found.by_size, "mean count")
-    if sizes:
-        yield Figure(
-            charts.lines(sizes, "mean count", ERROR, "protection", log_x=True, log_y=True),
-            "Curves of the mean absolute error of this release and of noise infusion over the size of the count; the "
-            "numbers are in the table above.",
-            f"Error by size of the count, {label}, simulated",
-            f"{label} error by size chart",
-        )
-    if found.by_stratum:
-        yield _groups(label, found.by_stratum, found.stratum)
-        yield Figure(
-            charts.bars(_rows(found.by_stratum, found.stratum), found.stratum, ERROR, "protection", horizontal=True),
-            f"Bars of the mean absolute error of this release and of noise infusion by {found.stratum}; the numbers "
-            "are in the table above.",
-            f"Error by {found.stratum.replace('_', ' ')}, {label}, simulated",
-            f"{label} error by stratum chart",
-        )
-
-
-def _groups(label: str, groups: Sequence[Group], what: str) -> Table:
-    words = what.replace("_", " ")
-    return Table(
-        (words.capitalize(), "Counts", "Mean count", "This release", "Noise infusion"),
-        [(group.name, group.counts, group.mean, group.ours, group.infusion) for group in groups],
-        f"Mean absolute error by {words}, {label}, simulated",
-        f"{label} error by {what}",
-    )
-
-
-def _rows(groups: Sequence[Group], what: str) -> list[dict[str, object]]:
-    """What a chart of both protections draws; on the axis of counts only what a logarithm can show."""
-    return [
-        {what: _short(group.mean) if what == "mean count" else group.name, ERROR: _short(error), "protection": name}
-        for group in groups
-        for name, error in (("this release", group.ours), ("noise infusion", group.infusion))
-        if what != "mean count" or min(group.mean, error) > 0
-    ]
-
-
-def _short(value: float) -> float:
-    """Three digits: what an axis can show."""
-    return float(f"{value:.3g}")
 
 
 def _limits(facts: Facts) -> Iterator[Block]:

@@ -1,0 +1,126 @@
+"""Errors of a release beside those of noise infusion, on simulated data of the release's shape: numbers and charts.
+
+Nothing is computed from data here. Charts are shared by all tables of a report, because drawing is what costs time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.report import charts
+from discreet.report.numbers import text
+from discreet.report.page import Block, Figure, Heading, Prose, Table
+
+RATIO = "error / error of infusion"
+MOST_BARS = 3
+"""Tables in the chart by stratum; more would make its bars too thin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Counts of one class: how many, their mean, and the mean absolute error of both protections."""
+
+    name: str
+    counts: int
+    mean: float
+    ours: float
+    infusion: float
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Errors and rank correlations on simulated data of the release's shape.
+
+    Attributes
+    ----------
+    cells, of : how many workplace cells were simulated, of how many published.
+    by_size, by_stratum : errors by the size of the count, and by the attribute `stratum`.
+    rank, infused_rank : Spearman's correlation of the cells' totals with the true ones.
+    """
+
+    cells: int
+    of: int
+    whole: Group
+    by_size: tuple[Group, ...]
+    stratum: str
+    by_stratum: tuple[Group, ...]
+    rank: float
+    infused_rank: float
+
+
+def one(label: str, found: Comparison, *, level: int) -> Iterator[Block]:
+    """What is said beside one table."""
+    sample = "" if found.cells == found.of else f" ({text(found.cells)} of the {text(found.of)} cells)"
+    yield Heading(f"{label}: beside noise infusion, on simulated data of the same shape", level)
+    yield Prose(
+        "The true counts are confidential, so the errors of this release cannot be shown. Instead, establishments were "
+        f"simulated whose cells have the published counts{sample}. Both this release's mechanism and noise infusion "
+        "(factors 5 to 15 % off 1, small counts replaced, no guarantee) were applied to them."
+    )
+    ratio = f": a ratio of {found.whole.ours / found.whole.infusion:.2f}" if found.whole.infusion else ""
+    yield Prose(
+        f"**Result.** The mean absolute error is {found.whole.ours:,.3g}, that of noise infusion "
+        f"{found.whole.infusion:,.3g}{ratio}. Rankings of cells agree with the simulated truth to {found.rank:.4f} "
+        f"(Spearman), those of noise infusion to {found.infused_rank:.4f}."
+    )
+    yield _groups(label, found.by_size, "size of the count")
+    if found.by_stratum:
+        yield _groups(label, found.by_stratum, found.stratum)
+
+
+def all_of(found: Mapping[str, Comparison]) -> Iterator[Block]:
+    """The charts of all tables together: below 1 the release is closer to the truth than noise infusion."""
+    chosen = dict(list(found.items())[: charts.MAX_SERIES])
+    sizes = [row for label, each in chosen.items() for row in _ratios(label, each.by_size) if row["mean count"]]
+    if not sizes:
+        return
+    yield Heading("All tables beside noise infusion")
+    yield figure(
+        charts.lines(sizes, "mean count", RATIO, "table", log_x=True, log_y=True, reference=1.0),
+        "Curves of the mean absolute error of each table over that of noise infusion, by the size of the count; the "
+        "errors themselves are in the tables above.",
+        "Error over that of noise infusion, by size of the count, simulated; below 1 this release is closer",
+        "error by size",
+    )
+    stratum = next((each.stratum for each in chosen.values() if each.by_stratum), "")
+    alike = {label: each for label, each in chosen.items() if each.stratum == stratum and each.by_stratum}
+    strata = [row for label, each in list(alike.items())[:MOST_BARS] for row in _ratios(label, each.by_stratum)]
+    if strata:
+        yield figure(
+            charts.bars(strata, "group", RATIO, "table", horizontal=True, reference=1.0),
+            f"Bars of the mean absolute error of each table over that of noise infusion, by {stratum}; the errors "
+            "themselves are in the tables above.",
+            f"Error over that of noise infusion, by {stratum.replace('_', ' ')}, simulated",
+            "error by stratum",
+        )
+
+
+def figure(chart: Any, alt: str, caption: str, name: str) -> Figure:
+    """A figure whose chart is written out once, without altair's slow validation: the forms in `charts` are tested."""
+    return Figure(chart.to_dict(validate=False), alt, caption, name)
+
+
+def _groups(label: str, groups: Sequence[Group], what: str) -> Table:
+    words = what.replace("_", " ")
+    return Table(
+        (words.capitalize(), "Counts", "Mean count", "This release", "Noise infusion"),
+        [(group.name, group.counts, group.mean, group.ours, group.infusion) for group in groups],
+        f"Mean absolute error by {words}, {label}, simulated",
+        f"{label} error by {what}",
+    )
+
+
+def _ratios(label: str, groups: Sequence[Group]) -> list[dict[str, Any]]:
+    """Rows of a chart, in the few digits that an axis can show."""
+    return [
+        {
+            "table": label,
+            "group": group.name,
+            "mean count": float(f"{group.mean:.3g}"),
+            RATIO: float(f"{group.ours / group.infusion:.3g}"),
+        }
+        for group in groups
+        if group.infusion and group.ours
+    ]

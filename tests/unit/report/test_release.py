@@ -1,0 +1,126 @@
+"""The release report: ranks that intervals allow, the arithmetic of suspicions, words for every unit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.losses import Approximate, Pure
+from discreet.privacy.units import EstablishmentNodes, Establishments, Rows, Workers
+from discreet.report.comparison import Comparison, Group
+from discreet.report.page import Table
+from discreet.report.release import (
+    Facts,
+    Release,
+    Results,
+    TableOfCounts,
+    _posterior,
+    _rank_ranges,
+    page,
+    plain_words,
+)
+from discreet.tables.release import CountRelease
+
+UNIT = Establishments("0.1")
+
+
+def table(counts: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> CountRelease:
+    kinds = counts.shape[1]
+    keys = pa.table({"place": [f"P{i}" for i in range(len(counts))]})
+    levels = tuple((i,) for i in range(kinds)) if kinds > 1 else ((),)
+    by = ("kind",) if kinds > 1 else ()
+    return CountRelease(keys, by, levels, counts, lower, upper, 0.95, Guarantee(UNIT, Pure(1)))
+
+
+def facts(part: CountRelease, *, total: object = None, comparison: Comparison | None = None) -> Facts:
+    loss = Pure(1)
+    results = Results(counts=[TableOfCounts(part, "polynomial (tight)", loss, {1: 0.5}, comparison)])
+    release = Release("jobs", "", loss, "a promise", True, 2, "today", results, {"basic.csv": "ab"})
+    whole = total or Pure(4)
+    return Facts("", "data", UNIT, whole, whole - loss, [release], "cd", "0")
+
+
+def test_rank_ranges_by_brute_force() -> None:
+    """The best and worst rank over all truths inside the intervals, found by placing each cell at its own ends."""
+    rng = np.random.default_rng(5)
+    lower = rng.integers(0, 50, 30).astype(float)
+    upper = lower + rng.integers(0, 30, 30)
+    best, worst = _rank_ranges(lower, upper)
+    for i in range(30):
+        others = [j for j in range(30) if j != i]
+        assert best[i] == 1 + sum(lower[j] > upper[i] for j in others)
+        assert worst[i] == 1 + sum(upper[j] >= lower[i] for j in others)
+
+
+def test_suspicions_follow_the_odds() -> None:
+    """Bayes: odds of 1 to 9, multiplied by e^ln(9), are even."""
+    assert _posterior(0.1, np.log(9)) == pytest.approx(0.5)
+    assert _posterior(0.5, 1e6) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("unit", "words"),
+    [
+        (UNIT, "10 %"),
+        (Establishments("0.1", "weak"), "workforce of any one kind"),
+        (Workers(), "Take any job"),
+        (EstablishmentNodes(1000), "at most 1,000 workers"),
+        (Rows(0, 1), "any one row"),
+    ],
+)
+def test_plain_words(unit: object, words: str) -> None:
+    assert words in plain_words(unit)
+
+
+def test_ranks_are_shown_for_single_counts_only() -> None:
+    one = np.array([[5], [900]])
+    shown = page(facts(table(one, one - 3.0, one + 3.0))).tables["jobs-ranking"]
+    assert shown.columns == ("place", "Jobs", "Rank", "Interval", "Ranks the intervals allow")
+    assert shown.rows[0] == ("P1", 900, 1, "897 to 903", "1 to 1")
+    two = np.array([[5, 6], [9, 9]])
+    assert page(facts(table(two, two - 3.0, two + 3.0))).tables["jobs-ranking"].columns == ("place", "Jobs", "Rank")
+
+
+def test_tables_without_intervals_say_so() -> None:
+    one = np.array([[5], [900]])
+    nothing = np.full(one.shape, np.nan)
+    html = page(facts(table(one, nothing, nothing))).html()
+    assert "Nothing public bounds" in html
+
+
+def test_an_approximate_budget_has_no_table_of_suspicions() -> None:
+    one = np.array([[5], [900]])
+    shown = page(facts(table(one, one - 3.0, one + 3.0), total=Approximate(4, "1e-6")))
+    assert "suspicions" not in shown.tables
+    assert "budget" in shown.tables
+
+
+def test_other_releases_of_the_same_data_are_counted() -> None:
+    one = np.array([[5], [900]])
+    known = facts(table(one, one - 3.0, one + 3.0))
+    spent = Facts("", "data", UNIT, Pure(4), Pure("0.5"), known.releases, "cd", "0")
+    rows = page(spent).tables["budget"].rows
+    assert ("other releases of the same data", "epsilon=2.5", None, None) in rows
+    assert rows[-1][:2] == ("left", "epsilon=0.5")
+
+
+def test_a_seeded_release_is_warned_about() -> None:
+    one = np.array([[5], [900]])
+    known = facts(table(one, one - 3.0, one + 3.0))
+    seeded = Release("jobs", "", Pure(1), "NOT PRIVATE", False, 2, "today", known.releases[0].results, {})
+    html = page(Facts("", "data", UNIT, Pure(4), Pure(3), [seeded], "cd", "0")).html()
+    assert "The noise was seeded" in html
+
+
+def test_comparisons_are_drawn_together() -> None:
+    groups = (Group("1 to 9", 10, 4.0, 0.5, 0.25), Group("10 to 99", 10, 40.0, 1.0, 4.0))
+    found = Comparison(20, 25, Group("all", 20, 22.0, 0.75, 2.125), groups, "sector", groups, 0.99, 0.98)
+    one = np.array([[5], [900]])
+    shown = page(facts(table(one, one - 3.0, one + 3.0), comparison=found))
+    assert "a ratio of 0.35" in shown.html()
+    drawn = shown.figures["error-by-size"].data
+    assert isinstance(drawn, Table)
+    assert [row[1] for row in drawn.rows] == [2.0, 0.25]
+    assert "error-by-stratum" in shown.figures

@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 TOOLS := $(VENV)/.tools
 WORKERS ?= 2
 
-.PHONY: setup demo test test-full lint types bench clean
+.PHONY: setup demo test test-full lint types bench docs clean
 
 setup: $(TOOLS)
 
@@ -32,6 +32,9 @@ $(TOOLS): pyproject.toml constraints.txt | $(VENV)/bin/python
 
 demo: $(READY)
 	$(BIN)/discreet demo --out out/demo
+
+# Test workers share the cores: BLAS threads of each would only wait for each other's.
+test test-full: export OPENBLAS_NUM_THREADS ?= 1
 
 test: setup
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not full_size"

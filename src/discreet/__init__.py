@@ -6,9 +6,10 @@ The map, from what you have to what you publish:
 * whom to protect: `Establishments`, `Workers`, `EstablishmentNodes`, `Rows`, `AnyRow`
 * what it may cost: `Pure`, `Approximate`, `Concentrated`; what was spent: `Ledger`
 * tables of counts: `Session`, then `session.count(...)`, `.check(...)`, `.release(...)`
-* models: `mixed` (lme4's syntax and numbers)
+* models: `mixed` (lme4's syntax and numbers), with `prior=Prior(...)` its posterior
 * posterior summaries: `posterior_probability`, `posterior_quantile`, `posterior_interval`, `objective_perturbation`
 * is the claim true?: `verify` on a mechanism from `calibrate`, `blackbox` on anything that runs
+* what does one row show?: `audit_posterior` on a fit with a prior, `monte_carlo_audit` as published
 * errors: `DiscreetError` and its children in `discreet.errors`
 
 Names are loaded on first use, so `import discreet` is quick and needs none of the optional parts.
@@ -33,6 +34,7 @@ _HOMES = {
     "GPrior": "discreet.bayes.conjugate",
     "Guarantee": "discreet.privacy.guarantee",
     "Ledger": "discreet.privacy.ledger",
+    "Prior": "discreet.bayes.blmm.prior",
     "Pure": "discreet.privacy.losses",
     "Rows": "discreet.privacy.units",
     "Schema": "discreet.schema",
@@ -45,6 +47,7 @@ _HOMES = {
     "compare_large_changes": "discreet.change.compare",
     "calibrate": "discreet.tables.calibration",
     "mixed": "discreet.mixed",  # the package itself, which can be called
+    "monte_carlo_audit": "discreet.audit.influential",
     "objective_perturbation": "discreet.bayes.erm",
     "posterior_interval": "discreet.bayes.interval",
     "posterior_probability": "discreet.bayes.probability",

@@ -33,6 +33,7 @@ SIDEWAYS: set[tuple[str, str]] = {
     ("errors", "arrays"),
     ("frames", "schema"),
     ("bayes", "mixed"),
+    ("mixed", "bayes"),  # the call with a prior, imported when made
     ("utility", "audit"),
     ("studies", "plan"),
     ("demo", "plan"),

@@ -16,7 +16,7 @@ import numpy as np
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.audit.posterior import KIND, WARNING, log_ratio
 from discreet.bayes.blmm.conditional import Model
-from discreet.bayes.blmm.estimate import BayesMixed
+from discreet.bayes.blmm.fit import BayesMixed
 from discreet.bayes.blmm.gibbs import Chains, gibbs
 from discreet.errors import DataError
 from discreet.mixed.influence import Influential, influential

@@ -17,8 +17,9 @@ import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.bayes.blmm.deletion import Elsewhere, leave_each_out, leave_out
-from discreet.bayes.blmm.estimate import BayesMixed, of_fit
+from discreet.bayes.blmm.estimate import of_fit
 from discreet.bayes.blmm.exact import Posterior
+from discreet.bayes.blmm.fit import BayesMixed
 from discreet.bayes.blmm.prior import Prior
 from discreet.errors import DataError
 
@@ -156,7 +157,7 @@ def audit_posterior(
     findings = sorted(examine(model, list(chosen), edges), key=lambda finding: -finding.epsilon)
     floor = _noise_floor(model, findings[:half], edges)
     if floor > NOISE and refinements:
-        finer = replace(model, posterior=model.posterior.refined())
+        finer = replace(model, found=model.posterior.refined())
         return audit_posterior(finer, bins=bins, examined=examined, refinements=refinements - 1, progress=progress)
     if progress:
         progress(1.0)

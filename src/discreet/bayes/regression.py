@@ -64,14 +64,7 @@ def fixed_formula(text: str) -> Model:
             f"Formula {text!r} has a random term; posterior summaries by parts are for fixed effects. "
             "Drop the (... | group) terms."
         )
-    nothing = " + (1 | nothing)"  # the reader wants a random term
-    try:
-        read = read_formula(text + nothing)
-    except FormulaError as error:
-        raise FormulaError(
-            str(error).replace(nothing, "").replace(" and (... | group). Example: y ~ x + (1 | g).", ".")
-        ) from None
-    model = Model(text, read.response, read.fixed, ())
+    model = read_formula(text, needs_random=False)
     for factor in (model.response, *(factor for term in model.fixed for factor in term)):
         if factor.function in LEARNING:
             raise FormulaError(

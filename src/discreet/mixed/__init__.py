@@ -1,8 +1,8 @@
 """Linear mixed models by REML: one pass over the data, then work on sums.
 
-`mixed` fits; `MixedFit` is the answer; `Moments` is what the fit is computed from; `fit_blocks` fits thousands of
-disjoint random blocks at once; `influential`, `leave_groups_out` and `leave_rows_out` study what single rows
-and groups change. Names load on first use.
+`mixed` fits, and with a `prior` finds the posterior (`discreet.bayes.blmm`); `MixedFit` is the answer; `Moments` is
+what the fit is computed from; `fit_blocks` fits thousands of disjoint random blocks at once; `influential`,
+`leave_groups_out` and `leave_rows_out` study what single rows and groups change. Names load on first use.
 """
 
 from __future__ import annotations
@@ -55,9 +55,20 @@ def __getattr__(name: str) -> Any:
 class _Package(ModuleType):
     """The package is also the function: `dc.mixed(formula, data)`, whatever was imported first."""
 
-    def __call__(self, *arguments: Any, **options: Any) -> Any:
+    def __call__(self, *arguments: Any, prior: Any = None, **options: Any) -> Any:
+        """REML or ML, as `mixed.mixed`; with a `prior`, the posterior, as `discreet.bayes.blmm.bayes_mixed`."""
+        if prior is not None:
+            from discreet.bayes.blmm.estimate import bayes_mixed
+
+            return bayes_mixed(*arguments, prior=prior, **options)
+        from discreet.errors import FitError
         from discreet.mixed.estimate import mixed
 
+        if options.get("method") in ("exact", "gibbs"):
+            raise FitError(
+                f"method={options['method']!r} without a prior: there is no posterior. REML and ML need no prior. "
+                "Give prior=Prior(nu=12), or leave the method out."
+            )
         return mixed(*arguments, **options)
 
 

@@ -19,7 +19,8 @@ from discreet.arrays import Integers
 from discreet.audit.influential import MonteCarloAudit, monte_carlo_audit
 from discreet.audit.posterior import WARNING, PosteriorAudit, audit_posterior, sensitivity
 from discreet.bayes.blmm.diagnostics import standard_error
-from discreet.bayes.blmm.estimate import BayesMixed, bayes_mixed
+from discreet.bayes.blmm.estimate import bayes_mixed
+from discreet.bayes.blmm.fit import BayesMixed
 from discreet.bayes.blmm.gibbs import ConvergenceWarning
 from discreet.errors import DataError
 from discreet.mixed.rows import encode

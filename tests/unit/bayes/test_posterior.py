@@ -226,9 +226,8 @@ def test_formulas_that_learn_from_all_rows_are_refused(line, formula: str) -> No
 
 
 def test_a_formula_error_shows_the_formula_as_it_was_written(line) -> None:
-    with pytest.raises(FormulaError, match=r"'y ~ x \+ f\(' cannot be read") as error:
+    with pytest.raises(FormulaError, match=r"'y ~ x \+ f\(' cannot be read"):
         posterior_probability("y ~ x + f(", line, "x", at=1.0, epsilon=1)
-    assert "|" not in str(error.value)
 
 
 def test_categories_and_interactions_become_a_design() -> None:

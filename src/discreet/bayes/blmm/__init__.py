@@ -5,9 +5,11 @@ conditional  everything given the two variances: a normal law, from moments alon
 mixture      finite mixtures of normals: density, distribution, quantiles
 exact        the posterior by quadrature over the two variances
 deletion     the same posterior without one row, for many rows at once
+marginal     the posterior of one number: density, distribution, quantiles
 gibbs        draws whose cost does not depend on the number of rows
 diagnostics  split R-hat and effective sample size
-estimate     `bayes_mixed`, the door
+fit          `BayesMixed`, the result; summary and charts show it
+estimate     `bayes_mixed`, the door, also reached by `mixed(..., prior=...)`
 
 Names load on first use.
 """
@@ -18,13 +20,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from discreet.bayes.blmm.estimate import BayesMixed, bayes_mixed
+    from discreet.bayes.blmm.estimate import bayes_mixed
     from discreet.bayes.blmm.exact import Posterior
+    from discreet.bayes.blmm.fit import BayesMixed
     from discreet.bayes.blmm.gibbs import Chains, ConvergenceWarning
     from discreet.bayes.blmm.prior import Prior
 
 _HOME = {
-    "BayesMixed": "estimate",
+    "BayesMixed": "fit",
     "bayes_mixed": "estimate",
     "Posterior": "exact",
     "Chains": "gibbs",

@@ -69,6 +69,16 @@ class Model:
             np.add.at(products, at[start : start + 4096], np.einsum("gi,gj->gij", part, part).reshape(len(part), -1))
         return sizes, products
 
+    @cached_property
+    def _from_prior_mean(self) -> Matrix:
+        """[X y] times this is [X y - X b], b the prior mean of the fixed effects: what the density is computed from.
+
+        In these coordinates b may be far away, and the squares that it brings would drown the rest.
+        """
+        turn = np.eye(self.means.shape[1])
+        turn[:-1, -1] = -np.linalg.solve(self.precision, self.information)
+        return turn
+
     def cross_products(self, ratio: Vector) -> Matrix:
         """A at each lambda, shape (K, p + 1, p + 1)."""
         sizes, products = self.sizes
@@ -78,9 +88,10 @@ class Model:
     def at(self, residual: Vector, group: Vector) -> Conditional:
         """The laws given K pairs of variances, and the posterior density of each pair."""
         ratio = group / residual
-        A = self.cross_products(ratio)
+        turn = self._from_prior_mean
+        A = turn.T @ self.cross_products(ratio) @ turn
         precision = A[:, :-1, :-1] / residual[:, None, None] + self.precision
-        information = A[:, :-1, -1] / residual[:, None] + self.information
+        information = A[:, :-1, -1] / residual[:, None]
         triangle = np.linalg.cholesky(precision)
         root = np.swapaxes(np.linalg.inv(triangle), 1, 2)
         half = np.einsum("kji,kj->ki", root, information)
@@ -95,7 +106,8 @@ class Model:
         )
         for variance in (residual, group):  # densities of log variances
             log_density -= 0.5 * self.prior.nu * (np.log(variance) + self.prior.V / variance)
-        return Conditional(self, residual, group, np.einsum("kij,kj->ki", root, half), root, log_density)
+        beta = np.einsum("kij,kj->ki", root, half) - turn[:-1, -1]
+        return Conditional(self, residual, group, beta, root, log_density)
 
 
 @dataclass(frozen=True)

@@ -10,23 +10,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
 from discreet.bayes.blmm.conditional import Conditional, Model
+from discreet.bayes.blmm.marginal import Curve
 from discreet.bayes.blmm.mixture import Mixtures
 from discreet.errors import FitError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ORDERS = (5, 7, 11, 17, 25, 37, 55)  # nodes per axis, tried in turn
 TOLERANCE = 1e-4  # of the log probability of any of 20 bins of any random effect
 PRUNED = 1e-11  # share of the posterior that a node must carry
 PROBES = np.arange(1, 20) / 20
 CHECKED = 200  # random effects on which convergence is judged, spread over group sizes
+
+
+@dataclass(frozen=True)
+class Peak:
+    """Where the posterior of (log residual, log group) variance is highest, and a Cholesky factor of its covariance."""
+
+    model: Model
+    mode: Vector
+    scale: Matrix
 
 
 @dataclass(frozen=True)
@@ -51,7 +57,8 @@ class Posterior:
     @classmethod
     def of(cls, model: Model, *, tolerance: float = TOLERANCE) -> Posterior:
         """Refine until the bins of the random effects stand still to `tolerance`."""
-        mode, scale = _peak(model)
+        peak = find_peak(model)
+        mode, scale = peak.mode, peak.scale
         groups = np.argsort(model.n, kind="stable")[np.linspace(0, model.groups - 1, CHECKED).astype(int)]
         groups = np.unique(groups)
         before: Mixtures | None = None
@@ -66,7 +73,7 @@ class Posterior:
             before = now
         raise FitError(
             f"The posterior of the variances did not settle with {ORDERS[-1]} x {ORDERS[-1]} nodes. A prior with more "
-            "degrees of freedom or data with more groups would. Raise `nu`, or sample with `draws=`."
+            "degrees of freedom or data with more groups would. Raise `nu`, or sample with method='gibbs'."
         )
 
     def refined(self, steps: int = 1) -> Posterior:
@@ -121,55 +128,13 @@ class Posterior:
         return at, density
 
 
-@dataclass(frozen=True)
-class Curve:
-    """The posterior of one variance: density, distribution and quantiles from a fine grid of its logarithm."""
-
-    log_values: Vector
-    density_of_log: Vector
-
-    @classmethod
-    def of(cls, log_values: Vector, density: Vector) -> Curve:
-        return cls(log_values, density / np.trapezoid(density, log_values))
-
-    @cached_property
-    def _cumulative(self) -> Callable[[Vector], Vector]:
-        from scipy.interpolate import CubicSpline
-
-        found: Callable[[Vector], Vector] = CubicSpline(self.log_values, self.density_of_log).antiderivative()
-        return found
-
-    @property
-    def mean(self) -> float:
-        return float(np.trapezoid(np.exp(self.log_values) * self.density_of_log, self.log_values))
-
-    @property
-    def sd(self) -> float:
-        values = np.exp(self.log_values)
-        return float(np.sqrt(np.trapezoid((values - self.mean) ** 2 * self.density_of_log, self.log_values)))
-
-    def pdf(self, x: Vector) -> Vector:
-        return np.asarray(np.interp(np.log(x), self.log_values, self.density_of_log, left=0.0, right=0.0) / x)
-
-    def cdf(self, x: Vector) -> Vector:
-        return np.asarray(self._cumulative(np.clip(np.log(x), self.log_values[0], self.log_values[-1])))
-
-    def quantile(self, levels: Vector) -> Vector:
-        from scipy.optimize import brentq
-
-        ends = self.log_values[0], self.log_values[-1]
-        found = [brentq(lambda t, q=q: float(self._cumulative(t)) - q, *ends) for q in np.atleast_1d(levels)]
-        values: Vector = np.exp(np.array(found))
-        return values
-
-
 def _log_density(model: Model, residual: Vector, group: Vector, chunk: int = 512) -> Vector:
     """The log posterior density at pairs of log variances."""
     parts: Iterator[slice] = (slice(start, start + chunk) for start in range(0, len(residual), chunk))
     return np.concatenate([model.at(np.exp(residual[s]), np.exp(group[s])).log_density for s in parts])
 
 
-def _peak(model: Model) -> tuple[Vector, Matrix]:
+def find_peak(model: Model) -> Peak:
     """The posterior mode of the log variances and a Cholesky factor of the inverse curvature there."""
     from scipy.optimize import minimize
 
@@ -201,7 +166,7 @@ def _peak(model: Model) -> tuple[Vector, Matrix]:
         raise FitError(
             "The posterior of the two variances has no peak. A prior with more degrees of freedom does. Raise `nu`."
         ) from None
-    return mode, unit[:, None] * scale
+    return Peak(model, mode, unit[:, None] * scale)
 
 
 def _rule(model: Model, mode: Vector, scale: Matrix, order: int) -> tuple[Conditional, Vector]:

@@ -17,7 +17,7 @@ import numpy as np
 from discreet.arrays import Matrix, Vector
 from discreet.bayes.blmm.conditional import Model
 from discreet.bayes.blmm.diagnostics import effective_size, rhat
-from discreet.bayes.blmm.exact import Posterior
+from discreet.bayes.blmm.exact import Peak, Posterior
 from discreet.errors import DataError
 
 WIDTH, DEGREE = 2.0, 40  # of the interval of log lambda where A is a Chebyshev series; poles at distance pi
@@ -64,7 +64,7 @@ class Chains:
 
 
 def gibbs(
-    posterior: Posterior,
+    posterior: Posterior | Peak,
     *,
     draws: int,
     chains: int = 4,

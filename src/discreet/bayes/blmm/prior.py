@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite, sqrt
 
@@ -31,6 +32,11 @@ class Prior:
             ("V", self.V, "no scale for the variances"),
             ("sd", self.sd, "no proper law of the fixed effects"),
         ):
+            if isinstance(value, bool | str | bytes) or not hasattr(value, "__float__"):
+                raise FitError(
+                    f"Prior {name}={value!r} is not a number. Any positive finite number is possible. "
+                    "Use Prior(V=0.104, nu=12, sd=1), the paper's."
+                )
             if not (isfinite(value) and value > 0):
                 raise FitError(
                     f"Prior {name}={value:g} gives {why}. Any positive finite number is possible. "
@@ -49,3 +55,21 @@ class Prior:
 
     def __str__(self) -> str:
         return f"variances ~ IG({self.nu / 2:g}, {self.nu * self.V / 2:g}), fixed effects ~ N(0, {self.sd:g}^2)"
+
+
+def read_prior(prior: Prior | Mapping[str, float]) -> Prior:
+    """A prior, or its numbers by name, as a plan or a JSON document writes them."""
+    if isinstance(prior, Prior):
+        return prior
+    if not isinstance(prior, Mapping):
+        raise FitError(
+            f"prior={type(prior).__name__} is not a prior of a mixed model. It is a Prior, or its numbers by name. "
+            "Use Prior(V=0.104, nu=12, sd=1)."
+        )
+    unknown = [str(name) for name in prior if name not in ("V", "nu", "sd")]
+    if unknown:
+        raise FitError(
+            f"The prior names {', '.join(map(repr, unknown))}; it has 'V', 'nu' and 'sd'. "
+            "Name these, or leave one out for the paper's value."
+        )
+    return Prior(**prior)

@@ -1,0 +1,152 @@
+"""`dc.mixed(..., prior=...)`: both methods answer alike, marginals have their functions, wrong requests are refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet.bayes.blmm import BayesMixed, ConvergenceWarning
+from discreet.errors import DataError, FitError
+from discreet.mixed.fit import MixedFit
+
+FORMULA = "y ~ x + (1 | g)"
+LEVELS = [0.05, 0.5, 0.95]
+
+
+@pytest.fixture(scope="module")
+def frame(data) -> dict[str, np.ndarray]:
+    return {"y": data.y, "x": data.x[:, 1] + 5, "g": data.group}
+
+
+@pytest.fixture(scope="module")
+def exact(frame) -> BayesMixed:
+    return dc.mixed(FORMULA, frame, prior=dc.Prior())
+
+
+@pytest.fixture(scope="module")
+def sampled(frame) -> BayesMixed:
+    return dc.mixed(FORMULA, frame, prior={"nu": 12, "V": 0.104}, method="gibbs", draws=4_000, warmup=500, seed=6)
+
+
+def test_the_call_is_reml_without_a_prior_and_a_posterior_with_one(frame, exact, sampled) -> None:
+    assert isinstance(dc.mixed(FORMULA, frame), MixedFit)
+    assert exact.method == "exact" and exact.chains is None
+    assert sampled.method == "gibbs" and sampled.chains.converged and sampled.notes == ()
+    assert sampled.prior == exact.prior
+
+
+@pytest.mark.parametrize("name", ["(Intercept)", "x", "var g", "var Residual", "0", "7"])
+def test_draws_and_quadrature_answer_alike(exact, sampled, name: str) -> None:
+    def law(fit: BayesMixed):
+        kind, _, rest = name.partition(" ")
+        if kind == "var":
+            return fit.variance(rest)
+        return fit.coefficient(name) if name in fit.fit.names else fit.effect(name)
+
+    ours, theirs = law(exact), law(sampled)
+    assert abs(ours.mean - theirs.mean) < 4.5 * theirs.error
+    assert theirs.sd == pytest.approx(ours.sd, rel=0.08)
+    spread = np.sqrt(np.multiply(LEVELS, np.subtract(1, LEVELS)) / theirs.effective)
+    assert (np.abs(ours.cdf(theirs.quantile(LEVELS)) - LEVELS) < 4.5 * spread).all()
+    assert (np.abs(theirs.cdf(ours.quantile(LEVELS)) - LEVELS) < 4.5 * spread).all()
+    at = ours.quantile([0.2, 0.5, 0.8])
+    np.testing.assert_allclose(theirs.pdf(at), ours.pdf(at), rtol=0.12)
+    assert theirs.rhat < 1.01
+
+
+def test_densities_integrate_to_their_distribution_functions(exact, sampled) -> None:
+    for law in (exact.coefficient("x"), exact.variance("g"), exact.effect("3"), sampled.coefficient("x")):
+        low, high = law.quantile([0.1, 0.9])
+        x = np.linspace(low, high, 2_001)
+        assert np.trapezoid(law.pdf(x), x) == pytest.approx(0.8, abs=0.005)
+
+
+def test_a_variance_is_positive(exact) -> None:
+    assert exact.variance("g").cdf([-1.0, 0.0]).tolist() == [0.0, 0.0]
+    assert exact.variance("g").pdf([-1.0, 0.0]).tolist() == [0.0, 0.0]
+    assert exact.variance("g").cdf(1e12) == pytest.approx(1)
+
+
+def test_tables_and_texts_agree(exact, sampled) -> None:
+    for fit in (exact, sampled):
+        rows = fit.tidy(levels=True).to_pylist()
+        assert [row["effect"] for row in rows] == ["fixed"] * 2 + ["random"] * 2 + ["level"] * 8
+        assert rows[1]["mean"] == fit.coefficient("x").mean
+        assert rows[4]["q95"] == pytest.approx(fit.effect("0").quantile(0.95)[0])
+        assert (rows[4]["rhat"] is None) == (fit.method == "exact")
+        assert fit.to_dict()["posterior"] == fit.table()
+        assert "var Residual" in fit.summary()
+    assert "R-hat" in sampled.summary() and sampled.to_dict()["rhat_max"] < 1.01
+    assert len(exact.tidy()) == 4
+
+
+def test_charts(exact, sampled) -> None:
+    for name in ("x", "g", "3"):
+        density = exact.plot_density(name).data["values"]
+        x, d = (np.array([row[key] for row in density]) for key in ("value", "density"))
+        assert np.trapezoid(d, x) == pytest.approx(0.998, abs=0.002)
+        traced = sampled.plot_trace(name).data["values"]
+        assert traced[0]["draw"] == sampled.draws(name)[0, 0]
+    with pytest.raises(DataError, match="a level"):
+        sampled.plot_trace("nobody")
+
+
+def test_gibbs_needs_no_quadrature(frame, monkeypatch) -> None:
+    """Where no rule settles, sampling still answers, as the error of the exact method says."""
+    from discreet.bayes.blmm import exact
+
+    monkeypatch.setattr(exact, "ORDERS", (2, 3))
+    with pytest.raises(FitError, match="method='gibbs'"):
+        dc.mixed(FORMULA, frame, prior=dc.Prior())
+    assert dc.mixed(FORMULA, frame, prior=dc.Prior(), method="gibbs", draws=1_000).coefficient("x").sd > 0
+
+
+def test_chains_that_did_not_converge_are_never_silent(frame) -> None:
+    with pytest.warns(ConvergenceWarning, match="Raise"):
+        fit = dc.mixed(FORMULA, frame, prior=dc.Prior(), method="gibbs", draws=20, warmup=0)
+    assert fit.notes and fit.notes[0] in fit.summary() and fit.notes[0] in fit.to_dict()["notes"]
+
+
+def test_a_prior_without_room_for_the_data_is_noted(frame) -> None:
+    far = frame | {"y": 1_000 * frame["x"] + frame["y"]}
+    assert "prior and data disagree on x" in str(dc.mixed(FORMULA, far, prior=dc.Prior()))
+    assert dc.mixed(FORMULA, far, prior=dc.Prior(sd=5_000)).notes == ()
+
+
+WRONG = {
+    "keys": ({"prior": {"mu": 1}}, "names 'mu'"),
+    "another model's prior": ({"prior": dc.GPrior()}, "prior=GPrior"),
+    "text": ({"prior": {"nu": "many"}}, "not a number"),
+    "no degrees of freedom": ({"prior": {"nu": 0}}, "improper"),
+    "improper fixed effects": ({"prior": {"sd": np.inf}}, "no proper law"),
+    "REML with a prior": ({"prior": dc.Prior(), "method": "REML"}, "'exact' or by 'gibbs'"),
+    "a sampler without a prior": ({"method": "gibbs"}, "without a prior"),
+}
+
+
+@pytest.mark.parametrize(("asked", "words"), WRONG.values(), ids=WRONG)
+def test_wrong_requests(frame, asked, words: str) -> None:
+    with pytest.raises(FitError, match=words):
+        dc.mixed(FORMULA, frame, **asked)
+
+
+@pytest.mark.parametrize("levels", [0.0, 1.0, -0.1, [0.5, 2.0], np.nan])
+def test_probabilities_outside_0_1(exact, sampled, levels) -> None:
+    for law in (exact.coefficient("x"), exact.variance("g"), sampled.effect("3")):
+        with pytest.raises(DataError, match=r"inside \(0, 1\)"):
+            law.quantile(levels)
+
+
+@pytest.mark.parametrize("size", [1e-9, 1e-3, 1e3, 1e9])
+def test_a_prior_in_the_units_of_the_data_gives_the_same_posterior_in_those_units(frame, exact, size: float) -> None:
+    scaled = dc.mixed(FORMULA, frame | {"y": size * frame["y"]}, prior=dc.Prior(V=0.104 * size**2, sd=size))
+    assert scaled.coefficient("x").mean == pytest.approx(size * exact.coefficient("x").mean, rel=1e-5)
+    assert scaled.effect("0").sd == pytest.approx(size * exact.effect("0").sd, rel=1e-4)
+    assert scaled.variance("g").mean == pytest.approx(size**2 * exact.variance("g").mean, rel=1e-5)
+
+
+@pytest.mark.parametrize("size", [1e-8, 1e8])
+def test_data_far_from_the_priors_units_still_have_a_posterior(frame, size: float) -> None:
+    fit = dc.mixed(FORMULA, frame | {"y": size * frame["y"]}, prior=dc.Prior())
+    assert np.isfinite(fit.posterior.effects.mean).all() and (fit.posterior.effects.sd > 0).all()

@@ -7,7 +7,7 @@ The arithmetic is in `regression`, `power`, `quantile`, `pauc` and `pairwise`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -70,7 +70,12 @@ class Quantile:
 
     def forecast(self, data: Months, months: range, values: Vector) -> Matrix:
         inside = np.clip(values, 1e-3, 1 - 1e-3)
-        return _each_month(data, months, lambda X, y, P: quantile.quantile_regression(X, y, inside, products=P))
+        beta: Matrix | None = None
+        forecasts = []
+        for t, (X, y) in zip(months, _histories(data, months), strict=True):
+            beta = quantile.quantile_regression(X, y, inside, start=beta)
+            forecasts.append(beta @ data.X[t].T)
+        return np.stack(forecasts, axis=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +88,12 @@ class Power:
     magnitude: bool = True
 
     def forecast(self, data: Months, months: range, values: Vector) -> Matrix:
-        return _each_month(data, months, lambda X, y, P: power.power_regression(X, y, values, products=P))
+        products = power.pairwise_products(data.X[: months.stop - 1].reshape(-1, data.X.shape[2]))
+        forecasts = []
+        for t, (X, y) in zip(months, _histories(data, months), strict=True):
+            beta = power.power_regression(X, y, values, products=products[: len(y)])
+            forecasts.append(beta @ data.X[t].T)
+        return np.stack(forecasts, axis=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +143,9 @@ class Pairwise:
         return forecasts
 
 
-def _each_month(data: Months, months: range, fit: Callable[[Matrix, Vector, Matrix], Matrix]) -> Matrix:
-    """Refit before every month on the stacked months so far; `fit` returns coefficients, (values, columns)."""
-    columns = data.X.shape[2]
-    known = data.X[: months.stop - 1].reshape(-1, columns)
-    products = quantile.pairwise_products(known)
-    forecasts = []
+def _histories(data: Months, months: range) -> Iterator[tuple[Matrix, Vector]]:
+    """The rows before each month, stacked."""
+    X, y = data.X.reshape(-1, data.X.shape[2]), data.y.ravel()
     for t in months:
         rows = t * data.y.shape[1]
-        beta = fit(known[:rows], data.y[:t].ravel(), products[:rows])
-        forecasts.append(beta @ data.X[t].T)
-    return np.stack(forecasts, axis=1)
+        yield X[:rows], y[:rows]

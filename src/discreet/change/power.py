@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.arrays import Matrix, Vector
-from discreet.change.quantile import CELLS, gram, pairwise_products
 from discreet.errors import FitError
 
 COARSEST, FINEST, ROUNDS = 1.0, 1e-5, 40
+CELLS = 100_000
+"""Weights per batch of powers: what stays in a processor's cache."""
 
 
 def power_regression(X: Matrix, y: Vector, power: ArrayLike, *, products: Matrix | None = None) -> Matrix:
@@ -38,6 +39,20 @@ def power_regression(X: Matrix, y: Vector, power: ArrayLike, *, products: Matrix
 def power_loss(residual: Matrix, power: ArrayLike) -> Vector:
     """sum |e|^p over the last axis."""
     return np.asarray((np.abs(residual) ** np.asarray(power)[..., None]).sum(axis=-1))
+
+
+def pairwise_products(X: Matrix) -> Matrix:
+    """Products of every pair of columns, row by row: the rows of all weighted Gram matrices of X."""
+    i, j = np.triu_indices(X.shape[1])
+    return np.asarray(X[:, i] * X[:, j])
+
+
+def gram(weights: Matrix, products: Matrix, p: int) -> Matrix:
+    """X' diag(w) X for every row w of `weights`, shape (rows, p, p)."""
+    i, j = np.triu_indices(p)
+    result = np.empty((len(weights), p, p))
+    result[:, i, j] = result[:, j, i] = weights @ products
+    return result
 
 
 def _reweighted(X: Matrix, y: Vector, power: Vector, start: Vector, scale: float, products: Matrix) -> Matrix:

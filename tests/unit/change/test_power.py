@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from discreet.change.power import power_loss, power_regression
+from discreet.change.power import gram, pairwise_products, power_loss, power_regression
 from discreet.change.quantile import quantile_regression
 from discreet.errors import FitError
 
@@ -42,6 +42,13 @@ def test_small_powers_of_a_location_are_near_the_best_data_point(power):
     ours = power_regression(np.ones((80, 1)), y, power)[0, 0]
     losses = power_loss(y[:, None] - y[None, :], power)
     assert power_loss((y - ours)[None], power)[0] < 1.02 * losses.min()
+
+
+def test_gram_matrices():
+    X, _ = data()
+    weights = np.random.default_rng(0).random((3, len(X)))
+    expected = [X.T @ (w[:, None] * X) for w in weights]
+    assert gram(weights, pairwise_products(X), X.shape[1]) == pytest.approx(np.array(expected))
 
 
 def test_refusals():

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import linprog
 
 from discreet.change import quantile
-from discreet.change.quantile import check_loss, gram, pairwise_products, quantile_regression
+from discreet.change.quantile import check_loss, quantile_regression
 from discreet.errors import FitError
 
 
@@ -46,11 +46,18 @@ def test_scaling_of_the_outcome():
     assert quantile_regression(X, 1e6 * y, 0.3) == pytest.approx(1e6 * quantile_regression(X, y, 0.3), rel=1e-9)
 
 
-def test_gram_matrices():
-    X, _ = counts()
-    weights = np.random.default_rng(0).random((3, len(X)))
-    expected = [X.T @ (w[:, None] * X) for w in weights]
-    assert gram(weights, pairwise_products(X), X.shape[1]) == pytest.approx(np.array(expected))
+@pytest.mark.parametrize("noise", [0.0, 1.0])
+def test_a_start_changes_the_work_and_not_the_answer(noise):
+    # Whole numbers tie thousands of rows at zero; the wrong start must widen its band until no row changes sides.
+    X, y = counts(n=6000, p=3, seed=7)
+    y = y + noise * np.random.default_rng(0).normal(size=len(y))
+    taus = np.array([0.001, 0.1, 0.5, 0.8, 0.999])
+    alone = quantile_regression(X, y, taus)
+    for start in (quantile_regression(X[:5500], y[:5500], taus), np.full((5, 3), 9.0)):
+        started = quantile_regression(X, y, taus, start=start)
+        assert check_loss(y - started @ X.T, taus) == pytest.approx(check_loss(y - alone @ X.T, taus), abs=1e-6)
+        if noise:
+            assert started == pytest.approx(alone, abs=1e-8)
 
 
 def test_refusals():

@@ -19,6 +19,7 @@ from discreet.arrays import Integers, Matrix
 from discreet.errors import DataError
 from discreet.noise.source import SeededSource
 from discreet.report.page import Block, Heading, Note, Prose, Table
+from discreet.report.release import percent
 from discreet.tables import attacks
 from discreet.tables.establishments import Histograms, histograms
 from discreet.tables.infusion import Infusion
@@ -126,6 +127,7 @@ def attack(release: CountRelease, firms: Histograms) -> list[dict[str, str | int
     cells = firms.cells()
     factors = Infusion().factors(firms.establishment, key=KEY)
     graduates = levels_with({"education": "bachelor or more"}, worker_by=cells.worker_by, levels=cells.levels)
+    sexes = [str(cells.levels[i][cells.worker_by.index("sex")]) for i in np.flatnonzero(graduates)]
     only = cells.counts[:, graduates].sum(axis=1) == 1
     alone = cells.counts[only & (cells.establishments == 1)][:, graduates]
     by_chance = {"re-identification": float(alone.mean(axis=0).max()) if len(alone) else 0.0}
@@ -144,7 +146,7 @@ def attack(release: CountRelease, firms: Histograms) -> list[dict[str, str | int
         for claims in (
             attacks.shape(table, establishments=cells.establishments),
             attacks.size(table, establishments=cells.establishments, level=known, count=count),
-            attacks.reidentification(table[:, graduates], establishments=cells.establishments, only=only),
+            attacks.reidentification(table[:, graduates], establishments=cells.establishments, only=only, names=sexes),
         ):
             outcome = attacks.score(claims, truth[claims.attack])
             rows.append(
@@ -172,13 +174,13 @@ def _truth(tables: dict[str, CountRelease], firms: dict[str, Histograms]) -> Ite
             {
                 "Release": name,
                 "Counts": true.size,
-                "Mean true count": float(true.mean()),
-                "Mean absolute error": float(np.abs(table.counts - true).mean()),
-                "Of noise infusion": float(infused.mean()),
-                "Intervals that hold, %": 100 * float(inside.mean()),
+                "Mean count": float(true.mean()),
+                "Mean error": float(np.abs(table.counts - true).mean()),
+                "Of infusion": float(infused.mean()),
+                "Intervals that hold": percent(float(inside.mean())),
             }
         )
-    yield Table.of(rows, "How far off the releases really are", "truth")
+    yield Table.of(rows, "How far off the releases really are: mean absolute error of a count", "truth")
 
 
 def _attacks(rows: list[dict[str, str | int | float]]) -> Iterator[Block]:
@@ -188,20 +190,29 @@ def _attacks(rows: list[dict[str, str | int | float]]) -> Iterator[Block]:
         "workforce. Size: all counts of an establishment, by somebody who knows one of them. Re-identification: the "
         "sex of the only college graduate, by somebody who knows that there is one. Under noise infusion one factor "
         "multiplies all counts of an establishment and zeros stay zero, so what is learnt is exactly true. On this "
-        "release the same attacks return guesses. How much better than chance a guess may be is what epsilon says."
+        "release the same attacks return guesses. How much better than chance a guess may be is what epsilon says; "
+        "chance is the better of two constant guesses."
     )
     columns = {
         "Attack": "attack",
         "On": "table",
         "Cases": "cases",
         "Exactly right": "exact",
-        "Right by a constant guess": "by_chance",
+        "Right by chance": "by_chance",
     }
     yield Table.of(
         [{title: row[key] for title, key in columns.items()} for row in rows], "What the attacker gets right", "attacks"
     )
-    said = [f"- On {row['table']}, {row['attack']}: {row['example']}" for row in rows if row["example"]]
-    yield Prose("\n".join(said))
+    said = {(row["attack"], row["table"]): row["example"] or None for row in rows}
+    yield Table(
+        ("Attack", "On noise infusion", "On this release"),
+        [
+            (attack, *(said.get((attack, table)) for table in ("noise infusion", "this release")))
+            for attack in dict.fromkeys(attack for attack, _ in said)
+        ],
+        "One of the attacker's conclusions each, in words",
+        "conclusions",
+    )
 
 
 def _fresh(out: Path) -> Path:

@@ -10,7 +10,9 @@ from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 
+import axe_playwright_python
 import pytest
+from playwright.sync_api import sync_playwright
 
 from discreet import demo
 
@@ -72,6 +74,34 @@ def test_takes_a_picture(browse, report: Path, tmp_path: Path) -> None:
     header = picture.read_bytes()[:24]
     assert struct.unpack(">II", header[16:24]) == (900, 1400)
     assert picture.stat().st_size > 40_000
+
+
+@in_browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_axe_finds_nothing(report: Path, scheme: str, width: int) -> None:
+    """The rules of axe-core, and that they would find a fault: a picture without words, put in afterwards."""
+    axe = next(Path(axe_playwright_python.__file__).parent.rglob("axe.min.js")).read_text()
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=QUIET.split())
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True, bypass_csp=True
+        )
+        page, said = context.new_page(), []
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.goto(report.as_uri())
+        for folded in page.locator("details").all():
+            folded.locator("summary").click()
+        page.evaluate(axe)
+        found = page.evaluate("axe.run()")
+        page.evaluate("document.querySelector('main').append(new Image())")
+        broken = page.evaluate("axe.run()")
+        browser.close()
+    assert [(fault["id"], fault["nodes"][0]["target"]) for fault in found["violations"]] == []
+    assert len(found["passes"]) > 20
+    assert said == []
+    assert [fault["id"] for fault in broken["violations"]] == ["image-alt"]
 
 
 class Outline(HTMLParser):

@@ -90,9 +90,12 @@ def has_public_list(file: PlanFile) -> bool:
 
 
 def without_data(schema: Schema, *, listed: bool) -> Jobs:
-    """Jobs of which nothing is known but their schema: enough to price a query, and nothing to run it on."""
+    """Jobs of which nothing is known but their schema: enough to price a query, and nothing to run it on.
+
+    They count as validated, because a plan draws from rows that were all checked, or does not draw.
+    """
     nothing: Any = object()
-    return Jobs(table=nothing, schema=schema, workplaces=nothing if listed else None)
+    return Jobs(table=nothing, schema=schema, workplaces=nothing if listed else None, validated=True)
 
 
 def _label_faults(file: PlanFile, schema: Schema) -> Iterator[Fault]:

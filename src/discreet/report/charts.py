@@ -93,6 +93,18 @@ def bars(
     return _finished(base, [bar], rows, facet, reference=(length, reference), **size)
 
 
+def stacked(rows: Rows, part: str, length: str, *, titles: Titles = _EMPTY) -> alt.TopLevelMixin:
+    """One bar made of the parts of a whole, in the order of the rows."""
+    import altair as alt
+
+    base = _base(rows, [part, length])
+    place = {"order": alt.Order(field="place", type="quantitative")}
+    order = _order(rows, part)
+    bar = base.transform_calculate(place=f"indexof({order!r}, datum[{part!r}])").mark_bar()
+    drawn = bar.encode(_axis("x", rows, length, titles, zero=True), **_colour(rows, part, titles), **place)
+    return _finished(base, [drawn], rows, None, height=56)
+
+
 def histogram(
     rows: Rows,
     x: str,

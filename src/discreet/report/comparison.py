@@ -49,6 +49,16 @@ class Comparison:
     rank: float
     infused_rank: float
 
+    @property
+    def ratio(self) -> float | None:
+        """The error over that of noise infusion; below 1 the release is closer to the truth."""
+        return self.whole.ours / self.whole.infusion if self.whole.infusion else None
+
+
+def rounded(value: float) -> float:
+    """The digits that a simulated mean is good for."""
+    return float(f"{value:.3g}")
+
 
 def one(label: str, found: Comparison, *, level: int) -> Iterator[Block]:
     """What is said beside one table."""
@@ -59,7 +69,7 @@ def one(label: str, found: Comparison, *, level: int) -> Iterator[Block]:
         f"simulated whose cells have the published counts{sample}. Both this release's mechanism and noise infusion "
         "(factors 5 to 15 % off 1, small counts replaced, no guarantee) were applied to them."
     )
-    ratio = f": a ratio of {found.whole.ours / found.whole.infusion:.2f}" if found.whole.infusion else ""
+    ratio = "" if found.ratio is None else f": a ratio of {found.ratio:.2f}"
     yield Prose(
         f"**Result.** The mean absolute error is {found.whole.ours:,.3g}, that of noise infusion "
         f"{found.whole.infusion:,.3g}{ratio}. Rankings of cells agree with the simulated truth to {found.rank:.4f} "
@@ -67,7 +77,7 @@ def one(label: str, found: Comparison, *, level: int) -> Iterator[Block]:
     )
     yield _groups(label, found.by_size, "size of the count")
     if found.by_stratum:
-        yield _groups(label, found.by_stratum, found.stratum)
+        yield _groups(label, found.by_stratum, found.stratum, folded=True)
 
 
 def all_of(found: Mapping[str, Comparison]) -> Iterator[Block]:
@@ -102,24 +112,25 @@ def figure(chart: Any, alt: str, caption: str, name: str) -> Figure:
     return Figure(chart.to_dict(validate=False), alt, caption, name)
 
 
-def _groups(label: str, groups: Sequence[Group], what: str) -> Table:
+def _groups(label: str, groups: Sequence[Group], what: str, *, folded: bool = False) -> Table:
     words = what.replace("_", " ")
     return Table(
         (words.capitalize(), "Counts", "Mean count", "This release", "Noise infusion"),
-        [(group.name, group.counts, group.mean, group.ours, group.infusion) for group in groups],
+        [(group.name, group.counts, *map(rounded, (group.mean, group.ours, group.infusion))) for group in groups],
         f"Mean absolute error by {words}, {label}, simulated",
         f"{label} error by {what}",
+        folded,
     )
 
 
 def _ratios(label: str, groups: Sequence[Group]) -> list[dict[str, Any]]:
-    """Rows of a chart, in the few digits that an axis can show."""
+    """Rows of a chart."""
     return [
         {
             "table": label,
             "group": group.name,
-            "mean count": float(f"{group.mean:.3g}"),
-            RATIO: float(f"{group.ours / group.infusion:.3g}"),
+            "mean count": rounded(group.mean),
+            RATIO: rounded(group.ours / group.infusion),
         }
         for group in groups
         if group.infusion and group.ours

@@ -22,6 +22,7 @@ from discreet.report import numbers, svg
 
 CONTENTS_FROM = 5  # headings; a shorter page is read without a table of contents
 ROWS_SHOWN = 300  # of a figure's data; the file beside the picture has them all
+HASH = re.compile("[0-9a-f]{64}")
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
@@ -57,12 +58,16 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under named columns. Text in the first column names its row; `name` is the file name beside the page."""
+    """Rows under named columns. Text in the first column names its row; `name` is the file name beside the page.
+
+    A `folded` table is shown when the reader opens it: for what a figure shows already.
+    """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[object]]
     caption: str
     name: str = ""
+    folded: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
@@ -235,7 +240,9 @@ class _Writer:
                 return f'<aside class="note {slug(kind)}" aria-label="{escape(kind)}">{label}{paragraphs(text)}</aside>'
             case Table():
                 self.tables += 1
-                return self.table(block, f"table-{self.tables}", f"Table {self.tables}. {block.caption}")
+                label = f"Table {self.tables}. {block.caption}"
+                shown = self.table(block, f"table-{self.tables}", label)
+                return f"<details><summary>{inline(label)}</summary>\n{shown}\n</details>" if block.folded else shown
             case Figure():
                 return self.figure(block)
         raise DataError(f"A page has no block of type {type(block).__name__}; use one of {Block}.")
@@ -252,7 +259,7 @@ class _Writer:
         )
         body = []
         for row, texts in zip(table.rows, zip(*printed, strict=True), strict=True):
-            cells = [f"<td{align}>{inline(text)}</td>" for text, align in zip(texts, side, strict=True)]
+            cells = [f"<td{_look(text, align)}>{inline(text)}</td>" for text, align in zip(texts, side, strict=True)]
             if isinstance(row[0], str):
                 cells[0] = f'<th scope="row">{inline(texts[0])}</th>'
             body.append(f"<tr>{''.join(cells)}</tr>")
@@ -278,6 +285,11 @@ class _Writer:
             f"<details><summary>Data of figure {self.figures} ({count})</summary>\n"
             f"{self.table(shown, f'{name}-data', f'Data of figure {self.figures}')}\n</details>\n</figure>"
         )
+
+
+def _look(text: str, align: str) -> str:
+    """How a cell is set: a hash may break anywhere, or it would be wider than any screen."""
+    return ' class="hash"' if HASH.fullmatch(text) else align
 
 
 def inline(text: str) -> str:

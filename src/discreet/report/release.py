@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.privacy.losses import Loss, Pure, shown
+from discreet.privacy.losses import Loss, Pure, shown, total
 from discreet.privacy.units import EstablishmentNodes, Establishments, Unit, Workers
 from discreet.report import charts, comparison
 from discreet.report.comparison import Comparison, figure
@@ -82,6 +83,7 @@ class Facts:
 def page(facts: Facts, *, more: Sequence[Block] = ()) -> Page:
     """The report; `more` is put before the limits."""
     blocks: list[Block] = [
+        *_summary(facts),
         *_protection(facts),
         *_budget(facts),
         *(block for release in facts.releases for block in _release(release)),
@@ -93,6 +95,23 @@ def page(facts: Facts, *, more: Sequence[Block] = ()) -> Page:
     names = ", ".join(release.name for release in facts.releases)
     lead = f"{len(facts.releases)} releases of {facts.dataset!r}: {names}. Made with discreet {facts.version}."
     return Page(facts.title or f"Releases of {facts.dataset}", blocks, lead)
+
+
+def _summary(facts: Facts) -> Iterator[Block]:
+    """What somebody reads who reads nothing else."""
+    tables = [part.table for release in facts.releases for part in release.results.counts]
+    counts = f"{text(sum(table.counts.size for table in tables))} counts in {_plural(len(tables), 'table')}, each with "
+    lines = [f"{counts}an interval that was computed from published numbers alone."] if tables else []
+    lines.append(f"All releases cost {facts.total - facts.remaining} of {facts.total}; {facts.remaining} is left.")
+    found = {label: each.ratio for label, each in _compared(facts).items() if each.ratio is not None}
+    if found:
+        told = "; ".join(f"{label} {ratio:.2f} times" for label, ratio in found.items())
+        lines.append(f"Error over that of noise infusion, which has no proof, on simulated data: {told}.")
+    yield Note("in short", "\n".join(f"- {line}" for line in lines))
+
+
+def _plural(n: int, word: str) -> str:
+    return f"{text(n)} {word}" if n == 1 else f"{text(n)} {word}s"
 
 
 def _compared(facts: Facts) -> dict[str, Comparison]:
@@ -146,15 +165,23 @@ def _protection(facts: Facts) -> Iterator[Block]:
     if isinstance(spent, Pure) and spent:
         yield Table(
             ("Somebody who was sure to", "can become sure, from all releases, to at most"),
-            [(percent(prior), percent(_posterior(prior, float(spent.epsilon)))) for prior in PRIORS],
+            [(percent(prior), percent(_posterior(prior, float(spent.epsilon)), up=True)) for prior in PRIORS],
             "The guarantee in plain words: suspicions about one protected change, before and after",
             "suspicions",
         )
-    yield Prose("\n\n".join(f"**{release.name}**: {release.promise}" for release in facts.releases))
+    promises: dict[str, list[str]] = {}
+    for release in facts.releases:
+        promises.setdefault(release.promise, []).append(f"**{release.name}**")
+    yield Prose("\n\n".join(f"{', '.join(names)}: {promise}" for promise, names in promises.items()))
 
 
-def percent(share: float) -> str:
-    return f"{100 * share:.4g} %"
+def percent(share: float, *, up: bool = False) -> str:
+    """Three digits, and more where three would read as certainty; rounded `up`, a bound stays a bound."""
+    exact = Decimal(repr(share)) * 100
+    rounding = ROUND_CEILING if up else ROUND_HALF_EVEN
+    told = (Context(prec=digits, rounding=rounding).plus(exact) for digits in range(3, 18))
+    shown = next((number for number in told if number < 100), exact)
+    return f"{shown.normalize():f} %"
 
 
 def _posterior(prior: float, epsilon: float) -> float:
@@ -164,7 +191,7 @@ def _posterior(prior: float, epsilon: float) -> float:
 
 def _budget(facts: Facts) -> Iterator[Block]:
     yield Heading("Budget")
-    rows = [(release.name, str(release.loss), release.entry, release.when) for release in facts.releases]
+    rows = [(release.name, str(release.loss), release.entry, _minute(release.when)) for release in facts.releases]
     others = facts.total - facts.remaining
     for release in facts.releases:
         others = others - release.loss if release.loss <= others else others.zero()
@@ -175,25 +202,32 @@ def _budget(facts: Facts) -> Iterator[Block]:
         ("Release", "Loss", "Ledger entry", "When"), rows, f"What {facts.total} of {facts.dataset!r} paid for", "budget"
     )
     name = next(iter(facts.total.amounts))
+    first, rest = facts.releases[: charts.MAX_SERIES - 2], facts.releases[charts.MAX_SERIES - 2 :]
+    others = total([release.loss for release in rest], zero=others)
     parts = {
-        **{release.name: release.loss for release in facts.releases},
+        **{release.name: release.loss for release in first},
         "other releases": others,
         "left": facts.remaining,
     }
     bars = [{"part": part, name: float(loss.amounts.get(name, 0))} for part, loss in parts.items() if loss]
     yield figure(
-        charts.bars(bars, "part", name, horizontal=True),
-        "Bars of the loss of each release and of what is left: "
+        charts.stacked(bars, "part", name),
+        "One bar with the loss of each release and what is left: "
         + "; ".join(f"{bar['part']} {bar[name]:.3g}" for bar in bars),
         f"How the budget of {facts.total} is used",
         "budget-used",
     )
 
 
+def _minute(when: str) -> str:
+    """A time of the ledger, which writes UTC, as a reader writes it."""
+    return f"{when[:16].replace('T', ' ')} UTC"
+
+
 def _release(release: Release) -> Iterator[Block]:
     title, tables = f": {release.title}" if release.title else "", release.results.counts
     if len(tables) == 1:
-        yield Heading(f"Release {release.name}{title or ', ' + _by(tables[0].table)}")
+        yield Heading(f"Release {release.name}{title or ': ' + _by(tables[0].table)}")
         yield from _table(release.name, tables[0], level=3)
         return
     yield Heading(f"Release {release.name}{title}")
@@ -219,7 +253,7 @@ def _table(label: str, part: TableOfCounts, *, level: int) -> Iterator[Block]:
     )
     yield Table(
         ("Largest establishment of the cell", "Expected error of one count"),
-        [(size, error) for size, error in part.expected.items()],
+        [(size, comparison.rounded(error)) for size, error in part.expected.items()],
         f"Expected absolute error, {label}",
         f"{label} expected error",
     )
@@ -259,17 +293,24 @@ def _ranking(label: str, table: CountRelease) -> Iterator[Block]:
         return
     count = table.counts.sum(axis=1)
     order = np.argsort(-count, kind="stable")[:TOP]
-    rows: list[dict[str, object]] = [
-        {", ".join(names): ", ".join(str(key[name]) for name in names), "Jobs": int(count[row]), "Rank": rank}
-        for rank, (row, key) in enumerate(zip(order, table.keys.take(order.tolist()).to_pylist(), strict=True), start=1)
+    columns = ["Rank", *(name.replace("_", " ").capitalize() for name in names), "Jobs"]
+    keys = table.keys.take(order.tolist()).to_pylist()
+    rows: list[list[object]] = [
+        [rank, *(str(key[name]) for name in names), int(count[row])]
+        for rank, (row, key) in enumerate(zip(order, keys, strict=True), start=1)
     ]
     lower, upper = table.lower[:, 0], table.upper[:, 0]
     if table.counts.shape[1] == 1 and not np.isnan(lower).any():
         best, worst = _rank_ranges(lower, upper)
-        for row, shown in zip(order, rows, strict=True):
-            shown["Interval"] = f"{text(int(lower[row]))} to {_end(upper[row])}"
-            shown["Ranks the intervals allow"] = f"{best[row]} to {worst[row]}"
-    yield Table.of(rows, f"The {len(rows)} largest cells, {label}", f"{label} ranking")
+        columns += ["Interval", "Possible ranks"]
+        for row, told in zip(order, rows, strict=True):
+            told += [_range(text(int(lower[row])), _end(upper[row])), _range(best[row], worst[row])]
+    yield Table(columns, rows, f"The {len(rows)} largest cells, {label}", f"{label} ranking")
+
+
+def _range(low: object, high: object) -> str:
+    """Both ends on one line."""
+    return f"{low}\u00a0to\u00a0{high}"
 
 
 def _end(upper: float) -> str:

@@ -8,6 +8,7 @@ Published tables have one row per workplace cell and one column per level of the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,17 +87,19 @@ def size(
     return Claims("size", cell, counts, learnt)
 
 
-def reidentification(published: Matrix, *, establishments: Integers, only: Mask) -> Claims:
+def reidentification(
+    published: Matrix, *, establishments: Integers, only: Mask, names: Sequence[str] | None = None
+) -> Claims:
     """The other attributes of a worker who is known to be the `only` one in the cell with an attribute.
 
-    `published` has the columns of the levels with that attribute; where zeros are kept, one of them is positive.
+    `published` has the columns of the levels with that attribute, called `names`; where zeros are kept, one of them
+    is positive.
     """
     cell = np.flatnonzero((establishments == 1) & only)
     level = published[cell].argmax(axis=1)
     values = np.eye(published.shape[1])[level]
-    learnt = (
-        f"The only worker with the attribute is of kind {level[0] + 1} of {published.shape[1]}." if cell.size else ""
-    )
+    kinds = names or [f"of kind {i + 1} of {published.shape[1]}" for i in range(published.shape[1])]
+    learnt = f"The only worker with the attribute is {kinds[level[0]]}." if cell.size else ""
     return Claims("re-identification", cell, values, learnt)
 
 

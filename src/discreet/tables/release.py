@@ -68,8 +68,8 @@ class CountRelease:
         for i, name in enumerate(self.worker_by):
             columns[name] = pa.array([level[i] for level in self.levels] * cells)
         columns["count"] = pa.array(self.counts.ravel())
-        columns["lower"] = pa.array(self.lower.ravel(), from_pandas=True)
-        columns["upper"] = pa.array(self.upper.ravel(), from_pandas=True)
+        for name, ends in (("lower", self.lower.ravel()), ("upper", self.upper.ravel())):
+            columns[name] = pa.array(ends, mask=np.isnan(ends))  # from_pandas=True would load pandas
         return pa.table(columns)
 
     def non_negative(self) -> CountRelease:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -19,6 +21,7 @@ from discreet.report.release import (
     _posterior,
     _rank_ranges,
     page,
+    percent,
     plain_words,
 )
 from discreet.tables.release import CountRelease
@@ -77,10 +80,34 @@ def test_plain_words(unit: object, words: str) -> None:
 def test_ranks_are_shown_for_single_counts_only() -> None:
     one = np.array([[5], [900]])
     shown = page(facts(table(one, one - 3.0, one + 3.0))).tables["jobs-ranking"]
-    assert shown.columns == ("place", "Jobs", "Rank", "Interval", "Ranks the intervals allow")
-    assert shown.rows[0] == ("P1", 900, 1, "897 to 903", "1 to 1")
+    assert shown.columns == ("Rank", "Place", "Jobs", "Interval", "Possible ranks")
+    assert shown.rows[0] == (1, "P1", 900, "897\u00a0to\u00a0903", "1\u00a0to\u00a01")
     two = np.array([[5, 6], [9, 9]])
-    assert page(facts(table(two, two - 3.0, two + 3.0))).tables["jobs-ranking"].columns == ("place", "Jobs", "Rank")
+    assert page(facts(table(two, two - 3.0, two + 3.0))).tables["jobs-ranking"].columns == ("Rank", "Place", "Jobs")
+
+
+@pytest.mark.parametrize(
+    ("share", "up", "words"),
+    [(0.069441, True, "6.95 %"), (0.95, False, "95 %"), (0.99995, False, "99.995 %"), (0.9999966, True, "99.9997 %")],
+)
+def test_a_percentage_never_reads_as_certainty(share: float, up: bool, words: str) -> None:
+    assert percent(share, up=up) == words
+
+
+def test_the_summary_says_what_it_cost() -> None:
+    one = np.array([[5], [900]])
+    html = page(facts(table(one, one - 3.0, one + 3.0))).html()
+    assert "2 counts in 1 table, each with an interval" in html
+    assert "All releases cost epsilon=" in html
+
+
+def test_many_releases_share_the_last_part_of_the_bar() -> None:
+    one = np.array([[5], [900]])
+    first = facts(table(one, one - 3.0, one + 3.0)).releases[0]
+    many = [replace(first, name=f"r{i}", loss=Pure(1)) for i in range(9)]
+    drawn = page(Facts("", "data", UNIT, Pure(10), Pure(1), many, "cd", "0")).figures["budget-used"].data
+    assert sum(row[1] for row in drawn.rows) == 10
+    assert len(drawn.rows) == 6
 
 
 def test_tables_without_intervals_say_so() -> None:

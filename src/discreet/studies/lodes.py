@@ -32,6 +32,7 @@ from discreet.tables.infusion import Infusion
 from discreet.tables.ranking import RANKING_2, levels_with
 from discreet.utility.changes import change, found_changes
 from discreet.utility.errors import largest_share
+from discreet.utility.flags import flags_raised
 
 WORKPLACE_BY = ("place", "place_population", "sector", "ownership")
 """A place has one population, which only says the stratum of its cells."""
@@ -212,7 +213,9 @@ def change_rows(*, seed: int, share: float, trials: int, source: Source) -> list
     for method, pairs in methods.items():
         for relative in (False, True):
             true = change(*counts, relative=relative)
-            each = [found_changes(change(*pair, relative=relative), true, most=looked_for) for pair in pairs]
+            published = [change(*pair, relative=relative) for pair in pairs]
+            each = [found_changes(changes, true, most=looked_for) for changes in published]
+            flags = flags_raised(published, true, most=looked_for, rng=seed)
             rows.append(
                 {
                     "method": method,
@@ -222,6 +225,9 @@ def change_rows(*, seed: int, share: float, trials: int, source: Source) -> list
                     "found": float(np.mean([f.found for f in each])),
                     "by_chance": each[0].by_chance,
                     "spearman": float(np.mean([f.correlation for f in each])),
+                    "pauc": flags.pauc,
+                    "pauc_low": flags.low,
+                    "pauc_high": flags.high,
                 }
             )
     return rows

@@ -14,6 +14,7 @@ from discreet.cli.demo import demo
 from discreet.cli.fit import fit
 from discreet.cli.ledger import ledger
 from discreet.cli.plan import check, plan, run, verify
+from discreet.cli.serve import serve
 from discreet.cli.simulate import app as simulate
 from discreet.cli.study import study
 from discreet.errors import DataError, DiscreetError, FormulaError, MissingExtra, PlanError, PrivacyError
@@ -33,6 +34,7 @@ app.command("run")(run)
 app.command("verify")(verify)
 app.command("fit")(fit)
 app.command("study")(study)
+app.command("serve")(serve)
 app.add_typer(plan, name="plan")
 app.add_typer(simulate, name="simulate")
 app.add_typer(audit, name="audit")

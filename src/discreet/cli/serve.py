@@ -1,0 +1,146 @@
+"""`discreet serve`: the release desk in a browser."""
+
+from __future__ import annotations
+
+import getpass
+import ipaddress
+import secrets
+import sys
+import tempfile
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from discreet.errors import DataError, MissingExtra, PlanError
+
+if TYPE_CHECKING:
+    from discreet.web.desk import Desk
+
+
+def serve(
+    folder: Annotated[Path | None, typer.Argument(help="Folder of the desk; it holds desk.toml.")] = None,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Make a desk on simulated data, in FOLDER or a new one.")
+    ] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for a free one.")] = 8765,
+    host: Annotated[str, typer.Option(help="Address to listen on. Other than loopback needs accounts.")] = "127.0.0.1",
+    name: Annotated[
+        list[str] | None, typer.Option(help="A name under which browsers ask for the desk; may be repeated.")
+    ] = None,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the desk in a browser.")] = True,
+    add_account: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Add a person or change one, then end; asks for the password.")
+    ] = None,
+    role: Annotated[str, typer.Option(help="With --add-account: analyst, reviewer or administrator.")] = "analyst",
+    certificate: Annotated[Path | None, typer.Option(help="TLS certificate, in PEM.")] = None,
+    key: Annotated[Path | None, typer.Option(help="Its private key, in PEM.")] = None,
+) -> None:
+    """Open the release desk: prepare plans, see their error before paying, have them approved, run them, publish.
+
+    A desk is a folder with desk.toml (docs/how-to/desk.md). Without accounts it answers to this machine only, to
+    whoever opens the link that is printed, once.
+
+    Example: `discreet serve --demo`
+    """
+    try:
+        import uvicorn
+
+        from discreet.web.app import LOOPBACK, create
+        from discreet.web.desk import Desk
+    except ImportError as error:
+        raise MissingExtra(
+            f"The release desk needs {error.name!r}, which is not installed. It is part of the extra `web`. "
+            "Install it with `pip install 'discreet[web]'`."
+        ) from None
+
+    desk = _example(folder) if demo else Desk.open(folder or Path())
+    if add_account is not None:
+        _add(desk, add_account, role)
+        return
+    entrance = _entrance(desk, host)
+    hosts = [*LOOPBACK, *(name or []), *([] if host in ("0.0.0.0", "::") else [host])]
+    app = create(desk, entrance=entrance, hosts=[each.lower() for each in hosts])
+    config = uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        log_level="warning",
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=3,
+        ssl_certfile=certificate,
+        ssl_keyfile=key,
+    )
+    listening = config.bind_socket()
+    scheme = "https" if certificate else "http"
+    shown = (name or ["127.0.0.1" if host in ("0.0.0.0", "::") else host])[0]
+    address = f"{scheme}://{shown}:{listening.getsockname()[1]}/"
+    link = address if entrance is None else f"{address}enter?token={entrance}"
+    typer.echo(f"The desk {desk.settings.title!r} in {desk.folder} is open. Ctrl-C closes it.")
+    typer.echo(f"Open {link}" + ("" if entrance is None else "   (works once)"))
+    sys.stdout.flush()
+    if browser:
+        webbrowser.open(link)
+    uvicorn.Server(config).run(sockets=[listening])
+
+
+def _example(folder: Path | None) -> Desk:
+    from discreet.web import example
+
+    place = folder or Path(tempfile.mkdtemp(prefix="discreet-desk-"))
+    with Console(stderr=True).status("simulating data for the desk"):
+        return example.make(place)
+
+
+def _entrance(desk: Desk, host: str) -> str | None:
+    """The token of the link for a desk without accounts, or a refusal to show such a desk to others."""
+    from discreet.web.accounts import has_accounts
+    from discreet.web.store import Store
+
+    if not desk.settings.accounts:
+        if host != "localhost" and not _is_loopback(host):
+            raise PlanError(
+                f"--host {host} was asked for a desk without accounts. Without them it answers to this machine only. Set "
+                "accounts = true in desk.toml and add people with `discreet serve --add-account NAME --role ROLE`."
+            )
+        return secrets.token_urlsafe(24)
+    store = Store(desk.database)
+    try:
+        if not has_accounts(store):
+            raise PlanError(
+                "The desk has accounts = true and nobody has one. Somebody must be able to log in. Add a person with "
+                "`discreet serve --add-account NAME --role administrator`."
+            )
+    finally:
+        store.close()
+    return None
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _add(desk: Desk, name: str, role: str) -> None:
+    from discreet.web.accounts import add_account, local_name
+    from discreet.web.store import Store
+
+    if sys.stdin.isatty():
+        password = getpass.getpass(f"Password of {name}: ")
+        if getpass.getpass("The same again: ") != password:
+            raise DataError("The two passwords differ. They must be the same. Run the command again.")
+    else:
+        password = sys.stdin.readline().rstrip("\n")
+    store = Store(desk.database)
+    try:
+        add_account(store, name, role, password, by=local_name())
+    finally:
+        store.close()
+    typer.echo(f"{name} is {role} of {desk.settings.title!r}.")
+    if not desk.settings.accounts:
+        typer.echo("The desk has no accounts yet: set accounts = true in desk.toml to use them.")

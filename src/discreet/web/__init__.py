@@ -1,0 +1,17 @@
+"""The release desk in a browser (extra `web`). It holds no algorithm: it writes plans and runs `discreet run` on them.
+
+desk       the folder: what is configured, and where everything is
+example    a desk on simulated data
+store      its database: accounts, sessions, plans, decisions, runs
+audit_log  who did what, sealed line to line
+accounts   passwords, roles, log-in
+security   what every request must pass and every response carries
+drafts     a plan as a form fills it in, and as TOML
+estimates  what a draft would cost and how far off it would be; reads no confidential data
+runs       plans carried out by workers that outlive the server
+worker     the process that carries a plan out
+confined   work on uploads, in a process with limits
+curves     error over epsilon and alpha on simulated data of the same shape
+app        everything put together
+pages      a router for each page
+"""

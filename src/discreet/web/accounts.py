@@ -1,0 +1,176 @@
+"""People: names, argon2 passwords, roles, sessions; and slow answers to those who guess.
+
+A session is a random token in a cookie; the database knows only its SHA-256. Without accounts there is one person,
+whoever started the desk, who comes in by the link that `discreet serve` prints, once.
+"""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import hmac
+import re
+import secrets
+import threading
+import time
+from collections import defaultdict, deque
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias, get_args
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+from sqlalchemy import delete, insert, select
+
+from discreet.errors import DataError
+from discreet.web.audit_log import now, record
+from discreet.web.store import Store, accounts, sessions
+
+Role: TypeAlias = Literal["analyst", "reviewer", "administrator"]
+Right: TypeAlias = Literal["plan", "approve", "run", "analyse", "log"]
+
+RIGHTS: dict[str, frozenset[Right]] = {
+    "analyst": frozenset({"plan", "run", "analyse"}),
+    "reviewer": frozenset({"approve", "log"}),
+    "administrator": frozenset({"plan", "approve", "run", "analyse", "log"}),
+    "local": frozenset({"plan", "approve", "run", "analyse", "log"}),
+}
+SHORTEST = 12
+"""Characters of a password."""
+
+HOURS = 12
+"""A session's life."""
+
+TRIES, MINUTES = 5, 15
+"""Wrong passwords for one name, or from one address, before it has to wait."""
+
+_hasher = PasswordHasher()
+_few = threading.Semaphore(2)  # an argon2 verification takes 64 MiB
+_NOBODY = _hasher.hash(secrets.token_hex(16))
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Who is asking."""
+
+    name: str
+    role: str
+    csrf: str
+
+    def may(self, right: Right) -> bool:
+        return right in RIGHTS[self.role]
+
+
+@dataclass
+class Attempts:
+    """Wrong passwords of the last minutes, by name and by address."""
+
+    seen: dict[str, deque[float]] = field(default_factory=lambda: defaultdict(deque))
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def wait(self, *keys: str) -> int:
+        """Seconds until one of `keys` may try again."""
+        with self.lock:
+            start, longest = time.monotonic() - 60 * MINUTES, 0.0
+            for key in keys:
+                tries = self.seen[key]
+                while tries and tries[0] < start:
+                    tries.popleft()
+                if len(tries) >= TRIES:
+                    longest = max(longest, tries[0] - start)
+            return int(longest + 0.999)
+
+    def failed(self, *keys: str) -> None:
+        with self.lock:
+            if len(self.seen) > 10_000:
+                self.seen.clear()
+            for key in keys:
+                self.seen[key].append(time.monotonic())
+
+
+def add_account(store: Store, name: str, role: str, password: str, *, by: str) -> None:
+    """Add a person, or give an existing one another password and role."""
+    if not re.fullmatch(r"[a-z][a-z0-9._-]{0,31}", name):
+        raise DataError(
+            f"{name[:40]!r} cannot name an account. A name has up to 32 of a-z, 0-9, '.', '_', '-'. Shorten."
+        )
+    if role not in get_args(Role):
+        raise DataError(f"{role!r} is not a role. There are: {', '.join(get_args(Role))}. Choose one with --role.")
+    if len(password) < SHORTEST:
+        raise DataError(
+            f"The password has {len(password)} characters. It needs at least {SHORTEST}. Use a few words instead."
+        )
+    hashed = _hasher.hash(password)
+    with store.writing() as connection:
+        connection.execute(delete(accounts).where(accounts.c.name == name))
+        connection.execute(delete(sessions).where(sessions.c.name == name))
+        connection.execute(insert(accounts).values(name=name, password=hashed, role=role, since=now()))
+        record(connection, by, "account set", name, role=role)
+
+
+def has_accounts(store: Store) -> bool:
+    with store.reading() as connection:
+        return connection.execute(select(accounts.c.name).limit(1)).first() is not None
+
+
+def is_password(store: Store, name: str, password: str) -> bool:
+    """Whether this is the person's password; as slow for unknown names as for known ones."""
+    with store.reading() as connection:
+        row = connection.execute(select(accounts.c.password).where(accounts.c.name == name)).first()
+    with _few:
+        try:
+            return _hasher.verify(_NOBODY if row is None else row.password, password[:1024]) and row is not None
+        except (VerificationError, InvalidHashError):
+            return False
+
+
+def open_session(store: Store, name: str, *, action: str) -> str:
+    """A new session's token, for the cookie."""
+    token = secrets.token_urlsafe(32)
+    with store.writing() as connection:
+        connection.execute(delete(sessions).where(sessions.c.expires < time.time()))
+        connection.execute(
+            insert(sessions).values(
+                token=_digest(token), name=name, csrf=secrets.token_urlsafe(24), expires=time.time() + 3600 * HOURS
+            )
+        )
+        record(connection, name, action)
+    return token
+
+
+def person_of(store: Store, token: str, *, local: bool) -> Person | None:
+    """Whose session it is, with the role they have now; the local person only where there are no accounts."""
+    asked = (
+        select(sessions.c.name, sessions.c.csrf, accounts.c.role)
+        .select_from(sessions.outerjoin(accounts, sessions.c.name == accounts.c.name))
+        .where(sessions.c.token == _digest(token), sessions.c.expires > time.time())
+    )
+    with store.reading() as connection:
+        row = connection.execute(asked).first()
+    if row is None:
+        return None
+    if row.role is not None:
+        return Person(row.name, row.role, row.csrf)
+    return Person(row.name, "local", row.csrf) if local and row.name == local_name() else None
+
+
+def close_session(store: Store, token: str, who: str) -> None:
+    with store.writing() as connection:
+        connection.execute(delete(sessions).where(sessions.c.token == _digest(token)))
+        record(connection, who, "logged out")
+
+
+def local_name() -> str:
+    """The one person of a desk without accounts; the brackets keep it apart from every account."""
+    try:
+        return f"({getpass.getuser()})"
+    except (KeyError, OSError, ImportError):
+        return "(local)"
+
+
+def same(one: str, other: str) -> bool:
+    """Whether two secrets are the same, in a time that does not tell where they differ."""
+    return hmac.compare_digest(one.encode(), other.encode())
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()

@@ -1,0 +1,109 @@
+"""The desk as an application: routes behind a guard, errors as pages, JSON under /api."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from importlib.metadata import version
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, RedirectResponse
+from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
+
+from discreet.errors import DiscreetError
+from discreet.web.desk import Desk
+from discreet.web.pages import data, entrance, ledger, overview, plans, releases, review, runs
+from discreet.web.rendering import Here, page
+from discreet.web.security import Guard, login_address
+from discreet.web.store import Store
+
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+MEGABYTE = 1_000_000
+ROUTERS = (entrance, overview, data, plans, review, runs, releases, ledger)
+log = logging.getLogger("discreet.web")
+
+
+def create(
+    desk: Desk, *, store: Store | None = None, entrance: str | None = None, hosts: Sequence[str] = LOOPBACK
+) -> FastAPI:
+    """The application of a desk.
+
+    Parameters
+    ----------
+    entrance : the token of the link by which the one person of a desk without accounts comes in, once.
+    hosts : names under which the desk answers, without ports.
+    """
+    here = Here(desk, store or Store(desk.database), entrance)
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        yield
+        here.store.close()
+
+    app = FastAPI(
+        title="discreet release desk",
+        version=version("discreet"),
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/api/openapi.json",
+        lifespan=lifespan,
+    )
+    app.state.here = here
+    for module in ROUTERS:
+        app.include_router(module.router)
+    app.mount("/static", StaticFiles(packages=[("discreet.web", "static")]), name="static")
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(DiscreetError, _refused)
+    app.add_exception_handler(Exception, _unforeseen)
+    app.add_middleware(
+        Guard,  # type: ignore[arg-type]
+        store=here.store,
+        hosts=frozenset(hosts),
+        refused=_told,
+        largest=desk.settings.upload_megabytes * MEGABYTE,
+        local=not desk.settings.accounts,
+    )
+    return app
+
+
+def _told(request: Request, status: int, text: str) -> Response:
+    """An error in the form that was asked for: JSON below /api, a page elsewhere, the log-in to whoever is not in."""
+    if request.url.path.startswith("/api"):
+        return JSONResponse({"detail": text}, status_code=status)
+    if status == HTTPStatus.UNAUTHORIZED:
+        return RedirectResponse(login_address(request), status_code=303)
+    return page(request, "error.html", status, status=status, name=HTTPStatus(status).phrase, text=text)
+
+
+def _http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    text = str(error.detail)
+    if text == HTTPStatus(error.status_code).phrase:
+        text = "The desk has no such page. It may have moved, or the address is wrong. Use the menu."
+    response = _told(request, error.status_code, text)
+    response.headers.update(error.headers or {})
+    return response
+
+
+def _invalid(request: Request, error: Exception) -> Response:
+    """Where the request is not of the documented shape; the values sent are not repeated."""
+    assert isinstance(error, RequestValidationError)
+    places = sorted({".".join(map(str, fault["loc"])) for fault in error.errors()})
+    return _told(request, 422, f"The request is not as documented at: {', '.join(places[:8])}. Correct it.")
+
+
+def _refused(request: Request, error: Exception) -> Response:
+    return _told(request, 409, str(error))
+
+
+def _unforeseen(request: Request, error: Exception) -> Response:
+    """Only the kind of the error is kept: its message may hold a value of the data."""
+    log.error("%s %s ended with an unforeseen %s", request.method, request.url.path, type(error).__name__)
+    return _told(
+        request, 500, "The desk met a fault of its own. Nothing was spent by it. Try again, or tell who runs it."
+    )

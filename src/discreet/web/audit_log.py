@@ -1,0 +1,77 @@
+"""Who did what at the desk, in lines that are sealed to each other like the ledger's.
+
+A line names people, plans, runs and files, never a value of the data. Lines are only ever added: the database refuses
+to change them, and whoever goes around the database breaks the chain, which `verify` sees.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, desc, insert, select
+
+from discreet.privacy.ledger.entries import canonical, seal
+from discreet.web.store import audit
+
+GENESIS = hashlib.sha256(b"discreet desk, audit log 1").hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line; `detail` holds public facts such as a digest or a role."""
+
+    seq: int
+    at: str
+    who: str
+    action: str
+    subject: str
+    detail: dict[str, Any]
+    hash: str
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def record(connection: Connection, who: str, action: str, subject: str = "", **detail: Any) -> None:
+    """Add a line, in the transaction that does what it tells of."""
+    last = connection.execute(select(audit.c.seq, audit.c.hash).order_by(desc(audit.c.seq)).limit(1)).first()
+    seq, previous = (1, GENESIS) if last is None else (last.seq + 1, last.hash)
+    row = {
+        "seq": seq,
+        "at": now(),
+        "who": who,
+        "action": action,
+        "subject": subject,
+        "detail": canonical(detail),
+        "previous": previous,
+    }
+    connection.execute(insert(audit).values(**row, hash=seal(row)))
+
+
+def lines(connection: Connection, *, last: int = 200) -> list[Line]:
+    """The last lines, latest first."""
+    rows = connection.execute(select(audit).order_by(desc(audit.c.seq)).limit(last))
+    return [Line(r.seq, r.at, r.who, r.action, r.subject, json.loads(r.detail), r.hash) for r in rows]
+
+
+def verify(connection: Connection) -> str:
+    """What is wrong with the log; empty when every line is as it was sealed and none is missing in between."""
+    rows = (dict(row._mapping) for row in connection.execute(select(audit).order_by(audit.c.seq)))
+    return first_fault(rows)
+
+
+def first_fault(rows: Iterable[dict[str, Any]]) -> str:
+    previous, seq = GENESIS, 0
+    for row in rows:
+        seq += 1
+        sealed = seal({key: value for key, value in row.items() if key != "hash"})
+        if row["seq"] != seq or row["previous"] != previous or row["hash"] != sealed:
+            return f"line {seq} is not as it was written, or one before it is missing"
+        previous = row["hash"]
+    return ""

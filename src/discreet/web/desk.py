@@ -1,0 +1,172 @@
+"""The folder of a desk: desk.toml says what the desk may publish, everything else is found by name beside it.
+
+desk.toml     title, sources of data with their budgets, rules; written by whoever answers for the data
+desk.db       accounts, sessions, plans, decisions, the audit log
+plans/        the plans, as `discreet run` takes them
+runs/         what each run said
+releases/     what was published, a folder for each plan
+ledger.db     the ledger, unless desk.toml names another
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from discreet.errors import DataError, PlanError
+from discreet.plan.shape import AnyUnit, Columns, Positive, Probability
+from discreet.schema import LODES, Schema
+
+SETTINGS = "desk.toml"
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
+"""What may stand in an address: plans, runs, sources and releases are asked for by such names, never by paths."""
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Source(_Settings):
+    """[[source]]: confidential data, what is public about them, and what all releases together may cost."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,40}$")]
+    title: str = ""
+    about: str = ""
+    kind: Literal["jobs", "rows"] = "jobs"
+    path: str
+    workplaces: str | None = None
+    workers: str | None = None
+    columns: Columns | None = Field(None, alias="schema")
+    describes: dict[str, str] = Field(default_factory=dict)
+    dataset: str
+    unit: AnyUnit
+    epsilon: Positive
+    delta: Probability | None = None
+    sizes: str | None = None
+    formula: str = ""
+    simulated: bool = False
+
+
+class Settings(_Settings):
+    """desk.toml."""
+
+    title: str = "Release desk"
+    accounts: bool = False
+    second_person: bool = False
+    ledger: str = "ledger.db"
+    upload_megabytes: Annotated[int, Field(ge=1, le=2000)] = 50
+    runs_at_once: Annotated[int, Field(ge=1, le=64)] = 2
+    source: tuple[Source, ...] = ()
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A desk's folder and what its desk.toml says."""
+
+    folder: Path
+    settings: Settings
+
+    @classmethod
+    def open(cls, folder: Path) -> Desk:
+        """Read desk.toml and make the folders that are missing."""
+        path = folder / SETTINGS
+        try:
+            settings = Settings.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        except OSError:
+            raise DataError(
+                f"{str(folder)!r} is not a desk: it has no {SETTINGS}. A desk is a folder with that file. Write one "
+                "(docs/how-to/desk.md shows how), or see `discreet serve --demo`."
+            ) from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise PlanError(f"{str(path)!r} is not TOML: {error}. It has key = value lines. Correct it.") from None
+        except ValidationError as error:
+            found = [f"  {'.'.join(map(str, fault['loc'])) or 'file'}: {fault['msg']}" for fault in error.errors()]
+            raise PlanError("\n".join([f"{str(path)!r} cannot be used. Correct these settings:", *found])) from None
+        names = [source.name for source in settings.source]
+        if len(set(names)) < len(names):
+            raise PlanError(f"{str(path)!r} has two sources of one name. A name stands for one source. Rename one.")
+        if settings.second_person and not settings.accounts:
+            raise PlanError(
+                f"{str(path)!r} demands a second person and has no accounts. Who is second is known from accounts. "
+                "Set accounts = true and add people with `discreet serve --add-account NAME --role reviewer`."
+            )
+        desk = cls(folder.resolve(), settings)
+        for place in (desk.plans, desk.runs, desk.releases):
+            place.mkdir(exist_ok=True)
+        (desk.runs).chmod(0o700)
+        return desk
+
+    @property
+    def plans(self) -> Path:
+        return self.folder / "plans"
+
+    @property
+    def runs(self) -> Path:
+        return self.folder / "runs"
+
+    @property
+    def releases(self) -> Path:
+        return self.folder / "releases"
+
+    @property
+    def database(self) -> Path:
+        return self.folder / "desk.db"
+
+    @property
+    def ledger(self) -> str:
+        """Where the ledger is: a path, or a server's address."""
+        where = self.settings.ledger
+        return where if "://" in where else str(self.folder / where)
+
+    @cached_property
+    def sources(self) -> dict[str, Source]:
+        return {source.name: source for source in self.settings.source}
+
+    def plan_file(self, plan: str) -> Path:
+        """The file of a plan; `plan` is a name, so it cannot lead elsewhere."""
+        if not NAME.fullmatch(plan):
+            raise DataError("A plan is asked for by its name: a-z, 0-9 and '-'. Choose one from the list of plans.")
+        return self.plans / f"{plan}.toml"
+
+    def schema(self, source: Source) -> Schema | None:
+        """Which column is what; public. None where the source is not a table of jobs or has no schema yet."""
+        if source.kind != "jobs":
+            return None
+        if source.columns is not None:
+            return source.columns.schema_of_jobs()
+        place = self.folder / source.path
+        folder = place if place.is_dir() else place.parent
+        for name in ("schema.toml", "schema.json"):
+            if (folder / name).is_file():
+                return Schema.read(folder / name)
+        return LODES if (folder / "about.json").is_file() else None
+
+    def fixed_tables(self, source: Source, plan: str) -> dict[str, dict[str, Any]]:
+        """What a plan says that nobody chooses at the desk: where the data, the ledger and the output are."""
+        data = {"source": self._from_plans(source.path)}
+        data |= {
+            key: self._from_plans(value)
+            for key in ("workplaces", "workers")
+            if (value := getattr(source, key)) is not None
+        }
+        if source.columns is not None:
+            data["schema"] = source.columns.model_dump(mode="json", exclude_none=True)  # type: ignore[assignment]
+        budget: dict[str, Any] = {"epsilon": str(source.epsilon)}
+        if source.delta is not None:
+            budget["delta"] = str(source.delta)
+        budget |= {"ledger": self._from_plans(self.settings.ledger), "dataset": source.dataset}
+        tables: dict[str, dict[str, Any]] = {"data": data, "budget": budget}
+        if source.sizes is not None:
+            tables["public"] = {"sizes": self._from_plans(source.sizes)}
+        return tables | {"output": {"folder": f"../releases/{plan}"}}
+
+    @staticmethod
+    def _from_plans(place: str) -> str:
+        """A path of desk.toml as a plan writes it, which lies one folder deeper."""
+        return place if "://" in place or Path(place).is_absolute() else f"../{place}"

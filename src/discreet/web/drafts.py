@@ -1,0 +1,203 @@
+"""A plan as somebody fills it in at the desk, and as the TOML that `discreet run` takes.
+
+A draft holds what may be chosen: title, unit, releases, forms of output. Where data, ledger and output are comes from
+the desk's settings, so no form can name a path.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.datastructures import FormData
+
+from discreet.report.page import slug
+from discreet.web.desk import Desk, Source
+
+Scalar: TypeAlias = str | int | float | bool
+Values: TypeAlias = dict[str, Scalar | list[Scalar] | list[list[str]]]
+MOST_RELEASES = 12
+
+NUMBERS = frozenset({"alpha", "epsilon", "delta", "lower", "upper", "level", "at", "split", "scale"})
+"""Keys whose text is written as a number where it is a plain one."""
+
+LISTS = {"by", "shrink", "coefficient", "at", "lagged", "split"}
+WHOLE = {"round_to", "theta", "partitions"}
+TICKED = {"add_up", "clip"}
+OF_UNIT = {
+    "establishments": ("alpha", "strength"),
+    "workers": (),
+    "establishment-nodes": ("theta",),
+    "rows": ("lower", "upper"),
+}
+OF_KIND = {
+    "count": ("by", "mechanism", "round_to"),
+    "counts": ("tables", "split", "add_up", "round_to"),
+    "model": ("formula", "clip", "lagged"),
+    "posterior": ("formula", "summary", "coefficient", "at", "scale"),
+}
+"""What the forms ask for; a plan may hold more."""
+
+
+class Draft(BaseModel):
+    """What may be chosen in a plan."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    source: Annotated[str, Field(max_length=64, description="Name of a source of the desk.")]
+    title: Annotated[str, Field(max_length=200)] = ""
+    unit: Annotated[Values, Field(description="Whom to protect: kind = 'establishments' with an alpha, ...")]
+    release: Annotated[
+        list[Values], Field(max_length=MOST_RELEASES, description="Releases, as [[release]] of a plan has them.")
+    ]
+    formats: Annotated[list[str], Field(max_length=4)] = ["csv", "parquet"]
+    forms: Annotated[list[str], Field(max_length=4)] = ["basic", "research"]
+
+    def content(self, desk: Desk, plan: str) -> dict[str, Any]:
+        """The whole plan, with what the desk's settings say."""
+        fixed = desk.fixed_tables(desk.sources[self.source], plan)
+        output = fixed.pop("output") | {"formats": self.formats, "forms": self.forms}
+        return {
+            "title": self.title,
+            "data": fixed["data"],
+            "unit": self.unit,
+            "budget": fixed["budget"],
+            **({"public": fixed["public"]} if "public" in fixed else {}),
+            "release": self.release,
+            "output": output,
+        }
+
+
+def first_draft(desk: Desk, source: Source) -> Draft:
+    """What a form shows before anything was chosen."""
+    unit = {key: _plain(value) for key, value in source.unit.model_dump(exclude_none=True).items()}
+    if source.kind == "rows":
+        release: Values = {"name": "", "kind": "model", "formula": source.formula, "epsilon": "1"}
+    else:
+        schema = desk.schema(source)
+        by = list(schema.workplace_attributes[-2:]) if schema else []
+        release = {"name": "", "kind": "count", "by": list(by), "epsilon": "1"}
+    release["name"] = f"{source.name}-{secrets.token_hex(2)}"
+    return Draft(source=source.name, title="", unit=unit, release=[release])
+
+
+def from_form(form: FormData, source: str) -> Draft:
+    """The draft that a form holds; what is wrong with it is found by the plan's own checks."""
+    kind = _text(form, "unit-kind")
+    unit: Values = {"kind": kind} | {
+        key: value for key in OF_UNIT.get(kind, ()) if (value := _value(form, f"unit-{key}", key)) not in ("", None)
+    }
+    numbers = sorted({int(m[1]) for name in form if (m := re.match(r"release-(\d{1,3})-", name))})
+    return Draft(
+        source=source,
+        title=_text(form, "title")[:200],
+        unit=unit,
+        release=[_release(form, number) for number in numbers[:MOST_RELEASES]],
+        formats=[str(value) for value in form.getlist("formats")][:4],
+        forms=[str(value) for value in form.getlist("forms")][:4],
+    )
+
+
+def _release(form: FormData, number: int) -> Values:
+    start = f"release-{number}-"
+    kind = _text(form, f"{start}kind")
+    release: Values = {"name": _text(form, f"{start}name")}
+    if title := _text(form, f"{start}title"):
+        release["title"] = title
+    release["kind"] = kind
+    for key in OF_KIND.get(kind, ()):
+        value = _value(form, f"{start}{key}", key)
+        if value not in ("", None, [], False) or key == "by":
+            release[key] = value  # type: ignore[assignment]
+    release["epsilon"] = _text(form, f"{start}epsilon")
+    return release
+
+
+def _value(form: FormData, name: str, key: str) -> Any:
+    if key in TICKED:
+        return name in form
+    if key == "tables":
+        lines = _text(form, name).replace(";", "\n").splitlines()
+        return [_parts(line) for line in lines if line.strip()]
+    if key in LISTS:
+        given = [str(value) for value in form.getlist(name)]
+        return given if len(given) > 1 else _parts(given[0] if given else "")
+    text = _text(form, name)
+    return int(text) if key in WHOLE and re.fullmatch(r"\d{1,9}", text) else text
+
+
+def _parts(line: str) -> list[str]:
+    return [part.strip() for part in line.split(",") if part.strip()]
+
+
+def _text(form: FormData, name: str) -> str:
+    value = form.get(name, "")
+    return value.strip()[:2_000] if isinstance(value, str) else ""
+
+
+def _plain(value: Any) -> Any:
+    """An exact amount in the shortest text that a form can show."""
+    if not hasattr(value, "denominator") or isinstance(value, bool | int):
+        return value
+    decimal = Decimal(value.numerator) / Decimal(value.denominator)
+    return str(decimal) if value == value.from_decimal(decimal) else str(value)
+
+
+def new_name(title: str, source: str) -> str:
+    """A name for a plan that nobody has yet."""
+    return f"{slug(title or source)[:40].strip('-')}-{secrets.token_hex(3)}"
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def as_toml(content: Mapping[str, Any]) -> str:
+    """A plan's content as TOML, in the order of its keys."""
+    lines = [f"{key} = {_toml(value, key)}" for key, value in content.items() if not _is_table(value)]
+    for key, value in content.items():
+        if isinstance(value, Mapping):
+            lines += _table(value, key)
+        elif _is_table(value):
+            for part in value:
+                lines += _table(part, key, brackets=2)
+    return "\n".join(lines).strip() + "\n"
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, Mapping) or (isinstance(value, list) and bool(value) and isinstance(value[0], Mapping))
+
+
+def _table(values: Mapping[str, Any], name: str, brackets: int = 1) -> Iterator[str]:
+    yield from ("", f"{'[' * brackets}{name}{']' * brackets}")
+    deeper = {key: value for key, value in values.items() if isinstance(value, Mapping)}
+    yield from (f"{_key(key)} = {_toml(value, key)}" for key, value in values.items() if key not in deeper)
+    for key, value in deeper.items():
+        yield from _table(value, f"{name}.{_key(key)}")
+
+
+def _toml(value: Any, key: str) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(_toml(item, key) for item in value)}]"
+    if isinstance(value, str):
+        if key in NUMBERS and re.fullmatch(r"-?(0|[1-9]\d{0,17})(\.\d{1,18})?", value):
+            return value
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return str(value)
+
+
+def _key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key, ensure_ascii=False)
+
+
+def named_rows(rows: Iterable[Any]) -> list[dict[str, Any]]:
+    """Database rows as dictionaries."""
+    return [dict(row._mapping) for row in rows]

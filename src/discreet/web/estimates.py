@@ -1,0 +1,84 @@
+"""What a draft would cost and how far off its tables would be, from `plan.check`: no confidential data are read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from discreet.errors import DiscreetError
+from discreet.plan.check import PlanCheck, check
+from discreet.plan.document import Document, Fault
+from discreet.plan.reading import PlanFile, faults
+from discreet.plan.shape import Plan
+from discreet.privacy.ledger.budget import amounts
+from discreet.web.desk import Desk
+from discreet.web.drafts import Draft
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What keeps a plan from being run, and the form field that it is about."""
+
+    where: str
+    text: str
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A draft judged; `found` is None where its shape is already wrong."""
+
+    found: PlanCheck | None
+    trouble: tuple[Trouble, ...]
+
+    @property
+    def can_run(self) -> bool:
+        return not self.trouble
+
+    def to_dict(self) -> dict[str, Any]:
+        told = [{"where": each.where, "message": each.text, "field": each.field} for each in self.trouble]
+        if self.found is None:
+            return {"can_run": False, "faults": told, "cost": None, "remaining_after": None, "releases": []}
+        found = self.found
+        return {
+            "can_run": self.can_run,
+            "faults": told,
+            "cost": amounts(found.cost),
+            "remaining_after": amounts(found.after.remaining),
+            "releases": [release.to_dict() for release in found.releases],
+        }
+
+
+def estimate(desk: Desk, draft: Draft, plan: str) -> Estimate:
+    """Judge a draft as the plan that it would become."""
+    content = draft.content(desk, plan)
+    document = Document(desk.plan_file(plan), content, {})
+    try:
+        shaped = Plan.model_validate(content)
+    except ValidationError as error:
+        return Estimate(None, told(document, faults(error)))
+    names = [release.name for release in shaped.release]
+    twice = [
+        Fault(("release", i, "name"), f"{name!r} names two releases. A name stands for one. Choose another.")
+        for i, name in enumerate(names)
+        if name in names[:i]
+    ]
+    if twice:
+        return Estimate(None, told(document, twice))
+    try:
+        found = check(PlanFile(shaped, document))
+    except DiscreetError as error:
+        lines = str(error).splitlines()
+        return Estimate(None, tuple(Trouble("", line, "") for line in lines[1:] or lines))
+    return Estimate(found, told(document, found.faults))
+
+
+def told(document: Document, found: Any) -> tuple[Trouble, ...]:
+    return tuple(Trouble(document.name(fault.place), fault.text, _field(fault.place)) for fault in found)
+
+
+def _field(place: tuple[str | int, ...]) -> str:
+    """The id of the form field at a place of the plan."""
+    return "-".join(map(str, place[:3]))

@@ -1,0 +1,89 @@
+"""A desk on simulated data, so that everything can be tried: jobs by place and sector, and employment flows.
+
+The public sizes are those of the year before the confidential one, as an agency would know them from last year's
+publication.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from discreet.errors import DataError
+from discreet.simulate import lodes, qwi
+from discreet.web.desk import SETTINGS, Desk
+
+SEED = 1
+
+TEXT = """\
+# A release desk on simulated data. `discreet serve FOLDER` opens it again.
+title = "Demonstration desk"
+{rules}ledger = "ledger.db"
+
+[[source]]
+name = "jobs"
+title = "Jobs, simulated"
+about = "One row for each job: where it is, in which sector, and what the worker is like."
+path = "data/jobs"
+dataset = "jobs"
+unit = {{ kind = "establishments", alpha = 0.1 }}
+epsilon = 8
+sizes = "public/sizes.csv"
+simulated = true
+
+[[source]]
+name = "flows"
+title = "Employment flows, simulated"
+about = "One row for each county, industry and quarter, with rates of job creation and destruction."
+kind = "rows"
+path = "data/flows/qwi.parquet"
+dataset = "flows"
+unit = {{ kind = "rows", lower = 0, upper = 2 }}
+epsilon = 4
+formula = "jcr ~ 0 + industry + quarter + (1 | county)"
+simulated = true
+
+[source.describes]
+jcr = "job creation rate, 0 to 2"
+jdr = "job destruction rate, 0 to 2"
+industry = "20 sectors"
+quarter = "number of the quarter"
+county = "county of the establishment"
+state = "state of the county"
+season = "quarter of the year"
+"""
+
+
+def make(folder: Path, *, share: float = 0.02, rules: str = "") -> Desk:
+    """A new desk in an empty folder; one that is there already is opened as it is."""
+    if (folder / SETTINGS).is_file():
+        return Desk.open(folder)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise DataError(
+            f"A demonstration desk cannot be put in {str(folder)!r}: something else is there. It needs a new or empty "
+            "folder. Name another."
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    lodes.write(folder / "data" / "jobs", seed=SEED, share=share, year=1)
+    qwi.write(folder / "data" / "flows", seed=SEED, share=min(share, 0.01))
+    _sizes(folder / "public" / "sizes.csv", share=share)
+    (folder / SETTINGS).write_text(TEXT.format(rules=rules), encoding="utf-8")
+    return Desk.open(folder)
+
+
+def _sizes(path: Path, *, share: float) -> None:
+    """Jobs and the largest establishment of every cell in the year before."""
+    import pyarrow as pa
+    import pyarrow.csv
+
+    tables = [batch for name, batch in lodes.batches(seed=SEED, share=share, year=0) if name == "jobs"]
+    jobs = pa.Table.from_batches(tables)
+    keys = ["place", "sector", "ownership"]
+    text = pa.table({name: jobs[name].cast(pa.string()) for name in keys} | {"workplace": jobs["workplace"]})
+    sizes = text.group_by([*keys, "workplace"]).aggregate([([], "count_all")])
+    cells = sizes.group_by(keys).aggregate([("count_all", "sum"), ("count_all", "max")])
+    order = np.lexsort([cells[name].to_numpy() for name in reversed(keys)])
+    cells = cells.rename_columns({"count_all_sum": "jobs", "count_all_max": "largest"}).take(order)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pyarrow.csv.write_csv(cells.select([*keys, "jobs", "largest"]), path)

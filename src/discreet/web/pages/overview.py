@@ -1,0 +1,27 @@
+"""The first page: what is left of each budget, what waits for whom, what was published last."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from discreet.web import books, planning, runs
+from discreet.web.rendering import At, page
+from discreet.web.security import Asking
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/")
+def overview(request: Request, here: At, asking: Asking) -> Response:
+    plans = planning.listed(here.store)
+    recent = runs.listed(here.desk, here.store, last=5)
+    return page(
+        request,
+        "overview.html",
+        standing={source.name: books.standing(here.desk, source) for source in here.desk.settings.source},
+        drafts=[plan for plan in plans if plan.state in ("draft", "declined")][:5],
+        waiting=[plan for plan in plans if plan.state == "submitted"],
+        runs=recent,
+        releases=books.published(here.desk)[:5],
+    )

@@ -1,0 +1,62 @@
+"""Review: the plan as text, its cost, its guarantee in words; and the decision."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import RedirectResponse, Response
+
+from discreet.report.release import plain_words
+from discreet.web import books, planning, runs
+from discreet.web.accounts import Person
+from discreet.web.estimates import estimate
+from discreet.web.pages.plans import plan_of
+from discreet.web.rendering import At, page
+from discreet.web.security import Asking, Form, needs
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/review")
+def waiting(request: Request, here: At, asking: Asking) -> Response:
+    plans = planning.listed(here.store)
+    return page(
+        request,
+        "reviews.html",
+        waiting=[plan for plan in plans if plan.state == "submitted"],
+        decided=[plan for plan in plans if plan.state in ("approved", "declined")][:30],
+    )
+
+
+@router.get("/review/{name}")
+def review(request: Request, here: At, asking: Asking, name: str) -> Response:
+    plan = plan_of(here, name)
+    source = here.desk.sources.get(plan.source)
+    judged = estimate(here.desk, plan.draft, name)
+    return page(
+        request,
+        "review.html",
+        plan=plan,
+        source=source,
+        estimate=judged,
+        words=plain_words(judged.found.file.plan.unit.unit()) if judged.found else "",
+        standing=None if source is None else books.standing(here.desk, source),
+        decisions=planning.history(here.store, name),
+        runs=runs.listed(here.desk, here.store, plan=name),
+        own=here.desk.settings.second_person and asking.name == plan.author,
+    )
+
+
+@router.post("/review/{name}")
+def decide(here: At, reviewer: Annotated[Person, Depends(needs("approve"))], form: Form, name: str) -> Response:
+    planning.decide(
+        here.desk,
+        here.store,
+        name,
+        reviewer,
+        verdict=str(form.get("verdict", "")),
+        seen=str(form.get("digest", "")),
+        note=str(form.get("note", "")),
+    )
+    return RedirectResponse(f"/review/{name}", status_code=303)

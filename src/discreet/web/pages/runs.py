@@ -1,0 +1,95 @@
+"""Runs: start, watch, resume. The page shows what the worker wrote; it can be reloaded, left and come back to."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, HTTPException, Request
+from fastapi.responses import RedirectResponse, Response, StreamingResponse
+from starlette.concurrency import run_in_threadpool
+
+from discreet.web import books, planning, runs
+from discreet.web.accounts import Person
+from discreet.web.rendering import At, Here, page
+from discreet.web.runs import FINAL, Run
+from discreet.web.security import Asking, Form, needs
+
+router = APIRouter(include_in_schema=False)
+Runner = Annotated[Person, Depends(needs("run"))]
+PATIENCE = 0.3
+"""Seconds between two looks at a run's events."""
+
+
+def run_of(here: Here, name: str) -> Run:
+    found = runs.get(here.desk, here.store, name)
+    if found is None:
+        raise HTTPException(404, f"There is no run {name[:64]!r}. Choose one from the list of runs.")
+    return found
+
+
+@router.get("/runs")
+def listed(request: Request, here: At, asking: Asking) -> Response:
+    approved = [plan for plan in planning.listed(here.store, state="approved")]
+    every = runs.listed(here.desk, here.store)
+    begun = {run.plan for run in every}
+    titles = {plan.name: plan.title for plan in planning.listed(here.store)}
+    return page(
+        request, "runs.html", runs=every, ready=[plan for plan in approved if plan.name not in begun], titles=titles
+    )
+
+
+@router.post("/runs")
+def start(here: At, runner: Runner, form: Form) -> Response:
+    name = runs.start(here.desk, here.store, str(form.get("plan", "")), runner)
+    return RedirectResponse(f"/runs/{name}", status_code=303)
+
+
+@router.get("/runs/{name}")
+def shown(request: Request, here: At, asking: Asking, name: str) -> Response:
+    run = run_of(here, name)
+    return page(
+        request,
+        "run.html",
+        run=run,
+        plan=planning.get(here.store, run.plan),
+        releases=books.published(here.desk, run.plan),
+        papers=books.papers(here.desk, run.plan),
+        after=max((at for at, _ in runs.events(here.desk.runs, name)), default=0),
+    )
+
+
+@router.post("/runs/{name}/resume")
+def resume(here: At, runner: Runner, form: Form, name: str) -> Response:
+    runs.resume(here.desk, here.store, run_of(here, name).name, runner)
+    return RedirectResponse(f"/runs/{name}", status_code=303)
+
+
+@router.get("/runs/{name}/events")
+async def events(request: Request, here: At, asking: Asking, name: str, after: int = 0) -> Response:
+    """The run's events as they are written, from byte `after` on or from where the browser lost the connection."""
+    run = await run_in_threadpool(run_of, here, name)
+    last = request.headers.get("last-event-id", "")
+    start = int(last) if last.isdigit() else max(after, 0)
+    return StreamingResponse(
+        _tail(here, run.name, start), media_type="text/event-stream", headers={"x-accel-buffering": "no"}
+    )
+
+
+async def _tail(here: Here, name: str, start: int) -> AsyncIterator[str]:
+    idle = 0
+    while True:
+        alive = runs.is_alive(here.desk.runs / f"{name}.lock")
+        for start, event in runs.events(here.desk.runs, name, start):
+            idle = 0
+            yield f"id: {start}\ndata: {json.dumps(event)}\n\n"
+        state = runs.state_of(here.desk.runs, name)
+        if state in FINAL.values() or not (alive or state == "running"):
+            yield f"event: end\ndata: {state}\n\n"
+            return
+        idle += 1
+        if idle % 40 == 0:
+            yield ": still here\n\n"
+        await asyncio.sleep(PATIENCE)

@@ -1,0 +1,134 @@
+"""The life of a plan at the desk: saved, submitted, decided by the right person, approved for one exact text."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, desc, insert, select, update
+
+from discreet.errors import DataError, PrivacyError
+from discreet.report.page import write_text
+from discreet.web.accounts import Person
+from discreet.web.audit_log import now, record
+from discreet.web.desk import Desk
+from discreet.web.drafts import Draft, as_toml, digest, new_name
+from discreet.web.store import Store, decisions, plans
+
+MARK = "# Written at the release desk. `discreet check` prices this plan, `discreet run` carries it out.\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A plan as the database has it."""
+
+    name: str
+    source: str
+    author: str
+    draft: Draft
+    text: str
+    digest: str
+    state: str
+    at: str
+
+    @property
+    def title(self) -> str:
+        return self.draft.title or self.name
+
+
+def get(store: Store, name: str) -> Plan | None:
+    with store.reading() as connection:
+        row = connection.execute(select(plans).where(plans.c.name == name)).first()
+    return None if row is None else _plan(row)
+
+
+def listed(store: Store, *, state: str | None = None) -> list[Plan]:
+    """Plans, the latest first."""
+    asked = select(plans).order_by(desc(plans.c.at), plans.c.name).limit(500)
+    with store.reading() as connection:
+        rows = connection.execute(asked if state is None else asked.where(plans.c.state == state)).all()
+    return [_plan(row) for row in rows]
+
+
+def save(desk: Desk, store: Store, draft: Draft, person: Person, *, name: str | None = None) -> str:
+    """Keep a draft, as a row and as the file that `discreet check` reads; an approval of another text is gone."""
+    known = name is not None
+    name = name or new_name(draft.title, draft.source)
+    text = MARK + as_toml(draft.content(desk, name))
+    row = {
+        "source": draft.source,
+        "author": person.name,
+        "draft": draft.model_dump_json(),
+        "text": text,
+        "digest": digest(text),
+        "state": "draft",
+        "at": now(),
+    }
+    with store.writing() as connection:
+        before = connection.execute(select(plans).where(plans.c.name == name)).first()
+        if before is not None and before.digest == row["digest"]:
+            return name
+        if known and before is None:
+            raise DataError(f"There is no plan {name!r} to save. It may be under another name. See the list of plans.")
+        if before is None:
+            connection.execute(insert(plans).values(name=name, **row))
+        else:
+            connection.execute(update(plans).where(plans.c.name == name).values(**row))
+        record(connection, person.name, "plan saved", name, digest=row["digest"])
+        write_text(desk.plan_file(name), text)
+    return name
+
+
+def submit(store: Store, name: str, person: Person) -> None:
+    """Ask for a decision about the plan as it is."""
+    with store.writing() as connection:
+        plan = _asked(connection, name)
+        if plan.state in ("draft", "declined"):
+            connection.execute(update(plans).where(plans.c.name == name).values(state="submitted"))
+            record(connection, person.name, "plan submitted", name, digest=plan.digest)
+
+
+def decide(desk: Desk, store: Store, name: str, person: Person, *, verdict: str, seen: str, note: str = "") -> None:
+    """Approve or decline exactly the text that `seen` is the digest of."""
+    if verdict not in ("approved", "declined"):
+        raise DataError(f"{verdict[:20]!r} is not a decision. A plan is approved or declined. Choose one.")
+    with store.writing() as connection:
+        plan = _asked(connection, name)
+        if plan.digest != seen:
+            raise DataError(f"{name!r} changed since you read it. Only what was read is decided. Read it again.")
+        if plan.state not in ("submitted", "draft"):
+            raise DataError(
+                f"{name!r} is {plan.state} already. A decision is made once for a text. Change the plan first."
+            )
+        if desk.settings.second_person and person.name == plan.author:
+            raise PrivacyError(
+                f"{person.name} wrote {name!r} and cannot decide about it: this desk wants a second person. Ask a "
+                "colleague who is a reviewer."
+            )
+        connection.execute(update(plans).where(plans.c.name == name).values(state=verdict))
+        connection.execute(
+            insert(decisions).values(
+                plan=name, digest=seen, verdict=verdict, by=person.name, at=now(), note=note.strip()[:1000]
+            )
+        )
+        record(connection, person.name, f"plan {verdict}", name, digest=seen)
+
+
+def history(store: Store, name: str) -> list[dict[str, Any]]:
+    """Decisions about a plan, the latest first."""
+    asked = select(decisions).where(decisions.c.plan == name).order_by(desc(decisions.c.id))
+    with store.reading() as connection:
+        return [dict(row._mapping) for row in connection.execute(asked)]
+
+
+def _asked(connection: Connection, name: str) -> Any:
+    row = connection.execute(select(plans).where(plans.c.name == name)).first()
+    if row is None:
+        raise DataError(f"There is no plan {name[:64]!r}. It may be under another name. See the list of plans.")
+    return row
+
+
+def _plan(row: Any) -> Plan:
+    draft = Draft.model_validate(json.loads(row.draft))
+    return Plan(row.name, row.source, row.author, draft, row.text, row.digest, row.state, row.at)

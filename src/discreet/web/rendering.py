@@ -1,0 +1,84 @@
+"""Pages from templates: who is asking, where they are, numbers and charts as the reports print them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup
+
+from discreet.report import numbers, svg
+from discreet.report.page import Figure, inline, paragraphs
+from discreet.web.accounts import Attempts
+from discreet.web.desk import Desk
+from discreet.web.store import Store
+
+NAVIGATION = (
+    ("Prepare", (("data", "Data"), ("plans", "Plans"), ("utility", "Risk and utility"))),
+    ("Decide", (("review", "Review"), ("runs", "Runs"))),
+    ("Publish", (("releases", "Releases"), ("ledger", "Ledger"))),
+    ("Analyse", (("changes", "Large changes"), ("models", "Models"))),
+)
+
+
+@dataclass(frozen=True)
+class Here:
+    """What every page needs: the desk, its database, wrong passwords, the link's token while it is unused."""
+
+    desk: Desk
+    store: Store
+    entrance: str | None = None
+    attempts: Attempts = field(default_factory=Attempts)
+    used: set[str] = field(default_factory=set)
+
+
+def _here(request: Request) -> Here:
+    found: Here = request.app.state.here
+    return found
+
+
+At = Annotated[Here, Depends(_here)]
+
+
+def _when(text: str) -> Markup:
+    return Markup('<time datetime="{}">{}</time>').format(text, text[:16].replace("T", " "))
+
+
+def chart(figure: Figure, name: str) -> Markup:
+    """A figure with its picture and its table; the caption is the page's business."""
+    return Markup(svg.svg(figure.chart, alt=figure.alt, name=name))
+
+
+environment = Environment(
+    loader=PackageLoader("discreet.web"),
+    autoescape=select_autoescape(),
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+environment.filters |= {
+    "when": _when,
+    "number": numbers.text,
+    "inline": lambda text: Markup(inline(text)),
+    "paragraphs": lambda text: Markup(paragraphs(text)),
+    "three": lambda value: f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}",
+    "zip_same": lambda names: [(name, name) for name in names],
+    "is_number": numbers.is_numeric,
+}
+environment.globals |= {"navigation": NAVIGATION, "chart": chart}
+
+
+def page(request: Request, template: str, status: int = 200, **context: Any) -> HTMLResponse:
+    """A page of the desk."""
+    here: Here = request.app.state.here
+    parts = request.url.path.split("/")
+    text = environment.get_template(template).render(
+        desk=here.desk,
+        person=getattr(request.state, "person", None),
+        section=parts[1] if len(parts) > 1 else "",
+        **context,
+    )
+    return HTMLResponse(text, status_code=status)

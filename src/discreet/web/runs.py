@@ -1,0 +1,209 @@
+"""Plans carried out by workers: processes of their own that outlive the server, and can be resumed when they do not.
+
+A run is two files: NAME.jsonl, the events that its worker wrote, and NAME.lock, which the worker holds for as long as
+it lives. The state of a run is read from these, never remembered, so it is right after any crash of either side. The
+lock is taken before the worker starts and handed to it: two workers of one run cannot be alive at once.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from sqlalchemy import desc, insert, select
+
+from discreet.errors import DataError, DiscreetError
+from discreet.web.accounts import Person
+from discreet.web.audit_log import now, record
+from discreet.web.desk import Desk
+from discreet.web.drafts import digest
+from discreet.web.store import Store, plans, runs
+
+State: TypeAlias = Literal["running", "done", "failed", "interrupted"]
+FINAL = {"done": "done", "failed": "failed"}
+LONGEST_LINE = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a plan, as it is now."""
+
+    name: str
+    plan: str
+    by: str
+    at: str
+    state: State
+    events: list[dict[str, Any]]
+
+    @property
+    def last(self) -> dict[str, Any]:
+        return self.events[-1] if self.events else {"kind": "step", "text": "starting", "done": 0, "steps": 0}
+
+    @property
+    def share(self) -> float:
+        """How much is done, 0 to 1."""
+        if self.state == "done":
+            return 1.0
+        steps = [event for event in self.events if event.get("steps")]
+        return steps[-1]["done"] / steps[-1]["steps"] if steps else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "plan": self.plan,
+            "by": self.by,
+            "at": self.at,
+            "state": self.state,
+            "share": self.share,
+            "last": str(self.last.get("text", "")),
+        }
+
+
+def start(desk: Desk, store: Store, plan: str, person: Person) -> str:
+    """Start a run of an approved plan; the name of the run."""
+    name = f"run-{secrets.token_hex(5)}"
+    with store.writing() as connection:
+        row = connection.execute(select(plans).where(plans.c.name == plan)).first()
+        if row is None or row.state != "approved":
+            raise DataError(
+                f"A run of {plan!r} was asked for, which is not approved as it is now. Only approved plans are run. "
+                "Have it approved under Review."
+            )
+        others = connection.execute(select(runs.c.name).where(runs.c.plan == plan)).all()
+        for other in others:
+            if state_of(desk.runs, other.name) != "done":
+                raise DataError(
+                    f"{plan!r} has a run already, {other.name}, which is not done. A plan has one run at a time. "
+                    "Open that run; it can be resumed if it stopped."
+                )
+        connection.execute(insert(runs).values(name=name, plan=plan, by=person.name, at=now()))
+        record(connection, person.name, "run started", name, plan=plan, digest=row.digest)
+        (desk.runs / f"{name}.jsonl").touch(mode=0o600)
+    _launch(desk, store, name, person)
+    return name
+
+
+def resume(desk: Desk, store: Store, name: str, person: Person) -> None:
+    """Carry an interrupted or failed run on; what was paid is not paid again."""
+    with store.writing() as connection:
+        record(connection, person.name, "run resumed", name)
+    _launch(desk, store, name, person)
+
+
+def _launch(desk: Desk, store: Store, name: str, person: Person) -> None:
+    with store.reading() as connection:
+        asked = select(plans).join(runs, runs.c.plan == plans.c.name).where(runs.c.name == name)
+        row = connection.execute(asked).first()
+    if row is None or row.state != "approved":
+        raise DataError(
+            f"Run {name} cannot go on: its plan is not approved as it is now. Only approved plans are run. Have the "
+            "plan approved under Review, then resume the run."
+        )
+    path = desk.plan_file(row.name)
+    path.write_text(row.text, encoding="utf-8")  # as it was approved, whatever became of the file
+    lock = _taken(desk.runs / f"{name}.lock")
+    if lock is None:
+        raise DiscreetError(f"Run {name} is under way. A run has one worker. Wait for it, or watch its page.")
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", "2")}
+    if person.role != "local":
+        environment["LOGNAME"] = person.name  # whom the ledger names
+    command = [sys.executable, "-m", "discreet.web.worker", str(path), str(desk.runs), name, digest(row.text)]
+    try:
+        process = subprocess.Popen(
+            [*command, str(desk.settings.runs_at_once)],
+            env=environment,
+            pass_fds=[lock],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    finally:
+        os.close(lock)
+    threading.Thread(target=process.wait, name=f"wait for {name}", daemon=True).start()
+
+
+def get(desk: Desk, store: Store, name: str) -> Run | None:
+    with store.reading() as connection:
+        row = connection.execute(select(runs).where(runs.c.name == name)).first()
+    return None if row is None else _run(desk, row)
+
+
+def listed(desk: Desk, store: Store, *, plan: str | None = None, last: int = 100) -> list[Run]:
+    """Runs, latest first."""
+    asked = select(runs).order_by(desc(runs.c.at), desc(runs.c.name)).limit(last)
+    if plan is not None:
+        asked = asked.where(runs.c.plan == plan)
+    with store.reading() as connection:
+        rows = connection.execute(asked).all()
+    return [_run(desk, row) for row in rows]
+
+
+def _run(desk: Desk, row: Any) -> Run:
+    # The state first: an event that is written in between makes the run look younger, never dead.
+    state = state_of(desk.runs, row.name)
+    return Run(row.name, row.plan, row.by, row.at, state, [event for _, event in events(desk.runs, row.name)])
+
+
+def state_of(folder: Path, name: str) -> State:
+    """What the two files of a run say."""
+    alive = is_alive(folder / f"{name}.lock")
+    kind = None
+    for _, event in events(folder, name):
+        kind = event.get("kind")
+    if kind in FINAL:
+        return FINAL[kind]  # type: ignore[return-value]
+    return "running" if alive else "interrupted"
+
+
+def events(folder: Path, name: str, start: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The whole lines after byte `start`, each with the byte after it; a line that is being written waits."""
+    try:
+        with (folder / f"{name}.jsonl").open("rb") as file:
+            file.seek(start)
+            while (line := file.readline(LONGEST_LINE)).endswith(b"\n"):
+                start += len(line)
+                with suppress(ValueError):
+                    yield start, json.loads(line)
+    except OSError:
+        return
+
+
+def is_alive(lock: Path) -> bool:
+    """Whether a worker holds the lock."""
+    try:
+        handle = os.open(lock, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
+def _taken(path: Path) -> int | None:
+    """A handle that holds the lock; None when a worker has it. Readers that look at it hold it for an instant."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    for _ in range(20):
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            time.sleep(0.01)
+        else:
+            return handle
+    os.close(handle)
+    return None

@@ -1,0 +1,204 @@
+"""What every request must pass, and what every response carries.
+
+The guard stands before all routes: the Host must be ours (a name that an attacker points at loopback is not), a
+request that changes something must come from our own pages, bodies end at their limit, and everything but the log-in
+needs a session. Routes then check the token of their forms (`form_of`) and rights (`needs`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, MutableMapping
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import Depends, Header, HTTPException, Request, Response
+from starlette.datastructures import FormData
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from discreet.web.accounts import Person, Right, person_of, same
+from discreet.web.store import Store
+
+COOKIE = "discreet-desk"
+OPEN = ("/static/", "/login", "/enter", "/favicon.ico")
+FORM_BYTES = 1_000_000
+FIELDS = 2_000
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+    "cache-control": "no-store",
+}
+
+
+class TooLarge(HTTPException):
+    """A body is larger than the desk takes."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(413, f"More than {limit:,} bytes were sent. The desk takes no more. Send a smaller file.")
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """The middleware.
+
+    Attributes
+    ----------
+    hosts : the values of Host under which the desk may be asked for.
+    refused : the response that tells why a request does not pass.
+    largest : bytes of an upload; other bodies end at FORM_BYTES.
+    local : whether the desk has no accounts.
+    """
+
+    app: ASGIApp
+    store: Store
+    hosts: frozenset[str]
+    refused: Callable[[Request, int, str], Response]
+    largest: int
+    local: bool
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        send = _with_headers(send, secure=scope["scheme"] == "https")
+        refusal = self._refusal(scope, headers)
+        person = None if refusal else self._person(headers)
+        if not refusal and person is None and not scope["path"].startswith(OPEN):
+            refusal = (401, "You are not logged in. The desk shows nothing without it. Log in first.")
+        scope["state"] = {**scope.get("state", {}), "person": person}
+        if refusal:
+            await self.refused(Request(scope), *refusal)(scope, receive, send)
+            return
+        limit = self.largest if headers.get("content-type", "").startswith("multipart/") else FORM_BYTES
+        await self.app(scope, _limited(receive, limit), send)
+
+    def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
+        host = headers.get("host", "").lower()
+        if host.rsplit(":", 1)[0] not in self.hosts and host not in self.hosts:
+            return (
+                421,
+                "The desk does not answer under this name. It answers under the one it was started with. Use it.",
+            )
+        if scope["method"] in SAFE:
+            return None
+        origin, site = headers.get("origin"), headers.get("sec-fetch-site", "same-origin")
+        if site not in ("same-origin", "none") or (origin is not None and origin != f"{scope['scheme']}://{host}"):
+            return 403, "This request comes from another page. The desk changes nothing for others. Use its own forms."
+        return None
+
+    def _person(self, headers: dict[str, str]) -> Person | None:
+        token = session_token(headers.get("cookie", ""))
+        return None if token is None else person_of(self.store, token, local=self.local)
+
+
+def session_token(cookie: str) -> str | None:
+    try:
+        found = SimpleCookie(cookie).get(COOKIE)
+    except CookieError:
+        return None
+    return None if found is None else found.value
+
+
+def _limited(receive: Receive, limit: int) -> Receive:
+    taken = 0
+
+    async def bounded() -> Message:
+        nonlocal taken
+        message = await receive()
+        taken += len(message.get("body", b""))
+        if taken > limit:
+            raise TooLarge(limit)
+        return message
+
+    return bounded
+
+
+def _with_headers(send: Send, *, secure: bool) -> Send:
+    async def dressed(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            present = {name.lower() for name, _ in message["headers"]}
+            added = HEADERS | ({"strict-transport-security": "max-age=31536000"} if secure else {})
+            message["headers"] = [
+                *message["headers"],
+                *((n.encode(), v.encode()) for n, v in added.items() if n.encode() not in present),
+            ]
+        await send(message)
+
+    return dressed
+
+
+def person(request: Request) -> Person:
+    """Who is asking; the guard lets nobody else this far."""
+    found: Person = request.state.person
+    return found
+
+
+Asking = Annotated[Person, Depends(person)]
+
+
+def needs(right: Right) -> Callable[..., Person]:
+    """A dependency: the person, who must have `right`."""
+
+    def checked(asking: Asking) -> Person:
+        if not asking.may(right):
+            raise HTTPException(
+                403,
+                f"{DOES[right]} was asked by {asking.name}, whose role is {asking.role}. That role cannot. Ask a "
+                "colleague who can, or an administrator for another role.",
+            )
+        return asking
+
+    return checked
+
+
+DOES: dict[Right, str] = {
+    "plan": "Changing a plan",
+    "approve": "Deciding about a plan",
+    "run": "Running a plan",
+    "analyse": "Working on an upload",
+    "log": "Reading the audit log",
+}
+
+
+async def form_of(request: Request, asking: Asking) -> FormData:
+    """The form that was sent, if it is one of ours: it carries the token of the session."""
+    form = await request.form(max_files=4, max_fields=FIELDS)
+    _own_form(asking, form.get("csrf"))
+    return form
+
+
+def own_script(asking: Asking, x_csrf: Annotated[str, Header()] = "") -> None:
+    """The same for requests of our script."""
+    _own_form(asking, x_csrf)
+
+
+Form = Annotated[FormData, Depends(form_of)]
+
+
+def _own_form(asking: Person, token: Any) -> None:
+    if not isinstance(token, str) or not same(token, asking.csrf):
+        raise HTTPException(
+            403, "The form is not of this session. Forms end with the log-in. Reload the page, try again."
+        )
+
+
+def cookie_settings(request: Request) -> MutableMapping[str, Any]:
+    return {"httponly": True, "samesite": "strict", "secure": request.url.scheme == "https", "path": "/"}
+
+
+def login_address(request: Request) -> str:
+    """The log-in, which leads back to the page that was asked for."""
+    return f"/login?next={quote(request.url.path if request.method == 'GET' else '/')}"

@@ -1,0 +1,97 @@
+// What the desk adds where scripts run: an estimate that moves while one types, and a run that can be watched.
+"use strict";
+
+document.documentElement.classList.add("script");
+
+const current = document.querySelector(".side nav a[aria-current]");
+if (current) {
+  const strip = current.closest("nav");
+  strip.scrollLeft = current.offsetLeft - (strip.clientWidth - current.clientWidth) / 2;
+}
+
+// Fields that only some choices need.
+function fit(form) {
+  for (const part of form.querySelectorAll("[data-when]")) {
+    const chosen = form.elements[part.dataset.when];
+    part.hidden = Boolean(chosen) && chosen.value !== part.dataset.is;
+  }
+}
+
+const plan = document.getElementById("plan");
+if (plan) {
+  const shown = document.getElementById("estimate");
+  let waiting = 0;
+  let asked = 0;
+
+  async function estimate() {
+    const mine = ++asked;
+    shown.setAttribute("aria-busy", "true");
+    try {
+      const answer = await fetch(plan.dataset.estimate, { method: "POST", body: new FormData(plan) });
+      const text = await answer.text();
+      if (mine !== asked) return;
+      if (!answer.ok) throw new Error(String(answer.status));
+      shown.innerHTML = text;
+      mark();
+    } catch {
+      if (mine !== asked) return;
+      shown.textContent = "The estimate cannot be had now. The desk may be closed, or you may be logged out. Reload the page.";
+    }
+    shown.setAttribute("aria-busy", "false");
+  }
+
+  function mark() {
+    const faulty = new Set([...shown.querySelectorAll(".trouble a")].map((link) => link.hash.slice(1)));
+    for (const field of plan.querySelectorAll("input, select, textarea")) {
+      if (!field.id) continue;
+      field.toggleAttribute("aria-invalid", faulty.has(field.id));
+      if (faulty.has(field.id)) field.setAttribute("aria-invalid", "true");
+      field.closest(".field")?.classList.toggle("faulty", faulty.has(field.id));
+    }
+  }
+
+  plan.addEventListener("input", () => {
+    fit(plan);
+    clearTimeout(waiting);
+    waiting = setTimeout(estimate, 250);
+  });
+  fit(plan);
+}
+
+for (const form of document.querySelectorAll("form[data-fit]")) {
+  form.addEventListener("input", () => fit(form));
+  fit(form);
+}
+
+// A run as it goes on. The browser connects again by itself, from the last event it saw.
+const live = document.getElementById("live");
+if (live) {
+  const events = new EventSource(live.dataset.events);
+  const list = document.getElementById("events");
+  events.addEventListener("message", (message) => {
+    const event = JSON.parse(message.data);
+    const line = String(event.text).split("\n")[0];
+    document.getElementById("step").textContent = line;
+    if (event.steps) document.getElementById("share").value = (100 * event.done) / event.steps;
+    const item = document.createElement("li");
+    const time = document.createElement("span");
+    time.className = "quiet";
+    time.textContent = event.at.slice(11, 19);
+    item.append(time, ` ${line}`);
+    list.append(item);
+    list.scrollTop = list.scrollHeight;
+  });
+  events.addEventListener("end", () => {
+    events.close();
+    location.reload();
+  });
+}
+
+// Work that takes a while says so.
+for (const form of document.querySelectorAll("form[data-busy]")) {
+  form.addEventListener("submit", () => {
+    const button = form.querySelector("button.button");
+    button.setAttribute("aria-disabled", "true");
+    button.textContent = form.dataset.busy;
+  });
+}

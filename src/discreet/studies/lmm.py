@@ -23,6 +23,7 @@ from discreet.mixed.private.partition import best_blocks, most_blocks
 from discreet.noise.source import SeededSource
 from discreet.simulate import qwi
 from discreet.studies.blmm import lagged
+from discreet.studies.lmm_changes import change_flags
 from discreet.studies.lmm_curves import (
     NESTED_SPLITS,
     SPLITS,
@@ -68,6 +69,9 @@ def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progres
         results |= _curves(table, trials, quick=quick, seed=seed, progress=progress)
         progress("other rates", 0.82)
         results["rates"] = rate_rows(table, Trials(trials[1], SeededSource(seed + 2), seed))
+        progress("changes of counties", 0.85)
+        draws = Trials(trials[1], SeededSource(seed + 4), seed)
+        results["changes"] = change_flags(table, MODELS["LMM"].format(rate="jcr"), JOINT, draws)
         del table
         progress("four lags", 0.88)
         results |= improved(path, Trials(trials[1], SeededSource(seed + 3), seed), progress)

@@ -7,6 +7,7 @@ from typing import Any
 
 from discreet.report import charts
 from discreet.report.page import Block, Figure, Heading, Note, Page, Prose, Table
+from discreet.studies import lmm_changes
 from discreet.studies.study import beside
 
 TITLE = "Private mixed models of job creation: as published, strictly, and by noisy sums"
@@ -90,6 +91,7 @@ def page(results: Mapping[str, Any], *, quick: bool) -> Page:
             "Correlation of each rate with its private fitted values.",
             "rates",
         ),
+        *lmm_changes.blocks(results["changes"]),
         Heading("Every point"),
         Table.of(curve, "Risk and utility of every model, method, epsilon and split.", "risk-utility"),
     ]

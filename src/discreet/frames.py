@@ -38,6 +38,9 @@ HARMLESS = frozenset(
     {"BinderException", "CatalogException", "ParserException", "OutOfMemoryException", "PermissionException"}
 )
 
+# Without BOOLEAN, so that labels such as yes and no, or T and F, stay what they are.
+CSV_TYPES = ["NULL", "BIGINT", "DOUBLE", "TIME", "DATE", "TIMESTAMP", "TIMESTAMPTZ", "VARCHAR"]
+
 # A DuckDB connection runs one query at a time, whatever the number of threads that hold it.
 _TURN = threading.RLock()
 
@@ -159,9 +162,11 @@ def tally(frame: Frame, aggregates: Mapping[str, nw.Expr], *, step: str) -> dict
 
 def collect(frame: Frame, *, step: str) -> pa.Table:
     """Run the query and fetch its rows. `step` says what the query means; a failure is named after it."""
-    columns = frame.collect_schema().names()
+    native = frame.to_native()
     with working(step, frame), _TURN:
-        return frame.collect("pyarrow").to_native().select(columns)
+        if hasattr(native, "to_arrow_table"):  # DuckDB hands over its table as it is
+            return native.to_arrow_table()
+        return frame.collect("pyarrow").to_native().select(frame.collect_schema().names())
 
 
 @contextlib.contextmanager
@@ -246,7 +251,7 @@ def _scan(text: str, *, name: str, table: str | None, connection: duckdb.DuckDBP
             return _attach(path, table, name=name, connection=connection)
         if kind == "CSV":
             # The whole file decides a column's type, so that codes with leading zeros stay text.
-            return connection.read_csv(text, header=True, sample_size=-1)
+            return connection.read_csv(text, header=True, sample_size=-1, auto_type_candidates=CSV_TYPES)
         if path.is_dir():
             everything = str(path / "**" / "*.parquet").replace("'", "''")
             # Folders such as state=06 are a column, of text.

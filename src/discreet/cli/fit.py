@@ -1,14 +1,16 @@
-"""`discreet fit`: a linear mixed model from the command line."""
+"""`discreet fit`: a linear mixed model from the command line, as it is or under differential privacy."""
 
 from __future__ import annotations
 
 import json
 import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
+
+PRIVATE = "Private release"
 
 
 def fit(
@@ -17,11 +19,70 @@ def fit(
     ml: Annotated[bool, typer.Option("--ml", help="Maximum likelihood instead of REML.")] = False,
     intervals: Annotated[bool, typer.Option("--intervals", help="Add 95 % profile intervals.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the estimates as JSON.")] = False,
+    epsilon: Annotated[
+        str | None, typer.Option(help="Release privately: the loss of everything printed.", rich_help_panel=PRIVATE)
+    ] = None,
+    rho: Annotated[
+        str | None, typer.Option(help="The same with Gaussian noise (zCDP).", rich_help_panel=PRIVATE)
+    ] = None,
+    method: Annotated[
+        Literal["moments", "strict", "paper"],
+        typer.Option(help="Noisy sums, or sub-sample and aggregate, proved or as published.", rich_help_panel=PRIVATE),
+    ] = "moments",
+    bounds: Annotated[
+        tuple[str, str] | None,
+        typer.Option(metavar="LOW HIGH", help="Where responses lie, known without the data.", rich_help_panel=PRIVATE),
+    ] = None,
+    clip: Annotated[
+        tuple[str, str] | None,
+        typer.Option(metavar="LOW HIGH", help="Pull responses into this range first.", rich_help_panel=PRIVATE),
+    ] = None,
+    blocks: Annotated[
+        str, typer.Option(help="Of strict and paper: optimal, most or a number.", rich_help_panel=PRIVATE)
+    ] = "optimal",
+    ledger: Annotated[
+        str | None, typer.Option(help="Ledger that pays: a file or a PostgreSQL address.", rich_help_panel=PRIVATE)
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option(help="Total loss that opens the data's budget there.", rich_help_panel=PRIVATE)
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="The data's name in the ledger; else the file's.", rich_help_panel=PRIVATE)
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="The release's name; a name is drawn once.", rich_help_panel=PRIVATE)
+    ] = None,
 ) -> None:
-    """Fit a linear mixed model by REML, with lme4's syntax and lme4's numbers.
+    """Fit a linear mixed model by REML, with lme4's syntax and lme4's numbers; with --epsilon, release it privately.
 
     Example: `discreet fit 'jcr ~ 0 + industry + quarter + (1 | county)' flows/qwi.parquet`
+
+    Example: `discreet fit 'jcr ~ industry + (1 | county)' flows/qwi.parquet --epsilon 1 --ledger book.db --budget 4`
     """
+    asked = {
+        "bounds": bounds,
+        "clip": clip,
+        "ledger": ledger,
+        "budget": budget,
+        "dataset": dataset,
+        "name": name,
+        "method": None if method == "moments" else method,
+        "blocks": None if blocks == "optimal" else int(blocks) if blocks.isdigit() else blocks,
+    }
+    given = {option: value for option, value in asked.items() if value is not None}
+    if epsilon is None and rho is None:
+        if given:
+            raise typer.BadParameter(
+                f"--{next(iter(given))} belongs to a private release, and no loss was named. Add --epsilon 1."
+            )
+        _fit(formula, data, ml=ml, intervals=intervals, as_json=as_json)
+        return
+    if ml or intervals:
+        raise typer.BadParameter("--ml and --intervals are of the fit itself, not of a private release. Drop them.")
+    _release(formula, data, as_json=as_json, asked={"epsilon": epsilon, "rho": rho, **given})
+
+
+def _fit(formula: str, data: Path, *, ml: bool, intervals: bool, as_json: bool) -> None:
     from discreet.mixed import MixedWarning, mixed
 
     with Console(stderr=True).status("Fitting"), warnings.catch_warnings():
@@ -36,3 +97,15 @@ def fit(
         typer.echo("\n95 % profile intervals:")
         for name, (low, high) in ends.items():
             typer.echo(f" {name}  {low:.5g}  {high:.5g}")
+
+
+def _release(formula: str, data: Path, *, as_json: bool, asked: dict[str, Any]) -> None:
+    from discreet.mixed.private import release_mixed
+
+    with Console(stderr=True).status("Releasing") as status:
+
+        def progress(done: int, of: int) -> None:
+            status.update(f"Releasing: {done:,} of {of:,} blocks")
+
+        found = release_mixed(formula, data, progress=progress, **asked)
+    typer.echo(json.dumps(found.to_dict(), indent=2) if as_json else found.summary())

@@ -40,8 +40,11 @@ def mixed(formula: str, data: Any, *, method: Method = "REML") -> MixedFit:
     frame = open_frame(data)
     cells, rows, design, learned = collect(frame, model)
     refuse_unidentifiable(design, cells.rows)
-    statistics: Moments | Gram = moments_of(cells, design) if is_one_intercept(design) else gram_of(cells, design)
-    XX = statistics.XX if isinstance(statistics, Moments) else statistics.joint[:-1, :-1]
+    with np.errstate(over="ignore", invalid="ignore"):  # refused below
+        statistics: Moments | Gram = moments_of(cells, design) if is_one_intercept(design) else gram_of(cells, design)
+    if not np.isfinite(statistics.joint).all():
+        raise FitError("Squares of a column are too large for a double. Give it in a larger unit, such as millions.")
+    XX = statistics.joint[:-1, :-1]
     kept = independent(XX)
     _refuse_saturated(cells.rows, len(kept), statistics)
     statistics = statistics.keep(kept)
@@ -114,7 +117,12 @@ def refuse_unidentifiable(design: Design, rows: int) -> None:
 def _refuse_saturated(rows: int, columns: int, statistics: Moments | Gram) -> None:
     if rows <= columns:
         raise FitError(f"The model has {columns} fixed effects but only {rows} rows. Use fewer, or collect more rows.")
-    if (statistics.yy if isinstance(statistics, Moments) else statistics.joint[-1, -1]) <= 0:
+    squares = statistics.yy if isinstance(statistics, Moments) else statistics.joint[-1, -1]
+    if not np.isfinite(squares):
+        raise FitError(
+            "Squares of the response are too large for a double. Give it in a larger unit, such as millions."
+        )
+    if squares <= 0:
         raise FitError("The response is constant, so there is no variance to divide. Check the response column.")
 
 

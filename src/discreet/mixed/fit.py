@@ -17,7 +17,7 @@ from discreet.mixed.cells import Cells
 from discreet.mixed.design import Design
 from discreet.mixed.matrix import linear, random_part
 from discreet.mixed.moments import Moments
-from discreet.mixed.rows import Learned, Rows, open_frame, read_rows
+from discreet.mixed.rows import Learned, Rows, open_frame, read_rows, refuse_kinds
 from discreet.mixed.solution import Solution, effect_variances
 from discreet.mixed.sparse import Gram
 
@@ -207,6 +207,8 @@ class MixedFit:
 
         A level of a grouping factor that the fit never saw is an error, or has effect zero if asked.
         """
+        _one_of("level", level, ("conditional", "marginal"))
+        _one_of("new_levels", new_levels, ("error", "zero"))
         rows = self.data if data is None else self._place(data)
         total = linear(rows, self.design.layout.fixed, self.design.levels, self._beta_everywhere)
         total += self.design.layout.response.shift
@@ -222,6 +224,7 @@ class MixedFit:
 
     def residuals(self, kind: Residual = "conditional") -> Vector:
         """Response minus fixed part (`marginal`), minus random effects too (`conditional`), over sigma (`pearson`)."""
+        _one_of("kind", kind, ("conditional", "marginal", "pearson"))
         level: Literal["conditional", "marginal"] = "marginal" if kind == "marginal" else "conditional"
         left = self.response - self.predict(level=level)
         return left / np.sqrt(self.sigma2) if kind == "pearson" else left
@@ -299,6 +302,7 @@ class MixedFit:
         for column in self.design.layout.model.columns[1:]:
             if column not in schema:
                 raise DataError(missing(column, schema.names(), name="the new data"))
+        refuse_kinds(schema, self.design.layout, response=False)
         rows, _ = read_rows(frame, self.design.layout, self.learned, response=False)
         grouping = {column for term in self.design.random for column in term.grouping.columns}
         fixed = {column for piece in self.design.layout.fixed for column, _ in piece.coded}
@@ -311,3 +315,8 @@ class MixedFit:
                     f"Column {column!r} of the new data has levels the fit never saw. Drop those rows.{also}"
                 )
         return rows
+
+
+def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ValueError(f"{name}={value!r} is not known; use {' or '.join(map(repr, allowed))}.")

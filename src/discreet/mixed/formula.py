@@ -77,6 +77,8 @@ def read_formula(text: str, *, needs_random: bool = True) -> Model:
 
     Without `needs_random`, a formula of fixed terms only is read too.
     """
+    if not isinstance(text, str):
+        raise FormulaError(f"A formula is text, not a {type(text).__name__}. Example: 'y ~ x + (1 | g)'.")
     reader = _Reader(text)
     response = reader.factor()
     if response.function not in ("", "log", "center", "scale"):

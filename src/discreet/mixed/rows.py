@@ -35,16 +35,21 @@ def open_frame(data: Any) -> Frame:
 
     if isinstance(data, str | Path):
         return as_lazy(data)
-    if isinstance(data, Mapping):
-        import pyarrow as pa
-
-        data = pa.table(dict(data))
     try:
+        if isinstance(data, Mapping):
+            import pyarrow as pa
+
+            data = pa.table(dict(data))
         frame: Frame = nw.from_native(data)
-    except TypeError:
+        frame.collect_schema()
+    except nw.exceptions.DuplicateError:
+        raise DataError(
+            "Two columns of the data have one name, so a formula cannot tell them apart. Rename one."
+        ) from None
+    except (TypeError, ValueError, NotImplementedError):  # Arrow's message may quote a value
         raise DataError(
             f"Data of type {type(data).__name__} is not a frame. Give a pandas, Polars, PyArrow, DuckDB or Spark "
-            "frame, a mapping of columns, or the path of a CSV or Parquet file."
+            "frame, a mapping of columns of one length, or the path of a CSV or Parquet file."
         ) from None
     return frame
 
@@ -56,13 +61,24 @@ def plan(frame: Frame, model: Model) -> Layout:
         if column not in schema:
             raise DataError(missing(column, schema.names(), name="the data"))
     layout = lay_out(model, [c for c in model.columns if not schema[c].is_numeric()])
+    refuse_kinds(schema, layout)
+    return layout
+
+
+def refuse_kinds(schema: Mapping[str, Any], layout: Layout, *, response: bool = True) -> None:
+    """Refuse numeric factors that are not numbers, and levels that are no single values."""
     for factor in layout.numeric:
-        if not schema[factor.column].is_numeric():
+        if (response or factor != layout.model.response) and not schema[factor.column].is_numeric():
             raise DataError(
                 f"{factor} needs a numeric column, but {factor.column!r} is {schema[factor.column]}. "
                 "Use a numeric column, or the bare name for categories."
             )
-    return layout
+    for column in layout.coded:
+        if schema[column].is_nested():
+            raise DataError(
+                f"Column {column!r} is {schema[column]}, whose values are no levels of a factor. Levels are text, "
+                "numbers, dates or true/false. Take a part of it into a column of its own."
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,13 +179,25 @@ def encode(column: Any, name: str, *, given_order: bool = False) -> tuple[Intege
         if pa.types.is_string_view(array.type):
             array = array.cast(pa.large_string())
         array = array.dictionary_encode()
-    index = array.indices.to_numpy(zero_copy_only=False)
-    values = array.dictionary.to_numpy(zero_copy_only=False)
+    index, words = values_of(array.indices), array.dictionary
+    numeric = pa.types.is_integer(words.type) or pa.types.is_floating(words.type)
+    values = values_of(words) if numeric else np.array(words.to_pylist(), dtype=object)
+    if numeric and not np.isfinite(values).all():
+        raise DataError(missing_message(name))
     used = np.flatnonzero(np.bincount(index, minlength=len(values)))
     order = used if given_order else used[np.argsort(values[used], kind="stable")]
     place = np.full(len(values), -1, dtype=np.int64)
     place[order] = np.arange(len(order))
     return place[index], tuple(_label(value) for value in values[order].tolist())
+
+
+def values_of(column: Any) -> Any:
+    """A column of numbers without nulls as an array. Arrow's own conversion would load pandas, which takes a second."""
+    import pyarrow as pa
+
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    plain = pa.types.is_integer(array.type) or pa.types.is_float64(array.type)
+    return np.from_dlpack(array) if plain and not array.null_count else array.to_numpy(zero_copy_only=False)
 
 
 def _label(value: Any) -> str:
@@ -184,7 +212,7 @@ def missing_message(name: str) -> str:
 
 
 def _numbers(column: Any, factor: Factor) -> Vector:
-    values = np.asarray(column.to_numpy(), dtype=np.float64)
+    values = np.asarray(values_of(column), dtype=np.float64)
     if column.null_count or not np.isfinite(values).all():
         raise DataError(missing_message(factor.column))
     if factor.function == "log" and values.min() <= 0:

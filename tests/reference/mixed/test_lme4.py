@@ -71,6 +71,36 @@ def component(entry: dict, entries: list[dict]) -> str:
     return f"{group}: {entry['var1']}" + (f", {entry['var2']}" if "var2" in entry else "")
 
 
+SHARED = HERE.parents[2].parent / "shared" / "peers" / "reference.json"
+FILES = {
+    "dyestuff": "lme4_Dyestuff",
+    "dyestuff_ml": "lme4_Dyestuff",
+    "sleepstudy_intercept": "lme4_sleepstudy",
+    "sleepstudy_slope": "lme4_sleepstudy",
+    "penicillin_crossed": "lme4_Penicillin",
+    "pastes_nested": "lme4_Pastes",
+    "exam": "mlmRev_Exam",
+    "insteval_one": "lme4_InstEval",
+    "insteval_crossed": "lme4_InstEval",
+}
+
+
+@pytest.mark.parametrize("model", FILES)
+def test_every_model_of_the_peers_file(model: str) -> None:
+    if not SHARED.exists():
+        pytest.skip("needs ../shared/peers/reference.json")
+    peers = json.loads(SHARED.read_text())
+    assert set(FILES) == {name for name, peer in peers.items() if isinstance(peer, dict) and "formula" in peer}
+    record = {**peers[model], "data": FILES[model]}
+    fit = fit_of(record, f"{record['data']}: {record['formula']} {'REML' if record['reml'] else 'ML'}")
+    assert fit.criterion == pytest.approx(record["criterion"], rel=CRITERION)
+    typical = max(record["se"].values())
+    assert fit.fixed == pytest.approx(record["fixef"], rel=ESTIMATE, abs=ESTIMATE * typical)
+    assert fit.se == pytest.approx(record["se"], rel=ESTIMATE)
+    variances = {component(v, record["variances"]): v["vcov"] for v in record["variances"]}
+    assert fit.variances == pytest.approx(variances, rel=2 * ESTIMATE)
+
+
 @pytest.mark.parametrize(("record", "name"), PAIRS, ids=NAMES)
 def test_effects_and_fitted_values(record: dict, name: str) -> None:
     fit = fit_of(record, name)

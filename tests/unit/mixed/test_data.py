@@ -15,7 +15,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from discreet.errors import DataError, FitError
+from discreet.errors import DataError, FitError, FormulaError
 from discreet.mixed import MixedFit, mixed
 
 FORMULA = "y ~ industry + log(t) + scale(t) + (1 | g)"
@@ -127,23 +127,70 @@ def test_log_needs_positive_values(panel: dict, lazy: bool) -> None:
         ("y ~ naics + (1 | g)", "Column 'naics' is not in the data; it has: y, t, industry, g, h"),
         ("industry ~ t + (1 | g)", "industry needs a numeric column"),
         ("y ~ log(industry) + (1 | g)", "needs a numeric column"),
+        ("truth ~ t + (1 | g)", "truth needs a numeric column"),
     ],
 )
 def test_columns_must_exist_and_fit(panel: dict, formula: str, reason: str) -> None:
     with pytest.raises(DataError, match=None) as caught:
-        mixed(formula, panel)
+        mixed(formula, panel | ({"truth": panel["t"] > 50} if "truth" in formula else {}))
     assert reason in str(caught.value)
 
 
 def test_things_that_are_no_data(panel: dict, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="not a frame"):
-        mixed("y ~ t + (1 | g)", 7)
+    for thing in (7, None, [1, 2], {"y": 1, "t": 2, "g": 3}, {"y": [1, 2], "t": [1], "g": [1]}, {"y": [1j]}):
+        with pytest.raises(DataError, match="not a frame"):
+            mixed("y ~ t + (1 | g)", thing)
     with pytest.raises(DataError, match="no file"):
         mixed("y ~ t + (1 | g)", tmp_path / "absent.parquet")
     with pytest.raises(DataError, match="no rows"):
         mixed("y ~ t + (1 | g)", pa.table(panel).slice(0, 0))
     with pytest.raises(DataError, match="no rows"):
         mixed("y ~ t + (1 | g)", duckdb.connect().from_arrow(pa.table(panel).slice(0, 0)))
+    with pytest.raises(FormulaError, match="A formula is text"):
+        mixed(None, panel)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("frame", [pa.table, pd.DataFrame], ids=["arrow", "pandas"])
+def test_two_columns_of_one_name_are_refused(panel: dict, frame: Callable[[dict], Any]) -> None:
+    table = frame(panel)
+    double = table.append_column("t", table["t"]) if isinstance(table, pa.Table) else pd.concat([table, table], axis=1)
+    with pytest.raises(DataError, match="have one name"):
+        mixed("y ~ t + (1 | g)", double)
+
+
+def test_labels_in_a_csv_stay_labels(panel: dict, tmp_path: Path) -> None:
+    """A database would read yes and no, or T and F, as truths and name the coefficient after them."""
+    answers = panel | {"paid": np.where(panel["t"] > 60, "yes", "no"), "sex": np.where(panel["t"] % 2 == 0, "F", "T")}
+    file = mixed("y ~ paid + sex + (1 | g)", written(pa.table(answers), tmp_path, "csv"))
+    assert file.names == ("(Intercept)", "paidyes", "sexT")
+    assert file.fixed == pytest.approx(mixed("y ~ paid + sex + (1 | g)", answers).fixed)
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_levels_are_values_and_never_missing(panel: dict, lazy: bool) -> None:
+    def opened(columns: dict) -> Any:
+        return duckdb.connect().from_arrow(pa.table(columns)) if lazy else columns
+
+    with pytest.raises(DataError, match="'g' has missing"):
+        mixed("y ~ t + (1 | g)", opened(panel | {"g": np.where(panel["t"] == 50, np.nan, panel["g"])}))
+    with pytest.raises(DataError, match="no levels of a factor"):
+        mixed("y ~ t + (1 | g)", opened(panel | {"g": [[1]] * 400}))
+
+
+def test_a_pass_about_a_bad_guess_is_repeated(panel: dict) -> None:
+    """The first rows say 0 and the others lie at a million: sums about the first rows' mean would keep few digits."""
+    far = np.where(np.arange(400) < 2, 0.0, 1e9 + panel["t"])
+    columns = {name: np.concatenate([np.full(1500, value[0]), value]) for name, value in panel.items()}
+    columns["x"] = np.concatenate([np.linspace(0, 1, 1500), far])
+    columns["y"] = columns["y"] + np.random.default_rng(3).normal(size=1900)
+    memory = mixed("y ~ x + (1 | g)", columns)
+    engine = mixed("y ~ x + (1 | g)", duckdb.connect().from_arrow(pa.table(columns)))
+    assert engine.criterion == pytest.approx(memory.criterion, rel=1e-10)
+    assert engine.fixed == pytest.approx(memory.fixed, rel=1e-7)
+    constant = columns | {"x": 1e9 + np.arange(1900) % 7}
+    memory = mixed("y ~ x + (x | g)", constant)
+    engine = mixed("y ~ x + (x | g)", duckdb.connect().from_arrow(pa.table(constant)))
+    assert engine.criterion == pytest.approx(memory.criterion, rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -154,6 +201,7 @@ def test_things_that_are_no_data(panel: dict, tmp_path: Path) -> None:
         ({"g": np.arange(400) // 2}, "y ~ t + (t | g)", "400 effects but there are only 400 rows"),
         ({"k": np.arange(400)}, "y ~ C(k) + (1 | g)", "400 fixed effects but only 400 rows"),
         ({"y": np.full(400, 3.5)}, "y ~ t + (1 | g)", "response is constant"),
+        ({"y": 1e200 * np.arange(400.0)}, "y ~ t + (1 | g)", "too large for a double"),
         ({"y": np.arange(400.0), "t": np.arange(400.0)}, "y ~ t + (1 | g)", "exactly"),
         ({"y": np.arange(400.0), "t": np.arange(400.0)}, "y ~ t + (1 | g) + (1 | h)", "exactly"),
     ],

@@ -135,6 +135,17 @@ def test_unseen_levels_are_refused_or_zero(panel: dict, fit: MixedFit) -> None:
         fit.predict(new | {"industry": ["i0", "i9"]})
     with pytest.raises(DataError, match="Column 't' is not in the new data"):
         fit.predict({"industry": ["i0"], "g": [100]})
+    with pytest.raises(DataError, match="t needs a numeric column"):
+        fit.predict(new | {"t": ["30", "40"]})
+
+
+def test_misspelt_options_are_refused(fit: MixedFit) -> None:
+    with pytest.raises(ValueError, match="level='random' is not known"):
+        fit.predict(level="random")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="new_levels='zer' is not known"):
+        fit.predict(new_levels="zer")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="kind='perason' is not known"):
+        fit.residuals("perason")  # type: ignore[arg-type]
 
 
 def test_unseen_combinations_of_seen_levels(panel: dict) -> None:

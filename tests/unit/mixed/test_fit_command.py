@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +12,11 @@ import typer
 from typer.testing import CliRunner
 
 from discreet.cli.fit import fit
-from discreet.errors import DataError, FormulaError
+from discreet.errors import BudgetExceeded, DataError, FormulaError, PrivacyError
 from discreet.mixed import mixed
+from discreet.privacy.ledger import Ledger
+from discreet.privacy.losses import Pure
+from discreet.privacy.units import Rows
 
 FORMULA = "y ~ t + (1 | g)"
 app = typer.Typer()
@@ -49,3 +53,44 @@ def test_notes_are_in_the_output(panel: dict, tmp_path: Path) -> None:
 def test_refusals(path: Path) -> None:
     assert isinstance(CliRunner().invoke(app, ["y ~ t", str(path)]).exception, FormulaError)
     assert isinstance(CliRunner().invoke(app, [FORMULA, "absent.csv"]).exception, DataError)
+
+
+def released(path: Path, *options: str) -> Any:
+    return CliRunner().invoke(app, [FORMULA, str(path), "--bounds", "-200", "200", *options])
+
+
+@pytest.mark.parametrize(("method", "basis"), [("moments", "proved"), ("strict", "proved"), ("paper", "as published")])
+def test_a_private_release_says_what_it_proves(path: Path, method: str, basis: str) -> None:
+    done = released(path, "--epsilon", "1", "--method", method, "--blocks", "8", "--json")
+    found = json.loads(done.stdout)
+    assert found["method"] == method and found["guarantee"]["basis"] == basis
+    assert set(found["random"]["g"]) == {*mixed(FORMULA, path).random[0].levels}
+    text = released(path, "--epsilon", "1", "--method", method, "--blocks", "8").stdout
+    assert basis in text and "epsilon" in text
+
+
+def test_the_ledger_pays_and_refuses(path: Path, tmp_path: Path) -> None:
+    book = tmp_path / "book.db"
+    first = released(path, "--epsilon", "0.6", "--ledger", str(book), "--budget", "1", "--name", "first")
+    assert first.exit_code == 0
+    left = Ledger.open(book).remaining("panel.parquet", Rows(-200, 200))
+    assert left == Pure("0.4")
+    assert isinstance(released(path, "--epsilon", "0.5", "--ledger", str(book)).exception, BudgetExceeded)
+    assert released(path, "--epsilon", "0.4", "--ledger", str(book)).exit_code == 0
+
+
+def test_a_refused_release_writes_no_ledger(path: Path, tmp_path: Path) -> None:
+    book = tmp_path / "book.db"
+    paying = ["--epsilon", "1", "--ledger", str(book)]
+    outside = CliRunner().invoke(app, [FORMULA, str(path), "--bounds", "0", "1", *paying, "--budget", "1"])
+    assert isinstance(outside.exception, DataError) and not book.exists()
+    none = released(path, *paying)
+    assert isinstance(none.exception, PrivacyError) and "no budget" in str(none.exception) and not book.exists()
+
+
+def test_private_options_need_a_loss(path: Path) -> None:
+    done = released(path)
+    assert done.exit_code == 2 and "no loss was named" in " ".join(done.output.split())
+    assert released(path, "--epsilon", "1", "--intervals").exit_code == 2
+    assert isinstance(released(path, "--epsilon", "much").exception, PrivacyError)
+    assert isinstance(released(path, "--epsilon", "1", "--budget", "2").exception, PrivacyError)

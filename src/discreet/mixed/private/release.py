@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,12 +13,12 @@ from discreet.mixed.formula import read_formula
 from discreet.mixed.private import moments, paper, strict
 from discreet.mixed.private.partition import Blocks, Report, count_blocks, fit_partition, partition
 from discreet.mixed.private.public import PublicDesign, public_design
-from discreet.mixed.private.request import Interval, Method, Request, read_request
+from discreet.mixed.private.request import Book, Interval, Method, Request, read_request
 from discreet.mixed.private.result import PrivateEffects, PrivateFit
 from discreet.mixed.private.sums import clipped, refuse_unusable, response_sums, units_of
 from discreet.mixed.rows import open_frame, read_rows
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.losses import Concentrated, Number, Pure
+from discreet.privacy.losses import Concentrated, Loss, Number, Pure
 
 if TYPE_CHECKING:
     from discreet.account import Account, Released
@@ -38,6 +39,9 @@ def release_mixed(
     blocks: Blocks = "optimal",
     sizes: Mapping[str, Number] | None = None,
     account: Account | None = None,
+    ledger: str | Path | None = None,
+    budget: Number | Loss | None = None,
+    dataset: str | None = None,
     name: str | None = None,
     seed: int | None = None,
     progress: Report | None = None,
@@ -59,7 +63,10 @@ def release_mixed(
     lagged : fixed columns that hold earlier responses, declared to be public already.
     blocks : for "paper" and "strict", the number of blocks: "optimal" for k*, "most" for N^(2/3), or a number.
     sizes : for "strict", typical sizes of `fixed` coefficients and `groups` effects, which decide what is clipped.
-    account : whose budget pays; without one the release has a ledger of its own.
+    account : whose budget pays.
+    ledger, budget, dataset : instead of an account, the ledger that pays, the total that opens the budget of `dataset`
+        in it (a number is in epsilon or rho, as the loss is; leave it out once it is open), and that name (a file has
+        its own). With neither account nor ledger the release is counted nowhere but in its own guarantee.
     name : the release's name in the ledger; a name is drawn once.
     seed : makes the noise reproducible and the release not private.
     progress : called with the number of blocks fitted and of all blocks.
@@ -85,6 +92,7 @@ def release_mixed(
         account=account,
         name=name,
         seed=seed,
+        book=Book.of(ledger, dataset, budget, data=data),
     )
     frame = open_frame(data)
     public = public_design(frame, model)

@@ -10,11 +10,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from discreet.account import Account
 from discreet.errors import PrivacyError
+from discreet.frames import called
 from discreet.mixed.private.sums import Scale
+from discreet.privacy.ledger import Ledger
 from discreet.privacy.losses import Concentrated, Loss, Number, Pure, exact, loss
 from discreet.privacy.units import Rows
 
@@ -38,6 +41,38 @@ RATES: dict[str, Rate] = {"jcr": _JOBS, "jdr": _JOBS, "ar": _HIRES, "sr": _HIRES
 """JCR and JDR lie in [0, 2] by definition. AR and SR have no upper bound; 3 is the documents', so clip them."""
 
 
+class Book(NamedTuple):
+    """A ledger, the data set's name in it, and the total that opens or confirms its budget."""
+
+    ledger: str | Path
+    dataset: str
+    budget: Number | Loss | None
+
+    @classmethod
+    def of(
+        cls, ledger: str | Path | None, dataset: str | None, budget: Number | Loss | None, *, data: Any
+    ) -> Book | None:
+        if ledger is None:
+            if dataset is not None or budget is not None:
+                raise PrivacyError(
+                    "A data set's name or budget was given without a ledger. A ledger keeps them. "
+                    "Give ledger='ledger.db', or an account."
+                )
+            return None
+        named = dataset or (called(data) if isinstance(data, str | Path) else None)
+        if named is None:
+            raise PrivacyError(
+                f"The ledger {str(ledger)!r} was given, but the data are a frame without a name. A ledger counts what "
+                "was spent on each data set by name. Give dataset='flows', and the same name next time."
+            )
+        if budget is None and "://" not in str(ledger) and not Path(ledger).exists():
+            raise PrivacyError(
+                f"There is no ledger {str(ledger)!r} yet, and no budget to open in it. A budget is the total that all "
+                f"releases of {named!r} may cost. Give budget=4, or name an older ledger."
+            )
+        return cls(ledger, named, budget)
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """Who is protected, for how much, and on what range of the response.
@@ -57,6 +92,7 @@ class Request:
     account: Account | None
     name: str | None
     seed: int | None
+    book: Book | None = None
 
     @property
     def width(self) -> Fraction:
@@ -79,9 +115,13 @@ class Request:
         return tuple(said)
 
     def opened(self) -> Account:
-        """The account to charge: the caller's, or one for this release alone."""
+        """The account to charge: the caller's, the one in the ledger, or one for this release alone."""
         if self.account is not None:
             return self.account
+        if self.book is not None:
+            where, dataset, budget = self.book
+            total = budget if budget is None or isinstance(budget, Loss) else type(self.loss)(budget)
+            return Account(ledger=Ledger.open(where), dataset=dataset, unit=self.unit, budget=total, seed=self.seed)
         return Account.open(None, dataset="mixed", unit=self.unit, budget=self.loss, seed=self.seed)
 
 
@@ -97,6 +137,7 @@ def read_request(
     account: Account | None,
     name: str | None,
     seed: int | None,
+    book: Book | None = None,
 ) -> Request:
     """Check everything that can be checked without the data."""
     if epsilon is None and rho is None:
@@ -107,6 +148,8 @@ def read_request(
     assert isinstance(spent, Pure | Concentrated)
     if account is not None and seed is not None:
         raise PrivacyError(f"seed={seed} was given beside an account. The account has the noise. Seed the account.")
+    if account is not None and book is not None:
+        raise PrivacyError(f"The ledger {str(book.ledger)!r} was given beside an account. One of them pays. Drop one.")
     unit, natural = _unit(response, bounds, account)
     if isinstance(clip, bool):
         clipped, confined = clip, natural
@@ -118,7 +161,7 @@ def read_request(
             f"lagged={list(lagged)} names {unknown[0]!r}, which is not in the formula. "
             f"It has: {', '.join(columns)}. Name fixed columns that hold earlier responses."
         )
-    return Request(spent, unit, Scale(*confined), clipped, tuple(lagged), account, name, seed)
+    return Request(spent, unit, Scale(*confined), clipped, tuple(lagged), account, name, seed, book)
 
 
 def _unit(response: str, bounds: Interval | None, account: Account | None) -> tuple[Rows, tuple[Fraction, Fraction]]:

@@ -14,7 +14,7 @@ from discreet.frames import missing
 from discreet.mixed.design import Design
 from discreet.mixed.matrix import linear, random_part
 from discreet.mixed.private.request import Method
-from discreet.mixed.rows import Learned, open_frame, read_rows
+from discreet.mixed.rows import Learned, open_frame, read_rows, refuse_kinds
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Entry
 
@@ -101,6 +101,7 @@ class PrivateFit:
         for column in self.design.layout.model.columns[1:]:
             if column not in schema:
                 raise DataError(missing(column, schema.names(), name="the new data"))
+        refuse_kinds(schema, self.design.layout, response=False)
         rows, _ = read_rows(
             frame.drop(self.design.layout.model.response.column, strict=False), self.design.layout, self.learned
         )

@@ -17,6 +17,7 @@ import numpy as np
 from discreet.arrays import Integers, Vector
 from discreet.errors import DataError
 from discreet.frames import collect, tally
+from discreet.mixed.cells import value_of
 from discreet.mixed.design import Codes, Monomial
 from discreet.mixed.private.public import PublicDesign, monomials
 from discreet.mixed.rows import missing_message, read_rows
@@ -92,6 +93,9 @@ def refuse_unusable(frame: Frame, column: str, *, bounds: tuple[Fraction, Fracti
     """Refuse a response with missing or infinite values, or outside its bounds unless it is to be clipped."""
     import narwhals.stable.v2 as nw
 
+    kind = frame.collect_schema()[column]
+    if not kind.is_numeric():
+        raise DataError(f"The response {column!r} is {kind}. Bounds and noise are for numbers. Name a numeric column.")
     y = nw.col(column).cast(nw.Float64())
     low, high = float(bounds[0]), float(bounds[1])
     bad = y.is_null() | ~y.is_finite()
@@ -173,12 +177,7 @@ def _value(monomial: Monomial, states: States) -> Any:
 
     product: nw.Expr = nw.lit(1.0)
     for factor, _ in monomial.atoms:
-        x = nw.col(factor.column).cast(nw.Float64())
-        if factor.function == "log":
-            x = x.log()
-        elif state := states[factor]:
-            x = (x - state["centre"]) / state["scale"]
-        product = product * x
+        product = product * value_of(factor, states)
     return product - monomial.shift
 
 

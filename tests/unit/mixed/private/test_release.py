@@ -223,6 +223,10 @@ def test_collinear_columns_are_dropped(flows: Flows) -> None:
         ({"formula": "rate ~ 1 + (1 | one)"}, FitError, "one level"),
         ({"formula": "rate ~ 1 + (1 | row)"}, FitError, "3,000 effects"),
         ({"formula": "missing ~ 1 + (1 | county)"}, DataError, "missing or infinite"),
+        ({"formula": "infinite ~ 1 + (1 | county)", "clip": True}, DataError, "missing or infinite"),
+        ({"ledger": "book.db", "budget": 1}, PrivacyError, "frame without a name"),
+        ({"ledger": "absent/book.db", "dataset": "flows"}, PrivacyError, "no budget to open"),
+        ({"budget": 1}, PrivacyError, "without a ledger"),
         ({"epsilon": None}, PrivacyError, "No loss"),
         ({"epsilon": 0}, PrivacyError, "allows no release"),
         ({"epsilon": -1}, PrivacyError, "negative"),
@@ -237,9 +241,36 @@ def test_collinear_columns_are_dropped(flows: Flows) -> None:
 )
 def test_bad_requests_are_refused(flows: Flows, change: dict[str, Any], error: type[Exception], match: str) -> None:
     data = {**flows, "one": np.full(3000, "a"), "row": np.arange(3000), "missing": np.full(3000, np.nan)}
+    data["infinite"] = np.full(3000, np.inf)
     asked: dict[str, Any] = {"formula": FORMULA, "epsilon": 1, "bounds": (0, 2), "seed": 1, **change}
     with pytest.raises(error, match=match):
         release_mixed(asked.pop("formula"), data, **asked)
+
+
+@pytest.mark.parametrize("method", ["moments", "strict", "paper"])
+def test_text_as_a_response_is_refused_without_being_quoted(flows: Flows, method: str) -> None:
+    secret = {**flows, "rate": np.full(3000, "confidential")}
+    with pytest.raises(DataError, match="Name a numeric column") as caught:
+        release_mixed(FORMULA, secret, epsilon=1, bounds=(0, 2), method=method)
+    assert "confidential" not in str(caught.value) and caught.value.__context__ is None
+
+
+def test_a_ledger_pays_in_one_call(flows: Flows, tmp_path: Path) -> None:
+    from discreet.mixed import mixed
+    from discreet.privacy.ledger import Ledger
+
+    book = tmp_path / "book.db"
+    fit = mixed(FORMULA, flows)
+    paid = fit.release(epsilon="0.6", bounds=(0, 2), ledger=book, budget=1, dataset="flows", name="first")
+    assert paid.entry.release == "first" and paid.guarantee.private
+    assert Ledger.open(book).remaining("flows", Rows(0, 2)) == Pure("0.4")
+    with pytest.raises(BudgetExceeded):
+        fit.release(epsilon="0.5", bounds=(0, 2), ledger=book, dataset="flows")
+    gaussian = fit.release(rho=1, bounds=(0, 2), ledger=tmp_path / "rho.db", budget=2, dataset="flows")
+    assert gaussian.guarantee.loss == Concentrated(1)
+    account = Account.open(None, dataset="flows", unit=Rows(0, 2), budget=Pure(1))
+    with pytest.raises(PrivacyError, match="beside an account"):
+        fit.release(epsilon=1, account=account, ledger=book, dataset="flows")
 
 
 def test_accounts_of_other_units_are_refused(flows: Flows) -> None:

@@ -8,6 +8,7 @@ A bound below it proves nothing: these two data sets, these events and this many
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -15,6 +16,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from discreet.arrays import Integers, Mask, Vector
+from discreet.audit.outputs import Encoded, Failure, encode
 from discreet.audit.scores import BINS, Outputs, Score, scores_between
 from discreet.errors import DataError, PrivacyError
 from discreet.privacy.losses import Number, exact
@@ -23,6 +25,9 @@ Likelier: TypeAlias = Literal["a", "b"]
 
 FEW = 8  # outputs in the last interval of a tail
 TRIALS = 50_000
+FIRST = 8  # runs on each data set that show whether the mechanism runs at all
+OFTEN = 0.1  # seconds between reports of progress
+SHOWN = 5  # kinds of output named in an event
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,7 @@ class Verdict:
     event : the outputs that were counted, in words.
     likelier : the data set on which the event is likelier.
     hits : how often it occurred on `likelier` and on the other one, each out of `trials` held-out outputs.
+    raised : in how many of all runs the mechanism raised an error, which counts as an output.
     """
 
     epsilon: float
@@ -47,6 +53,7 @@ class Verdict:
     likelier: Likelier
     hits: tuple[int, int]
     trials: int
+    raised: int = 0
 
     @property
     def refuted(self) -> bool:
@@ -60,7 +67,7 @@ class Verdict:
             f"epsilon is at least {self.epsilon:.4g}{delta} with confidence {self.confidence:.10g}: {self.event} "
             f"occurred {self.hits[0]:,} times on {self.likelier} and {self.hits[1]:,} times on {other}, "
             f"in {self.trials:,} held-out runs on each"
-        )
+        ) + (f"; {self.raised:,} of {4 * self.trials:,} runs raised an error" if self.raised else "")
         if self.claimed is None:
             return found
         word = "REFUTED" if self.refuted else "not refuted (which is no proof)"
@@ -77,6 +84,7 @@ class Verdict:
             "likelier": self.likelier,
             "hits": list(self.hits),
             "trials": self.trials,
+            "raised": self.raised,
         }
 
 
@@ -96,7 +104,8 @@ def blackbox(
 
     Parameters
     ----------
-    mechanism : called as mechanism(data); returns a number, a list of numbers of fixed length, or a label such as text.
+    mechanism : called as mechanism(data); returns a number, a list or a mapping of them, a label such as text, or any
+        of these in turn. A run that raises counts as an output too, by the kind of the error.
     claimed, delta : the promise under test.
     trials : runs on each data set, half of them to learn and half to count.
     confidence : of the bound.
@@ -113,16 +122,18 @@ def blackbox(
         raise PrivacyError(f"trials={trials} can show nothing. An audit needs 100 runs at least. Use {TRIALS:,}.")
     promise = None if claimed is None else float(exact(claimed, name="claimed"))
     half = trials // 2
+    _refuse_what_never_runs(mechanism, a, b, many)
     drawn = [_run(mechanism, data, half, many, i / 4, progress) for i, data in enumerate((a, b, a, b))]
-    outputs, labels = _as_numbers(drawn)
-    learn_a, learn_b, count_a, count_b = outputs
+    raised = sum(isinstance(output, Failure) for sample in drawn for output in sample)
+    encoded = encode(drawn)
+    count_a, count_b = encoded.samples[2:]
     risk = (1 - confidence) / 2
-    event = _learn(learn_a, learn_b, labels, delta=delta, risk=risk)
+    event = _learn(encoded, delta=delta, risk=risk)
     hits = {"a": int(event.holds(count_a).sum()), "b": int(event.holds(count_b).sum())}
     order: tuple[Likelier, Likelier] = ("a", "b") if event.likelier == "a" else ("b", "a")
     high, low = hits[order[0]], hits[order[1]]
     bound = float(epsilon_bound(np.array([high]), np.array([low]), half, delta=delta, risk=risk)[0])
-    return Verdict(bound, confidence, promise, delta, str(event), event.likelier, (high, low), half)
+    return Verdict(bound, confidence, promise, delta, str(event), event.likelier, (high, low), half, raised)
 
 
 def epsilon_bound(high: Integers, low: Integers, trials: int, *, delta: float, risk: float) -> Vector:
@@ -143,15 +154,16 @@ class Event:
     edges: Vector
     chosen: Mask
     likelier: Likelier
-    labels: tuple[str, ...] = ()
 
     def holds(self, outputs: Outputs) -> Mask:
         return np.asarray(self.chosen[np.searchsorted(self.edges, self.score(outputs), side="left")])
 
     def __str__(self) -> str:
         where = np.flatnonzero(self.chosen)
-        if self.labels:
-            return f"output in {{{', '.join(self.labels[i] for i in where if i < len(self.labels))}}}"
+        if self.score.labels:
+            named = [self.score.labels[i] for i in where if i < len(self.score.labels)]
+            more = f" and {len(named) - SHOWN:,} others" if len(named) > SHOWN else ""
+            return f"output in {{{', '.join(named[:SHOWN])}{more}}}"
         if len(where) and where[-1] - where[0] + 1 == len(where):
             low = "" if where[0] == 0 else f"{self.edges[where[0] - 1]:.6g} < "
             high = "" if where[-1] == len(self.edges) else f" <= {self.edges[where[-1]]:.6g}"
@@ -159,62 +171,68 @@ class Event:
         return f"{self.score.name} in {len(where)} of {len(self.chosen)} intervals"
 
 
+def _refuse_what_never_runs(mechanism: Callable[..., Any], a: Any, b: Any, many: bool) -> None:
+    runs = [output for data in (a, b) for output in _run(mechanism, data, FIRST, many, 0.0, None)]
+    if all(isinstance(output, Failure) for output in runs):
+        raise DataError(
+            f"The mechanism raised {runs[0].error} in each of {len(runs)} runs, so there is nothing to compare. It is "
+            f"called with a data set{' and a number of runs' if many else ''} and returns its output. Call it by hand "
+            "to see the error."
+        )
+
+
 def _run(
     mechanism: Callable[..., Any], data: Any, n: int, many: bool, done: float, progress: Callable[[float], None] | None
 ) -> Sequence[Any]:
     tell = progress or (lambda share: None)
     if many:
-        outputs = mechanism(data, n)
+        outputs = _guarded(mechanism, data, n)
         tell(done + 0.25)
-        if len(outputs) != n:
-            raise DataError(f"The mechanism was asked for {n} outputs and gave {len(outputs)}. It must give n of them.")
+        if isinstance(outputs, Failure):
+            return [outputs] * n
+        if not hasattr(outputs, "__len__") or len(outputs) != n:
+            given = f"{len(outputs)}" if hasattr(outputs, "__len__") else f"a single {type(outputs).__name__}"
+            raise DataError(f"The mechanism was asked for {n} outputs and gave {given}. It must give n of them.")
         return outputs  # type: ignore[no-any-return]
-    outputs = []
+    outputs, told = [], 0.0
     for i in range(n):
-        outputs.append(mechanism(data))
-        if i % 256 == 0:
-            tell(done + 0.25 * i / n)
+        outputs.append(_guarded(mechanism, data))
+        if time.monotonic() - told > OFTEN:
+            told = time.monotonic()
+            tell(done + 0.25 * (i + 1) / n)
     return outputs
 
 
-def _as_numbers(drawn: Sequence[Sequence[Any]]) -> tuple[list[Outputs], tuple[str, ...]]:
-    """Outputs as matrices of one row each; labels become their places in a list, which is returned too."""
+def _guarded(mechanism: Callable[..., Any], *arguments: Any) -> Any:
+    """The output, or that there was none."""
     try:
-        arrays = [np.asarray(part, dtype=np.float64) for part in drawn]
-        numeric = all(array.ndim <= 2 and not np.isnan(array).any() for array in arrays)
-    except (TypeError, ValueError):
-        numeric = False
-    if numeric:
-        matrices = [array.reshape(len(array), -1) for array in arrays]
-        if len({matrix.shape[1] for matrix in matrices}) == 1 and matrices[0].shape[1] > 0:
-            return matrices, ()
-    texts = [[repr(output) for output in part] for part in drawn]
-    labels = sorted(set(texts[0]) | set(texts[1]))  # what only the counting half shows belongs to no event
-    place = {label: float(i) for i, label in enumerate(labels)}
-    return [np.array([[place.get(text, float(len(labels)))] for text in part]) for part in texts], tuple(labels)
+        return mechanism(*arguments)
+    except (Exception, SystemExit) as error:
+        return Failure(type(error).__name__)
 
 
-def _learn(a: Outputs, b: Outputs, labels: tuple[str, ...], *, delta: float, risk: float) -> Event:
+def _learn(encoded: Encoded, *, delta: float, risk: float) -> Event:
     """The event with the best bound: the first half of what is learnt from proposes, the second half chooses."""
+    a, b = encoded.samples[:2]
     half = len(a) // 2
     best: tuple[float, Event] | None = None
-    for score in scores_between(a[:half], b[:half]):
+    for score in scores_between(a[:half], b[:half], encoded.kinds):
         scored = {"a": score(a), "b": score(b)}
-        edges = _edges(np.concatenate([scored["a"][:half], scored["b"][:half]]), labels)
+        edges = _edges(np.concatenate([scored["a"][:half], scored["b"][:half]]), score.labels)
         first, second = (
             {name: np.bincount(np.searchsorted(edges, s[part]), minlength=len(edges) + 1) for name, s in scored.items()}
             for part in (slice(half), slice(half, None))
         )
         sides: tuple[tuple[Likelier, Likelier], ...] = (("a", "b"), ("b", "a"))
         for likelier, other in sides:
-            for order in _orders(first[likelier], first[other], labelled=bool(labels)):
+            for order in _orders(first[likelier], first[other], labelled=bool(score.labels)):
                 high, low = np.cumsum(second[likelier][order]), np.cumsum(second[other][order])
                 bounds = epsilon_bound(high, low, len(a) - half, delta=delta, risk=risk)
                 top = int(np.argmax(bounds))
                 if best is None or bounds[top] > best[0]:
                     chosen = np.zeros(len(edges) + 1, dtype=np.bool_)
                     chosen[order[: top + 1]] = True
-                    best = float(bounds[top]), Event(score, edges, chosen, likelier, labels)
+                    best = float(bounds[top]), Event(score, edges, chosen, likelier)
     assert best is not None
     return best[1]
 

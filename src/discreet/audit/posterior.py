@@ -9,9 +9,9 @@ The figure is empirical: it speaks of these data and these deletions, and promis
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -22,14 +22,17 @@ from discreet.bayes.blmm.exact import Posterior
 from discreet.bayes.blmm.fit import BayesMixed
 from discreet.bayes.blmm.prior import Prior
 from discreet.errors import DataError
+from discreet.mixed.influence import influential
 
 CHUNK = 8_192  # rows deleted together
 EXAMINED = 64  # rows whose effect on every group is computed
 NOISE, REFINEMENTS = 1e-3, 3  # quadrature error accepted, and how often the rule is refined to reach it
+ABOVE = (0.1, 1.0)  # figures that a group's rows are counted by
 KIND = "empirical"
 WARNING = "An empirical figure for these data and these deletions; not a privacy guarantee."
 
 Tell = Callable[[float], None]
+Deleted: TypeAlias = Literal["all", "influential"] | Sequence[int] | Integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +69,11 @@ class Finding:
 
 @dataclass(frozen=True)
 class PosteriorAudit:
-    """Every row deleted in turn.
+    """Rows deleted in turn.
 
     Attributes
     ----------
+    rows, group : the rows deleted, from 0, and the place in `levels` of each one's group.
     own : |ln(bins p)| at its largest in each row's own group, exact; shape (rows,).
     elsewhere : an upper bound on the same in all other groups; shape (rows,).
     findings : the rows examined in every group, the worst first.
@@ -77,6 +81,9 @@ class PosteriorAudit:
     """
 
     bins: int
+    rows: Integers = field(repr=False)
+    group: Integers = field(repr=False)
+    levels: tuple[str, ...] = field(repr=False)
     own: Vector = field(repr=False)
     elsewhere: Vector = field(repr=False)
     findings: tuple[Finding, ...]
@@ -91,8 +98,7 @@ class PosteriorAudit:
     @property
     def bound(self) -> float:
         """What no row exceeds: the exact figure, or the largest bound of a row that was not examined."""
-        rest = np.ones(len(self.own), dtype=bool)
-        rest[[finding.row for finding in self.findings]] = False
+        rest = ~np.isin(self.rows, [finding.row for finding in self.findings])
         return max(self.epsilon, float(self.elsewhere[rest].max(initial=0.0)))
 
     @property
@@ -104,6 +110,21 @@ class PosteriorAudit:
     def settled(self) -> float:
         """Share of the rows whose own figure is proved to be their largest."""
         return float((self.own >= self.elsewhere).mean())
+
+    def groups(self, count: int = 20) -> list[dict[str, Any]]:
+        """The groups whose rows show most in them: the largest figure, its row, and how many rows exceed others."""
+        size, worst = np.bincount(self.group, minlength=len(self.levels)), np.zeros(len(self.levels))
+        np.maximum.at(worst, self.group, self.own)
+        found = []
+        for g in np.argsort(-worst, kind="stable")[:count].tolist():
+            mine = np.flatnonzero(self.group == g)
+            if len(mine):
+                row = int(self.rows[mine[self.own[mine].argmax()]])
+                above = {f"above_{level:g}": int((self.own[mine] > level).sum()) for level in ABOVE}
+                found.append(
+                    {"group": self.levels[g], "rows": int(size[g]), "epsilon": float(worst[g]), "row": row} | above
+                )
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -117,6 +138,7 @@ class PosteriorAudit:
             "rows_settled": self.settled,
             "bins": self.bins,
             "worst": [finding.to_dict() for finding in self.findings[:20]],
+            "groups": self.groups(),
         }
 
     def __str__(self) -> str:
@@ -132,36 +154,73 @@ class PosteriorAudit:
 def audit_posterior(
     model: BayesMixed,
     *,
+    rows: Deleted = "all",
     bins: int = 20,
     examined: int = EXAMINED,
     refinements: int = REFINEMENTS,
     progress: Tell | None = None,
 ) -> PosteriorAudit:
-    """Delete every row in turn and compare the posteriors of all random effects, without Monte Carlo error."""
+    """Delete rows in turn and compare the posteriors of all random effects, without Monte Carlo error.
+
+    Parameters
+    ----------
+    model : a fit with a prior: `mixed(formula, data, prior=...)`.
+    rows : "all", the paper's 32 "influential" ones, or places of rows, from 0.
+    bins : of equal probability in each posterior with all rows.
+    examined : rows whose effect on every other group is computed and not only bounded.
+    refinements : how often the quadrature may be refined until its error is below 0.001.
+
+    >>> from discreet import Prior, mixed
+    >>> data = {"y": [1, 2, 4, 3, 5, 7, 2, 4], "x": [0, 1, 2, 0, 1, 2, 0, 1], "g": list("aaabbbcc")}
+    >>> audit = audit_posterior(mixed("y ~ x + (1 | g)", data, prior=Prior()))
+    >>> audit.findings[0].group, round(audit.epsilon, 2)
+    ('a', 1.17)
+    """
+    deleted = _deleted(model, rows)
     edges = benchmark_bins(model.posterior, bins)
     rest = Elsewhere.of(model.posterior, edges)
-    rows = model.fit.rows
-    own, elsewhere = np.empty(rows), np.empty(rows)
-    for start in range(0, rows, CHUNK):
-        group, x, y = model.design(np.arange(start, min(start + CHUNK, rows)))
+    count = len(deleted)
+    own, elsewhere, groups = np.empty(count), np.empty(count), np.empty(count, dtype=np.int64)
+    for start in range(0, count, CHUNK):
+        group, x, y = model.design(deleted[start : start + CHUNK])
         found = leave_each_out(rest.posterior, group=group, x=x, y=y, reach=rest.reach)
         here = slice(start, start + len(y))
+        groups[here] = group
         own[here] = log_ratio(found.own.bins(edges[group])).max(axis=1)
         change = np.minimum(bins * rest.bound(found), 1.0)
         with np.errstate(divide="ignore"):
             elsewhere[here] = -np.log1p(-change)
         if progress:
-            progress(0.9 * (start + len(y)) / rows)
+            progress(0.9 * (start + len(y)) / count)
     half = max(examined // 2, 1)
     chosen = dict.fromkeys([*np.argsort(-own)[:half].tolist(), *np.argsort(-elsewhere)[:half].tolist()])
-    findings = sorted(examine(model, list(chosen), edges), key=lambda finding: -finding.epsilon)
+    findings = sorted(examine(model, deleted[list(chosen)].tolist(), edges), key=lambda finding: -finding.epsilon)
     floor = _noise_floor(model, findings[:half], edges)
     if floor > NOISE and refinements:
         finer = replace(model, found=model.posterior.refined())
-        return audit_posterior(finer, bins=bins, examined=examined, refinements=refinements - 1, progress=progress)
+        again = {"bins": bins, "examined": examined, "refinements": refinements - 1}
+        return audit_posterior(finer, rows=deleted, **again, progress=progress)
     if progress:
         progress(1.0)
-    return PosteriorAudit(bins, own, elsewhere, tuple(findings), floor)
+    return PosteriorAudit(bins, deleted, groups, model.levels, own, elsewhere, tuple(findings), floor)
+
+
+def _deleted(model: BayesMixed, rows: Deleted) -> Integers:
+    """Places of the rows to delete."""
+    if isinstance(rows, str):
+        if rows not in ("all", "influential"):
+            raise DataError(
+                f"rows={rows!r} is unknown. It is 'all', 'influential' or a list of places from 0. Use 'all'."
+            )
+        return influential(model.fit).rows if rows == "influential" else np.arange(model.fit.rows)
+    asked = np.asarray(rows)
+    fits = asked.ndim == 1 and asked.size > 0 and np.issubdtype(asked.dtype, np.integer)
+    if not (fits and asked.min() >= 0 and asked.max() < model.fit.rows):
+        raise DataError(
+            f"{asked.size} rows were named and not all of them exist. Places are whole numbers from 0 to "
+            f"{model.fit.rows - 1:,}. Use rows='all' for every one."
+        )
+    return np.unique(asked).astype(np.int64)
 
 
 def benchmark_bins(posterior: Posterior, bins: int) -> Matrix:

@@ -25,15 +25,19 @@ class Score(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def labels(self) -> tuple[str, ...]: ...
+
     def __call__(self, outputs: Outputs) -> Vector: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Coordinate:
-    """One number of the output."""
+    """One number of the output; with `labels`, the place of its kind in that list."""
 
     index: int
     name: str
+    labels: tuple[str, ...] = ()
 
     def __call__(self, outputs: Outputs) -> Vector:
         return outputs[:, self.index]
@@ -46,6 +50,7 @@ class Linear:
     learnt: Matrix
     weights: Vector
     name: str = "a learnt linear score"
+    labels: tuple[str, ...] = ()
 
     @classmethod
     def between(cls, a: Outputs, b: Outputs) -> Linear:
@@ -68,6 +73,7 @@ class Additive:
     edges: tuple[Vector, ...]
     ratios: tuple[Vector, ...]
     name: str = "a learnt additive score"
+    labels: tuple[str, ...] = ()
 
     @classmethod
     def between(cls, a: Outputs, b: Outputs) -> Additive:
@@ -92,16 +98,20 @@ class Size:
 
     middle: Vector
     name: str = "the distance from the middle"
+    labels: tuple[str, ...] = ()
 
     def __call__(self, outputs: Outputs) -> Vector:
         return np.asarray(np.abs(outputs - self.middle).sum(axis=1))
 
 
-def scores_between(a: Outputs, b: Outputs) -> Iterator[Score]:
-    """Every score worth trying on two samples of outputs."""
+def scores_between(a: Outputs, b: Outputs, kinds: tuple[str, ...] = ()) -> Iterator[Score]:
+    """Every score worth trying on two samples of outputs; with `kinds`, the first column is a kind's place."""
     d = a.shape[1]
-    for index in range(d):
-        yield Coordinate(index, f"output[{index}]" if d > 1 else "output")
+    first = 1 if kinds else 0
+    if kinds:
+        yield Coordinate(0, "the kind of output", kinds)
+    for index in range(first, d):
+        yield Coordinate(index, f"output[{index - first}]" if d - first > 1 else "output")
     if d > 1:
         yield Additive.between(a, b)
         yield Linear.between(a, b)

@@ -221,7 +221,8 @@ def _audit(seed: int) -> dict[str, Verdict]:
     for (method, calibration), way in METHODS.items():
 
         def draw(within: Vector, n: int, way: Combination = way) -> Vector:
-            noisy = [way.noisy(np.tile(within[:, None], 500), [EPSILON] * 500, source).value for _ in range(n // 500)]
+            sizes = [len(part) for part in np.array_split(np.arange(n), -(-n // 500))]
+            noisy = [way.noisy(np.tile(within[:, None], k), [EPSILON] * k, source).value for k in sizes]
             return way.combine(np.concatenate(noisy), PARTS)
 
         verdicts[f"{method}, {calibration}"] = blackbox(

@@ -93,7 +93,7 @@ def test_labels_and_mixed_outputs_are_told_apart() -> None:
         return "yes" if u < p else None if u < p + 0.1 else (1, 2)
 
     verdict = blackbox(answer, 0.8, 0.2, trials=2000)
-    assert "'yes'" in verdict.event or "(1, 2)" in verdict.event
+    assert "'yes'" in verdict.event or "2 numbers" in verdict.event
     assert 0.5 < verdict.epsilon <= np.log(7)
 
 
@@ -124,6 +124,64 @@ def test_progress_is_told_and_wrong_requests_are_refused() -> None:
             blackbox(laplace(1.0), 0, 1, many=True, **wrong)
     with pytest.raises(DataError, match="gave 3"):
         blackbox(lambda d, n: [1, 2, 3], 0, 1, many=True)
+
+
+def test_a_length_that_tells_the_data_set_is_found() -> None:
+    """The numbers themselves are the same noise on both; every list is different, so no label would do."""
+    rng = np.random.default_rng(7)
+    verdict = blackbox(lambda d: rng.laplace(size=d).tolist(), 2, 3, claimed=1, trials=2000)
+    assert verdict.refuted and "2 numbers" in verdict.event + "2 numbers" * (verdict.likelier == "b")
+
+
+def test_an_error_that_only_one_data_set_causes_is_a_leak_and_its_message_is_not_shown() -> None:
+    rng = np.random.default_rng(8)
+
+    def fragile(data: int) -> float:
+        if data == 4711 and rng.random() < 0.2:
+            raise ValueError(f"bad row {data}")
+        return rng.laplace()
+
+    verdict = blackbox(fragile, 4711, 0, claimed=1, trials=4000)
+    assert verdict.refuted and verdict.event == "output in {raised ValueError}"
+    assert 250 < verdict.raised < 1000 and "runs raised an error" in str(verdict)
+    assert "4711" not in str(verdict) and verdict.to_dict()["raised"] == verdict.raised
+
+
+def test_missing_numbers_do_not_hide_the_others() -> None:
+    rng = np.random.default_rng(9)
+
+    def patchy(data: float) -> float:
+        return float("nan") if rng.random() < 0.3 else data + rng.laplace()
+
+    assert blackbox(patchy, 0.0, 4.0, claimed=2, trials=8000).refuted
+    assert blackbox(lambda d: {"a": d + rng.laplace(), "b": "x"}, 0, 4, claimed=2, trials=8000).refuted
+
+
+ODD = {
+    "nothing": None,
+    "not a number": float("nan"),
+    "a huge integer": 10**400,
+    "empty": [],
+    "cube": np.ones((2, 2, 2)),
+}
+
+
+@pytest.mark.parametrize("output", ODD.values(), ids=ODD)
+def test_odd_outputs_that_are_always_the_same_show_nothing(output) -> None:
+    assert blackbox(lambda d: output, 0, 1, claimed=1, trials=400).epsilon == 0
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_what_never_runs_is_said_without_the_errors_own_words(many: bool) -> None:
+    def broken(data: object, n: int = 1) -> object:
+        raise KeyError(f"secret {data}")
+
+    with pytest.raises(DataError, match="raised KeyError in each of 16 runs") as error:
+        blackbox(broken, "salary", "wage", many=many)
+    assert "salary" not in str(error.value) and error.value.__cause__ is None
+    for wrong in (5, None):
+        with pytest.raises(DataError, match="a single"):
+            blackbox(lambda d, n, wrong=wrong: wrong, 0, 1, many=True)
 
 
 @pytest.fixture

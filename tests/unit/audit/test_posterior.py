@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -58,6 +60,36 @@ def test_what_the_audit_says(audit) -> None:
     assert "not a privacy guarantee" in told["note"]
     assert told["rows_audited"] == 120
     assert "empirical epsilon" in str(audit)
+
+
+def test_chosen_rows_get_the_figures_that_all_rows_get(fit, audit) -> None:
+    few = audit_posterior(fit, rows=[60, 3, 3], examined=16)
+    assert few.rows.tolist() == [3, 60]
+    np.testing.assert_allclose(few.own, audit.own[[3, 60]], atol=1e-9)
+    np.testing.assert_allclose(few.elsewhere, audit.elsewhere[[3, 60]], atol=1e-9)
+    assert few.bound == few.epsilon == pytest.approx(audit.epsilon, abs=1e-9)
+    influential = audit_posterior(fit, rows="influential", examined=16)
+    assert 30 <= len(influential.rows) <= 32 and influential.epsilon <= audit.epsilon + 1e-9
+
+
+def test_groups_are_ranked_by_their_worst_row(fit, audit) -> None:
+    ranked = audit.groups(12)
+    assert ranked[0]["group"] == "1" and ranked[0]["row"] == 3 and ranked[0]["rows"] == 3
+    figures = [row["epsilon"] for row in ranked]
+    assert figures == sorted(figures, reverse=True)
+    assert sum(row["above_0.1"] for row in ranked) == (audit.own > 0.1).sum()
+    assert audit.to_dict()["groups"][0]["group"] == "1"
+
+
+def test_a_fit_by_draws_is_audited_by_its_exact_posterior(fit, audit) -> None:
+    sampled = replace(fit, method="gibbs", found=None)
+    assert audit_posterior(sampled, rows=[3], examined=2).epsilon == pytest.approx(audit.epsilon, abs=1e-4)
+
+
+@pytest.mark.parametrize("rows", ["some", [], [120], [-1], [0.5], [[1]]])
+def test_rows_that_do_not_exist(fit, rows) -> None:
+    with pytest.raises(DataError, match="rows"):
+        audit_posterior(fit, rows=rows)
 
 
 def test_published_method_finds_the_exact_figure_within_its_noise(fit, audit) -> None:

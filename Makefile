@@ -48,6 +48,9 @@ lint: setup
 types: setup
 	$(BIN)/mypy
 
+docs: setup
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs out/docs
+
 bench: setup
 	$(BIN)/python -m bench
 

@@ -252,6 +252,14 @@ def examine(model: BayesMixed, rows: list[int], edges: Matrix) -> list[Finding]:
     return findings
 
 
+def bins_without(model: BayesMixed, row: int, *, bins: int = 20) -> Vector:
+    """Probabilities of the bins of a row's own group without that row; with it they are equal."""
+    group, x, y = model.design(_deleted(model, [row]))
+    edges = benchmark_bins(model.posterior, bins)
+    found: Vector = leave_each_out(model.posterior, group=group, x=x, y=y).own.bins(edges[group])[0]
+    return found
+
+
 def own_epsilon(model: BayesMixed, rows: Integers, *, bins: int = 20) -> Vector:
     """The exact figure of some rows in their own groups."""
     edges = benchmark_bins(model.posterior, bins)

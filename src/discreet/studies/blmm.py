@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import tempfile
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from discreet.arrays import Integers
 from discreet.audit.influential import MonteCarloAudit, monte_carlo_audit
-from discreet.audit.posterior import WARNING, PosteriorAudit, audit_posterior, sensitivity
+from discreet.audit.posterior import WARNING, PosteriorAudit, audit_posterior, bins_without, log_ratio, sensitivity
 from discreet.bayes.blmm.diagnostics import standard_error
 from discreet.bayes.blmm.estimate import bayes_mixed
 from discreet.bayes.blmm.fit import BayesMixed
@@ -35,6 +36,20 @@ DRAWS = 10_000  # and as many before them, as in the paper
 NUS = (5.0, 12.0, 30.0, 100.0, 300.0)
 RELOOKED = 2_000  # rows audited again under other priors: the worst under the benchmark
 TRACED = 500  # draws of a trace plot
+HEADINGS = {
+    "rhat_min": "R-hat, least",
+    "rhat_max": "R-hat, largest",
+    "effective_min": "effective draws, least",
+    "group": "county",
+    "group_rows": "its rows",
+    "epsilon": "|ln(20 p)|",
+    "own": "in its county",
+    "elsewhere": "in any other",
+    "above_0.1": "rows above 0.1",
+    "above_1": "rows above 1",
+    "nu": "degrees of freedom",
+    "residual": "residual variance",
+}
 PAPER = {
     "empirical epsilon (32 rows, draws)": "3.2",
     "noise floor (replicate)": "0.27",
@@ -161,6 +176,7 @@ def _results(
             "replicate_largest_count": int(sampled.replicate.max()),
         },
         "worst_rows": [finding.to_dict() for finding in exact.findings[:20]],
+        "worst_counties": exact.groups(),
         "rows_above": {str(level): int((exact.own > level).sum()) for level in (0.1, 0.5, 1, 2, 3)},
         "sensitivity": priors,
     }
@@ -196,22 +212,35 @@ def _blocks(model: BayesMixed, exact: PosteriorAudit, sampled: MonteCarloAudit, 
         ),
         beside(PAPER, ours, caption="The paper's figures and ours, on simulated flows; counts per 500 expected"),
         Heading("Convergence"),
-        Table.of(results["convergence"], "Split R-hat and effective draws of two dispersed chains", "convergence"),
+        _table(results["convergence"], "Split R-hat and effective draws of two dispersed chains", "convergence"),
         _trace(model, sampled),
         Prose(
             "The sampler works on sums, so an iteration costs the same for any number of rows. Its means differ from "
-            f"the exact ones by at most {results['gibbs_against_exact']:.2f} Monte Carlo errors over all counties."
+            f"the exact ones by at most {results['gibbs_against_exact']:.2f} Monte Carlo errors over all counties; "
+            f"chance alone gives about {_largest_of(len(model.levels)):.1f}."
         ),
-        Table.of(results["posterior"], "Exact posterior of fixed effects and variances", "posterior"),
+        replace(
+            _table(results["posterior"], "Exact posterior of fixed effects and variances", "posterior"), folded=True
+        ),
         Heading("The published method"),
-        _counts(sampled.replicate, "Draws per bin (Figure 8 of the paper): a replicate with all rows", "figure-8"),
-        _counts(sampled.worst, f"Draws per bin (Figure 9 of the paper): without row {sampled.worst_row}", "figure-9"),
+        Prose(
+            f"Draws in the 20 bins of every county, where {expected:,} are expected: in a second chain with all "
+            "rows, and in the chain without the row that shows most."
+        ),
+        _counts(sampled.replicate, "Figure 8 of the paper: a replicate with all rows", "figure-8"),
+        _counts(sampled.worst, f"Figure 9 of the paper: without row {sampled.worst_row}", "figure-9"),
+        _beyond(sampled, expected),
         Heading("Every row, exactly"),
         _exceeding(exact),
-        Table.of(results["worst_rows"], "The rows that show most", "worst-rows"),
+        _moved(model, exact),
+        _table(results["worst_rows"], "The rows that show most; bins are counted from 0", "worst-rows"),
+        _table(results["worst_counties"], "The counties in which a row of theirs shows most", "worst-counties"),
         Heading("Other priors"),
-        Prose(f"The paper's prior family by degrees of freedom, on the {RELOOKED:,} rows that showed most at 12."),
-        Table.of(results["sensitivity"], "Epsilon and posterior mean variances by degrees of freedom", "sensitivity"),
+        Prose(
+            f"The paper's prior family by degrees of freedom, on the {RELOOKED:,} rows that showed most at 12. A prior "
+            "with more degrees of freedom holds the county variance up, shrinks less, and lets a row show more."
+        ),
+        _table(results["sensitivity"], "Epsilon and posterior mean variances by degrees of freedom", "sensitivity"),
         Note(
             "limitation",
             "A row's effect on its own county is exact. Its effect on other counties is exact for the rows listed and "
@@ -252,13 +281,54 @@ def _exceeding(exact: PosteriorAudit) -> Figure:
     )
 
 
+def _moved(model: BayesMixed, exact: PosteriorAudit) -> Figure:
+    worst = exact.findings[0]
+    probabilities = bins_without(model, worst.row, bins=exact.bins)
+    rows = [{"bin": i, "probability": float(p)} for i, p in enumerate(probabilities)]
+    return Figure(
+        charts.bars(rows, "bin", "probability", reference=1 / exact.bins),
+        f"Bins of county {worst.group} without row {worst.row}; with it all have {1 / exact.bins:g}.",
+        f"Where the worst row shows: the posterior of its county without it, in bins of {1 / exact.bins:g} with it",
+        "worst-row",
+    )
+
+
 def _counts(counts: Integers, caption: str, name: str) -> Figure:
-    values = np.bincount(counts.ravel())
-    low, high = np.flatnonzero(values)[[0, -1]]
     rows = [{"draws": int(value)} for value in counts.ravel()]
     return Figure(
-        charts.histogram(rows, "draws", bins=40, titles={"draws": "draws in a bin"}),
-        f"Histogram of draws per bin over all counties, from {low} to {high}; equal bins would all hold the same.",
-        caption,
+        charts.histogram(rows, "draws", bins=40, titles={"draws": "draws in a bin", "count": "bins"}),
+        f"Histogram of draws per bin over all counties, from {counts.min():,} to {counts.max():,}.",
+        f"{caption}; counts from {counts.min():,} to {counts.max():,}",
         name,
     )
+
+
+def _beyond(sampled: MonteCarloAudit, expected: int) -> Figure:
+    """Both histograms' tails, which bars do not show."""
+    levels = np.linspace(0.02, max(1.0, min(sampled.epsilon, 6.0)), 80)
+    rows = []
+    for name, counts in (("replicate, all rows", sampled.replicate), ("without the worst row", sampled.worst)):
+        far = np.sort(log_ratio(counts / sampled.draws).ravel())
+        above = len(far) - np.searchsorted(far, levels)
+        rows += [{"x": float(x), "bins": int(n), "chain": name} for x, n in zip(levels, above, strict=True) if n]
+    return Figure(
+        charts.lines(
+            rows, "x", "bins", "chain", log_y=True, points=False, titles={"x": f"|ln(draws / {expected:,})| at least"}
+        ),
+        f"Bins whose draws differ from {expected:,} by at least a log ratio: the replicate ends at "
+        f"{sampled.noise_floor:.2f}, the chain without the worst row at {sampled.epsilon:.2f}.",
+        "Both tails: what the replicate shows is chance, what goes on beyond it is the row",
+        "tails",
+    )
+
+
+def _table(rows: list[dict[str, Any]], caption: str, name: str) -> Table:
+    """The page's headings; the keys of `results.json` stay as they are."""
+    return Table.of([{HEADINGS.get(key, key): value for key, value in row.items()} for row in rows], caption, name)
+
+
+def _largest_of(count: int) -> float:
+    """The median of the largest of so many absolute normal deviations."""
+    from scipy.special import ndtri
+
+    return float(ndtri((1 + 0.5 ** (1 / count)) / 2))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from discreet.audit.influential import counts, draw_bins, monte_carlo_audit
-from discreet.audit.posterior import audit_posterior, benchmark_bins, own_epsilon, sensitivity
+from discreet.audit.posterior import audit_posterior, benchmark_bins, bins_without, own_epsilon, sensitivity
 from discreet.bayes.blmm import BayesMixed, Prior, bayes_mixed
 from discreet.bayes.blmm.conditional import Model
 from discreet.bayes.blmm.exact import Posterior
@@ -45,7 +45,7 @@ def test_epsilon_is_that_of_posteriors_computed_anew(fit, audit) -> None:
     assert audit.epsilon >= audit.own.max()
 
 
-def test_what_the_audit_says(audit) -> None:
+def test_what_the_audit_says(fit, audit) -> None:
     worst = audit.findings[0]
     assert worst.row == 3
     assert worst.group == "1"
@@ -53,6 +53,8 @@ def test_what_the_audit_says(audit) -> None:
     assert worst.own == pytest.approx(audit.own[3], abs=1e-9)
     assert abs(np.log(20 * worst.probability)) == pytest.approx(worst.own, abs=1e-9)
     assert worst.elsewhere <= audit.elsewhere[3]
+    moved = bins_without(fit, 3)
+    assert moved.sum() == pytest.approx(1) and moved[worst.bin] == pytest.approx(worst.probability, abs=1e-9)
     assert audit.noise_floor < 1e-3
     assert audit.bound >= audit.epsilon
     told = audit.to_dict()

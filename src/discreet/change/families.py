@@ -89,9 +89,10 @@ class Power:
 
     def forecast(self, data: Months, months: range, values: Vector) -> Matrix:
         products = power.pairwise_products(data.X[: months.stop - 1].reshape(-1, data.X.shape[2]))
+        beta: Matrix | None = None
         forecasts = []
         for t, (X, y) in zip(months, _histories(data, months), strict=True):
-            beta = power.power_regression(X, y, values, products=products[: len(y)])
+            beta = power.power_regression(X, y, values, start=beta, products=products[: len(y)])
             forecasts.append(beta @ data.X[t].T)
         return np.stack(forecasts, axis=1)
 

@@ -2,7 +2,8 @@
 
 Only arrays. From p = 1 on the problem is convex and the answer is the minimum; below, the answer is the local minimum
 that graduated smoothing reaches from least squares: (e² + d²)^(p/2) with d falling from the residuals' own size
-(Chartrand and Yin 2008, doi:10.1109/ICASSP.2008.4518498). At p = 0 the loss is its limit, the sum of log |e|.
+(Chartrand and Yin 2008, doi:10.1109/ICASSP.2008.4518498), or that it reaches from a fit nearby, with d falling from a
+hundredth of it. At p = 0 the loss is its limit, the sum of log |e|.
 """
 
 from __future__ import annotations
@@ -13,13 +14,18 @@ from numpy.typing import ArrayLike
 from discreet.arrays import Matrix, Vector
 from discreet.errors import FitError
 
-COARSEST, FINEST, ROUNDS = 1.0, 1e-5, 40
+COARSEST, NEARBY, FINEST, ROUNDS = 1.0, 1e-2, 1e-5, 40
 CELLS = 100_000
 """Weights per batch of powers: what stays in a processor's cache."""
 
 
-def power_regression(X: Matrix, y: Vector, power: ArrayLike, *, products: Matrix | None = None) -> Matrix:
-    """Coefficients that minimise sum |y - X b|^p, shape (len(power), columns of X)."""
+def power_regression(
+    X: Matrix, y: Vector, power: ArrayLike, *, start: Matrix | None = None, products: Matrix | None = None
+) -> Matrix:
+    """Coefficients that minimise sum |y - X b|^p, shape (len(power), columns of X).
+
+    `start` may carry coefficients of nearby data, the same shape; `products`, `pairwise_products(X)`.
+    """
     powers = np.atleast_1d(np.asarray(power, float))
     if not ((powers >= 0) & np.isfinite(powers)).all():
         raise FitError("A power is negative or infinite, where the loss has no minimum; give 0 or more.")
@@ -30,10 +36,14 @@ def power_regression(X: Matrix, y: Vector, power: ArrayLike, *, products: Matrix
         )
     products = pairwise_products(X) if products is None else products
     batch = max(1, CELLS // n)
-    start: Vector = np.linalg.lstsq(X, y, rcond=None)[0].astype(float)
-    scale = float(np.sqrt(np.mean((y - X @ start) ** 2))) or 1.0
-    fits = [_reweighted(X, y, powers[k : k + batch], start, scale, products) for k in range(0, len(powers), batch)]
-    return np.concatenate(fits)
+    squares: Vector = np.linalg.lstsq(X, y, rcond=None)[0].astype(float)
+    scale = float(np.sqrt(np.mean((y - X @ squares) ** 2))) or 1.0
+    path = np.geomspace(COARSEST, FINEST, ROUNDS) * scale
+    if start is not None:
+        path = path[path <= NEARBY * scale][:: ROUNDS // 20]
+    first = np.repeat(squares[None], len(powers), axis=0) if start is None else start
+    parts = [slice(k, k + batch) for k in range(0, len(powers), batch)]
+    return np.concatenate([_reweighted(X, y, powers[part], first[part], path, products) for part in parts])
 
 
 def power_loss(residual: Matrix, power: ArrayLike) -> Vector:
@@ -55,12 +65,11 @@ def gram(weights: Matrix, products: Matrix, p: int) -> Matrix:
     return result
 
 
-def _reweighted(X: Matrix, y: Vector, power: Vector, start: Vector, scale: float, products: Matrix) -> Matrix:
+def _reweighted(X: Matrix, y: Vector, power: Vector, beta: Matrix, path: Vector, products: Matrix) -> Matrix:
     """A full step is right up to p = 2; beyond, Newton's step is shorter by p - 1."""
-    beta = np.repeat(start[None], len(power), axis=0)
     half = (power[:, None] - 2) / 2
     shorten = 1 / np.maximum(power - 1, 1)[:, None]
-    for smoothing in np.geomspace(COARSEST, FINEST, ROUNDS) * scale:
+    for smoothing in path:
         residual = y - beta @ X.T
         weights = np.exp(half * np.log(residual**2 + smoothing**2))
         weights /= weights.max(axis=1, keepdims=True)

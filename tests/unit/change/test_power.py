@@ -28,6 +28,16 @@ def test_convex_powers_reach_the_minimum(power):
     assert power_loss(y - X @ ours, power) == pytest.approx(best.fun, rel=1e-7)
 
 
+def test_a_start_leads_to_the_same_convex_minimum_and_to_no_worse_a_local_one():
+    X, y = data(n=600)
+    powers = np.array([0.4, 0.8, 1.2, 1.7, 3.0])
+    alone, before = power_regression(X, y, powers), power_regression(X[:550], y[:550], powers)
+    started = power_regression(X, y, powers, start=before)
+    excess = power_loss(y - started @ X.T, powers) / power_loss(y - alone @ X.T, powers) - 1
+    assert excess[2:] == pytest.approx(np.zeros(3), abs=1e-5)
+    assert (excess[:2] < 0.005).all()
+
+
 def test_landmarks():
     X, y = data()
     absolute, squared = power_regression(X, y, [1.0, 2.0])

@@ -60,6 +60,15 @@ def test_a_start_changes_the_work_and_not_the_answer(noise):
             assert started == pytest.approx(alone, abs=1e-8)
 
 
+def test_zero_is_recognised_as_the_low_quantile_of_rare_counts():
+    X, y = counts(n=6000, p=3, seed=7)
+    zero = np.zeros(3)
+    assert quantile._optimal(X, y - X @ zero, 0.1)
+    assert quantile_regression(X, y, 0.1, start=zero[None]).tolist() == [[0, 0, 0]]
+    assert not quantile._optimal(X, y - X @ zero, 0.9)
+    assert check_loss(y - X @ quantile_regression(X, y, 0.1)[0], 0.1) == pytest.approx(check_loss(y, 0.1), abs=1e-6)
+
+
 def test_refusals():
     X, y = counts()
     for tau in (0, 1, [0.5, 1.2]):

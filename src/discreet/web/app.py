@@ -16,14 +16,27 @@ from starlette.exceptions import HTTPException
 
 from discreet.errors import DiscreetError
 from discreet.web.desk import Desk
-from discreet.web.pages import data, entrance, ledger, overview, plans, releases, review, runs
+from discreet.web.pages import (
+    api,
+    changes,
+    data,
+    entrance,
+    ledger,
+    models,
+    overview,
+    plans,
+    releases,
+    review,
+    runs,
+    utility,
+)
 from discreet.web.rendering import Here, page
 from discreet.web.security import Guard, login_address
 from discreet.web.store import Store
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 MEGABYTE = 1_000_000
-ROUTERS = (entrance, overview, data, plans, review, runs, releases, ledger)
+ROUTERS = (entrance, overview, data, plans, utility, review, runs, releases, ledger, changes, models, api)
 log = logging.getLogger("discreet.web")
 
 
@@ -61,7 +74,7 @@ def create(
     app.add_exception_handler(DiscreetError, _refused)
     app.add_exception_handler(Exception, _unforeseen)
     app.add_middleware(
-        Guard,  # type: ignore[arg-type]
+        Guard,
         store=here.store,
         hosts=frozenset(hosts),
         refused=_told,
@@ -77,7 +90,7 @@ def _told(request: Request, status: int, text: str) -> Response:
         return JSONResponse({"detail": text}, status_code=status)
     if status == HTTPStatus.UNAUTHORIZED:
         return RedirectResponse(login_address(request), status_code=303)
-    return page(request, "error.html", status, status=status, name=HTTPStatus(status).phrase, text=text)
+    return page(request, "error.html", status, code=status, name=HTTPStatus(status).phrase, text=text)
 
 
 def _http(request: Request, error: Exception) -> Response:

@@ -67,9 +67,8 @@ def verify(connection: Connection) -> str:
 
 
 def first_fault(rows: Iterable[dict[str, Any]]) -> str:
-    previous, seq = GENESIS, 0
-    for row in rows:
-        seq += 1
+    previous = GENESIS
+    for seq, row in enumerate(rows, start=1):
         sealed = seal({key: value for key, value in row.items() if key != "hash"})
         if row["seq"] != seq or row["previous"] != previous or row["hash"] != sealed:
             return f"line {seq} is not as it was written, or one before it is missing"

@@ -50,6 +50,7 @@ class Source(_Settings):
     delta: Probability | None = None
     sizes: str | None = None
     formula: str = ""
+    stand_in: str | None = None
     simulated: bool = False
 
 

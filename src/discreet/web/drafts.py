@@ -10,8 +10,9 @@ import hashlib
 import json
 import re
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
+from fractions import Fraction
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -76,13 +77,13 @@ class Draft(BaseModel):
 
 def first_draft(desk: Desk, source: Source) -> Draft:
     """What a form shows before anything was chosen."""
-    unit = {key: _plain(value) for key, value in source.unit.model_dump(exclude_none=True).items()}
+    unit = {key: _plain(key, value) for key, value in source.unit.model_dump(mode="json", exclude_none=True).items()}
     if source.kind == "rows":
         release: Values = {"name": "", "kind": "model", "formula": source.formula, "epsilon": "1"}
     else:
         schema = desk.schema(source)
-        by = list(schema.workplace_attributes[-2:]) if schema else []
-        release = {"name": "", "kind": "count", "by": list(by), "epsilon": "1"}
+        by: list[Scalar] = list(schema.workplace_attributes[-2:]) if schema else []
+        release = {"name": "", "kind": "count", "by": by, "epsilon": "1"}
     release["name"] = f"{source.name}-{secrets.token_hex(2)}"
     return Draft(source=source.name, title="", unit=unit, release=[release])
 
@@ -114,7 +115,7 @@ def _release(form: FormData, number: int) -> Values:
     for key in OF_KIND.get(kind, ()):
         value = _value(form, f"{start}{key}", key)
         if value not in ("", None, [], False) or key == "by":
-            release[key] = value  # type: ignore[assignment]
+            release[key] = value
     release["epsilon"] = _text(form, f"{start}epsilon")
     return release
 
@@ -141,12 +142,13 @@ def _text(form: FormData, name: str) -> str:
     return value.strip()[:2_000] if isinstance(value, str) else ""
 
 
-def _plain(value: Any) -> Any:
-    """An exact amount in the shortest text that a form can show."""
-    if not hasattr(value, "denominator") or isinstance(value, bool | int):
+def _plain(key: str, value: Any) -> Any:
+    """An exact amount in the text that a form shows: 0.1 rather than 1/10."""
+    if key not in NUMBERS:
         return value
-    decimal = Decimal(value.numerator) / Decimal(value.denominator)
-    return str(decimal) if value == value.from_decimal(decimal) else str(value)
+    amount = Fraction(value)
+    decimal = format((Decimal(amount.numerator) / amount.denominator).normalize(), "f")
+    return decimal if Fraction(decimal) == amount else str(amount)
 
 
 def new_name(title: str, source: str) -> str:
@@ -196,8 +198,3 @@ def _toml(value: Any, key: str) -> str:
 
 def _key(key: str) -> str:
     return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key, ensure_ascii=False)
-
-
-def named_rows(rows: Iterable[Any]) -> list[dict[str, Any]]:
-    """Database rows as dictionaries."""
-    return [dict(row._mapping) for row in rows]

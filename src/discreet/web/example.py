@@ -1,7 +1,7 @@
 """A desk on simulated data, so that everything can be tried: jobs by place and sector, and employment flows.
 
 The public sizes are those of the year before the confidential one, as an agency would know them from last year's
-publication.
+publication. Models are tried on a stand-in: flows of the same shape from another seed.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ dataset = "flows"
 unit = {{ kind = "rows", lower = 0, upper = 2 }}
 epsilon = 4
 formula = "jcr ~ 0 + industry + quarter + (1 | county)"
+stand_in = "public/flows/qwi.parquet"
 simulated = true
 
 [source.describes]
@@ -67,6 +68,7 @@ def make(folder: Path, *, share: float = 0.02, rules: str = "") -> Desk:
     folder.mkdir(parents=True, exist_ok=True)
     lodes.write(folder / "data" / "jobs", seed=SEED, share=share, year=1)
     qwi.write(folder / "data" / "flows", seed=SEED, share=min(share, 0.01))
+    qwi.write(folder / "public" / "flows", seed=SEED + 1, share=0.002)
     _sizes(folder / "public" / "sizes.csv", share=share)
     (folder / SETTINGS).write_text(TEXT.format(rules=rules), encoding="utf-8")
     return Desk.open(folder)

@@ -22,6 +22,7 @@ def overview(request: Request, here: At, asking: Asking) -> Response:
         standing={source.name: books.standing(here.desk, source) for source in here.desk.settings.source},
         drafts=[plan for plan in plans if plan.state in ("draft", "declined")][:5],
         waiting=[plan for plan in plans if plan.state == "submitted"],
+        titles={plan.name: plan.title for plan in plans},
         runs=recent,
         releases=books.published(here.desk)[:5],
     )

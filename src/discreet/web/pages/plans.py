@@ -38,11 +38,14 @@ def plans(request: Request, here: At, asking: Asking) -> Response:
 
 
 @router.get("/plans/new")
-def new(request: Request, here: At, planner: Planner, source: str = "") -> Response:
+def new(request: Request, here: At, planner: Planner, source: str = "", formula: str = "") -> Response:
     if not here.desk.settings.source:
         return page(request, "plans.html", plans=planning.listed(here.store))
     chosen = source_of(here, source or here.desk.settings.source[0].name)
-    return _form(request, here, chosen, first_draft(here.desk, chosen), name=NEW)
+    draft = first_draft(here.desk, chosen)
+    if formula and chosen.kind == "rows":
+        draft.release[0]["formula"] = formula[:500]
+    return _form(request, here, chosen, draft, name=NEW)
 
 
 @router.get("/plans/{name}")

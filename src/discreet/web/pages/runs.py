@@ -32,7 +32,7 @@ def run_of(here: Here, name: str) -> Run:
 
 @router.get("/runs")
 def listed(request: Request, here: At, asking: Asking) -> Response:
-    approved = [plan for plan in planning.listed(here.store, state="approved")]
+    approved = planning.listed(here.store, state="approved")
     every = runs.listed(here.desk, here.store)
     begun = {run.plan for run in every}
     titles = {plan.name: plan.title for plan in planning.listed(here.store)}
@@ -82,8 +82,8 @@ async def _tail(here: Here, name: str, start: int) -> AsyncIterator[str]:
     idle = 0
     while True:
         alive = runs.is_alive(here.desk.runs / f"{name}.lock")
-        for start, event in runs.events(here.desk.runs, name, start):
-            idle = 0
+        for after, event in runs.events(here.desk.runs, name, start):
+            start, idle = after, 0
             yield f"id: {start}\ndata: {json.dumps(event)}\n\n"
         state = runs.state_of(here.desk.runs, name)
         if state in FINAL.values() or not (alive or state == "running"):

@@ -1,0 +1,205 @@
+"""The desk for programs: what the pages show, as JSON, described at /api/openapi.json."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, HTTPException, Path
+from pydantic import BaseModel, Field
+
+from discreet.web import books, planning, runs
+from discreet.web.drafts import Draft
+from discreet.web.estimates import estimate
+from discreet.web.pages.data import source_of
+from discreet.web.pages.plans import plan_of
+from discreet.web.pages.runs import run_of
+from discreet.web.rendering import At
+from discreet.web.security import Asking, own_script
+
+Name = Annotated[str, Path(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
+
+
+class Refusal(BaseModel):
+    """Why a request was not answered."""
+
+    detail: str
+
+
+class SourceAnswer(BaseModel):
+    """A source of data and what is left of its budget."""
+
+    name: str
+    title: str
+    kind: Literal["jobs", "rows"]
+    dataset: str
+    unit: dict[str, Any]
+    workplace_attributes: list[str]
+    worker_attributes: dict[str, list[str | int | bool]]
+    epsilon_total: float
+    epsilon_spent: float
+
+
+class FaultAnswer(BaseModel):
+    where: str
+    message: str
+    field: str
+
+
+class EstimateAnswer(BaseModel):
+    """What a draft would cost and how far off it would be."""
+
+    can_run: bool
+    faults: list[FaultAnswer]
+    cost: str | None
+    remaining_after: str | None
+    releases: list[dict[str, Any]]
+
+
+class PlanAnswer(BaseModel):
+    name: str
+    title: str
+    source: str
+    author: str
+    state: Literal["draft", "submitted", "approved", "declined"]
+    digest: str
+    at: str
+
+
+class PlanText(PlanAnswer):
+    text: Annotated[str, Field(description="The plan as TOML.")]
+
+
+class RunAnswer(BaseModel):
+    name: str
+    plan: str
+    by: str
+    at: str
+    state: Literal["running", "done", "failed", "interrupted"]
+    share: float
+    last: str
+
+
+class ReleaseAnswer(BaseModel):
+    plan: str
+    name: str
+    dataset: str
+    guarantee: str
+    files: dict[str, int]
+
+
+class BudgetAnswer(BaseModel):
+    dataset: str
+    unit: str
+    total: dict[str, str]
+    spent: dict[str, str]
+    remaining: dict[str, str]
+
+
+class LedgerAnswer(BaseModel):
+    """The ledger; amounts are exact, as text."""
+
+    budgets: list[BudgetAnswer]
+    entries: int
+    head: str | None
+    trouble: str
+
+
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    status: {"model": Refusal} for status in (401, 403, 404, 409, 413, 421, 422)
+}
+router = APIRouter(prefix="/api", tags=["desk"], responses=REFUSALS)
+
+
+@router.get("/sources")
+def sources(here: At, asking: Asking) -> list[SourceAnswer]:
+    """The desk's sources: public facts only."""
+    found = []
+    for source in here.desk.settings.source:
+        schema, standing = here.desk.schema(source), books.standing(here.desk, source)
+        found.append(
+            SourceAnswer(
+                name=source.name,
+                title=source.title,
+                kind=source.kind,
+                dataset=source.dataset,
+                unit=source.unit.model_dump(mode="json"),
+                workplace_attributes=list(schema.workplace_attributes) if schema else [],
+                worker_attributes={k: list(v) for k, v in schema.worker_attributes.items()} if schema else {},
+                epsilon_total=standing["total"],
+                epsilon_spent=standing["spent"],
+            )
+        )
+    return found
+
+
+@router.post("/estimate", dependencies=[Depends(own_script)])
+def estimated(here: At, asking: Asking, draft: Draft) -> EstimateAnswer:
+    """Cost, expected error and faults of a draft. Reads no confidential data, writes and spends nothing."""
+    source_of(here, draft.source)
+    return EstimateAnswer.model_validate(estimate(here.desk, draft, "estimate").to_dict())
+
+
+@router.get("/plans")
+def plans(here: At, asking: Asking) -> list[PlanAnswer]:
+    """Every plan, the latest first."""
+    return [PlanAnswer(**_plan(plan)) for plan in planning.listed(here.store)]
+
+
+@router.get("/plans/{name}")
+def plan(here: At, asking: Asking, name: Name) -> PlanText:
+    """One plan with its text."""
+    found = plan_of(here, name)
+    return PlanText(**_plan(found), text=found.text)
+
+
+@router.get("/runs")
+def all_runs(here: At, asking: Asking) -> list[RunAnswer]:
+    """The latest runs."""
+    return [RunAnswer(**run.to_dict()) for run in runs.listed(here.desk, here.store)]
+
+
+@router.get("/runs/{name}")
+def run(here: At, asking: Asking, name: Name) -> RunAnswer:
+    """One run as it is now."""
+    return RunAnswer(**run_of(here, name).to_dict())
+
+
+@router.get("/releases")
+def releases(here: At, asking: Asking) -> list[ReleaseAnswer]:
+    """Every published release."""
+    return [_release(each) for each in books.published(here.desk)]
+
+
+@router.get("/releases/{plan}/{name}")
+def release(here: At, asking: Asking, plan: Name, name: Annotated[str, Path(max_length=64)]) -> ReleaseAnswer:
+    """One published release."""
+    found = books.release(here.desk, plan, name)
+    if found is None:
+        raise HTTPException(404, "There is no such release. See /api/releases for those there are.")
+    return _release(found)
+
+
+@router.get("/ledger")
+def ledger(here: At, asking: Asking) -> LedgerAnswer:
+    """Budgets with what is spent, and the ledger's head."""
+    book = books.book(here.desk)
+    return LedgerAnswer(
+        budgets=[BudgetAnswer.model_validate(budget.to_dict()) for budget in book.budgets],
+        entries=len(book.entries),
+        head=None if book.head is None else book.head.hash,
+        trouble=book.trouble,
+    )
+
+
+def _plan(plan: planning.Plan) -> dict[str, Any]:
+    return {key: getattr(plan, key) for key in PlanAnswer.model_fields}
+
+
+def _release(each: books.Published) -> ReleaseAnswer:
+    return ReleaseAnswer(
+        plan=each.plan,
+        name=each.name,
+        dataset=each.about["dataset"],
+        guarantee=each.about["guarantee"]["sentence"],
+        files=dict(each.files),
+    )

@@ -1,0 +1,146 @@
+"""Large changes: between two releases, or an exception report on a panel that somebody sends."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import numpy as np
+from fastapi import APIRouter, Depends, HTTPException, Request
+from fastapi.responses import RedirectResponse, Response
+
+from discreet.errors import DataError
+from discreet.report import charts
+from discreet.report.page import Figure, Table
+from discreet.utility.changes import change, largest_changes
+from discreet.web import analyses, books
+from discreet.web.accounts import Person
+from discreet.web.books import Published
+from discreet.web.confined import confined
+from discreet.web.rendering import At, Here, page
+from discreet.web.security import Asking, Form, needs
+from discreet.web.uploads import kept
+
+router = APIRouter(include_in_schema=False)
+Analyst = Annotated[Person, Depends(needs("analyse"))]
+TOP = 25
+SHOWN = 12
+
+
+@router.get("/changes")
+def changes(request: Request, here: At, asking: Asking, before: str = "", after: str = "") -> Response:
+    releases = [each for each in books.published(here.desk) if each.about["parameters"].get("kind") == "count"]
+    compared = _compared(here, before, after) if before and after else None
+    return page(
+        request,
+        "changes.html",
+        releases=releases,
+        before=before,
+        after=after,
+        compared=compared,
+        reports=analyses.listed(here.store, "exceptions", asking),
+        megabytes=here.desk.settings.upload_megabytes,
+    )
+
+
+@router.post("/changes")
+def report(here: At, analyst: Analyst, form: Form) -> Response:
+    """Work on a panel in a process with limits and keep the result for its owner."""
+    try:
+        options = {
+            "horizon": int(str(form.get("horizon", "1"))),
+            "cutoff": float(str(form.get("cutoff", "0.95"))),
+            "cost_ratio": float(str(form.get("cost_ratio", "10"))),
+            "direction": str(form.get("direction", "decline")),
+        }
+    except ValueError:
+        raise DataError(
+            "Horizon, cut-off and cost are numbers. One of them is not. Correct it and send again."
+        ) from None
+    with kept(form, "panel", "forecasts") as files:
+        if "panel" not in files:
+            raise DataError("No panel was sent. It is a CSV or Parquet file with series, t and value. Choose one.")
+        arguments = {"panel": files["panel"], "forecasts": files.get("forecasts"), "options": options}
+        found = confined("exceptions", arguments)
+    title = f"Large {options['direction']}s ahead"
+    name = analyses.keep(here.store, "exceptions", title, {"options": options, **found}, analyst)
+    return RedirectResponse(f"/changes/{name}", status_code=303)
+
+
+@router.get("/changes/{name}")
+def reported(request: Request, here: At, asking: Asking, name: str) -> Response:
+    kept_result = analyses.get(here.store, name, asking)
+    if kept_result is None:
+        raise HTTPException(
+            404, f"You have no report {name[:64]!r}. Reports are open to their owner. See Large changes."
+        )
+    result = kept_result["result"]
+    columns = {
+        "rank": "rank",
+        "series": "series",
+        "t": "period",
+        "last": "last value",
+        "forecast": "forecast",
+        "score": "score",
+    }
+    flagged = [row for row in result["rows"] if row["flag"]]
+    table = Table(
+        list(columns.values()),
+        [[row[key] for key in columns] for row in flagged[:200]],
+        f"{len(flagged)} of {len(result['rows'])} series are flagged, most alarming first",
+    )
+    return page(request, "exceptions.html", result=result, kept=kept_result, table=table, flagged=len(flagged))
+
+
+def _compared(here: Here, before: str, after: str) -> dict[str, Any]:
+    """The largest changes from one release to another; a change is sure when the intervals do not overlap."""
+    first, second = (_chosen(here, text) for text in (before, after))
+    early, late = (each.table(each.tables[0]) for each in (first, second))
+    keys = [name for name in early.column_names if name not in ("count", "lower", "upper")]
+    if set(early.column_names) != set(late.column_names) or not keys:
+        raise DataError(
+            f"{first.name!r} and {second.name!r} do not have the same attributes. Changes are between the same cells. "
+            "Choose two releases by the same attributes."
+        )
+    both = early.join(late, keys, join_type="inner", right_suffix=" after").sort_by(
+        [(key, "ascending") for key in keys]
+    )
+    if not len(both):
+        raise DataError(f"{first.name!r} and {second.name!r} have no cell in common. Choose others.")
+    moved = change(np.array(both["count"]), np.array(both["count after"]))
+    rows = []
+    for i in largest_changes(moved, most=min(TOP, len(moved))).tolist():
+        row = both.slice(i, 1).to_pylist()[0]
+        rows.append(
+            {
+                "cell": ", ".join(str(row[key]) for key in keys),
+                "before": row["count"],
+                "after": row["count after"],
+                "change": int(moved[i]),
+                "beyond the noise": _sure(row),
+            }
+        )
+    caption = f"The {len(rows)} largest changes of {len(moved):,} cells, {first.name} to {second.name}"
+    drawn = [{"cell": row["cell"], "change": row["change"]} for row in rows[:SHOWN]]
+    return {
+        "table": Table.of(rows, caption),
+        "figure": Figure(
+            charts.bars(drawn, "cell", "change", horizontal=True),
+            f"Bars of the {len(drawn)} largest changes of published counts, up or down.",
+            "The largest changes of published counts",
+        ),
+    }
+
+
+def _sure(row: dict[str, Any]) -> str:
+    ends = (row["lower"], row["upper"], row["lower after"], row["upper after"])
+    if any(end is None for end in ends):
+        return "not known"
+    return "yes" if ends[2] > ends[1] or ends[3] < ends[0] else "no"
+
+
+def _chosen(here: Here, text: str) -> Published:
+    plan, _, name = text.partition("/")
+    found = books.release(here.desk, plan, name)
+    if found is None:
+        raise HTTPException(404, "There is no such release. Choose two from the lists under Large changes.")
+    return found

@@ -1,0 +1,105 @@
+"""Models: try a formula on data that are not confidential, see what privacy costs it, then release it with a plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Depends, HTTPException, Request
+from fastapi.responses import RedirectResponse, Response
+
+from discreet.errors import DataError
+from discreet.mixed.formula import read_formula
+from discreet.report import charts
+from discreet.report.comparison import figure
+from discreet.web import analyses
+from discreet.web.accounts import Person
+from discreet.web.confined import confined
+from discreet.web.desk import Source
+from discreet.web.pages.data import source_of
+from discreet.web.rendering import At, Here, page
+from discreet.web.security import Asking, Form, needs
+from discreet.web.uploads import kept
+
+router = APIRouter(include_in_schema=False)
+EPSILONS = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0]
+LONGEST = 500
+
+
+@router.get("/models")
+def models(request: Request, here: At, asking: Asking) -> Response:
+    return page(
+        request,
+        "models.html",
+        sources=[source for source in here.desk.settings.source if source.kind == "rows"],
+        results=analyses.listed(here.store, "model", asking),
+        megabytes=here.desk.settings.upload_megabytes,
+    )
+
+
+@router.post("/models")
+def tried(here: At, analyst: Annotated[Person, Depends(needs("analyse"))], form: Form) -> Response:
+    """Fit and draw the curve in a process with limits, on a stand-in or on what was sent; never on the source."""
+    formula = str(form.get("formula", "")).strip()[:LONGEST]
+    read_formula(formula, needs_random=False)
+    chosen = str(form.get("source", ""))
+    with kept(form, "data") as files:
+        if "data" in files:
+            result = _worked(formula, files["data"])
+            source = ""
+        else:
+            source = source_of(here, chosen).name
+            result = _worked(formula, str(_stand_in(here, here.desk.sources[source])))
+    result |= {"formula": formula, "source": source}
+    name = analyses.keep(here.store, "model", formula, result, analyst)
+    return RedirectResponse(f"/models/{name}", status_code=303)
+
+
+def _worked(formula: str, data: str) -> dict[str, Any]:
+    fitted = confined("fit", {"formula": formula, "data": data})
+    try:
+        curve = confined("model_curve", {"formula": formula, "data": data, "epsilons": EPSILONS})
+    except DataError as error:
+        curve = {"rows": [], "best": None, "why": str(error)}
+    return {"fit": fitted, "curve": curve}
+
+
+def _stand_in(here: Here, source: Source) -> Path:
+    if source.stand_in is None:
+        raise DataError(
+            f"{source.name!r} has no stand-in: data of its shape that are not confidential. A formula is never tried "
+            "on confidential data. Send such a file, or have one named as stand_in in desk.toml."
+        )
+    return here.desk.folder / source.stand_in
+
+
+@router.get("/models/{name}")
+def shown(request: Request, here: At, asking: Asking, name: str) -> Response:
+    found = analyses.get(here.store, name, asking)
+    if found is None:
+        raise HTTPException(404, f"You have no result {name[:64]!r}. Results are open to their owner. See Models.")
+    result = found["result"]
+    rows = result["curve"]["rows"]
+    points = [{"epsilon": row["epsilon"], "share": row["relative_to_mle"]} for row in rows if row["relative_to_mle"]]
+    drawn = None
+    if points:
+        drawn = figure(
+            charts.lines(
+                points, "epsilon", "share", log_x=True, reference=1.0, zero=True,
+                titles={"share": "correlation / that of the model without privacy"},
+            ),
+            "A curve over epsilon, from {share:.2f} at {epsilon:g}".format(**points[0])
+            + " to {share:.2f} at {epsilon:g}.".format(**points[-1]),
+            "Risk and utility: fit of private estimates beside the model without privacy. 1 is as good",
+            "model",
+        )  # fmt: skip
+    source = result["source"] or next((s.name for s in here.desk.settings.source if s.kind == "rows"), "")
+    return page(
+        request,
+        "model.html",
+        result=result,
+        kept=found,
+        figure=drawn,
+        plan=f"/plans/new?source={source}&formula={quote(result['formula'])}" if source else "",
+    )

@@ -45,12 +45,13 @@ class Case:
     public: PublicDesign
     rows: Rows = field(repr=False)
     frame: Any = field(repr=False)
+    lagged: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, model: str, formula: str, data: Any) -> Case:
+    def of(cls, model: str, formula: str, data: Any, *, lagged: tuple[str, ...] = ()) -> Case:
         frame = open_frame(data)
         public = public_design(frame, read_formula(formula, needs_random=False))
-        return cls(model, public, read_rows(frame, public.design.layout, public.learned)[0], frame)
+        return cls(model, public, read_rows(frame, public.design.layout, public.learned)[0], frame, lagged)
 
     @property
     def response(self) -> Vector:
@@ -104,7 +105,7 @@ class Case:
             rho=rho,
             bounds=None,
             clip=clip,
-            lagged=(),
+            lagged=self.lagged,
             account=None,
             name=None,
             seed=0,

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 PROOF = "docs/proofs/mixed-moments.md"
 TYPICAL = (0.01**2, 0.05**2)  # variances of effects and residuals that the default split expects, in widths squared
 SHARES = np.geomspace(0.005, 0.995, 200)  # of fixed and groups together that the default split tries for the fixed part
+LAGS = 0.5  # least share of a fixed part that has lagged responses
 LEAST_SQUARES, MOST_SQUARES = 0.05, 0.25
 ENOUGH = 7000.0  # rows times epsilon at which the sum of squares is known to one per cent, in a range of ten deviations
 PERMILLE = 1000  # default shares are whole thousandths, so that they add up exactly
@@ -137,7 +138,7 @@ def mechanism_for(
     weights = costs ** (1 / 3 if isinstance(request.loss, Pure) else 1 / 2)
     within = _thousandths(weights / weights.sum())
     names = ["groups", "fixed", "squares"] if public.terms else ["fixed", "squares"]
-    shares = read_split(split, names, _default_split(public, request.loss, costs, within))
+    shares = read_split(split, names, _default_split(public, request, costs, within))
     parts = []
     if public.terms:
         spent = _share(request.loss, shares["groups"])
@@ -159,13 +160,15 @@ def _cost(piece: Piece, among: Integers, public: PublicDesign, units: Units) -> 
 
 
 def _default_split(
-    public: PublicDesign, spent: Pure | Concentrated, costs: Vector, within: list[Fraction]
+    public: PublicDesign, request: Request, costs: Vector, within: list[Fraction]
 ) -> dict[str, Fraction]:
     """Shares with the least expected squared error of fitted values, if effects have the `TYPICAL` sizes.
 
     From the design and the loss alone. Noise in group sums costs an effect's variance at most, because predictions
-    shrink; nothing caps what noise in the fixed part costs.
+    shrink; nothing caps what noise in the fixed part costs. Groups' means of earlier responses follow the groups'
+    effects, so their coefficients must be known from within groups: lags get a larger share.
     """
+    spent = request.loss
     pure = isinstance(spent, Pure)
     worth = float(spent.epsilon) if isinstance(spent, Pure) else (2 * float(spent.rho)) ** 0.5
     squares = min(max(ENOUGH / (public.rows * worth), LEAST_SQUARES), MOST_SQUARES)
@@ -176,6 +179,7 @@ def _default_split(
         return 2 / (worth * share) ** 2 if pure else 1 / (worth**2 * share)
 
     fixed = (1 - squares) * SHARES
+    fixed = fixed[fixed >= LAGS] if request.lagged else fixed
     n, (tau2, sigma2) = public.n[:, None], TYPICAL
     d = noise(1 - squares - fixed)
     lost = (n * tau2 * d / (n**2 * tau2 + n * sigma2 + d)).sum(axis=0)

@@ -181,6 +181,24 @@ def test_lagged_columns_are_noted(flows: Flows) -> None:
         release_mixed(formula, data, epsilon=1, bounds=(0, 2), lagged=["earlier"])
 
 
+def test_declared_lags_get_half_of_the_loss() -> None:
+    """Group sums alone would explain groups by their lags; sums over all rows must be precise enough to object."""
+    rng = np.random.default_rng(6)
+    county, times = np.repeat(np.arange(60), 200), 200
+    effect = rng.normal(0, 0.03, 60)
+    y = np.empty((60, times + 1))
+    y[:, 0] = 0.2 + effect / 0.7
+    for t in range(times):
+        y[:, t + 1] = 0.14 + 0.3 * y[:, t] + effect + rng.normal(0, 0.05, 60)
+    data = {"rate": np.clip(y[:, 1:].ravel(), 0, 1), "lag": np.clip(y[:, :-1].ravel(), 0, 1), "county": county}
+    formula = "rate ~ 1 + lag + (1 | county)"
+    errors = {}
+    for lagged in ((), ("lag",)):
+        found = [release_mixed(formula, data, epsilon=2, bounds=(0, 1), lagged=lagged, seed=seed) for seed in range(12)]
+        errors[lagged] = np.mean([abs(fit.fixed["lag"] - 0.3) for fit in found])
+    assert errors[("lag",)] < 0.8 * errors[()]
+
+
 def test_a_linear_model_is_a_model(flows: Flows) -> None:
     fit = release_mixed("rate ~ 0 + industry", flows, epsilon=1000, bounds=(0, 2), seed=1)
     for name in ("farms", "mines", "shops"):

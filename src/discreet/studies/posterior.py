@@ -28,17 +28,17 @@ from discreet.errors import DataError
 from discreet.noise.source import SeededSource
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Pure
-from discreet.report import charts
-from discreet.report.page import Block, Figure, Heading, Note, Page, Prose, Table
+from discreet.report.page import Page
+from discreet.studies.posterior_page import DEVIATIONS, LEVELS, Answers, blocks
 from discreet.studies.study import Progress, Study, silent
 
 ROWS, SLOPE = 100_000, 2.0
 SETS, QUICK = 400, 60  # data sets
 EPSILON, PARTS = Fraction(1, 4), 1_000  # of the probabilities: parts of 100 rows
 STAGE, FEW_PARTS = Fraction(9, 20), 100  # of the quantiles: epsilon_1 = epsilon_2, parts of 1,000 rows
-FAR = (2.0, 20.0, 200.0)  # slopes whose quantiles are ever further from zero
-DEVIATIONS = np.arange(-4.0, 4.5, 1.0)  # cut-offs, in posterior deviations from the true slope
-LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+# Slopes whose quantiles are ever further from zero, in deviations of the parts' answers; from 7 on it is called far,
+# since bounds of two deviations, found to within half an octave, then beat bounds that reach zero at least three times.
+AWAY, FAR = (0.5, 1.0, 2.0, 3.0, 5.0, 7.1, 10.0, 20.0, 50.0, 100.0), 7.0
 METHODS: dict[tuple[str, str], Combination] = {
     ("normality", "paper"): Normality("paper"),
     ("normality", "tight"): Normality("tight"),
@@ -48,9 +48,6 @@ METHODS: dict[tuple[str, str], Combination] = {
 AROUND_ZERO = clipped_mean("zero", "paper", 1.0, None, epsilon=2 * STAGE)
 PRIVATE_CENTRE = clipped_mean("private", "tight", 1.0, None, epsilon=2 * STAGE)
 COLUMN = 1  # the slope, after the intercept
-BAND = (5, 95)
-
-Answers = dict[str, list[Vector]]
 
 
 def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progress: Progress = silent) -> Study:
@@ -76,14 +73,18 @@ def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progres
         "probability": _rows(
             probabilities, DEVIATIONS / np.sqrt(ROWS) + SLOPE, ("method", "calibration", "partitions")
         ),
-        "quantile": _rows(quantiles, LEVELS, ("calibration", "centre", "partitions")),
+        "quantile": [
+            {"method": "inflated likelihood", **row}
+            for row in _rows(quantiles, LEVELS, ("calibration", "centre", "partitions"))
+        ],
         "noise": gain,
+        "far": FAR,
         "coverage": coverage,
         "audit": {name: verdict.to_dict() for name, verdict in audit.items()},
     }
     page = Page(
         "Private posterior probabilities and quantiles by parts",
-        _blocks(results, probabilities, quantiles, audit),
+        blocks(results, probabilities, quantiles, audit),
         lead=f"Amitai (2018): {sets} simulated data sets of {ROWS:,} rows, y = 1 + 2x + error.",
     )
     return Study(name="posterior", title=page.title, results=results, page=page)
@@ -160,26 +161,33 @@ def _quantiles(sets: int, rng: np.random.Generator, account: Account, tell: Any)
 
 def _gain(sets: int, rng: np.random.Generator, account: Account) -> list[dict[str, Any]]:
     """Laplace scales of both kinds of bounds, for the same parts and the same epsilon: medians over data sets."""
-    best = list(_plans())[-1][2]
-    rows = []
-    for slope in FAR:
-        scales = defaultdict(list)
-        for _ in range(sets):
-            X, y = _simulate(rng, slope=slope, deviation=10.0)
-            prior = GPrior()
-            values = prior.posterior(partition(X, y, best, rng), np.array([COLUMN]), power=best).quantile(
-                np.full(1, 0.5)
-            )
+    best, deviation = list(_plans())[-1][2], 10.0
+    scatter = deviation / np.sqrt(ROWS / best)  # of a slope in parts of that many rows
+    scales: dict[tuple[float, str], list[float]] = defaultdict(list)
+    for _ in range(sets):
+        X, y = _simulate(rng, slope=0.0, deviation=deviation)
+        for away in AWAY:
+            parts = partition(X, y + away * scatter * X[:, COLUMN], best, rng)
+            values = GPrior().posterior(parts, np.array([COLUMN]), power=best).quantile(np.full(1, 0.5))
             for centre, plan in (("zero", AROUND_ZERO), ("private", PRIVATE_CENTRE)):
                 clipped = _released(
                     account,
                     2 * STAGE,
                     lambda source, plan=plan, v=values[:, 0]: plan.release(v, epsilon=2 * STAGE, source=source),
                 )
-                scales[centre].append(clipped.scale)
-        zero, private = (float(np.median(scales[centre])) for centre in ("zero", "private"))
+                scales[away, centre].append(clipped.scale)
+    rows = []
+    for away in AWAY:
+        zero, private = (float(np.median(scales[away, centre])) for centre in ("zero", "private"))
         rows.append(
-            {"slope": slope, "partitions": best, "zero": zero, "private_centre": private, "times_less": zero / private}
+            {
+                "away": away,
+                "quantile": away * scatter,
+                "partitions": best,
+                "zero": zero,
+                "private_centre": private,
+                "times_less": zero / private,
+            }
         )
     return rows
 
@@ -255,135 +263,3 @@ def _rows(found: Mapping[tuple[Any, ...], Answers], at: Vector, names: Sequence[
                 }
             )
     return rows
-
-
-def _blocks(
-    results: Mapping[str, Any],
-    probabilities: Mapping[tuple[Any, ...], Answers],
-    quantiles: Mapping[tuple[Any, ...], Answers],
-    audit: Mapping[str, Verdict],
-) -> list[Block]:
-    blocks: list[Block] = []
-    figures = {"normality": ("3.1", "3.2"), "-2 log p": ("3.3", "3.4")}
-    for method, numbers in figures.items():
-        mine = {f"{key[1]}, {key[2]:,} parts": value for key, value in probabilities.items() if key[0] == method}
-        rows = [row for row in results["probability"] if row["method"] == method]
-        blocks += [
-            Heading(f"Probabilities: {'the normality method' if method == 'normality' else 'the -2 log p method'}"),
-            Prose(NOTES[method]),
-            *_pictures(mine, DEVIATIONS, numbers, "posterior deviations from the true slope", "P(slope <= b)"),
-            _means(rows, f"Means over data sets, {method}.", method),
-        ]
-    mine = {f"{key[1]} centre, {key[2]:,} parts": value for key, value in quantiles.items()}
-    blocks += [
-        Heading("Quantiles"),
-        Prose(NOTES["quantiles"]),
-        *_pictures(mine, LEVELS, ("4.1", "4.2"), "probability", "quantile of the slope"),
-        Table.of(
-            results["quantile"], "Means over data sets; rms is the error against the full posterior.", "quantiles"
-        ),
-        Table.of(
-            results["noise"],
-            "Scale of the Laplace noise: the thesis's bounds around zero and bounds around a private centre, for the "
-            "same parts and the same epsilon.",
-            "noise",
-        ),
-        Heading("Credible intervals"),
-        Prose(
-            "A location and a half-width, released together at epsilon 0.9; the noise can be covered by the interval."
-        ),
-        Table.of(results["coverage"], "How often intervals at level 0.95 hold the true slope.", "coverage"),
-        Heading("Is it private?"),
-        Prose(
-            "The black-box audit runs each mechanism on two data sets in which one row turns one part's probability "
-            "from 1 to 0. Its bound is a fact with confidence 0.9999; finding nothing is no proof. The proof is in "
-            "`docs/proofs/posterior.md`."
-        ),
-        Table.of(
-            [
-                {
-                    "mechanism": name,
-                    "claimed epsilon": verdict.claimed,
-                    "epsilon is at least": verdict.epsilon,
-                    "claim": "refuted" if verdict.refuted else "not refuted",
-                }
-                for name, verdict in audit.items()
-            ],
-            "Lower bounds on epsilon.",
-            "audit",
-        ),
-        Note(
-            "limitation", "Simulated data only; the answers hold for normal regression with enough rows in each part."
-        ),
-    ]
-    return blocks
-
-
-def _means(rows: Sequence[Mapping[str, Any]], caption: str, name: str) -> Table:
-    """What fits on the page; `results.json` has the rest."""
-    shown = ("calibration", "centre", "partitions", "at", "full", "partitioned", "private", "rms_private")
-    return Table.of(
-        [{column: row[column] for column in shown if column in row} for row in rows],
-        f"{caption} The last column is the private answers' root mean square error against the full posterior.",
-        name,
-    )
-
-
-NOTES = {
-    "normality": (
-        "The mean of the parts' probabilities is turned into the whole's by a scale. The thesis uses sqrt(M) and sees "
-        "answers drawn to one half. The parts' own estimates scatter as widely as their posteriors, so the scale is "
-        "sqrt(2M - 1), here called tight; the noise is the same. With the best number of parts it is smaller."
-    ),
-    "-2 log p": (
-        "Fisher's combination. One part can move the sum by -2 log(0.001) = 13.8. The published noise divides that by "
-        "M once too often: its answers look better because they are **not private**. The tight noise is M times larger."
-    ),
-    "quantiles": (
-        "The likelihood of each part counts M times; the mean of the parts' quantiles is released within bounds. "
-        "Around zero the bounds must reach the quantile itself; around a private centre only the scatter of the parts."
-    ),
-}
-
-
-def _pictures(
-    found: Mapping[str, Answers], x: Vector, numbers: tuple[str, str], across: str, up: str
-) -> tuple[Figure, Figure]:
-    """The distributions of full, partitioned and private answers, and of their differences from the full ones."""
-    answers, differences = [], []
-    for setting, values in found.items():
-        full = np.array(values["full"])
-        for name in ("full", "partitioned", "private"):
-            every = np.array(values[name])
-            answers += _bands(every, x, setting, name)
-            if name != "full":
-                differences += _bands(full - every, x, setting, f"full less {name}")
-    titles = {"x": across, "mean": up}
-
-    def chart(rows: list[dict[str, Any]], **more: Any) -> Any:
-        return charts.lines(
-            rows, "x", "mean", "setting", facet="answer", low="low", high="high", titles={**titles, **more}
-        )
-
-    return (
-        Figure(
-            chart(answers),
-            alt=f"Mean and 5 to 95 % band of {up} over data sets, by {across}: full, partitioned and private answers.",
-            caption=f"The thesis's Figure {numbers[0]}: distributions over data sets; line the mean, band 5 to 95 %.",
-            name=f"figure-{numbers[0].replace('.', '-')}",
-        ),
-        Figure(
-            chart(differences, mean="difference"),
-            alt=f"Mean and 5 to 95 % band of the differences from the full answers, by {across}.",
-            caption=f"The thesis's Figure {numbers[1]}: differences within a data set from the answer of all rows.",
-            name=f"figure-{numbers[1].replace('.', '-')}",
-        ),
-    )
-
-
-def _bands(values: Matrix, x: Vector, setting: str, name: str) -> list[dict[str, Any]]:
-    low, high = np.percentile(values, BAND, axis=0)
-    return [
-        {"setting": setting, "answer": name, "x": float(at), "mean": float(m), "low": float(a), "high": float(b)}
-        for at, m, a, b in zip(x, values.mean(axis=0), low, high, strict=True)
-    ]

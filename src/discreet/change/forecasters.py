@@ -56,7 +56,7 @@ def forecast_panel(
     names, series = np.unique(known["series"].astype(str), return_inverse=True)
     order = np.lexsort((np.unique(known["t"], return_inverse=True)[1], series))
     bounds = np.searchsorted(series[order], np.arange(len(names) + 1))
-    rows: list[dict[str, Any]] = []
+    made: dict[str, list[Any]] = {name: [] for name in ("series", "method", "t", "forecast")}
     for k, name in enumerate(names):
         progress(f"series {k + 1} of {len(names)}", k / len(names))
         mine = order[bounds[k] : bounds[k + 1]]
@@ -66,9 +66,11 @@ def forecast_panel(
             t = times[target] if target < len(values) else _later(times, horizon)
             history = values[: max(origin + 1, 0)]
             for method in methods:
-                value = _one(library, method, history, horizon, season)
-                rows.append({"series": name, "method": method, "t": t, "horizon": horizon, "forecast": value})
-    return pa.Table.from_pylist(rows)
+                forecast = _one(library, method, history, horizon, season)
+                for column, value in zip(made.values(), (name, method, t, forecast), strict=True):
+                    column.append(value)
+    periods = np.array(made["t"])  # Arrow does not take a list of NumPy's dates
+    return pa.table({**made, "t": periods, "horizon": np.full(len(periods), horizon)})
 
 
 def _one(library: Any, method: str, history: Vector, horizon: int, season: int) -> float:

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from discreet.change import forecasters
+from discreet.change.exceptions import exception_report
 from discreet.change.forecasters import METHODS, forecast_panel
 from discreet.errors import DataError, MissingExtra
 
@@ -72,6 +73,19 @@ def test_each_forecast_knows_only_its_history(monkeypatch, horizon):
         assert row["forecast"] == y[int(row["series"][1]), row["t"] - horizon] + horizon
     with pytest.raises(DataError, match=r"history of 4 periods \(IndexError\)"):
         forecast_panel(data, methods=("naive",), past=36)
+
+
+@pytest.mark.parametrize("unit", ["D", "us"])
+def test_dates_go_in_and_come_out(monkeypatch, unit):
+    monkeypatch.setattr(forecasters, "_statsforecast", lambda: Fake)
+    data, _ = panel()
+    months = (np.datetime64("1990-01") + np.arange(40)).astype(f"datetime64[{unit}]")
+    data = data.set_column(1, "t", pa.array(np.tile(months, len(data) // 40)))
+    made = forecast_panel(data, methods=("naive",), past=2)
+    found = [t for t, name in zip(made["t"].to_numpy(), made["series"].to_pylist(), strict=True) if name == "s1"]
+    assert [str(t)[:10] for t in found] == ["1993-03-01", "1993-04-01", "1993-05-01"]
+    report = exception_report(data, forecast_panel(data, methods=("naive",), past=8), cutoff=0.6)
+    assert {row["t"][:10] for row in report.rows} == {"1993-05-01"}
 
 
 @needs_extra

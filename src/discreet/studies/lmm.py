@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import DataError
-from discreet.mixed import leave_groups_out, mixed
+from discreet.mixed import influential, leave_groups_out, leave_rows_out, mixed
 from discreet.mixed.private import release_mixed, separation_rate
 from discreet.mixed.private.partition import best_blocks, most_blocks
 from discreet.noise.source import SeededSource
@@ -29,6 +29,7 @@ from discreet.studies.lmm_curves import (
     SPLITS,
     Case,
     Trials,
+    block_ranges,
     by_moments,
     by_paper,
     by_strict,
@@ -68,7 +69,16 @@ def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progres
             "k_star": k_star(table.num_rows),
         }
         results |= _curves(table, trials, quick=quick, seed=seed, progress=progress)
-        progress("other rates", 0.82)
+        progress("ranges over blocks", 0.81)
+        results["ranges"] = {
+            rate.upper(): block_ranges(
+                Case.of("LMM", MODELS["LMM"].format(rate=rate), table),
+                best_blocks(table.num_rows, spread=2, epsilon=1),
+                seed,
+            )
+            for rate in ("jcr", "ar")
+        }
+        progress("other rates", 0.83)
         results["rates"] = rate_rows(table, Trials(trials[1], SeededSource(seed + 2), seed))
         progress("changes of counties", 0.85)
         draws = Trials(trials[1], SeededSource(seed + 4), seed)
@@ -246,7 +256,14 @@ def improved(path: Path, trials: Trials, progress: Progress) -> dict[str, Any]:
     public = [i for i in industry if refits.names[i].startswith("industry92")]
     others = [i for i in industry if i not in public]
     n = fit.moments.n
+    single = leave_rows_out(fit, influential(fit).rows)
+    moved = np.abs(single.beta - fit.beta)
     return {
+        "influential_rows": {
+            "rows": len(single.criterion),
+            "largest_change_of_an_effect": float(np.nanmax(single.effect_change)),
+            "largest_change_of_an_industry": float(np.nanmax(moved[:, industry])),
+        },
         "improved_global": [_global(case)],
         "improved": [
             {**row, "guarantee": "proved if earlier rates are public"}

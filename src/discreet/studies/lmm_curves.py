@@ -228,3 +228,25 @@ def estimable_blocks(case: Case, blocks: int, seed: int) -> dict[str, Any]:
         "estimable_blocks": float(repeated.mean()),
         "with_every_industry": float(np.logical_and.reduce(every).mean()),
     }
+
+
+def block_ranges(case: Case, blocks: int, seed: int) -> dict[str, float]:
+    """Tables II and 3.3: the largest range over blocks of an industry effect, the trend, a county effect, variances."""
+    public = case.public
+    found = fit_partition(case.rows, public, partition(public.rows, blocks, np.random.default_rng(seed)))
+    beta = public.origin.beta(found.beta)
+    spread = np.nanmax(beta, axis=0) - np.nanmin(beta, axis=0)
+    trend = np.array([name == "quarter" for name in public.names])
+    _, level, u = found.effects[0]
+    low, high = np.full(len(public.n), np.inf), np.full(len(public.n), -np.inf)
+    np.minimum.at(low, level, u)
+    np.maximum.at(high, level, u)
+    seen = high >= low
+    variances = np.nanmax(found.variances, axis=0) - np.nanmin(found.variances, axis=0)
+    return {
+        "industry": float(spread[~trend].max()),
+        "trend": float(spread[trend].max()),
+        "county": float((high - low)[seen].max()),
+        "residual variance": float(variances[-1]),
+        "county variance": float(variances[0]),
+    }

@@ -8,9 +8,9 @@ truth, and attack it beside noise infusion; a report on confidential data never 
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -76,7 +76,22 @@ class Outcome:
 
 
 def run(out: Path, *, share: float = 0.05, seed: int = 1, tell: Callable[[str], None] = lambda line: None) -> Outcome:
-    """Run the demo into `out`, which must be new, empty or an earlier demo."""
+    """Run the demo into `out`, which must be new, empty or hold nothing but an earlier demo."""
+    folder = _fresh(out)
+    lines: list[str] = []
+
+    def say(line: str) -> None:
+        lines.append(line)
+        tell(line)
+
+    try:
+        _tell_the_story(folder, share=share, seed=seed, say=say)
+    finally:
+        _record(folder)
+    return Outcome(folder, tuple(lines))
+
+
+def _tell_the_story(folder: Path, *, share: float, seed: int, say: Callable[[str], None]) -> None:
     from discreet.plan.check import check
     from discreet.plan.confidential import Confidential
     from discreet.plan.reading import read_plan
@@ -85,13 +100,6 @@ def run(out: Path, *, share: float = 0.05, seed: int = 1, tell: Callable[[str], 
     from discreet.privacy.ledger.budget import amounts
     from discreet.report.release import page
     from discreet.simulate import lodes
-
-    folder = _fresh(out)
-    lines: list[str] = []
-
-    def say(line: str) -> None:
-        lines.append(line)
-        tell(line)
 
     rows = lodes.write(folder / "data", seed=seed, share=share)["rows"]
     say(f"simulated: {rows['job']:,} jobs at {rows['workplace']:,} establishments, in {folder / 'data'}")
@@ -119,7 +127,6 @@ def run(out: Path, *, share: float = 0.05, seed: int = 1, tell: Callable[[str], 
     page(done.facts, more=more).write(folder / "report.html")
     (folder / "results.json").write_text(json.dumps(done.to_dict() | {"attacks": attacked}, indent=2) + "\n")
     say(f"report: {folder / 'report.html'}")
-    return Outcome(folder, tuple(lines))
 
 
 def attack(release: CountRelease, firms: Histograms) -> list[dict[str, str | int | float]]:
@@ -216,20 +223,57 @@ def _attacks(rows: list[dict[str, str | int | float]]) -> Iterator[Block]:
 
 
 def _fresh(out: Path) -> Path:
-    """An empty folder at `out`; an earlier demo there is replaced, anything else is left alone."""
-    if (out / MARK).exists():
-        shutil.rmtree(out)
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise DataError(
-            f"The demo cannot be put in {str(out)!r}: something else is there. It needs a new or empty folder. "
-            "Choose another with --out."
-        )
+    """An empty folder at `out`. An earlier demo there is removed as it was written; anything else is left alone."""
+    if out.exists() and not out.is_dir():
+        raise _refusal(out, "it is a file")
+    written, there = _recorded(out), _files(out) if out.is_dir() else {}
+    others = [name for name, path in there.items() if name not in {*written, MARK} and not _of_ledger(path)]
+    changed = [name for name in there if name in written and _digest(out / name) != written[name]]
+    if others or changed:
+        word = f"{changed[0]!r} was changed since" if changed else f"{others[0]!r} is not from an earlier demo"
+        raise _refusal(out, f"something else is there, {word}")
+    for path in there.values():
+        path.unlink()
     try:
+        for folder in sorted((path for path in out.rglob("*") if path.is_dir()), reverse=True):
+            folder.rmdir()
         out.mkdir(parents=True, exist_ok=True)
-        (out / MARK).touch()
+        (out / MARK).write_text("{}", encoding="utf-8")
     except OSError as error:
-        raise DataError(
-            f"The demo cannot be put in {str(out)!r}: {error.strerror}. It needs a folder that you can write. "
-            "Choose another with --out."
-        ) from None
+        raise _refusal(out, str(error.strerror)) from None
     return out
+
+
+def _refusal(out: Path, why: str) -> DataError:
+    return DataError(
+        f"The demo cannot be put in {str(out)!r}: {why}. It needs a new or empty folder that you can write, or an "
+        "untouched demo, which it replaces. Choose another with --out, or move that away."
+    )
+
+
+def _record(folder: Path) -> None:
+    """Note what the demo wrote, so that the next one may remove it. The folder was empty, so that is all there is."""
+    written = {name: _digest(path) for name, path in _files(folder).items() if name != MARK}
+    (folder / MARK).write_text(json.dumps(written, indent=0), encoding="utf-8")
+
+
+def _recorded(folder: Path) -> dict[str, str]:
+    try:
+        return dict(json.loads((folder / MARK).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return {}
+
+
+def _files(folder: Path) -> dict[str, Path]:
+    """Every file and link by its path in the folder."""
+    found = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*"))}
+    return {name: path for name, path in found.items() if path.is_symlink() or not path.is_dir()}
+
+
+def _of_ledger(path: Path) -> bool:
+    """Whether a file is what SQLite leaves beside a ledger that was read; a log of changes that holds any is not."""
+    return path.name == "ledger.db-shm" or (path.name == "ledger.db-wal" and not path.stat().st_size)
+
+
+def _digest(path: Path) -> str:
+    return "" if path.is_symlink() or not path.is_file() else sha256(path.read_bytes()).hexdigest()

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     """A fault's words, in which {n} is how often it was found, and the aggregate that counts it."""
 
 
+MOST_JOBS = 2**53
+"""Below this a double, in which noise is scaled and sums are checked, holds every whole number."""
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Jobs:
     """The confidential table of jobs, still in its engine.
@@ -75,7 +79,7 @@ class Jobs:
         """Check every row, with one query per table, and report all faults together.
 
         No value is missing; every category is in its public domain; every job has an establishment and a worker that
-        exist; a worker has one job; an establishment has one value of each attribute; sizes are not negative.
+        exist; a worker has one job; an establishment has one value of each attribute; sizes are not negative, nor huge.
         """
         with working(f"check {self.name}"):
             refuse([*self._workplace_faults(), *self._worker_faults(), *self._job_faults()])
@@ -120,6 +124,12 @@ class Jobs:
         if schema.size is not None:
             words = f"Column {schema.size!r} of {self.name} is negative in {{n}} rows. Sizes count jobs: correct them."
             checks[words] = count_if(nw.col(schema.size) < 0)
+            sizes = nw.col(schema.size).cast(nw.Float64)
+            words = (
+                f"Column {schema.size!r} of {self.name} adds up to {MOST_JOBS:,} jobs or more, or has such a size. "
+                "Sums would not be exact. Check the sizes: one may stand for a missing value."
+            )
+            checks[words] = ((sizes.max() >= MOST_JOBS) | (sizes.sum() >= MOST_JOBS)).cast(nw.Int64)
         for kind, key, listed in _links(self):
             known = f"known {kind}"
             table = table.join(listed.select(nw.col(key), nw.lit(1).alias(known)), on=key, how="left")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -72,3 +73,38 @@ def test_replaces_a_demo_and_nothing_else(outcome: demo.Outcome, tmp_path: Path)
     with pytest.raises(DataError, match="something else is there"):
         demo.run(tmp_path)
     assert (tmp_path / "mine").read_text() == "x"
+
+
+def test_an_untouched_demo_is_removed_and_a_touched_one_is_not(outcome: demo.Outcome, tmp_path: Path, contents) -> None:
+    """What a person put there or changed, a ledger with further entries above all, stays where it is."""
+    for name, change in {
+        "untouched": lambda folder: None,
+        "read": lambda folder: (folder / "ledger.db-wal").touch(),
+        "added": lambda folder: (folder / "release" / "mine.csv").write_text("x"),
+        "linked": lambda folder: (folder / "data" / "link").symlink_to(tmp_path),
+        "changed": lambda folder: (folder / "plan.toml").write_text("x"),
+        "logged": lambda folder: (folder / "ledger.db-wal").write_text("x"),
+        "marked": lambda folder: [(folder / "mine").write_text("x"), (folder / demo.MARK).write_text("")],
+    }.items():
+        folder = tmp_path / name
+        shutil.copytree(outcome.folder, folder)
+        change(folder)
+        before = contents(folder)
+        if name in ("untouched", "read"):
+            assert demo._fresh(folder) == folder
+            assert [path.name for path in folder.rglob("*")] == [demo.MARK]
+        else:
+            with pytest.raises(DataError, match="something else is there"):
+                demo._fresh(folder)
+            assert contents(folder) == before
+
+
+def test_an_interrupted_demo_can_be_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(folder: Path, **_: object) -> None:
+        (folder / "plan.toml").write_text(demo.PLAN)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(demo, "_tell_the_story", interrupt)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            demo.run(tmp_path / "demo")

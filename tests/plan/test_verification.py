@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
+import sqlite3
 import zipfile
 from collections.abc import Callable
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 
@@ -14,6 +17,7 @@ import pytest
 
 from discreet.plan.run import run
 from discreet.plan.verification import Finding, verify_bundle
+from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.entries import seal
 
 Files = dict[str, bytes]
@@ -205,7 +209,6 @@ def test_a_basic_form_of_its_own_is_found(bundle: Path, tmp_path: Path) -> None:
 
 
 def test_another_ledger_is_found(bundle: Path, tmp_path: Path, command) -> None:
-    from discreet.privacy.ledger import Ledger
     from discreet.privacy.losses import Pure
     from discreet.privacy.units import Workers
 
@@ -214,6 +217,37 @@ def test_another_ledger_is_found(bundle: Path, tmp_path: Path, command) -> None:
     code, out, _ = command("verify", bundle, "--ledger", tmp_path / "other.db")
     assert code == 1
     assert "the chain does not contain" in out
+
+
+def test_an_emptied_ledger_is_found(bundle: Path, tmp_path: Path, command) -> None:
+    """From inside, an emptied ledger looks like a new one: it is said, and whatever was released refutes it."""
+    emptied = tmp_path / "ledger.db"
+    shutil.copy(bundle.parents[1] / "ledger.db", emptied)
+    with closing(sqlite3.connect(emptied)) as book:
+        for kind, name in book.execute("SELECT type, name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            book.execute(f"DROP {kind} {name}")
+        tables = [name for (name,) in book.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        assert sum(book.execute(f"DELETE FROM {name}").rowcount for name in tables) > 0
+        book.commit()
+    code, out, _ = command("ledger", "verify", emptied)
+    assert "proves nothing" in out or code == 1
+    code, out, _ = command("ledger", "verify", emptied, "--json")
+    assert json.loads(out)["empty"] or code == 1
+    code, out, _ = command("ledger", "verify", emptied, "--release", bundle.parent / "jobs" / "release.json")
+    assert code == 1
+    code, out, _ = command("verify", bundle, "--ledger", emptied)
+    assert code == 1
+    with Ledger.open(tmp_path / "new.db"):
+        pass
+    code, out, _ = command("ledger", "verify", tmp_path / "new.db")
+    assert code == 0
+    assert "EMPTY, which proves nothing" in out
+    code, out, _ = command("ledger", "verify", tmp_path / "new.db", "--release", bundle.parent / "jobs/release.json")
+    assert code == 1
+    assert "the ledger has no charge" in out
+    code, out, _ = command("ledger", "verify", bundle.parents[1] / "ledger.db")
+    assert code == 0
+    assert "EMPTY" not in out
 
 
 @pytest.mark.parametrize("content", [b"", b"PK not a zip", None])

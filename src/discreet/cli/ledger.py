@@ -21,6 +21,10 @@ ledger = typer.Typer(
     rich_markup_mode="markdown",
 )
 
+EMPTY = (
+    "The ledger is EMPTY, which proves nothing: a new one looks like one whose entries were removed. "
+    "Give --release or --expect-head with something that must be in it."
+)
 SHOWN = 20  # lines of a book that fit on a screen
 Where = Annotated[str, typer.Argument(metavar="LEDGER", help="A file, or postgresql://user@host/database.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
@@ -72,19 +76,19 @@ def verify(
     The first bad entry is named. A tail that was cut off cannot be seen from inside. Give a hash you know from an
     earlier `show`, or a release: the chain must contain it, and the release's files must be the published ones.
 
-    Example: `discreet ledger verify out/demo/ledger.db --release out/demo/jobs/release.json`
+    Example: `discreet ledger verify out/demo/ledger.db --release out/demo/release/jobs/release.json`
     """
     from discreet.privacy.ledger.publication import check_release
 
     expected = [_hash(text) for text in expect_head or ()]
     with _opened(where) as book:
-        verdict = book.verify(contains=expected, watch=_progress)
+        verdict, empty = book.verify(contains=expected, watch=_progress), not book.head.seq
         faults = [fault for path in release or () if verdict and (fault := check_release(book, path))]
     intact = verdict.intact and not faults
     if as_json:
-        typer.echo(json.dumps(verdict.to_dict() | {"intact": intact, "releases": faults}, indent=2))
+        typer.echo(json.dumps(verdict.to_dict() | {"intact": intact, "empty": empty, "releases": faults}, indent=2))
     else:
-        typer.echo("\n".join([str(verdict), *faults]))
+        typer.echo("\n".join([str(verdict), *faults, *[EMPTY] * empty]))
     if not intact:
         raise typer.Exit(1)
 

@@ -49,6 +49,10 @@ def study(
         typer.echo(json.dumps(outcome.to_dict(), indent=2, ensure_ascii=False, allow_nan=False))
     else:
         typer.echo(f"{outcome.title}\nReport: {written / 'report.html'}\nNumbers: {written / 'results.json'}")
+    if data is not None:
+        typer.echo(
+            "A study compares with the truth of the data given: what it wrote is as confidential as they are.", err=True
+        )
 
 
 def _bar() -> Progress:

@@ -33,7 +33,7 @@ MOST_CELLS = 2_000
 FEWEST_CELLS = 20
 """Smaller tables have no shape to speak of."""
 
-TRIALS = 8
+TRIALS = 4
 MOST_STRATA = 24
 EDGES = (0, 1, 10, 100, 1_000, 10_000, np.inf)
 CLASSES = ("0", "1 to 9", "10 to 99", "100 to 999", "1000 to 9999", "10 000 and more")
@@ -53,7 +53,7 @@ def compare(
     cells = firms.cells()
     ours, infused = np.zeros(cells.counts.shape), Infusion().expected_error(firms, rng=rng, trials=TRIALS)
     for trial in range(TRIALS):
-        drawn = query.draw(ready, cells, SeededSource(seed + trial))
+        drawn = query._draw(ready, cells, SeededSource(seed + trial))
         ours += np.abs(drawn - cells.counts) / TRIALS
     factors = Infusion().factor(rng.random(len(firms.counts)))
     table = Infusion().publish(firms, factors, source=SeededSource(seed))

@@ -89,7 +89,7 @@ class CountRequest:
         """Draw, and write every file of the release into `folder`. From the draw on nothing confidential is left."""
         level = float(self.release.level)
         tables = [
-            query.wrap(ready, cells, query.draw(ready, cells, source), guarantee, level=level)
+            query._wrap(ready, cells, query._draw(ready, cells, source), guarantee, level=level)
             for query, ready, cells in zip(self.queries, self.ready, reading, strict=True)
         ]
         labels = self.file.plan.data.labels

@@ -24,6 +24,8 @@ Number: TypeAlias = int | float | str | Decimal | Fraction
 def exact(value: Number, *, name: str = "value") -> Fraction:
     """The exact amount a person means: 0.1 is one tenth, whether written as text or as a float."""
     try:
+        if isinstance(value, bool):
+            raise TypeError  # True is an int to Python, and no amount to a person
         amount = Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
     except (ValueError, TypeError, OverflowError, ZeroDivisionError):
         raise PrivacyError(

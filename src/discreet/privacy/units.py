@@ -79,10 +79,10 @@ class EstablishmentNodes:
     theta: int
 
     def __post_init__(self) -> None:
-        if self.theta < 1:
+        if isinstance(self.theta, bool) or not isinstance(self.theta, int) or self.theta < 1:
             raise PrivacyError(
-                f"theta={self.theta} leaves no establishment. It is the largest workforce kept, at least 1. "
-                "Use for example theta=1000."
+                f"theta={self.theta!r} is not the size of a workforce. It is the largest one that is kept, a whole "
+                "number of workers of at least 1. Use for example theta=1000."
             )
 
     @property

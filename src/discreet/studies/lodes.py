@@ -76,7 +76,7 @@ def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progres
 
     progress("attacks and changes", 0.9)
     results = {
-        "data": _data(firms, trials=trials),
+        "data": _data(firms, trials=trials) | {"simulated": data is None},
         "l1_ratio": ratios,
         "spearman": spearman,
         "within_10_points": within,

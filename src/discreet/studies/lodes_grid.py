@@ -142,7 +142,7 @@ def _calibrated(
         epsilon=epsilon,
         delta=delta if name == "smooth-laplace" else None,
         calibration=calibration,
-        cells=levels,
+        cells=levels if name == "joint-polynomial" else 1,
         theta=THETA,
     )
 

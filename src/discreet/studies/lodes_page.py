@@ -22,6 +22,13 @@ NEW = ("polynomial", "joint-polynomial")
 RATIO = {"ratio": "L1 error / infusion's", "epsilon": "epsilon", "alpha": "alpha"}
 RHO = {"spearman": "Spearman", "epsilon": "epsilon", "alpha": "alpha"}
 
+SIMULATED = "The jobs are simulated and the noise has a seed. A study compares with the truth: it is not a release."
+GIVEN = (
+    "The jobs are those that were given; only the section on changes simulates its own. The noise has a seed, and "
+    "everything is compared with the truth, counts of single establishments included: **this page is as confidential "
+    "as the jobs** and not a release. Do not publish it where they are confidential."
+)
+
 METHOD = f"""
 Expected L1 errors are the mechanisms' closed forms, before rounding; node truncation's includes the jobs it drops.
 Infusion's error is exact where one establishment has all jobs of a cell and for small cells, and the mean over trials
@@ -43,11 +50,7 @@ def page(results: Mapping[str, Any], findings: Sequence[Finding]) -> Page:
     """All blocks, in the order of the paper."""
     data = results["data"]
     blocks: list[Block] = [
-        Note(
-            "warning",
-            "The jobs are simulated and the noise has a seed. A study compares with the truth: it is not a release, "
-            "and on confidential data it must not leave the agency.",
-        ),
+        Note("warning", SIMULATED if data["simulated"] else GIVEN),
         Prose(
             f"{data['jobs']:,} jobs at {data['establishments']:,} establishments, {data['workplace_cells']:,} "
             f"workplace cells, {data['levels']} worker levels, {data['trials']} trials. The paper has 10.9 million "
@@ -125,7 +128,8 @@ def page(results: Mapping[str, Any], findings: Sequence[Finding]) -> Page:
         Heading("How it was computed"),
         Prose(METHOD),
     ]
-    return Page(TITLE, blocks, lead="Haney et al. (2017), section 10, on simulated jobs of the paper's size.")
+    on = "simulated jobs" if data["simulated"] else "the jobs that were given"
+    return Page(TITLE, blocks, lead=f"Haney et al. (2017), section 10, on {on}.")
 
 
 def _headline(row: Mapping[str, Any]) -> bool:

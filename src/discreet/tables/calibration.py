@@ -119,6 +119,13 @@ def calibrate(
         raise PrivacyError(
             f"mechanism {name!r} is unknown. There are: {', '.join(PRIVATE + BASELINES)}. Leave it out for the default."
         )
+    if cells != 1 and name != "joint-polynomial":
+        raise PrivacyError(
+            f"{name} with cells={cells}: its noise is for one count. Only joint-polynomial covers several counts "
+            "of the same establishments. Use that one, or leave cells out and pay for each count."
+        )
+    if cells < 1:
+        raise PrivacyError(f"cells={cells} leaves nothing to count. It is a number of counts. Use 1 or more.")
     if name == "smooth-laplace":
         chance = exact(delta, name="delta") if delta is not None else exact(0)
         if not 0 < chance < 1:

@@ -132,6 +132,27 @@ def _allowed(
     return allowed
 
 
+def refuse_absent(jobs: Jobs, where: Mapping[str, Sequence[Label]]) -> None:
+    """Refuse a filter for values of workplace attributes that no establishment has, before anything is paid.
+
+    Where establishments are is public, so to say that there are none somewhere tells nothing about any workforce.
+    """
+    import narwhals.stable.v2 as nw
+
+    listed = jobs.table if jobs.workplaces is None else jobs.workplaces
+    faults = []
+    for name in (name for name in jobs.schema.workplace_attributes if name in where):
+        kept = listed.filter(nw.col(name).is_in(where[name])).select(name).unique()
+        found = {*collect(kept, step=f"places with {name}")[name].to_pylist()}
+        faults += [
+            f"where[{name!r}] asks for {value!r}, and no establishment has it. Which establishments exist is public. "
+            "Use a value that one of them has."
+            for value in where[name]
+            if value not in found
+        ]
+    refuse(faults)
+
+
 def _levelled(jobs: Jobs, worker_by: Sequence[str], allowed: Mapping[str, Sequence[Label]]) -> Frame:
     """Jobs with the number of their level, counted as `product` does; null where `where` drops the job."""
     import narwhals.stable.v2 as nw
@@ -214,7 +235,12 @@ def _assemble(
         found = [table[name] for table in tables for name in table.column_names if name.startswith(f"__{kind}")]
         out = np.empty((len(tables[0]), len(found)), dtype=np.int64)
         for i, column in enumerate(found):
-            out[:, i] = np.from_dlpack(column.cast(pa.int64()).combine_chunks())  # to_numpy would load pandas
+            try:
+                out[:, i] = np.from_dlpack(column.cast(pa.int64()).combine_chunks())  # to_numpy would load pandas
+            except pa.ArrowInvalid:
+                raise DataError(
+                    "The jobs of a cell are more than 2^63 - 1. Counts are whole numbers of 64 bits. Check the sizes."
+                ) from None
         return out
 
     return Cells(

@@ -1,8 +1,8 @@
 """A question about counts: checked without reading confidential data, then released through the account.
 
 A query says which attributes span the cells and which values are kept. `prepare` fixes everything that can be fixed
-without data (mechanism, constants, price); `draw` reads aggregates and adds noise. The order in `release` is the
-product's promise: feasibility, then aggregates, then the charge, then the noise.
+without data (mechanism, constants, price); `_draw` adds noise to aggregates, for an account that was paid. The order in
+`release` is the product's promise: feasibility, then aggregates, then the charge, then the noise.
 """
 
 from __future__ import annotations
@@ -167,7 +167,11 @@ class CountQuery:
                 f"Counts of jobs cannot be released under {unit.key}. They protect establishments or workers. "
                 "Open a session with unit=Establishments(alpha=0.1)."
             )
-        limits = {_ASSUMED_PUBLIC: self.jobs.workplaces is None, _NOT_VALIDATED: not self.jobs.validated}
+        limits = {
+            _ASSUMED_PUBLIC: self.jobs.workplaces is None,
+            _NOT_VALIDATED: not self.jobs.validated,
+            _TRUNCATED: isinstance(unit, EstablishmentNodes),
+        }
         notes = tuple(note for note, applies in limits.items() if applies)
         guarantee = Guarantee(
             unit, built.cost(d), built.calibration, built.basis, built.proof, notes, private=self.account.private
@@ -217,10 +221,10 @@ class CountQuery:
         released = self.account.release(
             name,
             guarantee=ready.guarantee,
-            draw=lambda source: self.draw(ready, cells, source),
+            draw=lambda source: self._draw(ready, cells, source),
             details=dict(ready.parameters),
         )
-        return self.wrap(ready, cells, released.value, released.guarantee, level=level).of(
+        return self._wrap(ready, cells, released.value, released.guarantee, level=level).of(
             released.entry, released.name
         )
 
@@ -230,11 +234,14 @@ class CountQuery:
         intervals(nothing, ready.mechanism, level=level, bounded=self._bounds_size(ready.mechanism))
 
     def statistics(self, ready: Prepared) -> Cells:
-        """The confidential aggregates that the mechanism needs, in one pass of the engine."""
-        from discreet.tables.cells import cell_statistics
+        """The confidential aggregates that the mechanism needs, in one pass of the engine.
+
+        A table without a single cell is refused: there would be nothing to pay for.
+        """
+        from discreet.tables.cells import cell_statistics, refuse_absent
 
         theta = ready.mechanism.theta if isinstance(ready.mechanism, Baseline) else None
-        return cell_statistics(
+        found = cell_statistics(
             self.jobs,
             workplace_by=self.workplace_by,
             worker_by=self.worker_by,
@@ -242,8 +249,16 @@ class CountQuery:
             largest_establishment=theta,
             most_counts=MOST_COUNTS,
         )
+        refuse_absent(self.jobs, self.where)
+        if not len(found.counts):
+            kept = ", ".join(f"{name} in {list(values)}" for name, values in self.where.items()) or "every cell"
+            raise DataError(
+                f"where keeps {kept}, and no establishment lies there. Which establishments exist is public, so there "
+                "is no count to protect. Keep values that go together."
+            )
+        return found
 
-    def draw(self, ready: Prepared, cells: Cells, source: Source) -> Integers:
+    def _draw(self, ready: Prepared, cells: Cells, source: Source) -> Integers:
         """Noisy counts, shape (workplace cells, levels)."""
         mechanism = ready.mechanism
         if cells.counts.shape[1] != self.levels:
@@ -255,7 +270,7 @@ class CountQuery:
             return mechanism.draw(cells.counts, cells.largest_total, source)
         return mechanism.draw(cells.counts, self._hidden(cells), source)
 
-    def wrap(
+    def _wrap(
         self, ready: Prepared, cells: Cells, published: Integers, guarantee: Guarantee, *, level: float
     ) -> CountRelease:
         """The public table: from here on nothing confidential is left."""
@@ -334,6 +349,10 @@ def _values(jobs: Jobs, name: str, kept: Label | Sequence[Label]) -> tuple[Label
     return values
 
 
+_TRUNCATED = (
+    "Jobs of establishments larger than theta are not counted: counts are of the others, and so are their intervals, "
+    "which need not hold the count of all jobs"
+)
 _NOT_VALIDATED = (
     "The rows were not validated: an establishment in two cells, or a worker with two jobs, would not be covered"
 )

@@ -80,7 +80,7 @@ class Workload:
         cells = [query.statistics(part) for query, part in zip(self.queries, ready, strict=True)]
 
         def draw(source: Source) -> list[Integers]:
-            return [query.draw(part, cell, source) for query, part, cell in self._zip(ready, cells)]
+            return [query._draw(part, cell, source) for query, part, cell in self._zip(ready, cells)]
 
         first = ready[0].guarantee
         guarantee = replace(first, loss=loss)
@@ -90,7 +90,7 @@ class Workload:
         }
         released = account.release(name, guarantee=guarantee, draw=draw, details=details)
         tables = tuple(
-            query.wrap(part, cell, counts, released.guarantee, level=level).of(released.entry, released.name)
+            query._wrap(part, cell, counts, released.guarantee, level=level).of(released.entry, released.name)
             for (query, part, cell), counts in zip(self._zip(ready, cells), released.value, strict=True)
         )
         return consistent(tables, [part.mechanism for part in ready]) if add_up else tables

@@ -39,6 +39,8 @@ def test_five_percent_less_noise_is_a_violation() -> None:
         (["--mechanism", "smooth-laplace", "--epsilon", "1"], "needs 0 < delta < 1"),
         (["--mechanism", "polynomial", "--scale", "0"], "leaves no noise"),
         (["--mechanism", "gauss"], "joint-polynomial"),
+        (["--mechanism", "polynomial", "--cells", "3"], "polynomial with cells=3"),
+        (["--mechanism", "smooth-laplace", "--cells", "2", "--delta", "0.01"], "Only joint-polynomial covers"),
         ([], "--mechanism"),
     ],
 )

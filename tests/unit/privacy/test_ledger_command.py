@@ -74,6 +74,7 @@ def test_verify_finds_an_edited_row(path: Path) -> None:
         "head": None,
         "seq": 2,
         "fault": "the hash does not match the content: the line was edited",
+        "empty": False,
         "releases": [],
     }
     assert isinstance(call("show", path).exception, LedgerError)

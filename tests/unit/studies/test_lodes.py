@@ -175,7 +175,8 @@ def test_a_small_run(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert [row["share"] for row in infused if row["cases"]] == [1.0] * sum(row["cases"] > 0 for row in infused)
     assert {f"figure-{n}.svg" for n in range(2, 8)} <= {path.name for path in (out / "figures").iterdir()}
     html = (out / "report.html").read_text()
-    assert "The jobs are simulated" in html
+    assert "The jobs are those that were given" in html
+    assert "The jobs are simulated" not in html
     assert "workplace itself" not in html
 
 

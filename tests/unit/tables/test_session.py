@@ -217,6 +217,25 @@ def test_alphas_do_not_mix_under_one_budget(jobs: Jobs, tmp_path: Path) -> None:
             "add up to 1",
         ),
         (lambda s: s.marginals(["sector"], ["place"]).release(epsilon=2, add_up=True), DataError, "not a sum"),
+        (lambda s: s.count(by=["sector"]).release(epsilon=True), PrivacyError, "epsilon=True is not a number"),
+        (lambda s: s.count(by=["sector"]).release(epsilon=1, delta=False), PrivacyError, "delta=False is not"),
+        (
+            lambda s: s.count(by=["sector"], where={"place": "nowhere"}).release(epsilon=1),
+            DataError,
+            "'nowhere', and no establishment has it",
+        ),
+        (
+            lambda s: s.count(where={"ownership": ["private", "royal"]}).release(epsilon=1),
+            DataError,
+            "'royal', and no establishment has it",
+        ),
+        (
+            lambda s: s.count(
+                by=["place"], where={"sector": "92 Public administration", "ownership": "private"}
+            ).release(epsilon=1),
+            DataError,
+            "no establishment lies there",
+        ),
     ],
 )
 def test_wrong_requests_are_refused_before_anything_is_spent(
@@ -244,6 +263,11 @@ def test_other_units_have_their_own_mechanism(jobs: Jobs) -> None:
     nodes = session(jobs, unit=dc.EstablishmentNodes(20), seed=3).count(by=["sector"]).release(epsilon=1)
     kept = cell_statistics(jobs, workplace_by=["sector"], largest_establishment=20).counts
     assert np.abs(nodes.counts - kept).mean() < 100
+    assert "larger than theta are not counted" in str(nodes.guarantee)
+    assert "theta" not in str(edge.guarantee)
+    for theta in (1.5, True, 0, "20"):
+        with pytest.raises(PrivacyError, match="whole number of workers"):
+            dc.EstablishmentNodes(theta)
     with pytest.raises(PrivacyError, match="does not protect"):
         session(jobs, unit=dc.Workers()).count(by=["sector"]).release(epsilon=1, mechanism="polynomial")
     with pytest.raises(PrivacyError, match="cannot be released"):
@@ -286,6 +310,22 @@ def test_without_a_public_list_the_guarantee_says_what_is_assumed(jobs: Jobs, tm
     )
     release = session(plain).count(by=["sector"]).release(epsilon=1)
     assert "taken to be public" in str(release.guarantee)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "kind"), [([2**63, 5], pa.uint64()), ([2**62, 2**62], pa.int64()), ([2**53, 1], pa.int64())]
+)
+def test_sizes_that_do_not_add_up_exactly_are_refused(sizes: list[int], kind: pa.DataType) -> None:
+    schema = {"workplace_attributes": ["place"], "worker_attributes": {}, "size": "size", "worker": None}
+    table = pa.table({"workplace": [1, 2], "place": ["P", "P"], "size": pa.array(sizes, kind)})
+    with pytest.raises(DataError, match="9,007,199,254,740,992 jobs or more"):
+        dc.read_jobs(table, schema=schema)
+    unchecked = dc.read_jobs(table, schema=schema, validate=False)
+    opened = session(unchecked)
+    if sum(sizes) >= 2**63:
+        with pytest.raises(DataError, match=r"more than 2\^63 - 1"):
+            opened.count(by=["place"]).release(epsilon=1)
+        assert opened.remaining == Pure(100)
 
 
 def test_nothing_confidential_is_printed(jobs: Jobs) -> None:

@@ -18,7 +18,7 @@ def demo(
 
     Writes the data, a plan to play with, the ledger, the released tables, a reviewer's bundle and a report.
 
-    Example: `discreet demo --out my-demo`
+    Example: `discreet demo --out out/demo`
     """
     from discreet import demo as job
 

@@ -37,7 +37,7 @@ def check(path: PlanPath, as_json: AsJson = False) -> None:
     establishment, and for the cells of a public table or an earlier release if the plan names one under [public].
     Ends with 2 when the plan cannot be run.
 
-    Example: `discreet check examples/jobs.toml`
+    Example: `discreet check out/demo/plan.toml`
     """
     from discreet.plan.check import check as checked
     from discreet.plan.reading import read_plan
@@ -65,7 +65,7 @@ def run(
     Everything that can be wrong is found before anything is spent. A run that was interrupted is resumed by the same
     command: nothing is paid twice and nothing that was released changes.
 
-    Example: `discreet run examples/jobs.toml --dry-run`
+    Example: `discreet run out/demo/plan.toml --dry-run`
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -105,7 +105,7 @@ def verify(
     anew. Ends with 1 when something does not hold. Without --ledger the lines are found sealed and consistent; only the
     agency's ledger, or a hash of it that you know, proves that they are its lines.
 
-    Example: `discreet verify out/jobs/bundle.zip --ledger ledger.db`
+    Example: `discreet verify out/demo/release/bundle.zip --ledger out/demo/ledger.db`
     """
     from rich.console import Console
 

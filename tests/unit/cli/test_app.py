@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 
-from discreet.cli.app import app
+from discreet import demo
+from discreet.cli.app import app, main
 
 
 def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
@@ -40,6 +43,35 @@ def test_help_has_an_example_that_exists(name: str) -> None:
     known = {option for parameter in command.params for option in parameter.opts}
     asked = set(re.findall(r"(?<= )--[a-z-]+", example[1]))
     assert asked <= known, f"{asked - known} is not an option of discreet {name}"
+
+
+@pytest.fixture(scope="module")
+def after_the_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which `make demo` was called, with a smaller economy."""
+    folder = tmp_path_factory.mktemp("home")
+    demo.run(folder / "out" / "demo", share=0.01)
+    return folder
+
+
+CHEAP = (
+    *("check", "run", "verify", "plan schema", "ledger show", "ledger verify", "audit verify"),
+    *("simulate lodes", "simulate qwi", "simulate crime", "simulate regression"),
+)
+
+
+@pytest.mark.xdist_group("examples of help")
+@pytest.mark.parametrize("name", CHEAP)
+def test_the_example_runs_after_the_demo(
+    name: str, after_the_demo: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    example = re.search(r"Example: `(discreet [^`]+)`", ALL[name].help)
+    assert example is not None
+    monkeypatch.chdir(after_the_demo)
+    monkeypatch.setattr(sys, "argv", shlex.split(example[1].partition(" > ")[0]))
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert not end.value.code, capsys.readouterr().err
+    assert capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ALL)

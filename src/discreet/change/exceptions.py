@@ -13,11 +13,14 @@ import numpy as np
 
 from discreet.arrays import Mask, Matrix, Vector
 from discreet.change import roc, standards
-from discreet.change.operating import OperatingPoint, operating_point, precision
+from discreet.change.operating import OperatingPoint, chances, operating_point
 from discreet.change.panel import Cases, Missing, cases
-from discreet.change.roc import Range
+from discreet.change.roc import Curve, Range
 from discreet.change.standards import Direction, Policy, Regression
 from discreet.errors import DataError
+
+RATIOS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
+"""Cost ratios that a report shows beside the one asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,25 +30,36 @@ class ExceptionReport:
     Attributes
     ----------
     method : whose forecasts rank the series; its partial area on the past is `pauc`.
-    point : the decision rule.
+    curve, point : its ROC curve on the past, and the decision rule on it.
     past, past_positives : the cases that calibrate it.
-    rows : every series of the coming period, most alarming first.
-    expected_true, expected_false : large changes and false alarms to expect among the flags.
+    rows : every series of the coming period, most alarming first, with the chance that it is a large change and the
+        right and false alarms to expect when stopping there.
+    choices : what other cost ratios would flag.
     """
 
     method: str
     pauc: float
+    curve: Curve
     point: OperatingPoint
     direction: Direction
     past: int
     past_positives: int
     rows: list[dict[str, Any]]
-    expected_true: float
-    expected_false: float
+    choices: list[dict[str, Any]]
 
     @property
     def flagged(self) -> list[dict[str, Any]]:
         return [row for row in self.rows if row["flag"]]
+
+    @property
+    def expected_true(self) -> float:
+        """Large changes to expect among the flags."""
+        return float(sum(row["chance"] for row in self.flagged))
+
+    @property
+    def expected_false(self) -> float:
+        """False alarms to expect among the flags."""
+        return len(self.flagged) - self.expected_true
 
     def tidy(self) -> Any:
         """`rows` as a pyarrow table."""
@@ -81,6 +95,7 @@ class ExceptionReport:
             "flagged": len(self.flagged),
             "expected_true": self.expected_true,
             "expected_false": self.expected_false,
+            "choices": self.choices,
             "rows": self.rows,
         }
 
@@ -115,23 +130,24 @@ def exception_report(
     areas = roc.partial_auc(truth, scores[:, kept], fpr=fpr)
     chosen = _chosen(aligned.methods, areas, method)
     score, share = scores[chosen], float(truth.mean()) if prevalence is None else prevalence
-    past = score[kept]
-    point = operating_point(
-        roc.curve(truth, past), prevalence=share, cost_ratio=cost_ratio, fpr_limit=roc.false_positive_range(fpr)[1]
-    )
-    rows = _rows(aligned, ~known, score, aligned.forecasts[chosen], past, truth, point)
-    flags = sum(row["flag"] for row in rows)
-    right = flags * point.precision if flags else 0.0
+    curve, ahead = roc.curve(truth, score[kept]), ~known
+    likely = chances(score[ahead], past=score[kept], positive=truth, prevalence=share)
+
+    def rule(ratio: float) -> OperatingPoint:
+        limit = roc.false_positive_range(fpr)[1]
+        return operating_point(curve, prevalence=share, cost_ratio=ratio, fpr_limit=limit)
+
+    point = rule(cost_ratio)
     return ExceptionReport(
         method=aligned.methods[chosen],
         pauc=float(areas[chosen]),
+        curve=curve,
         point=point,
         direction=direction,
         past=len(truth),
         past_positives=int(truth.sum()),
-        rows=rows,
-        expected_true=right,
-        expected_false=flags - right,
+        rows=_rows(aligned.select(ahead), score[ahead], aligned.forecasts[chosen, ahead], likely, point),
+        choices=[_choice(rule(ratio), score[ahead], likely) for ratio in sorted({*RATIOS, cost_ratio})],
     )
 
 
@@ -170,27 +186,36 @@ def _chosen(methods: tuple[str, ...], areas: Vector, method: str | None) -> int:
 
 
 def _rows(
-    aligned: Cases, ahead: Mask, score: Vector, forecast: Vector, past: Vector, truth: Mask, point: OperatingPoint
+    coming: Cases, score: Vector, forecast: Vector, likely: Vector, point: OperatingPoint
 ) -> list[dict[str, Any]]:
     """The coming cases, most alarming first, with what stopping at each of them would bring."""
-    rows = []
-    right = 0.0
-    order = np.flatnonzero(ahead)
-    for rank, i in enumerate(order[np.argsort(-score[order], kind="stable")], start=1):
-        tpr, fpr = (float((past[kind] >= score[i]).mean()) for kind in (truth, ~truth))
-        share = precision(tpr, fpr, point.prevalence)
-        right = max(right, rank * share) if np.isfinite(share) else float(rank)
-        rows.append(
-            {
-                "rank": rank,
-                "series": str(aligned.series[i]),
-                "t": str(aligned.t[i]),
-                "last": float(aligned.histories[i][-1]),
-                "forecast": float(forecast[i]),
-                "score": float(score[i]),
-                "flag": bool(score[i] >= point.threshold),
-                "true_so_far": right,
-                "false_so_far": rank - right,
-            }
-        )
-    return rows
+    order = np.argsort(-score, kind="stable")
+    right = np.cumsum(likely[order])
+    return [
+        {
+            "rank": rank,
+            "series": str(coming.series[i]),
+            "t": str(coming.t[i]),
+            "last": float(coming.histories[i][-1]),
+            "forecast": float(forecast[i]),
+            "score": float(score[i]),
+            "chance": float(likely[i]),
+            "flag": bool(score[i] >= point.threshold),
+            "true_so_far": float(right[rank - 1]),
+            "false_so_far": float(rank - right[rank - 1]),
+        }
+        for rank, i in enumerate(order, start=1)
+    ]
+
+
+def _choice(point: OperatingPoint, score: Vector, likely: Vector) -> dict[str, Any]:
+    flagged = score >= point.threshold
+    right = float(likely[flagged].sum())
+    return {
+        "cost_ratio": point.cost_ratio,
+        "flagged": int(flagged.sum()),
+        "expected_true": right,
+        "expected_false": int(flagged.sum()) - right,
+        "tpr": point.tpr,
+        "fpr": point.fpr,
+    }

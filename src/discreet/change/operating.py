@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from discreet.arrays import Mask, Vector
 from discreet.change.roc import Curve
 from discreet.errors import DataError
 
@@ -36,7 +37,8 @@ class OperatingPoint:
     @property
     def precision(self) -> float:
         """The share of flags that are large changes; NaN when nothing is flagged."""
-        return precision(self.tpr, self.fpr, self.prevalence)
+        hits, alarms = self.prevalence * self.tpr, (1 - self.prevalence) * self.fpr
+        return hits / (hits + alarms) if hits + alarms > 0 else float("nan")
 
 
 def operating_point(
@@ -66,7 +68,19 @@ def operating_point(
     )
 
 
-def precision(tpr: float, fpr: float, prevalence: float) -> float:
-    """Bayes: the share of flags that are right."""
-    hits, alarms = prevalence * tpr, (1 - prevalence) * fpr
-    return hits / (hits + alarms) if hits + alarms > 0 else float("nan")
+def chances(score: Vector, *, past: Vector, positive: Mask, prevalence: float) -> Vector:
+    """The chance that a case with this score is a large change, never falling with the score.
+
+    Past shares are pooled until they rise with the score, which follows the upper hull of the ROC curve; one case of
+    average chance is added at each end, so that a score beyond all others is not a certainty.
+    """
+    from scipy.optimize import isotonic_regression
+
+    weight = np.where(positive, prevalence / positive.mean(), (1 - prevalence) / (1 - positive.mean()))
+    known, place = np.unique(past, return_inverse=True)
+    cases = np.bincount(place, weights=weight)
+    share = np.bincount(place, weights=weight * positive) / cases
+    pooled = isotonic_regression(
+        np.concatenate([[prevalence], share, [prevalence]]), weights=np.concatenate([[1.0], cases, [1.0]])
+    ).x
+    return np.asarray(pooled[np.searchsorted(known, score, side="right")])

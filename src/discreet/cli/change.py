@@ -168,18 +168,28 @@ def report(
 
 def comparison_page(found: Comparison) -> Page:
     """A comparison of forecasts for people."""
-    from discreet.report.page import Figure, Page, Prose, Table
+    from discreet.report.page import Figure, Note, Page, Prose, Table
 
     shown = found.methods[:5]
+    titles = ("method", "PAUC", "low", "high", "McClish", "AUC", "statistic", "p")
+    columns = ("method", "pauc", "low", "high", "mcclish", "auc", "statistic")
+    listed = [[*(row[name] for name in columns), _p(row["p"])] for row in found.rows()]
     return Page(
         "Which forecasts foresee large changes?",
         [
+            Note(
+                "result",
+                f"{found.best} ranks first with a partial area of {found.replicates.area[0]:.3f}; chance is "
+                f"{(found.fpr[1] ** 2 - found.fpr[0] ** 2) / 2:.3f}, perfection {found.fpr[1] - found.fpr[0]:g}.",
+            ),
             Prose(
                 f"{int(found.positive.sum())} large changes in {len(found.positive)} cases, {found.horizon} ahead, "
-                f"beyond the {found.cutoff:g} quantile. Area under the ROC curve for false positive rates "
-                f"{found.fpr[0]:g} to {found.fpr[1]:g}; p: one-sided paired bootstrap of {found.best} against the row."
+                f"beyond the {found.cutoff:g} quantile. PAUC: area under the ROC curve for false positive rates "
+                f"{found.fpr[0]:g} to {found.fpr[1]:g}, with 95 % limits; McClish: the same from 0.5 for chance to 1; "
+                f"p: one-sided paired bootstrap of {found.best} against the row. The best was chosen on the same "
+                "cases, so p is somewhat too small."
             ),
-            Table.of(found.rows(), "Methods by partial area.", "methods"),
+            Table(titles, listed, "Methods by partial area.", "methods"),
             Figure(
                 found.plot_roc(shown),
                 alt=f"ROC curves of {', '.join(shown)}, best first, with the line of chance.",
@@ -190,24 +200,46 @@ def comparison_page(found: Comparison) -> Page:
     )
 
 
+def _p(value: float | None) -> str | None:
+    return None if value is None else "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
 def exception_page(found: ExceptionReport) -> Page:
     """An exception report for people."""
-    from discreet.report.page import Heading, Note, Page, Prose, Table
+    from discreet.report.page import Figure, Heading, Note, Page, Prose, Table
 
     point = found.point
-    columns = ("rank", "series", "t", "last", "forecast", "score", "true_so_far", "false_so_far")
-    titles = ("rank", "series", "period", "last value", "forecast", "score", "right so far", "false so far")
-    listed = [[row[name] for name in columns] for row in found.flagged]
+    periods = sorted({row["t"] for row in found.rows})
+    columns = ["rank", "series", "last", "forecast", "score"]
+    titles = ["rank", "series", "last value", "forecast", "score", "chance", "right so far", "false so far"]
+    if len(periods) > 1:
+        columns.insert(2, "t")
+        titles.insert(2, "period")
+    listed = [
+        [
+            *(row[name] for name in columns),
+            f"{row['chance']:.0%}",
+            f"{row['true_so_far']:.1f}",
+            f"{row['false_so_far']:.1f}",
+        ]
+        for row in found.flagged
+    ]
+    flagged = (
+        Table(titles, listed, f"{len(listed)} of {len(found.rows)} series, {_span(periods)}.", "flagged")
+        if listed
+        else Prose("None. No series is worth its false alarms at this cost.")
+    )
     return Page(
         f"Series to look at: large {found.direction}s ahead",
         [
             Note("result", found.summary()),
             Heading("Flagged series"),
             Prose(
-                "Most alarming first. The score is the forecast change in standard deviations of the series' own "
-                "changes; right and false so far: what to expect when stopping at that row."
+                "Most alarming first. Score: the forecast change in standard deviations of the series' own changes. "
+                "Chance: how often past cases with such scores were large changes. Right and false so far: what to "
+                "expect when stopping at that row."
             ),
-            Table(titles, listed, f"{len(listed)} series at or above a score of {point.threshold:.2f}.", "flagged"),
+            flagged,
             Heading("How the line was drawn"),
             Prose(
                 f"A missed large {found.direction} counts as {point.cost_ratio:g} false alarms and "
@@ -216,15 +248,62 @@ def exception_page(found: ExceptionReport) -> Page:
                 f"{point.tpr:.0%} of large changes found at {point.fpr:.1%} false positives. Partial area of "
                 f"{found.method} on {found.past} past cases: {found.pauc:.4f}."
             ),
+            Figure(
+                _roc_with_point(found),
+                alt=f"ROC curve of {found.method} on past cases above the line of chance; the rule lies at a false "
+                f"positive rate of {point.fpr:.3f} and a true positive rate of {point.tpr:.3f}.",
+                caption="Past cases: the curve, chance (dashed) and the rule (point).",
+                name="roc",
+            ),
+            Table(
+                ("a miss costs", "flagged", "right", "false", "found in the past", "false positives in the past"),
+                [
+                    [
+                        f"{row['cost_ratio']:g} false alarms" if row["cost_ratio"] != 1 else "1 false alarm",
+                        row["flagged"],
+                        f"{row['expected_true']:.1f}",
+                        f"{row['expected_false']:.1f}",
+                        f"{row['tpr']:.0%}",
+                        f"{row['fpr']:.1%}",
+                    ]
+                    for row in found.choices
+                ],
+                "Other costs, other lists: series flagged, and how many of them to expect to be right and false.",
+                "choices",
+            ),
         ],
     )
 
 
+def _span(periods: list[str]) -> str:
+    return f"period {periods[0]}" if len(periods) == 1 else f"periods {periods[0]} to {periods[-1]}"
+
+
+def _roc_with_point(found: ExceptionReport) -> Any:
+    import altair as alt
+
+    curve, point = found.curve, found.point
+    points = [{"fpr": float(x), "tpr": float(y)} for x, y in zip(curve.fpr, curve.tpr, strict=True)]
+
+    def layer(values: list[dict[str, float]]) -> Any:
+        return alt.Chart(alt.InlineData(values=values), width=420, height=300).encode(
+            alt.X("fpr:Q", title="False positive rate"), alt.Y("tpr:Q", title="True positive rate")
+        )
+
+    chance = layer([{"fpr": 0.0, "tpr": 0.0}, {"fpr": 1.0, "tpr": 1.0}])
+    rule = layer([{"fpr": point.fpr, "tpr": point.tpr}])
+    return (
+        layer(points).mark_line()
+        + chance.mark_line(strokeDash=[4, 4], color="grey")
+        + rule.mark_point(filled=True, size=120, color="black")
+    )
+
+
 def _show(found: ExceptionReport) -> None:
-    table = Screen("rank", "series", "period", "last", "forecast", "score", title=None)
+    table = Screen("rank", "series", "period", "last", "forecast", "score", "chance", title=None)
     for row in found.flagged:
         numbers = (f"{row[name]:.4g}" for name in ("last", "forecast", "score"))
-        table.add_row(str(row["rank"]), row["series"], row["t"], *numbers)
+        table.add_row(str(row["rank"]), row["series"], row["t"], *numbers, f"{row['chance']:.0%}")
     if found.flagged:
         Console().print(table)
     typer.echo(found.summary())

@@ -48,7 +48,8 @@ def test_report_by_hand():
     assert found.past == 1000
     k = len(found.flagged)
     assert k and found.expected_true + found.expected_false == pytest.approx(k)
-    assert found.expected_true == pytest.approx(k * found.point.precision)
+    assert found.expected_true == pytest.approx(found.flagged[-1]["true_so_far"])
+    assert (np.diff([row["chance"] for row in found.rows]) <= 0).all()
 
 
 def test_expected_hits_are_about_what_happens():
@@ -83,6 +84,8 @@ def test_settings_matter():
     assert anxious.tidy().num_rows == 100 and "flagged" in anxious.summary()
     rare = exception_report(panel, forecasts, method="blind", cost_ratio=1e-9)
     assert not rare.flagged and rare.expected_true == 0 and rare.to_dict()["threshold"] is None
+    assert [row["cost_ratio"] for row in anxious.choices] == [1, 2, 5, 10, 20, 50]
+    assert [row["flagged"] for row in anxious.choices][::5] == [len(cautious.flagged), len(anxious.flagged)]
 
 
 def test_past_area_is_the_comparisons():

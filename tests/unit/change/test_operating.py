@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from discreet.change import roc
-from discreet.change.operating import operating_point
+from discreet.change.operating import chances, operating_point
 from discreet.errors import DataError
 
 
@@ -58,3 +58,33 @@ def test_costlier_misses_flag_more_within_the_limit():
 def test_refusals(settings, words):
     with pytest.raises(DataError, match=words):
         operating_point(curve()[2], **settings)
+
+
+def test_chances_by_hand():
+    # From the top: 1 | 0 1 | 0 0, with one case of average chance (0.4) at each end, pooled until they rise.
+    past, positive = np.array([5.0, 4, 3, 2, 1]), np.array([True, False, True, False, False])
+    found = chances(np.array([9.0, 5, 4, 3, 2, 0]), past=past, positive=positive, prevalence=0.4)
+    assert found == pytest.approx([0.7, 0.7, 0.5, 0.5, 0.4 / 3, 0.4 / 3])
+
+
+def test_chances_are_shares_of_what_happens():
+    rng = np.random.default_rng(0)
+    score = rng.normal(size=40_000)
+    positive = rng.random(40_000) < 1 / (1 + np.exp(3 - 2 * score))
+    found = chances(
+        score[20_000:], past=score[:20_000], positive=positive[:20_000], prevalence=positive[:20_000].mean()
+    )
+    for low, high in ((0.0, 0.02), (0.02, 0.1), (0.1, 0.3), (0.3, 0.6), (0.6, 1.0)):
+        inside = (found >= low) & (found < high)
+        expected, got = found[inside].sum(), positive[20_000:][inside].sum()
+        assert got == pytest.approx(expected, abs=5 * np.sqrt(2 * expected))
+
+
+def test_chances_follow_the_prevalence_given():
+    rng = np.random.default_rng(1)
+    positive = rng.random(5000) < 0.2
+    score = rng.normal(size=5000) + positive
+    rare = chances(score, past=score, positive=positive, prevalence=0.01)
+    assert rare.mean() < 0.03 and chances(score, past=score, positive=positive, prevalence=0.2).mean() == pytest.approx(
+        0.2, abs=0.01
+    )

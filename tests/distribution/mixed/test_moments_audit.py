@@ -81,6 +81,10 @@ def test_the_verifier_finds_the_whole_epsilon_and_no_more() -> None:
         every = np.array([*shifts, largest / noise_scale(largest, mechanism.squares)])
         losses, _ = supremum(Laplace(), shift=every, ratio=np.ones(len(every)))
         assert losses.sum() == pytest.approx(1.0, abs=1e-9)
+        # A tenth too little noise in any one part, and the sum would be seen to exceed what is claimed.
+        for part in range(len(every)):
+            less = np.where(np.arange(len(every)) == part, every / 0.9, every)
+            assert supremum(Laplace(), shift=less, ratio=np.ones(len(every)))[0].sum() > 1 + 1e-4
 
 
 @pytest.mark.parametrize("part", [0, 1, 2])

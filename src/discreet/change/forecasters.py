@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Vector
-from discreet.change.panel import columns
+from discreet.change.panel import columns, refuse_gaps
 from discreet.errors import DataError, MissingExtra
 
 METHODS: dict[str, Callable[[Any, int], Any]] = {
@@ -50,10 +50,11 @@ def forecast_panel(
             f"Horizon {horizon}, season {season} and past {past} do not make forecasts; give 1, 12 and 12, for example."
         )
     known = columns(panel, ("series", "t", "value"), what="The panel", numbers=("value",))
+    names, series = np.unique(known["series"].astype(str), return_inverse=True)
+    refuse_gaps(series, known["t"])
     library = _statsforecast()
     import pyarrow as pa
 
-    names, series = np.unique(known["series"].astype(str), return_inverse=True)
     order = np.lexsort((np.unique(known["t"], return_inverse=True)[1], series))
     bounds = np.searchsorted(series[order], np.arange(len(names) + 1))
     made: dict[str, list[Any]] = {name: [] for name in ("series", "method", "t", "forecast")}

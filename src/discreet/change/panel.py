@@ -2,8 +2,9 @@
 
 A panel has columns `series`, `t`, `value`; forecasts have `series`, `method`, `t`, `forecast`, where `t` is the period
 forecast, and may have `horizon`. Any table or file that `frames` opens will do. Periods are the panel's own, in order:
-a month that no row mentions does not exist, so fill gaps with zeros first if they mean zero. The forecast origin of a
-case is `horizon` rows before its period, and the history ends there; later rows are never read.
+a month that no row mentions does not exist, and a series that lacks one which others have is refused, since a missing
+row may mean zero. The forecast origin of a case is `horizon` rows before its period, and the history ends there; later
+rows are never read.
 """
 
 from __future__ import annotations
@@ -75,6 +76,7 @@ def cases(panel: Any, forecasts: Any, *, horizon: int = 1, missing: Missing = "r
             raise DataError(f"No forecast has horizon {horizon}; the frame has {found}. Choose one of these.")
         asked = {name: values[ahead == horizon] for name, values in asked.items()}
     names, series = np.unique(known["series"].astype(str), return_inverse=True)
+    refuse_gaps(series, known["t"])
     if len(names) < 2:
         raise DataError(f"The panel has {len(names)} series, and a comparison across series needs at least 2.")
     asked["series"] = asked["series"].astype(str)
@@ -107,6 +109,20 @@ def cases(panel: Any, forecasts: Any, *, horizon: int = 1, missing: Missing = "r
             "methods are compared on the same cases; forecast the rest, or leave them out with missing='drop'."
         )
     return result.select(covered)
+
+
+def refuse_gaps(series: Integers, t: np.ndarray) -> None:
+    """Every series must have all the panel's periods between its first and its last."""
+    period = np.unique(t, return_inverse=True)[1]
+    order = np.lexsort((period, series))
+    lacking = (np.diff(period[order]) > 1) & (np.diff(series[order]) == 0)
+    if lacking.any():
+        count = len(np.unique(series[order][1:][lacking]))
+        raise DataError(
+            f"{count} of {int(series.max()) + 1} series lack periods between their first and last that other series "
+            "have, and changes over a gap are not changes of one period; fill them, with zeros if that is what they "
+            "mean."
+        )
 
 
 def columns(

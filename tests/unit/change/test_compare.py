@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -63,6 +64,13 @@ def test_rules_and_complexity():
 def test_the_same_seed_gives_the_same_figures():
     first, second = (compare_large_changes(*frames(), cutoff=0.9, seed=4).to_dict() for _ in range(2))
     assert first == second
+
+
+@pytest.mark.parametrize("kind", [pa.Table.to_pandas, pl.from_arrow])
+def test_any_frame_gives_the_same_figures(kind):
+    panel, forecasts = frames()
+    expected = compare_large_changes(panel, forecasts, cutoff=0.9, resamples=50).to_dict()
+    assert compare_large_changes(kind(panel), kind(forecasts), cutoff=0.9, resamples=50).to_dict() == expected
 
 
 def test_future_periods_are_left_out():

@@ -1,0 +1,221 @@
+"""Every release of the product under attack, from data to answer: its public function, its defaults, no seed.
+
+Runs through a door are slow, so there are few of them: what shows here is a gross leak (an error, a missing value or a
+digit that only one of two neighbours has). The mechanisms behind the doors are attacked with many more runs in
+`test_product_mechanisms.py` and `tests/distribution/mixed`. The list of doors is complete: a test compares it with the
+places in the source where noise is paid for.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import discreet as dc
+from discreet.audit.blackbox import blackbox
+from discreet.mixed.formula import read_formula
+from discreet.mixed.private import release_mixed, strict
+from discreet.mixed.private.partition import fit_partition, partition
+from discreet.mixed.private.public import public_design
+from discreet.mixed.private.request import read_request
+from discreet.mixed.rows import open_frame, read_rows
+from discreet.noise.source import SeededSource
+from discreet.tables.cells import Cells
+from discreet.tables.query import CountQuery, Prepared
+
+SURE = 1 - 1e-6
+TRIALS = 100  # at epsilon 1 a certain difference is a bound of 1.09
+SOURCE = Path(__file__).parents[3] / "src" / "discreet"
+
+
+@dataclass(frozen=True)
+class Door:
+    """A public function with its defaults, and two data sets that it must keep apart."""
+
+    home: str
+    call: Callable[[Any], object]
+    a: Any
+    b: Any
+    slow: bool = True
+
+
+TENTH = dc.Establishments("0.1")
+
+
+# One establishment of 10 grows by a worker, beside one of 30 in another cell.
+def jobs(size: int) -> Any:
+    sizes = {"e1": ("north", size), "e2": ("south", 30)}
+    rows = [(e, f"{e}-{i}", place, "fm"[i % 2]) for e, (place, n) in sizes.items() for i in range(n)]
+    table = pa.table(
+        dict(zip(("workplace", "worker", "place", "sex"), map(list, zip(*rows, strict=True)), strict=True))
+    )
+    return dc.read_jobs(table, schema=dc.Schema(["place"], {"sex": ["f", "m"]}))
+
+
+def counted(*tables: list[str], unit: object = TENTH) -> Callable[[Any], object]:
+    """All of a release but the query of the jobs, whose answer is the same every time: it is made once."""
+
+    @cache
+    def opened(size: int) -> list[tuple[CountQuery, Prepared, Cells]]:
+        session = dc.Session(jobs(size), unit=unit, budget=10**6)
+        queries = [session.count(by=by) for by in tables]
+        ready = [query.prepare(epsilon=Fraction(1, len(tables))) for query in queries]
+        return [(query, known, query.statistics(known)) for query, known in zip(queries, ready, strict=True)]
+
+    def call(size: int) -> object:
+        found: list[int] = []
+        for query, ready, cells in opened(size):
+            drawn = query.account.release(
+                None, guarantee=ready.guarantee, draw=lambda source, q=query, r=ready, c=cells: q._draw(r, c, source)
+            )
+            found += drawn.value.ravel().tolist()
+        return found
+
+    return call
+
+
+X = np.linspace(-1, 1, 240)
+LINE, MOVED = {"x": X, "y": 2 * X}, {"x": X, "y": np.append(2 * X[:-1], -1e9)}
+GROUPS = {"x": np.tile([0, 1, 2], 40), "g": np.repeat(list("abcd"), 30)}
+RATE = np.linspace(0.1, 0.9, 120)
+RATES, OTHER = GROUPS | {"y": RATE}, GROUPS | {"y": np.where(np.arange(120) == 7, 2.0, RATE)}
+
+
+def summary(function: Callable[..., Any], **asked: Any) -> Callable[[Any], object]:
+    def call(data: Any) -> object:
+        value = function("y ~ x", data, epsilon=1, **asked).value
+        fields = (getattr(value, name) for name in value.__dataclass_fields__)
+        return [float(x) for field in fields if isinstance(field, tuple) for x in field if isinstance(x, float)]
+
+    return call
+
+
+def mixed(**asked: Any) -> Callable[[Any], object]:
+    def call(data: Any) -> object:
+        fit = release_mixed("y ~ x + (1 | g)", data, bounds=(0, 2), **asked)
+        effects = [fit.effects["g"][level] for level in "abcd"]
+        return [*fit.fixed.values(), *effects, *(v if v is not None else -1.0 for v in fit.variances.values())]
+
+    return call
+
+
+DOORS = {
+    "counts by workplace": Door("tables/query.py", counted(["place"]), 10, 11, slow=False),
+    "counts by worker too": Door("tables/query.py", counted(["place", "sex"]), 10, 11, slow=False),
+    "counts under edge privacy": Door("tables/query.py", counted(["place"], unit=dc.Workers()), 10, 11, slow=False),
+    "counts under node privacy": Door(
+        "tables/query.py", counted(["place"], unit=dc.EstablishmentNodes(20)), 10, 11, slow=False
+    ),
+    "several tables": Door("tables/workload.py", counted(["place"], ["place", "sex"]), 10, 11, slow=False),
+    "mixed, moments": Door("mixed/private/release.py", mixed(epsilon=1), RATES, OTHER),
+    "mixed, strict": Door("mixed/private/release.py", mixed(epsilon=1, method="strict", blocks=4), RATES, OTHER),
+    "probability": Door(
+        "bayes/probability.py", summary(dc.posterior_probability, coefficient="x", at=2.0), LINE, MOVED, slow=False
+    ),
+    "probability, -2 log p": Door(
+        "bayes/probability.py",
+        summary(dc.posterior_probability, coefficient="x", at=2.0, method="-2 log p"),
+        LINE,
+        MOVED,
+    ),
+    "quantile, around zero": Door(
+        "bayes/quantile.py",
+        summary(dc.posterior_quantile, coefficient="x", probability=0.5, centre="zero"),
+        LINE,
+        MOVED,
+    ),
+    "objective perturbation": Door(
+        "bayes/erm.py", summary(dc.objective_perturbation, lower=-2, upper=2, norm=2, penalty=1), LINE, MOVED
+    ),
+}
+LONG = np.linspace(-1, 1, 900)
+LONG_LINE = {"x": LONG, "y": 2 * LONG + np.sin(97 * LONG)}
+LONG_MOVED = LONG_LINE | {"y": np.append(LONG_LINE["y"][:-1], -1e9)}
+DOORS |= {  # a private centre needs M epsilon = 225
+    "quantile": Door(
+        "bayes/quantile.py",
+        summary(dc.posterior_quantile, coefficient="x", probability=0.5, partitions=300),
+        LONG_LINE,
+        LONG_MOVED,
+    ),
+    "interval": Door(
+        "bayes/interval.py", summary(dc.posterior_interval, coefficient="x", partitions=300), LONG_LINE, LONG_MOVED
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "door",
+    [pytest.param(d, id=name, marks=[pytest.mark.full_size] if d.slow else []) for name, d in DOORS.items()],
+)
+def test_a_release_with_its_defaults_keeps_its_word(door: Door) -> None:
+    verdict = blackbox(door.call, door.a, door.b, claimed=1, trials=TRIALS, confidence=SURE)
+    assert not verdict.refuted, str(verdict)
+    assert verdict.raised == 0
+
+
+def test_the_few_runs_would_show_a_gross_leak() -> None:
+    """A door that also gives away whether the changed row is there."""
+    door = DOORS["probability"]
+    leak = blackbox(lambda d: [*door.call(d), d["y"][-1]], door.a, door.b, claimed=1, trials=TRIALS, confidence=SURE)
+    assert leak.refuted
+
+
+def test_no_door_is_missing() -> None:
+    """Noise is paid for where `.release(` is given something to draw."""
+    paying = set()
+    for path in SOURCE.rglob("*.py"):
+        calls = (node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call))
+        if any(
+            isinstance(call.func, ast.Attribute)
+            and call.func.attr == "release"
+            and any(keyword.arg == "draw" for keyword in call.keywords)
+            for call in calls
+        ):
+            paying.add(path.relative_to(SOURCE).as_posix())
+    studies = {name for name in paying if name.startswith("studies/")}  # they release nothing to anyone
+    assert paying - studies == {door.home for door in DOORS.values()}
+
+
+def strict_draws(y: np.ndarray, asked: dict[str, Any], source: SeededSource) -> Callable[[int], np.ndarray]:
+    """The strict mechanism's noisy averages for a fixed partition, as many as wanted."""
+    frame, model = open_frame(GROUPS | {"y": y}), read_formula("y ~ x + (1 | g)")
+    options = {"epsilon": None, "rho": None, "bounds": (0, 2), "clip": False, "lagged": (), "account": None}
+    request = read_request("y", (), **(options | asked), name=None, seed=1)
+    public = public_design(frame, model)
+    rows, _ = read_rows(frame, public.design.layout, public.learned)
+    k = request.scale.whole(rows.values[public.model.response][:, 0])
+    chosen = partition(public.rows, 4, np.random.default_rng(3))
+    presence = strict.presence_of(rows, public, chosen)
+    mechanism = strict.mechanism_for(public, request, presence, strict.column_units(rows, public), None, None)
+    response = strict.dithered(k, request.scale.step, np.random.default_rng(4))
+    estimates = fit_partition(strict.with_response(rows, public, response), public, chosen)
+
+    def draw(n: int) -> np.ndarray:
+        found = [strict.draw(mechanism, estimates, public, int(k.sum()), request.scale.step, source) for _ in range(n)]
+        return np.array([[d.centre, *d.fixed, *np.concatenate(d.groups), *d.deviations] for d in found], dtype=float)
+
+    return draw
+
+
+# A delta of 1e-3 at rho = 1/2 is epsilon = rho + 2 sqrt(rho ln(1000)) = 4.22.
+@pytest.mark.parametrize(
+    ("asked", "claimed", "delta"),
+    [({"epsilon": 1}, 1.0, 0.0), ({"rho": Fraction(1, 2)}, 4.22, 1e-3)],
+    ids=["pure", "zCDP"],
+)
+def test_the_strict_mechanism_keeps_its_word(asked: dict[str, Any], claimed: float, delta: float) -> None:
+    source = SeededSource(21)
+    draws = {name: strict_draws(data["y"], asked, source) for name, data in (("a", RATES), ("b", OTHER))}
+    options = {"delta": delta, "trials": 1_000, "many": True, "confidence": SURE}
+    verdict = blackbox(lambda name, n: draws[name](n), "a", "b", claimed=claimed, **options)
+    assert not verdict.refuted, str(verdict)

@@ -56,6 +56,16 @@ def test_every_frame_gives_the_same_fit(kind: str, panel: dict, expected: MixedF
     np.testing.assert_allclose(fit.fitted, expected.fitted, rtol=1e-9)
 
 
+PLAIN = "y ~ industry * t + (t | g)"  # no function learns from a column, so there is one pass
+
+
+@pytest.mark.parametrize("kind", ["polars lazy", "duckdb", "parquet", "csv"])
+def test_one_pass_gives_the_same_fit(kind: str, panel: dict, tmp_path: Path) -> None:
+    memory, engine = mixed(PLAIN, panel), mixed(PLAIN, FRAMES[kind](pa.table(panel), tmp_path))
+    assert engine.criterion == pytest.approx(memory.criterion, rel=1e-9)
+    assert engine.fixed == pytest.approx(memory.fixed, rel=1e-4)
+
+
 @pytest.mark.spark
 @pytest.mark.full_size  # a JVM starts
 def test_spark_gives_the_same_fit(panel: dict, expected: MixedFit, tmp_path: Path) -> None:
@@ -67,7 +77,10 @@ def test_spark_gives_the_same_fit(panel: dict, expected: MixedFit, tmp_path: Pat
     except MissingExtra as error:
         pytest.skip(str(error))
     with engine:
-        fit = mixed(FORMULA, engine.read(written(pa.table(panel), tmp_path, "parquet")))
+        data = engine.read(written(pa.table(panel), tmp_path, "parquet"))
+        fit = mixed(FORMULA, data)
+        once = mixed("y ~ industry + t + (1 | g)", data)
+    assert once.criterion == pytest.approx(mixed("y ~ industry + t + (1 | g)", panel).criterion, rel=1e-10)
     assert fit.criterion == pytest.approx(expected.criterion, rel=1e-10)
     assert fit.fixed == pytest.approx(expected.fixed, rel=1e-8)
 

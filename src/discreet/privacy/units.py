@@ -22,7 +22,7 @@ Strength: TypeAlias = Literal["strong", "weak"]
 class Establishments:
     """Employer-employee privacy: one establishment's workforce may grow by a share alpha, or by one worker.
 
-    Strong neighbours: E is a subset of E' and |E| < |E'| <= max((1 + alpha) |E|, |E| + 1).
+    Strong neighbours: E is a subset of E' and ``|E| < |E'| <= max((1 + alpha) |E|, |E| + 1)``.
     Weak neighbours: the same bound for the number of workers with any attribute, not only for all of them; fewer
     pairs are neighbours, so the promise is weaker.
     """

@@ -1,15 +1,16 @@
-"""What a comparison is, and the one table that all of them end in.
+"""What a comparison is, and the tables that all of them end in.
 
 Only ratios and growth are quoted: the machine is whatever it is, and both sides ran on it in the same minutes.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+from bench.peers import Missing
 
 START, END = "<!-- bench: written by make bench -->", "<!-- end of bench -->"
 
@@ -21,11 +22,12 @@ class Row:
     Attributes
     ----------
     job : what both did, with its size.
-    peer : who else; with its version where it is known.
+    peer : who else.
     time : the peer's seconds over ours; above one, ours is faster. None where the peer could not run.
     memory : the peer's peak memory over ours, likewise.
     agreement : how the answers compare, measured in this run.
     why : for a row where ours is behind or the peer is missing: the reason, and what would close it.
+    version : of the peer, where it is known.
     """
 
     job: str
@@ -34,6 +36,7 @@ class Row:
     memory: float | None
     agreement: str
     why: str = ""
+    version: str = ""
 
     @property
     def ahead(self) -> bool:
@@ -41,32 +44,76 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """Rows of one module of the bench, and what else it measured."""
+class Accuracy:
+    """Errors at one promise of privacy: what the peer can do to keep it, and its error over ours."""
 
-    rows: tuple[Row, ...]
-    facts: Mapping[str, Any]
+    promise: str
+    peer: str
+    error: float | None
+    protects: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What one module of the bench measured."""
+
+    rows: tuple[Row, ...] = ()
+    accuracy: tuple[Accuracy, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> Comparison:
+        """What `to_dict` gave."""
+        return cls(
+            tuple(Row(**row) for row in content.get("rows", ())),
+            tuple(Accuracy(**row) for row in content.get("accuracy", ())),
+            content.get("facts", {}),
+        )
 
     def to_dict(self) -> dict[str, Any]:
-        return {"rows": [asdict(row) for row in self.rows], "facts": dict(self.facts)}
+        return {
+            "rows": [asdict(row) for row in self.rows],
+            "accuracy": [asdict(row) for row in self.accuracy],
+            "facts": dict(self.facts),
+        }
 
 
-def read(folder: Path) -> dict[str, Comparison]:
-    """All comparisons that were written to `folder`, by name."""
-    found = {}
-    for path in sorted(folder.glob("*.json")):
-        content = json.loads(path.read_text(encoding="utf-8"))
-        if "rows" in content:
-            found[path.stem] = Comparison(tuple(Row(**row) for row in content["rows"]), content.get("facts", {}))
-    return found
+def beside(
+    job: str,
+    peer: str,
+    ours: Mapping[str, Any],
+    measure: Callable[[], Mapping[str, Any]],
+    *,
+    agree: Callable[[Mapping[str, Any]], str],
+    why: str = "",
+) -> Row:
+    """Measure a peer; both sides' `seconds` and `mib` make the ratios. `why` is kept only where ours is behind."""
+    try:
+        theirs = measure()
+    except Missing as reason:
+        return Row(job, peer, None, None, "not measured", str(reason))
+    time, memory = theirs["seconds"] / ours["seconds"], theirs["mib"] / ours["mib"]
+    row = Row(job, peer, time, memory, agree(theirs), why, theirs.get("version", ""))
+    return Row(**{**asdict(row), "why": ""}) if row.ahead else row
 
 
 def markdown(rows: Iterable[Row]) -> str:
     """The table of the README."""
-    lines = ["| job | peer | time | memory | answers |", "|---|---|---|---|---|"]
+    lines = [
+        "| job | peer | its time over ours | its memory over ours | answers |",
+        "|---|---|---:|---:|---|",
+    ]
     for row in rows:
-        said = row.agreement + (f". {row.why}" if row.why else "")
-        lines.append(f"| {row.job} | {row.peer} | {shown(row.time)} | {shown(row.memory)} | {said} |")
+        said = ". ".join(part for part in (row.agreement, row.why) if part)
+        name = f"{row.peer} {row.version}".strip()
+        lines.append(f"| {row.job} | {name} | {shown(row.time)} | {shown(row.memory)} | {said} |")
+    return "\n".join(lines)
+
+
+def accuracies(rows: Iterable[Accuracy]) -> str:
+    """The second table of the README."""
+    lines = ["| promise | how a peer can keep it | its error over ours | what it protects |", "|---|---|---:|---|"]
+    lines += [f"| {row.promise} | {row.peer} | {shown(row.error)} | {row.protects} |" for row in rows]
     return "\n".join(lines)
 
 
@@ -74,7 +121,7 @@ def shown(ratio: float | None) -> str:
     """A ratio as people read it."""
     if ratio is None:
         return "-"
-    return f"{ratio:,.0f} x" if ratio >= 20 else f"{ratio:.2g} x"
+    return f"{ratio:,.0f} x" if ratio >= 10 else f"{ratio:.2g} x"
 
 
 def put_into(readme: Path, table: str) -> None:
@@ -88,7 +135,7 @@ def put_into(readme: Path, table: str) -> None:
 
 
 def fallen(now: Iterable[Row], recorded: Iterable[Row]) -> list[str]:
-    """Ratios that fell below half of what was recorded."""
+    """Ratios of time that fell below half of what was recorded."""
     before = {(row.job, row.peer): row.time for row in recorded}
     return [
         f"{row.job} against {row.peer}: {row.time:.3g}, recorded {was:.3g}"

@@ -1,8 +1,8 @@
 """Other people's programs, each in an environment of its own, run once as a fresh process and measured from outside.
 
-A peer is a name and what to install. `environment` makes its virtual environment under `out/peers`, where it is found again;
-`measure` runs a script in it and returns what the script printed as JSON, with seconds and memory. What cannot be installed
-is a `Missing` with the reason: it goes into the table and is never left out of it.
+A peer is a name and what to install. Its virtual environment is made under `out/peers` and found there again; `measure`
+runs a script in it and returns what the script reported as JSON, with the peak memory of its whole process tree. What
+cannot be installed or fails is `Missing` with the reason: it goes into the table and is never left out of it.
 """
 
 from __future__ import annotations
@@ -12,17 +12,23 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import tempfile
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-HOME = Path(__file__).parents[1] / "out" / "peers"
+ROOT = Path(__file__).parents[1]
+HOME = ROOT / "out" / "peers"
 PIP = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+SAMPLING = 0.05  # seconds between two looks at a tree's memory
 
+# Linux hands a parent's maximum on to its children in rusage, so the process asks for its own.
 MEASURED = """
-import json, resource, sys, time
+import json, sys, time
+from importlib.metadata import version
 def measured(run, times=1):
     "Seconds by the clock and of the processor, the best of `times` runs, and the last result."
     best = {"seconds": float("inf"), "cpu": float("inf")}
@@ -33,14 +39,28 @@ def measured(run, times=1):
                 "cpu": min(best["cpu"], time.process_time() - cpu)}
     return best, result
 def report(**facts):
-    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    facts["mib"] = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss + children) / 1024
+    try:
+        with open("/proc/self/status") as status:
+            facts["mib"] = next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 1024
+    except OSError:
+        import resource
+        facts["mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print("\\n@@" + json.dumps(facts))
+"""
+
+REPORT_R = r"""
+report <- function(...) {
+  status <- grep("VmHWM", readLines("/proc/self/status"), value = TRUE)
+  facts <- list(..., mib = as.numeric(gsub("[^0-9]", "", status)) / 1024)
+  cat("\n@@", jsonlite::toJSON(facts, auto_unbox = TRUE, digits = NA), "\n", sep = "")
+}
+arguments <- commandArgs(trailingOnly = TRUE)
+clock <- function(run) { t <- system.time(result <- run()); list(seconds = t[[3]], cpu = sum(t[-3]), result = result) }
 """
 
 
 class Missing(Exception):
-    """A peer that this machine cannot have, and why."""
+    """A peer that this machine cannot have, or that failed, and why."""
 
 
 @dataclass(frozen=True)
@@ -50,54 +70,125 @@ class Peer:
     name: str
     packages: tuple[str, ...]
 
+    @property
+    def folder(self) -> Path:
+        return HOME / self.name.lower().replace(" ", "-")
+
+    @property
+    def installed(self) -> bool:
+        return (self.folder / "ready").exists()
+
     def python(self) -> Path:
-        """Its interpreter, installed on first use."""
-        folder = HOME / self.name.lower().replace(" ", "-")
+        """Its interpreter, installed on first use; with uv where it is present."""
+        folder = self.folder
         python = folder / "bin" / "python"
-        if not (folder / "ready").exists():
+        if not self.installed:
             shutil.rmtree(folder, ignore_errors=True)
-            subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, capture_output=True)
-            done = subprocess.run([str(python), *PIP, *self.packages], capture_output=True, text=True, check=False)
+            uv = shutil.which("uv")
+            bare = ["--without-pip"] if uv else []
+            subprocess.run([sys.executable, "-m", "venv", *bare, str(folder)], check=True, capture_output=True)
+            install = [uv, "pip", "install", "--quiet", "--python", str(python)] if uv else [str(python), *PIP]
+            done = subprocess.run([*install, *self.packages], capture_output=True, text=True, check=False)
             if done.returncode:
-                raise Missing(f"{self.name} could not be installed: {_last_line(done.stderr)}")
+                raise Missing(f"{self.name} could not be installed: {last_line(done.stderr)}")
             (folder / "ready").touch()
         return python
 
-    def measure(self, script: str, *arguments: object, seconds: float = 1800) -> dict[str, Any]:
+    def measure(self, script: str, *arguments: object, seconds: float = 1800, **environment: str) -> dict[str, Any]:
         """Run `script` in a fresh process; it calls `measured` for times and `report` for what to hand back."""
-        return run(self.name, [str(self.python()), "-W", "ignore", "-c", MEASURED + script], arguments, seconds=seconds)
+        command = [str(self.python()), "-W", "ignore", "-c", MEASURED + script]
+        return run(self.name, command, arguments, seconds=seconds, environment=environment)
 
 
-def ours(script: str, *arguments: object, seconds: float = 1800) -> dict[str, Any]:
+def ours(script: str, *arguments: object, seconds: float = 1800, **environment: str) -> dict[str, Any]:
     """The same for discreet, in this environment."""
-    return run("discreet", [sys.executable, "-c", MEASURED + script], arguments, seconds=seconds)
+    command = [sys.executable, "-c", MEASURED + script]
+    return run("discreet", command, arguments, seconds=seconds, environment=environment)
 
 
-def r(script: str, *arguments: object, seconds: float = 1800) -> dict[str, Any]:
-    """The same for R; the script prints `@@{json}` itself."""
+def r(script: str, *arguments: object, package: str, seconds: float = 1800) -> dict[str, Any]:
+    """The same for R; the script calls `clock` for times and `report` for what to hand back."""
     if not shutil.which("Rscript"):
-        raise Missing(
-            "R is not installed; its packages come from the system: r-cran-lme4, r-cran-proc, r-cran-quantreg"
-        )
-    return run("R", ["Rscript", "-e", script], arguments, seconds=seconds)
+        raise Missing(f"R is not installed; its package comes from the system: r-cran-{package.lower()}")
+    script = f"suppressMessages(library({package}))\n{REPORT_R}{script}"
+    return run(package, ["Rscript", "-e", script], arguments, seconds=seconds, environment={})
 
 
-def run(name: str, command: Sequence[str], arguments: Sequence[object], *, seconds: float) -> dict[str, Any]:
+def run(
+    name: str, command: Sequence[str], arguments: Sequence[object], *, seconds: float, environment: dict[str, str]
+) -> dict[str, Any]:
     """The JSON after the last `@@` of a fresh process; linear algebra has one thread on both sides."""
-    environment: Mapping[str, str] = os.environ | ONE_THREAD
     whole = [*command, *map(str, arguments)]
-    try:
-        done = subprocess.run(
-            whole, capture_output=True, text=True, timeout=seconds, env=environment, cwd=HOME.parents[1], check=False
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
+        start = time.monotonic()
+        process = subprocess.Popen(
+            whole, stdout=out, stderr=errors, env=os.environ | ONE_THREAD | environment, cwd=ROOT
         )
-    except subprocess.TimeoutExpired:
-        raise Missing(f"{name} was stopped after {seconds:.0f} s") from None
-    if done.returncode or "@@" not in done.stdout:
-        raise Missing(f"{name} failed: {_last_line(done.stderr)}")
-    found: dict[str, Any] = json.loads(done.stdout.rpartition("@@")[2])
+        peak = 0.0
+        while process.poll() is None:
+            if time.monotonic() - start > seconds:
+                end(process.pid)
+                process.wait()
+                raise Missing(f"{name} was stopped after {seconds:.0f} s")
+            peak = max(peak, tree_mib(process.pid))
+            time.sleep(SAMPLING)
+        texts = []
+        for file in (out, errors):
+            file.seek(0)
+            texts.append(file.read().decode(errors="replace"))
+    if process.returncode or "@@" not in texts[0]:
+        raise Missing(f"{name} failed: {last_line(texts[1])}")
+    found: dict[str, Any] = json.loads(texts[0].rpartition("@@")[2].splitlines()[0])
+    found["mib"] = max(found.get("mib", 0.0), peak)
     return found
 
 
-def _last_line(text: str) -> str:
+def tree_mib(pid: int) -> float:
+    """Memory of a process and its descendants now, pages that they share counted once; 0 where it cannot be known."""
+    return sum(_mib(member) for member in tree(pid))
+
+
+def tree(pid: int) -> list[int]:
+    """A process and its descendants."""
+    found = [pid]
+    for member in found:
+        try:
+            for task in Path(f"/proc/{member}/task").iterdir():
+                found += map(int, (task / "children").read_text().split())
+        except OSError:
+            continue
+    return found
+
+
+def _mib(pid: int) -> float:
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
+
+
+def end(pid: int) -> None:
+    """Stop a process and its descendants."""
+    for member in reversed(tree(pid)):
+        try:
+            os.kill(member, 9)
+        except ProcessLookupError:
+            continue
+
+
+def last_line(text: str) -> str:
+    """The last line of an error's text that names no address."""
     lines = [line.strip() for line in text.splitlines() if line.strip() and "://" not in line]
-    return lines[-1][:300] if lines else "it said nothing"
+    return lines[-1][:200].replace("|", "/") if lines else "it said nothing"
+
+
+TUMULT = Peer("Tumult Analytics", ("tmlt.analytics", "setuptools<81"))
+OPENDP = Peer("OpenDP", ("opendp[polars]", "pandas", "pyarrow"))
+SMARTNOISE = Peer("SmartNoise SQL", ("smartnoise-sql", "pyarrow", "setuptools<81"))
+DIFFPRIVLIB = Peer("diffprivlib", ("diffprivlib", "scikit-learn<1.6", "pandas", "pyarrow", "setuptools<81"))
+STATSMODELS = Peer("statsmodels", ("statsmodels", "pyarrow"))
+PYMER4 = Peer("pymer4", ("pymer4", "rpy2<3.6", "pandas", "polars", "pyarrow"))
+PYMC = Peer("PyMC", ("pymc", "nutpie", "matplotlib<3.11"))
+NUMPYRO = Peer("NumPyro", ("numpyro", "pyarrow"))
+SKLEARN = Peer("scikit-learn", ("scikit-learn",))

@@ -1,0 +1,186 @@
+"""Counts by place x sector x ownership with noise, from a Parquet file of jobs to a table: ours beside the libraries.
+
+All of them protect one job with epsilon 1, because this is what all of them can do; ours has `unit=Workers()`. Each
+gets the public cells beforehand and reads the file in every run. Agreement is the mean distance from the true counts:
+0.85 for geometric noise, 1 for Laplace. `bench.accuracy` has what establishments need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from bench import data, peers
+from bench.comparison import Comparison, Row, beside
+
+OURS = """
+import discreet as dc
+from discreet.schema import LODES
+jobs, cells, protected = sys.argv[1:]
+unit = dc.Workers() if protected == "jobs" else dc.Establishments("0.1")
+session = dc.Session(dc.read_jobs(jobs, schema=LODES, validate=False), unit=unit, budget=100)
+query = session.count(by=["place", "sector", "ownership"])
+first, release = measured(lambda: query.release(epsilon=1).to_arrow())
+again, release = measured(lambda: query.release(epsilon=1).to_arrow(), 5)
+import pyarrow.parquet as pq
+release = release.sort_by([(name, "ascending") for name in ("place", "sector", "ownership")])
+off = [abs(a - b) for a, b in zip(release["count"].to_pylist(), pq.read_table(cells)["true"].to_pylist())]
+report(**again, first=first["seconds"], error=sum(off) / len(off))
+"""
+
+OFF = """
+def off(found, name):
+    import pandas as pd
+    found = found.astype({c: str for c in ("place", "sector", "ownership")})
+    true = pd.read_parquet(cells).astype({c: str for c in ("place", "sector", "ownership")})
+    both = true.merge(found, on=["place", "sector", "ownership"], how="left")
+    return float((both[name].fillna(0).astype(float) - both["true"]).abs().mean())
+"""
+
+TUMULT = (
+    OFF
+    + """
+jobs, cells, _ = sys.argv[1:]
+import os
+os.environ["PYSPARK_PYTHON"] = sys.executable
+from pyspark.sql import SparkSession
+spark = (SparkSession.builder.master("local[2]").config("spark.driver.memory", "4g")
+         .config("spark.ui.enabled", "false").config("spark.driver.bindAddress", "127.0.0.1")
+         .config("spark.driver.host", "127.0.0.1").getOrCreate())
+from tmlt.analytics import AddOneRow, KeySet, PureDPBudget, QueryBuilder, Session
+by = ["place", "sector", "ownership"]
+frame = spark.read.parquet(jobs + "/jobs.parquet").select(*by)
+keys = KeySet.from_dataframe(spark.read.parquet(cells).select(*by))
+session = Session.from_dataframe(PureDPBudget(float("inf")), "jobs", frame, protected_change=AddOneRow())
+query = QueryBuilder("jobs").groupby(keys).count()
+run = lambda: session.evaluate(query, PureDPBudget(1)).toPandas()
+first, found = measured(run)
+again, found = measured(run, 2)
+report(**again, first=first["seconds"], error=off(found, "count"), version=version("tmlt.analytics"))
+"""
+)
+
+OPENDP = (
+    OFF
+    + """
+jobs, cells, _ = sys.argv[1:]
+import polars as pl, opendp.prelude as dp
+dp.enable_features("contrib")
+by = ["place", "sector", "ownership"]
+keys = pl.scan_parquet(cells).select(by)
+def run():
+    frame = pl.scan_parquet(jobs + "/jobs.parquet").select(pl.col(by).cast(pl.String))
+    context = dp.Context.compositor(data=frame, privacy_unit=dp.unit_of(contributions=1),
+                                    privacy_loss=dp.loss_of(epsilon=1.0), split_evenly_over=1,
+                                    margins=[dp.polars.Margin(by=by, max_length=20_000_000)])
+    return context.query().group_by(by).agg(dp.len()).with_keys(keys).release().collect()
+first, found = measured(run)
+again, found = measured(run, 3)
+report(**again, first=first["seconds"], error=off(found.to_pandas(), "len"), version=version("opendp"))
+"""
+)
+
+SMARTNOISE = (
+    OFF
+    + """
+jobs, cells, _ = sys.argv[1:]
+import pandas as pd
+from snsql import Privacy, from_df
+columns = {name: {"type": "string"} for name in ("place", "sector", "ownership")}
+about = {"": {"jobs": {"jobs": {"row_privacy": True, "censor_dims": False, "rows": 20_000_000, **columns}}}}
+def run():
+    frame = pd.read_parquet(jobs + "/jobs.parquet", columns=list(columns)).astype(str)
+    reader = from_df(frame, privacy=Privacy(epsilon=1.0, delta=1e-9), metadata=about)
+    return reader.execute_df("SELECT place, sector, ownership, COUNT(*) AS n FROM jobs.jobs "
+                             "GROUP BY place, sector, ownership")
+first, found = measured(run)
+again, found = measured(run)
+report(**again, first=first["seconds"], error=off(found, "n"), version=version("smartnoise-sql"))
+"""
+)
+
+DIFFPRIVLIB = (
+    OFF
+    + """
+jobs, cells, _ = sys.argv[1:]
+import pandas as pd
+from diffprivlib.mechanisms import Geometric
+by = ["place", "sector", "ownership"]
+noise = Geometric(epsilon=1.0, sensitivity=1)
+def run():
+    frame = pd.read_parquet(jobs + "/jobs.parquet", columns=by)
+    found = frame.groupby(by, observed=True).size().rename("n").reset_index()
+    found["n"] = [noise.randomise(int(n)) for n in found["n"]]
+    return found
+first, found = measured(run)
+again, found = measured(run, 3)
+report(**again, first=first["seconds"], error=off(found, "n"), version=version("diffprivlib"))
+"""
+)
+
+BARE = """
+import duckdb
+jobs, cells, _ = sys.argv[1:]
+connection = duckdb.connect()
+run = lambda: connection.sql(
+    f"SELECT place, sector, ownership, count(*) AS n FROM '{jobs}/jobs.parquet' GROUP BY ALL").to_arrow_table()
+first, found = measured(run)
+again, found = measured(run, 5)
+import pyarrow.parquet as pq
+found = found.sort_by([(name, "ascending") for name in ("place", "sector", "ownership")])
+assert found["n"].to_pylist() == pq.read_table(cells)["true"].to_pylist()
+report(**again, first=first["seconds"], error=0.0, version=version("duckdb"))
+"""
+
+LIBRARIES = (
+    (peers.TUMULT, TUMULT),
+    (peers.OPENDP, OPENDP),
+    (peers.SMARTNOISE, SMARTNOISE),
+    (peers.DIFFPRIVLIB, DIFFPRIVLIB),
+)
+
+
+def compare(*, quick: bool) -> Comparison:
+    """Time from the file to the table, of a first and of later runs, and peak memory."""
+    folder = data.jobs(1e6 if quick else 10.9e6)
+    arguments = (folder, data.cells(folder), "jobs")
+    ours = peers.ours(OURS, *arguments)
+    job = f"counts with noise, {'1' if quick else '10.9'} million jobs"
+    rows: list[Row] = []
+
+    def agree(theirs: Mapping[str, Any]) -> str:
+        return f"mean error {theirs['error']:.2f}, ours {ours['error']:.2f}"
+
+    for peer, script in LIBRARIES:
+        found: dict[str, Any] = {}
+        rows.append(beside(job, peer.name, ours, keeping(found, peer, script, arguments), agree=agree))
+        if peer is peers.TUMULT and found:
+            first = {**ours, "seconds": ours["first"]}
+            again = {**found, "seconds": found["first"]}
+            rows.append(beside(f"{job}, first run", peer.name, first, lambda again=again: again, agree=agree))
+    bare = peers.ours(BARE, *arguments)
+    protected = peers.ours(OURS, folder, data.cells(folder), "establishments")
+    for name, mine in (("one job protected", ours), ("establishments protected", protected)):
+        rows.append(
+            beside(
+                f"{job}, {name}",
+                "bare DuckDB GROUP BY, no noise",
+                mine,
+                lambda: bare,
+                agree=lambda _, error=mine["error"]: f"it is exact; mean error of ours {error:.1f}",
+                why="Above the query: calibration, account, exact noise, intervals",
+            )
+        )
+    return Comparison(tuple(rows))
+
+
+def keeping(
+    found: dict[str, Any], peer: peers.Peer, script: str, arguments: tuple[object, ...]
+) -> Callable[[], dict[str, Any]]:
+    """A measurement that is also left in `found`."""
+
+    def measure() -> dict[str, Any]:
+        found.update(peer.measure(script, *arguments))
+        return found
+
+    return measure

@@ -1,0 +1,45 @@
+"""Simulated data of the bench: written once under `out/bench`, found there again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from bench.peers import ROOT
+from discreet.simulate import lodes, qwi, stream
+
+HOME = ROOT / "out" / "bench"
+PLACES = ("place", "sector", "ownership")
+
+
+def jobs(count: float) -> Path:
+    """About `count` jobs with their workplaces, an economy in proportion: 2,500 places per 10.9 million jobs."""
+    folder, share = HOME / f"jobs-{count:.0f}", count / lodes.SHAPE.jobs
+    if not folder.exists():
+        whole = lodes.SHAPE
+        states = min(26, max(whole.states, round(whole.states * share)))
+        sizes = {name: max(1, round(getattr(whole, name) * share)) for name in ("establishments", "jobs", "places")}
+        shape = replace(whole, **sizes, counties=max(states, round(whole.counties * share)), states=states)
+        kept = ((name, batch) for name, batch in lodes.batches(shape=shape) if name in ("jobs", "workplace"))
+        stream.write(folder, kept, about={"data": "lodes", "jobs": count}, total=sizes["jobs"])
+    return folder
+
+
+def cells(folder: Path) -> Path:
+    """The cells of workload 1 that exist, which is public, with the number of jobs in each, which is not."""
+    import duckdb
+
+    path = folder.parent / f"{folder.name}-cells.parquet"
+    if not path.exists():
+        by = ", ".join(PLACES)
+        duckdb.sql(f"""
+            COPY (SELECT {by}, count(*) AS true FROM '{folder}/jobs.parquet' GROUP BY ALL ORDER BY ALL) TO '{path}'""")
+    return path
+
+
+def rows(share: float) -> Path:
+    """The panel of the mixed models: 2,428,452 rows of 3,111 counties at full size."""
+    folder = HOME / f"qwi-{share:g}"
+    if not folder.exists():
+        qwi.write(folder, seed=0, share=share)
+    return folder / "qwi.parquet"

@@ -1,0 +1,129 @@
+"""The posterior of a random-intercept model: ours by quadrature and by Gibbs, beside PyMC (nutpie) and NumPyro.
+
+The same rows, the same priors, four chains everywhere. Samplers are compared by seconds per effective sample of the
+variance between groups, the slowest parameter; all effective sizes come from one function. Compilation is not counted
+for the peers; what a user waits for a first answer is in the last row. Posterior means of that variance must lie within
+Monte Carlo error of the exact one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from bench import peers
+from bench.comparison import Comparison, Row, beside
+from discreet.bayes.blmm.diagnostics import effective_size, standard_error
+
+SIMULATED = """
+import numpy as np
+rows, groups, draws = map(int, sys.argv[1:4])
+rng = np.random.default_rng(7)
+g, x = rng.integers(groups, size=rows), rng.normal(size=rows)
+y = 0.3 + 0.8 * x + rng.normal(scale=0.4, size=groups)[g] + rng.normal(scale=0.6, size=rows)
+"""
+
+OURS = (
+    SIMULATED
+    + """
+from discreet.bayes.blmm import bayes_mixed
+from discreet.bayes.blmm.gibbs import gibbs
+table = {"y": y, "x": x, "g": g}
+bayes_mixed("y ~ x + (1 | g)", {name: column[:2000] for name, column in table.items()})
+exact, fit = measured(lambda: bayes_mixed("y ~ x + (1 | g)", table), 3)
+law = fit.variance("g")
+sampled, chains = measured(lambda: gibbs(fit.posterior, draws=draws, chains=4, rng=1), 3)
+report(exact=exact["seconds"], mean=law.mean, sampling=sampled["seconds"], draws=chains.variances[:, :, 1].tolist())
+"""
+)
+
+PYMC = (
+    SIMULATED
+    + """
+import nutpie, pymc as pm
+with pm.Model() as model:
+    residual = pm.InverseGamma("residual", alpha=6, beta=0.624)
+    group = pm.InverseGamma("group", alpha=6, beta=0.624)
+    beta = pm.Normal("beta", 0, 1, shape=2)
+    u = pm.Normal("u", 0, group ** 0.5, shape=groups)
+    pm.Normal("y", beta[0] + beta[1] * x + u[g], residual ** 0.5, observed=y)
+compiling, compiled = measured(lambda: nutpie.compile_pymc_model(model))
+sampling, trace = measured(lambda: nutpie.sample(compiled, draws=draws, tune=1000, chains=4, cores=2, seed=1,
+                                                progress_bar=False))
+report(first=compiling["seconds"] + sampling["seconds"], sampling=sampling["seconds"],
+       draws=np.asarray(trace.posterior["group"]).tolist(), version=version("pymc"))
+"""
+)
+
+NUMPYRO = (
+    SIMULATED
+    + """
+import numpyro
+numpyro.set_host_device_count(2)
+import jax, numpyro.distributions as dist
+from numpyro.infer import MCMC, NUTS
+jax.config.update("jax_enable_x64", True)
+def model(x, g, y):
+    residual = numpyro.sample("residual", dist.InverseGamma(6.0, 0.624))
+    group = numpyro.sample("group", dist.InverseGamma(6.0, 0.624))
+    beta = numpyro.sample("beta", dist.Normal(0, 1).expand([2]))
+    u = numpyro.sample("u", dist.Normal(0, group ** 0.5).expand([groups]))
+    numpyro.sample("y", dist.Normal(beta[0] + beta[1] * x + u[g], residual ** 0.5), obs=y)
+mcmc = MCMC(NUTS(model), num_warmup=1000, num_samples=draws, num_chains=4, chain_method="vectorized",
+            progress_bar=False)
+def run(seed):
+    mcmc.run(jax.random.PRNGKey(seed), x, g, y)
+    return np.asarray(mcmc.get_samples(group_by_chain=True)["group"])
+first, found = measured(lambda: run(1))
+sampling, found = measured(lambda: run(2))
+report(first=first["seconds"], sampling=sampling["seconds"], draws=found.tolist(), version=version("numpyro"))
+"""
+)
+
+
+def compare(*, quick: bool) -> Comparison:
+    """Seconds per effective sample, and seconds to an answer."""
+    rows, groups, draws = (2_000, 50, 500) if quick else (20_000, 300, 1_000)
+    size = f"{rows:,} rows, {groups} groups"
+    ours = peers.ours(OURS, rows, groups, draws)
+    mine = sampled(ours, ours["mean"])
+    table: list[Row] = []
+    for peer, script in ((peers.PYMC, PYMC), (peers.NUMPYRO, NUMPYRO)):
+        found: dict[str, Any] = {}
+
+        def measure(peer: peers.Peer = peer, script: str = script, found: dict[str, Any] = found) -> dict[str, Any]:
+            if not found:
+                found.update(peer.measure(script, rows, groups, draws, seconds=120 if quick else 900))
+            return found
+
+        table.append(
+            beside(
+                f"draws from a posterior, per effective sample, {size}",
+                peer.name,
+                mine,
+                lambda run=measure: sampled(run(), ours["mean"]),
+                agree=lambda theirs: f"means {theirs['off']:.1f} and {mine['off']:.1f} standard errors from the exact",
+            )
+        )
+        exact = {"seconds": ours["exact"], "mib": ours["mib"]}
+        table.append(
+            beside(
+                f"a first posterior, {size}: ours by quadrature",
+                peer.name,
+                exact,
+                lambda run=measure: {**run(), "seconds": run()["first"]},
+                agree=lambda theirs: f"mean {np.mean(theirs['draws']):.4f}, exact {ours['mean']:.4f}",
+            )
+        )
+    facts = {"effective samples of ours": mine["effective"], "exact mean": ours["mean"]}
+    return Comparison(tuple(table), facts=facts)
+
+
+def sampled(found: Mapping[str, Any], exact: float) -> dict[str, Any]:
+    """Seconds per effective sample, and how many standard errors the mean lies from the exact one."""
+    draws = np.asarray(found["draws"])[:, :, None]
+    effective = float(effective_size(draws)[0])
+    off = abs(float(draws.mean()) - exact) / float(standard_error(draws)[0])
+    return {**found, "seconds": found["sampling"] / effective, "effective": effective, "off": off}

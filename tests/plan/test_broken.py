@@ -90,6 +90,11 @@ def edited_ledger(plan: Path) -> None:
     book.close()
 
 
+def _linked_release(plan: Path) -> None:
+    (plan.parent / "out").mkdir()
+    (plan.parent / "out" / "places").symlink_to("nowhere")
+
+
 def released_then(change: Change) -> Change:
     def both(plan: Path) -> None:
         run(plan)
@@ -206,6 +211,17 @@ BROKEN: dict[str, tuple[Change, int, str]] = {
         released_then(lambda plan: (plan.parent / "out" / "sexes" / "basic.csv").unlink()),
         0, "does not hold its files as they were",
     ),
+    "releases among the data": (swap('folder = "out"', 'folder = "data"'), 42, "whoever hands the folder on"),
+    "releases around the data": (swap('folder = "out"', 'folder = "."'), 42, "for releases alone"),
+    "an output that leads nowhere": (
+        lambda plan: (plan.parent / "out").symlink_to("nowhere"), 42, "a link that leads nowhere"
+    ),
+    "an output that leads to itself": (
+        lambda plan: (plan.parent / "out").symlink_to("out"), 42, "a link that leads nowhere"
+    ),
+    "a link in a release's place": (_linked_release, 22, "a 'places' that this ledger did not release"),
+    "brackets without end": (add("x = " + "[" * 5000 + "]" * 5000), 0, "brackets in brackets"),
+    "a place that does not exist": (add("where = { place = ['P9'] }"), 25, "'P9', and no establishment has it"),
     # what is public
     "no schema": (swap(SCHEMA, ""), 4, "must not be learned from the data"),
     "no such schema file": (swap(SCHEMA, 'schema = "schema.toml"\n'), 8, "cannot be read"),

@@ -278,3 +278,21 @@ def test_the_package_is_not_loaded_for_a_plan_that_is_wrong(tmp_path: Path) -> N
     )
     done = subprocess.run([sys.executable, "-c", code, plan], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_markup_in_names_stays_text(plan: Path) -> None:
+    """Titles, data sets and categories are other people's texts: none of them may become part of the page."""
+    evil = '<script>alert(1)</script>"><img src=x onerror=alert(2)>'
+    places = pq.read_table(plan.parent / "data" / "places.parquet")
+    names = pa.array([f"{evil} \u2603 {i}" for i in range(len(places))])
+    pq.write_table(places.set_column(1, "place", names), plan.parent / "data" / "places.parquet")
+    text = plan.read_text().replace('title = "Toys"', f"title = '''{evil}'''")
+    text = text.replace('by = ["place", "sector"]\n', 'by = ["place", "sector"]\nstratum = "place"\n', 1)
+    plan.write_text(text.replace('dataset = "toys"', f"dataset = '''{evil}'''"))
+    run(plan)
+    page = (plan.parent / "out" / "report.html").read_text()
+    assert "<script" not in page
+    assert "<img" not in page
+    assert "&lt;script&gt;alert(1)" in page
+    assert "\u2603" in page
+    assert "<svg" in page

@@ -192,16 +192,23 @@ def _output_faults(file: PlanFile, standing: Standing) -> Iterator[Fault]:
     place = ("output", "folder")
     folder = file.path(file.plan.output.folder)
     source = file.path(file.plan.data.source)
-    if folder.exists() and not folder.is_dir():
-        yield Fault(place, f"{file.plan.output.folder!r} is a file. Releases need a folder. Name another path.")
+    if os.path.lexists(folder) and not folder.is_dir():
+        what = "a link that leads nowhere" if folder.is_symlink() else "a file"
+        yield Fault(place, f"{file.plan.output.folder!r} is {what}. Releases need a folder. Name another path.")
         return
     if source.is_dir() and folder.resolve().is_relative_to(source.resolve()):
         yield Fault(place, "it lies inside the data, so releases would be read as data. Name a folder elsewhere.")
+    elif source.resolve().is_relative_to(folder.resolve()):
+        yield Fault(
+            place,
+            "the confidential data lie inside it, and whoever hands the folder on hands on the data. Name a folder "
+            "for releases alone.",
+        )
     existing = next(part for part in (folder, *folder.resolve().parents) if part.exists())
     if not (existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)):
         yield Fault(place, f"{str(existing)!r} cannot be written by this user. Name a folder that can be.")
     for i, release in enumerate(file.plan.release):
-        if release.name not in standing.published and (folder / release.name).exists():
+        if release.name not in standing.published and os.path.lexists(folder / release.name):
             yield Fault(
                 ("release", i, "name"),
                 f"the output folder has a {release.name!r} that this ledger did not release. A release never replaces "

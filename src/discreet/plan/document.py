@@ -58,6 +58,11 @@ class Document:
             raise PlanError(f"{path.name}:{line}: this is not UTF-8 text. Save the plan as UTF-8.") from None
         except tomllib.TOMLDecodeError as error:
             raise PlanError(_syntax(path, text, str(error))) from None
+        except RecursionError:
+            raise PlanError(
+                f"Plan {path.name!r} has brackets in brackets beyond what can be read. A plan has lists of lists and "
+                "nothing deeper. Nothing was written and nothing was spent. Correct the plan."
+            ) from None
 
     @property
     def folder(self) -> Path:

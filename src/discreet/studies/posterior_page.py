@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,15 @@ from discreet.report.page import Block, Figure, Heading, Note, Prose, Table
 DEVIATIONS = np.arange(-4.0, 4.5, 1.0)  # cut-offs, in posterior deviations from the true slope
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 BAND = (5, 95)
+HEADINGS = {
+    "partitions": "parts",
+    "rms_private": "error",
+    "away": "quantile / deviation",
+    "zero": "around zero",
+    "private_centre": "private centre",
+    "times_less": "times less",
+    "half_width": "half-width",
+}
 
 Answers = dict[str, list[Vector]]
 """Vectors of answers, one for each data set: full, partitioned and private."""
@@ -26,7 +36,7 @@ def blocks(
     quantiles: Mapping[tuple[Any, ...], Answers],
     audit: Mapping[str, Verdict],
 ) -> list[Block]:
-    found: list[Block] = []
+    found: list[Block] = [_findings(results, audit)]
     figures = {"normality": ("3.1", "3.2"), "-2 log p": ("3.3", "3.4")}
     for method, numbers in figures.items():
         mine = {f"{key[1]}, {key[2]:,} parts": value for key, value in probabilities.items() if key[0] == method}
@@ -49,10 +59,10 @@ def blocks(
             "parts' answers scatter, which is sqrt(M) posterior deviations. The gain is the ratio of the two, so it "
             "grows with the quantile's distance from zero in units of that scatter. Two deviations, found to within "
             f"half an octave, against a doubled bound: from **{results['far']:g} deviations of the parts** on, noise "
-            "is at least 3 times smaller. Nearer to zero the gain is smaller, and below one deviation it is a loss."
+            "is at least 3 times smaller. Nearer to zero the gain is smaller, up to one deviation it is a loss."
         ),
         _gain(results["noise"], results["far"]),
-        Table.of(
+        _headed(
             results["noise"],
             "Scale of the Laplace noise: the thesis's bounds around zero and bounds around a private centre, for the "
             "same parts and the same epsilon; medians over data sets.",
@@ -62,7 +72,7 @@ def blocks(
         Prose(
             "A location and a half-width, released together at epsilon 0.9; the noise can be covered by the interval."
         ),
-        Table.of(results["coverage"], "How often intervals at level 0.95 hold the true slope.", "coverage"),
+        _headed(results["coverage"], "How often intervals at level 0.95 hold the true slope.", "coverage"),
         Heading("Is it private?"),
         Prose(
             "The black-box audit runs each mechanism on two data sets in which one row turns one part's probability "
@@ -89,14 +99,35 @@ def blocks(
     return found
 
 
+def _headed(rows: Sequence[Mapping[str, Any]], caption: str, name: str) -> Table:
+    return Table.of([{HEADINGS.get(key, key): value for key, value in row.items()} for row in rows], caption, name)
+
+
+def _findings(results: Mapping[str, Any], audit: Mapping[str, Verdict]) -> Prose:
+    """What the page shows, first."""
+    published, corrected = audit["-2 log p, paper"], audit["-2 log p, tight"]
+    private, thesis = (
+        np.mean([row["rms_private"] for row in results["quantile"] if row["centre"] == centre][:count])
+        for centre, count in (("private", None), ("zero", len(LEVELS)))
+    )
+    full, covered = (row["coverage"] for row in results["coverage"][:2])
+    return Prose(
+        f"The published noise of -2 log p is **not private**: it promises epsilon {published.claimed:g} and has "
+        f"at least {published.epsilon:.2g}; for the corrected noise the audit finds {corrected.epsilon:.2g}. A private "
+        f"quantile errs by {private:.2g} with a private centre and by {thesis:.2g} in the thesis's setting. Private "
+        f"intervals at level 0.95 hold the slope in {covered:.1%} of data sets, those of all rows in {full:.1%}."
+    )
+
+
 def _means(rows: Sequence[Mapping[str, Any]], caption: str, name: str) -> Table:
-    """What fits on the page; `results.json` has the rest."""
+    """What fits on the page, folded: the figures show it; `results.json` has the rest."""
     shown = ("calibration", "centre", "partitions", "at", "full", "partitioned", "private", "rms_private")
-    return Table.of(
-        [{column: row[column] for column in shown if column in row} for row in rows],
+    table = Table.of(
+        [{HEADINGS.get(column, column): row[column] for column in shown if column in row} for row in rows],
         f"{caption} The last column is the private answers' root mean square error against the full posterior.",
         name,
     )
+    return replace(table, folded=True)
 
 
 NOTES = {

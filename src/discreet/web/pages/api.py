@@ -105,7 +105,7 @@ class LedgerAnswer(BaseModel):
 
 
 REFUSALS: dict[int | str, dict[str, Any]] = {
-    status: {"model": Refusal} for status in (401, 403, 404, 409, 413, 421, 422)
+    status: {"model": Refusal} for status in (400, 401, 403, 404, 409, 413, 421, 422)
 }
 router = APIRouter(prefix="/api", tags=["desk"], responses=REFUSALS)
 

@@ -33,6 +33,7 @@ if (plan) {
       if (!answer.ok) throw new Error(String(answer.status));
       shown.innerHTML = text;
       mark();
+      brief();
     } catch {
       if (mine !== asked) return;
       shown.textContent = "The estimate cannot be had now. The desk may be closed, or you may be logged out. Reload the page.";
@@ -50,12 +51,23 @@ if (plan) {
     }
   }
 
+  // On a narrow screen the estimate is below the form: its two numbers stay beside the buttons.
+  function brief() {
+    const link = document.getElementById("brief");
+    const cost = document.getElementById("cost");
+    const error = shown.querySelector(".error");
+    if (!link) return;
+    link.hidden = !cost;
+    link.textContent = [cost && `costs ${cost.innerText}`, error?.innerText].filter(Boolean).join(", ");
+  }
+
   plan.addEventListener("input", () => {
     fit(plan);
     clearTimeout(waiting);
     waiting = setTimeout(estimate, 250);
   });
   fit(plan);
+  brief();
 }
 
 for (const form of document.querySelectorAll("form[data-fit]")) {

@@ -1,0 +1,127 @@
+"""A desk without data worth the name, in this process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from discreet.web.accounts import add_account
+from discreet.web.app import create
+from discreet.web.desk import Desk
+
+SETTINGS = """
+title = "Test desk"
+{rules}
+[[source]]
+name = "jobs"
+path = "data"
+dataset = "jobs"
+unit = {{ kind = "establishments", alpha = 0.1 }}
+epsilon = 4
+sizes = "sizes.csv"
+[source.schema]
+workplace_attributes = ["place", "sector"]
+[source.schema.worker_attributes]
+sex = ["female", "male"]
+
+[[source]]
+name = "flows"
+kind = "rows"
+path = "flows.parquet"
+dataset = "flows"
+unit = {{ kind = "rows", lower = 0, upper = 2 }}
+epsilon = 2
+formula = "y ~ x + (1 | g)"
+"""
+PASSWORD = "correct horse battery"
+ORIGIN = "http://127.0.0.1"
+
+
+@dataclass
+class Client:
+    """Requests to an application in this process; keeps cookies, follows nothing."""
+
+    app: Any
+    base: str = ORIGIN
+    headers: dict[str, str] = field(default_factory=dict)
+    cookies: httpx.Cookies = field(default_factory=httpx.Cookies)
+    raises: bool = True
+
+    def get(self, path: str, **more: Any) -> httpx.Response:
+        return self.request("GET", path, **more)
+
+    def post(self, path: str, **more: Any) -> httpx.Response:
+        return self.request("POST", path, **more)
+
+    def request(self, method: str, path: str, headers: dict[str, str] | None = None, **more: Any) -> httpx.Response:
+        async def sent() -> httpx.Response:
+            transport = httpx.ASGITransport(self.app, raise_app_exceptions=self.raises)
+            async with httpx.AsyncClient(transport=transport, base_url=self.base, cookies=self.cookies) as client:
+                answer = await client.request(method, path, headers={**self.headers, **(headers or {})}, **more)
+                self.cookies = client.cookies
+                return answer
+
+        return asyncio.run(sent())
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Callable[..., Desk]:
+    def made(rules: str = "") -> Desk:
+        (tmp_path / "desk.toml").write_text(SETTINGS.format(rules=rules))
+        (tmp_path / "sizes.csv").write_text("place,sector,jobs,largest\nA,1,100,40\nB,1,20,5\nB,2,3000,900\n")
+        return Desk.open(tmp_path)
+
+    return made
+
+
+@pytest.fixture
+def app(make: Callable[..., Desk]) -> Iterator[Any]:
+    app = create(make(), entrance="token-of-the-link")
+    yield app
+    app.state.here.store.close()
+
+
+@pytest.fixture
+def stranger(app: Any) -> Callable[..., Client]:
+    """A client that nobody has let in."""
+    return lambda **options: Client(app, **options)
+
+
+@pytest.fixture
+def client(app: Any) -> Client:
+    """Somebody who came in by the link."""
+    client = Client(app)
+    assert client.get("/enter", params={"token": "token-of-the-link"}).headers["location"] == "/"
+    return client
+
+
+@pytest.fixture
+def csrf() -> Callable[[Client], str]:
+    """The token of a client's forms."""
+
+    def found(client: Client) -> str:
+        return client.get("/").text.split('name="csrf" content="')[1].split('"')[0]
+
+    return found
+
+
+@pytest.fixture
+def staffed(make: Callable[..., Desk]) -> Iterator[Callable[..., tuple[Client, httpx.Response]]]:
+    """A desk with an analyst, a reviewer and an administrator: log in, and get the client and the answer."""
+    app = create(make("accounts = true\nsecond_person = true"))
+    store = app.state.here.store
+    for name, role in {"anna": "analyst", "rita": "reviewer", "zoe": "administrator"}.items():
+        add_account(store, name, role, PASSWORD, by="(test)")
+
+    def log_in(name: str, password: str = PASSWORD, back: str = "/plans") -> tuple[Client, httpx.Response]:
+        client = Client(app, headers={"origin": ORIGIN})
+        return client, client.post("/login", data={"name": name, "password": password, "next": back})
+
+    yield log_in
+    store.close()

@@ -1,0 +1,183 @@
+"""Plans at the desk: forms to TOML and back, exact approval, the second person, roles."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.datastructures import FormData
+
+from discreet.plan.reading import read_plan
+from discreet.web import planning
+from discreet.web.accounts import Person
+from discreet.web.drafts import Draft, as_toml, first_draft, from_form
+from discreet.web.estimates import estimate
+
+ANNA, RITA = Person("anna", "analyst", "a"), Person("rita", "reviewer", "b")
+words = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+keys = st.text("abcdefghij_", min_size=1, max_size=8)
+values = st.one_of(words, st.integers(-(10**12), 10**12), st.booleans(), st.lists(words, max_size=3))
+
+
+@given(
+    st.dictionaries(keys, values, max_size=4),
+    st.dictionaries(keys, st.dictionaries(words, values, max_size=3), max_size=3),
+)
+def test_toml_says_what_it_was_given(plain: dict[str, Any], tables: dict[str, Any]) -> None:
+    content = {**plain, **{f"t_{key}": value for key, value in tables.items()}}
+    assert tomllib.loads(as_toml(content)) == content
+
+
+def test_a_form_becomes_the_plan_it_says(make: Callable[..., Any]) -> None:
+    desk = make()
+    form = FormData(
+        [
+            ("title", 'A "title"'),
+            ("unit-kind", "establishments"),
+            ("unit-alpha", "1/20"),
+            ("unit-strength", "strong"),
+            ("unit-theta", "1000"),
+            ("release-0-name", "places"),
+            ("release-0-kind", "count"),
+            ("release-0-by", "place"),
+            ("release-0-by", "sex"),
+            ("release-0-epsilon", "0.5"),
+            ("release-0-tables", "left over from another choice"),
+            ("release-1-name", "both"),
+            ("release-1-kind", "counts"),
+            ("release-1-tables", "place, sector\nplace"),
+            ("release-1-add_up", "on"),
+            ("release-1-epsilon", "1"),
+            ("formats", "csv"),
+            ("forms", "basic"),
+        ]
+    )
+    draft = from_form(form, "jobs")
+    name = planning.save(desk, store := _store(desk), draft, ANNA)
+    plan = read_plan(desk.plan_file(name)).plan
+    assert (plan.title, str(plan.unit.unit().alpha)) == ('A "title"', "1/20")  # type: ignore[union-attr]
+    assert plan.release[0].by == ("place", "sex") and plan.release[1].tables == (("place", "sector"), ("place",))  # type: ignore[union-attr]
+    assert plan.release[1].add_up and float(plan.release[0].epsilon) == 0.5  # type: ignore[union-attr]
+    assert "epsilon = 0.5\n" in desk.plan_file(name).read_text()
+    saved = planning.get(store, name)
+    assert saved is not None and saved.draft == draft
+    store.close()
+
+
+def test_paths_come_from_the_desk_alone(make: Callable[..., Any]) -> None:
+    desk = make()
+    draft = first_draft(desk, desk.sources["jobs"]).model_copy(update={"title": '"\n[data]\nsource = "/etc"'})
+    content = tomllib.loads(as_toml(draft.content(desk, "x")))
+    assert content["data"]["source"] == "../data" and content["output"]["folder"] == "../releases/x"
+    with pytest.raises(ValueError, match="extra"):
+        Draft.model_validate({**draft.model_dump(), "data": {"source": "/etc"}})
+    release = {**draft.release[0], "folder": "/etc"}
+    assert not estimate(desk, draft.model_copy(update={"release": [release]}), "x").can_run
+
+
+def test_the_error_moves_with_alpha_epsilon_and_workload(make: Callable[..., Any]) -> None:
+    """By the polynomial law the noise of a cell is proportional to alpha x its largest establishment."""
+    desk = make()
+
+    def mean(**changes: Any) -> float:
+        draft = first_draft(desk, desk.sources["jobs"])
+        draft.unit["alpha"] = changes.pop("alpha", "0.1")
+        draft.release[0].update({"by": ["place", "sector"], "epsilon": "1", **changes})
+        found = estimate(desk, draft, "x").found
+        assert found is not None
+        expected = found.releases[0].tables[0].expected
+        assert expected is not None
+        return expected.mean
+
+    assert mean(epsilon="2") < 0.6 * mean()
+    assert mean(alpha="0.05") < 0.6 * mean()
+    assert mean(by=["place", "sector", "sex"]) > mean()
+
+
+def test_faults_name_their_fields(make: Callable[..., Any]) -> None:
+    desk = make()
+    draft = first_draft(desk, desk.sources["jobs"])
+    draft.release[0].update({"epsilon": "9", "by": ["nonsense"]})
+    assert {fault.field for fault in estimate(desk, draft, "x").trouble} >= {"release-0-by"}
+    draft.release[0].update({"epsilon": "9", "by": ["place"]})
+    assert {fault.field for fault in estimate(desk, draft, "x").trouble} == {"release-0-epsilon"}
+    draft.release[0]["epsilon"] = "a lot"
+    assert {fault.field for fault in estimate(desk, draft, "x").trouble} == {"release-0-epsilon"}
+    twice = draft.model_copy(update={"release": [{**draft.release[0], "epsilon": "1"}] * 2})
+    assert {fault.field for fault in estimate(desk, twice, "x").trouble} == {"release-1-name"}
+
+
+def test_only_what_was_read_is_approved(make: Callable[..., Any]) -> None:
+    desk = make("accounts = true\nsecond_person = true")
+    store = _store(desk)
+    draft = first_draft(desk, desk.sources["jobs"])
+    name = planning.save(desk, store, draft, ANNA)
+    planning.submit(store, name, ANNA)
+    seen = planning.get(store, name)
+    assert seen is not None
+    with pytest.raises(ValueError, match="second person"):
+        planning.decide(desk, store, name, ANNA, verdict="approved", seen=seen.digest)
+    draft.release[0]["epsilon"] = "2"
+    planning.save(desk, store, draft, ANNA, name=name)
+    with pytest.raises(ValueError, match="changed since you read it"):
+        planning.decide(desk, store, name, RITA, verdict="approved", seen=seen.digest)
+    now = planning.get(store, name)
+    assert now is not None and now.state == "draft"
+    planning.submit(store, name, ANNA)
+    planning.decide(desk, store, name, RITA, verdict="approved", seen=now.digest)
+    draft.release[0]["epsilon"] = "3"
+    planning.save(desk, store, draft, ANNA, name=name)
+    changed = planning.get(store, name)
+    assert changed is not None and changed.state == "draft"
+    store.close()
+
+
+def test_the_last_writer_is_the_author(make: Callable[..., Any]) -> None:
+    """Whoever changes a plan answers for it: a reviewer who did cannot approve it afterwards."""
+    desk = make("accounts = true\nsecond_person = true")
+    store = _store(desk)
+    zoe = Person("zoe", "administrator", "c")
+    name = planning.save(desk, store, first_draft(desk, desk.sources["jobs"]), ANNA)
+    draft = first_draft(desk, desk.sources["jobs"]).model_copy(update={"title": "mine now"})
+    planning.save(desk, store, draft, zoe, name=name)
+    plan = planning.get(store, name)
+    assert plan is not None and plan.author == "zoe"
+    with pytest.raises(ValueError, match="second person"):
+        planning.decide(desk, store, name, zoe, verdict="approved", seen=plan.digest)
+    store.close()
+
+
+def test_roles(staffed: Any, csrf: Any) -> None:
+    """Each role does its own work and is refused the others'."""
+    anna, rita = staffed("anna")[0], staffed("rita")[0]
+    form = {"unit-kind": "workers", "release-0-name": "jobs", "release-0-kind": "count", "release-0-by": "place"}
+    form |= {"release-0-epsilon": "1", "formats": "csv", "forms": "basic", "title": "T", "do": "submit"}
+    assert rita.post("/plans/jobs/new", data={**form, "csrf": csrf(rita)}).status_code == 403
+    made = anna.post("/plans/jobs/new", data={**form, "csrf": csrf(anna)})
+    place = made.headers["location"]
+    assert place.startswith("/review/t-")
+    seen = rita.get(place).text.split('name="digest" value="')[1].split('"')[0]
+    verdict = {"verdict": "approved", "digest": seen}
+    assert anna.post(place, data={**verdict, "csrf": csrf(anna)}).status_code == 403
+    assert rita.post(place, data={**verdict, "csrf": csrf(rita)}).status_code == 303
+    name = place.rsplit("/", 1)[1]
+    assert rita.post("/runs", data={"plan": name, "csrf": csrf(rita)}).status_code == 403
+    assert anna.get("/log").status_code == 403 and rita.get("/log").status_code == 200
+
+
+def test_an_unapproved_plan_is_not_run(client: Any, csrf: Any) -> None:
+    desk, store = client.app.state.here.desk, client.app.state.here.store
+    name = planning.save(desk, store, first_draft(desk, desk.sources["jobs"]), ANNA)
+    answer = client.post("/runs", data={"plan": name, "csrf": csrf(client)})
+    assert answer.status_code == 409 and "not approved as it is now" in answer.text
+    assert list(desk.runs.glob("*")) == []
+
+
+def _store(desk: Any) -> Any:
+    from discreet.web.store import Store
+
+    return Store(desk.database)

@@ -1,0 +1,183 @@
+"""A desk on a little simulated data, served as users serve it, and a real browser in front of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+QUIET = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
+)
+PATIENCE = 60
+PASSWORD = "correct horse battery"
+
+
+@dataclass
+class Served:
+    """A desk that runs."""
+
+    folder: Path
+    port: int
+    process: subprocess.Popen[str]
+    link: str
+
+    @property
+    def base(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+@dataclass
+class Page:
+    """A browser's page, and everything that it complained about."""
+
+    page: Any
+    complaints: list[str] = field(default_factory=list)
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from discreet.web import example
+
+    return example.make(tmp_path_factory.mktemp("template") / "desk", share=0.001).folder
+
+
+@pytest.fixture(scope="session")
+def copied(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """A fresh desk; `rules` are further lines of its desk.toml."""
+
+    def make(rules: str = "") -> Path:
+        folder = tmp_path_factory.mktemp("copy") / "desk"
+        shutil.copytree(template, folder)
+        settings = folder / "desk.toml"
+        settings.write_text(settings.read_text().replace('ledger = "ledger.db"', f'{rules}\nledger = "ledger.db"'))
+        return folder
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def serve() -> Iterator[Callable[..., Served]]:
+    """Start `discreet serve` on a folder; a port that was used before can be used again."""
+    begun: list[Served] = []
+
+    def start(folder: Path, port: int | None = None) -> Served:
+        port = port or _free_port()
+        command = [sys.executable, "-c", "from discreet.cli import main; main()", "serve", str(folder)]
+        process = subprocess.Popen(
+            [*command, "--port", str(port), "--no-browser"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        )
+        assert process.stdout is not None
+        said = ""
+        while not (found := re.search(r"Open (http://\S+)", said)):
+            line = process.stdout.readline()
+            assert line, said
+            said += line
+        begun.append(Served(folder, port, process, found[1]))
+        _wait_until(lambda: _answers(port))
+        return begun[-1]
+
+    yield start
+    for each in begun:
+        each.process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            each.process.wait(10)
+        each.process.kill()
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this machine")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=QUIET.split())
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(chromium: Any) -> Iterator[Callable[..., Page]]:
+    """A new browser profile with one page; fails at the end when the console complained."""
+    contexts = []
+
+    def opened(link: str | None = None, **options: Any) -> Page:
+        context = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        contexts.append(context)
+        context.set_default_timeout(PATIENCE * 1000)
+        page = Page(context.new_page())
+        page.page.on("console", lambda message: page.complaints.append(f"{page.page.url} {message.text}"))
+        page.page.on("pageerror", lambda error: page.complaints.append(f"{page.page.url} {error}"))
+        if link:
+            page.page.goto(link)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture(scope="session")
+def worker_of() -> Callable[..., int]:
+    """Stop a run's worker as soon as it tells of a step; its process id."""
+
+    def stop(folder: Path, step: str = "") -> int:
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            for path in sorted((folder / "runs").glob("*.jsonl"), key=lambda path: path.stat().st_mtime)[-1:]:
+                lines = [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
+                pids = [line["pid"] for line in lines if line["kind"] == "started"]
+                if pids and any(step in line["text"] for line in lines):
+                    os.kill(pids[-1], signal.SIGSTOP)
+                    return int(pids[-1])
+            time.sleep(0.004)
+        raise AssertionError(f"no worker came to {step!r}")
+
+    return stop
+
+
+@pytest.fixture(scope="session")
+def password() -> str:
+    return PASSWORD
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _wait_until(true: Callable[[], Any], seconds: float = PATIENCE) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, "it did not come true in time"
+        time.sleep(0.05)

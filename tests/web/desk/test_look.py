@@ -1,0 +1,91 @@
+"""Every page in both sizes and themes: axe finds nothing, nothing is wider than the screen, the console is silent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.xdist_group("desk")
+PAGES = (
+    *("/", "/data", "/plans", "/plans/new?source=jobs", "/plans/new?source=flows", "/utility", "/review", "/runs"),
+    *("/releases", "/ledger", "/changes", "/models", "/log", "/login"),
+)
+WIDER = (
+    "() => { const d = document.documentElement; return [...document.querySelectorAll('body *')]"
+    ".filter(e => !e.closest('.scroll, pre, .skip, .side nav, .hidden, .events')"
+    " && e.getBoundingClientRect().right > d.clientWidth + 1).map(e => e.tagName + '.' + e.className); }"
+)
+
+
+@pytest.fixture(scope="module")
+def filled(copied: Any, password: str) -> Path:
+    """A desk on which something happened: a release, a draft, a plan that waits, a failed run."""
+    from discreet.plan.run import run
+    from discreet.web import planning
+    from discreet.web.accounts import Person, local_name
+    from discreet.web.audit_log import now
+    from discreet.web.desk import Desk
+    from discreet.web.drafts import first_draft
+    from discreet.web.store import Store, runs
+
+    desk = Desk.open(copied())
+    store = Store(desk.database)
+    me = Person(local_name(), "local", "")
+    names = []
+    for title in ("Published", "Waiting", "A draft"):
+        draft = first_draft(desk, desk.sources["jobs"]).model_copy(update={"title": title})
+        names.append(planning.save(desk, store, draft, me))
+    for name in names[:2]:
+        planning.submit(store, name, me)
+    plan = planning.get(store, names[0])
+    assert plan is not None
+    planning.decide(desk, store, plan.name, me, verdict="approved", seen=plan.digest)
+    run(desk.plan_file(plan.name))
+    with store.writing() as connection:
+        for name, event in (
+            ("run-a", '{"at":"2026-01-01T10:00:00","kind":"failed","text":"It failed."}\n'),
+            ("run-b", ""),
+        ):
+            connection.execute(runs.insert().values(name=name, plan=plan.name, by=me.name, at=now()))
+            (desk.runs / f"{name}.jsonl").write_text(event)
+    store.close()
+    return desk.folder
+
+
+@pytest.fixture(scope="module")
+def addresses(filled: Path) -> list[str]:
+    plan, release = next((filled / "releases").glob("*/*/release.json")).parent.parts[-2:]
+    draft = next(path.stem for path in (filled / "plans").glob("a-draft-*.toml"))
+    waiting = next(path.stem for path in (filled / "plans").glob("waiting-*.toml"))
+    found = [f"/releases/{plan}/{release}", f"/plans/{draft}", f"/review/{waiting}", f"/review/{plan}"]
+    return [*PAGES, *found, "/runs/run-a", "/runs/run-b"]
+
+
+def test_every_page(filled: Path, addresses: list[str], serve: Any, visit: Any) -> None:
+    import axe_playwright_python
+
+    axe = next(Path(axe_playwright_python.__file__).parent.rglob("axe.min.js")).read_text(encoding="utf-8")
+    served = serve(filled)
+    shown = visit(served.link)
+    state = shown.page.context.storage_state()
+    kinds = [(1280, "light"), (390, "dark")]
+    for width, theme in kinds:
+        shown = visit(
+            storage_state=state, color_scheme=theme, viewport={"width": width, "height": 844}, bypass_csp=False
+        )
+        page = shown.page
+        for address in addresses:
+            answer = page.goto(f"{served.base}{address}")
+            assert answer.status == 200, address
+            assert page.evaluate(WIDER) == [], (address, width)
+            assert page.locator("h1").count() == 1
+            page.evaluate(axe)
+            found = page.evaluate("() => axe.run({resultTypes: ['violations']})")["violations"]
+            assert [(fault["id"], fault["nodes"][0]["html"]) for fault in found] == [], (address, width, theme)
+        assert shown.complaints == []
+    assert page.goto(f"{served.base}/nothing").status == 404
+    assert "The desk has no such page" in page.inner_text("[role=alert]")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.innerText") == "Skip to the content"

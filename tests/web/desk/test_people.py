@@ -1,0 +1,103 @@
+"""Several people at one desk, in real browsers: log-in, roles, the second person, two who race for the last budget."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from discreet.privacy.ledger import Ledger
+
+pytestmark = pytest.mark.xdist_group("desk")
+PEOPLE = {"anna": "analyst", "ben": "analyst", "rita": "reviewer", "zoe": "administrator"}
+
+
+@pytest.fixture(scope="module")
+def served(copied: Any, serve: Any, password: str) -> Any:
+    from discreet.web.accounts import add_account
+    from discreet.web.desk import Desk
+    from discreet.web.store import Store
+
+    folder = copied("accounts = true\nsecond_person = true")
+    store = Store(Desk.open(folder).database)
+    for name, role in list(PEOPLE.items())[1:]:
+        add_account(store, name, role, password, by="(test)")
+    store.close()
+    command = [sys.executable, "-c", "from discreet.cli import main; main()", "serve", str(folder)]
+    done = subprocess.run(
+        [*command, "--add-account", "anna", "--role", "analyst"],
+        input=f"{password}\n",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "anna is analyst" in done.stdout
+    return serve(folder)
+
+
+@pytest.fixture
+def come_in(served: Any, visit: Any, password: str) -> Any:
+    def log_in(name: str) -> Any:
+        page = visit(f"{served.base}/plans").page
+        assert page.url.endswith("/login?next=/plans")
+        page.fill("#name", name)
+        page.fill("#password", password)
+        page.click("button:text-is('Log in')")
+        page.wait_for_url("**/plans")
+        return page
+
+    return log_in
+
+
+def test_a_race_for_the_last_of_a_budget(served: Any, come_in: Any) -> None:
+    """Each of two plans fits the budget, both do not: exactly one run succeeds, whatever the order."""
+    anna, ben, rita = (come_in(name) for name in ("anna", "ben", "rita"))
+    for person, name in ((anna, "of-anna"), (ben, "of-ben")):
+        person.goto(f"{served.base}/plans/new?source=jobs")
+        person.fill("#title", f"The plan {name}")
+        person.fill("#release-0-name", name)
+        person.fill("#release-0-epsilon", "5")
+        person.click("text=Send to review")
+        person.wait_for_url("**/review/*")
+        assert (
+            person.locator("text=A reviewer decides").count() + person.locator("text=You wrote this plan").count() == 1
+        )
+        rita.goto(person.url)
+        rita.click("text=Approve")
+        person.reload()
+    for person in (anna, ben):
+        person.click("text=Run it", no_wait_after=True)
+    outcomes = []
+    for person in (anna, ben):
+        person.wait_for_selector(".state.done, .state.failed")
+        outcomes.append(person.inner_text(".head ~ .actions .state"))
+    assert sorted(outcomes) == ["done", "failed"]
+    loser = (anna, ben)[outcomes.index("failed")]
+    assert "Nothing was" in loser.inner_text(".trouble") or "epsilon=3" in loser.inner_text(".trouble")
+    with Ledger.open(served.folder / "ledger.db", read_only=True) as ledger:
+        assert ledger.verify()
+        paid = [entry for entry in ledger.entries() if entry.kind == "charge"]
+        assert [float(entry.loss.epsilon) for entry in paid] == [5.0]
+        assert paid[0].payload["by"] == ("anna", "ben")[outcomes.index("done")]
+
+
+def test_a_wrong_password(served: Any, visit: Any) -> None:
+    page = visit(f"{served.base}/login").page
+    for name in ("zoe", "nobody"):
+        page.fill("#name", name)
+        page.fill("#password", "not the password")
+        page.click("button:text-is('Log in')")
+        assert page.inner_text("[role=alert]") == "The name or the password is wrong."
+    page.goto(f"{served.base}/ledger")
+    assert page.url.endswith("/login?next=/ledger")
+
+
+def test_a_role_is_refused(served: Any, come_in: Any) -> None:
+    rita = come_in("rita")
+    rita.goto(f"{served.base}/plans/new?source=jobs")
+    assert "Changing a plan was asked by rita, whose role is reviewer" in rita.inner_text("[role=alert]")
+    anna = come_in("anna")
+    anna.goto(f"{served.base}/log")
+    assert "whose role is analyst" in anna.inner_text("[role=alert]")

@@ -296,3 +296,17 @@ def test_markup_in_names_stays_text(plan: Path) -> None:
     assert "&lt;script&gt;alert(1)" in page
     assert "\u2603" in page
     assert "<svg" in page
+
+
+def test_a_report_that_cannot_be_written_costs_nothing_more(plan: Path, command) -> None:
+    """As on a full disk: the releases stay, and the next run writes the report."""
+    obstacle = plan.parent / "out" / ".report.html.partial"
+    obstacle.mkdir(parents=True)
+    code, _, err = command("run", plan)
+    assert code == 1
+    assert "All releases are made and in their folders" in err
+    obstacle.rmdir()
+    code, out, _ = command("run", plan)
+    assert code == 0
+    assert out.count("was released before, unchanged") == 3
+    assert (plan.parent / "out" / "bundle.zip").exists()

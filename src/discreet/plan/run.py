@@ -112,12 +112,17 @@ def run(
         budget, head = ledger.budget(file.plan.budget.dataset, unit), ledger.head
         lines = [entry for entry in ledger.entries() if entry.dataset == budget.dataset]
     steps.next("write the report")
-    facts = facts_of(found, published, budget=budget, head=head)
-    report = replace_file(folder / REPORT, page(facts).html().encode())
-    steps.next("write the reviewer's bundle")
-    bundle = None
-    if file.plan.output.bundle:
-        bundle = write_bundle(folder, file.plan, lines, head=head, published=published)
+    facts, bundle = facts_of(found, published, budget=budget, head=head), None
+    try:
+        report = replace_file(folder / REPORT, page(facts).html().encode())
+        steps.next("write the reviewer's bundle")
+        if file.plan.output.bundle:
+            bundle = write_bundle(folder, file.plan, lines, head=head, published=published)
+    except OSError as error:
+        raise DiscreetError(
+            f"The report or the bundle could not be written to {str(folder)!r}: {error.strerror}. All releases are "
+            "made and in their folders. Make room or give the right to write, then run the plan again."
+        ) from None
     return Outcome(found, folder, published, budget.remaining, head, report, bundle, facts)
 
 

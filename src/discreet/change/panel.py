@@ -136,7 +136,7 @@ def columns(
     wanted = [*names, *(name for name in optional if name in present)]
     table = frames.collect(frame.select(*wanted), step=f"read {what}")
     if not len(table):
-        raise DataError(f"{what} has no rows; check the file or the filter that made it.")
+        raise DataError(f"No rows in {what[0].lower() + what[1:]}; check the file or the filter that made it.")
     return {name: table[name].to_numpy() for name in wanted}
 
 

@@ -95,7 +95,7 @@ def changed(frame, **columns):
     [
         (lambda p, f: (p.drop(columns="value"), f), "'value'"),
         (lambda p, f: (p, f.rename(columns={"forecast": "yhat"})), "'forecast'"),
-        (lambda p, f: (p[p.t < 0], f), "The panel has no rows"),
+        (lambda p, f: (p[p.t < 0], f), "No rows in the panel"),
         (lambda p, f: ("nowhere.csv", f), "nowhere.csv"),
         (lambda p, f: (changed(p, value=p.value.astype(str)), f), "numbers are needed"),
         (lambda p, f: (p[p.series == "a"], f[f.series == "a"]), "1 series"),
@@ -107,7 +107,7 @@ def changed(frame, **columns):
         (lambda p, f: (p[(p.t != 3) | (p.series != "b")], f), "1 of 3 series lack periods"),
         (lambda p, f: (p[p.t > 8], f[f.t == 9]), "within 1 of the start"),
         (lambda p, f: (p, changed(f, forecast=np.nan)), "0 of 6 cases"),
-        (lambda p, f: (p, f[f.t < 0]), "The forecasts has no rows"),
+        (lambda p, f: (p, f[f.t < 0]), "No rows in the forecasts"),
         (lambda p, f: (changed(p, t=p.t.astype(str)), f), "different types"),
         (lambda p, f: (p, changed(f, horizon=3)), "No forecast has horizon 1; the frame has 3"),
     ],

@@ -1,39 +1,173 @@
-"""`make bench`: every comparison in turn, each to its own JSON file in bench/results/.
+"""`make bench`: every comparison, `bench/results.json`, the pictures and the table of the README.
 
-python -m bench              all of them
-python -m bench sampler      one
+python -m bench                  everything at full size; the quick form is recorded after it
+python -m bench counts roc       these; what was recorded of the others stays
+python -m bench --quick          small sizes, within five minutes: which ratios fell below half of the recorded ones
+python -m bench --quick --record the same, and records them
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import sys
+import time
 import traceback
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import Any
+
+from bench import comparison, figures
+from bench.comparison import Comparison, Row
 
 HERE = Path(__file__).parent
+RESULTS = HERE / "results.json"
+README = HERE.parent / "README.md"
+PICTURES = HERE.parent / "docs" / "images"
+NAMES = (
+    "counts",
+    "engine",
+    "accuracy",
+    "sampler",
+    "mixed",
+    "blocks",
+    "posterior",
+    "gibbs",
+    "roc",
+    "quantile",
+    "growth",
+)
+FULL_ONLY = ("plan", "desk", "profiles")
+QUICK_SECONDS = 240.0
 
 
-def main(names: list[str]) -> int:
-    """Run the named comparisons, or all; a comparison that fails is reported and does not stop the others."""
-    known = sorted(path.stem for path in HERE.glob("*.py") if not path.stem.startswith("_"))
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        print(f"bench: {unknown[0]!r} is not a comparison; there are: {', '.join(known)}", file=sys.stderr)
-        return 2
-    results = HERE / "results"
-    results.mkdir(exist_ok=True)
+def main(arguments: Sequence[str]) -> int:
+    """Run what was asked for. A comparison that fails is reported and does not stop the others."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[[], *NAMES, *FULL_ONLY], help="comparisons; all without a name")
+    parser.add_argument("--quick", action="store_true", help="small sizes; report what fell, change no file")
+    parser.add_argument("--record", action="store_true", help="with --quick: write the ratios down")
+    asked = parser.parse_args(arguments)
+    recorded = read(RESULTS)
+    if asked.quick:
+        return quick(asked.names or NAMES, recorded, record=asked.record)
     failed = []
-    for name in names or known:
+    for name in asked.names or (*NAMES, *FULL_ONLY):
         print(f"== {name}", flush=True)
         try:
-            import_module(f"bench.{name}").main(results / f"{name}.json")
+            recorded["full"][name] = compare(name, quick=False)
         except Exception:
             traceback.print_exc()
             failed.append(name)
+        write(RESULTS, recorded)
+    publish(recorded["full"])
+    if not asked.names:
+        quick(NAMES, recorded, record=True)
     if failed:
         print(f"bench: failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
+
+
+def quick(names: Sequence[str], recorded: dict[str, dict[str, Comparison]], *, record: bool) -> int:
+    """Small sizes until the time is up; says what fell, and never fails because of it."""
+    start, fallen = time.monotonic(), []
+    for name in names:
+        if time.monotonic() - start > QUICK_SECONDS:
+            print(f"== {name}: not run, the time is up")
+            continue
+        print(f"== {name}", flush=True)
+        try:
+            found = compare(name, quick=True)
+        except Exception as error:
+            print(f"   failed: {type(error).__name__}: {error}")
+            continue
+        before = recorded["quick"].get(name, Comparison())
+        fallen += comparison.fallen(found.rows, before.rows)
+        if record:
+            recorded["quick"][name] = found
+    if record:
+        write(RESULTS, recorded)
+    print("\n".join(["Below half of the recorded ratio:", *fallen]) if fallen else "No ratio fell below half.")
+    return 0
+
+
+def compare(name: str, *, quick: bool) -> Comparison:
+    """Run one comparison and print its rows."""
+    found: Comparison = import_module(f"bench.{name}").compare(quick=quick)
+    for row in found.rows:
+        print(f"   {row.job} | {row.peer} {row.version} | {comparison.shown(row.time)} time, ", end="")
+        print(f"{comparison.shown(row.memory)} memory | {row.agreement} {row.why}")
+    for error in found.accuracy:
+        print(f"   {error.promise} | {error.peer} | {comparison.shown(error.error)} error | {error.protects}")
+    sys.stdout.flush()
+    return found
+
+
+def publish(found: Mapping[str, Comparison]) -> None:
+    """The tables of the README and the pictures, from what was measured."""
+    rows = [row for name in (*NAMES, *FULL_ONLY) if name in found for row in found[name].rows]
+    curves = found["growth"].facts["curves"] if "growth" in found else []
+    errors = [row for comparison in found.values() for row in comparison.accuracy]
+    comparison.put_into(README, summary(rows, errors, curves))
+    figures.draw(PICTURES, rows, curves)
+
+
+def summary(rows: Sequence[Row], errors: Sequence[comparison.Accuracy], curves: Sequence[Mapping[str, Any]]) -> str:
+    """What the README shows."""
+    ahead = sum(row.ahead for row in rows if row.time is not None)
+    measured = sum(row.time is not None for row in rows)
+    parts = [
+        f"Side by side on one machine, two cores: ahead in time and memory on {ahead} of {measured} rows; the others "
+        "say why. Above 1 x, discreet needs less. Peers run in environments of their own, one thread of linear algebra "
+        "each.",
+        comparison.markdown(rows),
+    ]
+    if errors:
+        parts += ["Error at equal privacy: above 1 x, the peer's mean error is larger.", comparison.accuracies(errors)]
+    if curves:
+        parts.append(growth_table(curves))
+    return "\n\n".join(parts)
+
+
+def growth_table(curves: Sequence[Mapping[str, Any]]) -> str:
+    """The largest size of each curve and how time grows up to there."""
+    lines = [
+        "How time grows with size (1 is in proportion), and the largest size tried; see "
+        "[docs/explanation/speed.md](docs/explanation/speed.md).",
+        "",
+        "| job | grows with | largest | exponent of time | exponent of memory | peak memory there |",
+        "|---|---|---:|---:|---:|---:|",
+    ]
+    lines += [
+        f"| {curve['job']} | {curve['by']} | {max(curve['sizes']):,.0f} | {curve['exponent']:.2f} | "
+        f"{curve['exponent of memory']:.2f} | {curve['mib'][-1]:,.0f} MiB |"
+        for curve in curves
+    ]
+    return "\n".join(lines)
+
+
+def read(path: Path) -> dict[str, dict[str, Comparison]]:
+    """What was recorded at either size."""
+    content = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return {
+        size: {name: Comparison.of(found) for name, found in content.get(size, {}).items()}
+        for size in ("full", "quick")
+    }
+
+
+def write(path: Path, recorded: Mapping[str, Mapping[str, Comparison]]) -> None:
+    """Numbers to four digits: more would be noise in the history."""
+    content = {size: {name: found.to_dict() for name, found in part.items()} for size, part in recorded.items()}
+    path.write_text(json.dumps(rounded(content), indent=1) + "\n", encoding="utf-8")
+
+
+def rounded(content: Any) -> Any:
+    if isinstance(content, float):
+        return float(f"{content:.4g}")
+    if isinstance(content, Mapping):
+        return {key: rounded(value) for key, value in content.items()}
+    return [rounded(value) for value in content] if isinstance(content, list | tuple) else content
 
 
 if __name__ == "__main__":

@@ -188,7 +188,10 @@ OPENDP = Peer("OpenDP", ("opendp[polars]", "pandas", "pyarrow"))
 SMARTNOISE = Peer("SmartNoise SQL", ("smartnoise-sql", "pyarrow", "setuptools<81"))
 DIFFPRIVLIB = Peer("diffprivlib", ("diffprivlib", "scikit-learn<1.6", "pandas", "pyarrow", "setuptools<81"))
 STATSMODELS = Peer("statsmodels", ("statsmodels", "pyarrow"))
-PYMER4 = Peer("pymer4", ("pymer4", "rpy2<3.6", "pandas", "polars", "pyarrow"))
+PYMER4 = Peer(
+    "pymer4",
+    ("pymer4<0.9", "rpy2<3.6", "pandas<2.2", "numpy<2", "joblib", "statsmodels", "seaborn", "scikit-learn", "pyarrow"),
+)
 PYMC = Peer("PyMC", ("pymc", "nutpie", "matplotlib<3.11"))
 NUMPYRO = Peer("NumPyro", ("numpyro", "pyarrow"))
 SKLEARN = Peer("scikit-learn", ("scikit-learn",))

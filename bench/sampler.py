@@ -1,116 +1,78 @@
-"""Draws per second: our exact sampler beside OpenDP's exact integers and NumPy's inexact ones.
+"""Exact integer noise: our draws beside OpenDP's.
 
-Run `python bench/sampler.py [results.json]`. OpenDP is installed into a throw-away environment. Rates are per second
-of one processor's time, the best of several runs, so that a busy machine slows all of them alike; the ratios count.
+Both are exact: every integer has its law's probability, whatever the rounding of doubles. Seconds are per draw, of one
+processor, the best of several runs. Agreement is the mean of |noise| over the scale, 1 for Laplace, 0.798 for the
+Gaussian. NumPy's rounded doubles, which are not exact, are in the facts.
 """
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-import tempfile
-import time
-import venv
-from collections.abc import Callable
-from pathlib import Path
-
-import numpy as np
-from rich.console import Console
-from rich.table import Table
-
-from discreet.noise.laws import Gaussian, GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
-from discreet.noise.sampler import draw_integers
-from discreet.noise.source import SystemSource
+from bench import peers
+from bench.comparison import Comparison, Row, beside
 
 SCALE = 77.3
-DRAWS = 1_000_000
-RUNS = 5
-LAWS = [
-    Laplace(),
-    Polynomial(11.5),
-    Polynomial(21.98, core=0.0992),
-    RadialPolynomial(20.0, 8),
-    RadialPolynomial(49.97, 8, core=0.4031),
-    GeneralisedCauchy(),
-    Gaussian(),
-]
-OPENDP = f"""
-import json, time
+
+OURS = """
+import numpy as np
+from discreet.noise.laws import Gaussian, Laplace, Polynomial, RadialPolynomial
+from discreet.noise.sampler import draw_integers
+from discreet.noise.source import SystemSource
+draws, scale = int(sys.argv[1]), float(sys.argv[2])
+laws = {"Laplace": Laplace(), "Gaussian": Gaussian(), "polynomial": Polynomial(21.98, core=0.0992),
+        "polynomial, 8 counts together": RadialPolynomial(49.97, 8, core=0.4031)}
+found = {}
+for name, law in laws.items():
+    scales = np.full(draws // law.dimension, scale)
+    time_, noise = measured(lambda: draw_integers(law, scale=scales, source=SystemSource()), 5)
+    found[name] = {"seconds": time_["cpu"] / noise.size, "mean": float(np.abs(noise).mean()) / scale}
+numbers, _ = measured(lambda: np.rint(np.random.default_rng().laplace(scale=scale, size=draws)), 5)
+report(laws=found, numpy=numbers["cpu"] / draws)
+"""
+
+OPENDP = """
 import opendp.prelude as dp
 dp.enable_features("contrib")
-draws = 50_000
-rates = {{}}
-for name, make, distance in [
-    ("laplace", dp.m.make_laplace, dp.l1_distance),
-    ("gaussian", dp.m.make_gaussian, dp.l2_distance),
-]:
-    measure = make(dp.vector_domain(dp.atom_domain(T=int)), distance(T=int), {SCALE})
-    best = 0.0
-    for _ in range({RUNS}):
-        start = time.process_time()
-        measure([0] * draws)
-        best = max(best, draws / (time.process_time() - start))
-    rates[name] = best
-print(json.dumps(rates))
+draws, scale = int(sys.argv[1]), float(sys.argv[2])
+found = {}
+for name, make, distance in (("Laplace", dp.m.make_laplace, dp.l1_distance),
+                             ("Gaussian", dp.m.make_gaussian, dp.l2_distance)):
+    measure = make(dp.vector_domain(dp.atom_domain(T=int)), distance(T=int), scale)
+    time_, noise = measured(lambda: measure([0] * draws), 3)
+    found[name] = {"seconds": time_["cpu"] / draws, "mean": sum(map(abs, noise)) / draws / scale}
+report(laws=found, version=version("opendp"))
 """
 
 
-def main(path: Path | None = None) -> None:
-    """Measure, print a table of rates and ratios, and write them to `path` as JSON."""
-    console = Console(stderr=True)
-    rows = []
-    with console.status("Measuring our exact draws"):
-        for law in LAWS:
-            scale = np.full(DRAWS // law.dimension, SCALE)
-            fast = rate(lambda law=law, scale=scale: draw_integers(law, scale=scale, source=SystemSource()))
-            slow = rate(
-                lambda law=law, scale=scale: draw_integers(law, scale=scale[:2000], source=SystemSource(), exact=True)
-            )
-            rows += [(f"discreet {law}", fast), (f"discreet {law}, all in Arb", slow)]
-        generator = np.random.default_rng()
+def compare(*, quick: bool) -> Comparison:
+    """Processor seconds per draw, each law beside OpenDP's of the same name, or its Laplace where it has none."""
+    ours = peers.ours(OURS, 200_000 if quick else 1_000_000, SCALE)
+    kept: dict[str, object] = {}
+
+    def opendp(law: str) -> dict[str, object]:
+        if not kept:
+            kept.update(peers.OPENDP.measure(OPENDP, 20_000 if quick else 50_000, SCALE))
+        found = kept["laws"][law if law in kept["laws"] else "Laplace"]  # type: ignore[index, operator]
+        return {**kept, **found}
+
+    rows: list[Row] = []
+    for law, mine in ours["laws"].items():
+        theirs = law if law in ("Laplace", "Gaussian") else "Laplace"
+
+        def agree(found: dict[str, float], mine: dict[str, float] = mine, same: bool = theirs == law) -> str:
+            if same:
+                return f"mean of noise / scale {mine['mean']:.3f} and {found['mean']:.3f}"
+            return f"it has no such law; mean of ours {mine['mean']:.3f}"
+
         rows.append(
-            ("NumPy Laplace, rounded, inexact", rate(lambda: np.rint(generator.laplace(scale=SCALE, size=DRAWS))))
+            beside(
+                f"exact integer noise, {law}",
+                f"OpenDP, {theirs}",
+                {**mine, "mib": ours["mib"]},
+                lambda law=law: opendp(law),
+                agree=agree,
+                why="Its process holds a list of numbers, ours a million draws",
+            )
         )
-    with console.status("Installing and measuring OpenDP"):
-        opendp, note = measure_opendp()
-    rows += [(f"OpenDP integer {name}", rate) for name, rate in opendp.items()]
-
-    table = Table("sampler", "million draws/s", "x OpenDP Laplace", "x NumPy")
-    numpy_rate = dict(rows)["NumPy Laplace, rounded, inexact"]
-    for name, value in rows:
-        ratio = f"{value / opendp['laplace']:.1f}" if opendp else note
-        table.add_row(name, f"{value / 1e6:.3f}", ratio, f"{value / numpy_rate:.3f}")
-    Console().print(table)
-    if path is not None:
-        path.write_text(json.dumps({"scale": SCALE, "draws_per_second": dict(rows), "opendp": note}, indent=2) + "\n")
-
-
-def rate(draw: Callable[[], np.ndarray]) -> float:
-    """Numbers drawn per second of processor time."""
-    best = 0.0
-    for _ in range(RUNS):
-        start = time.process_time()
-        size = draw().size
-        best = max(best, size / (time.process_time() - start))
-    return best
-
-
-def measure_opendp() -> tuple[dict[str, float], str]:
-    """OpenDP's rates and what was measured; no rates where it could not be installed."""
-    with tempfile.TemporaryDirectory() as folder:
-        venv.create(folder, with_pip=True)
-        python = next(Path(folder).glob("[bS]*/python*"))
-        try:
-            install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "opendp"]
-            subprocess.run(install, check=True, capture_output=True)
-            run = subprocess.run([python, "-c", OPENDP], check=True, capture_output=True, text=True)
-            version = "import importlib.metadata as m; print(m.version('opendp'))"
-            shown = subprocess.run([python, "-c", version], check=True, capture_output=True, text=True)
-        except (subprocess.CalledProcessError, OSError):
-            return {}, "could not install"
-        return json.loads(run.stdout), f"OpenDP {shown.stdout.strip()}"
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else None)
+    return Comparison(
+        tuple(rows), facts={"times NumPy's inexact Laplace": ours["laws"]["Laplace"]["seconds"] / ours["numpy"]}
+    )

@@ -1,0 +1,243 @@
+"""How time and memory grow with the size of every job, with fitted exponents: 1 means twice the rows, twice the time.
+
+Each point is a fresh process. Exponents are least-squares slopes of logarithms over the upper half of the sizes, where
+what a process costs before it does anything no longer counts. Jobs run in DuckDB within 8 GiB, spilling allowed, up to
+150 million; the same plan on Spark must give the same cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bench import data, peers
+from bench.comparison import Comparison
+
+LIMIT = "6GB"  # of DuckDB; the process has 8 GiB
+FORMULA = "jcr ~ 0 + industry + quarter + (1 | county)"
+
+RELEASE = """
+import discreet as dc
+from discreet import engines
+from discreet.schema import LODES
+folder, limit, scratch = sys.argv[1:]
+engine = engines.open("duckdb", memory_limit=limit, temp_directory=scratch)
+checked, jobs = measured(lambda: dc.read_jobs(folder, schema=LODES, engine=engine))
+session = dc.Session(jobs, unit=dc.Establishments("0.1"), budget=10)
+query = session.count(by=["place", "sector", "ownership"])
+time_, release = measured(lambda: query.release(epsilon=2), 2)
+report(**time_, check=checked["seconds"], cells=len(release.counts))
+"""
+
+MIXED = """
+from discreet.mixed import mixed
+formula, path = sys.argv[1:]
+time_, fit = measured(lambda: mixed(formula, path), 2)
+report(**time_, rows=fit.rows)
+"""
+
+AUDIT = """
+import discreet as dc
+from discreet.bayes.blmm import bayes_mixed
+formula, path = sys.argv[1:]
+model = bayes_mixed(formula, path)
+time_, audit = measured(lambda: dc.audit_posterior(model, rows="all"))
+report(**time_, rows=model.fit.rows)
+"""
+
+COUNTIES = """
+import numpy as np
+from discreet.bayes.blmm import bayes_mixed
+from discreet.mixed import mixed
+counties, rows = map(int, sys.argv[1:])
+rng = np.random.default_rng(0)
+g, x = rng.integers(counties, size=rows), rng.normal(size=rows)
+table = {"y": x + rng.normal(size=counties)[g] + rng.normal(size=rows), "x": x, "g": g}
+time_, fit = measured(lambda: mixed("y ~ x + (1 | g)", table), 2)
+exact, model = measured(lambda: bayes_mixed("y ~ x + (1 | g)", table))
+report(**time_, posterior=exact["seconds"])
+"""
+
+CELLS = """
+import numpy as np, pyarrow as pa
+import discreet as dc
+cells = int(sys.argv[1])
+rng = np.random.default_rng(0)
+table = pa.table({"workplace": np.arange(cells), "place": rng.permutation(cells), "size": 1 + rng.poisson(20, cells)})
+schema = dc.Schema(workplace_attributes=["place"], worker_attributes={}, size="size")
+session = dc.Session(dc.read_jobs(table, schema=schema), unit=dc.Establishments("0.1"), budget=100)
+query = session.count(by=["place"])
+time_, release = measured(lambda: query.release(epsilon=2), 3 if cells < 10**6 else 1)
+report(**time_)
+"""
+
+BLOCKS = """
+from discreet.mixed import fit_blocks
+formula, path, blocks = sys.argv[1:]
+time_, fits = measured(lambda: fit_blocks(formula, path, blocks=int(blocks), rng=1))
+report(**time_)
+"""
+
+AREAS = """
+import numpy as np
+from discreet.change.roc import partial_auc
+rows = int(sys.argv[1])
+rng = np.random.default_rng(0)
+positive = rng.random(rows) < 0.1
+score = rng.normal(size=rows) + positive
+time_, _ = measured(lambda: partial_auc(positive, score), 3)
+report(**time_)
+"""
+
+QUANTILES = """
+import numpy as np
+from discreet.change.quantile import quantile_regression
+rows = int(sys.argv[1])
+rng = np.random.default_rng(0)
+X = np.column_stack([np.ones(rows), rng.normal(size=(rows, 5))])
+y = X.sum(axis=1) + rng.standard_t(3, size=rows)
+time_, _ = measured(lambda: quantile_regression(X, y, [0.95]), 2)
+report(**time_)
+"""
+
+ENGINES = """
+import numpy as np
+import discreet as dc
+from discreet import engines
+from discreet.schema import LODES
+from discreet.tables.cells import cell_statistics
+folder = sys.argv[1]
+found, seconds = {}, {}
+for name, settings in (("duckdb", {}), ("spark", {"master": "local[2]", "memory": "4g"})):
+    with engines.open(name, **settings) as engine:
+        jobs = dc.read_jobs(folder, schema=LODES, validate=False, engine=engine)
+        by = {"workplace_by": ("place", "sector", "ownership"), "worker_by": ("sex", "education")}
+        run = lambda: cell_statistics(jobs, **by)
+        measured(run)
+        time_, found[name] = measured(run, 2)
+        seconds[name] = time_["seconds"]
+a, b = found.values()
+parts = ("counts", "largest", "largest_total", "establishments")
+same = a.keys.equals(b.keys) and all(np.array_equal(getattr(a, part), getattr(b, part)) for part in parts)
+report(seconds=seconds, same=bool(same), counts=int(a.counts.size))
+"""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Seconds and MiB of one job at growing sizes.
+
+    Attributes
+    ----------
+    job, by : what was done, and what grew.
+    sizes, seconds, mib : one point each.
+    rows : whether rows grew, so that the exponent of time is to stay below 1.1.
+    """
+
+    job: str
+    by: str
+    sizes: tuple[float, ...]
+    seconds: tuple[float, ...]
+    mib: tuple[float, ...]
+    rows: bool = True
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "job": self.job,
+            "by": self.by,
+            "sizes": list(self.sizes),
+            "seconds": list(self.seconds),
+            "mib": list(self.mib),
+            "rows": self.rows,
+            "exponent": exponent(self.sizes, self.seconds),
+            "exponent of memory": exponent(self.sizes, self.mib),
+        }
+
+
+def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
+    """The slope of log value on log size over the upper half of the sizes, at least two of them."""
+    order = np.argsort(sizes)
+    upper = order[min(len(order) // 2, len(order) - 2) :]
+    x, y = np.log(np.asarray(sizes, float)[upper]), np.log(np.asarray(values, float)[upper])
+    return float(np.polyfit(x, y, 1)[0])
+
+
+def measured(
+    job: str,
+    by: str,
+    points: Sequence[tuple[float, str, tuple[object, ...]]],
+    *,
+    rows: bool,
+    also: Mapping[str, str],
+) -> list[Curve]:
+    """The curve of a job from (size, script, arguments) of its points; `also` names others in the same report."""
+    found = [(size, peers.ours(script, *arguments)) for size, script, arguments in points]
+    sizes = tuple(float(point.get("rows", size)) for size, point in found)
+    mib = tuple(point["mib"] for _, point in found)
+    curves = []
+    for name, key in {job: "seconds", **also}.items():
+        seconds = tuple(point[key] for _, point in found)
+        curves.append(Curve(name, by, sizes, seconds, mib, rows))
+        print(f"   {name}: {sizes[-1]:,.0f} {by} in {seconds[-1]:.3g} s, {mib[-1]:,.0f} MiB", flush=True)
+    return curves
+
+
+def compare(*, quick: bool) -> Comparison:
+    """All curves, and the same plan on two engines."""
+    facts: dict[str, Any] = {"curves": [curve.to_dict() for curve in curves(quick=quick)]}
+    try:
+        facts["spark"] = peers.ours(ENGINES, data.jobs(1e5 if quick else 10.9e6))
+    except peers.Missing as reason:
+        facts["spark"] = {"not measured": str(reason)}
+    return Comparison(facts=facts)
+
+
+def curves(*, quick: bool) -> list[Curve]:
+    """The jobs, smallest sizes first; only the small ones in the quick form."""
+
+    def upto(sizes: Sequence[float], most: float) -> list[float]:
+        return [size for size in sizes if not quick or size <= most]
+
+    scratch = data.HOME / "spill"
+    scratch.mkdir(parents=True, exist_ok=True)
+    shares = upto((0.0042, 0.042, 0.42, 1, 4, 10), 0.042)
+    whole = data.rows(0.042 if quick else 1)
+    found: list[Curve] = []
+
+    def add(
+        job: str, by: str, sizes: Sequence[float], script: str, arguments: Any, *, rows: bool = True, **also: str
+    ) -> None:
+        points = [(size, script, arguments(size)) for size in sizes]
+        found.extend(measured(job, by, points, rows=rows, also={key: value for value, key in also.items()}))
+
+    jobs: tuple[float, ...] = (1e5, 1e6, 1e7, 4e7, 1.5e8)
+    add(
+        "release of workload 1",
+        "jobs",
+        upto(jobs, 1e6),
+        RELEASE,
+        lambda n: (data.jobs(n), LIMIT, scratch),
+        check="check of every job",
+    )
+    add("mixed model from Parquet", "rows", shares, MIXED, lambda share: (FORMULA, data.rows(share)))
+    audited = [share for share in shares if share <= 1]
+    add("posterior audit, every row", "rows", audited, AUDIT, lambda share: (FORMULA, data.rows(share)))
+    add("partial area", "rows", upto((1e4, 1e5, 1e6, 1e7), 1e5), AREAS, lambda n: (int(n),))
+    add("quantile regression", "rows", upto((1e3, 1e4, 1e5, 1e6), 1e4), QUANTILES, lambda n: (int(n),))
+    add("release", "cells", upto((1e2, 1e3, 1e4, 1e5, 1e6, 1e7), 1e5), CELLS, lambda n: (int(n),))
+    counties = upto((10, 100, 1e3, 1e4, 1e5), 1e3)
+    total = 100_000 if quick else 1_000_000
+    add(
+        "mixed model",
+        "counties",
+        counties,
+        COUNTIES,
+        lambda n: (int(n), total),
+        rows=False,
+        posterior="exact posterior",
+    )
+    add("blocks", "blocks", upto((10, 100, 1e3, 1e4), 100), BLOCKS, lambda n: (FORMULA, whole, int(n)), rows=False)
+    return found

@@ -1,0 +1,119 @@
+"""The table maker of the bench: no peer is run here."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[3]))
+
+from bench import __main__ as command
+from bench import comparison, peers
+from bench.comparison import Accuracy, Comparison, Row, beside
+from bench.growth import exponent
+
+FAST = Row("counts", "Peer", 12.34, 2.5, "same", version="1.0")
+SLOW = Row("fit", "Other", 0.5, 3.0, "1e-9", "It is Fortran; compiled steps would close it")
+ABSENT = Row("fit", "Third", None, None, "not measured", "it could not be installed")
+
+
+def test_markdown_has_one_line_per_row_with_its_reason() -> None:
+    head, rule, *lines = comparison.markdown([FAST, SLOW, ABSENT]).splitlines()
+    assert head.count("|") == rule.count("|") == 6
+    assert lines == [
+        "| counts | Peer 1.0 | 12 x | 2.5 x | same |",
+        "| fit | Other | 0.5 x | 3 x | 1e-9. It is Fortran; compiled steps would close it |",
+        "| fit | Third | - | - | not measured. it could not be installed |",
+    ]
+
+
+def test_ahead_means_in_time_and_in_memory() -> None:
+    assert FAST.ahead
+    assert not SLOW.ahead
+    assert not Row("fit", "Other", 3.0, 0.5, "").ahead
+
+
+def test_a_ratio_is_the_peers_over_ours_and_the_reason_stays_only_where_ours_is_behind() -> None:
+    def row(seconds: float) -> Row:
+        theirs = {"seconds": seconds, "mib": 300.0, "version": "2"}
+        return beside("job", "Peer", {"seconds": 2.0, "mib": 100.0}, lambda: theirs, agree=lambda _: "same", why="so")
+
+    assert (row(6.0).time, row(6.0).memory, row(6.0).why, row(6.0).version) == (3.0, 3.0, "", "2")
+    assert (row(1.0).time, row(1.0).why) == (0.5, "so")
+
+
+def test_a_missing_peer_is_a_row_that_says_so() -> None:
+    def absent() -> dict[str, float]:
+        raise peers.Missing("no such wheel")
+
+    row = beside("job", "Peer", {"seconds": 1.0, "mib": 1.0}, absent, agree=lambda _: "same")
+    assert (row.time, row.agreement, row.why) == (None, "not measured", "no such wheel")
+
+
+def test_fallen_names_ratios_below_half_of_the_recorded() -> None:
+    now = [Row("counts", "Peer", 6.0, 1.0, ""), Row("fit", "Other", 0.26, 1.0, ""), Row("new", "Peer", 0.1, 1.0, "")]
+    assert comparison.fallen(now, [FAST, SLOW, ABSENT]) == ["counts against Peer: 6, recorded 12.3"]
+    assert comparison.fallen([ABSENT], [FAST, SLOW]) == []
+
+
+def test_put_into_replaces_only_what_is_between_the_marks(tmp_path: Path) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text(f"before\n{comparison.START}\nold\n{comparison.END}\nafter\n", encoding="utf-8")
+    for _ in range(2):
+        comparison.put_into(readme, "| new |")
+    assert readme.read_text(encoding="utf-8") == f"before\n{comparison.START}\n| new |\n{comparison.END}\nafter\n"
+    readme.write_text("no place", encoding="utf-8")
+    with pytest.raises(ValueError, match="no place for the table"):
+        comparison.put_into(readme, "| new |")
+    assert readme.read_text(encoding="utf-8") == "no place"
+
+
+def test_exponent_is_the_slope_of_the_upper_half() -> None:
+    sizes = [1e2, 1e3, 1e4, 1e5, 1e6, 1e7]
+    assert exponent(sizes, [3 * n**1.07 for n in sizes]) == pytest.approx(1.07)
+    start_up = [0.5, 0.5, 0.5, *(1e-6 * n for n in sizes[3:])]
+    assert exponent(sizes, start_up) == pytest.approx(1.0)
+    assert exponent(sizes[::-1], start_up[::-1]) == pytest.approx(1.0)
+    assert exponent([10, 1000], [1.0, 10.0]) == pytest.approx(0.5)
+
+
+def test_results_survive_a_round_trip(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    found = Comparison((FAST, ABSENT), (Accuracy("alpha 0.1", "Peer", 9.5, "the same"),), {"cells": 3})
+    command.write(path, {"full": {"counts": found}, "quick": {}})
+    assert command.read(path) == {"full": {"counts": found}, "quick": {}}
+    assert command.read(tmp_path / "absent.json") == {"full": {}, "quick": {}}
+
+
+def test_the_recorded_table_is_the_readmes() -> None:
+    """README and results.json come from the same run."""
+    recorded = command.read(command.RESULTS)["full"]
+    text = command.README.read_text(encoding="utf-8")
+    for found in recorded.values():
+        for line in comparison.markdown(found.rows).splitlines()[2:]:
+            assert line in text
+
+
+def test_every_recorded_row_is_ahead_or_says_why_not() -> None:
+    recorded = command.read(command.RESULTS)["full"]
+    silent = [row for found in recorded.values() for row in found.rows if not row.ahead and not row.why]
+    missing = [row for found in recorded.values() for row in found.rows if row.time is None and not row.why]
+    assert not silent
+    assert not missing
+
+
+def test_the_process_tree_of_a_measurement_is_stopped_in_time() -> None:
+    with pytest.raises(peers.Missing, match="stopped after 1 s"):
+        peers.ours("time.sleep(60)", seconds=1)
+
+
+def test_a_measurement_reports_time_and_memory() -> None:
+    script = "time_, kept = measured(lambda: bytearray(80_000_000), 2)\nreport(**time_, length=len(kept))"
+    found = peers.ours(script)
+    assert found["length"] == 80_000_000
+    assert found["mib"] > 76
+    assert 0 < found["cpu"] < 60
+    with pytest.raises(peers.Missing, match=r"discreet failed: ValueError: no"):
+        peers.ours("raise ValueError('no')")

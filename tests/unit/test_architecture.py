@@ -27,7 +27,8 @@ LAYERS = [
     {"tables", "mixed", "aggregate", "bayes", "change"},
     {"audit", "utility", "session", "report"},
     {"studies", "demo", "plan"},
-    {"cli", "web"},
+    {"web"},
+    {"cli"},
 ]
 SIDEWAYS: set[tuple[str, str]] = {
     ("errors", "arrays"),

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 PROOF = "docs/proofs/mixed-moments.md"
 TYPICAL = (0.01**2, 0.05**2)  # variances of effects and residuals that the default split expects, in widths squared
 SHARES = np.geomspace(0.005, 0.995, 200)  # of fixed and groups together that the default split tries for the fixed part
+GROUPS = 1 / 3  # least share of the groups: with less, nothing is learned of their variance
 LAGS = 0.5  # least share of a fixed part that has lagged responses
 LEAST_SQUARES, MOST_SQUARES = 0.05, 0.25
 ENOUGH = 7000.0  # rows times epsilon at which the sum of squares is known to one per cent, in a range of ten deviations
@@ -179,7 +180,7 @@ def _default_split(
         return 2 / (worth * share) ** 2 if pure else 1 / (worth**2 * share)
 
     fixed = (1 - squares) * SHARES
-    fixed = fixed[fixed >= LAGS] if request.lagged else fixed
+    fixed = np.maximum(np.minimum(fixed, 1 - squares - GROUPS), LAGS if request.lagged else 0.0)
     n, (tau2, sigma2) = public.n[:, None], TYPICAL
     d = noise(1 - squares - fixed)
     lost = (n * tau2 * d / (n**2 * tau2 + n * sigma2 + d)).sum(axis=0)

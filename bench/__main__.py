@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Mapping, Sequence
@@ -45,10 +46,13 @@ QUICK_SECONDS = 240.0
 def main(arguments: Sequence[str]) -> int:
     """Run what was asked for. A comparison that fails is reported and does not stop the others."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("names", nargs="*", choices=[[], *NAMES, *FULL_ONLY], help="comparisons; all without a name")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="comparisons; all without a name")
     parser.add_argument("--quick", action="store_true", help="small sizes; report what fell, change no file")
     parser.add_argument("--record", action="store_true", help="with --quick: write the ratios down")
     asked = parser.parse_args(arguments)
+    unknown = [name for name in asked.names if name not in (*NAMES, *FULL_ONLY)]
+    if unknown:
+        parser.error(f"{unknown[0]!r} is not a comparison; there are: {', '.join((*NAMES, *FULL_ONLY))}")
     recorded = read(RESULTS)
     if asked.quick:
         return quick(asked.names or NAMES, recorded, record=asked.record)
@@ -93,8 +97,13 @@ def quick(names: Sequence[str], recorded: dict[str, dict[str, Comparison]], *, r
 
 
 def compare(name: str, *, quick: bool) -> Comparison:
-    """Run one comparison and print its rows."""
-    found: Comparison = import_module(f"bench.{name}").compare(quick=quick)
+    """Run one comparison and print its rows; modules without peers write their facts to a file."""
+    module = import_module(f"bench.{name}")
+    if not hasattr(module, "compare"):
+        with tempfile.TemporaryDirectory() as folder:
+            module.main(Path(folder, "facts.json"))
+            return Comparison(facts=json.loads(Path(folder, "facts.json").read_text(encoding="utf-8")))
+    found: Comparison = module.compare(quick=quick)
     for row in found.rows:
         print(f"   {row.job} | {row.peer} {row.version} | {comparison.shown(row.time)} time, ", end="")
         print(f"{comparison.shown(row.memory)} memory | {row.agreement} {row.why}")

@@ -1,260 +1,216 @@
-"""Mixed models beside lme4 and statsmodels: the 2,428,452-row model, 8,945 blocks, every leave-one-county-out refit.
+"""Mixed models beside lme4, statsmodels and pymer4: 2,428,452 rows, 8,945 blocks, every leave-one-county-out refit.
 
-Run `python -m bench.mixed [results.json] [--share 0.1]`. All programs get the same simulated rows and one thread for
-linear algebra. Seconds are processor time, so that a busy machine slows all of them alike; the ratios count. Ours are
-the best of three runs, the others' run once. Cold runs are single: a fresh process that has loaded its packages, as R
-has loaded lme4, and then opens the file, starts its engine and fits; and whole processes from their start to their end,
-reading included, for both. lme4's block loop is timed on a sample of the blocks and scaled up;
-statsmodels, whose cost is prohibitive at full size, on a part of the rows that the others fit too. Needs R with lme4;
-statsmodels is installed into a throw-away environment.
+Everybody gets the same simulated rows and one thread for linear algebra. Seconds are of the processor, so that DuckDB's
+threads are counted against us, except for the blocks, where lme4 runs on two cores and the clock counts. Ours are the
+best of three warm runs and one cold one, in which a fresh process opens the file and starts its engine; lme4 runs once.
+Its block loop is timed on a sample of the very blocks that ours fits and scaled up; statsmodels and pymer4 get every
+fiftieth row, as does ours there. Criteria must agree.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import shutil
-import subprocess
-import sys
-import tempfile
-import time
-import venv
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from bench import data, peers
+from bench.comparison import Comparison, Row, beside
+
 FORMULA = "jcr ~ 0 + industry + quarter + (1 | county)"
-BLOCKS = 8_945
-SAMPLED_BLOCKS = 150
-RUNS = 3
-PART = 50  # statsmodels fits every fiftieth row
-INSTEVAL = Path(__file__).parents[2] / "shared" / "data" / "lmm" / "lme4_InstEval.csv.gz"
-CROSSED = "y ~ service + (1 | s) + (1 | d)"
+BLOCKS, SAMPLED = 8_945, 150
+INSTEVAL = peers.ROOT.parent / "shared" / "data" / "lmm" / "lme4_InstEval.csv.gz"
+
+OURS = """
+import duckdb, narwhals.stable.v2, pyarrow.compute  # R, too, has loaded its package before the clock starts
+import numpy as np, pyarrow.parquet as pq
+from discreet.mixed import estimate, fit_blocks, leave_groups_out, mixed
+job, path, formula, part, blocks, sampled = sys.argv[1:]
+columns = ["jcr", "industry", "quarter", "county"]
+data = path if job in ("parquet", "cold") else None if job == "crossed" else pq.read_table(path, columns=columns)
+facts = {}
+if job == "crossed":
+    run = lambda: mixed("y ~ service + (1 | s) + (1 | d)", path)
+elif job == "part":
+    some = data.take(np.arange(0, len(data), int(part)))
+    run = lambda: mixed(formula, some)
+elif job == "refits":
+    whole = mixed(formula, data)
+    run = lambda: leave_groups_out(whole)
+elif job == "blocks":
+    run = lambda: fit_blocks(formula, data, blocks=int(blocks), rng=1)
+else:
+    run = lambda: mixed(formula, data)
+if job == "cold":
+    time_, fit = measured(run)
+    facts["process"] = time.process_time()
+else:
+    run()
+    time_, fit = measured(run, 3)
+if job == "blocks":
+    facts["residual"] = [value if good else None for value, good in
+                         zip(fit.variances[:int(sampled), 1].tolist(), fit.estimable.tolist())]
+elif job != "refits":
+    facts["criterion"] = float(fit.criterion)
+report(**time_, **facts)
+"""
 
 LME4 = r"""
-suppressMessages(library(lme4))
-a <- commandArgs(trailingOnly = TRUE); folder <- a[1]
-n <- as.integer(a[2]); size <- as.integer(a[3]); sampled <- as.integer(a[4]); part <- as.integer(a[5])
-column <- function(name, what) readBin(file.path(folder, name), what, n)
-d <- data.frame(jcr = column("jcr", "double"), industry = factor(column("industry", "integer")),
-                quarter = column("quarter", "double"), county = factor(column("county", "integer")))
-order <- readBin(file.path(folder, "order"), "integer", size * sampled)
-reading <- sum(proc.time()[1:2])
-spent <- function(expression) { t <- system.time(expression); unname(t[1] + t[2]) }
-line <- function(name, value) cat(sprintf("%s %.17g\n", name, value))
-formula <- jcr ~ 0 + industry + quarter + (1 | county)
-some <- d[seq(1, n, part), ]
-line("part", spent(suppressMessages(lmer(formula, some))))
-parts <- lapply(seq_len(sampled), function(b) d[order[(b - 1) * size + seq_len(size)], ])
-line("blocks", spent(for (rows in parts)
-  tryCatch(suppressWarnings(suppressMessages(lmer(formula, rows))), error = function(e) NULL)))
-if (nzchar(a[6])) {
-  i <- read.csv(gzfile(a[6])); i$s <- factor(i$s); i$d <- factor(i$d)
-  line("crossed", spent(m <- lmer(y ~ service + (1 | s) + (1 | d), i))); line("crossed_criterion", REMLcrit(m))
+job <- arguments[1]; folder <- arguments[2]; n <- as.integer(arguments[3]); size <- as.integer(arguments[4])
+sampled <- as.integer(arguments[5]); part <- as.integer(arguments[6])
+facts <- list(version = as.character(packageVersion("lme4")))
+if (job == "crossed") {
+  d <- read.csv(gzfile(folder)); d$s <- factor(d$s); d$d <- factor(d$d)
+  t <- clock(function() lmer(y ~ service + (1 | s) + (1 | d), d))
+} else {
+  column <- function(name, what) readBin(file.path(folder, name), what, n)
+  d <- data.frame(jcr = column("jcr", "double"), industry = factor(column("industry", "integer")),
+                  quarter = column("quarter", "double"), county = factor(column("county", "integer")))
+  formula <- jcr ~ 0 + industry + quarter + (1 | county)
+  fit <- function(rows) suppressWarnings(suppressMessages(lmer(formula, rows)))
+  if (job == "blocks") {
+    order <- readBin(file.path(folder, "order"), "integer", size * sampled)
+    rows <- lapply(seq_len(sampled), function(b) d[order[(b - 1) * size + seq_len(size)], ])
+    one <- function(part) tryCatch(sigma(fit(part))^2, error = function(e) NA)
+    t <- clock(function() unlist(parallel::mclapply(rows, one, mc.cores = 2)))
+    facts$residual <- t$result
+  } else if (job == "part") {
+    some <- d[seq(1, n, part), ]
+    t <- clock(function() fit(some))
+  } else t <- clock(function() fit(d))
 }
-before <- sum(proc.time()[1:2])
-line("whole", spent(m <- suppressMessages(lmer(formula, d))))
-line("process", reading + sum(proc.time()[1:2]) - before)
-line("criterion", REMLcrit(m)); line("residual", sigma(m)^2); line("county", as.data.frame(VarCorr(m))$vcov[1])
+if (job != "blocks") facts$criterion <- REMLcrit(t$result)
+facts$seconds <- t$seconds; facts$cpu <- t$cpu; facts$process <- sum(proc.time()[1:2])
+do.call(report, facts)
 """
 
-STATSMODELS = """
-import sys, time
-import numpy as np, statsmodels.api as sm
-folder, n, part = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-read = lambda name, kind: np.fromfile(f"{folder}/{name}", dtype=kind)[::part]
-y, industry, quarter, county = read("jcr", "f8"), read("industry", "i4"), read("quarter", "f8"), read("county", "i4")
-X = np.column_stack([industry[:, None] == np.unique(industry), quarter]).astype(float)
-start = time.process_time()
-fit = sm.MixedLM(y, X, groups=county).fit(reml=True)
-print("part", time.process_time() - start)
-print("part_criterion", -2 * fit.llf)
+READ = """
+import numpy as np, pyarrow.parquet as pq
+path, part = sys.argv[1], int(sys.argv[2])
+table = pq.read_table(path, columns=["jcr", "industry", "quarter", "county"])
+some = table.take(np.arange(0, len(table), part)).to_pandas()
 """
 
+STATSMODELS = (
+    READ
+    + """
+import statsmodels.api as sm
+industry = np.unique(some.industry.astype(str), return_inverse=True)[1]
+X = np.column_stack([np.eye(industry.max() + 1)[industry], some.quarter])
+y, county = some.jcr.to_numpy(), some.county.astype(str).to_numpy()
+time_, fit = measured(lambda: sm.MixedLM(y, X, groups=county).fit(reml=True))
+report(**time_, criterion=float(-2 * fit.llf), version=version("statsmodels"))
+"""
+)
 
-def main(path: Path | None = None, share: float = 1.0) -> None:
-    """Measure, print the table, and write it to `path` as JSON."""
-    if os.environ.get("OPENBLAS_NUM_THREADS") != "1":  # read when NumPy loads, so a fresh process it is
-        again = [sys.executable, "-m", "bench.mixed", *([str(path)] if path else []), "--share", str(share)]
-        subprocess.run(again, env=os.environ | {"OPENBLAS_NUM_THREADS": "1"}, cwd=Path(__file__).parents[1], check=True)
-        return
-    import numpy as np
-    import pyarrow.parquet as pq
-    from rich.console import Console
-    from rich.table import Table
+PYMER4 = (
+    READ
+    + """
+from pymer4.models import Lmer
+some = some.astype({"industry": str, "county": str})
+model = Lmer("jcr ~ 0 + industry + quarter + (1 | county)", data=some)
+time_, _ = measured(lambda: model.fit(summarize=False, verbose=False))
+report(**time_, criterion=float(-2 * model.logLike), version=version("pymer4"))
+"""
+)
 
-    from discreet.mixed import fit_blocks, leave_groups_out, mixed
-    from discreet.simulate import qwi
 
-    console = Console(stderr=True)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        with console.status("Simulating"):
-            qwi.write(folder, seed=0, share=share)
-            parquet = folder / "qwi.parquet"
-            data = pq.read_table(parquet, columns=["jcr", "industry", "quarter", "county"])
-            n = data.num_rows
-            blocks = max(1, int(BLOCKS * share))
-            size = n // blocks
-            order = np.random.default_rng(1).permutation(n)
-            for column in ("industry", "county"):
-                codes = data[column].combine_chunks().dictionary_encode().indices
-                codes.to_numpy(zero_copy_only=False).astype("i4").tofile(folder / column)
-            for column in ("jcr", "quarter"):
-                data[column].to_numpy().astype("f8").tofile(folder / column)
-            (order[: size * SAMPLED_BLOCKS] + 1).astype("i4").tofile(folder / "order")
-        mixed(FORMULA, data.slice(0, 10_000))  # imports are not part of a fit
-        with console.status("Ours"):
-            in_memory, fit = spent(lambda: mixed(FORMULA, data))
-            from_file, _ = spent(lambda: mixed(FORMULA, parquet))
-            left_out, refits = spent(lambda: leave_groups_out(fit))
-            in_blocks, many = spent(lambda: fit_blocks(FORMULA, data, blocks=blocks, rng=1))
-            part, fit_part = spent(lambda: mixed(FORMULA, data.take(np.arange(0, n, PART))))
-            cold, process = cold_run(parquet)
-            crossed, fit_crossed = spent(lambda: mixed(CROSSED, INSTEVAL)) if INSTEVAL.exists() else (None, None)
-            growth = {
-                f"{k}/4 of the rows": spent(lambda k=k: mixed(FORMULA, data.slice(0, n * k // 4)))[0] for k in (1, 2, 4)
-            }
-            after = spent(lambda: resolve(fit))[0]
-        with console.status("lme4, minutes at full size"):
-            lme4 = run_lme4(folder, n, size)
-        with console.status("statsmodels"):
-            statsmodels = run_statsmodels(folder, n)
-        with console.status("Memory"):
-            memory = peak_memory(parquet)
+def compare(*, quick: bool) -> Comparison:
+    """One fit, many blocks, all refits."""
+    share, fraction = (0.02, 5) if quick else (1.0, 50)  # the slow peers fit every fifth or fiftieth row
+    path = data.rows(share)
+    folder, n = columns(path, share)
+    blocks = max(1, int(BLOCKS * share))
+    sampled = min(SAMPLED, blocks)
+    size = n // blocks
+    kept: dict[str, dict[str, Any]] = {}
 
-    rows: list[tuple[str, float | None, float | None, float | None]] = [
-        (f"{n:,} rows, in memory", in_memory, lme4.get("whole"), None),
-        (f"{n:,} rows, from Parquet", from_file, lme4.get("whole"), None),
-        (f"{n:,} rows, from Parquet, one cold fit", cold, lme4.get("whole"), None),
-        (f"{n:,} rows, whole process", process, lme4.get("process"), None),
-        (f"{blocks:,} blocks of {size} rows", in_blocks, scaled(lme4, blocks), None),
-        (f"{len(refits.criterion):,} refits without a county, against one fit", left_out, lme4.get("whole"), None),
-        (f"{fit_part.rows:,} rows", part, lme4.get("part"), statsmodels.get("part")),
-        ("InstEval, students crossed with lecturers", crossed, lme4.get("crossed"), None),
+    def ours(job: str, clock: str = "cpu") -> dict[str, Any]:
+        source = INSTEVAL if job == "crossed" else path
+        found = peers.ours(OURS, job, source, FORMULA, fraction, blocks, sampled)
+        return {**found, "seconds": found[clock]}
+
+    def lme4(job: str, clock: str = "cpu") -> dict[str, Any]:
+        if job not in kept:
+            source = INSTEVAL if job == "crossed" else folder
+            kept[job] = peers.r(LME4, job, source, n, size, sampled, fraction, package="lme4")
+        return {**kept[job], "seconds": kept[job][clock]}
+
+    whole, part = f"REML, {n:,} rows", f"REML, {-(-n // fraction):,} rows"
+    cold = ours("cold")
+    some = ours("part")
+    rows = [
+        beside(f"{whole}, in memory", "lme4", mine := ours("memory"), lambda: lme4("whole"), agree=criterion(mine)),
+        beside(f"{whole}, from Parquet", "lme4", mine := ours("parquet"), lambda: lme4("whole"), agree=criterion(mine)),
+        beside(f"{whole}, from Parquet, a process's first", "lme4", cold, lambda: lme4("whole"), agree=criterion(cold)),
+        beside(
+            f"{whole}, whole process",
+            "lme4",
+            {**cold, "seconds": cold["process"]},
+            lambda: lme4("whole", "process"),
+            agree=criterion(cold),
+        ),
+        beside(
+            "every refit without one county, beside one fit", "lme4", ours("refits"), lambda: lme4("whole"),
+            agree=lambda _: "the tests refit some by brute force",
+        ),
+        many(ours("blocks", "seconds"), lambda: lme4("blocks", "seconds"), blocks, sampled, size),
+        beside(part, "lme4", some, lambda: lme4("part"), agree=criterion(some)),
+    ]  # fmt: skip
+    rows += [
+        beside(part, peer.name, some, lambda p=peer, s=script: of_cpu(p, s, path, fraction), agree=criterion(some))
+        for peer, script in ((peers.STATSMODELS, STATSMODELS), (peers.PYMER4, PYMER4))
     ]
-    table = Table("job", "discreet s", "lme4 s", "statsmodels s", "x lme4", "x statsmodels")
-    for job, ours, theirs, other in rows:
-        if ours is not None:
-            table.add_row(job, *(shown(v) for v in (ours, theirs, other)), times(theirs, ours), times(other, ours))
-    Console().print(table)
-    Console().print("\n".join(verdicts([(ours, theirs) for _, ours, theirs, _ in rows], memory)))
-    facts: dict[str, Any] = {
-        "peak_memory_mib_from_parquet": memory,
-        "seconds_by_rows": growth,
-        "seconds_after_the_pass": after,
-        "blocks": many.counts(),
-        "criterion": {"discreet": fit.criterion, "lme4": lme4.get("criterion")},
-        "variances": {"discreet": fit.variances, "lme4": {k: lme4.get(k) for k in ("county", "residual")}},
-        "part_criterion": {"discreet": fit_part.criterion, "statsmodels": statsmodels.get("part_criterion")},
-        "crossed_criterion": {"discreet": fit_crossed and fit_crossed.criterion, "lme4": lme4.get("crossed_criterion")},
-        "county_variance_0.1_and_99.9_percent": np.quantile(refits.variances[:, 0], [0.001, 0.999]).tolist(),
-    }
-    Console().print_json(json.dumps(facts))
-    if path is not None:
-        jobs = [dict(zip(("job", "discreet", "lme4", "statsmodels"), row, strict=True)) for row in rows]
-        path.write_text(json.dumps({"jobs": jobs, **facts}, indent=2) + "\n")
+    if INSTEVAL.exists() and not quick:
+        mine = ours("crossed")
+        job = "REML, InstEval, 73,421 rows, students crossed with lecturers"
+        rows.append(beside(job, "lme4", mine, lambda: lme4("crossed"), agree=criterion(mine)))
+    return Comparison(tuple(rows))
 
 
-def spent(job: Callable[[], Any]) -> tuple[float, Any]:
-    """Processor seconds of a job, all threads together, the best of several runs; and its result."""
-    best, result = float("inf"), None
-    for _ in range(RUNS):
-        start = time.process_time()
-        result = job()
-        best = min(best, time.process_time() - start)
-    return best, result
+def of_cpu(peer: peers.Peer, script: str, path: Path, fraction: int) -> dict[str, Any]:
+    """A peer's processor seconds on every so manieth row."""
+    found = peer.measure(script, path, fraction)
+    return {**found, "seconds": found["cpu"]}
 
 
-def resolve(fit: Any) -> Any:
-    """What a fit costs once the pass over the rows is done."""
-    from discreet.mixed.solution import solve
-
-    return solve(fit.statistics, reml=True)
+def criterion(ours: Mapping[str, Any]) -> Any:
+    """Words for how far the peer's minimum lies from ours."""
+    return lambda theirs: f"criterion {(theirs['criterion'] - ours['criterion']) / abs(ours['criterion']):+.0e} of ours"
 
 
-def run_lme4(folder: Path, n: int, size: int) -> dict[str, float]:
-    if not shutil.which("Rscript"):
-        return {}
-    script = folder / "bench.R"
-    script.write_text(LME4)
-    crossed = str(INSTEVAL) if INSTEVAL.exists() else ""
-    command = ["Rscript", script, folder, n, size, SAMPLED_BLOCKS, PART, crossed]
-    return figures(subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False))
+def many(ours: dict[str, Any], lme4: Any, blocks: int, sampled: int, size: int) -> Row:
+    """All blocks: lme4's sample scaled up, its residual variances beside ours of the same blocks."""
+
+    def agree(theirs: Mapping[str, Any]) -> str:
+        both = [
+            abs(a - float(b)) / a
+            for a, b in zip(ours["residual"], theirs["residual"], strict=True)
+            if a is not None and b not in (None, "NA")
+        ]
+        return f"residual variances of {len(both)} blocks within {max(both):.0e}"
+
+    def scaled() -> dict[str, Any]:
+        found = lme4()
+        return {**found, "seconds": found["seconds"] * blocks / sampled}
+
+    return beside(f"REML, {blocks:,} blocks of {size} rows", "lme4 on two cores", ours, scaled, agree=agree)
 
 
-def run_statsmodels(folder: Path, n: int) -> dict[str, float]:
-    with tempfile.TemporaryDirectory() as home:
-        venv.create(home, with_pip=True)
-        python = next(Path(home).glob("[bS]*/python*"))
-        install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "statsmodels"]
-        if subprocess.run(install, capture_output=True, check=False).returncode:
-            return {}
-        command = [str(python), "-W", "ignore", "-c", STATSMODELS, str(folder), str(n), str(PART)]
-        return figures(subprocess.run(command, capture_output=True, text=True, check=False))
+def columns(path: Path, share: float) -> tuple[Path, int]:
+    """The rows as plain binary columns, which R reads fastest, and the rows of the sampled blocks."""
+    import pyarrow.parquet as pq
 
-
-def figures(done: subprocess.CompletedProcess[str]) -> dict[str, float]:
-    return {name: float(value) for name, _, value in (line.partition(" ") for line in done.stdout.splitlines())}
-
-
-def cold_run(parquet: Path) -> tuple[float, float]:
-    """Processor seconds of one fit in a fresh process with its packages loaded, and of that process as a whole."""
-    code = f"""
-import time
-import duckdb, narwhals.stable.v2, numpy, pyarrow.compute
-from discreet.mixed import estimate
-loaded = time.process_time()
-fit = estimate.mixed({FORMULA!r}, {str(parquet)!r})
-print(time.process_time() - loaded, time.process_time())
-"""
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    cold, process = done.stdout.split()
-    return float(cold), float(process)
-
-
-def peak_memory(parquet: Path) -> int:
-    """Peak resident MiB of a fresh process that fits the file."""
-    code = f"""
-from discreet.mixed import mixed
-mixed({FORMULA!r}, {str(parquet)!r})
-print(open("/proc/self/status").read())
-"""
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    peak = next((line for line in done.stdout.splitlines() if line.startswith("VmHWM")), "VmHWM: 0 kB")
-    return int(peak.split()[1]) // 1024
-
-
-ASKED = {0: 100, 1: 100, 2: 100, 4: 50, 5: 1, 7: 1}
-"""By line of the table: how many times faster than lme4 it is to be."""
-
-
-def verdicts(rows: list[tuple[float | None, float | None]], memory: int) -> list[str]:
-    """Whether this run reached each figure that is asked of it."""
-    said = []
-    for line, factor in ASKED.items():
-        ours, theirs = rows[line]
-        held = "not run" if ours is None or theirs is None else "reached" if theirs >= factor * ours else "MISSED"
-        said.append(f"line {line + 1}: at least {factor} times lme4: {held}")
-    return [*said, f"memory under 1 GiB: {'reached' if memory < 1024 else 'MISSED'} ({memory} MiB)"]
-
-
-def scaled(lme4: dict[str, float], blocks: int) -> float | None:
-    return lme4["blocks"] / SAMPLED_BLOCKS * blocks if "blocks" in lme4 else None
-
-
-def shown(seconds: float | None) -> str:
-    return "" if seconds is None else f"{seconds:.3g}"
-
-
-def times(theirs: float | None, ours: float) -> str:
-    return "" if theirs is None else f"{theirs / ours:.0f}" if theirs > 10 * ours else f"{theirs / ours:.1f}"
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("path", nargs="?", type=Path, help="where to write results.json")
-    parser.add_argument("--share", type=float, default=1.0, help="size relative to 2,428,452 rows")
-    arguments = parser.parse_args()
-    main(arguments.path, arguments.share)
+    table = pq.read_table(path, columns=["jcr", "industry", "quarter", "county"])
+    folder = data.HOME / f"columns-{share:g}"
+    if not folder.exists():
+        folder.mkdir()
+        for name in ("industry", "county"):
+            codes = table[name].combine_chunks().dictionary_encode().indices
+            codes.to_numpy(zero_copy_only=False).astype("i4").tofile(folder / name)
+        for name in ("jcr", "quarter"):
+            table[name].to_numpy().astype("f8").tofile(folder / name)
+        order = np.random.default_rng(1).permutation(table.num_rows)
+        (order + 1).astype("i4").tofile(folder / "order")
+    return folder, table.num_rows

@@ -190,7 +190,17 @@ DIFFPRIVLIB = Peer("diffprivlib", ("diffprivlib", "scikit-learn<1.6", "pandas", 
 STATSMODELS = Peer("statsmodels", ("statsmodels", "pyarrow"))
 PYMER4 = Peer(
     "pymer4",
-    ("pymer4<0.9", "rpy2<3.6", "pandas<2.2", "numpy<2", "joblib", "statsmodels", "seaborn", "scikit-learn", "pyarrow"),
+    (
+        "pymer4<0.9",
+        "rpy2<3.6",
+        "pandas<2.2",
+        "numpy<2",
+        "pyarrow<19",
+        "joblib",
+        "statsmodels",
+        "seaborn",
+        "scikit-learn",
+    ),
 )
 PYMC = Peer("PyMC", ("pymc", "nutpie", "matplotlib<3.11"))
 NUMPYRO = Peer("NumPyro", ("numpyro", "pyarrow"))

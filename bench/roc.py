@@ -1,95 +1,128 @@
-"""1,000 paired bootstraps of the partial area, 20 methods on 474 series: ours beside pROC's.
+"""ROC analysis beside scikit-learn and pROC: one large partial area, and the paired bootstraps of 20 methods.
 
-Run `python -m bench roc`, or `python bench/roc.py [results.json]`. pROC (R) tests one pair at a time, so the best
-method against the 19 others is 19 calls; one is timed and multiplied. Both sides are timed in processor seconds,
-best of several runs; their partial areas must agree, and both test statistics are written down.
+scikit-learn gives the partial area in McClish's scale, so ours does too. pROC tests one pair at a time: the best method
+against the 19 others is 19 calls, of which one is timed. Areas must agree; both bootstrap statistics are written down.
+Processor seconds, the best of several runs.
 """
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
-import sys
-import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
+from bench import data, peers
+from bench.comparison import Comparison, beside
+
+METHODS, SERIES, RESAMPLES = 20, 474, 1000
+
+AREA = """
+import numpy as np
+n = int(sys.argv[1])
+rng = np.random.default_rng(0)
+positive = rng.random(n) < 0.1
+score = np.round(rng.normal(size=n) + positive, 4)
+"""
+
+OUR_AREA = (
+    AREA
+    + """
+from discreet.change.roc import partial_auc
+run = lambda: partial_auc(positive, score, fpr=(0, 0.2), scale="mcclish")
+run()
+time_, area = measured(run, 5)
+report(seconds=time_["cpu"], area=float(area))
+"""
+)
+
+SKLEARN = (
+    AREA
+    + """
+from sklearn.metrics import roc_auc_score
+run = lambda: roc_auc_score(positive, score, max_fpr=0.2)
+run()
+time_, area = measured(run, 5)
+report(seconds=time_["cpu"], area=float(area), version=version("scikit-learn"))
+"""
+)
+
+PROC_AREA = r"""
+n <- as.integer(arguments[2])
+score <- readBin(arguments[1], "double", n); positive <- readBin(paste0(arguments[1], ".g"), "integer", n)
+run <- function() as.numeric(auc(roc(positive, score, direction = "<", quiet = TRUE),
+                                 partial.auc = c(1, .8), partial.auc.correct = TRUE))
+t <- clock(run)
+report(seconds = t$cpu, area = t$result, version = as.character(packageVersion("pROC")))
+"""
+
+OUR_TEST = """
+import numpy as np
 from discreet.change.bootstrap import replicate
+whole = np.load(sys.argv[1])
+positive, scores = whole[0] > 0, whole[1:]
+run = lambda: replicate(positive, scores, resamples=int(sys.argv[2]))
+run()
+time_, result = measured(run, 5)
+report(seconds=time_["cpu"], statistic=float(result.test(0, 1)[0]), area=[float(a) for a in result.area[:2]])
+"""
 
-METHODS, SERIES, RESAMPLES, RUNS = 20, 474, 1000, 5
-PROC = """
-suppressMessages(library(pROC))
-d <- read.csv("roc.csv")
+PROC_TEST = r"""
+d <- read.csv(arguments[1]); methods <- as.integer(arguments[3]); times <- as.integer(arguments[2])
 curve <- function(k) roc(d$g, d[[k]], direction = "<", quiet = TRUE)
 a <- curve("x0"); b <- curve("x1")
-test <- function() roc.test(a, b, method = "bootstrap", boot.n = 1000, partial.auc = c(1, .8), reuse.auc = FALSE,
+test <- function() roc.test(a, b, method = "bootstrap", boot.n = times, partial.auc = c(1, .8), reuse.auc = FALSE,
                             alternative = "greater", progress = "none")
-times <- sapply(1:RUNS, function(i) sum(system.time(test())[1:2]))
-t <- test()
-cat(min(times), t$statistic, unlist(t$estimate), as.character(packageVersion("pROC")))
+t <- clock(test)
+areas <- unname(unlist(t$result$estimate))
+report(seconds = t$cpu * (methods - 1), statistic = unname(t$result$statistic), area = areas,
+       version = as.character(packageVersion("pROC")))
 """
 
 
-def main(path: Path | None = None) -> None:
-    """Measure, print the ratios, and write them to `path` as JSON."""
-    if not shutil.which("Rscript"):
-        raise RuntimeError("Rscript is not installed; this comparison needs R with pROC.")
-    with tempfile.TemporaryDirectory() as folder, Console(stderr=True).status("Paired bootstraps"):
-        found = bootstrap(Path(folder))
-    table = Table("task", "ours, s", "pROC, s", "times faster")
-    times = (f"{found['ours']:.3f}", f"{found['proc']:.1f}", f"{found['ratio']:.0f}")
-    table.add_row("the best of 20 methods against 19, 1,000 resamples", *times)
-    Console().print(table)
-    if path is not None:
-        path.write_text(json.dumps(found, indent=2) + "\n")
+def compare(*, quick: bool) -> Comparison:
+    """One area of many cases; one test of many methods."""
+    n = 100_000 if quick else 1_000_000
+    data.HOME.mkdir(parents=True, exist_ok=True)
+    path = data.HOME / f"score-{n}"
+    rng = np.random.default_rng(0)
+    positive = rng.random(n) < 0.1
+    np.round(rng.normal(size=n) + positive, 4).tofile(path)
+    positive.astype("i4").tofile(f"{path}.g")
+    area, tested = peers.ours(OUR_AREA, n), paired()
+    ours = peers.ours(OUR_TEST, tested.with_suffix(".npy"), RESAMPLES)
+    job = f"partial area, {n:,} cases"
+
+    def agree(theirs: dict[str, float]) -> str:
+        return f"area {theirs['area'] - area['area']:+.0e} of ours"
+
+    def agree_test(theirs: dict[str, list[float]]) -> str:
+        off = max(abs(a - b) for a, b in zip(theirs["area"], ours["area"], strict=True))
+        return f"areas within {off:.0e}; statistics {theirs['statistic']:.2f}, ours {ours['statistic']:.2f}"
+
+    return Comparison(
+        (
+            beside(job, "scikit-learn", area, lambda: peers.SKLEARN.measure(SKLEARN, n), agree=agree),
+            beside(job, "pROC", area, lambda: peers.r(PROC_AREA, path, n, package="pROC"), agree=agree),
+            beside(
+                f"the best of {METHODS} methods against {METHODS - 1}, {RESAMPLES:,} paired bootstraps",
+                "pROC",
+                ours,
+                lambda: peers.r(PROC_TEST, tested, RESAMPLES, METHODS, package="pROC"),
+                agree=agree_test,
+                why="R with pROC loaded is smaller than Python with NumPy and SciPy; ours holds 20 methods, it holds 2",
+            ),
+        )
+    )
 
 
-def bootstrap(folder: Path) -> dict[str, Any]:
-    """The best of 20 methods tested against the other 19, in processor seconds, and both statistics."""
+def paired() -> Path:
+    """Scores of 20 methods on 474 series, 57 of them large changes, for both sides."""
+    path = data.HOME / "methods.csv"
     rng = np.random.default_rng(0)
     positive = np.arange(SERIES) < 57
     quality = np.linspace(1.6, 0.6, METHODS)[:, None]
     scores = rng.normal(size=SERIES) + rng.normal(size=(METHODS, SERIES)) + quality * positive
-    data = np.column_stack([positive, scores[0], scores[1]])
-    np.savetxt(folder / "roc.csv", data, delimiter=",", header="g,x0,x1", comments="", fmt="%.17g")
-    seconds, statistic, first, second, version = r(PROC, folder)
-    result = replicate(positive, scores, resamples=RESAMPLES)
-    if not np.allclose(result.area[:2], [float(first), float(second)], atol=1e-10):
-        raise RuntimeError("pROC and discreet disagree on the partial areas.")
-    ours = best(lambda: replicate(positive, scores, resamples=RESAMPLES))
-    proc = float(seconds) * (METHODS - 1)
-    return {
-        "ours": ours,
-        "proc": proc,
-        "ratio": proc / ours,
-        "statistic": result.test(0, 1)[0],
-        "proc_statistic": float(statistic),
-        "pROC": version,
-    }
-
-
-def best(run: Callable[[], object]) -> float:
-    """Processor seconds of the fastest of several runs, threads included."""
-    times = []
-    for _ in range(RUNS):
-        start = time.process_time()
-        run()
-        times.append(time.process_time() - start)
-    return min(times)
-
-
-def r(code: str, folder: Path) -> list[str]:
-    code = code.replace("RUNS", str(RUNS))
-    done = subprocess.run(["Rscript", "-e", code], cwd=folder, capture_output=True, text=True, check=True)
-    return done.stdout.split()
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else None)
+    np.save(path.with_suffix(".npy"), np.vstack([positive, scores]))
+    few = np.column_stack([positive, scores[0], scores[1]])
+    np.savetxt(path, few, delimiter=",", header="g,x0,x1", comments="", fmt="%.17g")
+    return path

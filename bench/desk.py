@@ -1,8 +1,8 @@
 """The release desk under load, beside a bare FastAPI page in the same run.
 
 200 readers ask for every page of a desk with a release on it, over loopback, and for a page that only says hello;
-rounds take turns. Then 10 runs are started at once while the 200 readers go on: every answer must be right, every run must
-end well, and the ledger must hold exactly what was paid.
+rounds take turns. Then 10 runs are started at once while the 200 readers go on: every answer must be right, every run
+must end well, and the ledger must hold exactly what was paid.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from discreet.privacy.ledger import Ledger
 from discreet.web import example
 
 READERS, ROUNDS, RUNS = 200, 3, 10
-PER_READER = 5
+PER_READER = 3
 PAGES = (
     "/",
     "/data",
@@ -155,12 +155,14 @@ async def carried_out(port: int, cookie: str, csrf: str, plans: list[str]) -> tu
         status, _, _ = await reader.ask("/runs", f"csrf={csrf}&plan={plan}")
         if status != 303:
             raise RuntimeError(f"a run was answered with {status}")
+    await reader.close()
     taken: list[float] = []
     while True:
+        await reader.connect()
         _, _, content = await reader.ask("/api/runs")
+        await reader.close()
         states = [run["state"] for run in json.loads(content) if run["plan"] in plans]
         if "running" not in states:
-            await reader.close()
             return states, taken
         taken += await read(port, PAGES, cookie, each=1)
 

@@ -67,7 +67,7 @@ def serve(
         app,
         host=host,
         port=port,
-        log_level="warning",
+        log_level="critical",  # it would write tracebacks; the desk logs only the kind of a fault
         server_header=False,
         proxy_headers=False,
         timeout_graceful_shutdown=3,
@@ -103,8 +103,8 @@ def _entrance(desk: Desk, host: str) -> str | None:
     if not desk.settings.accounts:
         if host != "localhost" and not _is_loopback(host):
             raise PlanError(
-                f"--host {host} was asked for a desk without accounts. Without them it answers to this machine only. Set "
-                "accounts = true in desk.toml and add people with `discreet serve --add-account NAME --role ROLE`."
+                f"--host {host} was asked for a desk without accounts. Without them it answers to this machine only. "
+                "Set accounts = true in desk.toml and add people with `discreet serve --add-account NAME --role ROLE`."
             )
         return secrets.token_urlsafe(24)
     store = Store(desk.database)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -37,7 +36,6 @@ from discreet.web.store import Store
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 MEGABYTE = 1_000_000
 ROUTERS = (entrance, overview, data, plans, utility, review, runs, releases, ledger, changes, models, api)
-log = logging.getLogger("discreet.web")
 
 
 def create(
@@ -72,7 +70,6 @@ def create(
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(DiscreetError, _refused)
-    app.add_exception_handler(Exception, _unforeseen)
     app.add_middleware(
         Guard,
         store=here.store,
@@ -112,11 +109,3 @@ def _invalid(request: Request, error: Exception) -> Response:
 
 def _refused(request: Request, error: Exception) -> Response:
     return _told(request, 409, str(error))
-
-
-def _unforeseen(request: Request, error: Exception) -> Response:
-    """Only the kind of the error is kept: its message may hold a value of the data."""
-    log.error("%s %s ended with an unforeseen %s", request.method, request.url.path, type(error).__name__)
-    return _told(
-        request, 500, "The desk met a fault of its own. Nothing was spent by it. Try again, or tell who runs it."
-    )

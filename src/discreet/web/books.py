@@ -37,10 +37,16 @@ def book(desk: Desk) -> Book:
     where = desk.ledger
     if "://" in where:
         return _read(where)
-    return _cached(where, _stamp(Path(where)), _stamp(Path(f"{where}-wal")))
+    return _cached(where, *stamps(Path(where)))
 
 
-def _stamp(path: Path) -> tuple[int, int]:
+def stamps(ledger: Path) -> tuple[tuple[int, int], tuple[int, int]]:
+    """When the files of a ledger last changed."""
+    return stamp(ledger), stamp(Path(f"{ledger}-wal"))
+
+
+def stamp(path: Path) -> tuple[int, int]:
+    """When a file last changed, and its size; zeros where there is none."""
     try:
         found = path.stat()
     except OSError:
@@ -127,7 +133,7 @@ def _folders(desk: Desk, plan: str | None) -> Iterator[Published]:
         for release in sorted(folder.iterdir()):
             manifest = release / MANIFEST
             if not release.name.startswith(".") and manifest.is_file():
-                yield Published(folder.name, release.name, release, _manifest(manifest, _stamp(manifest)))
+                yield Published(folder.name, release.name, release, _manifest(manifest, stamp(manifest)))
 
 
 @lru_cache(maxsize=512)

@@ -66,7 +66,7 @@ class Settings(_Settings):
     source: tuple[Source, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Desk:
     """A desk's folder and what its desk.toml says."""
 

@@ -75,8 +75,8 @@ class Draft(BaseModel):
         }
 
 
-def first_draft(desk: Desk, source: Source) -> Draft:
-    """What a form shows before anything was chosen."""
+def first_draft(desk: Desk, source: Source, number: int = 1) -> Draft:
+    """What a form shows before anything was chosen; `number` makes the release's name its own."""
     unit = {key: _plain(key, value) for key, value in source.unit.model_dump(mode="json", exclude_none=True).items()}
     if source.kind == "rows":
         release: Values = {"name": "", "kind": "model", "formula": source.formula, "epsilon": "1"}
@@ -84,7 +84,7 @@ def first_draft(desk: Desk, source: Source) -> Draft:
         schema = desk.schema(source)
         by: list[Scalar] = list(schema.workplace_attributes[-2:]) if schema else []
         release = {"name": "", "kind": "count", "by": by, "epsilon": "1"}
-    release["name"] = f"{source.name}-{secrets.token_hex(2)}"
+    release["name"] = f"{source.name}-{number}"
     return Draft(source=source.name, title="", unit=unit, release=[release])
 
 

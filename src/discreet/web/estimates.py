@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -13,6 +15,7 @@ from discreet.plan.document import Document, Fault
 from discreet.plan.reading import PlanFile, faults
 from discreet.plan.shape import Plan
 from discreet.privacy.ledger.budget import amounts
+from discreet.web.books import stamp, stamps
 from discreet.web.desk import Desk
 from discreet.web.drafts import Draft
 
@@ -52,7 +55,17 @@ class Estimate:
 
 
 def estimate(desk: Desk, draft: Draft, plan: str) -> Estimate:
-    """Judge a draft as the plan that it would become."""
+    """Judge a draft as the plan that it would become; the same draft before the same public facts is judged once."""
+    source = desk.sources[draft.source]
+    facts = [stamp(desk.folder / source.sizes) if source.sizes else None, stamp(desk.releases / plan)]
+    if "://" in desk.ledger:
+        return _judged.__wrapped__(desk, draft.model_dump_json(), plan, ())
+    return _judged(desk, draft.model_dump_json(), plan, (*facts, *stamps(Path(desk.ledger))))
+
+
+@lru_cache(maxsize=256)
+def _judged(desk: Desk, asked: str, plan: str, _facts: tuple[Any, ...]) -> Estimate:
+    draft = Draft.model_validate_json(asked)
     content = draft.content(desk, plan)
     document = Document(desk.plan_file(plan), content, {})
     try:

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, desc, insert, select, update
+from sqlalchemy import Connection, desc, func, insert, select, update
 
 from discreet.errors import DataError, PrivacyError
 from discreet.report.page import write_text
@@ -49,6 +49,12 @@ def listed(store: Store, *, state: str | None = None) -> list[Plan]:
     with store.reading() as connection:
         rows = connection.execute(asked if state is None else asked.where(plans.c.state == state)).all()
     return [_plan(row) for row in rows]
+
+
+def number(store: Store) -> int:
+    """How many plans there are."""
+    with store.reading() as connection:
+        return int(connection.execute(select(func.count()).select_from(plans)).scalar_one())
 
 
 def save(desk: Desk, store: Store, draft: Draft, person: Person, *, name: str | None = None) -> str:

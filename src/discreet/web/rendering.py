@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from markupsafe import Markup
 
 from discreet.report import numbers, svg
-from discreet.report.page import Figure, inline, paragraphs
+from discreet.report.page import Figure, Table, inline, paragraphs
 from discreet.web.accounts import Attempts
 from discreet.web.desk import Desk
 from discreet.web.store import Store
@@ -35,7 +35,7 @@ class Here:
     used: set[str] = field(default_factory=set)
 
 
-def _here(request: Request) -> Here:
+async def _here(request: Request) -> Here:
     found: Here = request.app.state.here
     return found
 
@@ -47,9 +47,20 @@ def _when(text: str) -> Markup:
     return Markup('<time datetime="{}">{}</time>').format(text, text[:16].replace("T", " "))
 
 
-def chart(figure: Figure, name: str) -> Markup:
-    """A figure with its picture and its table; the caption is the page's business."""
-    return Markup(svg.svg(figure.chart, alt=figure.alt, name=name))
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A figure as a page shows it: picture, caption, and the same as a table."""
+
+    name: str
+    caption: str
+    picture: Markup
+    data: Table
+
+
+def drawn(figure: Figure, name: str) -> Drawn:
+    """Draw a figure; `name` keeps its ids apart on the page."""
+    picture = Markup(svg.svg(figure.chart, alt=figure.alt, name=f"{name}-picture"))
+    return Drawn(name, figure.caption, picture, figure.data)
 
 
 environment = Environment(
@@ -68,7 +79,7 @@ environment.filters |= {
     "zip_same": lambda names: [(name, name) for name in names],
     "is_number": numbers.is_numeric,
 }
-environment.globals |= {"navigation": NAVIGATION, "chart": chart}
+environment.globals |= {"navigation": NAVIGATION}
 
 
 def page(request: Request, template: str, status: int = 200, **context: Any) -> HTMLResponse:

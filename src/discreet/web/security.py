@@ -7,7 +7,8 @@ needs a session. Routes then check the token of their forms (`form_of`) and righ
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableMapping
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from typing import Annotated, Any
@@ -25,6 +26,9 @@ OPEN = ("/static/", "/login", "/enter", "/favicon.ico")
 FORM_BYTES = 1_000_000
 FIELDS = 2_000
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+
+UNFORESEEN = "The desk met a fault of its own. Nothing was spent by it. Try again, or tell who runs it."
+log = logging.getLogger("discreet.web")
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -83,7 +87,11 @@ class Guard:
             await self.refused(Request(scope), *refusal)(scope, receive, send)
             return
         limit = self.largest if headers.get("content-type", "").startswith("multipart/") else FORM_BYTES
-        await self.app(scope, _limited(receive, limit), send)
+        try:
+            await self.app(scope, _limited(receive, limit), send)
+        except Exception as error:  # its message, and a traceback, may hold a value of the data: only the kind is kept
+            log.error("%s %s ended with an unforeseen %s", scope["method"], scope["path"], type(error).__name__)
+            await self.refused(Request(scope), 500, UNFORESEEN)(scope, receive, send)
 
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
         host = headers.get("host", "").lower()
@@ -140,7 +148,7 @@ def _with_headers(send: Send, *, secure: bool) -> Send:
     return dressed
 
 
-def person(request: Request) -> Person:
+async def person(request: Request) -> Person:
     """Who is asking; the guard lets nobody else this far."""
     found: Person = request.state.person
     return found
@@ -149,10 +157,10 @@ def person(request: Request) -> Person:
 Asking = Annotated[Person, Depends(person)]
 
 
-def needs(right: Right) -> Callable[..., Person]:
+def needs(right: Right) -> Callable[..., Awaitable[Person]]:
     """A dependency: the person, who must have `right`."""
 
-    def checked(asking: Asking) -> Person:
+    async def checked(asking: Asking) -> Person:
         if not asking.may(right):
             raise HTTPException(
                 403,
@@ -180,7 +188,7 @@ async def form_of(request: Request, asking: Asking) -> FormData:
     return form
 
 
-def own_script(asking: Asking, x_csrf: Annotated[str, Header()] = "") -> None:
+async def own_script(asking: Asking, x_csrf: Annotated[str, Header()] = "") -> None:
     """The same for requests of our script."""
     _own_form(asking, x_csrf)
 

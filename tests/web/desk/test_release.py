@@ -38,7 +38,8 @@ def planned(page: Any, base: str, *, title: str, name: str, epsilon: str = "1") 
     page.fill("#release-0-name", name)
     page.fill("#release-0-epsilon", epsilon)
     page.click("text=Send to review")
-    page.wait_for_url("**/review/*")
+    page.wait_for_selector("#promise, .trouble")
+    assert "/review/" in page.url, page.inner_text("main")
 
 
 def test_from_plan_to_ledger(served: Any, state: Any, visit: Any, worker_of: Any, tmp_path: Path) -> None:

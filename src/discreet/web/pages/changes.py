@@ -16,7 +16,7 @@ from discreet.web import analyses, books
 from discreet.web.accounts import Person
 from discreet.web.books import Published
 from discreet.web.confined import confined
-from discreet.web.rendering import At, Here, page
+from discreet.web.rendering import At, Here, drawn, page
 from discreet.web.security import Asking, Form, needs
 from discreet.web.uploads import kept
 
@@ -120,13 +120,16 @@ def _compared(here: Here, before: str, after: str) -> dict[str, Any]:
             }
         )
     caption = f"The {len(rows)} largest changes of {len(moved):,} cells, {first.name} to {second.name}"
-    drawn = [{"cell": row["cell"], "change": row["change"]} for row in rows[:SHOWN]]
+    bars = [{"cell": row["cell"], "change": row["change"]} for row in rows[:SHOWN]]
     return {
         "table": Table.of(rows, caption),
-        "figure": Figure(
-            charts.bars(drawn, "cell", "change", horizontal=True),
-            f"Bars of the {len(drawn)} largest changes of published counts, up or down.",
-            "The largest changes of published counts",
+        "figure": drawn(
+            Figure(
+                charts.bars(bars, "cell", "change", horizontal=True),
+                f"Bars of the {len(bars)} largest changes of published counts, up or down.",
+                "The largest changes of published counts",
+            ),
+            "moved",
         ),
     }
 

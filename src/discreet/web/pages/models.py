@@ -18,7 +18,7 @@ from discreet.web.accounts import Person
 from discreet.web.confined import confined
 from discreet.web.desk import Source
 from discreet.web.pages.data import source_of
-from discreet.web.rendering import At, Here, page
+from discreet.web.rendering import At, Here, drawn, page
 from discreet.web.security import Asking, Form, needs
 from discreet.web.uploads import kept
 
@@ -82,9 +82,9 @@ def shown(request: Request, here: At, asking: Asking, name: str) -> Response:
     result = found["result"]
     rows = result["curve"]["rows"]
     points = [{"epsilon": row["epsilon"], "share": row["relative_to_mle"]} for row in rows if row["relative_to_mle"]]
-    drawn = None
+    curve = None
     if points:
-        drawn = figure(
+        curve = figure(
             charts.lines(
                 points, "epsilon", "share", log_x=True, reference=1.0, zero=True,
                 titles={"share": "correlation / that of the model without privacy"},
@@ -100,6 +100,6 @@ def shown(request: Request, here: At, asking: Asking, name: str) -> Response:
         "model.html",
         result=result,
         kept=found,
-        figure=drawn,
+        figure=None if curve is None else drawn(curve, "model-curve"),
         plan=f"/plans/new?source={source}&formula={quote(result['formula'])}" if source else "",
     )

@@ -42,7 +42,7 @@ def new(request: Request, here: At, planner: Planner, source: str = "", formula:
     if not here.desk.settings.source:
         return page(request, "plans.html", plans=planning.listed(here.store))
     chosen = source_of(here, source or here.desk.settings.source[0].name)
-    draft = first_draft(here.desk, chosen)
+    draft = first_draft(here.desk, chosen, planning.number(here.store) + 1)
     if formula and chosen.kind == "rows":
         draft.release[0]["formula"] = formula[:500]
     return _form(request, here, chosen, draft, name=NEW)
@@ -75,7 +75,8 @@ def change(request: Request, here: At, planner: Planner, form: Form, source: str
     plan = None if name == NEW else plan_of(here, name)
     pressed = str(form.get("do", "save"))
     if pressed == "add":
-        another = first_draft(here.desk, chosen).release[0]
+        number = planning.number(here.store) + 1 + len(draft.release)
+        another = first_draft(here.desk, chosen, number).release[0]
         draft = draft.model_copy(update={"release": [*draft.release, another][:12]})
     elif pressed.startswith("remove-"):
         kept = [release for i, release in enumerate(draft.release) if f"remove-{i}" != pressed]

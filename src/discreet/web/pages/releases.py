@@ -12,7 +12,7 @@ from discreet.report import charts
 from discreet.report.page import POLICY, Figure, Table
 from discreet.web import books, planning
 from discreet.web.books import PREVIEW, Published
-from discreet.web.rendering import At, Here, page
+from discreet.web.rendering import At, Here, drawn, page
 from discreet.web.security import Asking
 
 router = APIRouter(include_in_schema=False)
@@ -42,6 +42,7 @@ def shown(request: Request, here: At, asking: Asking, plan: str, name: str, tabl
     content = release.table(names[number])
     first = min(max(first, 0) // PREVIEW * PREVIEW, max(len(content) - 1, 0) // PREVIEW * PREVIEW)
     rows = [list(row.values()) for row in content.slice(first, PREVIEW).to_pylist()]
+    figure = _figure(content, release)
     return page(
         request,
         "release.html",
@@ -54,7 +55,7 @@ def shown(request: Request, here: At, asking: Asking, plan: str, name: str, tabl
         first=first,
         total=len(content),
         preview=PREVIEW,
-        figure=_figure(content, release),
+        figure=None if figure is None else drawn(figure, "largest"),
     )
 
 

@@ -1,8 +1,8 @@
 """A plan carried out on 10.9 million jobs, beside the bare computation of the same tables.
 
-Bare: read and check every row, count, draw exact noise, compute intervals, write each table as CSV and Parquet. The
-plan adds its own checks, the ledger with its disk syncs, both forms of the tables, hashes, the report with its
-simulation and charts, and the reviewer's bundle. Fresh processes take turns; processor seconds of all threads count,
+Bare: read and check every row, count, draw exact noise, compute intervals, write both forms of each table as CSV and
+Parquet. The plan adds its own checks, the ledger with its disk syncs, hashes, the report with its simulation and
+charts, and the reviewer's bundle. Fresh processes take turns; processor seconds of all threads count,
 of each side's quietest run. The first run of each, which is not counted, compiles Python's modules, as the first use of
 an installation does.
 """
@@ -48,16 +48,26 @@ folder = "out"
 
 BARE = """
 import sys
+import numpy as np
+import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import discreet as dc
+def rounded(table, way, name):
+    values = way(np.asarray(table[name], dtype=float) / 5) * 5
+    return pa.array(np.nan_to_num(values).astype(np.int64), mask=np.isnan(values))
+def basic(table):
+    for i, (name, way) in enumerate({"count": np.rint, "lower": np.floor, "upper": np.ceil}.items()):
+        table = table.set_column(len(table.column_names) - 3 + i, name, rounded(table, way, name))
+    return table
 jobs = dc.read_jobs(sys.argv[1])
 session = dc.Session(jobs, unit=dc.Establishments("0.1"), budget=6)
 by = ["place", "sector", "ownership"]
 for name, attributes, epsilon in (("workplaces", by, 2), ("workers", [*by, "sex", "education"], 4)):
     table = session.count(by=attributes).release(epsilon=epsilon).to_arrow()
-    pyarrow.csv.write_csv(table, f"{sys.argv[2]}/{name}.csv")
-    pyarrow.parquet.write_table(table, f"{sys.argv[2]}/{name}.parquet", compression="zstd")
+    for form, content in (("research", table), ("basic", basic(table))):
+        pyarrow.csv.write_csv(content, f"{sys.argv[2]}/{name}-{form}.csv")
+        pyarrow.parquet.write_table(content, f"{sys.argv[2]}/{name}-{form}.parquet", compression="zstd")
 """
 
 CARRIED_OUT = "import sys; from discreet.plan.run import run; run(f'{sys.argv[2]}/plan.toml')"

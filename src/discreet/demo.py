@@ -122,7 +122,8 @@ def _tell_the_story(folder: Path, *, share: float, seed: int, say: Callable[[str
     }
     attacked = attack(tables["kinds"], firms["kinds"])
     for row in attacked:
-        say(f"attacked: {row['attack']} on {row['table']}: {row['exact']:,} of {row['cases']:,} exactly right")
+        chance = f", {row['by_chance']:,} by chance alone" if row["by_chance"] else ""
+        say(f"attacked: {row['attack']} on {row['table']}: {row['exact']:,} of {row['cases']:,} exactly right{chance}")
     more = [*_truth(tables, firms), *_attacks(attacked)]
     page(done.facts, more=more).write(folder / "report.html")
     (folder / "results.json").write_text(json.dumps(done.to_dict() | {"attacks": attacked}, indent=2) + "\n")

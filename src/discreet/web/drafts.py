@@ -192,9 +192,14 @@ def _toml(value: Any, key: str) -> str:
     if isinstance(value, str):
         if key in NUMBERS and re.fullmatch(r"-?(0|[1-9]\d{0,17})(\.\d{1,18})?", value):
             return value
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        return _quoted(value)
     return str(value)
 
 
 def _key(key: str) -> str:
-    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key, ensure_ascii=False)
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _quoted(key)
+
+
+def _quoted(text: str) -> str:
+    """JSON's text in quotes is TOML's, but for one character that TOML wants escaped."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

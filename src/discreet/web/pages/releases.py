@@ -30,8 +30,9 @@ def release_of(here: Here, plan: str, name: str) -> Published:
 @router.get("/releases")
 def listed(request: Request, here: At, asking: Asking) -> Response:
     titles = {plan.name: plan.title for plan in planning.listed(here.store)}
+    releases = books.published(here.desk)  # before the ledger is read: it only grows, so it knows all of these
     when = {(e.dataset, e.release): str(e.payload["at"]) for e in books.book(here.desk).entries if e.kind == "publish"}
-    return page(request, "releases.html", releases=books.published(here.desk), titles=titles, when=when)
+    return page(request, "releases.html", releases=releases, titles=titles, when=when)
 
 
 @router.get("/releases/{plan}/{name}")

@@ -1,0 +1,107 @@
+"""Runs as their two files tell them, work in the confined process, and the command that opens a desk."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet.cli.serve import serve
+from discreet.errors import DataError, PlanError
+from discreet.web import confined as fence
+from discreet.web.accounts import is_password
+from discreet.web.confined import confined
+from discreet.web.curves import curves, sure
+from discreet.web.runs import events, is_alive, state_of
+from discreet.web.store import Store
+
+
+def test_a_state_is_what_the_files_say(tmp_path: Path) -> None:
+    log, lock = tmp_path / "run-a.jsonl", tmp_path / "run-a.lock"
+    assert state_of(tmp_path, "run-a") == "interrupted"
+    log.write_text('{"kind":"step","text":"one","done":1,"steps":4}\n{"kind":"st')
+    handle = os.open(lock, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    assert is_alive(lock) and state_of(tmp_path, "run-a") == "running"
+    assert [event["text"] for _, event in events(tmp_path, "run-a")] == ["one"]  # a half-written line waits
+    os.close(handle)
+    assert not is_alive(lock) and state_of(tmp_path, "run-a") == "interrupted"
+    with log.open("a") as file:
+        file.write('ep","text":"two"}\n{"kind":"done","text":"all"}\n')
+    assert state_of(tmp_path, "run-a") == "done"
+    start = next(after for after, _ in events(tmp_path, "run-a"))
+    assert [event["text"] for _, event in events(tmp_path, "run-a", start)] == ["two", "all"]
+
+
+def test_an_upload_is_worked_on_or_refused_in_words(tmp_path: Path) -> None:
+    panel = tmp_path / "panel.csv"
+    panel.write_text("series,t,wrong\na,1,2\n")
+    arguments: dict[str, Any] = {"panel": str(panel), "forecasts": str(panel), "options": {"horizon": 1}}
+    with pytest.raises(DataError, match="value"):
+        confined("exceptions", arguments)
+    with pytest.raises(DataError, match=r"more than 0\.01 seconds"):
+        confined("exceptions", arguments, seconds=0.01)  # type: ignore[arg-type]
+
+
+def test_the_fence_limits_memory() -> None:
+    code = "from discreet.web.confined import _limit; _limit(); bytearray(5 * 2**30)"
+    with pytest.raises(MemoryError):
+        _in_child(code)
+    assert fence.MEMORY < 5 * 2**30
+
+
+def _in_child(code: str) -> None:
+    import subprocess
+    import sys
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    if "MemoryError" in done.stderr:
+        raise MemoryError
+    assert done.returncode == 0, done.stderr
+
+
+def test_curves_fall_with_epsilon_and_rise_with_alpha(make: Callable[..., Any]) -> None:
+    desk = make()
+    found = curves(desk.schema(desk.sources["jobs"]), None, ["place", "sector"], "strong")
+    errors = {(row["alpha"], row["epsilon"]): row["error"] for row in found.rows}
+    assert errors["0.1", 8.0] < errors["0.1", 2.0] < errors["0.1", 1.0]
+    assert errors["0.01", 1.0] < errors["0.1", 1.0] < errors["0.2", 1.0]
+    assert errors["0.2", 0.25] is None or errors["0.2", 0.25] > errors["0.1", 0.25]  # ln 1.2 is 0.18
+    assert not found.public and found.infusion > 0
+    assert sure(0.5, 1.0) == pytest.approx(0.7310585786300049)  # e / (1 + e)
+
+
+def test_accounts_from_the_command_line(make: Callable[..., Any], monkeypatch: Any, capsys: Any) -> None:
+    desk = make("accounts = true")
+    monkeypatch.setattr("sys.stdin", io.StringIO("correct horse battery\n"))
+    serve(desk.folder, add_account="rita", role="reviewer")
+    assert "rita is reviewer" in capsys.readouterr().out
+    store = Store(desk.database)
+    assert is_password(store, "rita", "correct horse battery") and not is_password(store, "rita", "correct horse")
+    store.close()
+
+
+def test_a_desk_without_accounts_stays_at_home(make: Callable[..., Any]) -> None:
+    with pytest.raises(PlanError, match="was asked for a desk without accounts"):
+        serve(make().folder, host="0.0.0.0", browser=False)
+    with pytest.raises(PlanError, match="nobody has one"):
+        serve(make("accounts = true").folder, browser=False)
+
+
+@pytest.mark.parametrize(
+    ("rules", "fault"),
+    [("second_person = true", "has no accounts"), ("nonsense = 1", "Extra inputs"), ("runs_at_once = 0", "greater")],
+)
+def test_wrong_settings_are_refused(make: Callable[..., Any], rules: str, fault: str) -> None:
+    with pytest.raises(PlanError, match=fault):
+        make(rules)
+
+
+def test_a_folder_without_settings_is_no_desk(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="is not a desk"):
+        serve(tmp_path, browser=False)

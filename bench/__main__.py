@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 import time
@@ -19,12 +20,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from bench import comparison, figures
-from bench.comparison import Comparison, Row
+from bench import comparison, figures, page, peers
+from bench.comparison import Comparison
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.json"
 README = HERE.parent / "README.md"
+SPEED = HERE.parent / "docs" / "explanation" / "speed.md"
 PICTURES = HERE.parent / "docs" / "images"
 NAMES = (
     "counts",
@@ -39,7 +41,7 @@ NAMES = (
     "quantile",
     "growth",
 )
-FULL_ONLY = ("plan", "desk", "profiles")
+FULL_ONLY = ("posterior", "plan", "desk", "profiles")
 QUICK_SECONDS = 240.0
 
 
@@ -65,7 +67,7 @@ def main(arguments: Sequence[str]) -> int:
             traceback.print_exc()
             failed.append(name)
         write(RESULTS, recorded)
-    publish(recorded["full"])
+    publish(read(RESULTS)["full"])
     if not asked.names:
         quick(NAMES, recorded, record=True)
     if failed:
@@ -76,6 +78,7 @@ def main(arguments: Sequence[str]) -> int:
 def quick(names: Sequence[str], recorded: dict[str, dict[str, Comparison]], *, record: bool) -> int:
     """Small sizes until the time is up; says what fell, and never fails because of it."""
     start, fallen = time.monotonic(), []
+    os.environ[peers.QUICK] = "1"
     for name in names:
         if time.monotonic() - start > QUICK_SECONDS:
             print(f"== {name}: not run, the time is up")
@@ -114,46 +117,13 @@ def compare(name: str, *, quick: bool) -> Comparison:
 
 
 def publish(found: Mapping[str, Comparison]) -> None:
-    """The tables of the README and the pictures, from what was measured."""
+    """The tables of the README and of the page on speed, and the pictures, from what was measured."""
     rows = [row for name in (*NAMES, *FULL_ONLY) if name in found for row in found[name].rows]
-    curves = found["growth"].facts["curves"] if "growth" in found else []
-    errors = [row for comparison in found.values() for row in comparison.accuracy]
-    comparison.put_into(README, summary(rows, errors, curves))
+    curves = page.curves_of(found)
+    errors = [row for part in found.values() for row in part.accuracy]
+    comparison.put_into(README, page.side_by_side(rows, errors))
+    comparison.put_into(SPEED, page.growth_and_cost(found))
     figures.draw(PICTURES, rows, curves)
-
-
-def summary(rows: Sequence[Row], errors: Sequence[comparison.Accuracy], curves: Sequence[Mapping[str, Any]]) -> str:
-    """What the README shows."""
-    ahead = sum(row.ahead for row in rows if row.time is not None)
-    measured = sum(row.time is not None for row in rows)
-    parts = [
-        f"Side by side on one machine, two cores: ahead in time and memory on {ahead} of {measured} rows; the others "
-        "say why. Above 1 x, discreet needs less. Peers run in environments of their own, one thread of linear algebra "
-        "each.",
-        comparison.markdown(rows),
-    ]
-    if errors:
-        parts += ["Error at equal privacy: above 1 x, the peer's mean error is larger.", comparison.accuracies(errors)]
-    if curves:
-        parts.append(growth_table(curves))
-    return "\n\n".join(parts)
-
-
-def growth_table(curves: Sequence[Mapping[str, Any]]) -> str:
-    """The largest size of each curve and how time grows up to there."""
-    lines = [
-        "How time grows with size (1 is in proportion), and the largest size tried; see "
-        "[docs/explanation/speed.md](docs/explanation/speed.md).",
-        "",
-        "| job | grows with | largest | exponent of time | exponent of memory | peak memory there |",
-        "|---|---|---:|---:|---:|---:|",
-    ]
-    lines += [
-        f"| {curve['job']} | {curve['by']} | {max(curve['sizes']):,.0f} | {curve['exponent']:.2f} | "
-        f"{curve['exponent of memory']:.2f} | {curve['mib'][-1]:,.0f} MiB |"
-        for curve in curves
-    ]
-    return "\n".join(lines)
 
 
 def read(path: Path) -> dict[str, dict[str, Comparison]]:

@@ -1,8 +1,9 @@
 """How time and memory grow with the size of every job, with fitted exponents: 1 means twice the rows, twice the time.
 
-Each point is a fresh process. Exponents are least-squares slopes of logarithms over the upper half of the sizes, where
-what a process costs before it does anything no longer counts. Jobs run in DuckDB within 8 GiB, spilling allowed, up to
-150 million; the same plan on Spark must give the same cells.
+Each point is a fresh process; seconds are of the processor, all threads together, which is what a cluster bills.
+Exponents are least-squares slopes of logarithms over the upper half of the sizes, where what a process costs before it
+does anything no longer counts. Jobs run in DuckDB within 8 GiB, spilling allowed, up to 150 million; the same plan on
+Spark must give the same cells.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ RELEASE = """
 import discreet as dc
 from discreet import engines
 from discreet.schema import LODES
-folder, limit, scratch = sys.argv[1:]
+folder, limit, scratch, *more = sys.argv[1:]
 engine = engines.open("duckdb", memory_limit=limit, temp_directory=scratch)
-checked, jobs = measured(lambda: dc.read_jobs(folder, schema=LODES, engine=engine))
+checked, jobs = measured(lambda: dc.read_jobs(folder, schema=LODES, engine=engine, validate=not more))
 session = dc.Session(jobs, unit=dc.Establishments("0.1"), budget=10)
-query = session.count(by=["place", "sector", "ownership"])
+query = session.count(by=["place", "sector", "ownership", *more])
 time_, release = measured(lambda: query.release(epsilon=2), 2)
-report(**time_, check=checked["seconds"], cells=len(release.counts))
+report(**time_, cells=release.counts.size, check=checked["cpu"], check_clock=checked["seconds"])
 """
 
 MIXED = """
@@ -58,7 +59,7 @@ g, x = rng.integers(counties, size=rows), rng.normal(size=rows)
 table = {"y": x + rng.normal(size=counties)[g] + rng.normal(size=rows), "x": x, "g": g}
 time_, fit = measured(lambda: mixed("y ~ x + (1 | g)", table), 2)
 exact, model = measured(lambda: bayes_mixed("y ~ x + (1 | g)", table))
-report(**time_, posterior=exact["seconds"])
+report(**time_, posterior=exact["cpu"])
 """
 
 CELLS = """
@@ -128,12 +129,14 @@ report(seconds=seconds, same=bool(same), counts=int(a.counts.size))
 
 @dataclass(frozen=True)
 class Curve:
-    """Seconds and MiB of one job at growing sizes.
+    """Processor seconds and MiB of one job at growing sizes.
 
     Attributes
     ----------
     job, by : what was done, and what grew.
     sizes, seconds, mib : one point each.
+    clock : seconds by the clock, for the record.
+    counts : how many counts the largest release had.
     rows : whether rows grew, so that the exponent of time is to stay below 1.1.
     """
 
@@ -142,7 +145,9 @@ class Curve:
     sizes: tuple[float, ...]
     seconds: tuple[float, ...]
     mib: tuple[float, ...]
+    clock: tuple[float, ...]
     rows: bool = True
+    counts: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -151,7 +156,9 @@ class Curve:
             "sizes": list(self.sizes),
             "seconds": list(self.seconds),
             "mib": list(self.mib),
+            "clock": list(self.clock),
             "rows": self.rows,
+            "counts": self.counts,
             "exponent": exponent(self.sizes, self.seconds),
             "exponent of memory": exponent(self.sizes, self.mib),
         }
@@ -177,10 +184,11 @@ def measured(
     found = [(size, peers.ours(script, *arguments)) for size, script, arguments in points]
     sizes = tuple(float(point.get("rows", size)) for size, point in found)
     mib = tuple(point["mib"] for _, point in found)
-    curves = []
-    for name, key in {job: "seconds", **also}.items():
+    clock = tuple(point["seconds"] for _, point in found)
+    counts, curves = found[-1][1].get("cells", 0), []
+    for name, key in {job: "cpu", **also}.items():
         seconds = tuple(point[key] for _, point in found)
-        curves.append(Curve(name, by, sizes, seconds, mib, rows))
+        curves.append(Curve(name, by, sizes, seconds, mib, clock if key == "cpu" else (), rows, counts))
         print(f"   {name}: {sizes[-1]:,.0f} {by} in {seconds[-1]:.3g} s, {mib[-1]:,.0f} MiB", flush=True)
     return curves
 
@@ -222,6 +230,8 @@ def curves(*, quick: bool) -> list[Curve]:
         lambda n: (data.jobs(n), LIMIT, scratch),
         check="check of every job",
     )
+    wider = ("sex", "education")
+    add("release of workload 3", "jobs", upto(jobs[1:], 1e6), RELEASE, lambda n: (data.jobs(n), LIMIT, scratch, *wider))
     add("mixed model from Parquet", "rows", shares, MIXED, lambda share: (FORMULA, data.rows(share)))
     audited = [share for share in shares if share <= 1]
     add("posterior audit, every row", "rows", audited, AUDIT, lambda share: (FORMULA, data.rows(share)))

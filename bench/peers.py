@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[1]
 HOME = ROOT / "out" / "peers"
 PIP = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+QUICK = "BENCH_QUICK"  # set in the environment: only light peers are installed
 SAMPLING = 0.05  # seconds between two looks at a tree's memory
 
 # Linux hands a parent's maximum on to its children in rusage, so the process asks for its own.
@@ -69,6 +70,7 @@ class Peer:
 
     name: str
     packages: tuple[str, ...]
+    light: bool = False  # installed in seconds, so the quick form installs it too
 
     @property
     def folder(self) -> Path:
@@ -83,6 +85,8 @@ class Peer:
         folder = self.folder
         python = folder / "bin" / "python"
         if not self.installed:
+            if os.environ.get(QUICK) and not self.light:
+                raise Missing(f"{self.name} is not installed here; `make bench` without QUICK installs it")
             shutil.rmtree(folder, ignore_errors=True)
             uv = shutil.which("uv")
             bare = ["--without-pip"] if uv else []
@@ -130,8 +134,9 @@ def run(
                 end(process.pid)
                 process.wait()
                 raise Missing(f"{name} was stopped after {seconds:.0f} s")
+            before = time.monotonic()
             peak = max(peak, tree_mib(process.pid))
-            time.sleep(SAMPLING)
+            time.sleep(max(SAMPLING, 50 * (time.monotonic() - before)))  # looking at gigabytes takes a while
         texts = []
         for file in (out, errors):
             file.seek(0)
@@ -184,7 +189,7 @@ def last_line(text: str) -> str:
 
 
 TUMULT = Peer("Tumult Analytics", ("tmlt.analytics", "setuptools<81"))
-OPENDP = Peer("OpenDP", ("opendp[polars]", "pandas", "pyarrow"))
+OPENDP = Peer("OpenDP", ("opendp[polars]", "pandas", "pyarrow"), light=True)
 SMARTNOISE = Peer("SmartNoise SQL", ("smartnoise-sql", "pyarrow", "setuptools<81"))
 DIFFPRIVLIB = Peer("diffprivlib", ("diffprivlib", "scikit-learn<1.6", "pandas", "pyarrow", "setuptools<81"))
 STATSMODELS = Peer("statsmodels", ("statsmodels", "pyarrow"))
@@ -204,4 +209,4 @@ PYMER4 = Peer(
 )
 PYMC = Peer("PyMC", ("pymc", "nutpie", "matplotlib<3.11"))
 NUMPYRO = Peer("NumPyro", ("numpyro", "pyarrow"))
-SKLEARN = Peer("scikit-learn", ("scikit-learn",))
+SKLEARN = Peer("scikit-learn", ("scikit-learn",), light=True)

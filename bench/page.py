@@ -1,0 +1,110 @@
+"""What readers see of the bench: the tables of the README and of docs/explanation/speed.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bench.comparison import Accuracy, Comparison, Row, accuracies, markdown
+
+CORES = 32
+NATION = 1.5e8
+WORDS = {
+    "_seam.py: submit": "DuckDB runs the query",
+    "_seam.py: bind": "DuckDB plans the query",
+}
+
+
+def side_by_side(rows: Sequence[Row], errors: Sequence[Accuracy]) -> str:
+    """The README's tables."""
+    measured = [row for row in rows if row.time is not None]
+    quicker = sum(row.time >= 1 for row in measured if row.time is not None)
+    smaller = sum(row.memory >= 1 for row in measured if row.memory is not None)
+    parts = [
+        f"Side by side with {len({row.peer for row in measured})} peers, two cores, one machine (`make bench`): less "
+        f"time on {quicker} of {len(measured)} rows, less memory on {smaller}; the others say why. Above 1 x, discreet "
+        "needs less. How it grows: [docs/explanation/speed.md](docs/explanation/speed.md).",
+        markdown(rows),
+    ]
+    if errors:
+        parts += ["Error at equal privacy; above 1 x, the peer's mean error is larger:", accuracies(errors)]
+    return "\n\n".join(parts)
+
+
+def growth_and_cost(found: Mapping[str, Comparison]) -> str:
+    """Exponents, profiles and what a nation's run costs; each only if it was measured."""
+    parts = []
+    curves = curves_of(found)
+    if curves:
+        parts += ["## How it grows", growth(curves)]
+        spark = found["growth"].facts.get("spark", {})
+        if "same" in spark:
+            parts += ["## What a cluster costs", cost(curves, spark)]
+    if "profiles" in found:
+        parts += ["## Where the time goes", profiles(found["profiles"].facts)]
+    return "\n\n".join(parts)
+
+
+def curves_of(found: Mapping[str, Comparison]) -> list[Mapping[str, Any]]:
+    """The measured curves, if there are any."""
+    return list(found["growth"].facts["curves"]) if "growth" in found else []
+
+
+def growth(curves: Sequence[Mapping[str, Any]]) -> str:
+    """The largest size of each curve and how time and memory grow up to there."""
+    lines = [
+        "| job | grows with | from | to | exponent of time | exponent of memory | processor seconds at the largest | "
+        "peak memory there |",
+        "|---|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    lines += [
+        f"| {curve['job']} | {curve['by']} | {min(curve['sizes']):,.0f} | {max(curve['sizes']):,.0f} | "
+        f"{curve['exponent']:.2f} | {curve['exponent of memory']:.2f} | {curve['seconds'][-1]:,.3g} | "
+        f"{curve['mib'][-1]:,.0f} MiB |"
+        for curve in curves
+    ]
+    return "\n".join(lines)
+
+
+def cost(curves: Sequence[Mapping[str, Any]], spark: Mapping[str, Any]) -> str:
+    """A nation's run on a cluster, from the measured parts.
+
+    The driver draws noise and computes intervals: its seconds per count are those of the release by cells, whose engine
+    has next to nothing to do. The rest of a release is the engine's and spreads over cores.
+    """
+    by = {(curve["job"], curve["by"]): curve for curve in curves}
+    factor = spark["seconds"]["spark"] / spark["seconds"]["duckdb"]
+    cells = by["release", "cells"]
+    per_count = cells["seconds"][-1] / cells["sizes"][-1]
+    lines = [
+        f"| step, {NATION:,.0f} jobs in 50 states | core-seconds, DuckDB | core-seconds, Spark | "
+        f"clock on {CORES} cores, Spark | of it on the driver |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    total = [0.0, 0.0, 0.0, 0.0]
+    for job in ("check of every job", "release of workload 1", "release of workload 3"):
+        curve = by[job, "jobs"]
+        whole = curve["seconds"][-1] * NATION / curve["sizes"][-1]
+        driver = min(per_count * curve["counts"], whole) if job.startswith("release") else 0.0
+        engine = whole - driver
+        numbers = [whole, engine * factor + driver, engine * factor / CORES + driver, driver]
+        total = [a + b for a, b in zip(total, numbers, strict=True)]
+        lines.append(f"| {job} | " + " | ".join(f"{number:,.3g}" for number in numbers) + " |")
+    lines.append("| together | " + " | ".join(f"{number:,.3g}" for number in total) + " |")
+    said = "the same" if spark["same"] else "DIFFERENT"
+    return (
+        f"Spark on the same two cores took {factor:.2g} times DuckDB's time for the cells of workload 3 and gave "
+        f"{said} {spark['counts']:,} counts. From the measured parts, {total[1] / 3600:.2g} core-hours:\n\n"
+        + "\n".join(lines)
+    )
+
+
+def profiles(facts: Mapping[str, Any]) -> str:
+    """The largest shares of each main job."""
+    lines = ["| job | function | share of the time |", "|---|---|---:|"]
+    for job, found in facts.items():
+        lines += [
+            f"| {job} | {WORDS.get(entry['function'], '`' + entry['function'] + '`')} | {entry['share']:.0%} |"
+            for entry in found["profile"][:5]
+        ]
+    return "\n".join(lines)

@@ -62,10 +62,13 @@ def main(arguments: Sequence[str]) -> int:
     for name in asked.names or (*NAMES, *FULL_ONLY):
         print(f"== {name}", flush=True)
         try:
-            recorded["full"][name] = compare(name, quick=False)
+            found = compare(name, quick=False)
         except Exception:
             traceback.print_exc()
             failed.append(name)
+            continue
+        recorded = read(RESULTS)  # others may have been measured meanwhile
+        recorded["full"][name] = found
         write(RESULTS, recorded)
     publish(read(RESULTS)["full"])
     if not asked.names:

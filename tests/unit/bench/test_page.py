@@ -1,0 +1,66 @@
+"""The pages that the bench writes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[3]))
+
+from bench import page
+from bench.comparison import Accuracy, Comparison, Row
+from bench.growth import Curve
+
+
+def curve(job: str, by: str, seconds: float, size: float = 1.5e8, counts: int = 0) -> dict[str, object]:
+    return Curve(job, by, (size / 10, size), (seconds / 10, seconds), (200.0, 300.0), (), True, counts).to_dict()
+
+
+CURVES = [
+    curve("check of every job", "jobs", 160.0),
+    curve("release of workload 1", "jobs", 40.0, counts=400_000),
+    curve("release of workload 3", "jobs", 80.0, counts=3_200_000),
+    curve("release", "cells", 50.0, size=1e7),
+]
+SPARK = {"seconds": {"duckdb": 1.0, "spark": 4.0}, "same": True, "counts": 1234}
+
+
+def test_the_readme_counts_what_is_ahead() -> None:
+    rows = [Row("a", "P", 2.0, 2.0, ""), Row("b", "P", 0.5, 2.0, "", "so"), Row("c", "Q", None, None, "", "absent")]
+    text = page.side_by_side(rows, [Accuracy("alpha 0.1", "P", 9.0, "the same")])
+    assert "with 1 peers" in text
+    assert "less time on 1 of 2 rows, less memory on 2" in text
+    assert "| alpha 0.1 | P | 9 x | the same |" in text
+
+
+def test_costs_are_the_measured_parts() -> None:
+    """Engine work is four times as much on Spark and spreads over 32 cores; 5e-6 s per count stay on the driver."""
+    lines = page.cost(CURVES, SPARK).splitlines()
+    cells = {
+        line.split(" | ")[0].strip("| "): line.strip("|").split(" | ")[1:] for line in lines if line.startswith("|")
+    }
+    found = {name: [float(cell.replace(",", "")) for cell in row] for name, row in cells.items() if name in JOBS}
+    assert found["check of every job"] == [160, 640, 20, 0]
+    assert found["release of workload 1"] == pytest.approx([40, 38 * 4 + 2, 38 * 4 / 32 + 2, 2], rel=0.01)
+    assert found["release of workload 3"] == pytest.approx([80, 64 * 4 + 16, 64 * 4 / 32 + 16, 16], rel=0.01)
+    assert found["together"][0] == 280
+    assert "the same 1,234 counts" in lines[0]
+
+
+JOBS = ("check of every job", "release of workload 1", "release of workload 3", "together")
+
+
+def test_parts_appear_only_if_they_were_measured() -> None:
+    assert page.growth_and_cost({}) == ""
+    facts = {"curves": CURVES, "spark": {"not measured": "no Java"}}
+    text = page.growth_and_cost({"growth": Comparison(facts=facts)})
+    assert "| check of every job | jobs | 15,000,000 | 150,000,000 | 1.00 |" in text
+    assert "cluster" not in text
+
+
+def test_profiles_name_the_engine_in_plain_words() -> None:
+    found = {"profile": [{"function": "_seam.py: submit", "share": 0.5}, {"function": "a.py: f", "share": 0.25}]}
+    lines = page.profiles({"fit": found}).splitlines()
+    assert lines[2:] == ["| fit | DuckDB runs the query | 50% |", "| fit | `a.py: f` | 25% |"]

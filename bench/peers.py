@@ -23,7 +23,6 @@ ROOT = Path(__file__).parents[1]
 HOME = ROOT / "out" / "peers"
 PIP = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-QUICK = "BENCH_QUICK"  # set in the environment: only light peers are installed
 SAMPLING = 0.05  # seconds between two looks at a tree's memory
 
 # Linux hands a parent's maximum on to its children in rusage, so the process asks for its own.
@@ -60,6 +59,20 @@ clock <- function(run) { t <- system.time(result <- run()); list(seconds = t[[3]
 """
 
 
+@dataclass
+class Quick:
+    """The quick form: only light peers are installed, and no process outlives the deadline (by time.monotonic)."""
+
+    deadline: float = float("inf")
+
+    @property
+    def on(self) -> bool:
+        return self.deadline < float("inf")
+
+
+QUICK = Quick()
+
+
 class Missing(Exception):
     """A peer that this machine cannot have, or that failed, and why."""
 
@@ -85,7 +98,7 @@ class Peer:
         folder = self.folder
         python = folder / "bin" / "python"
         if not self.installed:
-            if os.environ.get(QUICK) and not self.light:
+            if QUICK.on and not self.light:
                 raise Missing(f"{self.name} is not installed here; `make bench` without QUICK installs it")
             shutil.rmtree(folder, ignore_errors=True)
             uv = shutil.which("uv")
@@ -125,6 +138,7 @@ def run(
     whole = [*command, *map(str, arguments)]
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
         start = time.monotonic()
+        seconds = min(seconds, max(QUICK.deadline - start, 1.0))
         process = subprocess.Popen(
             whole, stdout=out, stderr=errors, env=os.environ | ONE_THREAD | environment, cwd=ROOT
         )

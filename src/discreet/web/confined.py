@@ -49,8 +49,16 @@ def confined(task: str, arguments: dict[str, Any], *, seconds: int = SECONDS) ->
             "or Parquet tables. Check the file, or send less data."
         ) from None
     if "refused" in answer:
-        raise DataError(answer["refused"])
+        raise DataError(_without_folders(answer["refused"], arguments))
     return answer["result"]
+
+
+def _without_folders(text: str, arguments: dict[str, Any]) -> str:
+    """A message that names the files, and not where the desk has put them."""
+    for value in arguments.values():
+        if isinstance(value, str) and value.startswith("/"):
+            text = text.replace(f"{Path(value).parent}/", "")
+    return text
 
 
 def exceptions(panel: str, forecasts: str | None, options: dict[str, Any]) -> dict[str, Any]:
@@ -105,7 +113,7 @@ def main() -> None:
     try:
         answer = {"result": _finite(TASKS[asked["task"]](**asked["arguments"]))}
     except DiscreetError as error:
-        answer = {"refused": str(error).replace(str(Path.cwd()), "")}
+        answer = {"refused": str(error)}
     except ImportError as error:
         answer = {
             "refused": f"{error.name} is not installed where the desk runs. This needs it. Ask who runs the desk."

@@ -14,8 +14,9 @@ from discreet.web.accounts import Person
 from discreet.web.audit_log import now, record
 from discreet.web.desk import Desk
 from discreet.web.drafts import Draft, as_toml, digest, new_name
-from discreet.web.store import Store, decisions, plans
+from discreet.web.store import Store, audit, decisions, plans
 
+SAVED = "plan saved"
 MARK = "# Written at the release desk. `discreet check` prices this plan, `discreet run` carries it out.\n"
 
 
@@ -81,7 +82,7 @@ def save(desk: Desk, store: Store, draft: Draft, person: Person, *, name: str | 
             connection.execute(insert(plans).values(name=name, **row))
         else:
             connection.execute(update(plans).where(plans.c.name == name).values(**row))
-        record(connection, person.name, "plan saved", name, digest=row["digest"])
+        record(connection, person.name, SAVED, name, digest=row["digest"])
         write_text(desk.plan_file(name), text)
     return name
 
@@ -103,14 +104,15 @@ def decide(desk: Desk, store: Store, name: str, person: Person, *, verdict: str,
         plan = _asked(connection, name)
         if plan.digest != seen:
             raise DataError(f"{name!r} changed since you read it. Only what was read is decided. Read it again.")
-        if plan.state not in ("submitted", "draft"):
-            raise DataError(
-                f"{name!r} is {plan.state} already. A decision is made once for a text. Change the plan first."
-            )
-        if desk.settings.second_person and person.name == plan.author:
+        if desk.settings.second_person and person.name in _writers(connection, name):
             raise PrivacyError(
-                f"{person.name} wrote {name!r} and cannot decide about it: this desk wants a second person. Ask a "
+                f"{person.name} wrote at {name!r} and cannot decide about it: this desk wants a second person. Ask a "
                 "colleague who is a reviewer."
+            )
+        if plan.state != "submitted":
+            raise DataError(
+                f"{name!r} is {plan.state}, so there is nothing to decide. A decision is asked for with `Send to "
+                "review`, once for a text. Change or send the plan first."
             )
         connection.execute(update(plans).where(plans.c.name == name).values(state=verdict))
         connection.execute(
@@ -126,6 +128,17 @@ def history(store: Store, name: str) -> list[dict[str, Any]]:
     asked = select(decisions).where(decisions.c.plan == name).order_by(desc(decisions.c.id))
     with store.reading() as connection:
         return [dict(row._mapping) for row in connection.execute(asked)]
+
+
+def writers(store: Store, name: str) -> set[str]:
+    """Everybody who ever saved the plan: none of them is a second person."""
+    with store.reading() as connection:
+        return _writers(connection, name)
+
+
+def _writers(connection: Connection, name: str) -> set[str]:
+    asked = select(audit.c.who).where(audit.c.action == SAVED, audit.c.subject == name).distinct()
+    return set(connection.execute(asked).scalars())
 
 
 def _asked(connection: Connection, name: str) -> Any:

@@ -24,6 +24,7 @@ from typing import Any, Literal, TypeAlias
 from sqlalchemy import desc, insert, select
 
 from discreet.errors import DataError, DiscreetError
+from discreet.report.page import write_text
 from discreet.web.accounts import Person
 from discreet.web.audit_log import now, record
 from discreet.web.desk import Desk
@@ -111,7 +112,7 @@ def _launch(desk: Desk, store: Store, name: str, person: Person) -> None:
             "plan approved under Review, then resume the run."
         )
     path = desk.plan_file(row.name)
-    path.write_text(row.text, encoding="utf-8")  # as it was approved, whatever became of the file
+    write_text(path, row.text)  # as it was approved, whatever became of the file
     lock = _taken(desk.runs / f"{name}.lock")
     if lock is None:
         raise DiscreetError(f"Run {name} is under way. A run has one worker. Wait for it, or watch its page.")

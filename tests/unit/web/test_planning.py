@@ -136,18 +136,23 @@ def test_only_what_was_read_is_approved(make: Callable[..., Any]) -> None:
     store.close()
 
 
-def test_the_last_writer_is_the_author(make: Callable[..., Any]) -> None:
-    """Whoever changes a plan answers for it: a reviewer who did cannot approve it afterwards."""
+def test_whoever_wrote_at_a_plan_is_no_second_person(make: Callable[..., Any]) -> None:
+    """Also not when somebody else changed it last."""
     desk = make("accounts = true\nsecond_person = true")
     store = _store(desk)
     zoe = Person("zoe", "administrator", "c")
-    name = planning.save(desk, store, first_draft(desk, desk.sources["jobs"]), ANNA)
+    name = planning.save(desk, store, first_draft(desk, desk.sources["jobs"]), zoe)
     draft = first_draft(desk, desk.sources["jobs"]).model_copy(update={"title": "mine now"})
-    planning.save(desk, store, draft, zoe, name=name)
+    planning.save(desk, store, draft, ANNA, name=name)
+    planning.submit(store, name, ANNA)
     plan = planning.get(store, name)
-    assert plan is not None and plan.author == "zoe"
-    with pytest.raises(ValueError, match="second person"):
-        planning.decide(desk, store, name, zoe, verdict="approved", seen=plan.digest)
+    assert plan is not None and plan.author == "anna"
+    for writer in (zoe, ANNA):
+        with pytest.raises(ValueError, match="second person"):
+            planning.decide(desk, store, name, writer, verdict="approved", seen=plan.digest)
+    planning.decide(desk, store, name, RITA, verdict="approved", seen=plan.digest)
+    with pytest.raises(ValueError, match="is approved, so there is nothing to decide"):
+        planning.decide(desk, store, name, RITA, verdict="declined", seen=plan.digest)
     store.close()
 
 

@@ -44,7 +44,7 @@ def review(request: Request, here: At, asking: Asking, name: str) -> Response:
         standing=None if source is None else books.standing(here.desk, source),
         decisions=planning.history(here.store, name),
         runs=runs.listed(here.desk, here.store, plan=name),
-        own=here.desk.settings.second_person and asking.name == plan.author,
+        own=here.desk.settings.second_person and asking.name in planning.writers(here.store, name),
     )
 
 

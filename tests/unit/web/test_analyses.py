@@ -1,0 +1,78 @@
+"""Uploads from form to result: what the desk shows is what the functions give, and only to whoever asked."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+import numpy as np
+import pytest
+
+from discreet.change.exceptions import exception_report
+from discreet.mixed import mixed
+
+ORIGIN = {"origin": "http://127.0.0.1"}
+
+
+@pytest.fixture
+def panel() -> dict[str, tuple[str, str]]:
+    rng = np.random.default_rng(1)
+    values = 100 * np.exp(np.cumsum(rng.normal(0, 0.1, (30, 24)), axis=1))
+    rows = [f"s{i},{t},{values[i, t]:.3f}" for i in range(30) for t in range(24)]
+    ahead = values * np.exp(rng.normal(0, 0.1, values.shape))
+    guesses = [f"s{i},naive,{t + 1},{ahead[i, t]:.3f}" for i in range(30) for t in range(12, 24)]
+    return {
+        "panel": ("../../panel.csv", "\n".join(["series,t,value", *rows])),
+        "forecasts": ("forecasts.csv", "\n".join(["series,method,t,forecast", *guesses])),
+    }
+
+
+def test_an_exception_report(client: Any, staffed: Any, csrf: Any, panel: Any, tmp_path: Any) -> None:
+    form = {"csrf": csrf(client), "horizon": "1", "cutoff": "0.9", "cost_ratio": "5", "direction": "increase"}
+    answer = client.post("/changes", data=form, files=panel, headers=ORIGIN)
+    assert answer.status_code == 303, answer.text
+    page = client.get(answer.headers["location"])
+    for name, (_, text) in panel.items():
+        (tmp_path / f"{name}.csv").write_text(text)
+    found = exception_report(
+        tmp_path / "panel.csv", tmp_path / "forecasts.csv", cutoff=0.9, cost_ratio=5, direction="increase"
+    )
+    assert found.summary() in html.unescape(page.text)
+    other, _ = staffed("anna")
+    assert other.get(answer.headers["location"]).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"panel": ("panel.exe", "MZ")}, "reads CSV and Parquet"),
+        ({"panel": ("panel.parquet", "not a parquet file")}, ""),
+        ({"panel": ("panel.csv", "series,t\na,1\n")}, "value"),
+    ],
+)
+def test_bad_files_are_refused_in_words(client: Any, csrf: Any, panel: Any, change: Any, fault: str) -> None:
+    answer = client.post("/changes", data={"csrf": csrf(client)}, files={**panel, **change}, headers=ORIGIN)
+    assert answer.status_code == 409
+    assert fault in answer.text and "Traceback" not in answer.text and "discreet-upload" not in answer.text
+
+
+def test_a_model_on_a_file_of_ones_own(client: Any, csrf: Any, tmp_path: Any) -> None:
+    rng = np.random.default_rng(2)
+    group = np.repeat(np.arange(12), 10)
+    x = rng.random(120)
+    y = np.clip(1 + 0.5 * x + 0.2 * rng.normal(size=12)[group] + 0.1 * rng.normal(size=120), 0, 2)
+    text = "\n".join(["y,x,g", *(f"{a:.4f},{b:.4f},g{c}" for a, b, c in zip(y, x, group, strict=True))])
+    (tmp_path / "data.csv").write_text(text)
+    form = {"csrf": csrf(client), "formula": "y ~ x + (1 | g)", "source": "flows"}
+    answer = client.post("/models", data=form, files={"data": ("data.csv", text)}, headers=ORIGIN)
+    assert answer.status_code == 303, answer.text
+    page = html.unescape(client.get(answer.headers["location"]).text)
+    assert mixed("y ~ x + (1 | g)", tmp_path / "data.csv").summary().strip() in page
+
+
+def test_a_formula_is_never_tried_on_a_source(client: Any, csrf: Any) -> None:
+    form = {"csrf": csrf(client), "formula": "y ~ x + (1 | g)", "source": "flows"}
+    answer = client.post("/models", data=form, headers=ORIGIN)
+    assert answer.status_code == 409 and "has no stand-in" in answer.text
+    form["formula"] = "y ~ __import__('os').system('true')"
+    assert client.post("/models", data=form, headers=ORIGIN).status_code == 409

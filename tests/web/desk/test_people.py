@@ -52,7 +52,8 @@ def test_a_race_for_the_last_of_a_budget(served: Any, come_in: Any) -> None:
         person.wait_for_selector("#promise, .trouble")
         assert "/review/" in person.url, person.inner_text("main")
         assert (
-            person.locator("text=A reviewer decides").count() + person.locator("text=You wrote at this plan").count() == 1
+            person.locator("text=A reviewer decides").count() + person.locator("text=You wrote at this plan").count()
+            == 1
         )
         rita.goto(person.url)
         rita.click("text=Approve")

@@ -34,6 +34,7 @@ class Comparison:
     standard : the gold standard on all cases.
     replicates : partial areas on the data and on common resamples.
     concordance : Kendall's tau of the partial areas with the complexity ranks, if these were given.
+    silent : how many of the panel's series nobody forecasts.
     """
 
     methods: tuple[str, ...]
@@ -45,6 +46,7 @@ class Comparison:
     fpr: Range
     horizon: int
     cutoff: float
+    silent: int = 0
 
     @property
     def best(self) -> str:
@@ -120,6 +122,8 @@ class Comparison:
             f"horizon {self.horizon} ({undone} cases only undo an opposite jump).",
             f"Partial area for false positive rates {lo:g} to {hi:g}; p: is {self.best} better?",
         ]
+        if self.silent:
+            lines.append(f"{self.silent} series of the panel have no forecast and took no part.")
         width = max(len(name) for name in self.methods)
         for row in self.rows():
             p = "best" if row["p"] is None else f"{row['p']:.3f}"
@@ -138,6 +142,7 @@ class Comparison:
             "cases": len(self.positive),
             "positives": int(self.positive.sum()),
             "regression": int(self.standard.regression.sum()),
+            "series_without_forecast": self.silent,
             "methods": self.rows(),
             "kendall": None if tau is None else {"tau": tau.tau, "p": tau.p, "n": tau.n},
         }
@@ -204,4 +209,5 @@ def compare_large_changes(
         fpr=roc.false_positive_range(fpr),
         horizon=horizon,
         cutoff=cutoff,
+        silent=aligned.silent,
     )

@@ -13,7 +13,7 @@ import numpy as np
 
 from discreet.arrays import Mask, Matrix, Vector
 from discreet.change import roc, standards
-from discreet.change.operating import OperatingPoint, chances, operating_point
+from discreet.change.operating import OperatingPoint, chances, check_prevalence, operating_point
 from discreet.change.panel import Cases, Missing, cases
 from discreet.change.roc import Curve, Range
 from discreet.change.standards import Direction, Policy, Regression
@@ -131,6 +131,7 @@ def exception_report(
     chosen = _chosen(aligned.methods, areas, method)
     score, share = scores[chosen], float(truth.mean()) if prevalence is None else prevalence
     curve, ahead = roc.curve(truth, score[kept]), ~known
+    check_prevalence(share)
     likely = chances(score[ahead], past=score[kept], positive=truth, prevalence=share)
 
     def rule(ratio: float) -> OperatingPoint:

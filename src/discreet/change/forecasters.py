@@ -49,7 +49,7 @@ def forecast_panel(
         raise DataError(
             f"Horizon {horizon}, season {season} and past {past} do not make forecasts; give 1, 12 and 12, for example."
         )
-    known = columns(panel, ("series", "t", "value"), what="The panel", numbers=("value",))
+    known = columns(panel, ("series", "t", "value"), what="panel", numbers=("value",))
     names, series = np.unique(known["series"].astype(str), return_inverse=True)
     refuse_gaps(series, known["t"])
     library = _statsforecast()

@@ -49,8 +49,7 @@ def operating_point(
     `cost_ratio` is the harm of missing a large change over that of a false alarm; Pittsburgh's police put it at 10
     for serious violent crime. Nothing is flagged where no rule is worth its alarms.
     """
-    if not 0 < prevalence < 1:
-        raise DataError(f"Prevalence {prevalence:g} is not between 0 and 1; give the share of large changes.")
+    check_prevalence(prevalence)
     if not cost_ratio > 0 or not np.isfinite(cost_ratio):
         raise DataError(f"Cost ratio {cost_ratio:g} is not positive; say how many false alarms one miss is worth.")
     if not 0 <= fpr_limit <= 1:
@@ -66,6 +65,12 @@ def operating_point(
         prevalence=prevalence,
         cost_ratio=cost_ratio,
     )
+
+
+def check_prevalence(prevalence: float) -> None:
+    """Refuse what is not a share of large changes."""
+    if not 0 < prevalence < 1:
+        raise DataError(f"Prevalence {prevalence:g} is not between 0 and 1; give the share of large changes.")
 
 
 def chances(score: Vector, *, past: Vector, positive: Mask, prevalence: float) -> Vector:

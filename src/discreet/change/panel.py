@@ -32,6 +32,7 @@ class Cases:
     actual : the outcome; NaN where the panel ends before it.
     histories : the values up to the forecast origin of each case.
     methods, forecasts : names, and values of shape (methods, cases).
+    silent : how many of the panel's series no method forecasts.
     """
 
     series: np.ndarray
@@ -40,6 +41,7 @@ class Cases:
     histories: Sequence[Vector]
     methods: tuple[str, ...]
     forecasts: Matrix
+    silent: int = 0
 
     def __len__(self) -> int:
         return len(self.series)
@@ -52,20 +54,21 @@ class Cases:
             histories=[history for history, kept in zip(self.histories, keep, strict=True) if kept],
             methods=self.methods,
             forecasts=self.forecasts[:, keep],
+            silent=self.silent,
         )
 
 
 def cases(panel: Any, forecasts: Any, *, horizon: int = 1, missing: Missing = "refuse") -> Cases:
     """Align forecasts `horizon` periods ahead with the panel. `missing="drop"` leaves out uncovered cases."""
-    if horizon < 1:
-        raise DataError(f"Horizon {horizon} looks backwards; give 1 or more periods.")
+    if not isinstance(horizon, int | np.integer) or horizon < 1:
+        raise DataError(f"Horizon {horizon!r} is not a number of periods ahead; give 1 or more whole ones.")
     if missing not in ("refuse", "drop"):
         raise DataError(f"missing={missing!r} is not known; cases without a forecast are 'refuse' or 'drop'.")
-    known = columns(panel, ("series", "t", "value"), what="The panel", numbers=("value",))
+    known = columns(panel, ("series", "t", "value"), what="panel", numbers=("value",))
     asked = columns(
         forecasts,
         ("series", "method", "t", "forecast"),
-        what="The forecasts",
+        what="forecasts",
         numbers=("forecast",),
         optional=("horizon",),
     )
@@ -75,6 +78,7 @@ def cases(panel: Any, forecasts: Any, *, horizon: int = 1, missing: Missing = "r
             found = ", ".join(str(h) for h in np.unique(ahead)[:12])
             raise DataError(f"No forecast has horizon {horizon}; the frame has {found}. Choose one of these.")
         asked = {name: values[ahead == horizon] for name, values in asked.items()}
+    known_as, asked_as = (table["series"].dtype.kind in "iuf" for table in (known, asked))
     names, series = np.unique(known["series"].astype(str), return_inverse=True)
     refuse_gaps(series, known["t"])
     if len(names) < 2:
@@ -84,7 +88,8 @@ def cases(panel: Any, forecasts: Any, *, horizon: int = 1, missing: Missing = "r
     strangers = names[wanted] != asked["series"]
     if strangers.any():
         count = len(np.unique(asked["series"][strangers]))
-        raise DataError(f"{count} series of the forecasts are not in the panel; add their history or drop them.")
+        hint = " Names are numbers in one table and text in the other." if known_as != asked_as else ""
+        raise DataError(f"{count} series of the forecasts are not in the panel; add their history or drop them.{hint}")
     keys, targets, periods = _keys(series, known["t"], wanted, asked["t"])
     order = np.argsort(keys, kind="stable")
     keys, value = keys[order], _finite(known["value"][order], "values of the panel")
@@ -98,7 +103,8 @@ def cases(panel: Any, forecasts: Any, *, horizon: int = 1, missing: Missing = "r
     matrix = np.full((len(methods), len(case)), np.nan)
     matrix[row, position] = asked["forecast"].astype(float)
     aligned = _aligned(case, keys, value, names, periods, horizon)
-    result = Cases(*aligned, methods=methods, forecasts=matrix)
+    silent = len(names) - len(np.unique(wanted))
+    result = Cases(*aligned, methods=methods, forecasts=matrix, silent=silent)
     covered = np.isfinite(matrix).all(axis=0)
     if covered.all():
         return result
@@ -136,7 +142,7 @@ def columns(
     wanted = [*names, *(name for name in optional if name in present)]
     table = frames.collect(frame.select(*wanted), step=f"read {what}")
     if not len(table):
-        raise DataError(f"No rows in {what[0].lower() + what[1:]}; check the file or the filter that made it.")
+        raise DataError(f"No rows in the {what}; check the file or the filter that made it.")
     return {name: table[name].to_numpy() for name in wanted}
 
 

@@ -102,3 +102,10 @@ def test_refusals():
         compare_large_changes(panel, forecasts, combine={"sees": Rule(("blurs",))})
     with pytest.raises(DataError, match="from low to high"):
         compare_large_changes(panel, forecasts, cutoff=0.9, fpr=(0.2, 0.0))
+
+
+def test_series_that_nobody_forecasts_are_counted():
+    panel, forecasts = frames()
+    found = compare_large_changes(panel, pl.from_arrow(forecasts).filter(pl.col("series") != "s000"))
+    assert found.silent == found.to_dict()["series_without_forecast"] == 1
+    assert "1 series of the panel have no forecast" in found.summary()

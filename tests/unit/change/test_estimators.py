@@ -72,3 +72,18 @@ def test_refusals():
         PairwiseRanking().fit(X[:-1], positive[:-1], groups[:-1])
     with pytest.raises(FitError, match="do not fit"):
         OLS().fit(X, y[:-1])
+
+
+def test_absolute_loss_is_the_median_regression():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(80, 2))
+    y = X @ [1.0, -1.0] + rng.standard_t(2, 80)
+    one, median = PowerLoss(power=1.0).fit(X, y), QuantileRegression(tau=0.5).fit(X, y)
+    assert np.allclose(one.predict(X), median.predict(X))
+
+
+@pytest.mark.parametrize("kind", [OLS, PowerLoss, QuantileRegression, BayesianRegression])
+@pytest.mark.parametrize("n", [0, 2])
+def test_too_few_rows_are_refused(kind, n):
+    with pytest.raises(FitError, match="rows do not determine 3 coefficients"):
+        kind().fit(np.ones((n, 2)), np.ones(n))

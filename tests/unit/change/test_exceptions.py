@@ -107,3 +107,9 @@ def test_refusals():
         exception_report(panel, future)
     with pytest.raises(DataError, match="methods are: blind, knows"):
         exception_report(panel, forecasts, method="oracle")
+
+
+@pytest.mark.parametrize("prevalence", [0.0, 1.0, 2.0, -0.5, float("nan")])
+def test_a_prevalence_that_is_no_share_is_refused(prevalence):
+    with pytest.raises(DataError, match="not between 0 and 1"):
+        exception_report(*frames()[:2], prevalence=prevalence)

@@ -118,7 +118,8 @@ def test_refusals(change, words):
 
 
 def test_bad_arguments():
-    with pytest.raises(DataError, match="looks backwards"):
-        cases(*tidy(), horizon=0)
+    for horizon in (0, 1.5, "1"):
+        with pytest.raises(DataError, match="not a number of periods"):
+            cases(*tidy(), horizon=horizon)
     with pytest.raises(DataError, match="'refuse' or 'drop'"):
         cases(*tidy(), missing="fill")

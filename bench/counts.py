@@ -165,7 +165,7 @@ def compare(*, quick: bool) -> Comparison:
                 ours,
                 lambda: peers.ours(BARE, *arguments),
                 agree=lambda _, error=ours["error"]: f"it is exact; mean error of ours {error:.1f}",
-                why="Above the query: calibration, the account, exact noise and intervals; a count without noise has none",
+                why="Above the query: calibration, the account, exact noise, intervals. Nothing closes it but no noise",
             )
         )
     return Comparison(tuple(rows))

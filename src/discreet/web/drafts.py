@@ -49,7 +49,7 @@ OF_KIND = {
 class Draft(BaseModel):
     """What may be chosen in a plan."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
     source: Annotated[str, Field(max_length=64, description="Name of a source of the desk.")]
     title: Annotated[str, Field(max_length=200)] = ""

@@ -45,3 +45,15 @@ def test_no_request_breaks_the_desk(case: schemathesis.Case, headers: dict[str, 
     answer = case.call(base_url=ORIGIN, headers=headers)
     assert answer.status_code < 500
     case.validate_response(answer, checks=CHECKS)
+
+
+@pytest.mark.parametrize(
+    "epsilon",
+    ["1e400", "NaN", "-1e400", '"1/0"', '"nan"', "1e308", "true", "[[]]", "99999999999999999999999"],
+)
+def test_odd_amounts_are_refused(client: Any, csrf: Any, epsilon: str) -> None:
+    body = '{"source":"jobs","unit":{"kind":"workers"},"release":[{"name":"a","kind":"count","by":[],"epsilon":%s}]}'
+    sent = {"content-type": "application/json", "x-csrf": csrf(client)}
+    answer = client.post("/api/estimate", content=body % epsilon, headers=sent)
+    assert answer.status_code in (200, 400, 422)
+    assert answer.status_code != 200 or not answer.json()["can_run"]

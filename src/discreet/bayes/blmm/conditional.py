@@ -70,7 +70,7 @@ class Model:
         return sizes, products
 
     @cached_property
-    def _from_prior_mean(self) -> Matrix:
+    def from_prior_mean(self) -> Matrix:
         """[X y] times this is [X y - X b], b the prior mean of the fixed effects: what the density is computed from.
 
         In these coordinates b may be far away, and the squares that it brings would drown the rest.
@@ -88,7 +88,7 @@ class Model:
     def at(self, residual: Vector, group: Vector) -> Conditional:
         """The laws given K pairs of variances, and the posterior density of each pair."""
         ratio = group / residual
-        turn = self._from_prior_mean
+        turn = self.from_prior_mean
         A = turn.T @ self.cross_products(ratio) @ turn
         precision = A[:, :-1, :-1] / residual[:, None, None] + self.precision
         information = A[:, :-1, -1] / residual[:, None]

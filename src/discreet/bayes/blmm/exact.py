@@ -1,26 +1,28 @@
 """The exact posterior of a mixed model with one random intercept: quadrature over two variances, closed form after.
 
 A Gauss-Hermite product rule in the two log variances, centred at their posterior mode and scaled by the curvature
-there, refined until the answer stands still. Fixed and random effects are then finite mixtures of normals. What is
-left is quadrature error, measured against a finer rule (`Posterior.error`), and no Monte Carlo error.
+there, refined until the answer stands still. It is then compared with equal steps over all of the posterior, which see
+every mode (`lattice`), and gives way to them where the two differ. Fixed and random effects are then finite mixtures of
+normals. What is left is quadrature error, measured against a finer rule (`Posterior.error`), and no Monte Carlo error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
 from discreet.bayes.blmm.conditional import Conditional, Model
+from discreet.bayes.blmm.lattice import Lattice, find_modes, least_deviations, log_density, unsettled
 from discreet.bayes.blmm.marginal import Curve
 from discreet.bayes.blmm.mixture import Mixtures
 from discreet.errors import FitError
 
 ORDERS = (5, 7, 11, 17, 25, 37, 55)  # nodes per axis, tried in turn
 TOLERANCE = 1e-4  # of the log probability of any of 20 bins of any random effect
+AGREES = 1e-3  # the same, between a rule at one mode and the whole lattice
 PRUNED = 1e-11  # share of the posterior that a node must carry
 PROBES = np.arange(1, 20) / 20
 CHECKED = 200  # random effects on which convergence is judged, spread over group sizes
@@ -43,7 +45,8 @@ class Posterior:
     ----------
     nodes, weights : the laws given each pair of variances, and the pairs' probabilities (they add to 1).
     mode, scale : of (log residual, log group) variance; `scale` is a Cholesky factor of their covariance at the mode.
-    order : nodes per axis before negligible ones were dropped.
+    lattice : the box that holds all of the posterior.
+    order : nodes per axis before negligible ones were dropped; 0 and below where the nodes are the lattice's.
     error : largest change of a log bin probability (20 bins, all random effects checked) from the rule before.
     """
 
@@ -51,36 +54,47 @@ class Posterior:
     weights: Vector
     mode: Vector
     scale: Matrix
+    lattice: Lattice
     order: int
     error: float
 
     @classmethod
     def of(cls, model: Model, *, tolerance: float = TOLERANCE) -> Posterior:
-        """Refine until the bins of the random effects stand still to `tolerance`."""
-        peak = find_peak(model)
-        mode, scale = peak.mode, peak.scale
+        """Refine until the bins of the random effects stand still to `tolerance`, and agree with the whole lattice."""
+        modes = find_modes(model)
+        lattice = Lattice.around(model, modes)
+        peak = peak_at(model, modes[0])
         groups = np.argsort(model.n, kind="stable")[np.linspace(0, model.groups - 1, CHECKED).astype(int)]
         groups = np.unique(groups)
-        before: Mixtures | None = None
-        for order in ORDERS:
-            nodes, weights = _rule(model, mode, scale, order)
+
+        def bins(nodes: Conditional, weights: Vector) -> Mixtures:
             mean, deviation, _ = nodes.effects()
-            now = Mixtures(weights, mean[:, groups], deviation[:, groups])
+            return Mixtures(weights, mean[:, groups], deviation[:, groups])
+
+        whole = _sums(lattice, 0)
+        reference, before = bins(*whole), None
+        for order in ORDERS:
+            nodes, weights = _rule(peak, order)
+            now = bins(nodes, weights)
             if before is not None:
-                error = float(np.abs(np.log(now.bins(before.quantile(PROBES)) * 20)).max())
+                error = _apart(before, now)
                 if error < tolerance:
-                    return cls(nodes, weights, mode, scale, order, error)
+                    if _apart(reference, now) > max(AGREES, tolerance):
+                        break
+                    return cls(nodes, weights, peak.mode, peak.scale, lattice, order, error)
             before = now
-        raise FitError(
-            f"The posterior of the variances did not settle with {ORDERS[-1]} x {ORDERS[-1]} nodes. A prior with more "
-            "degrees of freedom or data with more groups would. Raise `nu`, or sample with method='gibbs'."
-        )
+        error = _apart(reference, bins(*_sums(lattice, 1)))
+        if error > max(AGREES, tolerance):
+            raise unsettled()
+        return cls(*whole, peak.mode, peak.scale, lattice, 0, error)
 
     def refined(self, steps: int = 1) -> Posterior:
         """The same posterior on a finer rule; what changes is quadrature error."""
-        order = self.order + 8 * steps
-        nodes, weights = _rule(self.nodes.model, self.mode, self.scale, order)
-        return Posterior(nodes, weights, self.mode, self.scale, order, self.error)
+        if self.order > 0:
+            nodes, weights = _rule(Peak(self.model, self.mode, self.scale), self.order + 8 * steps)
+            return replace(self, nodes=nodes, weights=weights, order=self.order + 8 * steps)
+        nodes, weights = _sums(self.lattice, steps - self.order)
+        return replace(self, nodes=nodes, weights=weights, order=self.order - steps)
 
     @property
     def model(self) -> Model:
@@ -110,50 +124,24 @@ class Posterior:
 
     def variance(self, which: int) -> Curve:
         """The posterior of the residual (0) or the group (1) variance."""
-        return Curve.of(*self._marginal(which))
+        return Curve.of(*self._marginals[which])
 
-    def _marginal(self, which: int, points: int = 241, reach: float = 9.0) -> tuple[Vector, Vector]:
-        """The log of the variance on a grid, and its density there, the other variance integrated out."""
-        covariance = self.scale @ self.scale.T
-        other, spread = 1 - which, np.sqrt(covariance[which, which])
-        at = self.mode[which] + spread * np.linspace(-reach, reach, points)
-        slope = covariance[which, other] / covariance[which, which]
-        z, w = np.polynomial.hermite_e.hermegauss(self.order)
-        rest = np.sqrt(covariance[other, other] - slope * covariance[which, other])
-        theta = np.empty((2, points, len(z)))
-        theta[which] = at[:, None]
-        theta[other] = self.mode[other] + slope * (at - self.mode[which])[:, None] + rest * z
-        log_density = _log_density(self.model, *theta.reshape(2, -1)).reshape(points, len(z))
-        density = np.exp(log_density - log_density.max() + 0.5 * z * z) @ w
-        return at, density
-
-
-def _log_density(model: Model, residual: Vector, group: Vector, chunk: int = 512) -> Vector:
-    """The log posterior density at pairs of log variances."""
-    parts: Iterator[slice] = (slice(start, start + chunk) for start in range(0, len(residual), chunk))
-    return np.concatenate([model.at(np.exp(residual[s]), np.exp(group[s])).log_density for s in parts])
+    @cached_property
+    def _marginals(self) -> tuple[tuple[Vector, Vector], tuple[Vector, Vector]]:
+        return self.lattice.marginals()
 
 
 def find_peak(model: Model) -> Peak:
     """The posterior mode of the log variances and a Cholesky factor of the inverse curvature there."""
-    from scipy.optimize import minimize
+    return peak_at(model, find_modes(model)[0])
 
-    nu, V = model.prior.nu, model.prior.V
-    pooled = (model.within[-1, -1] + nu * V) / (model.rows + nu)
-    unit = np.sqrt([2 / (model.rows + nu), 2 / (model.groups + nu)])
-    candidates = np.log(pooled) + np.linspace(-14, 6, 41)
-    profile = _log_density(model, np.full(41, np.log(pooled)), candidates)
-    start = np.array([np.log(pooled), candidates[profile.argmax()]])
 
-    def loss(z: Vector) -> float:
-        return -float(_log_density(model, *(start + unit * z)[:, None])[0])
-
-    options = {"xatol": 1e-4, "fatol": 1e-8, "maxfev": 4000}
-    found = minimize(loss, np.zeros(2), method="Nelder-Mead", options=options)
-    mode = start + unit * found.x
+def peak_at(model: Model, mode: Vector) -> Peak:
+    """The peak whose mode is known."""
+    unit = least_deviations(model)
     h = 0.2
     offsets = h * np.array([(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1)])
-    f = _log_density(model, *(mode[:, None] + unit[:, None] * offsets.T)).reshape(3, 3)
+    f = log_density(model, *(mode[:, None] + unit[:, None] * offsets.T)).reshape(3, 3)
     curvature = np.array(
         [
             [f[0, 1] - 2 * f[1, 1] + f[2, 1], (f[2, 2] - f[2, 0] - f[0, 2] + f[0, 0]) / 4],
@@ -169,14 +157,28 @@ def find_peak(model: Model) -> Peak:
     return Peak(model, mode, unit[:, None] * scale)
 
 
-def _rule(model: Model, mode: Vector, scale: Matrix, order: int) -> tuple[Conditional, Vector]:
+def _rule(peak: Peak, order: int) -> tuple[Conditional, Vector]:
     z, w = np.polynomial.hermite_e.hermegauss(order)
     first, second = np.repeat(z, order), np.tile(z, order)
-    theta = mode[:, None] + scale @ np.array([first, second])
+    theta = peak.mode[:, None] + peak.scale @ np.array([first, second])
     log_weight = np.log(np.repeat(w, order)) + np.log(np.tile(w, order)) + 0.5 * (first**2 + second**2)
-    log_weight += _log_density(model, *theta)
+    log_weight += log_density(peak.model, *theta)
     weights = np.exp(log_weight - log_weight.max())
-    weights /= weights.sum()
+    return _pruned(peak.model, theta, weights / weights.sum())
+
+
+def _sums(lattice: Lattice, finer: int) -> tuple[Conditional, Vector]:
+    """The rule of equal steps, each `finer` a fifth shorter than the one before."""
+    first, second, weights = lattice.nodes(0.8**finer)
+    theta = np.array([np.repeat(first, len(second)), np.tile(second, len(first))])
+    return _pruned(lattice.model, theta, weights.ravel())
+
+
+def _pruned(model: Model, theta: Matrix, weights: Vector) -> tuple[Conditional, Vector]:
     kept = weights > PRUNED
-    weights = weights[kept] / weights[kept].sum()
-    return model.at(*np.exp(theta[:, kept])), weights
+    return model.at(*np.exp(theta[:, kept])), weights[kept] / weights[kept].sum()
+
+
+def _apart(one: Mixtures, other: Mixtures) -> float:
+    """The largest change of a log probability of 20 bins."""
+    return float(np.abs(np.log(other.bins(one.quantile(PROBES)) * 20)).max())

@@ -94,9 +94,11 @@ def test_charts(exact, sampled) -> None:
 
 def test_gibbs_needs_no_quadrature(frame, monkeypatch) -> None:
     """Where no rule settles, sampling still answers, as the error of the exact method says."""
-    from discreet.bayes.blmm import exact
+    from discreet.bayes.blmm import exact, lattice
 
     monkeypatch.setattr(exact, "ORDERS", (2, 3))
+    assert dc.mixed(FORMULA, frame, prior=dc.Prior()).posterior.order == 0  # equal steps instead
+    monkeypatch.setattr(lattice, "POINTS", 3)
     with pytest.raises(FitError, match="method='gibbs'"):
         dc.mixed(FORMULA, frame, prior=dc.Prior())
     assert dc.mixed(FORMULA, frame, prior=dc.Prior(), method="gibbs", draws=1_000).coefficient("x").sd > 0

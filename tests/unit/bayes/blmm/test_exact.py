@@ -59,6 +59,40 @@ def test_variances(data, brute) -> None:
         np.testing.assert_allclose(curve.pdf(middle), slope, rtol=5e-3)
 
 
+@pytest.mark.parametrize("scale", [4.0, 5.0, 5.6, 7.0])
+def test_two_modes(scale) -> None:
+    """A prior far from the data leaves two explanations of what lies between groups; none of them may be lost."""
+    rng = np.random.default_rng(1)
+    group = np.repeat(np.arange(20), 10)
+    x, e, u = rng.normal(size=200), rng.normal(size=200), rng.normal(size=20)
+    y, prior = scale * (0.3 * x + 0.6 * u[group] + e), Prior(sd=10.0)
+    X, Z = np.column_stack([np.ones(200), x]), np.eye(20)[group]
+    M = np.column_stack([X, y])
+    inner, between = M.T @ M, (Z.T @ M)[:, :, None] * (Z.T @ M)[:, None, :]
+    at = (np.log(scale**2) + np.linspace(-1.3, 1.3, 90), np.linspace(np.log(0.01), np.log(30 * scale**2), 300))
+    s2, t2 = (np.exp(v) for v in np.meshgrid(*at, indexing="ij"))
+    A = (inner - (t2 / (s2 + 10 * t2))[..., None, None] * between.sum(axis=0)) / s2[..., None, None]
+    S = A[..., :2, :2] + np.eye(2) / prior.sd**2
+    fitted = np.einsum("...i,...i", A[..., :2, 2], np.linalg.solve(S, A[..., :2, 2:])[..., 0])
+    log = -0.5 * (A[..., 2, 2] - fitted + np.linalg.slogdet(S)[1] + 200 * np.log(s2) + 20 * np.log1p(10 * t2 / s2))
+    log -= 6 * np.log(s2 * t2) + 6 * prior.V * (1 / s2 + 1 / t2)
+    weight = np.exp(log - log.max())
+    fit = bayes_mixed("y ~ x + (1 | g)", {"y": y, "x": x, "g": group}, prior=prior)
+    for name, axis in (("Residual", 0), ("g", 1)):
+        mass = weight.sum(axis=1 - axis) / weight.sum()
+        middle = at[axis] + (at[axis][1] - at[axis][0]) / 2
+        found = fit.variance(name)
+        assert found.mean == pytest.approx(mass @ np.exp(at[axis]), rel=1e-5)
+        levels = np.array([0.01, 0.05, 0.2, 0.5, 0.95])
+        np.testing.assert_allclose(
+            np.interp(np.log(found.quantile(levels)), middle, np.cumsum(mass)), levels, atol=2e-3
+        )
+    effect = ((weight * t2 / (s2 + 10 * t2)) / weight.sum())[..., None] * (
+        (Z.T @ y)[3] - np.linalg.solve(S, A[..., :2, 2:])[..., 0] @ (Z.T @ X)[3][:, None]
+    )
+    assert fit.effect("3").mean == pytest.approx(effect.sum(), rel=1e-5)
+
+
 def test_mixture_of_one_normal() -> None:
     law = Mixtures(np.ones(1), np.array([[1.0, -2.0]]), np.array([[0.5, 3.0]]))
     levels = np.array([1e-6, 0.3, 0.999])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import log10
 from pathlib import Path
 from typing import Any
 
@@ -32,19 +33,19 @@ def ratios(rows: Iterable[Row]) -> Any:
         for row in sorted(rows, key=lambda row: -(row.time or 0))
     ]
     titles = {"ratio": "the peer's time over ours"}
-    return charts.points_with_intervals(found, "ratio", "job", "one", "to", log_x=True, titles=titles, reference=1.0)
+    return charts.points_with_intervals(found, "ratio", "job", "to", "one", log_x=True, titles=titles, reference=1.0)
 
 
 def growth(curves: Iterable[Mapping[str, Any]], what: str) -> Any:
     """One panel per curve, with the fitted exponent in its name."""
     key = "exponent" if what == "seconds" else "exponent of memory"
     found = [
-        {"size": size, what: value, "panel": f"{curve['job']}, by {curve['by']} (exponent {curve[key]:.2f})"}
+        {"size": log10(size), what: value, "panel": f"{curve['job']}, by {curve['by']} (exponent {curve[key]:.2f})"}
         for curve in curves
         for size, value in zip(curve["sizes"], curve[what], strict=True)
     ]
-    titles = {"size": "size", "seconds": "seconds", "mib": "MiB"}
-    return charts.lines(found, "size", what, log_x=True, log_y=True, facet="panel", titles=titles)
+    titles = {"size": "size, as a power of ten", "seconds": "processor seconds", "mib": "MiB"}
+    return charts.lines(found, "size", what, log_y=True, facet="panel", titles=titles)
 
 
 def _save(path: Path, chart: Any, told: str) -> None:

@@ -15,7 +15,7 @@ from discreet.plan.document import Document, Fault
 from discreet.plan.reading import PlanFile, faults
 from discreet.plan.shape import Plan
 from discreet.privacy.ledger.budget import amounts
-from discreet.web.books import stamp, stamps
+from discreet.web.books import ONE_AT_A_TIME, stamp, stamps
 from discreet.web.desk import Desk
 from discreet.web.drafts import Draft
 
@@ -81,7 +81,8 @@ def _judged(desk: Desk, asked: str, plan: str, _facts: tuple[Any, ...]) -> Estim
     if twice:
         return Estimate(None, told(document, twice))
     try:
-        found = check(PlanFile(shaped, document))
+        with ONE_AT_A_TIME:
+            found = check(PlanFile(shaped, document))
     except DiscreetError as error:
         lines = str(error).splitlines()
         return Estimate(None, tuple(Trouble("", line, "") for line in lines[1:] or lines))

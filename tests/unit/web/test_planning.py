@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -96,6 +97,18 @@ def test_the_error_moves_with_alpha_epsilon_and_workload(make: Callable[..., Any
     assert mean(epsilon="2") < 0.6 * mean()
     assert mean(alpha="0.05") < 0.6 * mean()
     assert mean(by=["place", "sector", "sex"]) > mean()
+
+
+def test_estimates_at_once_do_not_disturb_each_other(make: Callable[..., Any]) -> None:
+    """The engine takes one query at a time; without a queue most of these were refused."""
+    desk = make()
+
+    def troubles(number: int) -> list[str]:
+        draft = first_draft(desk, desk.sources["jobs"], number)
+        return [fault.text for fault in estimate(desk, draft, f"plan-{number}").trouble]
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(troubles, range(40))) == [[]] * 40
 
 
 def test_faults_name_their_fields(make: Callable[..., Any]) -> None:

@@ -14,7 +14,7 @@ from discreet.plan.reading import PlanFile
 from discreet.plan.shape import Plan
 from discreet.plan.sizes import PublicSizes
 from discreet.privacy.units import Strength
-from discreet.web.books import stamp
+from discreet.web.books import ONE_AT_A_TIME, stamp
 from discreet.web.curves import ALPHAS, EPSILONS, Curves, curves
 from discreet.web.desk import Desk
 from discreet.web.drafts import first_draft
@@ -70,5 +70,7 @@ def _found(desk: Desk, name: str, by: tuple[str, ...], strength: Strength, _size
     assert schema is not None
     content = first_draft(desk, source).content(desk, "curves")
     file = PlanFile(Plan.model_validate(content), Document(desk.plan_file("curves"), content, {}))
-    found = curves(schema, PublicSizes.of(file)[0], by, strength)
+    with ONE_AT_A_TIME:
+        sizes, _ = PublicSizes.of(file)
+    found = curves(schema, sizes, by, strength)
     return found, [drawn(figure, figure.name) for figure in found.figures()]

@@ -24,6 +24,7 @@ import numpy as np
 
 from discreet.account import Account, Released
 from discreet.arrays import Matrix, Vector
+from discreet.bayes.conjugate import HUGE
 from discreet.bayes.regression import regression
 from discreet.bayes.spending import PUBLIC, account_for, loss_of
 from discreet.errors import FitError, PrivacyError
@@ -50,14 +51,28 @@ class Predictor:
     coefficient : names, as R writes them.
     value : the private coefficients.
     penalty : the regularisation used; raised from the one asked for where privacy needs more.
+    asked : the regularisation asked for.
+    scale : of the Laplace noise in each coordinate of the gradient; the coefficients move by at most this over the
+        penalty, and by less the more the rows tell.
+    smoothing : scale of the Laplace noise on each coefficient.
     """
 
     coefficient: tuple[str, ...]
     value: tuple[float, ...]
     penalty: float
+    asked: float
+    scale: float
+    smoothing: float
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        raised = f"the penalty was raised from {self.asked:.4g} to {self.penalty:.4g}, the least that epsilon allows"
+        return (raised,) if self.penalty > self.asked else ()
 
     def __str__(self) -> str:
-        return "\n".join(f"{name}  {value:.6g}" for name, value in zip(self.coefficient, self.value, strict=True))
+        answers = [f"{name}  {value:.6g}" for name, value in zip(self.coefficient, self.value, strict=True)]
+        noise = f"noise: Laplace({self.scale:.4g}) in the gradient, Laplace({self.smoothing:.2g}) on each coefficient"
+        return "\n".join([*answers, noise, *(f"Note: {note}" for note in self.notes)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +126,19 @@ def objective_perturbation(
     account, name, seed : as for `posterior_probability`.
     """
     loss = loss_of(epsilon)
-    if not (math.isfinite(lower) and math.isfinite(upper) and lower < upper):
+    if not (_number(lower) and _number(upper) and lower < upper):
         raise PrivacyError(
-            f"The response's bounds [{lower}, {upper}] hold nothing. They are public numbers, lower < upper. "
-            "Give the range that the response has by its definition."
+            f"The response's bounds [{lower!r:.40}, {upper!r:.40}] hold nothing. They are public numbers, lower < "
+            "upper. Give the range that the response has by its definition."
         )
     for what, amount in {"norm": norm, "penalty": penalty}.items():
-        if not (math.isfinite(amount) and amount > 0):
+        if not (_number(amount) and amount > 0):
             hint = "A penalty of 0 is an improper prior. " if what == "penalty" else ""
-            raise FitError(f"{what}={amount} is not possible. {hint}It is a positive number. Use for example {what}=1.")
-    account = account_for(account, loss, seed=seed)
+            raise FitError(
+                f"{what}={amount!r:.40} is not possible. {hint}It is a positive number below {HUGE:g}. "
+                f"Use for example {what}=1."
+            )
+    account = account_for(account, loss, seed=seed, name=name)
     model = regression(formula, data)
     intercept = np.array([name == "(Intercept)" for name in model.names]) * (lower + upper) / 2
     middle = float(intercept.sum())
@@ -136,14 +154,27 @@ def objective_perturbation(
     def draw(source: Source) -> Predictor:
         y = np.clip(model.y, lower, upper) - middle
         value = release(model.X, y, constants, source=source) + intercept
-        return Predictor(model.names, tuple(map(float, value)), constants.penalty)
+        sizes = (constants.penalty, float(penalty), constants.scale, constants.smoothing)
+        return Predictor(model.names, tuple(map(float, value)), *sizes)
 
     return account.release(
         name,
         guarantee=Guarantee(account.unit, loss, "tight", "proved", PROOF, (PUBLIC,)),
         draw=draw,
-        details={"summary": "objective perturbation", "penalty": constants.penalty, "coefficients": len(model.names)},
+        details={
+            "summary": "objective perturbation",
+            "formula": formula,
+            "bounds": [float(lower), float(upper)],
+            "norm": float(norm),
+            "penalty": constants.penalty,
+            "coefficients": len(model.names),
+            "calibration": "tight",
+        },
     )
+
+
+def _number(x: object) -> bool:
+    return isinstance(x, int | float | np.integer | np.floating) and not isinstance(x, bool) and bool(-HUGE < x < HUGE)
 
 
 def calibrate(
@@ -153,7 +184,8 @@ def calibrate(
 
     `largest` bounds the size of the response.
     """
-    penalty = max(penalty, norm**2 / math.expm1(float(epsilon) / 2))
+    asked = penalty
+    penalty = max(penalty, norm**2 / math.expm1(min(float(epsilon) / 2, 700.0)))
     smooth = float(epsilon * SMOOTHING)
     left = (float(epsilon) - smooth - math.log1p(norm**2 / penalty)) * (1 - 2.0**-40)
     scale = 2 * tau * norm / left
@@ -161,7 +193,14 @@ def calibrate(
     f = 2 * noise / penalty + largest * math.sqrt(n / penalty)
     rounding = 2.0**-53 * (n * norm * ((p + 2) * (norm * f + largest) + (BLOCK + 8) * tau) + 3 * (penalty * f + noise))
     error = 5.5 * rounding * math.sqrt(p) / penalty
-    return Perturbation(tau, norm, penalty, scale, rounding, 2.2 * p * error / smooth)
+    smoothing = 2.2 * p * error / smooth
+    if not (math.isfinite(smoothing) and rounding * 2**10 < scale):
+        raise FitError(
+            f"penalty={asked:g} with norm={norm:g} and epsilon={float(epsilon):g} needs more digits than a number has: "
+            "rounding would drown the noise. A larger penalty is possible. Raise it, for example to "
+            f"{max(1.0, 1e-6 * n * norm**2):.2g}."
+        )
+    return Perturbation(tau, norm, penalty, scale, rounding, smoothing)
 
 
 def release(X: Matrix, y: Vector, constants: Perturbation, *, source: Source) -> Vector:

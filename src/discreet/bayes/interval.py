@@ -18,11 +18,11 @@ import numpy as np
 
 from discreet.account import Account, Released
 from discreet.bayes.conjugate import UNIT_INFORMATION, Prior
-from discreet.bayes.partition import Randomness, number_of_parts, partition
-from discreet.bayes.quantile import check_probabilities, clipped_mean
+from discreet.bayes.partition import Randomness, generator, number_of_parts, partition
+from discreet.bayes.quantile import check_probabilities, clipped_mean, outermost
 from discreet.bayes.regression import regression
 from discreet.bayes.selection import find_magnitude
-from discreet.bayes.spending import PROOF, PUBLIC, account_for, by_question, floats, loss_of, questions, shares
+from discreet.bayes.spending import PROOF, PUBLIC, account_for, asked, by_question, floats, loss_of, questions, shares
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Number
 
@@ -48,6 +48,7 @@ class Intervals:
     half_width : the private half-width of the posterior's own interval, without the noise.
     scale : of the Laplace noise in `location`.
     partitions : the number M of parts.
+    notes : where the centre is the last that was sought, so that the answer may be cut off.
     """
 
     coefficient: tuple[str, ...]
@@ -58,10 +59,12 @@ class Intervals:
     half_width: tuple[float, ...]
     scale: tuple[float, ...]
     partitions: int
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         rows = zip(self.coefficient, self.level, self.low, self.high, strict=True)
-        return "\n".join(f"{c}: {level:.4g} credible in [{low:.6g}, {high:.6g}]" for c, level, low, high in rows)
+        answers = [f"{c}: {level:.4g} credible in [{low:.6g}, {high:.6g}]" for c, level, low, high in rows]
+        return "\n".join([*answers, *(f"Note: {note}" for note in self.notes)])
 
 
 def posterior_interval(
@@ -103,8 +106,9 @@ def posterior_interval(
     spread = spend.pop("spread") / loss.epsilon
     plan = clipped_mean("private", "tight", unit, spend, epsilon=sum(spend.values(), Fraction(0)))
     amounts = by_question(names, split, epsilon=loss.epsilon)
-    account = account_for(account, loss, seed=seed)
-    model = regression(formula, data)
+    account = account_for(account, loss, seed=seed, name=name)
+    model = regression(formula, data, names)
+    shuffle = generator(rng)
     columns, n, p = model.columns(names), len(model.y), len(model.names)
     prior.check(p)
     least = min(amounts) * (1 - spread)
@@ -112,7 +116,7 @@ def posterior_interval(
     plan.check(M, least)
 
     def draw(source: Source) -> Intervals:
-        parts = partition(model.X, model.y, M, np.random.default_rng(rng))
+        parts = partition(model.X, model.y, M, shuffle)
         posterior = prior.posterior(parts, columns, power=M)
         median = posterior.quantile(np.full(len(names), 0.5))
         reach = (posterior.quantile((1 + levels) / 2) - posterior.quantile((1 - levels) / 2)) / 2
@@ -136,13 +140,20 @@ def posterior_interval(
             tuple(h for _, h in found),
             tuple(at.scale for at, _ in found),
             M,
+            tuple(outermost(name, unit) for name, (at, _) in zip(names, found, strict=True) if at.outermost),
         )
 
     return account.release(
         name,
         guarantee=Guarantee(account.unit, loss, "tight", "proved", PROOF, (PUBLIC,)),
         draw=draw,
-        details={"summary": "posterior interval", "questions": len(names), "partitions": M},
+        details=asked(
+            *("posterior interval", formula, names, M),
+            level=floats(levels),
+            unit=float(unit),
+            cover_noise=bool(cover_noise),
+            calibration="tight",
+        ),
     )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from discreet.arrays import Matrix, Vector
 from discreet.bayes.conjugate import Parts
+from discreet.bayes.spending import whole
 from discreet.errors import FitError
 
 Randomness: TypeAlias = np.random.Generator | int | None
@@ -32,6 +33,15 @@ def partition(X: Matrix, y: Vector, parts: int, rng: np.random.Generator) -> Par
     return Parts.of(blocks, rows + (np.arange(parts) < more))
 
 
+def generator(rng: Randomness) -> np.random.Generator:
+    """The randomness of a partition, refused before anything is charged."""
+    if rng is None or isinstance(rng, np.random.Generator) or whole(rng, least=0):
+        return np.random.default_rng(rng)
+    raise FitError(
+        f"rng={rng!r:.40} cannot seed the partition. A NumPy generator or a whole number from 0 on can. Leave it out."
+    )
+
+
 def number_of_parts(asked: int | None, *, rows: int, coefficients: int, best: float) -> int:
     """The number M of parts that was asked for, if it can be had; by default the `best` one, with parts that are not
     too small for it.
@@ -44,12 +54,13 @@ def number_of_parts(asked: int | None, *, rows: int, coefficients: int, best: fl
         )
     if asked is None:
         return max(1, int(min(best, largest / LEAST_ROWS)))
-    if not 1 <= asked <= largest:
+    if not (whole(asked, least=1) and asked <= largest):
         raise FitError(
-            f"partitions={asked} of {rows} rows: a part needs more rows than the {coefficients} coefficients, so there "
-            f"are at most n / (p + 1) = {largest}. Ask for 1 to {largest}, or leave it out for the best number."
+            f"partitions={asked!r:.40} of {rows} rows: a part needs more rows than the {coefficients} coefficients, so "
+            f"there are at most n / (p + 1) = {largest}. Ask for a whole number from 1 to {largest}, or leave it out "
+            "for the best number."
         )
-    return asked
+    return int(asked)
 
 
 def balanced(noise: float, *, rows_per_number: float, epsilon: Fraction) -> float:

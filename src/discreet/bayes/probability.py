@@ -23,13 +23,13 @@ import numpy as np
 from discreet.account import Account, Released
 from discreet.arrays import Matrix, Vector
 from discreet.bayes.conjugate import UNIT_INFORMATION, Prior
-from discreet.bayes.partition import Randomness, balanced, number_of_parts, partition
+from discreet.bayes.partition import Randomness, balanced, generator, number_of_parts, partition
 from discreet.bayes.regression import regression
-from discreet.bayes.spending import PROOF, PUBLIC, account_for, by_question, floats, loss_of, only, questions
+from discreet.bayes.spending import PROOF, PUBLIC, account_for, asked, by_question, floats, loss_of, only, questions
 from discreet.bayes.summation import NoisySums, noisy_sums
 from discreet.errors import PrivacyError
 from discreet.privacy.guarantee import Basis, Calibration, Guarantee
-from discreet.privacy.losses import Number, shown
+from discreet.privacy.losses import Number, Pure
 
 if TYPE_CHECKING:
     from discreet.noise.source import Source
@@ -91,7 +91,8 @@ def posterior_probability(
     epsilon : the loss of all answers together, divided equally or as `split` says for each coefficient.
     method : "normality", or "-2 log p" with probabilities below `floor` counted as `floor`.
     partitions : the number M of parts; by default the one with the least error.
-    calibration : "paper" for the thesis's constants.
+    calibration : "paper" for the thesis's constants. Those of "-2 log p" are not private as published: the release says
+        so first, and an account is charged what is proved, M epsilon.
     account, name : the budget to charge and the release's name in it; by default a budget of its own, in memory.
     seed : makes the noise reproducible and the release not private. `rng` seeds the partition, which is harmless.
     """
@@ -99,26 +100,47 @@ def posterior_probability(
     names, cuts = questions(coefficient, at)
     amounts = by_question(names, split, epsilon=loss.epsilon)
     way = combination(method, calibration, floor)
-    account = account_for(account, loss, seed=seed)
-    model = regression(formula, data)
+    charged = account  # checked before any row is read, opened when the loss is known
+    account_for(account, loss, seed=seed, name=name)
+    model = regression(formula, data, names)
+    shuffle = generator(rng)
     columns, n, p = model.columns(names), len(model.y), len(model.names)
     prior.check(p)
     M = number_of_parts(partitions, rows=n, coefficients=p, best=way.best_parts(n / (p + 1), min(amounts)))
 
     def draw(source: Source) -> Probabilities:
-        parts = partition(model.X, model.y, M, np.random.default_rng(rng))
+        parts = partition(model.X, model.y, M, shuffle)
         within = prior.posterior(parts, columns, share=1 / M).cdf(cuts)
         sums = way.noisy(within, amounts, source)
         answer, one, other = (way.combine(sums.value + k * sums.reach, M) for k in (0, -1, 1))
         low, high = floats(np.minimum(one, other)), floats(np.maximum(one, other))
         return Probabilities(names, floats(cuts), floats(answer), low, high, M, method)
 
-    return account.release(
-        name,
-        guarantee=Guarantee(account.unit, loss, calibration, way.basis, PROOF, (*way.notes(M, loss.epsilon), PUBLIC)),
-        draw=draw,
-        details={"summary": "posterior probability", "method": method, "questions": len(names), "partitions": M},
-    )
+    proved = way.proved(M, loss)
+    account = account_for(charged, proved, seed=seed, name=name)
+    details = asked("posterior probability", formula, names, M, at=floats(cuts), method=method, calibration=calibration)
+    guarantee = Guarantee(account.unit, proved, calibration, way.basis, PROOF, (PUBLIC,))
+    if proved != loss:
+        guarantee = Unproved(account.unit, proved, calibration, way.basis, PROOF, (PUBLIC,), claimed=loss, times=M)
+        details |= {"claimed": loss.to_dict(), "private": False, "why": "the published noise is too small"}
+    return account.release(name, guarantee=guarantee, draw=draw, details=details)
+
+
+@dataclass(frozen=True, slots=True)
+class Unproved(Guarantee):
+    """The guarantee of published noise that is `times` too small for the loss it claims; `loss` is what it proves."""
+
+    claimed: Pure = Pure(0)  # noqa: RUF009 - frozen
+    times: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "private", False)
+
+    def __str__(self) -> str:
+        return (
+            f"NOT PRIVATE. Not private as published: for {self.claimed} the noise is {self.times} times too small and "
+            f"proves {self.loss}, which was charged. {Guarantee._claim(self)}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +168,9 @@ class Normality:
         """What the parts say together, without noise: confidential."""
         return self.combine(p.sum(axis=0), len(p))
 
-    def notes(self, M: int, epsilon: Fraction) -> tuple[str, ...]:
-        return ()
+    def proved(self, M: int, loss: Pure) -> Pure:
+        """The loss that the noise proves for M parts."""
+        return loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +181,9 @@ class LogProbabilities:
     floor: float = 0.001
 
     def __post_init__(self) -> None:
-        if not 0 < self.floor < 1:
+        if isinstance(self.floor, bool | str) or not 0 < self.floor < 1:
             raise PrivacyError(
-                f"floor={self.floor} is not a probability. It is the smallest probability that counts and lies "
+                f"floor={self.floor!r:.40} is not a probability. It is the smallest probability that counts and lies "
                 "strictly between 0 and 1. Use for example floor=0.001."
             )
 
@@ -191,10 +214,9 @@ class LogProbabilities:
         """What the parts say together, without noise: confidential."""
         return self.combine(self._terms(p).sum(axis=0), len(p))
 
-    def notes(self, M: int, epsilon: Fraction) -> tuple[str, ...]:
-        if self.calibration == "tight" or M == 1:
-            return ()
-        return (f"Not private as published: the noise is {M} times too small and proves epsilon={shown(M * epsilon)}",)
+    def proved(self, M: int, loss: Pure) -> Pure:
+        """The loss that the noise proves for M parts."""
+        return Pure(M * loss.epsilon) if self.calibration == "paper" else loss
 
     def _terms(self, p: Matrix) -> Matrix:
         return np.asarray(-2 * np.log(np.maximum(p, self.floor)))

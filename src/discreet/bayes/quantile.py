@@ -13,15 +13,24 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import numpy as np
-
 from discreet.account import Account, Released
 from discreet.arrays import Vector
 from discreet.bayes.conjugate import UNIT_INFORMATION, Prior
-from discreet.bayes.partition import Randomness, balanced, number_of_parts, partition
+from discreet.bayes.partition import Randomness, balanced, generator, number_of_parts, partition
 from discreet.bayes.regression import regression
-from discreet.bayes.selection import SURE, doubling_bound, find_centre, find_width
-from discreet.bayes.spending import PROOF, PUBLIC, account_for, by_question, floats, loss_of, only, questions, shares
+from discreet.bayes.selection import COARSEST, SURE, doubling_bound, find_centre, find_width
+from discreet.bayes.spending import (
+    PROOF,
+    PUBLIC,
+    account_for,
+    asked,
+    by_question,
+    floats,
+    loss_of,
+    only,
+    questions,
+    shares,
+)
 from discreet.bayes.summation import noisy_sums
 from discreet.errors import Infeasible, PrivacyError
 from discreet.privacy.guarantee import Calibration, Guarantee
@@ -54,6 +63,7 @@ class Quantiles:
     low, high : what the answer would have been without noise lies between them with probability 0.95.
     centre, width : the private bounds, centre -+ width, to which the parts' quantiles were clipped.
     partitions : the number M of parts.
+    notes : where a bound is the last that was sought, so that the answer may be cut off.
     """
 
     coefficient: tuple[str, ...]
@@ -64,13 +74,15 @@ class Quantiles:
     centre: tuple[float, ...]
     width: tuple[float, ...]
     partitions: int
+    notes: tuple[str, ...] = ()
 
     def __float__(self) -> float:
         return only(self.quantile)
 
     def __str__(self) -> str:
         rows = zip(self.coefficient, self.probability, self.quantile, self.low, self.high, strict=True)
-        return "\n".join(f"Q({c}, {q:g}) = {v:.6g}  ({low:.6g} to {high:.6g})" for c, q, v, low, high in rows)
+        answers = [f"Q({c}, {q:g}) = {v:.6g}  ({low:.6g} to {high:.6g})" for c, q, v, low, high in rows]
+        return "\n".join([*answers, *(f"Note: {note}" for note in self.notes)])
 
 
 def posterior_quantile(
@@ -111,26 +123,34 @@ def posterior_quantile(
     check_probabilities(q)
     plan = clipped_mean(centre, calibration, unit, stages, epsilon=loss.epsilon)
     amounts = by_question(names, split, epsilon=loss.epsilon)
-    account = account_for(account, loss, seed=seed)
-    model = regression(formula, data)
+    account = account_for(account, loss, seed=seed, name=name)
+    model = regression(formula, data, names)
+    shuffle = generator(rng)
     columns, n, p = model.columns(names), len(model.y), len(model.names)
     prior.check(p)
     M = number_of_parts(partitions, rows=n, coefficients=p, best=plan.best_parts(n / (p + 1), min(amounts)))
     plan.check(M, min(amounts))
 
     def draw(source: Source) -> Quantiles:
-        parts = partition(model.X, model.y, M, np.random.default_rng(rng))
+        parts = partition(model.X, model.y, M, shuffle)
         within = prior.posterior(parts, columns, power=M).quantile(q)
         found = [plan.release(values, epsilon=e, source=source) for values, e in zip(within.T, amounts, strict=True)]
         answer, low, high = (tuple(f.mean + k * f.reach for f in found) for k in (0, -1, 1))
         bounds = (tuple(f.centre for f in found), tuple(f.width for f in found))
-        return Quantiles(names, floats(q), answer, low, high, *bounds, M)
+        notes = tuple(outermost(name, unit) for name, f in zip(names, found, strict=True) if f.outermost)
+        return Quantiles(names, floats(q), answer, low, high, *bounds, M, notes)
 
     return account.release(
         name,
         guarantee=Guarantee(account.unit, loss, calibration, "proved", PROOF, (PUBLIC,)),
         draw=draw,
-        details={"summary": "posterior quantile", "centre": plan.centre, "questions": len(names), "partitions": M},
+        details=asked(
+            *("posterior quantile", formula, names, M),
+            probability=floats(q),
+            centre=plan.centre,
+            unit=float(unit),
+            calibration=calibration,
+        ),
     )
 
 
@@ -143,6 +163,7 @@ class Clipped:
     reach: float
     centre: float
     width: float
+    outermost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,18 +194,18 @@ class ClippedMean:
     def release(self, values: Vector, *, epsilon: Fraction, source: Source) -> Clipped:
         spend = {stage: share * epsilon for stage, share in self.shares.items()}
         if self.centre == "zero":
-            centre, spent = 0.0, spend["bounds"]
+            centre, spent, last = 0.0, spend["bounds"], False
             width = doubling_bound(
                 values, unit=self.unit, share=WITHIN, epsilon=spent, source=source, calibration=self.calibration
             ) * (1 if self.calibration == "paper" else 2)  # a third of the parts is too much to clip
         else:
             cell = find_centre(values, unit=self.unit, epsilon=spend["centre"], source=source)
-            centre = cell.middle
+            centre, last = cell.middle, cell.outermost(self.unit)
             width = DEVIATIONS * find_width(values, cell, share=ONE_DEVIATION, epsilon=spend["width"], source=source)
         above = (values - (centre - width))[:, None]
         total = noisy_sums(above, span=2 * width, epsilons=[spend["mean"]], source=source)
         mean, scale, reach = (float(x[0]) / len(values) for x in (total.value, total.scale, total.reach))
-        return Clipped(centre - width + mean, scale, reach, centre, width)
+        return Clipped(centre - width + mean, scale, reach, centre, width, last)
 
 
 def clipped_mean(
@@ -195,13 +216,21 @@ def clipped_mean(
         raise PrivacyError(f"calibration={calibration!r} is unknown. It is 'tight' or 'paper'. Leave it out for tight.")
     if centre not in STAGES:
         raise PrivacyError(f"centre={centre!r} is unknown. It is 'private' or 'zero'. Leave it out for private.")
-    if not (np.isfinite(unit) and unit > 0):
+    if isinstance(unit, bool | str) or not (1e-100 < unit < 1e100):
         raise PrivacyError(
-            f"unit={unit} is not a size. It is a rough public size of the coefficient, above 0. Use 1.0."
+            f"unit={unit!r:.40} is not a size. It is a rough public size of the coefficient, above 0. Use 1.0."
         )
     where: Centre = "zero" if calibration == "paper" else centre
     amounts = shares(stages, STAGES[where], epsilon=epsilon)
     return ClippedMean(where, calibration, unit, {stage: amount / epsilon for stage, amount in amounts.items()})
+
+
+def outermost(name: str, unit: float) -> str:
+    """What is said of a coefficient whose private centre is at the end of the ladder."""
+    return (
+        f"the centre of {name} is the last that was sought, {2.0**COARSEST * unit:.3g}: the coefficient may lie "
+        "beyond; give a larger `unit`"
+    )
 
 
 def check_probabilities(q: Vector) -> None:

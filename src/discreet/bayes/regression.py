@@ -2,23 +2,30 @@
 
 Formulas are those of `discreet.mixed.formula` without random terms. Functions that learn from all rows (center, scale,
 poly, bs) are refused: through them one row would touch every part, and the proof would fail. The levels of categories
-are taken from the data and are public.
+are taken from the data and are public. Nothing else that a row holds can stop or warn: a row with an entry that is
+missing, infinite, the logarithm of what has none, or beyond 1e100, counts as a row of zeros and says nothing.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
-from discreet.errors import FormulaError
-from discreet.mixed.design import Design
-from discreet.mixed.formula import Model, read_formula
-from discreet.mixed.rows import open_frame, plan, read_rows
+from discreet.bayes.conjugate import HUGE
+from discreet.errors import DataError, FormulaError
+from discreet.mixed.design import Design, Layout
+from discreet.mixed.formula import Factor, Model, read_formula
+from discreet.mixed.rows import Rows, encode, given_order, open_frame, plan, refuse_empty, values_of
 
+if TYPE_CHECKING:
+    from discreet.mixed.rows import Frame
+
+LEVEL = "<level>"
 LEARNING = ("center", "scale", "poly", "bs")
 
 
@@ -35,26 +42,94 @@ class Regression:
         for name in coefficients:
             if name not in self.names:
                 raise FormulaError(
-                    f"Coefficient {name!r} is not in the model; it has: {', '.join(self.names)}. Name one of these."
+                    f"Coefficient {name!r} is not in the model: the category has no such level, or it is the first "
+                    "one, which the others are compared with. Name one of its other levels."
                 )
         return np.array([self.names.index(name) for name in coefficients], dtype=np.int64)
 
 
-def regression(formula: str, data: Any) -> Regression:
-    """Read the columns of `formula` from a frame, a mapping of columns or a file."""
+def regression(formula: str, data: Any, coefficients: Sequence[str] = ()) -> Regression:
+    """Read the columns of `formula` from a frame, a mapping of columns or a file.
+
+    `coefficients` are refused before any row is read if no level of any category could make them.
+    """
     model = fixed_formula(formula)
     frame = open_frame(data)
     layout = plan(frame, model)
-    rows, learned = read_rows(frame, layout)
-    design = Design.of(layout, rows.codes, learned.levels)
+    refuse_decimals(frame, layout)
+    refuse_unknown(coefficients, layout)
+    rows, levels = read_any(frame, layout)
+    design = Design.of(layout, rows.codes, levels)
     X = np.zeros((rows.count, len(design.names)))
     start = 0
-    for piece in layout.fixed:
-        at = piece.position(rows.codes, learned.levels, rows.count)
-        touched = np.flatnonzero(at >= 0)
-        X[touched, start + at[touched]] = rows.evaluate(piece.monomial)[touched]
-        start += piece.width(learned.levels)
-    return Regression(rows.evaluate(layout.response), X, design.names)
+    with np.errstate(all="ignore"):
+        y = rows.evaluate(layout.response).copy()
+        for piece in layout.fixed:
+            at = piece.position(rows.codes, levels, rows.count)
+            touched = np.flatnonzero(at >= 0)
+            X[touched, start + at[touched]] = rows.evaluate(piece.monomial)[touched]
+            start += piece.width(levels)
+        usable = (np.abs(X) < HUGE).all(axis=1) & (np.abs(y) < HUGE)
+    for code in rows.codes.values():
+        usable &= code >= 0
+    X[~usable], y[~usable] = 0.0, 0.0
+    return Regression(y, X, design.names)
+
+
+def read_any(frame: Frame, layout: Layout) -> tuple[Rows, dict[str, tuple[str, ...]]]:
+    """The model's columns and the levels of its categories, whatever single rows hold: -1 for no level, nan, inf."""
+    import narwhals.stable.v2 as nw
+    import pyarrow as pa
+
+    from discreet.frames import collect, working
+
+    table = frame.select(*(nw.col(c) for c in layout.model.columns))
+    with working("rows of the model"):
+        arrow = collect(table, step="rows of the model") if isinstance(table, nw.LazyFrame) else table.to_arrow()
+    refuse_empty(arrow.num_rows)
+    ordered, codes, levels = given_order(frame, layout.coded), {}, {}
+    for column in layout.coded:
+        known = np.asarray(arrow[column].is_valid().to_numpy())
+        codes[column] = np.full(arrow.num_rows, -1, dtype=np.int64)
+        if not known.any():
+            raise DataError(f"Column {column!r} has no levels: all of it is missing. Leave it out of the formula.")
+        codes[column][known], levels[column] = encode(arrow[column].drop_null(), column, given_order=column in ordered)
+    values = {}
+    for factor in layout.numeric:
+        raw = values_of(arrow[factor.column].cast(pa.float64(), safe=False).fill_null(np.nan))
+        values[factor] = _apply(factor, np.asarray(raw, dtype=np.float64))[:, None]
+    return Rows(arrow.num_rows, codes, values), levels
+
+
+def refuse_decimals(frame: Frame, layout: Layout) -> None:
+    """Levels are public, and the values of a measured column are not."""
+    schema = frame.collect_schema()
+    for column in layout.coded:
+        if schema[column].is_float() or schema[column].is_decimal():
+            raise FormulaError(
+                f"C({column}) would make every value of a column of decimals a public level. Levels are text, whole "
+                "numbers, dates or true/false. Use the column as it is, or cut it into classes by public limits first."
+            )
+
+
+def refuse_unknown(coefficients: Sequence[str], layout: Layout) -> None:
+    """Refuse names that the formula cannot make; speaks of the formula only, never of levels."""
+    possible = [
+        name
+        for piece in layout.fixed
+        for name in piece.names({column: (LEVEL,) * (1 + reduced) for column, reduced in piece.coded})
+    ]
+    pattern = re.compile("|".join(re.escape(name).replace(LEVEL, ".+") for name in possible) or "(?!)", re.DOTALL)
+    for name in coefficients:
+        if not (isinstance(name, str) and pattern.fullmatch(name)):
+            raise FormulaError(
+                f"Coefficient {name!r} is not in the model; it has: {', '.join(possible) or 'none'}. Name one of these."
+            )
+
+
+def _apply(factor: Factor, x: Vector) -> Vector:
+    with np.errstate(all="ignore"):
+        return np.log(x) if factor.function == "log" else x
 
 
 def fixed_formula(text: str) -> Model:

@@ -40,6 +40,10 @@ class Cell:
     def middle(self) -> float:
         return (self.low + self.high) / 2
 
+    def outermost(self, unit: float) -> bool:
+        """Whether it lies at an end of the ladder of centres, so that the median may lie beyond."""
+        return max(-self.low, self.high) >= unit * 2.0**COARSEST * (1 - 1e-9)
+
 
 def first_above(
     counts: Integers, threshold: int, *, epsilon: Fraction, source: Source, calibration: Calibration = "tight"

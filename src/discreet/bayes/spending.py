@@ -9,6 +9,8 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +22,11 @@ from discreet.privacy.units import AnyRow, Rows
 
 ANY_ROW = AnyRow()
 PROOF = "docs/proofs/posterior.md"
-PUBLIC = "Public: the number of rows, the columns and the levels of categories"
+PUBLIC = (
+    "Public: the number of rows, the columns and the levels of categories. A row with an entry that is no finite "
+    "number counts as zeros"
+)
+LEAST, MOST = Fraction(1, 10**7), Fraction(10**8)  # of an epsilon: noise beyond these is not a number, or nothing
 
 
 def only(values: Sequence[float]) -> float:
@@ -35,11 +41,25 @@ def floats(values: Vector) -> tuple[float, ...]:
 
 
 def loss_of(epsilon: Number) -> Pure:
-    """The loss asked for; refuses one that buys nothing."""
+    """The loss asked for; refuses one that buys nothing, or hides nothing."""
     loss = Pure(epsilon)
     if not loss:
         raise PrivacyError(f"epsilon={epsilon} buys nothing. It must be above 0. Use for example epsilon=1.")
+    if loss.epsilon > MOST:
+        raise PrivacyError(
+            f"epsilon is above {float(MOST):g}, which hides nothing. Useful amounts are below 10. "
+            "Use for example epsilon=1."
+        )
+    _refuse_tiny(loss.epsilon)
     return loss
+
+
+def _refuse_tiny(epsilon: Fraction) -> None:
+    if epsilon < LEAST:
+        raise PrivacyError(
+            f"An epsilon below {float(LEAST):g} for a question buys noise alone. Each question needs more. "
+            "Raise epsilon, or ask fewer questions."
+        )
 
 
 def shares(
@@ -66,7 +86,14 @@ def shares(
 def questions(coefficient: str | Sequence[str], values: float | Sequence[float]) -> tuple[tuple[str, ...], Vector]:
     """Pairs of a coefficient and a value; one of either goes with each of the other."""
     names = (coefficient,) if isinstance(coefficient, str) else tuple(coefficient)
-    numbers = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    try:
+        if np.asarray(values).dtype.kind in "bSU":
+            raise TypeError
+        numbers = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    except (TypeError, ValueError, OverflowError):
+        raise PrivacyError(
+            f"{values!r:.40} is no number to ask about. One number is possible, or a list of them. Use for example 0.5."
+        ) from None
     count = max(len(names), len(numbers))
     if numbers.ndim > 1 or {len(names), len(numbers)} - {1, count} or not names:
         raise PrivacyError(
@@ -83,11 +110,25 @@ def by_question(names: Sequence[str], asked: Mapping[str, Number] | None, *, eps
     count = Counter(names)
     default = {name: Fraction(times, len(names)) for name, times in count.items()}
     amounts = shares(asked, default, epsilon=epsilon)
-    return [amounts[name] / count[name] for name in names]
+    found = [amounts[name] / count[name] for name in names]
+    _refuse_tiny(min(found))
+    return found
 
 
-def account_for(account: Account | None, loss: Loss, *, seed: int | None) -> Account:
+def asked(summary: str, formula: str, names: Sequence[str], partitions: int, **more: Any) -> dict[str, Any]:
+    """The public request, as the ledger keeps it."""
+    request = {"summary": summary, "formula": formula, "coefficient": list(names), "partitions": partitions}
+    return request | {key: list(value) if isinstance(value, tuple) else value for key, value in more.items()}
+
+
+def account_for(account: Account | None, loss: Loss, *, seed: int | None, name: str | None) -> Account:
     """The account to charge: the caller's, if it protects rows, or one in memory that holds exactly `loss`."""
+    if not (name is None or isinstance(name, str)):
+        raise PrivacyError(f"name={name!r:.40} is not a release's name. It is text. Use for example name='slope'.")
+    if not (seed is None or whole(seed, least=0)):
+        raise PrivacyError(
+            f"seed={seed!r:.40} is not a seed. It is a whole number from 0 on. Leave it out for a private release."
+        )
     if account is None:
         return Account.open(None, dataset="posterior", unit=ANY_ROW, budget=loss, seed=seed)
     if seed is not None:
@@ -102,6 +143,11 @@ def account_for(account: Account | None, loss: Loss, *, seed: int | None) -> Acc
             "Open an account whose unit is AnyRow() or Rows(lower, upper)."
         )
     return account
+
+
+def whole(value: object, *, least: int) -> bool:
+    """Whether `value` is a whole number, Python's or NumPy's, and at least `least`."""
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
 
 
 def upward(amount: Fraction) -> float:

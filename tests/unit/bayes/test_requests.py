@@ -1,0 +1,196 @@
+"""What a row may hold and what a caller may ask: nothing in a row stops a release, nothing wrong is charged."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from discreet.account import Account
+from discreet.bayes.erm import objective_perturbation
+from discreet.bayes.interval import posterior_interval
+from discreet.bayes.probability import posterior_probability
+from discreet.bayes.quantile import posterior_quantile
+from discreet.bayes.regression import regression
+from discreet.bayes.spending import ANY_ROW
+from discreet.errors import BudgetExceeded, DiscreetError, FitError, FormulaError, PrivacyError
+from discreet.privacy.losses import Pure
+
+CALLS = {
+    "probability": lambda formula, data, coefficient, **more: posterior_probability(
+        formula, data, coefficient, at=2.0, **more
+    ),
+    "quantile": lambda formula, data, coefficient, **more: posterior_quantile(
+        formula, data, coefficient, probability=0.5, **more
+    ),
+    "interval": posterior_interval,
+    "perturbation": lambda formula, data, coefficient, **more: objective_perturbation(
+        formula, data, lower=-5, upper=5, norm=2, penalty=1, **more
+    ),
+}
+each_call = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+each_summary = pytest.mark.parametrize("call", list(CALLS.values())[:3], ids=list(CALLS)[:3])
+
+
+@pytest.fixture
+def account() -> Account:
+    return Account.open(None, dataset="line", unit=ANY_ROW, budget=Pure(5))
+
+
+@pytest.fixture(scope="module")
+def small() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    x = rng.lognormal(size=3_000)
+    return {"x": x, "y": 1 + 2 * np.log(x) + rng.normal(size=3_000)}
+
+
+@each_call
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("x", 0.0), ("x", -1.0), ("x", np.nan), ("x", -np.inf), ("x", 1e308), ("y", np.nan), ("y", np.inf), ("y", -1e308)],
+)
+def test_no_entry_of_a_row_stops_or_warns(small, call, column: str, value: float) -> None:
+    changed = {name: values.copy() for name, values in small.items()}
+    changed[column][7] = value
+    for formula, name in (("y ~ log(x)", "log(x)"), ("y ~ x + log(x):x", "x")):
+        call(formula, changed, name, epsilon=4)
+
+
+def test_a_row_that_is_no_row_of_numbers_counts_as_zeros(small) -> None:
+    import pyarrow as pa
+
+    x, sector = small["x"].tolist(), ["a", "b", "c"] * 1_000
+    x[3], sector[5] = None, None
+    table = pa.table({"y": small["y"], "x": x, "sector": sector})
+    found = regression("y ~ x * sector", table)
+    whole = regression("y ~ x * sector", {"y": small["y"], "x": small["x"], "sector": ["a", "b", "c"] * 1_000})
+    assert found.names == whole.names
+    assert not found.X[[3, 5]].any() and not found.y[[3, 5]].any()
+    rest = np.delete(np.arange(3_000), [3, 5])
+    np.testing.assert_array_equal(found.X[rest], whole.X[rest])
+    np.testing.assert_array_equal(found.y[rest], whole.y[rest])
+
+
+def test_published_noise_that_proves_more_is_charged_what_it_proves(small, account) -> None:
+    ask = {"at": 2.0, "epsilon": "1/4", "method": "-2 log p", "calibration": "paper", "partitions": 10}
+    paper = posterior_probability("y ~ log(x)", small, "log(x)", account=account, name="p", **ask)
+    assert not paper.guarantee.private and str(paper.guarantee).startswith("NOT PRIVATE. Not private as published")
+    assert "proves epsilon=2.5" in str(paper.guarantee) and "seed" not in str(paper.guarantee)
+    assert paper.entry.loss == Pure("5/2") and account.remaining == Pure("5/2")
+    details = paper.entry.payload["details"]
+    assert (
+        details["private"] is False and details["calibration"] == "paper" and details["claimed"] == {"epsilon": "1/4"}
+    )
+    assert paper.guarantee.to_dict()["private"] is False
+    with pytest.raises(BudgetExceeded):
+        posterior_probability("y ~ log(x)", small, "log(x)", account=account, **ask | {"partitions": 11})
+    one = posterior_probability("y ~ log(x)", small, "log(x)", **ask | {"partitions": 1})
+    assert one.guarantee.private and one.guarantee.loss == Pure("1/4")
+    alone = posterior_probability("y ~ log(x)", small, "log(x)", **ask)
+    assert not alone.guarantee.private and alone.entry.loss == Pure("5/2")
+
+
+def test_the_ledger_keeps_the_request(small, account) -> None:
+    first = posterior_probability("y ~ x", small, ["x", "(Intercept)"], at=[1.0, 2.0], epsilon=1, account=account)
+    assert first.entry.payload["details"]["formula"] == "y ~ x" and first.entry.payload["details"]["coefficient"] == [
+        "x",
+        "(Intercept)",
+    ]
+    assert (
+        first.entry.payload["details"]["at"] == [1.0, 2.0] and first.entry.payload["details"]["calibration"] == "tight"
+    )
+    second = posterior_quantile("y ~ x", small, "x", probability=0.25, epsilon=2, centre="zero", account=account)
+    assert (
+        second.entry.payload["details"]["probability"] == [0.25] and second.entry.payload["details"]["centre"] == "zero"
+    )
+    third = posterior_interval("y ~ x", small, "x", level=0.9, epsilon=2, account=account, partitions=700)
+    assert third.entry.payload["details"]["level"] == [0.9]
+    assert all(json.dumps(dict(released.entry.payload["details"])) for released in (first, second, third))
+
+
+def test_errors_never_list_what_the_data_hold(small) -> None:
+    people = small | {"name": np.array(["Alice", "Bob", "Secret"] * 1_000)}
+    for wrong in ("zz", "nameZoe"):
+        with pytest.raises(FormulaError) as caught:
+            posterior_probability("y ~ x + name", people, wrong, at=0.0, epsilon=1)
+        assert not any(level in str(caught.value) for level in ("Alice", "Bob", "Secret"))
+    with pytest.raises(FormulaError, match=r"it has: \(Intercept\), x, name<level>, x:name<level>"):
+        posterior_probability("y ~ x * name", people, "zz", at=0.0, epsilon=1)
+    with pytest.raises(FormulaError, match="column of decimals") as caught:
+        posterior_probability("y ~ C(x)", small, "zz", at=0.0, epsilon=1)
+    assert f"{small['x'][0]:.4f}" not in str(caught.value)
+
+
+@each_summary
+@pytest.mark.parametrize("wrong", [2.5, True, "10", 0, 1_001])
+def test_parts_that_are_no_number_of_parts_cost_nothing(small, account, call, wrong) -> None:
+    with pytest.raises(FitError, match="partitions="):
+        call("y ~ x", small, "x", epsilon=4, partitions=wrong, account=account)
+    assert account.remaining == Pure(5)
+
+
+@each_summary
+def test_a_numpy_integer_is_a_number_of_parts(small, call) -> None:
+    parts = call("y ~ x", small, "x", epsilon=4, partitions=np.int64(100)).value.partitions
+    assert parts == 100 and type(parts) is int
+
+
+@each_call
+@pytest.mark.parametrize(
+    "wrong",
+    [{"seed": s} for s in (-1, 1.5, "a", True)]
+    + [{"name": 5}]
+    + [{"epsilon": e} for e in (10**400, 1e-300, "x", True)],
+    ids=lambda wrong: f"{wrong!r:.20}",
+)
+def test_raw_errors_never_come_through(small, call, wrong) -> None:
+    with pytest.raises(PrivacyError):
+        call("y ~ x", small, "x", **{"epsilon": 4} | wrong)
+
+
+@each_summary
+@pytest.mark.parametrize("rng", ["x", -1, 1.5, True])
+def test_a_partition_is_seeded_by_whole_numbers_or_generators(small, account, call, rng) -> None:
+    with pytest.raises(FitError, match="rng="):
+        call("y ~ x", small, "x", epsilon=4, rng=rng, account=account)
+    assert account.remaining == Pure(5)
+    call("y ~ x", small, "x", epsilon=4, rng=np.random.default_rng(0))
+
+
+def test_questions_are_numbers(small) -> None:
+    for wrong in ("2", True, None, [1, "a"]):
+        with pytest.raises(PrivacyError):
+            posterior_probability("y ~ x", small, "x", at=wrong, epsilon=1)
+    for wrong in ("a", 0, np.inf, True):
+        with pytest.raises(PrivacyError, match="unit="):
+            posterior_quantile("y ~ x", small, "x", probability=0.5, epsilon=4, unit=wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"lower": "a"}, {"lower": True}, {"norm": 1e300}, {"penalty": "x"}, {"penalty": 1e-300, "epsilon": 1_000}],
+    ids=str,
+)
+def test_perturbation_refuses_before_it_charges(small, wrong) -> None:
+    account = Account.open(None, dataset="line", unit=ANY_ROW, budget=Pure(2_000))
+    ask = {"lower": -8, "upper": 8, "norm": 4, "penalty": 1, "epsilon": 1}
+    with pytest.raises(DiscreetError):
+        objective_perturbation("y ~ x", small, account=account, **ask | wrong)
+    assert account.remaining == Pure(2_000)
+
+
+def test_perturbation_says_its_noise_and_that_the_penalty_was_raised(small) -> None:
+    ask = {"lower": -8, "upper": 8, "norm": 4, "epsilon": 1}
+    raised = objective_perturbation("y ~ x", small, penalty=1e-3, **ask).value
+    assert f"raised from 0.001 to {raised.penalty:.4g}" in str(raised)
+    assert f"Laplace({raised.scale:.4g}) in the gradient" in str(raised)
+    assert objective_perturbation("y ~ x", small, penalty=100.0, **ask).value.notes == ()
+
+
+def test_a_centre_at_the_end_of_the_ladder_is_noted(small) -> None:
+    data = {"x": small["y"], "y": 3 + 2 * small["y"] + small["x"]}
+    for call in (CALLS["quantile"], CALLS["interval"]):
+        cut = call("y ~ x", data, "x", epsilon=4, unit=1e-8).value
+        assert "give a larger `unit`" in str(cut) and len(cut.notes) == 1
+        assert call("y ~ x", data, "x", epsilon=4).value.notes == ()

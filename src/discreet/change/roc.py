@@ -107,7 +107,7 @@ def partial_area_of(positives: Vector, negatives: Vector, lo: float, hi: float) 
     there to the end of the range the rise stays. So the area is the mean of (hi - u)+ - (lo - u)+ for u uniform
     between the share strictly above and the share not below.
     """
-    ordered = np.sort(negatives)
+    ordered, positives = np.sort(negatives), np.sort(positives)  # neighbours are then found in cache
     above = 1 - np.searchsorted(ordered, positives, side="right") / len(ordered)
     beside = 1 - np.searchsorted(ordered, positives, side="left") / len(ordered)
     total = np.maximum(hi - above, 0) - np.maximum(lo - above, 0)

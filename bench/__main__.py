@@ -80,6 +80,7 @@ def main(arguments: Sequence[str]) -> int:
 def quick(names: Sequence[str], recorded: dict[str, dict[str, Comparison]], *, record: bool) -> int:
     """Small sizes until the time is up; says what fell, and never fails because of it."""
     start, fallen = time.monotonic(), []
+    measured: dict[str, Comparison] = {}
     peers.QUICK.deadline = start + QUICK_SECONDS + 40
     for name in names:
         if time.monotonic() - start > QUICK_SECONDS:
@@ -93,9 +94,10 @@ def quick(names: Sequence[str], recorded: dict[str, dict[str, Comparison]], *, r
             continue
         before = recorded["quick"].get(name, Comparison())
         fallen += comparison.fallen(found.rows, before.rows)
-        if record:
-            recorded["quick"][name] = found
+        measured[name] = found
     if record:
+        recorded = read(RESULTS)  # others may have been measured meanwhile
+        recorded["quick"].update(measured)
         write(RESULTS, recorded)
     print("\n".join(["Below half of the recorded ratio:", *fallen]) if fallen else "No ratio fell below half.")
     return 0

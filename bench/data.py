@@ -43,3 +43,13 @@ def rows(share: float) -> Path:
     if not folder.exists():
         qwi.write(folder, seed=0, share=share)
     return folder / "qwi.parquet"
+
+
+def longer(copies: int) -> Path:
+    """The full panel several times over: more rows of the same counties."""
+    folder = HOME / f"qwi-1-x{copies}"
+    if not folder.exists():
+        folder.mkdir()
+        for copy in range(copies):
+            (folder / f"{copy}.parquet").hardlink_to(rows(1))
+    return folder

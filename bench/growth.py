@@ -232,7 +232,10 @@ def curves(*, quick: bool) -> list[Curve]:
     )
     wider = ("sex", "education")
     add("release of workload 3", "jobs", upto(jobs[1:], 1e6), RELEASE, lambda n: (data.jobs(n), LIMIT, scratch, *wider))
-    add("mixed model from Parquet", "rows", shares, MIXED, lambda share: (FORMULA, data.rows(share)))
+    if not quick:
+        copies = (1, 2, 4, 10)
+        add("mixed model, 3,111 counties", "rows", copies, MIXED, lambda copies: (FORMULA, data.longer(copies)))
+    add("mixed model, counties in proportion", "rows", shares, MIXED, lambda share: (FORMULA, data.rows(share)))
     audited = [share for share in shares if share <= 1]
     add("posterior audit, every row", "rows", audited, AUDIT, lambda share: (FORMULA, data.rows(share)))
     add("partial area", "rows", upto((1e4, 1e5, 1e6, 1e7), 1e5), AREAS, lambda n: (int(n),))

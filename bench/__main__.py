@@ -34,7 +34,6 @@ NAMES = (
     "sampler",
     "mixed",
     "blocks",
-    "posterior",
     "gibbs",
     "roc",
     "quantile",

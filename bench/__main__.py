@@ -33,7 +33,6 @@ NAMES = (
     "accuracy",
     "sampler",
     "mixed",
-    "blocks",
     "gibbs",
     "roc",
     "quantile",

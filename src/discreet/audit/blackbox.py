@@ -18,6 +18,7 @@ import numpy as np
 from discreet.arrays import Integers, Mask, Vector
 from discreet.audit.outputs import Encoded, Failure, encode
 from discreet.audit.scores import BINS, Outputs, Score, scores_between
+from discreet.bayes.spending import whole
 from discreet.errors import DataError, PrivacyError
 from discreet.privacy.losses import Number, exact
 
@@ -118,9 +119,16 @@ def blackbox(
         )
     if not 0 <= delta < 1:
         raise PrivacyError(f"delta={delta} is not a failure probability. It is at least 0 and below 1. Use 0 for none.")
-    if trials < 100:
-        raise PrivacyError(f"trials={trials} can show nothing. An audit needs 100 runs at least. Use {TRIALS:,}.")
+    if not whole(trials, least=100):
+        raise PrivacyError(
+            f"trials={trials!r:.40} can show nothing. An audit needs 100 runs at least, a whole number. Use {TRIALS:,}."
+        )
     promise = None if claimed is None else float(exact(claimed, name="claimed"))
+    if promise is not None and promise < 0:
+        raise PrivacyError(
+            f"claimed={claimed} is no epsilon: nothing can promise less than 0. Amounts from 0 on are possible. "
+            "Give the promised one, or leave it out for the bound alone."
+        )
     half = trials // 2
     _refuse_what_never_runs(mechanism, a, b, many)
     drawn = [_run(mechanism, data, half, many, i / 4, progress) for i, data in enumerate((a, b, a, b))]

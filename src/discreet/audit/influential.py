@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
-from discreet.audit.posterior import KIND, WARNING, log_ratio
+from discreet.audit.posterior import KIND, WARNING, log_ratio, refuse_other_fits
 from discreet.bayes.blmm.conditional import Model
 from discreet.bayes.blmm.fit import BayesMixed
 from discreet.bayes.blmm.gibbs import Chains, gibbs
+from discreet.bayes.spending import whole
 from discreet.errors import DataError
 from discreet.mixed.influence import Influential, influential
 
@@ -58,6 +59,15 @@ class MonteCarloAudit:
         """What a replicate with all rows shows: no figure below it means anything."""
         return float(log_ratio(self.replicate / self.draws).max())
 
+    def __str__(self) -> str:
+        told = (
+            f"empirical epsilon {self.epsilon:.4g} by {self.draws:,} draws ({len(self.rows):,} rows deleted in turn), "
+            f"of which chance alone gives {self.noise_floor:.4g}\nworst: row {self.worst_row}, counts from "
+            f"{int(self.extremes[:, 0].min()):,} to {int(self.extremes[:, 1].max()):,} where "
+            f"{self.draws / self.worst.shape[1]:,.0f} are expected"
+        )
+        return "\n".join([told, *(f"Note: {note}" for note in self.benchmark.notes), WARNING])
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "kind": self.kind,
@@ -83,8 +93,13 @@ def monte_carlo_audit(
     rng: np.random.Generator | int = 0,
     progress: Callable[[float], None] | None = None,
 ) -> MonteCarloAudit:
-    """The published method on `rows`, the paper's 32 influential ones by default."""
-    if bins < 2 or draws < bins:
+    """The published method on `rows`, the paper's 32 influential ones by default.
+
+    `draws` are kept in each chain after `warmup` (as many, by default); `progress` is called with the share of chains
+    done.
+    """
+    refuse_other_fits(model)
+    if not (whole(bins, least=2) and whole(draws, least=int(bins))):
         raise DataError(
             f"{draws} draws in {bins} bins cannot be compared. At least 2 bins and a draw for each are possible. "
             "Use the paper's 10,000 draws in 20 bins."

@@ -2,7 +2,8 @@
 
 An output is cut into its kind (what it looks like without its numbers) and its numbers. If all are of one kind, the
 numbers are the row. Else the kind's place in a list comes first and shorter rows are filled with zeros. A run that
-raised is an output as well: an error that only one data set causes gives that data set away.
+raised is an output as well: an error that only one data set causes gives that data set away. An integer beyond 2^53 is
+two numbers, the nearest double and what is left, so that no digit is lost.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 
 from discreet.audit.scores import Outputs
 
+EXACT = 2**53  # integers up to here are doubles
 LONG = 60  # characters of a kind that are shown
 
 
@@ -58,6 +60,8 @@ def encode(drawn: Sequence[Sequence[Any]], *, learnt: int = 2) -> Encoded:
 def _plain(drawn: Sequence[Sequence[Any]]) -> list[Outputs] | None:
     """Numbers, or vectors of one length, without a missing one among them."""
     try:
+        if any(_beyond_doubles(sample) for sample in drawn):
+            return None
         arrays = [np.asarray(sample, dtype=np.float64) for sample in drawn]
     except (TypeError, ValueError, OverflowError):
         return None
@@ -65,6 +69,21 @@ def _plain(drawn: Sequence[Sequence[Any]]) -> list[Outputs] | None:
         return None
     matrices = [array.reshape(len(array), -1) for array in arrays]
     return matrices if len({matrix.shape[1] for matrix in matrices}) == 1 else None
+
+
+def _beyond_doubles(sample: Sequence[Any]) -> bool:
+    """Whether a sample holds integers that doubles would round; a list of several kinds is looked at one by one."""
+    array = np.asarray(sample)
+    if array.dtype.kind in "iu":
+        return bool(array.size and (array.max() > EXACT or array.min() < -EXACT))
+    mixed = array.dtype.kind == "f" and not isinstance(sample, np.ndarray) and (np.abs(array) >= EXACT).any()
+    if array.dtype.kind != "O" and not mixed:
+        return False
+    return any(
+        isinstance(x, int | np.integer) and abs(int(x)) > EXACT
+        for output in sample
+        for x in np.atleast_1d(np.array(output, dtype=object))
+    )
 
 
 def _cut(output: Any) -> tuple[str, list[float]]:
@@ -78,6 +97,8 @@ def _cut(output: Any) -> tuple[str, list[float]]:
             value = float(output)
         except OverflowError:
             return repr(output), []
+        if isinstance(output, int | np.integer) and abs(int(output)) > EXACT:
+            return "large integer", [value, float(int(output) - int(value))]
         return ("nan", []) if math.isnan(value) else ("number", [value])
     if isinstance(output, Mapping):
         inside = [(f"{key!r}: {kind}", values) for key, (kind, values) in ((k, _cut(v)) for k, v in output.items())]

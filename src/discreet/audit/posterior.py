@@ -21,6 +21,7 @@ from discreet.bayes.blmm.estimate import of_fit
 from discreet.bayes.blmm.exact import Posterior
 from discreet.bayes.blmm.fit import BayesMixed
 from discreet.bayes.blmm.prior import Prior
+from discreet.bayes.spending import whole
 from discreet.errors import DataError
 from discreet.mixed.influence import influential
 
@@ -176,6 +177,10 @@ def audit_posterior(
     >>> audit.findings[0].group, round(audit.epsilon, 2)
     ('a', 1.17)
     """
+    refuse_other_fits(model)
+    for name, value in (("examined", examined), ("refinements", refinements)):
+        if not whole(value, least=0):
+            raise DataError(f"{name}={value!r:.40} is no number of times. A whole number from 0 on is. Leave it out.")
     deleted = _deleted(model, rows)
     edges = benchmark_bins(model.posterior, bins)
     rest = Elsewhere.of(model.posterior, edges)
@@ -205,6 +210,14 @@ def audit_posterior(
     return PosteriorAudit(bins, deleted, groups, model.levels, own, elsewhere, tuple(findings), floor)
 
 
+def refuse_other_fits(model: object) -> None:
+    if not isinstance(model, BayesMixed):
+        raise DataError(
+            f"A {type(model).__name__} has no posterior to audit. A fit with a prior has. "
+            "Use mixed(formula, data, prior=Prior())."
+        )
+
+
 def _deleted(model: BayesMixed, rows: Deleted) -> Integers:
     """Places of the rows to delete."""
     if isinstance(rows, str):
@@ -225,8 +238,10 @@ def _deleted(model: BayesMixed, rows: Deleted) -> Integers:
 
 def benchmark_bins(posterior: Posterior, bins: int) -> Matrix:
     """Edges of bins of equal probability in the posterior of every random effect, (G, bins - 1)."""
-    if bins < 2:
-        raise DataError(f"bins={bins} compares nothing. At least 2 are possible. Use 20, as the paper does.")
+    if not whole(bins, least=2):
+        raise DataError(
+            f"bins={bins!r:.40} compares nothing. A whole number of at least 2 is possible. Use 20, as the paper does."
+        )
     return posterior.effects.quantile(np.arange(1, bins) / bins)
 
 

@@ -35,8 +35,12 @@ def posterior_command(
     from discreet.audit.influential import monte_carlo_audit
     from discreet.audit.posterior import audit_posterior
     from discreet.bayes.blmm import ConvergenceWarning, Prior, bayes_mixed
+    from discreet.errors import FitError, PlanError
 
-    prior = Prior(V=scale, nu=nu, sd=sd)
+    try:
+        prior = Prior(V=scale, nu=nu, sd=sd)
+    except FitError as error:
+        raise PlanError(str(error)) from None  # a wrong option, not a fit that failed
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),

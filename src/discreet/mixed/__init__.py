@@ -1,8 +1,19 @@
 """Linear mixed models by REML: one pass over the data, then work on sums.
 
-`mixed` fits, and with a `prior` finds the posterior (`discreet.bayes.blmm`); `MixedFit` is the answer; `Moments` is
-what the fit is computed from; `fit_blocks` fits thousands of disjoint random blocks at once; `influential`,
-`leave_groups_out` and `leave_rows_out` study what single rows and groups change. Names load on first use.
+The package is also the function:
+
+    mixed(formula, data, *, method="REML", prior=None, draws=None, chains=4, warmup=None, seed=0)
+
+Fit a linear mixed model in lme4's syntax, such as "y ~ x + (1 | g)", to a pandas, Polars, PyArrow, DuckDB or Spark
+frame, a mapping of columns, or the path of a CSV or Parquet file.
+
+method : "REML" or "ML"; with a prior "exact" or "gibbs".
+prior : a `Prior` or its numbers by name; the answer is then the posterior, a `BayesMixed` instead of a `MixedFit`.
+draws, chains, warmup, seed : of the Gibbs sampler, with a prior only; see `discreet.bayes.blmm.bayes_mixed`.
+
+`MixedFit` is the answer; `Moments` is what the fit is computed from; `fit_blocks` fits thousands of disjoint random
+blocks at once; `influential`, `leave_groups_out` and `leave_rows_out` study what single rows and groups change. Names
+load on first use.
 """
 
 from __future__ import annotations
@@ -47,9 +58,25 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__signature__":
+        return _signature()
     if name in _HOME:
         return getattr(import_module(f"discreet.mixed.{_HOME[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _signature() -> Any:
+    """What `inspect` shows of the call: the arguments of both doors."""
+    import inspect
+
+    from discreet.bayes.blmm.estimate import bayes_mixed
+    from discreet.mixed.estimate import mixed
+
+    plain, bayes = (inspect.signature(door).parameters for door in (mixed, bayes_mixed))
+    prior = bayes["prior"].replace(default=None)
+    return inspect.Signature(
+        [*plain.values(), prior, *(bayes[name] for name in bayes if name not in {*plain, "prior"})]
+    )
 
 
 class _Package(ModuleType):

@@ -119,7 +119,14 @@ def test_progress_is_told_and_wrong_requests_are_refused() -> None:
     shares: list[float] = []
     blackbox(lambda d: d, 0, 1, trials=2000, progress=shares.append)
     assert shares == sorted(shares) and shares[0] >= 0 and shares[-1] <= 1
-    for wrong in ({"confidence": 1.0}, {"delta": -0.1}, {"trials": 5}, {"claimed": "much"}):
+    for wrong in (
+        {"confidence": 1.0},
+        {"delta": -0.1},
+        {"trials": 5},
+        {"trials": 200.5},
+        {"claimed": "much"},
+        {"claimed": -1},
+    ):
         with pytest.raises(PrivacyError):
             blackbox(laplace(1.0), 0, 1, many=True, **wrong)
     with pytest.raises(DataError, match="gave 3"):
@@ -218,3 +225,41 @@ def test_the_command_says_what_cannot_be_run(run) -> None:
         with pytest.raises(DataError):
             parse(data, "--a")
     assert isinstance(run("audited_module:count", "--a", "{", "--b", "1").exception, DataError)
+
+
+LARGE = {
+    "one": lambda d, n: [2**60 + d] * n,
+    "array": lambda d, n: np.full(n, 2**60 + d),
+    "beyond 64 bits": lambda d, n: [2**70 + d] * n,
+    "among doubles": lambda d, n: [[2**60 + d, 0.5]] * n,
+    "at the border": lambda d, n: [2**53 + d] * n,
+}
+
+
+@pytest.mark.parametrize("mechanism", LARGE.values(), ids=LARGE)
+def test_no_digit_of_an_integer_is_lost(mechanism) -> None:
+    assert blackbox(mechanism, 0, 1, claimed=0.5, trials=2000, many=True).refuted
+    assert blackbox(mechanism, 0, 0, claimed=0.5, trials=2000, many=True).epsilon == 0
+
+
+def test_large_integers_with_noise_are_still_numbers() -> None:
+    rng = np.random.default_rng(0)
+    noisy = lambda d, n: [2**60 + 4_000 * d + round(x) for x in rng.laplace(scale=1_000, size=n)]  # noqa: E731
+    assert blackbox(noisy, 0, 1, claimed=2, trials=10_000, many=True).refuted
+    assert not blackbox(noisy, 0, 1, claimed=4, trials=10_000, many=True).refuted
+
+
+def test_commands_end_with_2_on_wrong_options(tmp_path) -> None:
+    import subprocess
+    import sys
+    from pathlib import Path
+
+    command = Path(sys.executable).parent / "discreet"
+    (tmp_path / "t.csv").write_text("y,g\n1,a\n2,a\n3,b\n1,b\n")
+    (tmp_path / "coin.py").write_text("def flip(data):\n    return data\n")
+    for options in (
+        ["posterior", "y ~ 1 + (1 | g)", "t.csv", "--nu", "0"],
+        ["blackbox", "coin:flip", "--a", "0", "--b", "1", "--epsilon", "-1"],
+    ):
+        done = subprocess.run([command, "audit", *options], capture_output=True, text=True, cwd=tmp_path, check=False)
+        assert done.returncode == 2, done.stderr

@@ -121,7 +121,36 @@ def test_more_degrees_of_freedom_change_the_figure(fit) -> None:
     assert found[1]["epsilon"] != pytest.approx(found[0]["epsilon"], rel=0.01)
 
 
+def test_a_model_without_fixed_effects() -> None:
+    rng = np.random.default_rng(0)
+    group = np.repeat(np.arange(10), 5)
+    y = 0.3 * rng.normal(size=10)[group] + rng.normal(size=50)
+    fit = bayes_mixed("y ~ 0 + (1 | g)", {"y": y, "g": group})
+    found = audit_posterior(fit)
+    without = bayes_mixed("y ~ 0 + (1 | g)", {"y": np.delete(y, 2), "g": np.delete(group, 2)})
+    ratio = np.abs(np.log(20 * without.posterior.effects.bins(benchmark_bins(fit.posterior, 20))))
+    assert found.own[2] == pytest.approx(ratio[0].max(), abs=1e-3)
+    drawn = monte_carlo_audit(fit, rows=Influential(np.array([2]), ("chosen",)), draws=2_000, rng=1)
+    assert np.isfinite(drawn.epsilon)
+
+
+def test_the_published_method_in_words(fit) -> None:
+    shares: list[float] = []
+    rows = Influential(np.array([3]), ("extreme residual",))
+    found = monte_carlo_audit(fit, rows=rows, draws=2_000, rng=5, progress=shares.append)
+    told = str(found)
+    assert f"empirical epsilon {found.epsilon:.4g} by 2,000 draws" in told and "not a privacy guarantee" in told
+    assert f"chance alone gives {found.noise_floor:.4g}" in told and "100 are expected" in told
+    assert shares[-1] == 1.0 and shares == sorted(shares)
+
+
 def test_bad_requests(fit) -> None:
+    for wrong in ({"bins": 2.5}, {"bins": True}, {"bins": "20"}, {"examined": 1.5}, {"refinements": -1}):
+        with pytest.raises(DataError, match=next(iter(wrong))):
+            audit_posterior(fit, **wrong)
+    for door in (audit_posterior, monte_carlo_audit):
+        with pytest.raises(DataError, match="prior"):
+            door(fit.fit)
     with pytest.raises(DataError, match="bins=1"):
         audit_posterior(fit, bins=1)
     with pytest.raises(DataError, match="draws in 20 bins"):

@@ -44,7 +44,8 @@ def effective_size(draws: Matrix) -> Vector:
 
 def _by_blocks(statistic: Callable[[Matrix], Vector], draws: Matrix) -> Vector:
     """A statistic of each parameter, a few at a time: chains are large."""
-    return np.concatenate([statistic(draws[:, :, i : i + BLOCK]) for i in range(0, draws.shape[2], BLOCK)])
+    parts = [statistic(draws[:, :, i : i + BLOCK]) for i in range(0, draws.shape[2], BLOCK)]
+    return np.concatenate(parts) if parts else np.empty(0)
 
 
 def _rhat(draws: Matrix) -> Vector:

@@ -7,6 +7,8 @@ from functools import cached_property
 from html import escape
 from typing import Any, Literal
 
+import numpy as np
+
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.bayes.blmm.conditional import Model
 from discreet.bayes.blmm.exact import Posterior
@@ -97,7 +99,8 @@ class BayesMixed:
         """Groups, fixed columns and responses of some rows, in the posterior's coordinates."""
         fit = self.fit
         part = fit.data.take(rows)
-        x = dense(part, fit.design.layout.fixed, fit.design.levels)[:, fit.kept]
+        fixed = fit.design.layout.fixed  # may be empty: y ~ 0 + (1 | g)
+        x = dense(part, fixed, fit.design.levels)[:, fit.kept] if fixed else np.empty((len(rows), 0))
         return fit.design.random[0].grouping.codes(part.codes), x, part.evaluate(fit.design.layout.response)
 
     def table(self) -> list[dict[str, Any]]:

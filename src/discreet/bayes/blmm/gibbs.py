@@ -52,11 +52,11 @@ class Chains:
 
     @property
     def rhat_max(self) -> float:
-        return max(float(part.max()) for part in self.rhat.values())
+        return max(float(part.max()) for part in self.rhat.values() if part.size)
 
     @property
     def effective_min(self) -> float:
-        return min(float(part.min()) for part in self.effective.values())
+        return min(float(part.min()) for part in self.effective.values() if part.size)
 
     @property
     def converged(self) -> bool:

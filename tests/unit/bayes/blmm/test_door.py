@@ -152,3 +152,14 @@ def test_a_prior_in_the_units_of_the_data_gives_the_same_posterior_in_those_unit
 def test_data_far_from_the_priors_units_still_have_a_posterior(frame, size: float) -> None:
     fit = dc.mixed(FORMULA, frame | {"y": size * frame["y"]}, prior=dc.Prior())
     assert np.isfinite(fit.posterior.effects.mean).all() and (fit.posterior.effects.sd > 0).all()
+
+
+def test_the_package_shows_the_arguments_of_its_call() -> None:
+    import inspect
+
+    shown = inspect.signature(dc.mixed).parameters
+    assert list(shown)[:4] == ["formula", "data", "method", "prior"] and {"draws", "chains", "warmup", "seed"} < set(
+        shown
+    )
+    assert shown["method"].default == "REML" and shown["prior"].default is None
+    assert all(f"{name}" in dc.mixed.__doc__ for name in shown)

@@ -13,7 +13,7 @@ from discreet.errors import PrivacyError
 from discreet.noise.source import Source
 from discreet.plan.confidential import Confidential
 from discreet.plan.folders import Paid, Rehearsal, RehearsedError
-from discreet.plan.outputs import read_table, write_release
+from discreet.plan.outputs import SUMMARY_SAMPLER, read_table, write_release
 from discreet.plan.reading import PlanFile
 from discreet.plan.shape import Model, Posterior
 from discreet.plan.sizes import PublicSizes, TableCheck
@@ -72,15 +72,17 @@ class SummaryRequest:
 
     def write(self, reading: Path, *, source: Source, guarantee: Guarantee, entry: Entry, folder: Path) -> None:
         """Draw, and write every file of the release into `folder`."""
-        research, promised = self._ask(reading, Paid(self.guarantee.unit, entry, source))
+        paid = Paid(self.guarantee.unit, entry, source)
+        research, promised = self._ask(reading, paid)
         write_release(
             folder,
             {"": {"research": research, "basic": shortened(research)}},
             self.file.plan.output,
             guarantee=promised,
             entry=entry,
-            parameters=self.details,
+            parameters={**self.details, "mechanism": paid.constants},
             columns={name: COLUMNS[name] for name in research.column_names},
+            sampler=SUMMARY_SAMPLER,
         )
 
     def results(self, folder: Path) -> Results:
@@ -113,7 +115,7 @@ class SummaryRequest:
                 account=account,
                 name=release.name,
             )
-            return fit.tidy(), fit.guarantee
+            return fit.tidy(), fit.guarantee.noted(*fit.notes)
         return _posterior(release, path, account)
 
 

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.arrays import Integers, Vector
+from discreet.errors import FitError
 from discreet.mixed.design import ONE, Monomial, Piece
 from discreet.mixed.private.estimation import estimate
-from discreet.mixed.private.noisy import Estimate, NoisySums
+from discreet.mixed.private.noisy import Estimate, NoisySums, evaluate
 from discreet.mixed.private.public import PublicDesign
 from discreet.mixed.private.request import Request, noise_scale, read_split
 from discreet.mixed.private.sums import HALF, ResponseSums, Units, summed
@@ -205,10 +206,53 @@ def _law(spent: Pure | Concentrated) -> Laplace | Gaussian:
     return Laplace() if isinstance(spent, Pure) else Gaussian()
 
 
+def refuse_unsolvable(mechanism: Mechanism, public: PublicDesign, request: Request) -> None:
+    """Solve once with sums of zero and `TYPICAL` variances: what fails then would fail after it was paid for."""
+    zeros = tuple(
+        np.zeros(len(public.n if part.piece is None else part.among), dtype=np.int64) for part in mechanism.parts
+    )
+    empty = NoisyStatistics(zeros, 0, 0, noise_scale(HALF**2, mechanism.squares))
+    tau2, sigma2 = (share * float(request.width) ** 2 for share in TYPICAL)
+    try:
+        evaluate(
+            _noisy_sums(empty, mechanism, public, request),
+            sigma2=sigma2,
+            variances=np.full(len(public.terms), tau2),
+            robust=False,
+        )
+    except np.linalg.LinAlgError:
+        raise FitError(
+            f"The {len(public.kept)} fixed columns of {public.model.text!r} cannot be told apart under this noise. "
+            "Columns must differ by more than noise and rounding hide, and one far value in a numeric column makes its "
+            "noise wide. Drop columns or interactions, or cap the column's far values. Nothing was spent."
+        ) from None
+
+
 def solve(
     noisy: NoisyStatistics, mechanism: Mechanism, public: PublicDesign, request: Request
-) -> tuple[Estimate, float]:
-    """The model that the noisy sums support, and the origin from which it measures the response."""
+) -> tuple[Estimate, float, str]:
+    """The model that the noisy sums support, the origin from which it measures the response, and what went wrong.
+
+    The sums are paid for, so a failure leaves estimates empty and is told, and the sums can be solved again.
+    """
+    sums, origin = (
+        _noisy_sums(noisy, mechanism, public, request),
+        request.scale.middle + noisy.centre * request.scale.step,
+    )
+    try:
+        found = estimate(sums, largest=float(request.width) / 2)
+        if np.isfinite(found.beta).all():
+            return found, origin, ""
+    except (np.linalg.LinAlgError, ArithmeticError, ValueError):
+        pass
+    p, counts = len(public.kept), [len(level) for level in public.levels]
+    none = tuple(np.full(count, np.nan) for count in counts)
+    nothing = np.full((p, p), np.nan)
+    empty = Estimate(np.nan, np.full(len(counts), np.nan), np.nan, np.empty(0), nothing[0], nothing, none, none)
+    return empty, origin, "the noisy sums could not be solved: estimates are empty, the sums are in `released`"
+
+
+def _noisy_sums(noisy: NoisyStatistics, mechanism: Mechanism, public: PublicDesign, request: Request) -> NoisySums:
     step, p = request.scale.step, len(public.kept)
     s, ds, Xy, dx = np.empty(0), 0.0, np.empty(p), np.empty(p)
     for part, sums in zip(mechanism.parts, noisy.sums, strict=True):
@@ -217,21 +261,17 @@ def solve(
         else:
             Xy[part.among] = part.unit * sums - noisy.centre * step * public.ones[part.among]
             dx[part.among] = part.variance
-    found = estimate(
-        NoisySums(
-            n=public.n,
-            Sx=public.Sx,
-            XX=public.XX,
-            levels=public.levels,
-            s=s,
-            Xy=Xy,
-            ds=ds,
-            dx=dx,
-            squares=step**2 * noisy.squares,
-            squares_noise=step**2 * noisy.squares_scale * _law(mechanism.squares).variance ** 0.5,
-            rows=float(public.rows),
-            kurtosis=3.0 if isinstance(request.loss, Pure) else 0.0,
-        ),
-        largest=float(request.width) / 2,
+    return NoisySums(
+        n=public.n,
+        Sx=public.Sx,
+        XX=public.XX,
+        levels=public.levels,
+        s=s,
+        Xy=Xy,
+        ds=ds,
+        dx=dx,
+        squares=step**2 * noisy.squares,
+        squares_noise=step**2 * noisy.squares_scale * _law(mechanism.squares).variance ** 0.5,
+        rows=float(public.rows),
+        kurtosis=3.0 if isinstance(request.loss, Pure) else 0.0,
     )
-    return found, request.scale.middle + noisy.centre * step

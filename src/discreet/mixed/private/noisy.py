@@ -18,6 +18,8 @@ import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
 
+EPSILON, TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
+
 
 @dataclass(frozen=True, slots=True)
 class Level:
@@ -127,8 +129,11 @@ class _Tree:
         return np.asarray(found)
 
 
-def evaluate(sums: NoisySums, *, sigma2: float, variances: Vector) -> Estimate:
-    """The criterion, its slopes, and everything that the model predicts at these variances."""
+def evaluate(sums: NoisySums, *, sigma2: float, variances: Vector, robust: bool = True) -> Estimate:
+    """The criterion, its slopes, and everything that the model predicts at these variances.
+
+    Unless `robust`, a design that doubles cannot solve under this noise raises `numpy.linalg.LinAlgError`.
+    """
     n, Sx, p = sums.n, sums.Sx, len(sums.XX)
     means = Sx / n[:, None]
     within = sums.XX - means.T @ Sx
@@ -140,11 +145,11 @@ def evaluate(sums: NoisySums, *, sigma2: float, variances: Vector) -> Estimate:
     # In V = [[Vzz, Vzx], [Vzx', Vxx]], Vzx is (Vzz - ds) means, so Vzz has a Schur complement in which nothing cancels.
     right = np.column_stack([Sx, sums.s])
     solved, H = tree.solve(right), sums.ds * tree.solve(means)
-    log_S, inverse_S = _inverted(sigma2 * within + np.diag(sums.dx) + H.T @ (sigma2 * Sx + n[:, None] * spread))
+    log_S, inverse_S = _inverted(sigma2 * within + np.diag(sums.dx) + H.T @ (sigma2 * Sx + n[:, None] * spread), robust)
     rest = np.column_stack([within, sums.Xy - means.T @ sums.s]) + H.T @ right
     solved_x = inverse_S @ rest
     M = right.T @ solved + rest.T @ solved_x
-    log_M, covariance = _inverted(M[:p, :p])
+    log_M, covariance = _inverted(M[:p, :p], robust)
     beta = covariance @ M[:p, p]
     criterion = tree.logdet + log_S + log_M + M[p, p] - M[:p, p] @ beta
 
@@ -162,12 +167,25 @@ def evaluate(sums: NoisySums, *, sigma2: float, variances: Vector) -> Estimate:
     )
 
 
-def _inverted(matrix: Matrix) -> tuple[float, Matrix]:
-    """Log determinant and inverse of a positive definite matrix whose columns may have very different units."""
-    unit = np.sqrt(np.diag(matrix))
-    L = np.linalg.cholesky((matrix + matrix.T) / (2 * np.outer(unit, unit)))
-    inverse = np.linalg.inv(L)
-    return float(2 * (np.log(np.diag(L)) + np.log(unit)).sum()), inverse.T @ inverse / np.outer(unit, unit)
+def _inverted(matrix: Matrix, robust: bool) -> tuple[float, Matrix]:
+    """Log determinant and inverse of a positive definite matrix whose columns may have very different units.
+
+    What was drawn must be solved: if rounding has made the matrix indefinite, a `robust` inverse raises eigenvalues to
+    where rounding ends, so that directions nobody can know get a large variance instead of none.
+    """
+    unit = np.sqrt(np.maximum(np.diag(matrix), TINY))
+    scaled = (matrix + matrix.T) / (2 * np.outer(unit, unit))
+    try:
+        L = np.linalg.cholesky(scaled)
+    except np.linalg.LinAlgError:
+        if not robust:
+            raise
+        values, vectors = np.linalg.eigh(scaled)
+        values = np.maximum(values, len(values) * EPSILON * values[-1])
+        inverse, logs = (vectors / np.sqrt(values)).T, np.log(values) / 2
+    else:
+        inverse, logs = np.linalg.inv(L), np.log(np.diag(L))
+    return float(2 * (logs + np.log(unit)).sum()), inverse.T @ inverse / np.outer(unit, unit)
 
 
 def forms(rows: Matrix, matrix: Matrix) -> Vector:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from discreet.mixed.rows import Frame
 
 INTERCEPT = (Piece(ONE),)
+DEPENDENT = 1e-13  # smallest eigenvalue of the correlations of columns that are still told apart
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,12 @@ class PublicDesign:
     @property
     def dropped(self) -> tuple[str, ...]:
         return tuple(name for i, name in enumerate(self.design.names) if i not in set(self.kept.tolist()))
+
+    @property
+    def constant_factors(self) -> tuple[str, ...]:
+        """Factors of the fixed part with one level."""
+        coded = {column: None for piece in self.design.layout.fixed for column, _ in piece.coded}
+        return tuple(column for column in coded if len(self.design.levels[column]) == 1)
 
     @cached_property
     def origin(self) -> Origin:
@@ -141,6 +148,7 @@ def public_design(frame: Frame, model: Model) -> PublicDesign:
             f"The fixed part of {model.text!r} has no constant. A private release measures the response from a private "
             "mean, so it needs an intercept or all levels of a factor. Add 1, or a factor."
         )
+    _refuse_dependent(XX[np.ix_(kept, kept)], cells.rows, model)
     terms, levels, order = _nest(cells, design)
     n, Sx = np.empty(0), np.empty((0, len(kept)))
     if terms:
@@ -163,6 +171,16 @@ def public_design(frame: Frame, model: Model) -> PublicDesign:
         Sx=Sx,
         XX=XX[np.ix_(kept, kept)],
     )
+
+
+def _refuse_dependent(XX: Matrix, rows: int, model: Model) -> None:
+    """Refuse columns that are independent one by one and dependent to a double's precision together."""
+    unit = np.sqrt(np.diag(XX))
+    if len(XX) >= rows or np.linalg.eigvalsh(XX / np.outer(unit, unit))[0] < DEPENDENT:
+        raise FitError(
+            f"{model.text!r} has {len(XX)} fixed columns on {rows:,} rows, which are too many or too nearly dependent "
+            "to be told apart. Use fewer columns: a lower degree, fewer levels, no interactions."
+        )
 
 
 def _rows_as_cells(frame: Frame, model: Model) -> tuple[Cells, Rows, Design, Learned]:

@@ -13,6 +13,7 @@ from discreet.mixed.formula import read_formula
 from discreet.mixed.private import moments, paper, strict
 from discreet.mixed.private.partition import Blocks, Report, count_blocks, fit_partition, partition
 from discreet.mixed.private.public import PublicDesign, public_design
+from discreet.mixed.private.reading import readings
 from discreet.mixed.private.request import Book, Interval, Method, Request, read_request
 from discreet.mixed.private.result import PrivateEffects, PrivateFit
 from discreet.mixed.private.sums import clipped, refuse_unusable, response_sums, units_of
@@ -111,6 +112,7 @@ def _check(frame: Frame, public: PublicDesign, request: Request) -> None:
 def _by_moments(frame: Frame, public: PublicDesign, request: Request, split: Mapping[str, Number] | None) -> PrivateFit:
     units = units_of(frame, public)
     mechanism = moments.mechanism_for(public, units, request, split)
+    moments.refuse_unsolvable(mechanism, public, request)
     _check(frame, public, request)
     sums = response_sums(frame, public, units, request.scale)
     released = request.opened().release(
@@ -119,14 +121,14 @@ def _by_moments(frame: Frame, public: PublicDesign, request: Request, split: Map
         draw=lambda source: mechanism.draw(sums, public, source),
         details={"formula": public.model.text, "method": "moments", **mechanism.to_dict()},
     )
-    found, origin = moments.solve(released.value, mechanism, public, request)
+    found, origin, unsolved = moments.solve(released.value, mechanism, public, request)
     restore = public.origin.restore
     covariance = restore @ found.covariance @ restore.T
     centred = found.beta + origin * public.constant
     effects = [public.in_own_order(i, u) for i, u in enumerate(found.effects)]
     errors = [np.sqrt(public.in_own_order(i, v)) for i, v in enumerate(found.effect_variances)]
     variances = np.append(found.variances, found.sigma2)
-    return _private_fit("moments", released, public, centred, effects, variances, covariance, errors)
+    return _private_fit("moments", released, public, request, centred, effects, variances, covariance, errors, unsolved)
 
 
 def _by_strict(
@@ -157,7 +159,7 @@ def _by_strict(
     )
     origin = request.scale.middle + released.value.centre * step
     centred, effects, variances = strict.averages(released.value, mechanism, presence, public, origin)
-    return _private_fit("strict", released, public, centred, effects, variances)
+    return _private_fit("strict", released, public, request, centred, effects, variances)
 
 
 def _by_paper(
@@ -192,7 +194,7 @@ def _by_paper(
     found = released.value
     centred = np.asarray(np.linalg.solve(public.origin.restore, found.beta), dtype=np.float64)
     variances = np.maximum(found.deviations, 0.0) ** 2
-    return _private_fit("paper", released, public, centred, found.effects, variances)
+    return _private_fit("paper", released, public, request, centred, found.effects, variances)
 
 
 def _worth(spent: Pure | Concentrated) -> float:
@@ -204,11 +206,13 @@ def _private_fit(
     method: Method,
     released: Released[Any],
     public: PublicDesign,
+    request: Request,
     centred: Vector,
     effects: Sequence[Vector],
     variances: Vector,
     covariance: Matrix | None = None,
     errors: Sequence[Vector] | None = None,
+    unsolved: str = "",
 ) -> PrivateFit:
     """Estimates of the columns as given, in the formula's order; `effects` and `variances` run from fine to coarse."""
     terms: dict[int, PrivateEffects] = {}
@@ -221,9 +225,9 @@ def _private_fit(
             values=effects[position],
             std_errors=None if errors is None else errors[position],
         )
-    notes = [f"fixed columns are combinations of others and were dropped: {', '.join(public.dropped)}"]
-    notes = notes if public.dropped else []
-    notes += [f"no variance of {term.group} was found above the noise" for term in terms.values() if not term.variance]
+    components = {terms[i].group: float(variances[position]) for position, i in enumerate(public.terms)}
+    components["Residual"] = float(variances[-1])
+    notes = [unsolved] if unsolved else readings(public, request, centred, components, covariance)
     return PrivateFit(
         formula=public.model.text,
         method=method,

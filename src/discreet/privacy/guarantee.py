@@ -62,7 +62,12 @@ class Guarantee:
             effect = f": no event becomes more than {factor} times as likely"
         ground = f"{self.basis} ({self.proof})" if self.basis == "proved" and self.proof else self.basis
         notes = f". {'. '.join(self.notes)}" if self.notes else ""
-        return f"{self.definition}{effect} between {self.unit}; {self.calibration} calibration, {ground}{notes}."
+        claimed = (
+            "NOT PROVED FOR THE WHOLE RELEASE: only claimed, as published, is " if self.basis == "as published" else ""
+        )
+        return (
+            f"{claimed}{self.definition}{effect} between {self.unit}; {self.calibration} calibration, {ground}{notes}."
+        )
 
     def to_dict(self) -> dict[str, object]:
         """What is stored with a release."""

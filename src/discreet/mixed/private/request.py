@@ -155,6 +155,11 @@ def read_request(
         clipped, confined = clip, natural
     else:
         clipped, confined = True, _interval(clip, "clip")
+        if not natural[0] <= confined[0] < confined[1] <= natural[1]:
+            raise PrivacyError(
+                f"clip={clip!r} reaches beyond the bounds [{float(natural[0]):g}, {float(natural[1]):g}]. Responses are "
+                "said to lie within the bounds, and a clip makes that tighter. Give a range inside, or wider bounds."
+            )
     unknown = [column for column in lagged if column not in columns]
     if unknown:
         raise PrivacyError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,8 @@ def test_a_release_says_what_it_does_not_prove(flows: Flows) -> None:
     data = {**flows, "jcr": flows["rate"]}
     fit = release_mixed(FORMULA, data, epsilon=2, method="paper", blocks=30, seed=1)
     assert fit.guarantee.basis == "as published" and fit.guarantee.calibration == "paper"
+    assert "would have been NOT PROVED FOR THE WHOLE RELEASE" in str(fit.guarantee)
+    assert str(replace(fit.guarantee, private=True)).startswith("NOT PROVED FOR THE WHOLE RELEASE: only claimed")
     assert fit.guarantee.loss == Pure(2)
     assert "Not proved for the whole vector" in str(fit)
     assert fit.covariance is None and set(fit.se.values()) == {None}

@@ -99,10 +99,11 @@ def verify(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check a reviewer's bundle: files, ledger lines, arithmetic of the guarantees, mechanisms.
+    """Check a reviewer's bundle: files, ledger lines, request, guarantees, mechanisms, tables, report.
 
-    Needs no data and believes nothing: hashes are taken again, sums redone, the worst loss of every mechanism computed
-    anew. Ends with 1 when something does not hold. Without --ledger the lines are found sealed and consistent; only the
+    Needs no data and believes nothing: hashes are taken again, sums redone, the worst loss of every mechanism, the
+    intervals and the report made anew. Ends with 1 when something is wrong. What a bundle cannot decide is listed as
+    "not checked". Without --ledger the lines are found sealed and consistent; only the
     agency's ledger, or a hash of it that you know, proves that they are its lines.
 
     Example: `discreet verify out/demo/release/bundle.zip --ledger out/demo/ledger.db`
@@ -113,14 +114,24 @@ def verify(
 
     with Console(stderr=True).status("verifying") as status:
         findings = verify_bundle(bundle, ledger=ledger, progress=lambda subject: status.update(f"verifying {subject}"))
-    holds = all(finding.holds for finding in findings)
+    wrong, open_claims = (sum(found.state == state for found in findings) for state in ("WRONG", "not checked"))
     if as_json:
-        rows = [{"subject": found.subject, "holds": found.holds, "finding": found.words} for found in findings]
-        typer.echo(json.dumps({"holds": holds, "findings": rows}, indent=2))
+        rows = [
+            {
+                "subject": found.subject,
+                "state": found.state.lower(),
+                "holds": None if found.state == "not checked" else found.holds,
+                "finding": found.words,
+            }
+            for found in findings
+        ]
+        typer.echo(json.dumps({"holds": not wrong, "not_checked": open_claims, "findings": rows}, indent=2))
     else:
         for found in findings:
-            typer.echo(f"{'holds' if found.holds else 'WRONG'}  {found.subject}: {found.words}")
-    raise typer.Exit(0 if holds else 1)
+            typer.echo(f"{found.state:11}  {found.subject}: {found.words}")
+        checked = len(findings) - wrong - open_claims
+        typer.echo(f"{checked} claims hold, {wrong} are wrong, {open_claims} were not checked.")
+    raise typer.Exit(1 if wrong else 0)
 
 
 def _print_check(found: PlanCheck) -> None:

@@ -14,22 +14,24 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from discreet.plan.shape import Plan
+from discreet.plan.reading import PlanFile
+from discreet.plan.requests import has_public_list
+from discreet.plan.shape import Count, Counts
 from discreet.privacy.ledger import Entry, Head
 
-FORMAT = "discreet bundle, format 1"
+FORMAT = "discreet bundle, format 2"
 BUNDLE, REPORT, MANIFEST, LEDGER, REQUEST = "bundle.zip", "report.html", "bundle.json", "ledger.json", "request.json"
 EPOCH = (1980, 1, 1, 0, 0, 0)
 """The time in every entry of a zip file, so that the time of packing does not change its bytes."""
 
 
 def write_bundle(
-    folder: Path, plan: Plan, lines: Iterable[Entry], *, head: Head, published: Mapping[str, Entry]
+    folder: Path, file: PlanFile, lines: Iterable[Entry], *, head: Head, published: Mapping[str, Entry]
 ) -> Path:
     """Pack the output folder of a plan that was carried out: the published files and nothing else that lies there."""
     texts = {
         REPORT: (folder / REPORT).read_bytes(),
-        REQUEST: _json(request(plan)),
+        REQUEST: _json(request(file)),
         LEDGER: _json({"head": head._asdict(), "lines": [line.to_row() for line in lines]}),
     }
     files = {
@@ -45,13 +47,14 @@ def write_bundle(
     return partial.replace(folder / BUNDLE)
 
 
-def request(plan: Plan) -> dict[str, Any]:
+def request(file: PlanFile) -> dict[str, Any]:
     """The public part of a plan: what was asked for, without paths and addresses."""
-    whole = plan.model_dump(mode="json", by_alias=True)
-    schema = whole["data"]["schema"]
+    whole = file.plan.model_dump(mode="json", by_alias=True)
+    counts = any(isinstance(release, Count | Counts) for release in file.plan.release)
     return {
         "title": whole["title"],
-        "schema": schema if isinstance(schema, dict) else None,
+        "schema": file.schema().to_dict() if counts else None,
+        "public_list": counts and has_public_list(file),
         "unit": whole["unit"],
         "budget": {key: whole["budget"][key] for key in ("epsilon", "delta", "dataset")},
         "releases": whole["release"],

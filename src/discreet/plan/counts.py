@@ -67,6 +67,11 @@ class CountRequest:
             return self.release.round_to
         return 1 if isinstance(self.release, Counts) and self.release.add_up else DEFAULT_ROUNDING
 
+    @property
+    def columns(self) -> dict[str, str]:
+        """What each column of the published tables is."""
+        return {name: "attribute" for table in self.details["tables"] for name in table["by"]} | COLUMNS
+
     def check(self, sizes: PublicSizes | None) -> tuple[TableCheck, ...]:
         """What each table costs and how far off it would be."""
         return tuple(
@@ -109,7 +114,7 @@ class CountRequest:
             guarantee=guarantee,
             entry=entry,
             parameters={**self.details, "tables": about},
-            columns={name: "attribute" for table in about for name in table["by"]} | COLUMNS,
+            columns=self.columns,
         )
 
     def results(self, folder: Path) -> Results:
@@ -246,6 +251,7 @@ def _details(request: CountRequest) -> dict[str, Any]:
         "add_up": isinstance(release, Counts) and release.add_up,
         "forms": sorted(output.forms),
         "formats": sorted(output.formats),
+        **({} if request.guarantee.basis == "proved" else {"basis": request.guarantee.basis}),
     }
 
 

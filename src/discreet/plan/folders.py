@@ -79,6 +79,8 @@ class Paid(Account):
     def __init__(self, unit: Unit, entry: Entry, source: Source) -> None:
         self.unit, self.dataset, self._entry, self._source = unit, entry.dataset, entry, source
         self._drawn = False
+        self.constants: dict[str, Any] = {}
+        """What the function says of its mechanism when it asks to draw: public, and published with the answer."""
 
     def release(
         self,
@@ -95,5 +97,6 @@ class Paid(Account):
                 "Nothing was drawn. Ask for what was paid, once."
             )
         self._drawn = True
+        self.constants = dict(details or {})
         promised = replace(guarantee, private=self.private)
         return Released(draw(self._source), promised, self._entry, str(self._entry.release))

@@ -36,6 +36,10 @@ SAMPLER = (
     "exact: every published integer has the mechanism's own probability, decided in interval arithmetic "
     "(docs/proofs/sampler.md)"
 )
+SUMMARY_SAMPLER = (
+    "exact: the integers behind the published numbers have the mechanism's own probabilities, decided in interval "
+    "arithmetic (docs/proofs/sampler.md); the integers themselves are not published"
+)
 
 
 def write_release(
@@ -47,6 +51,7 @@ def write_release(
     entry: Entry,
     parameters: Mapping[str, Any],
     columns: Mapping[str, str],
+    sampler: str = SAMPLER,
 ) -> None:
     """Write every file of a release into `folder`; `tables` are its forms by the sub-folder they go to."""
     for place, forms in tables.items():
@@ -62,7 +67,7 @@ def write_release(
         "parameters": dict(parameters),
         "columns": dict(columns),
         "ledger": entry.reference,
-        "sampler": SAMPLER,
+        "sampler": sampler,
         "randomness": SYSTEM if guarantee.private else "a seed: not private",
         "code": {"discreet": version("discreet"), "source": source_hash(), "python": platform.python_version()},
         "files": fingerprints(folder),

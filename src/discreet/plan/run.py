@@ -117,7 +117,7 @@ def run(
         report = replace_file(folder / REPORT, page(facts).html().encode())
         steps.next("write the reviewer's bundle")
         if file.plan.output.bundle:
-            bundle = write_bundle(folder, file.plan, lines, head=head, published=published)
+            bundle = write_bundle(folder, file, lines, head=head, published=published)
     except OSError as error:
         raise DiscreetError(
             f"The report or the bundle could not be written to {str(folder)!r}: {error.strerror}. All releases are "

@@ -1,7 +1,8 @@
 """Whether a reviewer's bundle is what it says: files, ledger lines, arithmetic and mechanisms, all checked anew.
 
-Nothing in the bundle is believed. Hashes are taken again, seals recomputed, sums redone, mechanisms calibrated again
-from the claimed loss and their worst loss found by `privacy.verify`. No confidential data are needed.
+Nothing in the bundle is believed. Hashes are taken again, seals recomputed, sums redone, the request priced again, the
+worst loss of the stated mechanisms found by `privacy.verify`, intervals, basic form and report made anew. What cannot
+be decided from a bundle is listed as not checked. No confidential data are needed.
 """
 
 from __future__ import annotations
@@ -10,25 +11,29 @@ import json
 import re
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from fractions import Fraction
 from functools import partial
 from hashlib import file_digest
-from io import BytesIO
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from tempfile import TemporaryDirectory
+from typing import Any, NoReturn
 
 from discreet.errors import LedgerError, PlanError, PrivacyError
 from discreet.noise.laws import GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
 from discreet.plan.bundle import FORMAT, LEDGER, MANIFEST
+from discreet.plan.counts import CountRequest
+from discreet.plan.findings import Finding, RefutedError, UncheckedError
+from discreet.plan.outputs import FORMAT as ABOUT_FORMAT
 from discreet.plan.outputs import MANIFEST as ABOUT
-from discreet.plan.outputs import read_table, rounded, source_hash
-from discreet.privacy.ledger import Budget, Entry, Ledger
+from discreet.plan.outputs import SAMPLER, SUMMARY_SAMPLER, SYSTEM, source_hash
+from discreet.plan.rebuilding import Rebuilt
+from discreet.plan.recount import check_basic, check_intervals, check_rows
+from discreet.plan.summaries import COLUMNS
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.ledger import Budget, Entry, Head, Ledger
 from discreet.privacy.ledger.entries import EntryError
 from discreet.privacy.losses import Loss, from_dict, loss, shown, total
-from discreet.privacy.units import EstablishmentNodes, Establishments, Unit, Workers
+from discreet.privacy.units import EstablishmentNodes, Establishments
 from discreet.privacy.verify import verify
 from discreet.tables.mechanisms import LogLaplace, NoiseLaw, SmoothNoise
 
@@ -37,19 +42,6 @@ LAWS: Mapping[str, Callable[..., NoiseLaw]] = {
 }
 MALFORMED = (LookupError, ValueError, TypeError, AttributeError, PrivacyError, LedgerError, OSError, zipfile.BadZipFile)
 """What reading something that was not written by discreet may raise."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was checked, and how it came out."""
-
-    subject: str
-    holds: bool
-    words: str
-
-
-class RefutedError(Exception):
-    """A claim of the bundle is wrong; the message says which."""
 
 
 def verify_bundle(
@@ -62,35 +54,50 @@ def verify_bundle(
         releases = [str(name) for name in about["releases"]] if about["format"] == FORMAT else None
     except MALFORMED:
         releases = None
-    if releases is None:
+    if not releases or not all(re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", name) for name in releases):
         raise PlanError(
             f"{str(path)!r} is not a reviewer's bundle of this version. `discreet run` writes one: bundle.zip. Name it."
         )
-    with packed:
+    with packed, TemporaryDirectory(prefix="discreet-verify-") as folder:
+        try:
+            packed.extractall(folder)
+        except MALFORMED:
+            return [Finding("files", "WRONG", "the bundle cannot be unpacked")]
+        plan = Rebuilt(Path(folder), tuple(releases))
         checks: list[tuple[str, Callable[[], str]]] = [
             ("files", partial(_files, packed, about["files"])),
             ("ledger lines", lambda: _lines(packed)[1]),
+            ("request", partial(_request, packed, plan)),
         ]
         for name in releases:
             checks += [
                 (f"{name}: publication", partial(_publication, packed, name, about["files"])),
-                (f"{name}: guarantee", partial(_guarantee, packed, name)),
-                (f"{name}: mechanisms", partial(_mechanisms, packed, name)),
-                (f"{name}: basic form", partial(_forms, packed, name)),
+                (f"{name}: guarantee", partial(_guarantee, packed, plan, name)),
+                (f"{name}: mechanisms", partial(_mechanisms, packed, plan, name)),
+                (f"{name}: description", partial(_description, plan, name)),
+                (f"{name}: rows", partial(_rows, plan, name)),
+                (f"{name}: intervals", partial(_intervals, plan, name)),
+                (f"{name}: basic form", partial(_basic, plan, name)),
+                (f"{name}: code", partial(_code, plan, name)),
             ]
-        if ledger is not None:
-            checks.append(("ledger", partial(_ledger, packed, ledger)))
+        checks += [
+            ("report.html", partial(_report, packed, plan)),
+            ("ledger", partial(_ledger, packed, ledger)),
+            ("draws", _draws),
+        ]
         return [_found(subject, check, progress) for subject, check in checks]
 
 
 def _found(subject: str, check: Callable[[], str], progress: Callable[[str], None]) -> Finding:
     progress(subject)
     try:
-        return Finding(subject, True, check())
+        return Finding(subject, "holds", check())
     except RefutedError as refutation:
-        return Finding(subject, False, str(refutation))
+        return Finding(subject, "WRONG", str(refutation))
+    except UncheckedError as reason:
+        return Finding(subject, "not checked", str(reason))
     except MALFORMED as error:
-        return Finding(subject, False, f"cannot be checked: the bundle is malformed here ({type(error).__name__})")
+        return Finding(subject, "WRONG", f"cannot be checked: the bundle is malformed here ({type(error).__name__})")
 
 
 def _files(packed: zipfile.ZipFile, listed: Mapping[str, str]) -> str:
@@ -105,8 +112,8 @@ def _files(packed: zipfile.ZipFile, listed: Mapping[str, str]) -> str:
     return f"{len(listed)} files, every SHA-256 as listed"
 
 
-def _lines(packed: zipfile.ZipFile) -> tuple[list[Entry], str]:
-    """The ledger's lines, after seals, links, sums and budgets were found right."""
+def _lines(packed: zipfile.ZipFile) -> tuple[list[Entry], str, dict[tuple[str, str], Budget]]:
+    """The ledger's lines, in words, and the budgets they leave, after seals, links and sums were found right."""
     book = json.loads(packed.read(LEDGER))
     entries: list[Entry] = []
     accounts: dict[tuple[str, str], Budget] = {}
@@ -128,7 +135,7 @@ def _lines(packed: zipfile.ZipFile) -> tuple[list[Entry], str]:
     if entries and entries[-1].seq > book["head"]["seq"]:
         raise RefutedError("the head is before the last line")
     sums = ", ".join(f"{budget.spent} of {budget.total} spent" for budget in accounts.values())
-    return entries, f"{len(entries)} lines as sealed; {sums}; head {book['head']['hash']}"
+    return entries, f"{len(entries)} lines as sealed; {sums}; head {book['head']['hash']}", accounts
 
 
 def _posted(entry: Entry, budget: Budget | None) -> Budget:
@@ -162,13 +169,31 @@ def _publication(packed: zipfile.ZipFile, name: str, listed: Mapping[str, str]) 
         raise RefutedError(f"the files are not those published in entry {published[0].seq}")
     if {path: digest for path, digest in files.items() if path != ABOUT} != about["files"]:
         raise RefutedError(f"{ABOUT} lists other files")
+    if _asked(about["parameters"]) != charge.payload.get("details"):
+        raise RefutedError(f"{ABOUT} states other parameters than entry {charge.seq} paid for")
     return f"{len(files)} files as published in entry {published[0].seq}, paid for in entry {charge.seq}"
 
 
-def _guarantee(packed: zipfile.ZipFile, name: str) -> str:
+def _request(packed: zipfile.ZipFile, plan: Rebuilt) -> str:
+    entries, _, budgets = _lines(packed)
+    charges = {str(entry.release): entry for entry in entries if entry.kind == "charge"}
+    unpublished = {str(entry.release) for entry in entries if entry.kind == "publish"} - {*plan.releases}
+    others = f"; the ledger also published {', '.join(sorted(unpublished))}, not in this bundle" if unpublished else ""
+    return plan.check_request(charges, budgets) + others
+
+
+def _asked(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters without the constants that the mechanism adds: what the ledger was asked to pay for."""
+    asked = {name: value for name, value in parameters.items() if name != "mechanism"}
+    if "tables" in asked:
+        asked["tables"] = [{k: v for k, v in table.items() if k != "noise"} for table in asked["tables"]]
+    return asked
+
+
+def _guarantee(packed: zipfile.ZipFile, plan: Rebuilt, name: str) -> str:
     about = _about(packed, name)
     claim, charge = about["guarantee"], _charge(packed, about)
-    if claim["private"] is not True or about["randomness"] != "operating system":
+    if claim["private"] is not True or about["randomness"] != SYSTEM:
         raise RefutedError("the noise was seeded: it is not private")
     promised = _loss(claim["loss"])
     tables = about["parameters"].get("tables")
@@ -181,14 +206,22 @@ def _guarantee(packed: zipfile.ZipFile, name: str) -> str:
         raise RefutedError(f"it claims to protect {claim['unit']}, entry {charge.seq} says {charge.unit}")
     if not all(str(amount) in claim["definition"] for amount in _shown(promised)):
         raise RefutedError(f"the words {claim['definition']!r} do not state {promised}")
-    return f"{claim['definition']}, {claim['basis']}; it is what was paid, and its tables add up to it"
+    request = plan.requests[name]
+    stated = {part: claim[part] for part in ("calibration", "basis", "proof")}
+    rebuilt = Guarantee(request.guarantee.unit, promised, **stated, notes=tuple(claim["notes"]))
+    if isinstance(request, CountRequest):
+        rebuilt = request.guarantee
+    odd = sorted(part for part, value in rebuilt.to_dict().items() if claim.get(part) != value)
+    if odd or claim.keys() != rebuilt.to_dict().keys():
+        raise RefutedError(f"its words are not those of what it promises: {', '.join(odd) or 'more is said'}")
+    return f"{claim['definition']}, {claim['basis']}; it is what was paid, and its parts add up to it"
 
 
-def _mechanisms(packed: zipfile.ZipFile, name: str) -> str:
+def _mechanisms(packed: zipfile.ZipFile, plan: Rebuilt, name: str) -> str:
     about = _about(packed, name)
     if "tables" not in about["parameters"]:
-        return f"{about['guarantee']['basis']} ({about['guarantee']['proof']}), not recomputed; {_code(about)}"
-    unit, words = _unit(about["guarantee"]["unit"]), []
+        _constants(about)
+    unit, words = plan.requests[name].guarantee.unit, []
     for table in about["parameters"]["tables"]:
         epsilon = _loss(table["loss"]).amounts["epsilon"]
         if not isinstance(unit, Establishments):
@@ -201,7 +234,72 @@ def _mechanisms(packed: zipfile.ZipFile, name: str) -> str:
         if not verdict.holds:
             raise RefutedError(f"{table['mechanism']} loses {verdict.worst_loss:.6g}, more than {verdict.claimed}")
         words.append(f"{table['mechanism']}: worst loss {verdict.worst_loss:.6g} of {verdict.claimed}")
-    return f"{'; '.join(dict.fromkeys(words))}; {_code(about)}"
+    return "; ".join(dict.fromkeys(words))
+
+
+def _constants(about: Mapping[str, Any]) -> NoReturn:
+    """Of models and summaries the losses of the parts are added up; their scales rest on a proof and on the design."""
+    constants, promised = about["parameters"]["mechanism"], _loss(about["guarantee"]["loss"])
+    proof = about["guarantee"]["proof"]
+    if "parts" not in constants:
+        raise UncheckedError(f"its noise rests on {proof} and was not computed again")
+    parts = total([*(_loss(part["loss"]) for part in constants["parts"]), _loss(constants["squares"])])
+    if parts.to_dict() != promised.to_dict():
+        raise RefutedError(f"{promised} is claimed, its parts add up to {parts}")
+    raise UncheckedError(
+        f"its {len(constants['parts']) + 1} parts add up to {promised}; that their noise suffices rests on {proof} and "
+        "on the design of the model, and was not computed again"
+    )
+
+
+def _description(plan: Rebuilt, name: str) -> str:
+    """The words about sampler and columns are those that this version writes."""
+    about, request = plan.about(name), plan.requests[name]
+    counts = isinstance(request, CountRequest)
+    columns = (
+        request.columns
+        if isinstance(request, CountRequest)
+        else {column: COLUMNS.get(column) for column in about["columns"]}
+    )
+    expected = {"sampler": SAMPLER if counts else SUMMARY_SAMPLER, "columns": columns, "format": ABOUT_FORMAT}
+    odd = sorted(part for part, value in expected.items() if about[part] != value)
+    if odd:
+        raise RefutedError(f"{ABOUT} says something else than discreet writes: {', '.join(odd)}")
+    return "sampler and columns in the words that discreet writes"
+
+
+def _rows(plan: Rebuilt, name: str) -> str:
+    return check_rows(plan.requests[name], plan.folder / name, plan.about(name))
+
+
+def _intervals(plan: Rebuilt, name: str) -> str:
+    return check_intervals(plan.requests[name], plan.folder / name, plan.about(name))
+
+
+def _basic(plan: Rebuilt, name: str) -> str:
+    about = plan.about(name)
+    return check_basic(plan.requests[name], plan.folder / name, about, same_code=_same_code(about))
+
+
+def _report(packed: zipfile.ZipFile, plan: Rebuilt) -> str:
+    """The report made again from the bundle; it has the same bytes whenever the same code makes it."""
+    if not all(_same_code(plan.about(name)) for name in plan.releases):
+        raise UncheckedError("not proved by this check: other code than this made the releases it is about")
+    entries, _, budgets = _lines(packed)
+    published = {str(entry.release): entry for entry in entries if entry.kind == "publish"}
+    asked = plan.file.plan
+    budget = budgets[asked.budget.dataset, asked.unit.unit().key]
+    head = Head(**json.loads(packed.read(LEDGER))["head"])
+    if plan.report(published, budget=budget, head=head) != plan.packed_report():
+        raise RefutedError("it is not the report that this code makes of the bundle")
+    return "made again from the bundle: the same bytes"
+
+
+def _draws() -> str:
+    raise UncheckedError(
+        "that the counts are the true ones plus this noise, that the noise came from the operating system, and that no "
+        "workplace cell was left out, cannot be seen without the data"
+    )
 
 
 def _mechanism(table: Mapping[str, Any], unit: Establishments) -> SmoothNoise | LogLaplace:
@@ -217,35 +315,9 @@ def _mechanism(table: Mapping[str, Any], unit: Establishments) -> SmoothNoise | 
     return SmoothNoise(table["mechanism"], unit, loss(**amounts), law, noise["factor"], table["calibration"], "")
 
 
-def _forms(packed: zipfile.ZipFile, name: str) -> str:
-    """Recompute the basic form's numbers from the research form, where that needs no more than rounding."""
-    parameters = _about(packed, name)["parameters"]
-    if {*parameters["forms"]} != {"basic", "research"} or "tables" not in parameters:
-        return "no two forms of counts to compare"
-    if parameters["shrink"] is not None or parameters["add_up"]:
-        return "not compared: its counts were moved on purpose, as the guarantee's parameters say"
-    to = int(parameters["round_to"])
-    for table in parameters["tables"]:
-        research, basic = (_read(packed, name, table, form, parameters["formats"]) for form in ("research", "basic"))
-        counts = np.array(research["count"], dtype=np.float64)
-        counts = np.maximum(counts, 0) if parameters["non_negative"] else counts
-        lower, upper = (np.array(basic[end], dtype=np.float64) for end in ("lower", "upper"))
-        inside = [
-            np.isnan(lower) | (lower <= np.array(research["lower"], dtype=np.float64)),
-            np.isnan(upper) | (upper >= np.array(research["upper"], dtype=np.float64)),
-        ]
-        if not np.array_equal(rounded(counts, to), np.array(basic["count"])) or not np.all(inside):
-            raise RefutedError("the basic form does not follow from the research form")
-    return f"follows from the research form: rounded to {to}, intervals not narrower"
-
-
-def _read(packed: zipfile.ZipFile, name: str, table: Mapping[str, Any], form: str, formats: list[str]) -> Any:
-    kind = "parquet" if "parquet" in formats else "csv"
-    place = "/".join(part for part in (name, table["folder"], f"{form}.{kind}") if part)
-    return read_table(BytesIO(packed.read(place)), kind=kind, attributes=table["by"])
-
-
-def _ledger(packed: zipfile.ZipFile, where: str | Path) -> str:
+def _ledger(packed: zipfile.ZipFile, where: str | Path | None) -> str:
+    if where is None:
+        raise UncheckedError("that these are the lines of the agency's ledger: give it with --ledger")
     entries = _lines(packed)[0]
     head = json.loads(packed.read(LEDGER))["head"]["hash"]
     with Ledger.open(where, read_only=True) as ledger:
@@ -275,17 +347,14 @@ def _shown(loss: Loss) -> Iterator[str]:
     yield from (f"{name}={shown(amount)}" for name, amount in loss.amounts.items())
 
 
-def _unit(key: str) -> Unit:
-    """The unit with this key."""
-    if found := re.fullmatch(r"establishments\(alpha=([\d/]+),(strong|weak)\)", key):
-        return Establishments(Fraction(found[1]), "strong" if found[2] == "strong" else "weak")
-    if found := re.fullmatch(r"establishment-nodes\(theta=(\d+)\)", key):
-        return EstablishmentNodes(int(found[1]))
-    if key == "workers":
-        return Workers()
-    raise RefutedError(f"{key!r} protects nobody that is known here")
+def _same_code(about: Mapping[str, Any]) -> bool:
+    return bool(about["code"]["source"] == source_hash())
 
 
-def _code(about: Mapping[str, Any]) -> str:
-    same = about["code"]["source"] == source_hash()
-    return f"drawn by discreet {about['code']['discreet']}, " + ("this very code" if same else "other code than this")
+def _code(plan: Rebuilt, name: str) -> str:
+    code = plan.about(name)["code"]
+    if code["source"] != source_hash():
+        raise UncheckedError(f"it names discreet {code['discreet']}, which is other code than this")
+    if code["discreet"] != version("discreet"):
+        raise RefutedError(f"it names discreet {code['discreet']}, whose source is that of {version('discreet')}")
+    return f"it names discreet {code['discreet']}, this very code"

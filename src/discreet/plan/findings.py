@@ -1,0 +1,35 @@
+"""What came of checking a claim: it holds, it is wrong, or it was not checked, and that is said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+State: TypeAlias = Literal["holds", "WRONG", "not checked"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One claim, and how its check came out."""
+
+    subject: str
+    state: State
+    words: str
+
+    @property
+    def holds(self) -> bool:
+        """Whether the claim was checked and found right."""
+        return self.state == "holds"
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the claim was checked and refuted."""
+        return self.state == "WRONG"
+
+
+class RefutedError(Exception):
+    """A claim of the bundle is wrong; the message says which."""
+
+
+class UncheckedError(Exception):
+    """A claim that this check cannot decide; the message says why."""

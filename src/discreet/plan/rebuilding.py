@@ -1,0 +1,123 @@
+"""The plan behind a bundle, built anew from its public request: what it asks for must be what the ledger was paid for.
+
+Paths and addresses are not in a bundle, and nothing here needs them: requests are priced without data, and the report
+is made of published files and lines of the ledger.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from discreet.account import Account
+from discreet.plan.bundle import REPORT, REQUEST
+from discreet.plan.check import PlanCheck, ReleaseCheck
+from discreet.plan.document import Document
+from discreet.plan.facts import facts_of
+from discreet.plan.findings import RefutedError
+from discreet.plan.outputs import MANIFEST
+from discreet.plan.reading import PlanFile
+from discreet.plan.requests import Request, requests
+from discreet.plan.shape import Plan
+from discreet.privacy.ledger import Budget, Entry, Head
+from discreet.privacy.ledger.entries import canonical
+from discreet.report.release import page
+
+NOWHERE = "not in the bundle"
+
+
+@dataclass(frozen=True)
+class Rebuilt:
+    """A bundle that was unpacked into `folder`, with the names it lists as `releases`."""
+
+    folder: Path
+    releases: tuple[str, ...]
+
+    @cached_property
+    def file(self) -> PlanFile:
+        """The plan that asks for what `request.json` says."""
+        asked = json.loads((self.folder / REQUEST).read_text(encoding="utf-8"))
+        about = self.about(self.releases[0])["parameters"]
+        content = {
+            "title": asked["title"],
+            "data": {
+                "source": NOWHERE,
+                **({"workplaces": NOWHERE} if asked["public_list"] else {}),
+                **({"schema": asked["schema"]} if asked["schema"] else {}),
+            },
+            "unit": asked["unit"],
+            "budget": asked["budget"] | {"ledger": NOWHERE},
+            "release": asked["releases"],
+            "output": {"folder": ".", "forms": about["forms"], "formats": about["formats"]},
+        }
+        try:
+            return PlanFile(Plan.model_validate(content), Document(self.folder / "plan.toml", content, {}))
+        except ValidationError:
+            raise RefutedError(f"{REQUEST} asks for something that no plan can ask for") from None
+
+    @cached_property
+    def requests(self) -> dict[str, Request]:
+        """Every release that was asked for, by name."""
+        plan = self.file.plan
+        unit = plan.unit.unit()
+        account = Account.open(None, dataset="verify", unit=unit, budget=plan.budget.total())
+        found, wrong = requests(self.file, account)
+        if wrong:
+            raise RefutedError(f"{REQUEST} asks for what cannot be released: {wrong[0].text}")
+        return {request.release.name: request for request in found}
+
+    def about(self, name: str) -> dict[str, Any]:
+        """The release's own description."""
+        return dict(json.loads((self.folder / name / MANIFEST).read_text(encoding="utf-8")))
+
+    def check_request(self, charges: Mapping[str, Entry], budgets: Mapping[tuple[str, str], Budget]) -> str:
+        """Every release that was asked for is there, and the ledger was paid for exactly what was asked."""
+        asked, plan = self.requests, self.file.plan
+        if {*asked} != {*self.releases}:
+            odd = sorted({*asked} ^ {*self.releases})[0]
+            raise RefutedError(
+                f"{odd!r} is " + ("asked for, and missing" if odd in asked else "there, and not asked for")
+            )
+        unit = plan.unit.unit().key
+        for name, request in asked.items():
+            charge = charges.get(name)
+            if charge is None or charge.loss is None:
+                raise RefutedError(f"{name!r} is asked for, and no line of the ledger paid for it")
+            if charge.unit != unit:
+                raise RefutedError(f"{unit} is asked for, entry {charge.seq} protects {charge.unit}")
+            if charge.loss.to_dict() != request.guarantee.loss.to_dict():
+                raise RefutedError(f"{name!r} asks for {request.guarantee.loss}, entry {charge.seq} paid {charge.loss}")
+            paid = charge.payload["details"]
+            odd_keys = [key for key in sorted({*paid, *request.details}) if _odd(paid, request.details, key)]
+            if odd_keys:
+                raise RefutedError(f"{name!r} asks for another {', '.join(odd_keys)} than entry {charge.seq} paid for")
+        budget = budgets.get((plan.budget.dataset, unit))
+        if budget is None or budget.total.to_dict() != plan.budget.total().to_dict():
+            raise RefutedError(f"a budget of {plan.budget.total()} is asked for, and the ledger has another")
+        return f"{len(asked)} releases, each as the ledger was paid for"
+
+    def report(self, published: Mapping[str, Entry], *, budget: Budget, head: Head) -> bytes:
+        """The report that this code makes of the bundle."""
+        known = tuple(ReleaseCheck(request, "released", ()) for request in self.requests.values())
+        facts = facts_of(PlanCheck(self.file, known, budget, budget, ()), published, budget=budget, head=head)
+        return page(facts).html().encode()
+
+    def packed_report(self) -> bytes:
+        return (self.folder / REPORT).read_bytes()
+
+
+def _odd(paid: Mapping[str, Any], asked: Mapping[str, Any], key: str) -> bool:
+    """Whether two requests differ in `key`. Labels are known by their hash alone, which the plan's text decides."""
+    texts = []
+    for details in (paid, asked):
+        value = details.get(key)
+        if key == "tables":
+            value = [{name: part for name, part in table.items() if name != "labels"} for table in value or ()]
+        texts.append(canonical(value))
+    return texts[0] != texts[1]

@@ -1,0 +1,265 @@
+"""Bundles forged with care: every hash, seal and link agrees again, so only what the files say can give them away."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from discreet.plan.findings import Finding
+from discreet.plan.rebuilding import Rebuilt
+from discreet.plan.run import run
+from discreet.plan.verification import verify_bundle
+from discreet.privacy.ledger.entries import GENESIS, canonical, seal
+
+Files = dict[str, bytes]
+
+PLAN = """
+[data]
+source = "jobs.parquet"
+[data.schema]
+workplace_attributes = ["place"]
+worker_attributes = { sex = ["f", "m"] }
+[unit]
+kind = "establishments"
+alpha = 0.1
+[budget]
+epsilon = 6
+ledger = "ledger.db"
+dataset = "jobs"
+[[release]]
+name = "jobs"
+kind = "count"
+by = ["place"]
+epsilon = 2
+[[release]]
+name = "kinds"
+kind = "count"
+by = ["place", "sex"]
+epsilon = 4
+[output]
+folder = "out"
+"""
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("forged")
+    rng = np.random.default_rng(3)
+    size = rng.integers(5, 60, 12)
+    workplace = np.repeat(np.arange(12), size)
+    jobs = {
+        "workplace": workplace,
+        "worker": np.arange(len(workplace)),
+        "place": [f"P{i % 6}" for i in workplace],
+        "sex": np.where(rng.random(len(workplace)) < 0.5, "f", "m"),
+    }
+    pq.write_table(pa.table(jobs), folder / "jobs.parquet")
+    (folder / "plan.toml").write_text(PLAN)
+    run(folder / "plan.toml")
+    return folder / "out" / "bundle.zip"
+
+
+def verdict(path: Path, files: Files) -> dict[str, Finding]:
+    """What is found in a bundle of these files, whose own list of hashes agrees with them."""
+    about = json.loads(files["bundle.json"])
+    about["files"] = {name: sha256(content).hexdigest() for name, content in files.items() if name != "bundle.json"}
+    with zipfile.ZipFile(path, "w") as packed:
+        for name, content in {**files, "bundle.json": json.dumps(about).encode()}.items():
+            packed.writestr(name, content)
+    return {finding.subject: finding for finding in verify_bundle(path)}
+
+
+def resealed(files: Files) -> None:
+    """Make release.json, the ledger's lines and their chain agree with the files."""
+    book = json.loads(files["ledger.json"])
+    previous, charges = GENESIS, {}
+    for row in book["lines"]:
+        name = row["release"]
+        if row["kind"] == "publish":
+            about, payload = json.loads(files[f"{name}/release.json"]), json.loads(row["payload"])
+            about["ledger"] = charges[name]
+            about["files"] = {file: sha256(files[f"{name}/{file}"]).hexdigest() for file in about["files"]}
+            files[f"{name}/release.json"] = json.dumps(about).encode()
+            payload["charge"] = charges[name]["seq"]
+            payload["files"] = {file: sha256(files[f"{name}/{file}"]).hexdigest() for file in payload["files"]}
+            row["payload"] = canonical(payload)
+        row["previous"] = previous
+        previous = row["hash"] = seal({column: value for column, value in row.items() if column != "hash"})
+        if row["kind"] == "charge":
+            charges[name] = {"seq": row["seq"], "hash": row["hash"]}
+    book["head"] = {"seq": book["lines"][-1]["seq"], "hash": previous}
+    files["ledger.json"] = json.dumps(book).encode()
+
+
+def said(name: str, change: Callable[[dict], object]) -> Callable[[Files], None]:
+    """A forgery of a JSON file."""
+
+    def forge(files: Files) -> None:
+        content = json.loads(files[name])
+        change(content)
+        files[name] = json.dumps(content).encode()
+
+    return forge
+
+
+def tables(name: str, *forms: str, formats=("csv", "parquet")) -> Callable:
+    """A forgery of some files of a release's table."""
+
+    def forgery(change: Callable[[pa.Table], pa.Table]) -> Callable[[Files], None]:
+        def forge(files: Files) -> None:
+            for form in forms:
+                table = change(pq.read_table(io.BytesIO(files[f"{name}/{form}.parquet"])))
+                for kind in formats:
+                    sink = io.BytesIO()
+                    (pa.csv.write_csv if kind == "csv" else pq.write_table)(table, sink)
+                    files[f"{name}/{form}.{kind}"] = sink.getvalue()
+
+        return forge
+
+    return forgery
+
+
+def more(table: pa.Table) -> pa.Table:
+    counts = table["count"].to_pylist()
+    return table.set_column(table.column_names.index("count"), "count", pa.array([counts[0] + 1000, *counts[1:]]))
+
+
+def narrower(table: pa.Table) -> pa.Table:
+    lower = pa.array([float(max(count, 0)) for count in table["count"].to_pylist()])
+    return table.set_column(table.column_names.index("lower"), "lower", lower)
+
+
+def renamed(table: pa.Table) -> pa.Table:
+    return table.set_column(0, "place", pa.array(["Elsewhere", *table["place"].to_pylist()[1:]]))
+
+
+def without_kinds(files: Files) -> None:
+    for name in [name for name in files if name.startswith("kinds/")]:
+        del files[name]
+    said("bundle.json", lambda about: about.update(releases=["jobs"]))(files)
+
+
+def without_kinds_and_their_lines(files: Files) -> None:
+    without_kinds(files)
+
+    def cut(book: dict) -> None:
+        book["lines"] = [row for row in book["lines"] if row["release"] != "kinds"]
+        for seq, row in enumerate(book["lines"], start=1):
+            row["seq"] = seq
+
+    said("ledger.json", cut)(files)
+    resealed(files)
+
+
+def words(**changes: object) -> Callable[[Files], None]:
+    return said("jobs/release.json", lambda about: about["guarantee"].update(changes))
+
+
+FORGERIES = {
+    "the request's epsilon": (said("request.json", lambda r: r["releases"][0].update(epsilon="1")), "request", "paid"),
+    "the request's alpha": (said("request.json", lambda r: r["unit"].update(alpha="1/2")), "request", "protects"),
+    "the request's rounding": (
+        said("request.json", lambda r: r["releases"][0].update(round_to=1)),
+        "request",
+        "another round_to",
+    ),
+    "the request's budget": (said("request.json", lambda r: r["budget"].update(epsilon="60")), "request", "a budget"),
+    "a release removed": (without_kinds, "request", "'kinds' is asked for, and missing"),
+    "a release removed, ledger and all": (without_kinds_and_their_lines, "request", "'kinds' is asked for"),
+    "the sentence": (words(sentence="Nothing at all can be learned."), "jobs: guarantee", "sentence"),
+    "the basis": (words(basis="empirical"), "jobs: guarantee", "basis"),
+    "the sampler": (said("jobs/release.json", lambda r: r.update(sampler="coins")), "jobs: description", "sampler"),
+    "the columns": (
+        said("jobs/release.json", lambda r: r["columns"].update(count="true count")),
+        "jobs: description",
+        "columns",
+    ),
+    "the version": (said("jobs/release.json", lambda r: r["code"].update(discreet="9.9")), "jobs: code", "9.9"),
+    "the parameters": (
+        said("jobs/release.json", lambda r: r["parameters"].update(round_to=50)),
+        "jobs: publication",
+        "other parameters",
+    ),
+    "research.csv": (tables("jobs", "research", formats=("csv",))(more), "jobs: rows", "research form hold different"),
+    "basic.csv": (tables("jobs", "basic", formats=("csv",))(more), "jobs: rows", "basic form hold different"),
+    "the intervals": (tables("jobs", "research")(narrower), "jobs: intervals", "they are not those"),
+    "the intervals of kinds": (tables("kinds", "research")(narrower), "kinds: intervals", "they are not those"),
+    "a kind of worker dropped": (
+        tables("kinds", "basic", "research")(lambda table: table.slice(1)),
+        "kinds: rows",
+        "lacks a kind",
+    ),
+    "a cell twice": (
+        tables("jobs", "basic", "research")(lambda table: pa.concat_tables([table, table.slice(0, 1)])),
+        "jobs: rows",
+        "is there twice",
+    ),
+    "a cell renamed": (tables("jobs", "basic")(renamed), "jobs: basic form", "does not follow"),
+    "basic rows dropped": (
+        tables("jobs", "basic")(lambda table: table.slice(1)),
+        "jobs: rows",
+        "different numbers of rows",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", FORGERIES)
+def test_a_forgery_is_found(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    monkeypatch.setattr(Rebuilt, "report", lambda self, published, budget, head: b"")  # takes long, tested below
+    forge, subject, told = FORGERIES[what]
+    with zipfile.ZipFile(bundle) as packed:
+        files = {name: packed.read(name) for name in packed.namelist()}
+    forge(files)
+    if "kinds/release.json" in files:
+        resealed(files)
+    found = verdict(tmp_path / "b.zip", files)[subject]
+    assert found.wrong
+    assert told in found.words
+
+
+def test_resealing_alone_is_seen_in_the_report_only(bundle: Path, tmp_path: Path) -> None:
+    """So that the forgeries above are found for what they are: their resealing refutes nothing but the report."""
+    with zipfile.ZipFile(bundle) as packed:
+        files = {name: packed.read(name) for name in packed.namelist()}
+    resealed(files)
+    found = verdict(tmp_path / "b.zip", files)
+    assert [subject for subject, finding in found.items() if finding.wrong] == ["report.html"]
+
+
+def test_an_edited_report_is_found(bundle: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(bundle) as packed:
+        files = {name: packed.read(name) for name in packed.namelist()}
+    assert verdict(tmp_path / "a.zip", files)["report.html"].holds
+    assert b"times as likely" in files["report.html"]
+    files["report.html"] = files["report.html"].replace(b"times as likely", b"times less likely", 1)
+    found = verdict(tmp_path / "b.zip", files)
+    assert [subject for subject, finding in found.items() if finding.wrong] == ["report.html"]
+
+
+def test_what_cannot_be_checked_is_said(bundle: Path, tmp_path: Path, command) -> None:
+    """Another source means other code: neither it nor its report can be checked, and that is not 'holds'."""
+    with zipfile.ZipFile(bundle) as packed:
+        files = {name: packed.read(name) for name in packed.namelist()}
+    said("jobs/release.json", lambda about: about["code"].update(source="0" * 64))(files)
+    resealed(files)
+    found = verdict(tmp_path / "b.zip", files)
+    unknown = [subject for subject, finding in found.items() if finding.state == "not checked"]
+    assert unknown == ["jobs: code", "report.html", "ledger", "draws"]
+    assert "not proved by this check" in found["report.html"].words
+    code, out, _ = command("verify", tmp_path / "b.zip")
+    assert code == 0
+    assert "4 were not checked" in out
+    code, out, _ = command("verify", tmp_path / "b.zip", "--json")
+    told = json.loads(out)
+    assert told["not_checked"] == 4
+    assert {row["holds"] for row in told["findings"]} == {True, None}

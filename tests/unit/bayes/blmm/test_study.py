@@ -12,7 +12,7 @@ import typer
 from typer.testing import CliRunner
 
 from discreet.cli.posterior_audit import posterior_command
-from discreet.errors import DataError, FitError
+from discreet.errors import DataError, PlanError
 from discreet.studies import blmm
 
 
@@ -80,4 +80,4 @@ def test_command(tmp_path, data, command) -> None:
     text = command("y ~ x + (1 | g)", str(path)).stdout
     assert "not a privacy guarantee" in text
     assert f"{told['epsilon']:.4g}" in text
-    assert isinstance(command("y ~ x + (1 | g)", str(path), "--nu", "0").exception, FitError)
+    assert isinstance(command("y ~ x + (1 | g)", str(path), "--nu", "0").exception, PlanError)  # ends with 2

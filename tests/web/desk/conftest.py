@@ -108,8 +108,9 @@ def serve() -> Iterator[Callable[..., Served]]:
         each.process.kill()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
+    """A browser of one module: while its driver runs, nothing else in this process can run an event loop."""
     if CHROMIUM is None:
         pytest.skip("no Chromium on this machine")
     from playwright.sync_api import sync_playwright

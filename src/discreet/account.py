@@ -79,7 +79,8 @@ class Account:
         again. Without a name each call is a release of its own.
         """
         label = name if name is not None else f"release-{secrets.token_hex(6)}"
-        facts = dict(details or {}) | ({} if self.private else {"private": False, "why": "the noise was seeded"})
+        facts = dict(details or {}) | ({} if guarantee.basis == "proved" else {"basis": guarantee.basis})
+        facts |= {} if self.private else {"private": False, "why": "the noise was seeded"}
         entry = self.ledger.charge(
             dataset=self.dataset, unit=self.unit, release=label, loss=guarantee.loss, details=facts
         )

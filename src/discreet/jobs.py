@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from discreet.frames import Frame
 
     Checks: TypeAlias = dict[str, nw.Expr]
-    """A fault's words, in which {n} is how often it was found, and the aggregate that counts it."""
+    """A fault's words, and the aggregate that is not zero where it occurs. How often it does is confidential."""
 
 
 MOST_JOBS = 2**53
@@ -95,7 +95,7 @@ class Jobs:
         elif attributes:
             ends = [getattr(nw.col(a), end)().alias(f"{end} {a}") for a in attributes for end in ("min", "max")]
             words = (
-                "Column {0!r} of {1} has more than one value in {{n}} establishments. An establishment lies in one "
+                "Column {0!r} of {1} has more than one value in some establishment. An establishment lies in one "
                 "cell: correct it, or give each site a number of its own."
             )
             conflicts = {
@@ -122,7 +122,7 @@ class Jobs:
         if schema.worker is not None and not self.allow_multiple:
             checks |= _repeats(self.name, schema.worker, " Or pass allow_multiple=True, if several jobs are meant.")
         if schema.size is not None:
-            words = f"Column {schema.size!r} of {self.name} is negative in {{n}} rows. Sizes count jobs: correct them."
+            words = f"Column {schema.size!r} of {self.name} is negative in some rows. Sizes count jobs: correct them."
             checks[words] = count_if(nw.col(schema.size) < 0)
             sizes = nw.col(schema.size).cast(nw.Float64)
             words = (
@@ -133,7 +133,7 @@ class Jobs:
         for kind, key, listed in _links(self):
             known = f"known {kind}"
             table = table.join(listed.select(nw.col(key), nw.lit(1).alias(known)), on=key, how="left")
-            words = f"{{n}} rows of {self.name} have a {key!r} that is not in {kind}s. Add the {kind} or drop the rows."
+            words = f"Some rows of {self.name} have a {key!r} not in {kind}s. Add the {kind} or drop the rows."
             checks[words] = count_if(~nw.col(key).is_null() & nw.col(known).is_null())
         yield from _found(table, checks, step=f"check {self.name}")
 
@@ -253,8 +253,7 @@ def _mismatch(jobs: Jobs, kind: str, key: str, listed: Frame) -> Iterator[str]:
 
 
 def _found(frame: Frame, checks: Checks, *, step: str) -> Iterator[str]:
-    counts = tally(frame, checks, step=step)
-    return (words.replace("{n}", f"{n:,}") for words, n in counts.items() if n)
+    return (words for words, n in tally(frame, checks, step=step).items() if n)
 
 
 def _empty(name: str) -> Checks:
@@ -266,7 +265,7 @@ def _empty(name: str) -> Checks:
 def _nulls(name: str, columns: Sequence[str]) -> Checks:
     import narwhals.stable.v2 as nw
 
-    words = "Column {0!r} of {1} has no value in {{n}} rows. Fill them in or drop them at the source."
+    words = "Column {0!r} of {1} has no value in some rows. Fill them in or drop them at the source."
     return {words.format(column, name): count_if(nw.col(column).is_null()) for column in columns}
 
 
@@ -275,7 +274,7 @@ def _outside(name: str, domains: Mapping[str, Sequence[Label]]) -> Checks:
     import narwhals.stable.v2 as nw
 
     words = (
-        "Column {0!r} of {1} has {{n}} rows outside its public domain, which is: {2}. Recode them, or add the category "
+        "Column {0!r} of {1} has rows outside its public domain, which is: {2}. Recode them, or add the category "
         "to the schema's worker_attributes."
     )
     return {
@@ -289,5 +288,5 @@ def _outside(name: str, domains: Mapping[str, Sequence[Label]]) -> Checks:
 def _repeats(name: str, key: str, way_out: str = "") -> Checks:
     import narwhals.stable.v2 as nw
 
-    words = f"Column {key!r} of {name} repeats in {{n}} rows; each must be there once. Drop the repetitions.{way_out}"
+    words = f"Column {key!r} of {name} repeats; each must be there once. Drop the repetitions.{way_out}"
     return {words: nw.len() - nw.col(key).n_unique()}

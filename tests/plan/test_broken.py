@@ -250,11 +250,11 @@ BROKEN: dict[str, tuple[Change, int, str]] = {
     "a domain of another type": (data(sex=lambda table: np.ones(len(table), dtype=int)), 5, "its domain lists 'f'"),
     "keys of two types": (data(workplace=lambda t: t["workplace"].cast(pa.string())), 5, "Cast one of them"),
     "no rows": (no_rows, 5, "has no rows"),
-    "a missing value": (data(sex=first("sex", None)), 5, "has no value in 1 rows"),
+    "a missing value": (data(sex=first("sex", None)), 5, "has no value in some rows"),
     "a category outside the domain": (data(sex=first("sex", "unknown")), 5, "outside its public domain"),
-    "a worker twice": (data(worker=first("worker", 5)), 5, "repeats in 1 rows"),
-    "an employer nobody knows": (data(workplace=first("workplace", 99)), 5, "is not in workplaces"),
-    "an establishment twice": (data("places", workplace=first("workplace", 1)), 5, "repeats in 1 rows"),
+    "a worker twice": (data(worker=first("worker", 5)), 5, "repeats; each must be there once"),
+    "an employer nobody knows": (data(workplace=first("workplace", 99)), 5, "not in workplaces"),
+    "an establishment twice": (data("places", workplace=first("workplace", 1)), 5, "repeats; each must be there once"),
     "a filter of another type": (add("where = { sector = [7] }"), 25, "Use that type"),
 }  # fmt: skip
 

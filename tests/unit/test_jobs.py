@@ -87,14 +87,14 @@ def test_neither_repr_nor_str_has_a_value() -> None:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (changed(sex=["f", "m", None]), "Column 'sex' of jobs has no value in 1 rows"),
-        (changed(workplace=[1, None, None]), "Column 'workplace' of jobs has no value in 2 rows"),
+        (changed(sex=["f", "m", None]), "Column 'sex' of jobs has no value in some rows"),
+        (changed(workplace=[1, None, None]), "Column 'workplace' of jobs has no value in some rows"),
         (
             changed(sex=["f", "x", "SECRET"]),
-            r"Column 'sex' of jobs has 2 rows outside its public domain, which is: f, m\.",
+            r"Column 'sex' of jobs has rows outside its public domain, which is: f, m\.",
         ),
-        (changed(worker=[7, 7, 7]), "Column 'worker' of jobs repeats in 2 rows"),
-        (changed(place=["a", "SECRET", "b"]), "Column 'place' of jobs has more than one value in 1 establishments"),
+        (changed(worker=[7, 7, 7]), "Column 'worker' of jobs repeats; each"),
+        (changed(place=["a", "SECRET", "b"]), "Column 'place' of jobs has more than one value in some establishment"),
         (pa.table(JOBS).slice(0, 0), "jobs has no rows"),
         (
             {"workplace": [1], "worker": [2], "place": ["a"]},
@@ -121,8 +121,8 @@ def test_a_worker_may_have_two_jobs_if_that_is_meant() -> None:
 @pytest.mark.parametrize(
     ("sizes", "words"),
     [
-        ([4, -1, 2], "Column 'n' of jobs is negative in 1 rows"),
-        ([4, None, 2], "Column 'n' of jobs has no value in 1 rows"),
+        ([4, -1, 2], "Column 'n' of jobs is negative in some rows"),
+        ([4, None, 2], "Column 'n' of jobs has no value in some rows"),
     ],
 )
 def test_sizes_must_be_counts(sizes: list[int | None], words: str) -> None:

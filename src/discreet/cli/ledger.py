@@ -51,10 +51,16 @@ def show(
         entries = book.entries(last=(last or None) if last is not None or as_json else SHOWN)
         if as_json:
             budgets = [budget.to_dict() for budget in book.budgets()]
-            rows = [entry.to_dict() for entry in entries]
-            typer.echo(json.dumps({"head": head._asdict(), "budgets": budgets, "entries": rows}, indent=2))
+            rows = [entry.to_dict() | {"not_proved": entry.unproved or None} for entry in entries]
+            told = {"head": head._asdict(), "not_proved": _unproved(book), "budgets": budgets, "entries": rows}
+            typer.echo(json.dumps(told, indent=2))
             return
         _print_tables(book, entries)
+        if unproved := _unproved(book):
+            typer.echo(
+                f"{unproved} {'entry is' if unproved == 1 else 'entries are'} not proved (seeded noise, or a claim "
+                "that was only published or measured): the total is no bound on the loss."
+            )
         typer.echo(f"Head: entry {head.seq}, {head.hash}")
         typer.echo("Nothing confidential is in a ledger: names, losses and public parameters only.")
 
@@ -99,6 +105,11 @@ def _opened(where: str) -> Ledger:
     return Ledger.open(where, read_only=True)
 
 
+def _unproved(book: Ledger) -> int:
+    """How many charges of the whole book bound nothing."""
+    return sum(bool(entry.unproved) for entry in book.entries())
+
+
 def _hash(text: str) -> str:
     if not re.fullmatch("[0-9a-f]{64}", text):
         raise typer.BadParameter(
@@ -117,19 +128,26 @@ def _progress(rows: Iterable[Row], total: int) -> Iterable[Row]:
 def _print_tables(book: Ledger, entries: list[Entry]) -> None:
     from rich.console import Console
     from rich.markup import escape
-    from rich.table import Table
+    from rich.table import Column, Table
 
     from discreet.privacy.ledger.budget import amounts
 
-    budgets = Table("data set", "unit", "total", "spent", "remaining", title="Budgets", title_justify="left")
+    def titled(title: str, *names: str) -> Table:
+        """A table whose long words are folded, never cut."""
+        columns = [Column(name, overflow="fold") for name in names]
+        return Table(*columns, title=title, title_justify="left")
+
+    budgets = titled("Budgets", "data set", "unit", "total", "spent", "remaining")
     for budget in book.budgets():
         losses = [amounts(loss) for loss in (budget.total, budget.spent, budget.remaining)]
         budgets.add_row(escape(budget.dataset), escape(budget.unit), *losses)
-    lines = Table("entry", "kind", "data set", "release", "loss", "by", "when", title="Entries", title_justify="left")
+    lines = titled("Entries", "entry", "kind", "data set", "release", "loss", "proved", "by", "when")
     for entry in entries:
         who, when = escape(str(entry.payload["by"])), str(entry.payload["at"])
         loss = "" if entry.loss is None else amounts(entry.loss)
-        lines.add_row(str(entry.seq), entry.kind, escape(entry.dataset), escape(entry.release or ""), loss, who, when)
+        proved = "" if entry.kind != "charge" else f"NO: {escape(entry.unproved)}" if entry.unproved else "yes"
+        names = (escape(entry.dataset), escape(entry.release or ""))
+        lines.add_row(str(entry.seq), entry.kind, *names, loss, proved, who, when)
     console = Console(highlight=False)
     console.print(budgets)
     console.print(lines)

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from discreet.account import Account
 from discreet.cli.ledger import ledger as command
 from discreet.errors import LedgerError
+from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Entry, Ledger, release_once
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Workers
@@ -109,3 +111,45 @@ def test_wrong_requests(path: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "none.db").exists()
     for words in ("show", "verify"):
         assert "Example: " in call(words, "--help").stdout
+
+
+def test_what_is_not_proved_is_marked(tmp_path: Path) -> None:
+    """A seeded release and a claim that was only published are in the total, which is then no bound."""
+    path = tmp_path / "ledger.db"
+    unit = Workers()
+    account = Account.open(path, dataset="jobs", unit=unit, budget=Pure(3))
+    account.release("sound", guarantee=Guarantee(unit, Pure(1)), draw=lambda source: 0)
+    account.ledger.close()
+    assert "not proved" not in call("show", path).stdout
+    assert json.loads(call("show", path, "--json").stdout)["not_proved"] == 0
+    account = Account.open(path, dataset="jobs", unit=unit, budget=Pure(3), seed=1)
+    account.release("trial", guarantee=Guarantee(unit, Pure(1)), draw=lambda source: 0)
+    account.ledger.close()
+    account = Account.open(path, dataset="jobs", unit=unit, budget=Pure(3))
+    account.release("paper", guarantee=Guarantee(unit, Pure(1), basis="as published"), draw=lambda source: 0)
+    account.ledger.close()
+    shown = call("show", path, "--last", 1).stdout
+    assert "2 entries are not proved" in shown
+    assert "the total is no bound on the loss" in shown
+    shown = call("show", path).stdout
+    assert "NO: seeded" in shown
+    assert "NO: as published" in shown
+    told = json.loads(call("show", path, "--json").stdout)
+    assert told["not_proved"] == 2
+    assert {e["release"]: e["not_proved"] for e in told["entries"] if e["kind"] == "charge"} == {
+        "sound": None,
+        "trial": "seeded",
+        "paper": "as published",
+    }
+
+
+def test_names_are_folded_not_cut(tmp_path: Path) -> None:
+    name = "counts-of-jobs-by-place-sector-and-ownership-of-2026"
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        ledger.open_budget(total=Pure(1), **JOBS)
+        ledger.charge(release=name, loss=Pure("1/4"), **JOBS)
+    arguments = ["show", str(tmp_path / "ledger.db")]
+    shown = CliRunner().invoke(command, arguments, env={"COLUMNS": "80"}).stdout
+    assert "\u2026" not in shown
+    cells = [line.split("\u2502") for line in shown.splitlines() if line.startswith("\u2502")]
+    assert "".join(row[4].strip() for row in cells if len(row) == 10).endswith(name)

@@ -75,7 +75,8 @@ def test_from_plan_to_ledger(served: Any, state: Any, visit: Any, worker_of: Any
     with page.expect_download() as bundle:
         page.click('a:text-is("Reviewer\'s bundle")')
     bundle.value.save_as(tmp_path / "bundle.zip")
-    assert not any(finding.wrong for finding in verify_bundle(tmp_path / "bundle.zip", ledger=served.folder / "ledger.db"))
+    findings = verify_bundle(tmp_path / "bundle.zip", ledger=served.folder / "ledger.db")
+    assert not any(finding.wrong for finding in findings)
     page.click("a:text-is('sectors')")
     with page.expect_download() as table:
         page.click("text=research.csv")

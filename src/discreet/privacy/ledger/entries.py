@@ -77,6 +77,14 @@ class Entry:
             [self.unit, mine["loss"], self.payload.get("details")]
         )
 
+    @property
+    def unproved(self) -> str:
+        """Why a charge's loss is no bound: "seeded", "as published", "empirical"; empty where it is proved."""
+        details = self.payload.get("details") or {}
+        seeded = ["seeded"] if details.get("private") is False else []
+        basis = str(details.get("basis", "proved"))
+        return ", ".join(seeded + [basis] * (basis != "proved")) if self.kind == "charge" else ""
+
     def to_row(self) -> dict[str, Any]:
         """The columns as they are stored: exact losses and the payload as canonical text."""
         return {**_content(self), "hash": self.hash}

@@ -177,8 +177,9 @@ def _standing(file: PlanFile) -> tuple[Standing, list[Fault]]:
         return Standing(), []
     try:
         with Ledger.open(where, read_only=True) as ledger:
-            entries = [entry for entry in ledger.entries() if entry.dataset == dataset]
+            # Budgets first: what another process pays in between is then seen as paid, not as missing from the budget.
             budgets = tuple(budget for budget in ledger.budgets() if budget.dataset == dataset)
+            entries = [entry for entry in ledger.entries() if entry.dataset == dataset]
     except LedgerError as error:
         if "://" in where and "it has no table" in str(error):
             return Standing(), []  # an empty database, in which `run` makes the ledger

@@ -231,7 +231,13 @@ def curves(*, quick: bool) -> list[Curve]:
         check="check of every job",
     )
     wider = ("sex", "education")
-    add("release of workload 3", "jobs", upto(jobs[1:], 1e6), RELEASE, lambda n: (data.jobs(n), LIMIT, scratch, *wider))
+    add(
+        "release of workload 3",
+        "jobs",
+        upto(jobs if quick else jobs[1:], 1e6),
+        RELEASE,
+        lambda n: (data.jobs(n), LIMIT, scratch, *wider),
+    )
     if not quick:
         copies = (1, 2, 4, 10)
         add("mixed model, 3,111 counties", "rows", copies, MIXED, lambda copies: (FORMULA, data.longer(copies)))

@@ -23,6 +23,10 @@ class FitError(DiscreetError, ValueError):
     """A model cannot be estimated from these data: nothing to mix, no positives, a degenerate design."""
 
 
+class Unidentified(FitError, DataError):
+    """The data have too few levels or rows for the model asked for; another model or other data are needed."""
+
+
 class PlanError(DiscreetError, ValueError):
     """A plan or a setting is not valid; all faults of one file are reported together."""
 

@@ -94,7 +94,13 @@ def to_arrow(data: Any, *, name: str) -> pa.Table | None:
     if isinstance(data, pa.RecordBatchReader):
         return data.read_all()
     if isinstance(data, Mapping):
-        return pa.Table.from_pydict(dict(data))
+        try:
+            return pa.Table.from_pydict(dict(data))
+        except (TypeError, ValueError, OverflowError, NotImplementedError):  # Arrow's message may quote a value
+            raise DataError(
+                f"{name} is a mapping whose columns are no table. Columns have one length each and hold one type that "
+                "a database knows. Convert them, for example to arrays of numbers."
+            ) from None
     if nw.dependencies.is_polars_dataframe(data):
         return data.to_arrow()
     if not nw.dependencies.is_pandas_dataframe(data):
@@ -251,7 +257,9 @@ def _scan(text: str, *, name: str, table: str | None, connection: duckdb.DuckDBP
             return _attach(path, table, name=name, connection=connection)
         if kind == "CSV":
             # The whole file decides a column's type, so that codes with leading zeros stay text.
-            return connection.read_csv(text, header=True, sample_size=-1, auto_type_candidates=CSV_TYPES)
+            found = connection.read_csv(text, header=True, sample_size=-1, auto_type_candidates=CSV_TYPES)
+            _refuse_renamed(text, found.columns, name=name, connection=connection)
+            return found
         if path.is_dir():
             everything = str(path / "**" / "*.parquet").replace("'", "''")
             # Folders such as state=06 are a column, of text.
@@ -263,6 +271,22 @@ def _scan(text: str, *, name: str, table: str | None, connection: duckdb.DuckDBP
             f"{name}: {text!r} cannot be read as {kind} ({type(error).__name__}). It may be damaged, cut off, locked "
             "or of another format than its name says. Write it again from its source, or rename it."
         ) from None
+
+
+def _refuse_renamed(text: str, columns: list[str], *, name: str, connection: duckdb.DuckDBPyConnection) -> None:
+    """Refuse a header line with one name twice, in any case: DuckDB calls the second x_1 and says nothing."""
+    known = {column.casefold() for column in columns}
+    if not any(
+        base in known for base, mark, number in (c.casefold().rpartition("_") for c in columns) if number.isdigit()
+    ):
+        return
+    lines = connection.read_csv(text, header=False, all_varchar=True).limit(1).fetchall()
+    header = [str(cell).strip().casefold() for line in lines for cell in line if cell is not None]
+    if len(set(header)) < len(header):
+        raise DataError(
+            f"{name} has two columns of one name in its header line, or no header line. Names tell columns apart, "
+            "whatever their case. Rename one of them, or add the line."
+        )
 
 
 def _format(path: Path) -> str:

@@ -168,3 +168,23 @@ def test_threads_take_turns() -> None:
     for thread in threads:
         thread.join()
     assert found == [499_500] * 8
+
+
+@pytest.mark.parametrize("header", ["x,x,y", "x,X,y", "x,y,x", '"x","y","x"'])
+def test_a_header_line_with_one_name_twice_is_refused(tmp_path: Path, header: str) -> None:
+    path = tmp_path / "twice.csv"
+    path.write_text(f"{header}\n1,2,3\n4,5,6\n")
+    with pytest.raises(DataError, match="two columns of one name"):
+        as_lazy(path)
+
+
+def test_names_that_end_in_numbers_are_no_duplicates(tmp_path: Path) -> None:
+    path = tmp_path / "numbered.csv"
+    path.write_text("x,x_1,x_2\n1,1,1\n4,5,6\n")
+    assert as_lazy(path).collect_schema().names() == ["x", "x_1", "x_2"]
+
+
+def test_a_mapping_that_is_no_table_is_refused_without_being_quoted() -> None:
+    with pytest.raises(DataError, match="no table") as caught:
+        as_lazy({"x": [10**400, 1]})
+    assert "000000" not in str(caught.value)

@@ -230,6 +230,12 @@ class Design:
         return cls(layout, levels, _names(layout.fixed, levels), random)
 
     @property
+    def constant_factors(self) -> tuple[str, ...]:
+        """Factors of the fixed part with one level, which R would refuse to code."""
+        coded = {column: None for piece in self.layout.fixed for column, _ in piece.coded}
+        return tuple(column for column in coded if len(self.levels[column]) == 1)
+
+    @property
     def shift(self) -> Vector:
         """What was subtracted from each fixed column."""
         widths = [piece.width(self.levels) for piece in self.layout.fixed]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.arrays import Integers, Matrix
-from discreet.errors import FitError
+from discreet.errors import FitError, Unidentified
 from discreet.mixed.cells import Cells, cells_in_engine, cells_of, runs_in_engine
 from discreet.mixed.design import ONE, Design, Piece
 from discreet.mixed.fit import Method, MixedFit, MixedWarning, Origin, RandomEffects
@@ -66,7 +66,7 @@ def mixed(formula: str, data: Any, *, method: Method = "REML") -> MixedFit:
         sigma2=solution.sigma2,
         criterion=solution.criterion + (origin.logdet if reml else 0.0),
         rows=cells.rows,
-        notes=_notes(solution, dropped),
+        notes=_notes(solution, dropped, design.constant_factors),
         statistics=statistics,
         solution=solution,
         design=design,
@@ -106,9 +106,11 @@ def refuse_unidentifiable(design: Design, rows: int) -> None:
     for random in design.random:
         levels, name = len(random.grouping), random.term.name
         if levels < 2:
-            raise FitError(f"Grouping factor {name!r} has one level; {random.term} needs at least two. Drop the term.")
+            raise Unidentified(
+                f"Grouping factor {name!r} has one level; {random.term} needs at least two. Drop the term."
+            )
         if random.effects >= rows:
-            raise FitError(
+            raise Unidentified(
                 f"Term {random.term} has {random.effects:,} effects but there are only {rows:,} rows, so its variance "
                 "and the residual's cannot be told apart. Drop a slope, or group rows more coarsely."
             )
@@ -137,8 +139,8 @@ def origin_of(cells: Cells, XX: Matrix, design: Design, kept: Integers) -> Origi
     return Origin(restore, restore @ a * moved, float(2 * np.log(abs(stretch))))
 
 
-def _notes(solution: Solution, dropped: tuple[str, ...]) -> tuple[str, ...]:
-    notes = []
+def _notes(solution: Solution, dropped: tuple[str, ...], constant: tuple[str, ...]) -> tuple[str, ...]:
+    notes = [f"factor {name} has one level and tells nothing, so it has no coefficient of its own" for name in constant]
     if dropped:
         count = f"{len(dropped)} column{'s' * (len(dropped) > 1)}"
         notes.append(f"fixed-effect model matrix is rank deficient, so {count} dropped: {', '.join(dropped)}")

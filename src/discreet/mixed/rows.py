@@ -46,7 +46,7 @@ def open_frame(data: Any) -> Frame:
         raise DataError(
             "Two columns of the data have one name, so a formula cannot tell them apart. Rename one."
         ) from None
-    except (TypeError, ValueError, NotImplementedError):  # Arrow's message may quote a value
+    except (TypeError, ValueError, NotImplementedError, OverflowError):  # Arrow's message may quote a value
         raise DataError(
             f"Data of type {type(data).__name__} is not a frame. Give a pandas, Polars, PyArrow, DuckDB or Spark "
             "frame, a mapping of columns of one length, or the path of a CSV or Parquet file."

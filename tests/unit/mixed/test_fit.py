@@ -223,3 +223,9 @@ def test_bad_options_are_refused(panel: dict, fit: MixedFit) -> None:
         mixed(ONE, panel, method="reml")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="not a probability"):
         fit.intervals(level=95)
+
+
+def test_a_factor_with_one_level_is_told(panel: dict) -> None:
+    with pytest.warns(MixedWarning, match="factor one has one level"):
+        fit = mixed("y ~ one + t + (1 | g)", panel | {"one": ["a"] * len(panel["y"])})
+    assert "factor one has one level" in fit.summary()

@@ -88,6 +88,36 @@ def test_a_refused_release_writes_no_ledger(path: Path, tmp_path: Path) -> None:
     assert isinstance(none.exception, PrivacyError) and "no budget" in str(none.exception) and not book.exists()
 
 
+def test_a_release_without_a_ledger_says_that_nothing_counts_it(path: Path, tmp_path: Path) -> None:
+    done = released(path, "--epsilon", "1", "--json")
+    assert "counted nowhere" in done.stderr and json.loads(done.stdout)
+    book = ["--ledger", str(tmp_path / "book.db"), "--budget", "1"]
+    assert "counted nowhere" not in released(path, "--epsilon", "1", *book).stderr
+
+
+def test_advice_is_in_the_words_of_the_command(path: Path) -> None:
+    outside = CliRunner().invoke(app, [FORMULA, str(path), "--epsilon", "1", "--bounds", "0", "1"]).exception
+    assert isinstance(outside, DataError) and "--clip LOW HIGH" in str(outside) and "clip=" not in str(outside)
+    unknown = CliRunner().invoke(app, [FORMULA, str(path), "--epsilon", "1"]).exception
+    assert "--bounds LOW HIGH" in str(unknown) and "bounds=" not in str(unknown)
+    unbooked = released(path, "--epsilon", "1", "--budget", "2").exception
+    assert "Give --ledger ledger.db." in str(unbooked)
+
+
+@pytest.mark.parametrize("formula", ["nope ~ t", "nope ~ t + (1 | g)", "y ~ 1 + (1 | one)"])
+def test_wrong_requests_end_with_two(panel: dict, tmp_path: Path, formula: str, monkeypatch: Any, capsys: Any) -> None:
+    from discreet.cli.app import main
+
+    file = tmp_path / "panel.parquet"
+    pyarrow.parquet.write_table(pa.table(panel | {"one": ["a"] * len(panel["y"])}), file)
+    for private in ([], ["--epsilon", "1", "--bounds", "-200", "200"]):
+        monkeypatch.setattr("sys.argv", ["discreet", "fit", formula, str(file), *private])
+        with pytest.raises(SystemExit) as end:
+            main()
+        assert end.value.code == 2
+        assert "Traceback" not in capsys.readouterr().err
+
+
 def test_private_options_need_a_loss(path: Path) -> None:
     done = released(path)
     assert done.exit_code == 2 and "no loss was named" in " ".join(done.output.split())

@@ -149,7 +149,9 @@ def mechanism_for(
         spent = _share(request.loss, shares["fixed"] * share)
         unit = step * units.step.get(piece.monomial, 1.0)
         parts.append(Part(piece, inside, among, spent, sensitivity, noise_scale(sensitivity, spent), unit))
-    return Mechanism(tuple(parts), _share(request.loss, shares["squares"]), public.rows)
+    squares = _share(request.loss, shares["squares"])
+    noise_scale((2 * HALF) ** 2, squares)  # the widest that a draw may ask for, refused here if it is too wide
+    return Mechanism(tuple(parts), squares, public.rows)
 
 
 _NONE = np.empty(0, dtype=np.int64)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
-from discreet.errors import FitError, FormulaError
+from discreet.errors import DataError, FitError, FormulaError
+from discreet.frames import missing
 from discreet.mixed.cells import Cells
 from discreet.mixed.design import ONE, Codes, Design, Monomial, Piece
 from discreet.mixed.estimate import collect, origin_of, refuse_unidentifiable
@@ -64,12 +65,6 @@ class PublicDesign:
     @property
     def dropped(self) -> tuple[str, ...]:
         return tuple(name for i, name in enumerate(self.design.names) if i not in set(self.kept.tolist()))
-
-    @property
-    def constant_factors(self) -> tuple[str, ...]:
-        """Factors of the fixed part with one level."""
-        coded = {column: None for piece in self.design.layout.fixed for column, _ in piece.coded}
-        return tuple(column for column in coded if len(self.design.levels[column]) == 1)
 
     @cached_property
     def origin(self) -> Origin:
@@ -137,6 +132,9 @@ def public_design(frame: Frame, model: Model) -> PublicDesign:
     others = {factor.column for term in inside for factor in term}
     if model.response.column in others.union(*(random.group for random in model.random)):
         raise FormulaError(f"Column {model.response.column!r} is the response and cannot be public too. Drop it.")
+    schema = frame.collect_schema()
+    if model.response.column not in schema:
+        raise DataError(missing(model.response.column, schema.names(), name="the data"))
     hidden = frame.with_columns(nw.lit(0.0).alias(model.response.column))
     cells, in_memory, design, learned = (collect if plan(hidden, model).coded else _rows_as_cells)(hidden, model)
     refuse_unidentifiable(design, cells.rows)

@@ -26,7 +26,8 @@ def readings(
     if public.dropped:
         notes.append(f"fixed columns are combinations of others and were dropped: {_listed(public.dropped)}")
     notes += [
-        f"factor {name} has one level and tells nothing: it stands for a constant" for name in public.constant_factors
+        f"factor {name} has one level and tells nothing, so it has no coefficient of its own"
+        for name in public.design.constant_factors
     ]
     drowned = [public.names[i] for i in np.flatnonzero(_reach(public, request, centred, covariance) > width)]
     if drowned:

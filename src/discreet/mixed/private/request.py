@@ -13,6 +13,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+import numpy as np
+
 from discreet.account import Account
 from discreet.errors import PrivacyError
 from discreet.frames import called
@@ -23,6 +25,10 @@ from discreet.privacy.units import Rows
 
 Method: TypeAlias = Literal["moments", "paper", "strict"]
 Interval: TypeAlias = tuple[Number, Number]
+
+LEAST, MOST = Fraction(1, 10**12), Fraction(10**12)  # losses whose noise can be computed
+FARTHEST = 10**100  # ends of bounds whose squares are doubles
+WIDEST = 2**54  # scale of noise whose draws are whole numbers of 64 bits, but for one in e^500
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +148,22 @@ def read_request(
     """Check everything that can be checked without the data."""
     if epsilon is None and rho is None:
         raise PrivacyError("No loss was named. Give epsilon=1, or rho=0.5 for Gaussian noise.")
-    spent: Loss = loss(epsilon=epsilon, rho=rho)
+    spent: Loss = loss(epsilon=_plain(epsilon), rho=_plain(rho))
     if not spent:
         raise PrivacyError(f"A loss of {spent} allows no release. Noise would be infinite. Give more than 0.")
     assert isinstance(spent, Pure | Concentrated)
+    if not LEAST <= next(iter(spent.amounts.values())) <= MOST:
+        raise PrivacyError(
+            f"A loss of {spent} is out of reach. Noise is computed for {float(LEAST):g} to {float(MOST):g}. "
+            "Useful amounts are between 0.01 and 10."
+        )
+    if not isinstance(name, str | None) or name == "":
+        raise PrivacyError(f"name={name!r} is not the name of a release. Names are text. Give name='rates', or none.")
+    if isinstance(lagged, str) or not all(isinstance(column, str) for column in lagged):
+        raise PrivacyError(
+            f"lagged={lagged!r} is not a list of columns. Give one even for a single column: ['before']."
+        )
+    seed = _seed(seed)
     if account is not None and seed is not None:
         raise PrivacyError(f"seed={seed} was given beside an account. The account has the noise. Seed the account.")
     if account is not None and book is not None:
@@ -157,8 +175,8 @@ def read_request(
         clipped, confined = True, _interval(clip, "clip")
         if not natural[0] <= confined[0] < confined[1] <= natural[1]:
             raise PrivacyError(
-                f"clip={clip!r} reaches beyond the bounds [{float(natural[0]):g}, {float(natural[1]):g}]. Responses are "
-                "said to lie within the bounds, and a clip makes that tighter. Give a range inside, or wider bounds."
+                f"clip={clip!r} reaches beyond the bounds [{float(natural[0]):g}, {float(natural[1]):g}]. Responses "
+                "lie within the bounds, and a clip makes that tighter. Give a range inside, or wider bounds."
             )
     unknown = [column for column in lagged if column not in columns]
     if unknown:
@@ -200,7 +218,12 @@ def _interval(values: Any, name: str) -> tuple[Fraction, Fraction]:
         low, high = values
     except (TypeError, ValueError):
         raise PrivacyError(f"{name}={values!r} is not an interval. Give two numbers, as in {name}=(0, 2).") from None
-    low, high = exact(low, name=name), exact(high, name=name)
+    low, high = exact(_plain(low), name=name), exact(_plain(high), name=name)
+    if max(abs(low), abs(high)) > FARTHEST or 0 < high - low < 1 / FARTHEST:
+        raise PrivacyError(
+            f"{name}={values!r} is out of reach: squares of such numbers, or of their differences, are no doubles. "
+            f"Ends may go to {float(FARTHEST):g}. Give the response in another unit."
+        )
     if not low < high:
         raise PrivacyError(f"{name}={values!r} has no width. The lower end comes first. Give lower < upper.")
     return low, high
@@ -226,8 +249,26 @@ def read_split(
     return shares
 
 
+def _plain(value: Any) -> Any:
+    """A NumPy number as Python's."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _seed(seed: Any) -> int | None:
+    seed = _plain(seed)
+    if seed is None or (isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0):
+        return seed
+    raise PrivacyError(f"seed={seed!r} does not start a generator. Seeds are whole numbers from 0 on. Give seed=1.")
+
+
 def noise_scale(sensitivity: Fraction | int, spent: Pure | Concentrated) -> float:
     """The scale of the noise, rounded up: Laplace sensitivity / epsilon, Gaussian sensitivity / sqrt(2 rho)."""
+    limit = spent.epsilon * WIDEST if isinstance(spent, Pure) else 2 * spent.rho * WIDEST**2
+    if (sensitivity if isinstance(spent, Pure) else Fraction(sensitivity) ** 2) > limit:
+        raise PrivacyError(
+            f"A share of {spent} for one part of the release needs wider noise than whole numbers of 64 bits hold. "
+            "Nothing would be left of the estimates. Spend more, or use fewer columns."
+        )
     if isinstance(spent, Pure):
         wanted = Fraction(sensitivity) / spent.epsilon
         scale = float(wanted)

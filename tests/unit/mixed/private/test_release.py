@@ -238,6 +238,8 @@ def test_collinear_columns_are_dropped(flows: Flows) -> None:
         ({"formula": "log(rate) ~ industry"}, FormulaError, "function of a confidential column"),
         ({"formula": "rate ~ rate + (1 | county)"}, FormulaError, "cannot be public too"),
         ({"formula": "rate ~ nothing"}, DataError, "'nothing' is not in"),
+        ({"formula": "nope ~ industry"}, DataError, "'nope' is not in"),
+        ({"formula": "nope ~ quarter + (1 | county)", "method": "paper"}, DataError, "'nope' is not in"),
         ({"formula": "rate ~ 1 + (1 | one)"}, FitError, "one level"),
         ({"formula": "rate ~ 1 + (1 | row)"}, FitError, "3,000 effects"),
         ({"formula": "missing ~ 1 + (1 | county)"}, DataError, "missing or infinite"),
@@ -258,6 +260,20 @@ def test_collinear_columns_are_dropped(flows: Flows) -> None:
         ({"split": {"groups": 0.5, "fixed": 0.5}}, PrivacyError, "has the parts"),
         ({"split": {"groups": 0.5, "fixed": 0.3, "squares": 0.3}}, PrivacyError, "add up to 1.1"),
         ({"method": "magic"}, ValueError, "not known"),
+        ({"epsilon": 1e-300}, PrivacyError, "out of reach"),
+        ({"epsilon": "1e400"}, PrivacyError, "out of reach"),
+        ({"epsilon": None, "rho": "1e400"}, PrivacyError, "out of reach"),
+        ({"epsilon": "1e-11"}, PrivacyError, "wider noise"),
+        ({"bounds": (0, 1e308)}, PrivacyError, "out of reach"),
+        ({"bounds": (0, "1e400")}, PrivacyError, "out of reach"),
+        ({"bounds": (0, 1e-300)}, PrivacyError, "out of reach"),
+        ({"name": 5}, PrivacyError, "name=5"),
+        ({"name": ""}, PrivacyError, "Names are text"),
+        ({"seed": "1"}, PrivacyError, "whole numbers from 0"),
+        ({"seed": -1}, PrivacyError, "whole numbers from 0"),
+        ({"seed": True}, PrivacyError, "whole numbers from 0"),
+        ({"seed": 1.5}, PrivacyError, "whole numbers from 0"),
+        ({"lagged": "quarter"}, PrivacyError, "not a list of columns"),
     ],
 )
 def test_bad_requests_are_refused(flows: Flows, change: dict[str, Any], error: type[Exception], match: str) -> None:
@@ -266,6 +282,20 @@ def test_bad_requests_are_refused(flows: Flows, change: dict[str, Any], error: t
     asked: dict[str, Any] = {"formula": FORMULA, "epsilon": 1, "bounds": (0, 2), "seed": 1, **change}
     with pytest.raises(error, match=match):
         release_mixed(asked.pop("formula"), data, **asked)
+
+
+def test_numbers_of_numpy_are_numbers(flows: Flows) -> None:
+    asked: dict[str, Any] = {"epsilon": np.int64(1), "bounds": (np.float64(0), np.int32(2)), "seed": np.int64(1)}
+    fit = release_mixed(FORMULA, flows, **asked)
+    assert np.array_equal(fit.beta, release_mixed(FORMULA, flows, epsilon=1, bounds=(0, 2), seed=1).beta)
+    json.dumps(fit.to_dict())
+
+
+def test_a_number_too_large_for_any_column_is_refused_without_being_quoted() -> None:
+    data = {"y": [10**400, 1, 2, 3], "g": list("abab")}
+    with pytest.raises(DataError, match="not a frame") as caught:
+        release_mixed("y ~ 1 + (1 | g)", data, epsilon=1, bounds=(0, 2))
+    assert "000000" not in str(caught.value)
 
 
 @pytest.mark.parametrize("method", ["moments", "strict", "paper"])

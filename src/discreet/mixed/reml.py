@@ -189,12 +189,12 @@ def best_ratio(curve: Curve, *, reml: bool, start: Vector | None = None) -> Vect
 
 
 def _grid(smallest: float, largest: float) -> Vector:
-    """Ratios to start from, ten-fold apart: the criterion may have more than one valley.
+    """Ratios to start from, half as large again each: the criterion may have more than one valley, some narrow.
 
     Below the first, all weights v are n and above the last they are 1 / lambda, so no further valley hides there.
     """
     low, high = np.log10(0.03 / largest), np.log10(30 / smallest)
-    return np.array([0.0, *np.logspace(low, high, int(np.ceil(high - low)) + 1)])
+    return np.array([0.0, *np.logspace(low, high, int(np.ceil((high - low) / np.log10(1.5))) + 1)])
 
 
 def _value(curve: Curve, ratio: Vector, *, reml: bool) -> Vector:

@@ -61,6 +61,19 @@ def test_no_ratio_is_better(dense: tuple, reml: bool) -> None:
     assert best_ratio(curve, reml=reml, start=np.array([1e-3])) == pytest.approx(best, rel=1e-7)
 
 
+@pytest.mark.parametrize("seed", [263, 485])
+def test_a_narrow_valley_beyond_a_rising_start_is_found(seed: int) -> None:
+    """Nearly one row per group: the criterion rises from zero and falls again, 0.05 deeper, within a factor of ten."""
+    rng = np.random.default_rng(seed)
+    g = rng.integers(0, 600, 60)
+    X = np.column_stack([np.ones(60), rng.normal(size=(60, 6))])
+    curve = GroupCurve.of(moments_of(rng.standard_t(3, 60), X, (g[:, None] == np.unique(g)).astype(float)))
+    least = profile(curve, best_ratio(curve, reml=True), reml=True).criterion[0]
+    assert _slopes(curve, np.zeros(1), reml=True)[0] > 0
+    for ratio in [0.0, *np.geomspace(1e-4, 1e3, 200)]:
+        assert least <= profile(curve, np.array([ratio]), reml=True).criterion[0] + 1e-9
+
+
 def test_no_variance_between_groups_is_exactly_zero(dense: tuple) -> None:
     _, X, Z = dense
     rng = np.random.default_rng(3)

@@ -129,7 +129,7 @@ BROKEN: dict[str, tuple[Change, int, str]] = {
     "an unknown unit": (swap('"establishments"', '"establishment"'), 12, "Did you mean 'establishments'?"),
     "a unit without a kind": (swap('kind = "establishments"', ""), 12, "kind is missing"),
     "alpha zero": (swap("alpha = 0.1", "alpha = 0"), 14, "must be above 0"),
-    "alpha in words": (swap("alpha = 0.1", "alpha = 'a tenth'"), 14, "a tenth is not an amount"),
+    "alpha in words": (swap("alpha = 0.1", "alpha = 'a tenth'"), 14, "'a tenth' is not an amount"),
     "alpha true": (swap("alpha = 0.1", "alpha = true"), 14, "True is not an amount"),
     "alpha infinite": (swap("alpha = 0.1", "alpha = inf"), 14, "a finite number"),
     "an unknown strength": (swap("alpha = 0.1", "alpha = 0.1\nstrength = 'strongest'"), 15, "'strong' or 'weak'"),
@@ -255,6 +255,14 @@ BROKEN: dict[str, tuple[Change, int, str]] = {
     "a worker twice": (data(worker=first("worker", 5)), 5, "repeats; each must be there once"),
     "an employer nobody knows": (data(workplace=first("workplace", 99)), 5, "not in workplaces"),
     "an establishment twice": (data("places", workplace=first("workplace", 1)), 5, "repeats; each must be there once"),
+    "an output folder that cannot be made": (swap('folder = "out"', 'folder = "/proc/x"'), 42, "no folder can be made"),
+    "the ledger as output folder": (swap('folder = "out"', 'folder = "ledger.db"'), 42, "Each needs a place"),
+    "the ledger in a release": (
+        both(swap('"ledger.db"', '"out/places"'), lambda plan: (plan.parent / "out").mkdir()), 42, "Each needs a place"
+    ),
+    "digits of another script": (swap("epsilon = 2\n", 'epsilon = "\u0662"\n'), 25, "is not an amount"),
+    "an amount with an underscore": (swap("epsilon = 2\n", 'epsilon = "1_0"\n'), 25, "is not an amount"),
+    "an amount that no double holds": (swap("epsilon = 2\n", 'epsilon = "1e400"\n'), 25, "is not an amount"),
     "a filter of another type": (add("where = { sector = [7] }"), 25, "Use that type"),
 }  # fmt: skip
 

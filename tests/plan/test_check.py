@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from fractions import Fraction
 from pathlib import Path
 
@@ -148,3 +149,37 @@ def test_thirds_are_exact(plan: Path) -> None:
     found.refuse()
     assert found.cost.amounts["epsilon"] == Fraction(1)
     assert not found.after.remaining
+
+
+def test_a_released_folder_that_is_gone_is_a_fault(plan: Path, command) -> None:
+    run(plan)
+    shutil.rmtree(plan.parent / "out" / "sexes")
+    for verb in ("check", "run"):
+        code, _, err = command(verb, plan)
+        assert code == 2, verb
+        assert "does not hold its files" in err
+
+
+def test_a_released_file_that_was_changed_is_a_fault(plan: Path, command) -> None:
+    run(plan)
+    (plan.parent / "out" / "places" / "basic.csv").write_text("place\n")
+    code, _, err = command("check", plan)
+    assert code == 2
+    assert "does not hold its files" in err
+
+
+def test_a_file_that_was_not_released_is_told(plan: Path, command) -> None:
+    run(plan)
+    (plan.parent / "out" / "places" / "extra.csv").write_text("place\n")
+    code, out, _ = command("run", plan)
+    assert code == 0
+    assert "places, beside what was not released: extra.csv" in out
+    told = json.loads(command("run", plan, "--json")[1])
+    assert [release["other_files"] for release in told["releases"]] == [["extra.csv"], [], []]
+
+
+def test_huge_amounts_are_told_in_few_digits(plan: Path, command) -> None:
+    plan.write_text(plan.read_text().replace("epsilon = 2\n", f"epsilon = {'9' * 200}\n", 1))
+    code, _, err = command("check", plan)
+    assert code == 2
+    assert "9" * 41 not in err

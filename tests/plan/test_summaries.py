@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from discreet.errors import PlanError, PrivacyError
 from discreet.plan.folders import Paid, Rehearsal, RehearsedError
 from discreet.plan.run import run
+from discreet.plan.verification import verify_bundle
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.losses import Pure
@@ -83,8 +85,30 @@ def test_answers(line: Path, command) -> None:
     page = (out / "report.html").read_text()
     assert "y ~ 1 + (1 | g)" in page
     assert "Take any one row" in page
+    assert "every count" not in page
+    assert "noise was added to the statistics" in page
     code, told, _ = command("verify", outcome.bundle, "--ledger", line.parent / "ledger.db")
     assert code == 0, told
+    assert "not checked  m: mechanisms: its 3 parts add up to epsilon=2" in told
+    assert "not checked  p: mechanisms" in told
+    assert "holds        m: rows" in told
+    assert "every published integer" not in about["sampler"]
+    assert len(about["parameters"]["mechanism"]["parts"]) == 2
+
+
+def test_parts_that_do_not_add_up_are_found(line: Path, tmp_path: Path) -> None:
+    bundle = run(line).bundle
+    with zipfile.ZipFile(bundle) as packed:
+        files = {name: packed.read(name) for name in packed.namelist()}
+    about = json.loads(files["m/release.json"])
+    about["parameters"]["mechanism"]["squares"] = {"epsilon": "1/100"}
+    files["m/release.json"] = json.dumps(about).encode()
+    with zipfile.ZipFile(tmp_path / "b.zip", "w") as packed:
+        for name, content in files.items():
+            packed.writestr(name, content)
+    found = {finding.subject: finding for finding in verify_bundle(tmp_path / "b.zip")}
+    assert found["m: mechanisms"].wrong
+    assert "its parts add up to" in found["m: mechanisms"].words
 
 
 def test_again_changes_nothing(line: Path, contents) -> None:

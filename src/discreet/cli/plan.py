@@ -202,6 +202,8 @@ def _print_outcome(outcome: Outcome) -> None:
             words = f"was released before, unchanged in {Path(plan.output.folder, name)}"
         else:
             words = f"released for {cost} in {Path(plan.output.folder, name)}"
+        if extra := outcome.other_files(name):
+            words += f", beside what was not released: {', '.join(extra[:3])}{', ...' * (len(extra) > 3)}"
         typer.echo(f"{name}: {words}")
     if outcome.publications:
         typer.echo(f"{amounts(outcome.remaining)} is left for {plan.budget.dataset!r}.")

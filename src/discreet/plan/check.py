@@ -15,12 +15,14 @@ from typing import Any, Literal, TypeAlias
 
 from discreet.account import Account
 from discreet.errors import BudgetExceeded, LedgerError, PrivacyError
+from discreet.plan.bundle import BUNDLE, REPORT
 from discreet.plan.document import Fault
 from discreet.plan.reading import PlanFile
 from discreet.plan.requests import Request, requests
 from discreet.plan.sizes import PublicSizes, TableCheck
 from discreet.privacy.ledger import Budget, Entry, Ledger
 from discreet.privacy.ledger.budget import amounts
+from discreet.privacy.ledger.publication import is_kept
 from discreet.privacy.losses import Loss, total
 from discreet.privacy.units import Unit
 
@@ -208,13 +210,37 @@ def _output_faults(file: PlanFile, standing: Standing) -> Iterator[Fault]:
     existing = next(part for part in (folder, *folder.resolve().parents) if part.exists())
     if not (existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)):
         yield Fault(place, f"{str(existing)!r} cannot be written by this user. Name a folder that can be.")
+    yield from _ledger_in_the_way(file, folder)
     for i, release in enumerate(file.plan.release):
-        if release.name not in standing.published and os.path.lexists(folder / release.name):
+        published = standing.published.get(release.name)
+        if published is not None and not is_kept(published, folder / release.name):
+            yield Fault(
+                ("release", i, "name"),
+                f"it was released in entry {published.seq} of the ledger, and the output folder does not hold its "
+                "files as they were. Drawing them again would tell more than was paid for. Bring the files back, name "
+                "the folder they are in, or pay for a release under another name.",
+            )
+        if published is None and os.path.lexists(folder / release.name):
             yield Fault(
                 ("release", i, "name"),
                 f"the output folder has a {release.name!r} that this ledger did not release. A release never replaces "
                 "anything. Choose another name or folder, or move that away.",
             )
+
+
+def _ledger_in_the_way(file: PlanFile, folder: Path) -> Iterator[Fault]:
+    """A ledger where a release, the report or the bundle will be, or the other way round."""
+    where = ledger_place(file)
+    if "://" in where:
+        return
+    ledger, names = Path(where).resolve(), [release.name for release in file.plan.release]
+    taken = [folder.resolve() / name for name in (*names, REPORT, BUNDLE)]
+    if folder.resolve().is_relative_to(ledger) or any(ledger.is_relative_to(path) for path in taken):
+        yield Fault(
+            ("output", "folder"),
+            f"the ledger {file.plan.budget.ledger!r} lies where releases go. Each needs a place of its own. Name "
+            "another folder, or another ledger.",
+        )
 
 
 def _other_total(known: Budget, asked: Loss) -> str:

@@ -8,6 +8,7 @@ is paid and reads only what it still needs. Report and bundle are made from the 
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ from discreet.plan.requests import blamed
 from discreet.plan.shape import Count, Counts
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Entry, Head, Ledger
+from discreet.privacy.ledger.publication import others
 from discreet.privacy.losses import Loss
 from discreet.report.release import Facts, page
 
@@ -55,6 +57,11 @@ class Outcome:
     bundle: Path | None = None
     facts: Facts | None = None
 
+    def other_files(self, name: str) -> list[str]:
+        """What lies in the folder of a release and was not released."""
+        entry = self.publications.get(name)
+        return [] if entry is None else others(entry, self.folder / name)
+
     def to_dict(self) -> dict[str, Any]:
         """For machines; paths are as the plan writes them."""
         output = Path(self.check.file.plan.output.folder)
@@ -70,6 +77,7 @@ class Outcome:
                     "folder": (output / name).as_posix(),
                     "entry": None if entry is None else entry.reference,
                     "files": None if entry is None else entry.payload["files"],
+                    "other_files": self.other_files(name),
                 }
             )
         return {
@@ -100,6 +108,7 @@ def run(
     folder = file.path(file.plan.output.folder)
     if dry_run:
         return Outcome(found, folder, {}, found.before.remaining)
+    _try_out(file, folder)
     with Ledger.open(ledger_place(file)) as ledger:
         unit = file.plan.unit.unit()
         account = FolderAccount(
@@ -124,6 +133,16 @@ def run(
             "made and in their folders. Make room or give the right to write, then run the plan again."
         ) from None
     return Outcome(found, folder, published, budget.remaining, head, report, bundle, facts)
+
+
+def _try_out(file: PlanFile, folder: Path) -> None:
+    """Make a folder where the output goes and remove it: rights alone do not tell whether that is possible."""
+    existing = next(part for part in (folder, *folder.resolve().parents) if part.is_dir())
+    try:
+        Path(tempfile.mkdtemp(prefix=".discreet-", dir=existing)).rmdir()
+    except OSError as error:
+        text = f"no folder can be made in {str(existing)!r}: {error.strerror}. Name a folder that can be written."
+        file.document.refuse([Fault(("output", "folder"), text)])
 
 
 def _read(file: PlanFile, waiting: list[ReleaseCheck], steps: _Steps) -> dict[str, Any]:

@@ -25,10 +25,10 @@ from pydantic import (
 
 from discreet.errors import PrivacyError
 from discreet.privacy.guarantee import Calibration
-from discreet.privacy.losses import Loss, exact, loss
+from discreet.privacy.losses import Loss, brief, exact, loss, shown
 from discreet.privacy.units import EstablishmentNodes, Establishments, Rows, Strength, Unit, Workers
 from discreet.schema import Label, Schema
-from discreet.tables.calibration import BASELINES, PRIVATE, Name
+from discreet.tables.calibration import BASELINES, MOST_EPSILON, PRIVATE, Name
 
 Format: TypeAlias = Literal["csv", "parquet"]
 Form: TypeAlias = Literal["basic", "research"]
@@ -46,7 +46,7 @@ def _amount(value: object) -> Fraction:
     try:
         return exact(value)  # type: ignore[arg-type]
     except PrivacyError:
-        raise ValueError(_NO_AMOUNT.format(value)) from None
+        raise ValueError(_NO_AMOUNT.format(brief(value))) from None
 
 
 _NO_AMOUNT = "{} is not an amount. An amount is a finite number, and exact. Write it as 0.5, '0.5' or '1/3'."
@@ -54,13 +54,19 @@ _NO_AMOUNT = "{} is not an amount. An amount is a finite number, and exact. Writ
 
 def _positive(amount: Fraction) -> Fraction:
     if amount <= 0:
-        raise ValueError(f"{amount} buys and protects nothing. The amount must be above 0. Use for example 1.")
+        raise ValueError(f"{shown(amount)} buys and protects nothing. The amount must be above 0. Use for example 1.")
+    return amount
+
+
+def _price(amount: Fraction) -> Fraction:
+    if amount > MOST_EPSILON:
+        raise ValueError(f"{shown(amount)} promises nothing. At most {MOST_EPSILON:,} is taken. Use for example 1.")
     return amount
 
 
 def _probability(amount: Fraction) -> Fraction:
     if not 0 < amount < 1:
-        raise ValueError(f"{amount} is not a probability. It lies between 0 and 1. Use for example 0.95.")
+        raise ValueError(f"{shown(amount)} is not a probability. It lies between 0 and 1. Use for example 0.95.")
     return amount
 
 
@@ -98,6 +104,7 @@ _ANY_NUMBER = {"anyOf": [{"type": "number"}, {"type": "string", "examples": ["0.
 
 Amount: TypeAlias = Annotated[Fraction, BeforeValidator(_amount), WithJsonSchema(_ANY_NUMBER)]
 Positive: TypeAlias = Annotated[Amount, AfterValidator(_positive)]
+Price: TypeAlias = Annotated[Positive, AfterValidator(_price)]
 Probability: TypeAlias = Annotated[Amount, AfterValidator(_probability)]
 Category: TypeAlias = Annotated[
     Any, BeforeValidator(_label), WithJsonSchema({"type": ["string", "integer", "boolean"]})
@@ -194,7 +201,7 @@ class RowsUnit(Table):
 class Budget(Table):
     """[budget]: how much all releases of these data together may tell, and the ledger that keeps count."""
 
-    epsilon: Positive | None = Field(None, description="The total loss, for example 4.")
+    epsilon: Price | None = Field(None, description="The total loss, for example 4.")
     delta: Probability | None = Field(None, description="The total failure probability, for mechanisms that need one.")
     ledger: Text = Field(description="A file relative to the plan, or postgresql://user@host/database.")
     dataset: Text = Field(description="The name under which the ledger knows these data, for example 'jobs 2026'.")
@@ -216,7 +223,7 @@ class Public(Table):
 class _Release(Table):
     name: ReleaseName = Field(description="A folder of the output and a line of the ledger, for example 'jobs-2026'.")
     title: str = Field("", description="What the report calls the release.")
-    epsilon: Positive = Field(description="What the whole release costs, for example 1.")
+    epsilon: Price = Field(description="What the whole release costs, for example 1.")
 
 
 class _Tables(_Release):

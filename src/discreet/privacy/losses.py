@@ -8,6 +8,7 @@ not compare, and neither fits in the other.
 from __future__ import annotations
 
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,12 +27,25 @@ def exact(value: Number, *, name: str = "value") -> Fraction:
     try:
         if isinstance(value, bool):
             raise TypeError  # True is an int to Python, and no amount to a person
+        if isinstance(value, str) and not re.fullmatch(r"\s*[0-9+\-./eE]+\s*", value):
+            raise ValueError  # Python also reads 1_0 and the digits of other scripts
         amount = Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
+        float(amount)  # what no double can hold cannot be computed with either
     except (ValueError, TypeError, OverflowError, ZeroDivisionError):
         raise PrivacyError(
-            f"{name}={value!r} is not a number. A loss needs a finite amount. Write it as 0.5, '1/3' or Fraction(1, 3)."
+            f"{name}={brief(value)} is not a number. A loss needs a finite amount. "
+            "Write it as 0.5, '1/3' or Fraction(1, 3)."
         ) from None
     return amount
+
+
+def brief(value: object) -> str:
+    """A value as it was written, or its beginning where it is long."""
+    try:
+        written = repr(value)
+    except ValueError:  # Python writes no whole number of more than 4,300 digits
+        written = "a number of thousands of digits"
+    return written if len(written) <= 60 else f"{written[:40]}... ({len(written)} characters)"
 
 
 class Loss(ABC):

@@ -93,7 +93,9 @@ def page(facts: Facts, *, more: Sequence[Block] = ()) -> Page:
         *_verification(facts),
     ]
     names = ", ".join(release.name for release in facts.releases)
-    lead = f"{len(facts.releases)} releases of {facts.dataset!r}: {names}. Made with discreet {facts.version}."
+    lead = (
+        f"{_plural(len(facts.releases), 'release')} of {facts.dataset!r}: {names}. Made with discreet {facts.version}."
+    )
     return Page(facts.title or f"Releases of {facts.dataset}", blocks, lead)
 
 
@@ -158,8 +160,8 @@ def _protection(facts: Facts) -> Iterator[Block]:
         yield Note("warning", "The noise was seeded. Whoever knows the seed can take it off: this is not private.")
     yield Prose(
         f"{plain_words(facts.unit)}\n\nThis holds whatever else somebody knows, and it was paid for from a budget: the "
-        "more is published, the more the odds can move. Random noise was added to every count, exactly as much as the "
-        "promise needs, drawn from the operating system and rounded to whole numbers without error."
+        f"more is published, the more the odds can move. Random noise was added to {_noisy(facts)}, exactly as much as "
+        "the promise needs, drawn from the operating system and rounded to whole numbers without error."
     )
     spent = facts.total - facts.remaining
     if isinstance(spent, Pure) and spent:
@@ -173,6 +175,13 @@ def _protection(facts: Facts) -> Iterator[Block]:
     for release in facts.releases:
         promises.setdefault(release.promise, []).append(f"**{release.name}**")
     yield Prose("\n\n".join(f"{', '.join(names)}: {promise}" for promise, names in promises.items()))
+
+
+def _noisy(facts: Facts) -> str:
+    """What the noise was added to."""
+    counts = [bool(release.results.counts) for release in facts.releases]
+    what = ["every count"] * any(counts) + ["the statistics from which all answers are computed"] * (not all(counts))
+    return " and ".join(what)
 
 
 def percent(share: float, *, up: bool = False) -> str:

@@ -76,7 +76,9 @@ def amounts(loss: Loss) -> str:
 def readable(amount: Fraction) -> str:
     """The short decimal where it is exact, else the fraction: a remainder rounded up could not be spent."""
     decimal = shown(amount)
-    return decimal if Fraction(decimal) == amount else f"{amount} (about {float(amount):.6g})"
+    whole = str(amount)
+    about = f"about {float(amount):.6g}"
+    return decimal if Fraction(decimal) == amount else f"{whole} ({about})" if len(whole) <= 40 else about
 
 
 def _priced(loss: Loss, total: Loss) -> Loss:

@@ -146,10 +146,27 @@ def _to_disk(folder: Path) -> None:
             os.close(handle)
 
 
+def is_kept(published: Entry, folder: Path) -> bool:
+    """Whether `folder` holds the published files as they were, or, after a crash, a staging folder beside it does."""
+    files = published.payload["files"].items()
+    places = [folder] if folder.exists() else _staged(published, folder)
+    return any(files <= fingerprints(place).items() for place in places)
+
+
+def others(published: Entry, folder: Path) -> list[str]:
+    """Files in the release's folder that were not published with it."""
+    found = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
+    return sorted(set(found) - published.payload["files"].keys())
+
+
+def _staged(published: Entry, folder: Path) -> list[Path]:
+    return list(folder.parent.glob(f"{_prefix(published.dataset, published.release)}*"))
+
+
 def _shown(published: Entry, folder: Path) -> Entry:
     """Drop the draws that will never be shown, then rename the one published draw into place, unless it is there."""
     files = published.payload["files"].items()
-    staged = list(folder.parent.glob(f"{_prefix(published.dataset, published.release)}*"))
+    staged = _staged(published, folder)
     chosen = [draw for draw in staged if files <= fingerprints(draw).items()]
     for other in set(staged) - set(chosen):
         shutil.rmtree(other, ignore_errors=True)

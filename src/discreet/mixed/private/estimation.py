@@ -87,19 +87,22 @@ def _residual_variance(sums: NoisySums, at: Estimate) -> float:
 
 
 def _averaged(sums: NoisySums, best: Estimate, largest: float) -> Estimate:
-    """The estimate averaged over each variance in turn, under a flat prior, where there is doubt about it.
+    """The estimate averaged over each variance in turn where there is doubt about it.
 
     Predictions at the best variance alone are overconfident where few groups or much noise leave it open, and empty
-    where it is zero. What estimates vary by is added to their variances. A flat prior of the variance is the one whose
-    intervals are known to hold in repeated samples (Morris and Tang 2011, Statistical Science 26).
+    where it is zero. What estimates vary by is added to their variances. Under a flat prior of the variance
+    intervals of the effects are known to hold in repeated samples (Morris and Tang 2011, Statistical Science 26). Fixed
+    effects do not shrink, and that prior makes theirs too wide; a flat prior of the deviation makes them hold.
     """
     beta, covariance = best.beta, best.covariance
     effects, variances = list(best.effects), list(best.effect_variances)
     for term in range(len(best.variances)):
-        at, weight = _around(sums, best, term, largest)
-        centre = _mean(weight, [a.beta for a in at])
+        at, even = _around(sums, best, term, largest)
+        centre = _mean(even, [a.beta for a in at])
         moved = [a.covariance + np.outer(a.beta - centre, a.beta - centre) for a in at]
-        beta, covariance = beta + centre - best.beta, covariance + _mean(weight, moved) - best.covariance
+        beta, covariance = beta + centre - best.beta, covariance + _mean(even, moved) - best.covariance
+        weight = even * np.sqrt([a.variances[term] for a in at])
+        weight = weight / weight.sum() if len(at) > 1 else even
         for i, (u, v) in enumerate(zip(best.effects, best.effect_variances, strict=True)):
             middle = _mean(weight, [a.effects[i] for a in at])
             effects[i] = effects[i] + middle - u
@@ -110,7 +113,7 @@ def _averaged(sums: NoisySums, best: Estimate, largest: float) -> Estimate:
 
 
 def _around(sums: NoisySums, best: Estimate, term: int, largest: float) -> tuple[list[Estimate], Vector]:
-    """The model at standard deviations of one term that the noisy sums do not rule out, with their weights."""
+    """The model at standard deviations of one term that the noisy sums do not rule out; weights of a flat prior."""
     credibility = _credibility(sums, best)
 
     def at(deviation: float) -> Estimate:
@@ -131,7 +134,7 @@ def _around(sums: NoisySums, best: Estimate, term: int, largest: float) -> tuple
     nodes, weight = np.polynomial.legendre.leggauss(POINTS)
     deviations = low + (high - low) * (1 + nodes) / 2
     found = [at(deviation) for deviation in deviations.tolist()]
-    weight = weight * deviations * np.exp(-credibility * np.array([a.criterion - best.criterion for a in found]) / 2)
+    weight = weight * np.exp(-credibility * np.array([a.criterion - best.criterion for a in found]) / 2)
     return found, weight / weight.sum()
 
 

@@ -205,6 +205,11 @@ FORGERIES = {
         "is there twice",
     ),
     "a cell renamed": (tables("jobs", "basic")(renamed), "jobs: basic form", "does not follow"),
+    "a cell dropped": (
+        tables("jobs", "basic", "research")(lambda table: table.slice(1)),
+        "workplace cells",
+        "have different cells by place",
+    ),
     "basic rows dropped": (
         tables("jobs", "basic")(lambda table: table.slice(1)),
         "jobs: rows",

@@ -144,7 +144,8 @@ class CountRequest:
     def _published(self, folder: Path, number: int) -> CountRelease:
         """A published table: the research form, or the basic one where only that was released."""
         forms = ("research.parquet", "research.csv", "basic.parquet", "basic.csv")
-        path = next(path for path in (folder / self.folders[number] / name for name in forms) if path.exists())
+        places = [folder / self.folders[number] / name for name in forms]
+        path = next((place for place in places if place.exists()), places[0])
         query, domains = self.queries[number], self.details["tables"][number]["domains"]
         table = read_table(path, kind=path.suffix[1:], attributes=[*query.workplace_by, *query.worker_by])
         count, lower, upper = (np.array(table[name]).reshape(-1, query.levels) for name in ("count", "lower", "upper"))

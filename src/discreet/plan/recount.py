@@ -1,12 +1,13 @@
 """The tables of a bundle, checked against each other: the same rows in all files, all kinds of workers, the intervals.
 
 Everything is computed from the research form and public constants. Which workplace cells exist is public, but is not
-in a bundle: that no whole cell was left out is not seen here.
+in a bundle: a cell that was left out is seen only where another table has it.
 """
 
 from __future__ import annotations
 
-from itertools import product
+from collections.abc import Mapping
+from itertools import permutations, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from discreet.plan.findings import RefutedError, UncheckedError
 from discreet.plan.outputs import basic, noise, read_table
 from discreet.plan.requests import Request
 from discreet.plan.summaries import shortened
+from discreet.privacy.units import Establishments
 from discreet.tables.intervals import intervals
 
 if TYPE_CHECKING:
@@ -38,6 +40,26 @@ def check_rows(request: Request, folder: Path, about: dict[str, Any]) -> str:
     return f"{rows:,} rows, the same in every format" + (
         ", each workplace cell once and with every kind of worker" if isinstance(request, CountRequest) else ""
     )
+
+
+def check_cells(requests: Mapping[str, Request], folder: Path) -> str:
+    """Tables of all establishments have the same workplace cells, as far as their attributes tell them apart."""
+    tables = [
+        (name, query.workplace_by, request._published(folder / name, number).keys)
+        for name, request in requests.items()
+        if isinstance(request, CountRequest) and isinstance(request.guarantee.unit, Establishments)
+        if "research" in request.details["forms"]
+        for number, query in enumerate(request.queries)
+        if not query.where and query.workplace_by
+    ]
+    pairs = [(fine, coarse) for fine, coarse in permutations(tables, 2) if {*coarse[1]} <= {*fine[1]}]
+    if not pairs:
+        raise UncheckedError("no two tables have workplace cells to compare")
+    for (fine, _, cells), (coarse, by, others) in pairs:
+        mine, theirs = (set(zip(*(_texts(keys[name]) for name in by), strict=True)) for keys in (cells, others))
+        if mine != theirs:
+            raise RefutedError(f"{fine!r} and {coarse!r} have different cells by {', '.join(by)}")
+    return f"{len(tables)} tables, the same workplace cells wherever they can be compared"
 
 
 def check_intervals(request: Request, folder: Path, about: dict[str, Any]) -> str:

@@ -88,7 +88,7 @@ class SummaryRequest:
     def results(self, folder: Path) -> Results:
         """The answers, from the published files."""
         forms = ("research.parquet", "research.csv", "basic.parquet", "basic.csv")
-        path = next(path for path in (folder / name for name in forms) if path.exists())
+        path = next((folder / name for name in forms if (folder / name).exists()), folder / forms[0])
         table = read_table(path, kind=path.suffix[1:], attributes=())
         shown = [list(row.values()) for row in table.slice(0, ROWS_SHOWN).to_pylist()]
         more = f", the first {ROWS_SHOWN} of {len(table):,}" if len(table) > ROWS_SHOWN else ""

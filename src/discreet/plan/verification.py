@@ -27,7 +27,7 @@ from discreet.plan.outputs import FORMAT as ABOUT_FORMAT
 from discreet.plan.outputs import MANIFEST as ABOUT
 from discreet.plan.outputs import SAMPLER, SUMMARY_SAMPLER, SYSTEM, source_hash
 from discreet.plan.rebuilding import Rebuilt
-from discreet.plan.recount import check_basic, check_intervals, check_rows
+from discreet.plan.recount import check_basic, check_cells, check_intervals, check_rows
 from discreet.plan.summaries import COLUMNS
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Budget, Entry, Head, Ledger
@@ -81,6 +81,7 @@ def verify_bundle(
                 (f"{name}: code", partial(_code, plan, name)),
             ]
         checks += [
+            ("workplace cells", lambda: check_cells(plan.requests, plan.folder)),
             ("report.html", partial(_report, packed, plan)),
             ("ledger", partial(_ledger, packed, ledger)),
             ("draws", _draws),

@@ -248,11 +248,17 @@ def _basis(factor: Factor, x: Vector, state: dict[str, Any]) -> Matrix:
 
     arguments = {name or "degree": int(value) for name, value in factor.arguments}
     try:
-        basis = TRANSFORMS[factor.function](x, **arguments, _state=state)
+        if factor.function == "poly" and not state and arguments.get("degree", 1) >= len(np.unique(x)):
+            raise ValueError  # as R: so many points lie on a polynomial of a lower degree
+        with np.errstate(all="ignore"):
+            basis = TRANSFORMS[factor.function](x, **arguments, _state=state)
     except ValueError:
         raise DataError(
             f"{factor} cannot be built: its size is impossible or values lie outside the range it was fitted on. "
             "Use a smaller degree or df, and predict inside the old range."
         ) from None
     columns = basis.values() if factor.function == "bs" else np.asarray(basis).T
-    return np.column_stack([np.asarray(column, dtype=np.float64) for column in columns])
+    found = np.column_stack([np.asarray(column, dtype=np.float64) for column in columns])
+    if not np.isfinite(found).all():
+        raise DataError(f"{factor} overflows: powers of its column are no doubles. Use a smaller degree.")
+    return found

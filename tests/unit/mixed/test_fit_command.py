@@ -104,7 +104,7 @@ def test_advice_is_in_the_words_of_the_command(path: Path) -> None:
     assert "Give --ledger ledger.db." in str(unbooked)
 
 
-@pytest.mark.parametrize("formula", ["nope ~ t", "nope ~ t + (1 | g)", "y ~ 1 + (1 | one)"])
+@pytest.mark.parametrize("formula", ["nope ~ t", "nope ~ t + (1 | g)", "y ~ 1 + (1 | one)", "y ~ poly(t, 399)"])
 def test_wrong_requests_end_with_two(panel: dict, tmp_path: Path, formula: str, monkeypatch: Any, capsys: Any) -> None:
     from discreet.cli.app import main
 

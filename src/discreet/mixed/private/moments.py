@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.arrays import Integers, Vector
-from discreet.errors import FitError
+from discreet.errors import Unidentified
 from discreet.mixed.design import ONE, Monomial, Piece
 from discreet.mixed.private.estimation import estimate
 from discreet.mixed.private.noisy import Estimate, NoisySums, evaluate
@@ -223,7 +223,7 @@ def refuse_unsolvable(mechanism: Mechanism, public: PublicDesign, request: Reque
             robust=False,
         )
     except np.linalg.LinAlgError:
-        raise FitError(
+        raise Unidentified(
             f"The {len(public.kept)} fixed columns of {public.model.text!r} cannot be told apart under this noise. "
             "Columns must differ by more than noise and rounding hide, and one far value in a numeric column makes its "
             "noise wide. Drop columns or interactions, or cap the column's far values. Nothing was spent."

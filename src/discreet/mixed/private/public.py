@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
-from discreet.errors import DataError, FitError, FormulaError
+from discreet.errors import DataError, FitError, FormulaError, Unidentified
 from discreet.frames import missing
 from discreet.mixed.cells import Cells
 from discreet.mixed.design import ONE, Codes, Design, Monomial, Piece
@@ -175,7 +175,7 @@ def _refuse_dependent(XX: Matrix, rows: int, model: Model) -> None:
     """Refuse columns that are independent one by one and dependent to a double's precision together."""
     unit = np.sqrt(np.diag(XX))
     if len(XX) >= rows or np.linalg.eigvalsh(XX / np.outer(unit, unit))[0] < DEPENDENT:
-        raise FitError(
+        raise Unidentified(
             f"{model.text!r} has {len(XX)} fixed columns on {rows:,} rows, which are too many or too nearly dependent "
             "to be told apart. Use fewer columns: a lower degree, fewer levels, no interactions."
         )

@@ -45,7 +45,7 @@ def readings(
         elif value > most:
             notes.append(
                 f"the variance of {name}, {value:.3g}, is more than any response within a range of {width:g} can have "
-                f"({most:.3g}): it is noise. Spend more, or use method='moments'"
+                f"({most:.3g}): it is noise. Spend more, or use fewer columns and groups"
             )
     return notes
 

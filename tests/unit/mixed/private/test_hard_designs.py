@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from discreet.account import Account
-from discreet.errors import FitError
+from discreet.errors import DataError, FitError
 from discreet.mixed.private import moments, release_mixed
 from discreet.mixed.private.noisy import _inverted
 from discreet.privacy.losses import Pure
@@ -35,7 +35,7 @@ def small() -> Table:
 @pytest.mark.parametrize("method", ["moments", "strict", "paper"])
 def test_designs_that_cannot_be_solved_cost_nothing(small: Table, degree: int, method: Any, tmp_path: Path) -> None:
     book = tmp_path / "book.db"
-    with pytest.raises(FitError, match="fixed columns on 60 rows"):
+    with pytest.raises(DataError, match="fixed columns on 60 rows" if degree < 60 else "cannot be built"):
         release_mixed(
             f"y ~ poly(z, {degree})", small, epsilon=1, bounds=(0, 2), method=method, ledger=book, budget=4, dataset="d"
         )

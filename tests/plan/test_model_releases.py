@@ -1,0 +1,67 @@
+"""What a plan's model release tells its readers, and what it refuses before anything is spent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from discreet.errors import DiscreetError
+from discreet.plan.run import run
+
+PLAN = """
+[data]
+source = "small.parquet"
+[unit]
+kind = "rows"
+lower = 0
+upper = 2
+[budget]
+epsilon = 1
+ledger = "ledger.db"
+dataset = "small"
+[[release]]
+name = "m"
+kind = "model"
+formula = "FORMULA"
+epsilon = 1
+[output]
+folder = "out"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=60)
+    x[0] = 1e6
+    words = {"g": [f"g{i % 6}" for i in range(60)], "one": ["a"] * 60}
+    y = np.clip(1 + rng.normal(0, 0.2, 60), 0, 2)
+    pq.write_table(pa.table({"x": x, "y": y, **words}), tmp_path / "small.parquet")
+    return tmp_path
+
+
+def test_notes_are_published(folder: Path) -> None:
+    (folder / "plan.toml").write_text(PLAN.replace("FORMULA", "y ~ x * g"))
+    run(folder / "plan.toml")
+    published = json.loads(next((folder / "out").rglob("release.json")).read_text())
+    assert "noise drowns" in json.dumps(published["guarantee"]["notes"])
+
+
+@pytest.mark.parametrize(
+    ("formula", "match"),
+    [
+        ("nope ~ x", "'nope' is not in"),
+        ("y ~ 1 + (1 | one)", "one level"),
+        ("y ~ poly(x, 59)", "too nearly dependent"),
+    ],
+)
+def test_refused_before_anything_is_spent(folder: Path, formula: str, match: str) -> None:
+    (folder / "plan.toml").write_text(PLAN.replace("FORMULA", formula))
+    with pytest.raises(DiscreetError, match=match):
+        run(folder / "plan.toml")
+    assert not (folder / "ledger.db").exists() and not (folder / "out").exists()

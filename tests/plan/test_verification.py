@@ -71,6 +71,11 @@ def test_holds(bundle: Path, command) -> None:
     code, out, _ = command("verify", bundle, "--ledger", bundle.parents[1] / "ledger.db")
     assert code == 0
     assert "worst loss 2 of epsilon=2" in out
+    assert "every release asked for is there (1)" in out
+    page = (bundle.parent / "report.html").read_text()
+    assert "1 release of" in page
+    assert "1 releases" not in page
+    assert "noise was added to every count," in page
     assert "it contains every line of the bundle" in out
     code, out, _ = command("verify", bundle, "--json")
     assert json.loads(out)["holds"] is True

@@ -100,7 +100,7 @@ class Rebuilt:
         budget = budgets.get((plan.budget.dataset, unit))
         if budget is None or budget.total.to_dict() != plan.budget.total().to_dict():
             raise RefutedError(f"a budget of {plan.budget.total()} is asked for, and the ledger has another")
-        return f"{len(asked)} releases, each as the ledger was paid for"
+        return f"every release asked for is there ({len(asked)}), each as the ledger was paid for"
 
     def report(self, published: Mapping[str, Entry], *, budget: Budget, head: Head) -> bytes:
         """The report that this code makes of the bundle."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,14 +40,21 @@ def to_dict(fit: PrivateFit) -> dict[str, Any]:
         "formula": fit.formula,
         "method": fit.method,
         "rows": fit.rows,
-        "fixed": fit.fixed,
-        "se": fit.se,
-        "variances": fit.variances,
-        "random": {term.group: dict(zip(term.levels, term.values.tolist(), strict=True)) for term in fit.random},
+        "fixed": _numbers(fit.fixed),
+        "se": _numbers(fit.se),
+        "variances": _numbers(fit.variances),
+        "random": {
+            term.group: _numbers(dict(zip(term.levels, term.values.tolist(), strict=True))) for term in fit.random
+        },
         "release": fit.name,
         "guarantee": fit.guarantee.to_dict(),
         "notes": list(fit.notes),
     }
+
+
+def _numbers(values: Mapping[str, float | None]) -> dict[str, float | None]:
+    """JSON has no nan: an estimate that could not be solved is null."""
+    return {name: None if value is None or np.isnan(value) else value for name, value in values.items()}
 
 
 def summary(fit: PrivateFit) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,7 @@ def test_a_failure_after_the_draw_keeps_the_noisy_sums(small: Table, monkeypatch
     expected = release_mixed("y ~ f + (1 | g)", small, epsilon=1, bounds=(0, 2), seed=1)
     monkeypatch.setattr(moments, "estimate", _fails)
     fit = release_mixed("y ~ f + (1 | g)", small, epsilon=1, bounds=(0, 2), seed=1)
+    json.dumps(fit.to_dict(), allow_nan=False)
     assert "could not be solved" in fit.notes[0] and np.isnan(fit.beta).all() and "could not be solved" in str(fit)
     assert [s.tolist() for s in fit.released.sums] == [s.tolist() for s in expected.released.sums]
 

@@ -132,7 +132,7 @@ def by_moments(case: Case, epsilons: Sequence[float], trials: Trials, *, clip: A
         found = []
         for _ in range(trials.count):
             noisy = mechanism.draw(sums, case.public, trials.source)
-            at, origin = moments.solve(noisy, mechanism, case.public, request)
+            at, origin, _ = moments.solve(noisy, mechanism, case.public, request)
             found.append(case.correlation(at.beta + origin * case.public.constant, at.effects))
         kind = f"clipped to [{clip[0]:g}, {clip[1]:g}]" if isinstance(clip, tuple) else "default"
         yield row(case, "moments", epsilon, kind, found, "proved, joint")

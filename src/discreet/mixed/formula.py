@@ -16,6 +16,7 @@ from discreet.errors import FormulaError
 
 FUNCTIONS = ("C", "center", "scale", "log", "poly", "bs")
 DEEPEST = 20  # nested parentheses; keeps hostile text from exhausting the stack
+LONGEST, MOST_PRODUCTS = 5_000, 1_000  # characters; terms that one product may have before repetitions are dropped
 Function: TypeAlias = Literal["", "C", "center", "scale", "log", "poly", "bs"]
 
 
@@ -79,6 +80,8 @@ def read_formula(text: str, *, needs_random: bool = True) -> Model:
     """
     if not isinstance(text, str):
         raise FormulaError(f"A formula is text, not a {type(text).__name__}. Example: 'y ~ x + (1 | g)'.")
+    if len(text) > LONGEST:
+        raise FormulaError(f"The formula has {len(text):,} characters. It may have {LONGEST:,}. Leave terms out.")
     reader = _Reader(text)
     response = reader.factor()
     if response.function not in ("", "log", "center", "scale"):
@@ -100,6 +103,8 @@ def read_formula(text: str, *, needs_random: bool = True) -> Model:
 
 @dataclass(slots=True)
 class _Expression:
+    """Terms and random terms, so far."""
+
     terms: list[Term] = field(default_factory=list)
     random: list[RandomTerm] = field(default_factory=list)
     drops_intercept: bool = False
@@ -189,7 +194,7 @@ class _Reader:
             self.fixed_only(left, right, operator)
             inner = left.terms if operator == "*" else [tuple(dict.fromkeys(sum(left.terms, ())))]
             crossed = _Expression(list(left.terms))
-            for term in [*(right.terms if operator == "*" else []), *_cross(inner, right.terms)]:
+            for term in [*(right.terms if operator == "*" else []), *self.crossed(inner, right.terms)]:
                 crossed.add(term)
             left = crossed
         return left
@@ -199,7 +204,7 @@ class _Reader:
         while operator := self.accept(":"):
             right = self.power()
             self.fixed_only(left, right, operator)
-            left = _Expression(_cross(left.terms, right.terms))
+            left = _Expression(self.crossed(left.terms, right.terms))
         return left
 
     def power(self) -> _Expression:
@@ -211,10 +216,15 @@ class _Reader:
             self.fixed_only(base, base, operator)
             raised = _Expression(list(base.terms))
             for _ in range(int(exponent) - 1):
-                for term in _cross(raised.terms, base.terms):
+                for term in self.crossed(raised.terms, base.terms):
                     raised.add(term)
             return raised
         return base
+
+    def crossed(self, left: list[Term], right: list[Term]) -> list[Term]:
+        if len(left) * len(right) > MOST_PRODUCTS:
+            self.fail(f"it multiplies out to more than {MOST_PRODUCTS:,} terms")
+        return [tuple(dict.fromkeys((*a, *b))) for a in left for b in right]
 
     def fixed_only(self, left: _Expression, right: _Expression, operator: str) -> None:
         if left.random or right.random or left.drops_intercept or right.drops_intercept:
@@ -289,7 +299,3 @@ class _Reader:
         if any(keyword not in allowed for keyword, _ in arguments):
             self.fail(f"{name} takes {' and '.join(a for a in allowed if a) or 'only a column'}")
         return Factor(column, name, tuple(arguments))  # type: ignore[arg-type]
-
-
-def _cross(left: list[Term], right: list[Term]) -> list[Term]:
-    return [tuple(dict.fromkeys((*a, *b))) for a in left for b in right]

@@ -22,13 +22,20 @@ from discreet.errors import PrivacyError
 Number: TypeAlias = int | float | str | Decimal | Fraction
 
 
+LONGEST = 1_000
+WRITTEN = re.compile(r"\s*[+-]?[0-9.]+(/[0-9]+|[eE][+-]?[0-9]{1,3})?\s*")
+"""Amounts in text, with so few digits in the exponent that making a fraction of them takes no time."""
+
+
 def exact(value: Number, *, name: str = "value") -> Fraction:
     """The exact amount a person means: 0.1 is one tenth, whether written as text or as a float."""
     try:
         if isinstance(value, bool):
             raise TypeError  # True is an int to Python, and no amount to a person
-        if isinstance(value, str) and not re.fullmatch(r"\s*[0-9+\-./eE]+\s*", value):
-            raise ValueError  # Python also reads 1_0 and the digits of other scripts
+        if isinstance(value, str) and not (len(value) <= LONGEST and WRITTEN.fullmatch(value)):
+            raise ValueError  # Python also reads 1_0, the digits of other scripts, and 1e999999999 for minutes
+        if isinstance(value, Decimal) and abs(value.adjusted()) > LONGEST:
+            raise ValueError
         amount = Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
         float(amount)  # what no double can hold cannot be computed with either
     except (ValueError, TypeError, OverflowError, ZeroDivisionError):

@@ -14,6 +14,7 @@ import secrets
 import threading
 import time
 from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
@@ -40,7 +41,8 @@ SHORTEST = 12
 HOURS = 12
 """A session's life."""
 
-TRIES, MINUTES = 5, 15
+TRIES, MINUTES = 5, 15  # wrong passwords of one name from one address
+FOR_A_NAME, FROM_AN_ADDRESS = 4 * TRIES, 10 * TRIES  # from anywhere; of anybody, who may sit behind one proxy
 """Wrong passwords for one name, or from one address, before it has to wait."""
 
 _hasher = PasswordHasher()
@@ -67,19 +69,19 @@ class Attempts:
     seen: dict[str, deque[float]] = field(default_factory=lambda: defaultdict(deque))
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def wait(self, *keys: str) -> int:
-        """Seconds until one of `keys` may try again."""
+    def wait(self, keys: Mapping[str, int]) -> int:
+        """Seconds until all of `keys`, each with the number of tries that it has, may try again."""
         with self.lock:
             start, longest = time.monotonic() - 60 * MINUTES, 0.0
-            for key in keys:
+            for key, most in keys.items():
                 tries = self.seen[key]
                 while tries and tries[0] < start:
                     tries.popleft()
-                if len(tries) >= TRIES:
-                    longest = max(longest, tries[0] - start)
+                if len(tries) >= most:
+                    longest = max(longest, tries[-most] - start)
             return int(longest + 0.999)
 
-    def failed(self, *keys: str) -> None:
+    def failed(self, keys: Iterable[str]) -> None:
         with self.lock:
             if len(self.seen) > 10_000:
                 self.seen.clear()

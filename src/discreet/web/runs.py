@@ -97,9 +97,9 @@ def start(desk: Desk, store: Store, plan: str, person: Person) -> str:
 
 def resume(desk: Desk, store: Store, name: str, person: Person) -> None:
     """Carry an interrupted or failed run on; what was paid is not paid again."""
+    _launch(desk, store, name, person)
     with store.writing() as connection:
         record(connection, person.name, "run resumed", name)
-    _launch(desk, store, name, person)
 
 
 def _launch(desk: Desk, store: Store, name: str, person: Person) -> None:

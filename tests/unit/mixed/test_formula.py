@@ -102,3 +102,17 @@ def test_fixed_terms_alone_are_read_when_asked() -> None:
 def test_any_text_is_read_or_refused(text: str) -> None:
     with contextlib.suppress(FormulaError):
         assert isinstance(read_formula(text), Model)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "y ~ (a+b+c+d+e+f+g+h+i+j+k+l+m+n)^7 + (1 | g)",
+        "y ~ " + " + ".join(f"x{i}" for i in range(20_000)),
+        "y ~ " + "*".join(f"x{i}" for i in range(40)),
+    ],
+    ids=["power", "length", "product"],
+)
+def test_a_formula_that_multiplies_out_without_end_is_refused_at_once(text: str) -> None:
+    with pytest.raises(FormulaError, match=r"terms|characters"):
+        read_formula(text, needs_random=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -107,3 +108,9 @@ def test_loss_names_one_currency() -> None:
 def test_concentrated_converts_to_approximate() -> None:
     converted = Concentrated("1/2").to_approximate("1e-6")
     assert float(converted.epsilon) == pytest.approx(0.5 + 2 * math.sqrt(0.5 * math.log(1e6)), rel=1e-12)
+
+
+@pytest.mark.parametrize("text", ["1e999999999", "1e-999999999", Decimal("1e999999999"), "1" * 5000, "1e1234"])
+def test_amounts_that_would_take_minutes_to_read_are_refused(text: str | Decimal) -> None:
+    with pytest.raises(PrivacyError, match="is not a number"):
+        exact(text)

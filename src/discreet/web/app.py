@@ -14,6 +14,7 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from discreet.errors import DiscreetError
+from discreet.web.audit_log import record
 from discreet.web.desk import Desk
 from discreet.web.pages import (
     api,
@@ -95,6 +96,8 @@ def _http(request: Request, error: Exception) -> Response:
     text = str(error.detail)
     if text == HTTPStatus(error.status_code).phrase:
         text = "The desk has no such page. It may have moved, or the address is wrong. Use the menu."
+    if error.status_code == HTTPStatus.FORBIDDEN:
+        _recorded(request, error.status_code)
     response = _told(request, error.status_code, text)
     response.headers.update(error.headers or {})
     return response
@@ -108,4 +111,14 @@ def _invalid(request: Request, error: Exception) -> Response:
 
 
 def _refused(request: Request, error: Exception) -> Response:
+    if request.method == "POST":
+        _recorded(request, 409)
     return _told(request, 409, str(error))
+
+
+def _recorded(request: Request, status: int) -> None:
+    """A line in the audit log for what somebody tried and was not let do."""
+    person, here = getattr(request.state, "person", None), request.app.state.here
+    if person is not None:
+        with here.store.writing() as connection:
+            record(connection, person.name, "refused", request.url.path[:120], status=status)

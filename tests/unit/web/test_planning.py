@@ -15,6 +15,7 @@ from starlette.datastructures import FormData
 from discreet.plan.reading import read_plan
 from discreet.web import planning
 from discreet.web.accounts import Person
+from discreet.web.audit_log import lines
 from discreet.web.drafts import Draft, as_toml, first_draft, from_form
 from discreet.web.estimates import estimate
 
@@ -185,6 +186,9 @@ def test_roles(staffed: Any, csrf: Any) -> None:
     name = place.rsplit("/", 1)[1]
     assert rita.post("/runs", data={"plan": name, "csrf": csrf(rita)}).status_code == 403
     assert anna.get("/log").status_code == 403 and rita.get("/log").status_code == 200
+    with anna.app.state.here.store.reading() as connection:
+        tried = [(line.who, line.subject) for line in lines(connection) if line.action == "refused"]
+    assert tried == [("anna", "/log"), ("rita", "/runs"), ("anna", place), ("rita", "/plans/jobs/new")]
 
 
 def test_an_unapproved_plan_is_not_run(client: Any, csrf: Any) -> None:

@@ -11,6 +11,7 @@ from fastapi.responses import FileResponse, Response
 from discreet.report import charts
 from discreet.report.page import POLICY, Figure, Table
 from discreet.web import books, planning
+from discreet.web.audit_log import record
 from discreet.web.books import PREVIEW, Published
 from discreet.web.rendering import At, Here, drawn, page
 from discreet.web.security import Asking
@@ -86,6 +87,8 @@ def file(here: At, asking: Asking, plan: str, name: str, file: str) -> Response:
     release = release_of(here, plan, name)
     if file not in dict(release.files):
         raise HTTPException(404, f"{file[:80]!r} is not a file of {name!r}. Choose one from its page.")
+    with here.store.writing() as connection:
+        record(connection, asking.name, "downloaded", f"{plan}/{name}/{file}")
     flat = f"{name}-{file.replace('/', '-')}"
     return FileResponse(release.folder / file, filename=flat, media_type="application/octet-stream")
 
@@ -98,4 +101,6 @@ def paper(here: At, asking: Asking, plan: str, kind: str) -> Response:
         raise HTTPException(404, f"There is no {kind[:20]!r} of {plan[:64]!r}. It is written at the end of a run.")
     if kind == "report":
         return FileResponse(path, media_type="text/html", headers={"content-security-policy": f"{POLICY}; sandbox"})
+    with here.store.writing() as connection:
+        record(connection, asking.name, "downloaded", f"{plan}/{path.name}")
     return FileResponse(path, filename=f"{plan}-bundle.zip", media_type="application/zip")

@@ -99,7 +99,7 @@ class Desk:
             )
         desk = cls(folder.resolve(), settings)
         for place in (desk.plans, desk.runs, desk.releases):
-            place.mkdir(exist_ok=True)
+            place.mkdir(mode=0o700, exist_ok=True)
         (desk.runs).chmod(0o700)
         return desk
 

@@ -65,7 +65,7 @@ def make(folder: Path, *, share: float = 0.02, rules: str = "") -> Desk:
             f"A demonstration desk cannot be put in {str(folder)!r}: something else is there. It needs a new or empty "
             "folder. Name another."
         )
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     lodes.write(folder / "data" / "jobs", seed=SEED, share=share, year=1)
     qwi.write(folder / "data" / "flows", seed=SEED, share=min(share, 0.01))
     qwi.write(folder / "public" / "flows", seed=SEED + 1, share=0.002)

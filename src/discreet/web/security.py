@@ -29,6 +29,7 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 UNFORESEEN = "The desk met a fault of its own. Nothing was spent by it. Try again, or tell who runs it."
 log = logging.getLogger("discreet.web")
+logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it logs bytes of what people send
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "

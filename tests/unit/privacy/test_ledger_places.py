@@ -117,6 +117,8 @@ from pathlib import Path
 from discreet.errors import LedgerError
 from discreet.privacy.ledger import Ledger, store
 path = Path(sys.argv[1])
+with Ledger.open(path, read_only=True) as ledger:
+    ledger.verify()  # loads what is loaded late, while the installation can be read
 if os.geteuid() == 0:
     os.setgid(65534), os.setuid(65534)
 before = sorted(os.listdir(path.parent))

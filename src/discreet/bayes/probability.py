@@ -119,28 +119,13 @@ def posterior_probability(
     proved = way.proved(M, loss)
     account = account_for(charged, proved, seed=seed, name=name)
     details = asked("posterior probability", formula, names, M, at=floats(cuts), method=method, calibration=calibration)
-    guarantee = Guarantee(account.unit, proved, calibration, way.basis, PROOF, (PUBLIC,))
+    caution = ""
     if proved != loss:
-        guarantee = Unproved(account.unit, proved, calibration, way.basis, PROOF, (PUBLIC,), claimed=loss, times=M)
+        caution = f"Not private as published: for {loss} the noise is {M} times too small. It proves {proved}, "
+        caution += "which was charged"
         details |= {"claimed": loss.to_dict(), "private": False, "why": "the published noise is too small"}
+    guarantee = Guarantee(account.unit, proved, calibration, way.basis, PROOF, (PUBLIC,), caution=caution)
     return account.release(name, guarantee=guarantee, draw=draw, details=details)
-
-
-@dataclass(frozen=True, slots=True)
-class Unproved(Guarantee):
-    """The guarantee of published noise that is `times` too small for the loss it claims; `loss` is what it proves."""
-
-    claimed: Pure = Pure(0)  # noqa: RUF009 - frozen
-    times: int = 1
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "private", False)
-
-    def __str__(self) -> str:
-        return (
-            f"NOT PRIVATE. Not private as published: for {self.claimed} the noise is {self.times} times too small and "
-            f"proves {self.loss}, which was charged. {Guarantee._claim(self)}"
-        )
 
 
 @dataclass(frozen=True, slots=True)

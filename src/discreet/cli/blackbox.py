@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from discreet.cli.progress import progress_bar
 from discreet.errors import DataError, PlanError
 
 
@@ -37,14 +36,7 @@ def blackbox_command(
     from discreet.audit.blackbox import blackbox
 
     mechanism, data_a, data_b = load(function), parse(a, "--a"), parse(b, "--b")
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    with bar:
+    with progress_bar() as bar:
         task = bar.add_task(f"running {function}", total=1.0)
         verdict = blackbox(
             mechanism,

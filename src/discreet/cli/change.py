@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.table import Table as Screen
+
+from discreet.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from discreet.change.compare import Comparison
@@ -317,7 +318,6 @@ def _say_where(out: Path | None) -> None:
 @contextmanager
 def _working(what: str) -> Iterator[Callable[[str, float], None]]:
     """A progress bar on stderr, and the function that moves it."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with progress_bar() as bar:
         task = bar.add_task(what, total=None)
         yield lambda step, share: bar.update(task, description=step, completed=share, total=1.0)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from discreet.cli.progress import progress_bar
+
 if TYPE_CHECKING:
     from discreet.plan.check import PlanCheck
     from discreet.plan.run import Outcome
@@ -67,19 +69,10 @@ def run(
 
     Example: `discreet run out/demo/plan.toml --dry-run`
     """
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     from discreet.plan.run import run as carry_out
 
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with progress_bar(counted=True) as bar:
         task = bar.add_task("read the plan", total=None)
         outcome = carry_out(
             path,

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from discreet.cli.progress import progress_bar
 
 
 def posterior_command(
@@ -41,14 +41,7 @@ def posterior_command(
         prior = Prior(V=scale, nu=nu, sd=sd)
     except FitError as error:
         raise PlanError(str(error)) from None  # a wrong option, not a fit that failed
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    with bar:
+    with progress_bar() as bar:
         task = bar.add_task("fitting", total=1.0)
         model = bayes_mixed(formula, data, prior=prior)
         bar.update(task, description="deleting every row in turn")

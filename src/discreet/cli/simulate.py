@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from discreet.cli.progress import progress_bar
 
 app = typer.Typer(
     name="simulate",
@@ -87,8 +87,7 @@ def regression(
 
 
 def _run(out: Path, as_json: bool, write: Callable[[Callable[[int, int], None]], dict[str, Any]]) -> None:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with progress_bar(counted=True) as bar:
         task = bar.add_task("rows", total=None)
         done = write(lambda rows, total: bar.update(task, completed=rows, total=total))
     if as_json:

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from discreet.cli.progress import progress_bar
 from discreet.errors import DataError
 
 
@@ -36,7 +35,7 @@ def study(
     check_output(out.resolve())
     if data is not None and not data.exists():
         raise DataError(f"Data {str(data)!r} do not exist. Name a file or a directory, or leave --data out.")
-    with _bar() as bar:
+    with progress_bar() as bar:
         task = bar.add_task(f"study {name}", total=1.0)
 
         def progress(step: str, share: float) -> None:
@@ -53,14 +52,3 @@ def study(
         typer.echo(
             "A study compares with the truth of the data given: what it wrote is as confidential as they are.", err=True
         )
-
-
-def _bar() -> Progress:
-    return Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )

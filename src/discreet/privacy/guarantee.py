@@ -26,7 +26,9 @@ class Guarantee:
         "empirical" (measured on these data; not a promise).
     proof : the document in docs/proofs that shows it.
     notes : what was done to the output, and every limit of the claim.
-    private : False when the noise was seeded: anyone who knows the seed can take it off.
+    private : False when the noise was seeded, so that anyone who knows the seed can take it off, or when there is a
+        `caution`.
+    caution : why the release is not private although its noise is: the published noise is too small, say.
     """
 
     unit: Unit
@@ -36,6 +38,10 @@ class Guarantee:
     proof: str = ""
     notes: tuple[str, ...] = ()
     private: bool = True
+    caution: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "private", self.private and not self.caution)
 
     @property
     def definition(self) -> str:
@@ -50,6 +56,8 @@ class Guarantee:
         return replace(self, notes=(*self.notes, *notes))
 
     def __str__(self) -> str:
+        if self.caution:
+            return f"NOT PRIVATE. {self.caution}. {self._claim()}"
         if not self.private:
             return f"NOT PRIVATE: the noise was seeded; without the seed it would have been {self._claim()}"
         return self._claim()

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from discreet.cli.serve import serve
-from discreet.errors import DataError, PlanError
+from discreet.errors import DataError, DiscreetError, PlanError
 from discreet.web import confined as fence
-from discreet.web.accounts import is_password
+from discreet.web.accounts import Person, is_password
+from discreet.web.audit_log import lines
 from discreet.web.confined import confined
 from discreet.web.curves import curves, sure
-from discreet.web.runs import events, is_alive, state_of
+from discreet.web.runs import events, is_alive, resume, state_of
 from discreet.web.store import Store
 
 
@@ -36,6 +37,24 @@ def test_a_state_is_what_the_files_say(tmp_path: Path) -> None:
     assert state_of(tmp_path, "run-a") == "done"
     start = next(after for after, _ in events(tmp_path, "run-a"))
     assert [event["text"] for _, event in events(tmp_path, "run-a", start)] == ["two", "all"]
+
+
+def test_a_resume_that_was_not_is_not_in_the_log(make: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = make()
+    store = Store(desk.database)
+
+    def under_way(*_: Any) -> None:
+        raise DiscreetError("Run run-a is under way.")
+
+    monkeypatch.setattr("discreet.web.runs._launch", under_way)
+    with pytest.raises(DiscreetError):
+        resume(desk, store, "run-a", Person("anna", "analyst", "a"))
+    with store.reading() as connection:
+        assert lines(connection) == []
+    monkeypatch.setattr("discreet.web.runs._launch", lambda *_: None)
+    resume(desk, store, "run-a", Person("anna", "analyst", "a"))
+    with store.reading() as connection:
+        assert [(line.who, line.action) for line in lines(connection)] == [("anna", "run resumed")]
 
 
 def test_an_upload_is_worked_on_or_refused_in_words(tmp_path: Path) -> None:

@@ -191,7 +191,9 @@ def test_the_audit_log_keeps_its_lines(app: Any, client: Any) -> None:
 
 
 def test_the_database_is_its_owners_alone(app: Any, client: Any) -> None:
-    folder = app.state.here.desk.folder
+    desk = app.state.here.desk
+    folder = desk.folder
     assert all(path.stat().st_mode & 0o077 == 0 for path in folder.glob("desk.db*"))
+    assert all(path.stat().st_mode & 0o077 == 0 for path in (desk.plans, desk.runs, desk.releases))
     cookie = client.cookies["discreet-desk"]
     assert all(cookie.encode() not in path.read_bytes() for path in folder.glob("desk.db*"))

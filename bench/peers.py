@@ -222,5 +222,6 @@ PYMER4 = Peer(
     ),
 )
 PYMC = Peer("PyMC", ("pymc", "nutpie", "matplotlib<3.11"))
+BAMBI = Peer("bambi", ("bambi", "nutpie", "matplotlib<3.11"))
 NUMPYRO = Peer("NumPyro", ("numpyro", "pyarrow"))
 SKLEARN = Peer("scikit-learn", ("scikit-learn",), light=True)

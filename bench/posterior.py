@@ -1,7 +1,7 @@
-"""The posterior of a random-intercept model: ours by quadrature and by Gibbs, beside PyMC (nutpie) and NumPyro.
+"""The posterior of a random-intercept model: ours by quadrature and by Gibbs, beside PyMC, bambi (nutpie) and NumPyro.
 
-The same rows, the same priors, as many draws everywhere: in four chains, NumPyro in two, one on each core. Samplers
-are compared by seconds per effective sample of the variance between groups, the slowest parameter; all effective sizes
+The same rows, the same priors, as many draws everywhere: in four chains, NumPyro in two, one on each core. bambi states
+priors of standard deviations only; its own prior here is the root of the others' inverse gamma. Samplers are compared by seconds per effective sample of the variance between groups, the slowest parameter; all effective sizes
 come from one function. Compilation is counted only for the first answer. Posterior means of that variance must lie
 within Monte Carlo error of the exact one.
 """
@@ -57,6 +57,29 @@ report(first=compiling["seconds"] + sampling["seconds"], sampling=sampling["seco
 """
 )
 
+BAMBI = (
+    SIMULATED
+    + """
+import bambi, nutpie, pandas as pd, pymc as pm
+def root(name, alpha, beta, dims=None, shape=None):
+    return pm.Deterministic(name, pm.InverseGamma(f"{name}_squared", alpha=alpha, beta=beta) ** 0.5)
+spread = lambda: bambi.Prior("RootInverseGamma", dist=root, auto_scale=False, alpha=6, beta=0.624)
+normal = lambda sigma: bambi.Prior("Normal", auto_scale=False, mu=0, sigma=sigma)
+priors = {"Intercept": normal(1), "x": normal(1), "1|g": normal(spread()), "sigma": spread()}
+table = pd.DataFrame({"y": y, "x": x, "g": pd.Categorical(g)})
+def built():
+    return bambi.Model("y ~ x + (1 | g)", table, priors=priors, noncentered=False, center_predictors=False)
+settings = {"draws": draws, "tune": 500, "chains": 4, "cores": 2}
+first, fit = measured(lambda: built().fit(inference_method="nutpie", random_seed=1, progressbar=False, **settings))
+model = built()
+model.build()
+compiled = nutpie.compile_pymc_model(model.backend.model, var_names=list(fit.posterior.data_vars))
+sampling, trace = measured(lambda: nutpie.sample(compiled, seed=1, progress_bar=False, **settings))
+report(first=first["seconds"], sampling=sampling["seconds"],
+       draws=(np.asarray(trace.posterior["1|g_sigma"]) ** 2).tolist(), version=version("bambi"))
+"""
+)
+
 NUMPYRO = (
     SIMULATED
     + """
@@ -91,7 +114,7 @@ def compare(*, quick: bool) -> Comparison:
     mine = sampled(ours, ours["mean"])
     drawn = f"draws from a posterior, per effective sample, {size}"
     table: list[Row] = []
-    for peer, script in ((peers.PYMC, PYMC), (peers.NUMPYRO, NUMPYRO)):
+    for peer, script in ((peers.PYMC, PYMC), (peers.BAMBI, BAMBI), (peers.NUMPYRO, NUMPYRO)):
         try:
             found = peer.measure(script, rows, groups, draws, seconds=600)
         except peers.Missing as reason:

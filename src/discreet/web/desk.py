@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from discreet.errors import DataError, PlanError
 from discreet.plan.shape import AnyUnit, Columns, Positive, Probability
+from discreet.privacy.units import Unit
 from discreet.schema import LODES, Schema
 
 SETTINGS = "desk.toml"
@@ -46,12 +47,24 @@ class Source(_Settings):
     describes: dict[str, str] = Field(default_factory=dict)
     dataset: str
     unit: AnyUnit
+    unit_fixed: bool = False
     epsilon: Positive
     delta: Probability | None = None
     sizes: str | None = None
     formula: str = ""
     stand_in: str | None = None
     simulated: bool = False
+
+    def refusal(self, asked: Unit) -> str:
+        """Why a plan that protects `asked` is not for this source; empty where it is."""
+        own = self.unit.unit()
+        if not self.unit_fixed or asked.key == own.key:
+            return ""
+        return (
+            f"{asked.key} is asked for {self.name!r}, whose unit is fixed in {SETTINGS}: {own.key}. Losses under "
+            "different units do not add up, so every plan on it protects the same. Use that unit, or have whoever "
+            f"answers for the data change {SETTINGS}."
+        )
 
 
 class Settings(_Settings):
@@ -64,6 +77,12 @@ class Settings(_Settings):
     upload_megabytes: Annotated[int, Field(ge=1, le=2000)] = 50
     runs_at_once: Annotated[int, Field(ge=1, le=64)] = 2
     source: tuple[Source, ...] = ()
+
+
+def no_source(name: str) -> str:
+    return (
+        f"{name[:64]!r} is not a source of this desk now. Its sources are listed in {SETTINGS}. Have it listed again."
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,14 +9,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, PrivacyError
 from discreet.plan.check import PlanCheck, check
 from discreet.plan.document import Document, Fault
 from discreet.plan.reading import PlanFile, faults
 from discreet.plan.shape import Plan
 from discreet.privacy.ledger.budget import amounts
 from discreet.web.books import ONE_AT_A_TIME, stamp, stamps
-from discreet.web.desk import Desk
+from discreet.web.desk import Desk, Source, no_source
 from discreet.web.drafts import Draft
 
 
@@ -56,7 +56,9 @@ class Estimate:
 
 def estimate(desk: Desk, draft: Draft, plan: str) -> Estimate:
     """Judge a draft as the plan that it would become; the same draft before the same public facts is judged once."""
-    source = desk.sources[draft.source]
+    source = desk.sources.get(draft.source)
+    if source is None:
+        return Estimate(None, (Trouble("", no_source(draft.source), ""),))
     facts = [stamp(desk.folder / source.sizes) if source.sizes else None, stamp(desk.releases / plan)]
     if "://" in desk.ledger:
         return _judged.__wrapped__(desk, draft.model_dump_json(), plan, ())
@@ -80,13 +82,23 @@ def _judged(desk: Desk, asked: str, plan: str, _facts: tuple[Any, ...]) -> Estim
     ]
     if twice:
         return Estimate(None, told(document, twice))
+    refused = told(document, _refused(desk.sources[draft.source], shaped))
     try:
         with ONE_AT_A_TIME:
             found = check(PlanFile(shaped, document))
     except DiscreetError as error:
         lines = str(error).splitlines()
-        return Estimate(None, tuple(Trouble("", line, "") for line in lines[1:] or lines))
-    return Estimate(found, told(document, found.faults))
+        return Estimate(None, (*refused, *(Trouble("", line, "") for line in lines[1:] or lines)))
+    return Estimate(found, (*refused, *told(document, found.faults)))
+
+
+def _refused(source: Source, plan: Plan) -> list[Fault]:
+    """What the desk's settings have against a plan; a unit that makes no sense is left to the plan's own check."""
+    try:
+        text = source.refusal(plan.unit.unit())
+    except PrivacyError:
+        return []
+    return [Fault(("unit",), text)] if text else []
 
 
 def told(document: Document, found: Any) -> tuple[Trouble, ...]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, desc, func, insert, select, update
 
 from discreet.errors import DataError, PrivacyError
+from discreet.plan.shape import Plan as Content
 from discreet.report.page import write_text
 from discreet.web.accounts import Person
 from discreet.web.audit_log import now, record
-from discreet.web.desk import Desk
+from discreet.web.desk import Desk, no_source
 from discreet.web.drafts import Draft, as_toml, digest, new_name
 from discreet.web.store import Store, audit, decisions, plans
 
@@ -114,6 +116,8 @@ def decide(desk: Desk, store: Store, name: str, person: Person, *, verdict: str,
                 f"{name!r} is {plan.state}, so there is nothing to decide. A decision is asked for with `Send to "
                 "review`, once for a text. Change or send the plan first."
             )
+        if verdict == "approved":
+            refuse_other_unit(desk, plan.source, plan.text)
         connection.execute(update(plans).where(plans.c.name == name).values(state=verdict))
         connection.execute(
             insert(decisions).values(
@@ -121,6 +125,16 @@ def decide(desk: Desk, store: Store, name: str, person: Person, *, verdict: str,
             )
         )
         record(connection, person.name, f"plan {verdict}", name, digest=seen)
+
+
+def refuse_other_unit(desk: Desk, source: str, text: str) -> None:
+    """Refuse a plan whose text does not protect what the settings of its source fix; they may have changed since."""
+    found = desk.sources.get(source)
+    if found is None:
+        raise DataError(no_source(source))
+    refusal = found.refusal(Content.model_validate(tomllib.loads(text)).unit.unit())
+    if refusal:
+        raise PrivacyError(refusal)
 
 
 def history(store: Store, name: str) -> list[dict[str, Any]]:

@@ -29,6 +29,7 @@ from discreet.web.accounts import Person
 from discreet.web.audit_log import now, record
 from discreet.web.desk import Desk
 from discreet.web.drafts import digest
+from discreet.web.planning import refuse_other_unit
 from discreet.web.store import Store, plans, runs
 
 State: TypeAlias = Literal["running", "done", "failed", "interrupted"]
@@ -81,6 +82,7 @@ def start(desk: Desk, store: Store, plan: str, person: Person) -> str:
                 f"A run of {plan!r} was asked for, which is not approved as it is now. Only approved plans are run. "
                 "Have it approved under Review."
             )
+        refuse_other_unit(desk, row.source, row.text)
         others = connection.execute(select(runs.c.name).where(runs.c.plan == plan)).all()
         for other in others:
             if state_of(desk.runs, other.name) != "done":
@@ -111,6 +113,7 @@ def _launch(desk: Desk, store: Store, name: str, person: Person) -> None:
             f"Run {name} cannot go on: its plan is not approved as it is now. Only approved plans are run. Have the "
             "plan approved under Review, then resume the run."
         )
+    refuse_other_unit(desk, row.source, row.text)
     path = desk.plan_file(row.name)
     write_text(path, row.text)  # as it was approved, whatever became of the file
     lock = _taken(desk.runs / f"{name}.lock")

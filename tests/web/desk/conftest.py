@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -54,6 +56,33 @@ class Page:
     complaints: list[str] = field(default_factory=list)
 
 
+@dataclass
+class Inside:
+    """Requests to a desk in this process; keeps cookies, follows nothing, sends its token with every form."""
+
+    app: Any
+    csrf: str = ""
+    cookies: httpx.Cookies = field(default_factory=httpx.Cookies)
+
+    def get(self, path: str, **more: Any) -> httpx.Response:
+        return self._asked("GET", path, **more)
+
+    def post(self, path: str, data: dict[str, Any], **more: Any) -> httpx.Response:
+        return self._asked("POST", path, data={"csrf": self.csrf, **data}, **more)
+
+    def _asked(self, method: str, path: str, **more: Any) -> httpx.Response:
+        async def sent() -> httpx.Response:
+            transport = httpx.ASGITransport(self.app)
+            async with httpx.AsyncClient(
+                transport=transport, base_url="http://127.0.0.1", cookies=self.cookies
+            ) as client:
+                answer = await client.request(method, path, **more)
+                self.cookies = client.cookies
+                return answer
+
+        return asyncio.run(sent())
+
+
 @pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from discreet.web import example
@@ -73,6 +102,32 @@ def copied(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable
         return folder
 
     return make
+
+
+@pytest.fixture
+def inside() -> Iterator[Callable[..., Any]]:
+    """Somebody at a desk that answers in this process: by the link, or as one of the accounts."""
+    from discreet.web.app import create
+    from discreet.web.desk import Desk
+
+    opened = []
+
+    def come_in(folder: Path, name: str = "", app: Any = None) -> Inside:
+        if app is None:
+            app = create(Desk.open(folder), entrance="token-of-the-link")
+            opened.append(app)
+        client = Inside(app)
+        if name:
+            answer = client.post("/login", data={"name": name, "password": PASSWORD})
+        else:
+            answer = client.get("/enter?token=token-of-the-link")
+        assert answer.status_code == 303, answer.text
+        client.csrf = re.findall('name="csrf" content="(.*?)"', client.get("/").text)[0]
+        return client
+
+    yield come_in
+    for app in opened:
+        app.state.here.store.close()
 
 
 @pytest.fixture(scope="session")

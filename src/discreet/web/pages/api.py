@@ -33,6 +33,7 @@ class SourceAnswer(BaseModel):
     kind: Literal["jobs", "rows"]
     dataset: str
     unit: dict[str, Any]
+    unit_fixed: bool
     workplace_attributes: list[str]
     worker_attributes: dict[str, list[str | int | bool]]
     epsilon_total: float
@@ -123,6 +124,7 @@ def sources(here: At, asking: Asking) -> list[SourceAnswer]:
                 kind=source.kind,
                 dataset=source.dataset,
                 unit=source.unit.model_dump(mode="json"),
+                unit_fixed=source.unit_fixed,
                 workplace_attributes=list(schema.workplace_attributes) if schema else [],
                 worker_attributes={k: list(v) for k, v in schema.worker_attributes.items()} if schema else {},
                 epsilon_total=standing["total"],

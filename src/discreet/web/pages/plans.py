@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, HTTPException, Request
 from fastapi.responses import PlainTextResponse, RedirectResponse, Response
 
+from discreet.report.release import plain_words
 from discreet.tables.calibration import PRIVATE
 from discreet.web import books, planning
 from discreet.web.accounts import Person
@@ -107,6 +108,8 @@ def _form(
         schema=here.desk.schema(source),
         standing=books.standing(here.desk, source),
         mechanisms=PRIVATE,
+        unit=first_draft(here.desk, source).unit if source.unit_fixed else None,
+        words=plain_words(source.unit.unit()),
         tried="tried" in request.query_params,
         **_judged(here, draft, name),
     )

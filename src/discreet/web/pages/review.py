@@ -7,12 +7,14 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import RedirectResponse, Response
 
+from discreet.plan.check import PlanCheck
 from discreet.report.release import plain_words
 from discreet.web import books, planning, runs
 from discreet.web.accounts import Person
+from discreet.web.desk import Source
 from discreet.web.estimates import estimate
 from discreet.web.pages.plans import plan_of
-from discreet.web.rendering import At, page
+from discreet.web.rendering import At, Here, page
 from discreet.web.security import Asking, Form, needs
 
 router = APIRouter(include_in_schema=False)
@@ -40,12 +42,32 @@ def review(request: Request, here: At, asking: Asking, name: str) -> Response:
         plan=plan,
         source=source,
         estimate=judged,
+        unit_facts=[] if source is None or judged.found is None else _unit_facts(here, source, judged.found),
         words=plain_words(judged.found.file.plan.unit.unit()) if judged.found else "",
         standing=None if source is None else books.standing(here.desk, source),
         decisions=planning.history(here.store, name),
         runs=runs.listed(here.desk, here.store, plan=name),
         own=here.desk.settings.second_person and asking.name in planning.writers(here.store, name),
     )
+
+
+def _unit_facts(here: Here, source: Source, found: PlanCheck) -> list[str]:
+    """Where the plan's unit comes from, and what it decides for later plans."""
+    unit, own = found.file.plan.unit.unit(), source.unit.unit()
+    if source.refusal(unit):
+        return []  # among what keeps the plan from being run
+    if source.unit_fixed:
+        return [f"Unit: {unit.key}, which the desk's settings fix for every plan on {source.name!r}."]
+    known = books.book(here.desk).budget(source.dataset)
+    facts = [f"Unit: {unit.key}."]
+    if unit.key != own.key:
+        facts.append(f"The desk's settings suggest another: {own.key}.")
+    if known is None:
+        facts.append(
+            f"This plan opens the budget of {source.dataset!r}. Its unit is then that of every later release of these "
+            "data."
+        )
+    return facts
 
 
 @router.post("/review/{name}")

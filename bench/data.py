@@ -12,16 +12,20 @@ HOME = ROOT / "out" / "bench"
 PLACES = ("place", "sector", "ownership")
 
 
+def shape(count: float) -> lodes.Shape:
+    """An economy in proportion: 2,500 places and 4 states per 10.9 million jobs, and no more than 50 states."""
+    whole, share = lodes.SHAPE, count / lodes.SHAPE.jobs
+    states = min(50, max(whole.states, round(whole.states * share)))
+    sizes = {name: max(1, round(getattr(whole, name) * share)) for name in ("establishments", "jobs", "places")}
+    return replace(whole, **sizes, counties=max(states, round(whole.counties * share)), states=states)
+
+
 def jobs(count: float) -> Path:
-    """About `count` jobs with their workplaces, an economy in proportion: 2,500 places per 10.9 million jobs."""
-    folder, share = HOME / f"jobs-{count:.0f}", count / lodes.SHAPE.jobs
+    """About `count` jobs with their workplaces."""
+    folder = HOME / f"jobs-{count:.0f}"
     if not folder.exists():
-        whole = lodes.SHAPE
-        states = min(26, max(whole.states, round(whole.states * share)))
-        sizes = {name: max(1, round(getattr(whole, name) * share)) for name in ("establishments", "jobs", "places")}
-        shape = replace(whole, **sizes, counties=max(states, round(whole.counties * share)), states=states)
-        kept = ((name, batch) for name, batch in lodes.batches(shape=shape) if name in ("jobs", "workplace"))
-        stream.write(folder, kept, about={"data": "lodes", "jobs": count}, total=sizes["jobs"])
+        kept = ((name, batch) for name, batch in lodes.batches(shape=shape(count)) if name in ("jobs", "workplace"))
+        stream.write(folder, kept, about={"data": "lodes", "jobs": count}, total=round(count))
     return folder
 
 

@@ -10,7 +10,9 @@ paper's figures. Every establishment lies in a place, every establishment has at
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -283,16 +285,22 @@ def sector_shares() -> tuple[Matrix, Matrix, Matrix]:
     return skill / skill.sum(1, keepdims=True), ages / ages.sum(1, keepdims=True), origin / origin.sum(1, keepdims=True)
 
 
+def state_names(count: int) -> list[str]:
+    """A to Z, then AA, AB and so on."""
+    names = (first + second for first in ("", *ascii_uppercase) for second in ascii_uppercase)
+    return list(islice(names, count))
+
+
 def _tables(part: Workplaces, workers: Workers) -> stream.Batches:
     """The block's rows of the four tables; codes become labels."""
     import pyarrow as pa
 
     places = part.places
-    county, letter = places.county[part.place], "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-    state = [letter[code] for code in places.state_of_county]
+    county, states = places.county[part.place], state_names(int(places.state_of_county.max()) + 1)
+    state = [states[code] for code in places.state_of_county]
     workplace = {
         "workplace": pa.array(part.id),
-        "state": stream.categories(places.state_of_county[county], letter[: max(places.state_of_county) + 1]),
+        "state": stream.categories(places.state_of_county[county], states),
         "county": stream.categories(county, [f"{state[k]}{k:03d}" for k in range(len(state))]),
         "place": stream.categories(part.place, [f"{state[c]}{k:05d}" for k, c in enumerate(places.county)]),
         "place_population": pa.array(places.population[part.place]),

@@ -1,5 +1,7 @@
 """`make bench`: every comparison, `bench/results.json`, the pictures and the table of the README.
 
+A comparison that fails is reported and does not stop the others. Each one's seconds by the clock are recorded with it.
+
 python -m bench                  everything at full size; the quick form is recorded after it
 python -m bench counts roc       these; what was recorded of the others stays
 python -m bench --quick          small sizes, within five minutes: which ratios fell below half of the recorded ones
@@ -11,10 +13,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import tempfile
 import time
 import traceback
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -43,7 +45,7 @@ QUICK_SECONDS = 240.0
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run what was asked for. A comparison that fails is reported and does not stop the others."""
+    """Run what was asked for."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="comparisons; all without a name")
     parser.add_argument("--quick", action="store_true", help="small sizes; report what fell, change no file")
@@ -52,10 +54,9 @@ def main(arguments: Sequence[str]) -> int:
     unknown = [name for name in asked.names if name not in (*NAMES, *FULL_ONLY)]
     if unknown:
         parser.error(f"{unknown[0]!r} is not a comparison; there are: {', '.join((*NAMES, *FULL_ONLY))}")
-    recorded = read(RESULTS)
+    start, recorded, failed = time.monotonic(), read(RESULTS), []
     if asked.quick:
         return quick(asked.names or NAMES, recorded, record=asked.record)
-    failed = []
     for name in asked.names or (*NAMES, *FULL_ONLY):
         print(f"== {name}", flush=True)
         try:
@@ -70,6 +71,7 @@ def main(arguments: Sequence[str]) -> int:
     publish(read(RESULTS)["full"])
     if not asked.names:
         quick(NAMES, recorded, record=True)
+    print(f"The bench took {lasted(time.monotonic() - start)}.")
     if failed:
         print(f"bench: failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
@@ -77,45 +79,48 @@ def main(arguments: Sequence[str]) -> int:
 
 def quick(names: Sequence[str], recorded: dict[str, dict[str, Comparison]], *, record: bool) -> int:
     """Small sizes until the time is up; says what fell, and never fails because of it."""
-    start, fallen = time.monotonic(), []
+    start, fallen, unmeasured = time.monotonic(), [], []
     measured: dict[str, Comparison] = {}
     peers.QUICK.deadline = start + QUICK_SECONDS + 40
     for name in names:
+        before, found = recorded["quick"].get(name, Comparison()), Comparison()
         if time.monotonic() - start > QUICK_SECONDS:
             print(f"== {name}: not run, the time is up")
-            continue
-        print(f"== {name}", flush=True)
-        try:
-            found = compare(name, quick=True)
-        except Exception as error:
-            print(f"   failed: {type(error).__name__}: {error}")
-            continue
-        before = recorded["quick"].get(name, Comparison())
+        else:
+            print(f"== {name}", flush=True)
+            try:
+                found = measured[name] = compare(name, quick=True)
+            except Exception as error:
+                print(f"   failed: {type(error).__name__}: {error}")
         fallen += comparison.fallen(found.rows, before.rows)
-        measured[name] = found
+        unmeasured += comparison.unmeasured(found.rows, before.rows)
     if record:
         recorded = read(RESULTS)  # others may have been measured meanwhile
         recorded["quick"].update(measured)
         write(RESULTS, recorded)
     print("\n".join(["Below half of the recorded ratio:", *fallen]) if fallen else "No ratio fell below half.")
+    if unmeasured:
+        print("\n".join(["Recorded, but not measured now:", *unmeasured]))
+    print(f"The quick form took {lasted(time.monotonic() - start)}.", flush=True)
     return 0
 
 
 def compare(name: str, *, quick: bool) -> Comparison:
-    """Run one comparison and print its rows; modules without peers write their facts to a file."""
-    module = import_module(f"bench.{name}")
-    if not hasattr(module, "compare"):
-        with tempfile.TemporaryDirectory() as folder:
-            module.main(Path(folder, "facts.json"))
-            return Comparison(facts=json.loads(Path(folder, "facts.json").read_text(encoding="utf-8")))
-    found: Comparison = module.compare(quick=quick)
+    """Run one comparison, print its rows, and note how long it took."""
+    start = time.monotonic()
+    found: Comparison = import_module(f"bench.{name}").compare(quick=quick)
+    found = replace(found, seconds=time.monotonic() - start)
     for row in found.rows:
         print(f"   {row.job} | {row.peer} {row.version} | {comparison.shown(row.time)} time, ", end="")
         print(f"{comparison.shown(row.memory)} memory | {row.agreement} {row.why}")
     for error in found.accuracy:
         print(f"   {error.promise} | {error.peer} | {comparison.shown(error.error)} error | {error.protects}")
-    sys.stdout.flush()
+    print(f"   took {lasted(found.seconds)}", flush=True)
     return found
+
+
+def lasted(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
 
 
 def publish(found: Mapping[str, Comparison]) -> None:

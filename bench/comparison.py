@@ -55,11 +55,12 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What one module of the bench measured."""
+    """What one module of the bench measured, and the seconds by the clock that this took."""
 
     rows: tuple[Row, ...] = ()
     accuracy: tuple[Accuracy, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Comparison:
@@ -68,6 +69,7 @@ class Comparison:
             tuple(Row(**row) for row in content.get("rows", ())),
             tuple(Accuracy(**row) for row in content.get("accuracy", ())),
             content.get("facts", {}),
+            content.get("seconds", 0.0),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -75,6 +77,7 @@ class Comparison:
             "rows": [asdict(row) for row in self.rows],
             "accuracy": [asdict(row) for row in self.accuracy],
             "facts": dict(self.facts),
+            "seconds": self.seconds,
         }
 
 
@@ -82,14 +85,17 @@ def beside(
     job: str,
     peer: str,
     ours: Mapping[str, Any],
-    measure: Callable[[], Mapping[str, Any]],
+    measure: Callable[[], Mapping[str, Any]] | Mapping[str, Any],
     *,
     agree: Callable[[Mapping[str, Any]], str],
     why: str = "",
 ) -> Row:
-    """Measure a peer; both sides' `seconds` and `mib` make the ratios. `why` is kept only where ours is behind."""
+    """Measure a peer, if it was not yet; both sides' `seconds` and `mib` make the ratios.
+
+    `why` is kept only where ours is behind.
+    """
     try:
-        theirs = measure()
+        theirs = measure() if callable(measure) else measure
     except Missing as reason:
         return Row(job, peer, None, None, "not measured", str(reason))
     time, memory = theirs["seconds"] / ours["seconds"], theirs["mib"] / ours["mib"]
@@ -141,4 +147,12 @@ def fallen(now: Iterable[Row], recorded: Iterable[Row]) -> list[str]:
         f"{row.job} against {row.peer}: {row.time:.3g}, recorded {was:.3g}"
         for row in now
         if row.time is not None and (was := before.get((row.job, row.peer))) is not None and row.time < was / 2
+    ]
+
+
+def unmeasured(now: Iterable[Row], recorded: Iterable[Row]) -> list[str]:
+    """Recorded ratios of time that this run has none for."""
+    found = {(row.job, row.peer) for row in now if row.time is not None}
+    return [
+        f"{row.job} against {row.peer}" for row in recorded if row.time is not None and (row.job, row.peer) not in found
     ]

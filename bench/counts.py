@@ -152,10 +152,10 @@ def compare(*, quick: bool) -> Comparison:
         except peers.Missing as reason:
             rows.append(Row(job, peer.name, None, None, "not measured", str(reason)))
             continue
-        rows.append(beside(job, peer.name, ours, lambda found=found: found, agree=errors(ours)))
+        rows.append(beside(job, peer.name, ours, found, agree=errors(ours)))
         if peer is peers.TUMULT:
             first, again = ({**side, "seconds": side["first"]} for side in (ours, found))
-            rows.append(beside(f"{job}, first run", peer.name, first, lambda again=again: again, agree=errors(ours)))
+            rows.append(beside(f"{job}, first run", peer.name, first, again, agree=errors(ours)))
     for protected, name in (("jobs", "one job protected"), ("establishments", "establishments protected")):
         ours = peers.ours(OURS, folder, data.cells(folder), protected)
         rows.append(
@@ -164,7 +164,7 @@ def compare(*, quick: bool) -> Comparison:
                 "bare DuckDB GROUP BY, no noise",
                 ours,
                 lambda: peers.ours(BARE, *arguments),
-                agree=lambda _, error=ours["error"]: f"it is exact; mean error of ours {error:.1f}",
+                agree=exact(ours),
                 why="Above the query: calibration, the account, exact noise, intervals. Nothing closes it but no noise",
             )
         )
@@ -174,3 +174,8 @@ def compare(*, quick: bool) -> Comparison:
 def errors(ours: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], str]:
     """Words for both mean distances from the true counts."""
     return lambda theirs: f"mean error {theirs['error']:.2f}, ours {ours['error']:.2f}"
+
+
+def exact(ours: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], str]:
+    """Words for ours beside true counts."""
+    return lambda _: f"it is exact; mean error of ours {ours['error']:.1f}"

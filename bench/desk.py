@@ -20,8 +20,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
 
+from bench.comparison import Comparison
 from discreet.privacy.ledger import Ledger
 from discreet.web import example
 
@@ -171,15 +171,14 @@ def p95(seconds: Sequence[float]) -> float:
     return float(np.percentile(seconds, 95))
 
 
-def main(path: Path | None = None) -> None:
-    """Measure, print, and write to `path` as JSON."""
-    console = Console(stderr=True)
+def compare(*, quick: bool) -> Comparison:
+    """Answers per page over those of the bare page, and what became of the runs."""
+    rounds, runs = (1, 2) if quick else (ROUNDS, RUNS)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "desk"
-        with console.status("Making a desk"):
-            example.make(folder, share=0.002)
+        example.make(folder, share=0.002)
         settings = folder / "desk.toml"
-        settings.write_text(settings.read_text().replace("epsilon = 8", f"epsilon = {RUNS + 1}"))
+        settings.write_text(settings.read_text().replace("epsilon = 8", f"epsilon = {runs + 1}"))
         ports = {"desk": free_port(), "hello": free_port()}
         serve = [sys.executable, "-c", SERVE, "serve", str(folder), "--port", str(ports["desk"]), "--no-browser"]
         with (
@@ -187,42 +186,35 @@ def main(path: Path | None = None) -> None:
             serving(serve, ports["desk"]) as said,
         ):
             cookie, csrf = asyncio.run(enter(ports["desk"], said))
-            with console.status("Releasing once"):
-                first = asyncio.run(approved(ports["desk"], cookie, csrf, 0))
-                states, _ = asyncio.run(carried_out(ports["desk"], cookie, csrf, [first]))
-                assert states == ["done"], states
+            first = asyncio.run(approved(ports["desk"], cookie, csrf, 0))
+            states, _ = asyncio.run(carried_out(ports["desk"], cookie, csrf, [first]))
+            assert states == ["done"], states
             seconds: dict[str, list[float]] = {"hello": [], **{page: [] for page in PAGES}}
-            with console.status("Reading"):
+            for page in PAGES:
+                asyncio.run(read(ports["desk"], [page], cookie, each=1))
+            for _ in range(rounds):
                 for page in PAGES:
-                    asyncio.run(read(ports["desk"], [page], cookie, each=1))
-                for _ in range(ROUNDS):
-                    for page in PAGES:
-                        seconds["hello"] += asyncio.run(read(ports["hello"], ["/"], "", each=PER_READER))
-                        seconds[page] += asyncio.run(read(ports["desk"], [page], cookie, each=PER_READER))
-            with console.status("Running"):
-                plans = [asyncio.run(approved(ports["desk"], cookie, csrf, number)) for number in range(1, RUNS + 1)]
-                begun = time.perf_counter()
-                states, while_running = asyncio.run(carried_out(ports["desk"], cookie, csrf, plans))
-                together = time.perf_counter() - begun
+                    seconds["hello"] += asyncio.run(read(ports["hello"], ["/"], "", each=PER_READER))
+                    seconds[page] += asyncio.run(read(ports["desk"], [page], cookie, each=PER_READER))
+            plans = [asyncio.run(approved(ports["desk"], cookie, csrf, number)) for number in range(1, runs + 1)]
+            begun = time.perf_counter()
+            states, while_running = asyncio.run(carried_out(ports["desk"], cookie, csrf, plans))
+            together = time.perf_counter() - begun
         with Ledger.open(folder / "ledger.db", read_only=True) as ledger:
             budget = next(budget for budget in ledger.budgets() if budget.dataset == "jobs")
             intact, spent, total = bool(ledger.verify()), str(budget.spent), str(budget.total)
     hello = p95(seconds.pop("hello"))
     ratios = {page: p95(taken) / hello for page, taken in seconds.items()}
-    result = {
+    worst = max(ratios.values())
+    facts = {
         "readers": READERS,
-        "p95_ratio_to_hello": {"worst": max(ratios.values()), **ratios},
+        "p95_ratio_to_hello": {"worst": worst, **ratios},
         "p95_milliseconds": {"hello": 1e3 * hello, **{page: 1e3 * p95(taken) for page, taken in seconds.items()}},
         "runs": {state: states.count(state) for state in set(states)},
         "answers_while_running": len(while_running),
         "seconds_of_all_runs": together,
         "ledger": {"intact": intact, "spent": spent, "total": total},
     }
-    Console().print(result)
-    assert states == ["done"] * RUNS and intact and spent == total, result
-    if path is not None:
-        path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
+    assert states == ["done"] * runs and intact and spent == total, facts
+    print(f"   the slowest page has {worst:.1f} times the 95th percentile of a bare page; {runs} runs done", flush=True)
+    return Comparison(facts=facts)

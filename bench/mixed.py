@@ -10,6 +10,7 @@ fiftieth row, as does ours there. Criteria must agree.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -164,7 +165,7 @@ def compare(*, quick: bool) -> Comparison:
         beside(part, "lme4", some, lambda: lme4("part"), agree=criterion(some), why=base),
     ]  # fmt: skip
     rows += [
-        beside(part, peer.name, some, lambda p=peer, s=script: of_cpu(p, s, path, fraction), agree=criterion(some))
+        beside(part, peer.name, some, partial(of_cpu, peer, script, path, fraction), agree=criterion(some))
         for peer, script in ((peers.STATSMODELS, STATSMODELS), (peers.PYMER4, PYMER4))
     ]
     if INSTEVAL.exists() and not quick:

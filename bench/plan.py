@@ -9,16 +9,14 @@ an installation does.
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from rich.console import Console
-
-from discreet.simulate import lodes
+from bench import data
+from bench.comparison import Comparison
 
 RUNS = 5
 
@@ -82,34 +80,28 @@ def seconds(code: str, *arguments: str, compiled: Path) -> float:
     return after.children_user + after.children_system - before.children_user - before.children_system
 
 
-def main(path: Path | None = None, *, share: float = 1.0, data: str | None = None) -> None:
-    """Measure, print the overhead, and write it to `path` as JSON; `data` are jobs that were simulated before."""
-    console = Console(stderr=True)
+def compare(*, quick: bool) -> Comparison:
+    """Processor seconds of both, and what the plan adds."""
+    jobs = 1e6 if quick else 10.9e6
+    folder, runs = str(data.jobs(jobs)), 2 if quick else RUNS
+    taken: dict[str, list[float]] = {"bare": [], "plan": []}
     with tempfile.TemporaryDirectory() as scratch:
-        folder = data or str(Path(scratch) / "lodes")
-        if data is None:
-            with console.status("Simulating jobs"):
-                lodes.write(folder, share=share)
-        taken: dict[str, list[float]] = {"bare": [], "plan": []}
-        with console.status("Measuring"):
-            for run in range(RUNS + 1):
-                for name, code in (("bare", BARE), ("plan", CARRIED_OUT)):
-                    place = Path(scratch) / f"{name}-{run}"
-                    place.mkdir()
-                    (place / "plan.toml").write_text(PLAN.format(folder=folder), encoding="utf-8")
-                    taken[name].append(seconds(code, folder, str(place), compiled=Path(scratch) / "compiled"))
-        times = {name: min(runs[1:]) for name, runs in taken.items()}
-        files = sum(file.stat().st_size for file in (Path(scratch) / f"plan-{RUNS}" / "out").rglob("*"))
-    result = {
-        "processor_seconds": times,
-        "overhead": times["plan"] / times["bare"] - 1,
-        "ratios": [plan / bare for bare, plan in zip(taken["bare"][1:], taken["plan"][1:], strict=True)],
-        "output_mib": files / 2**20,
-    }
-    Console().print(result)
-    if path is not None:
-        path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main(data=sys.argv[1] if len(sys.argv) > 1 else None)
+        for run in range(runs + 1):
+            for name, code in (("bare", BARE), ("plan", CARRIED_OUT)):
+                place = Path(scratch) / f"{name}-{run}"
+                place.mkdir()
+                (place / "plan.toml").write_text(PLAN.format(folder=folder), encoding="utf-8")
+                taken[name].append(seconds(code, folder, str(place), compiled=Path(scratch) / "compiled"))
+        files = sum(file.stat().st_size for file in (Path(scratch) / f"plan-{runs}" / "out").rglob("*"))
+    times = {name: min(found[1:]) for name, found in taken.items()}
+    overhead = times["plan"] / times["bare"] - 1
+    print(f"   a plan on {jobs:,.0f} jobs adds {overhead:.0%} to {times['bare']:.1f} processor seconds", flush=True)
+    return Comparison(
+        facts={
+            "jobs": jobs,
+            "processor_seconds": times,
+            "overhead": overhead,
+            "ratios": [plan / bare for bare, plan in zip(taken["bare"][1:], taken["plan"][1:], strict=True)],
+            "output_mib": files / 2**20,
+        }
+    )

@@ -126,7 +126,7 @@ def compare(*, quick: bool) -> Comparison:
                 drawn,
                 peer.name,
                 mine,
-                lambda found=found: sampled(found, ours["mean"]),
+                sampled(found, ours["mean"]),
                 agree=lambda theirs: f"means {theirs['off']:.1f} and {mine['off']:.1f} standard errors from the exact",
             )
         )
@@ -136,7 +136,7 @@ def compare(*, quick: bool) -> Comparison:
                 f"a first posterior, {size}: ours by quadrature",
                 peer.name,
                 exact,
-                lambda found=found: {**found, "seconds": found["first"]},
+                {**found, "seconds": found["first"]},
                 agree=lambda theirs: f"mean {np.mean(theirs['draws']):.4f}, exact {ours['mean']:.4f}",
             )
         )

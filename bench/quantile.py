@@ -7,6 +7,9 @@ statsmodels.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from bench import data, peers
@@ -71,7 +74,7 @@ def compare(*, quick: bool) -> Comparison:
     ours = peers.ours(OURS, *arguments)
     job = f"quantile regression, {len(TAUS)} quantiles, {rows:,} rows, {columns} columns"
 
-    def agree(theirs: dict[str, float]) -> str:
+    def agree(theirs: Mapping[str, Any]) -> str:
         return f"check loss {(theirs['loss'] - ours['loss']) / ours['loss']:+.0e} of ours"
 
     return Comparison(

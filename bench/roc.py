@@ -7,7 +7,9 @@ Processor seconds, the best of several runs.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -92,10 +94,10 @@ def compare(*, quick: bool) -> Comparison:
     ours = peers.ours(OUR_TEST, tested.with_suffix(".npy"), RESAMPLES)
     job = f"partial area, {n:,} cases"
 
-    def agree(theirs: dict[str, float]) -> str:
+    def agree(theirs: Mapping[str, Any]) -> str:
         return f"area {theirs['area'] - area['area']:+.0e} of ours"
 
-    def agree_test(theirs: dict[str, list[float]]) -> str:
+    def agree_test(theirs: Mapping[str, Any]) -> str:
         off = max(abs(a - b) for a, b in zip(theirs["area"], ours["area"], strict=True))
         return f"areas within {off:.0e}; statistics {theirs['statistic']:.2f}, ours {ours['statistic']:.2f}"
 

@@ -7,6 +7,10 @@ Gaussian. NumPy's rounded doubles, which are not exact, are in the facts.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
 from bench import peers
 from bench.comparison import Comparison, Row, beside
 
@@ -46,33 +50,34 @@ report(laws=found, version=version("opendp"))
 def compare(*, quick: bool) -> Comparison:
     """Processor seconds per draw, each law beside OpenDP's of the same name, or its Laplace where it has none."""
     ours = peers.ours(OURS, 200_000 if quick else 1_000_000, SCALE)
-    kept: dict[str, object] = {}
+    kept: dict[str, Any] = {}
 
-    def opendp(law: str) -> dict[str, object]:
+    def opendp(law: str) -> dict[str, Any]:
         if not kept:
             kept.update(peers.OPENDP.measure(OPENDP, 20_000 if quick else 50_000, SCALE))
-        found = kept["laws"][law if law in kept["laws"] else "Laplace"]  # type: ignore[index, operator]
-        return {**kept, **found}
+        return {**kept, **kept["laws"].get(law, kept["laws"]["Laplace"])}
 
     rows: list[Row] = []
     for law, mine in ours["laws"].items():
         theirs = law if law in ("Laplace", "Gaussian") else "Laplace"
-
-        def agree(found: dict[str, float], mine: dict[str, float] = mine, same: bool = theirs == law) -> str:
-            if same:
-                return f"mean of noise / scale {mine['mean']:.3f} and {found['mean']:.3f}"
-            return f"it has no such law; mean of ours {mine['mean']:.3f}"
 
         rows.append(
             beside(
                 f"exact integer noise, {law}",
                 f"OpenDP, {theirs}",
                 {**mine, "mib": ours["mib"]},
-                lambda law=law: opendp(law),
-                agree=agree,
+                partial(opendp, law),
+                agree=partial(said, mine, same=theirs == law),
                 why="Its process holds a list of numbers, ours a million draws",
             )
         )
     return Comparison(
         tuple(rows), facts={"times NumPy's inexact Laplace": ours["laws"]["Laplace"]["seconds"] / ours["numpy"]}
     )
+
+
+def said(ours: Mapping[str, Any], theirs: Mapping[str, Any], *, same: bool) -> str:
+    """Words for both means of |noise| over the scale."""
+    if same:
+        return f"mean of noise / scale {ours['mean']:.3f} and {theirs['mean']:.3f}"
+    return f"it has no such law; mean of ours {ours['mean']:.3f}"

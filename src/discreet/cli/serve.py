@@ -34,6 +34,9 @@ def serve(
     add_account: Annotated[
         str | None, typer.Option(metavar="NAME", help="Add a person or change one, then end; asks for the password.")
     ] = None,
+    disable_account: Annotated[
+        str | None, typer.Option(metavar="NAME", help="End a person's access at once and for good, then end.")
+    ] = None,
     role: Annotated[str, typer.Option(help="With --add-account: analyst, reviewer or administrator.")] = "analyst",
     certificate: Annotated[Path | None, typer.Option(help="TLS certificate, in PEM.")] = None,
     key: Annotated[Path | None, typer.Option(help="Its private key, in PEM.")] = None,
@@ -59,6 +62,9 @@ def serve(
     desk = _example(folder) if demo else Desk.open(folder or Path())
     if add_account is not None:
         _add(desk, add_account, role)
+        return
+    if disable_account is not None:
+        _disable(desk, disable_account)
         return
     entrance = _entrance(desk, host)
     hosts = [*LOOPBACK, *(name or []), *([] if host in ("0.0.0.0", "::") else [host])]
@@ -144,3 +150,15 @@ def _add(desk: Desk, name: str, role: str) -> None:
     typer.echo(f"{name} is {role} of {desk.settings.title!r}.")
     if not desk.settings.accounts:
         typer.echo("The desk has no accounts yet: set accounts = true in desk.toml to use them.")
+
+
+def _disable(desk: Desk, name: str) -> None:
+    from discreet.web.accounts import disable_account, local_name
+    from discreet.web.store import Store
+
+    store = Store(desk.database)
+    try:
+        disable_account(store, name, by=local_name())
+    finally:
+        store.close()
+    typer.echo(f"{name} has no access to {desk.settings.title!r} any longer. The name is not given again.")

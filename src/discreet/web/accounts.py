@@ -16,24 +16,24 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
-from sqlalchemy import delete, insert, select
+from sqlalchemy import Connection, delete, insert, select
 
 from discreet.errors import DataError
 from discreet.web.audit_log import now, record
-from discreet.web.store import Store, accounts, sessions
+from discreet.web.store import Store, accounts, former, sessions
 
 Role: TypeAlias = Literal["analyst", "reviewer", "administrator"]
-Right: TypeAlias = Literal["plan", "approve", "run", "analyse", "log"]
+Right: TypeAlias = Literal["plan", "approve", "run", "analyse", "log", "people"]
 
 RIGHTS: dict[str, frozenset[Right]] = {
     "analyst": frozenset({"plan", "run", "analyse"}),
     "reviewer": frozenset({"approve", "log"}),
-    "administrator": frozenset({"plan", "approve", "run", "analyse", "log"}),
-    "local": frozenset({"plan", "approve", "run", "analyse", "log"}),
+    "administrator": frozenset(get_args(Right)),
+    "local": frozenset(get_args(Right)),
 }
 SHORTEST = 12
 """Characters of a password."""
@@ -103,10 +103,48 @@ def add_account(store: Store, name: str, role: str, password: str, *, by: str) -
         )
     hashed = _hasher.hash(password)
     with store.writing() as connection:
+        if connection.execute(select(former.c.name).where(former.c.name == name)).first():
+            raise DataError(
+                f"{name} was the account of somebody whose access was ended. A name stands for one person in plans, "
+                "decisions and the log, so it is not given again. Choose another name."
+            )
+        if role != "administrator":
+            _keep_an_administrator(connection, name)
         connection.execute(delete(accounts).where(accounts.c.name == name))
         connection.execute(delete(sessions).where(sessions.c.name == name))
         connection.execute(insert(accounts).values(name=name, password=hashed, role=role, since=now()))
         record(connection, by, "account set", name, role=role)
+
+
+def disable_account(store: Store, name: str, *, by: str) -> None:
+    """End a person's access, for good and at once; what they wrote, decided and started stays under their name."""
+    with store.writing() as connection:
+        row = connection.execute(select(accounts.c.role).where(accounts.c.name == name)).first()
+        if row is None:
+            there = ", ".join(connection.execute(select(accounts.c.name).order_by(accounts.c.name)).scalars())
+            raise DataError(f"{name[:32]!r} has no account. There are: {there or 'none'}. Name one of these.")
+        _keep_an_administrator(connection, name)
+        connection.execute(delete(accounts).where(accounts.c.name == name))
+        connection.execute(delete(sessions).where(sessions.c.name == name))
+        connection.execute(insert(former).values(name=name, role=row.role, at=now(), by=by))
+        record(connection, by, "account disabled", name, role=row.role)
+
+
+def _keep_an_administrator(connection: Connection, name: str) -> None:
+    """Refuse to take the last administrator away."""
+    found = connection.execute(select(accounts.c.name).where(accounts.c.role == "administrator")).scalars().all()
+    if found == [name]:
+        raise DataError(
+            f"{name} is the only administrator, who was to be none any longer. A desk keeps at least one. Add another "
+            "first, with `discreet serve --add-account NAME --role administrator`."
+        )
+
+
+def people(store: Store) -> tuple[list[Any], list[Any]]:
+    """Those who have an account, and those who had one."""
+    with store.reading() as connection:
+        now_here = connection.execute(select(accounts.c.name, accounts.c.role, accounts.c.since).order_by("name"))
+        return list(now_here), list(connection.execute(select(former).order_by("name")))
 
 
 def has_accounts(store: Store) -> bool:

@@ -24,6 +24,7 @@ from discreet.web.pages import (
     ledger,
     models,
     overview,
+    people,
     plans,
     releases,
     review,
@@ -36,7 +37,7 @@ from discreet.web.store import Store
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 MEGABYTE = 1_000_000
-ROUTERS = (entrance, overview, data, plans, utility, review, runs, releases, ledger, changes, models, api)
+ROUTERS = (entrance, overview, data, plans, utility, review, runs, releases, ledger, changes, models, people, api)
 
 
 def create(

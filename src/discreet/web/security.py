@@ -179,6 +179,7 @@ DOES: dict[Right, str] = {
     "run": "Running a plan",
     "analyse": "Working on an upload",
     "log": "Reading the audit log",
+    "people": "Changing who may come in",
 }
 
 

@@ -36,6 +36,15 @@ accounts = Table(
     Column("since", String, nullable=False),
 )
 
+former = Table(
+    "former_account",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("role", String, nullable=False),
+    Column("at", String, nullable=False),
+    Column("by", String, nullable=False),
+)
+
 sessions = Table(
     "session",
     metadata,

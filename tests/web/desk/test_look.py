@@ -10,7 +10,7 @@ import pytest
 pytestmark = pytest.mark.xdist_group("desk")
 PAGES = (
     *("/", "/data", "/plans", "/plans/new?source=jobs", "/plans/new?source=flows", "/utility", "/review", "/runs"),
-    *("/releases", "/ledger", "/changes", "/models", "/log", "/login"),
+    *("/releases", "/ledger", "/changes", "/models", "/log", "/people", "/login"),
 )
 WIDER = (
     "() => { const d = document.documentElement; return [...document.querySelectorAll('body *')]"
@@ -24,7 +24,7 @@ def filled(copied: Any, password: str) -> Path:
     """A desk on which something happened: a release, a draft, a plan that waits, a failed run."""
     from discreet.plan.run import run
     from discreet.web import planning
-    from discreet.web.accounts import Person, local_name
+    from discreet.web.accounts import Person, add_account, disable_account, local_name
     from discreet.web.audit_log import now
     from discreet.web.desk import Desk
     from discreet.web.drafts import first_draft
@@ -43,6 +43,9 @@ def filled(copied: Any, password: str) -> Path:
     assert plan is not None
     planning.decide(desk, store, plan.name, me, verdict="approved", seen=plan.digest)
     run(desk.plan_file(plan.name))
+    for name, role in (("anna", "analyst"), ("ben", "reviewer")):
+        add_account(store, name, role, password, by=me.name)
+    disable_account(store, "ben", by=me.name)
     with store.writing() as connection:
         for name, event in (
             ("run-a", '{"at":"2026-01-01T10:00:00","kind":"failed","text":"It failed."}\n'),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, HTTPException, Request
@@ -12,10 +13,10 @@ from fastapi.responses import RedirectResponse, Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from discreet.web import books, planning, runs
-from discreet.web.accounts import Person
+from discreet.web.accounts import Person, person_of
 from discreet.web.rendering import At, Here, page
 from discreet.web.runs import FINAL, Run
-from discreet.web.security import Asking, Form, needs
+from discreet.web.security import Asking, Form, needs, session_token
 
 router = APIRouter(include_in_schema=False)
 Runner = Annotated[Person, Depends(needs("run"))]
@@ -73,14 +74,16 @@ async def events(request: Request, here: At, asking: Asking, name: str, after: i
     run = await run_in_threadpool(run_of, here, name)
     last = request.headers.get("last-event-id", "")
     start = int(last) if last.isdigit() else max(after, 0)
+    token = session_token(request.headers.get("cookie", "")) or ""
     return StreamingResponse(
-        _tail(here, run.name, start), media_type="text/event-stream", headers={"x-accel-buffering": "no"}
+        _tail(here, run.name, start, token), media_type="text/event-stream", headers={"x-accel-buffering": "no"}
     )
 
 
-async def _tail(here: Here, name: str, start: int) -> AsyncIterator[str]:
-    idle = 0
-    while True:
+async def _tail(here: Here, name: str, start: int, token: str) -> AsyncIterator[str]:
+    """What is new, for as long as whoever watches has a session."""
+    idle, local = 0, not here.desk.settings.accounts
+    while await run_in_threadpool(partial(person_of, here.store, token, local=local)):
         alive = runs.is_alive(here.desk.runs / f"{name}.lock")
         for after, event in runs.events(here.desk.runs, name, start):
             start, idle = after, 0

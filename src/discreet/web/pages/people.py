@@ -1,0 +1,28 @@
+"""People: who has an account, and the end of one. The command line adds them, and asks for their passwords."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import RedirectResponse, Response
+
+from discreet.web import accounts
+from discreet.web.accounts import Person
+from discreet.web.rendering import At, page
+from discreet.web.security import Form, needs
+
+router = APIRouter(include_in_schema=False)
+Keeper = Annotated[Person, Depends(needs("people"))]
+
+
+@router.get("/people")
+def people(request: Request, here: At, keeper: Keeper) -> Response:
+    present, former = accounts.people(here.store)
+    return page(request, "people.html", present=present, former=former)
+
+
+@router.post("/people/{name}/disable")
+def disable(here: At, keeper: Keeper, _form: Form, name: str) -> Response:
+    accounts.disable_account(here.store, name, by=keeper.name)
+    return RedirectResponse("/people", status_code=303)

@@ -147,8 +147,11 @@ class CountRequest:
         places = [folder / self.folders[number] / name for name in forms]
         path = next((place for place in places if place.exists()), places[0])
         query, domains = self.queries[number], self.details["tables"][number]["domains"]
-        table = read_table(path, kind=path.suffix[1:], attributes=[*query.workplace_by, *query.worker_by])
-        count, lower, upper = (np.array(table[name]).reshape(-1, query.levels) for name in ("count", "lower", "upper"))
+        numbers = ("count", "lower", "upper")
+        table = read_table(
+            path, kind=path.suffix[1:], attributes=query.workplace_by, columns=[*query.workplace_by, *numbers]
+        )
+        count, lower, upper = (np.array(table[name]).reshape(-1, query.levels) for name in numbers)
         return CountRelease(
             keys=table.select(list(query.workplace_by)).take(np.arange(0, len(table), query.levels)),
             worker_by=query.worker_by,

@@ -121,21 +121,24 @@ def write_table(table: pa.Table, path: Path) -> None:
         pyarrow.parquet.write_table(table, path, compression="zstd")
 
 
-def read_table(file: Path | BinaryIO, *, kind: str, attributes: Sequence[str]) -> pa.Table:
-    """Read a table that `write_table` wrote; attributes of a CSV file are text."""
+def read_table(
+    file: Path | BinaryIO, *, kind: str, attributes: Sequence[str], columns: Sequence[str] | None = None
+) -> pa.Table:
+    """Read a table that `write_table` wrote, or some of its columns; attributes of a CSV file are text."""
     import pyarrow as pa
     import pyarrow.csv
     import pyarrow.parquet
 
     if kind != "csv":
-        return pyarrow.parquet.read_table(file)
+        return pyarrow.parquet.read_table(file, columns=columns)
     types = {
         **dict.fromkeys(attributes, pa.string()),
         "count": pa.int64(),
         "lower": pa.float64(),
         "upper": pa.float64(),
     }
-    return pyarrow.csv.read_csv(file, convert_options=pyarrow.csv.ConvertOptions(column_types=types))
+    options = pyarrow.csv.ConvertOptions(column_types=types, include_columns=columns)
+    return pyarrow.csv.read_csv(file, convert_options=options)
 
 
 def noise(mechanism: SmoothNoise | LogLaplace | Baseline) -> dict[str, Any]:

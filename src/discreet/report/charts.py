@@ -1,5 +1,7 @@
-"""The few chart forms that studies share; each function returns an altair chart.
+"""The few chart forms that studies share; each function returns a Vega-Lite specification.
 
+Specifications are written here rather than with altair, whose import and validation cost more than most reports; the
+tests hold every form to altair's schema, and `altair.Chart.from_dict` takes any of them further.
 Rows are dictionaries, and only the fields named are kept, because what a chart draws is published with it.
 Histograms and distribution functions are computed here, so single observations do not travel with the picture.
 The look is `svg.THEME`, applied when a chart is drawn. Series differ in dash or shape as well as in colour.
@@ -9,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,9 +20,7 @@ from discreet.errors import DataError
 from discreet.report.numbers import finite, is_number
 from discreet.report.svg import LABEL_LIMIT, PALETTE
 
-if TYPE_CHECKING:
-    import altair as alt
-
+Specification: TypeAlias = dict[str, Any]
 Rows: TypeAlias = Sequence[Mapping[str, Any]]
 Titles: TypeAlias = Mapping[str, str]
 
@@ -48,17 +48,16 @@ def lines(
     high: str | None = None,
     reference: float | None = None,
     zero: bool = False,
-) -> alt.TopLevelMixin:
+) -> Specification:
     """Curves of `y` over `x`, one per `series`; `low` and `high` name the edges of a band around each."""
-    base = _base(rows, [x, y, series, facet, low, high])
+    kept = _kept(rows, [x, y, series, facet, low, high])
     across, up = _axis("x", rows, x, titles, log=log_x), _axis("y", rows, y, titles, log=log_y, zero=zero)
-    line = base.mark_line(point={"size": 36} if points else False).encode(across, up, **_strokes(rows, series, titles))
-    layers = [line]
+    layers = [_layer("line", x=across, y=up, point={"size": 36} if points else False, **_strokes(rows, series, titles))]
     if low and high:
-        edges = {"y": _axis("y", rows, low, {low: _title(y, titles)}, log=log_y, zero=zero), "y2": _escaped(high)}
-        band = base.mark_area(opacity=1, fillOpacity=0.18)
-        layers.insert(0, band.encode(across, **edges, **_colour(rows, series, titles)))
-    return _finished(base, layers, rows, facet, reference=("y", reference))
+        edge = _axis("y", rows, low, {low: _title(y, titles)}, log=log_y, zero=zero)
+        band = {"x": across, "y": edge, "y2": _field(high), **_colour(rows, series, titles)}
+        layers.insert(0, _layer("area", opacity=1, fillOpacity=0.18, **band))
+    return _finished(kept, layers, rows, facet, reference=("y", reference))
 
 
 def bars(
@@ -67,42 +66,36 @@ def bars(
     y: str,
     series: str | None = None,
     *,
-    log_y: bool = False,
     facet: str | None = None,
     titles: Titles = _EMPTY,
     horizontal: bool = False,
     reference: float | None = None,
-) -> alt.TopLevelMixin:
+) -> Specification:
     """A bar of length `y` for every category `x`, side by side within it for every `series`."""
-    import altair as alt
-
-    base = _base(rows, [x, y, series, facet])
+    kept = _kept(rows, [x, y, series, facet])
     category, length = ("y", "x") if horizontal else ("x", "y")
-    offset: dict[str, Any] = {}
-    if series:
-        channel = alt.YOffset if horizontal else alt.XOffset
-        offset[f"{category}Offset"] = channel(field=_escaped(series), type="nominal", sort=_order(rows, series))
-    bar = base.mark_bar().encode(
-        _axis(category, rows, x, titles, kind="nominal", room=_room(facet)),
-        _axis(length, rows, y, titles, log=log_y, zero=not log_y),
-        **offset,
+    channels = {
+        category: _axis(category, rows, x, titles, kind="nominal", room=_room(facet)),
+        length: _axis(length, rows, y, titles, zero=True),
+        **_beside(f"{category}Offset", rows, series),
         **_colour(rows, series, titles),
-    )
+    }
     groups = len(_order(rows, x)) * (len(_order(rows, series)) if series else 1)
     size = {"height": max(120, 16 * groups)} if horizontal else {}
-    return _finished(base, [bar], rows, facet, reference=(length, reference), **size)
+    return _finished(kept, [_layer("bar", **channels)], rows, facet, reference=(length, reference), **size)
 
 
-def stacked(rows: Rows, part: str, length: str, *, titles: Titles = _EMPTY) -> alt.TopLevelMixin:
+def stacked(rows: Rows, part: str, length: str, *, titles: Titles = _EMPTY) -> Specification:
     """One bar made of the parts of a whole, in the order of the rows."""
-    import altair as alt
-
-    base = _base(rows, [part, length])
-    place = {"order": alt.Order(field="place", type="quantitative")}
-    order = _order(rows, part)
-    bar = base.transform_calculate(place=f"indexof({order!r}, datum[{part!r}])").mark_bar()
-    drawn = bar.encode(_axis("x", rows, length, titles, zero=True), **_colour(rows, part, titles), **place)
-    return _finished(base, [drawn], rows, None, height=56)
+    kept = _kept(rows, [part, length])
+    place = {"calculate": f"indexof({_order(rows, part)!r}, datum[{part!r}])", "as": "place"}
+    bar = _layer(
+        "bar",
+        x=_axis("x", rows, length, titles, zero=True),
+        order=_field("place", "quantitative"),
+        **_colour(rows, part, titles),
+    )
+    return _finished(kept, [{"transform": [place], **bar}], rows, None, height=56)
 
 
 def histogram(
@@ -114,10 +107,8 @@ def histogram(
     facet: str | None = None,
     titles: Titles = _EMPTY,
     reference: float | None = None,
-) -> alt.TopLevelMixin:
+) -> Specification:
     """How often `x` falls into bins of equal width, the same bins for every series and panel; `bins` may be edges."""
-    import altair as alt
-
     edges = np.histogram_bin_edges(_numbers(rows, x), bins=np.asarray(bins) if np.ndim(bins) else bins)
     counted = []
     for keys, part in _parts(rows, series, facet):
@@ -126,14 +117,16 @@ def histogram(
             {**keys, x: float(a), "to": float(b), "count": int(n)}
             for a, b, n in zip(edges[:-1], edges[1:], counts, strict=True)
         ]
-    base = _base(counted, [x, "to", "count", series, facet])
-    bar = base.mark_bar(opacity=0.6 if series else 1.0).encode(
-        _axis("x", counted, x, titles).bin("binned"),
-        alt.X2("to"),
-        _axis("y", counted, "count", titles, zero=True).stack(None),
+    kept = _kept(counted, [x, "to", "count", series, facet])
+    bar = _layer(
+        "bar",
+        opacity=0.6 if series else 1.0,
+        x={**_axis("x", counted, x, titles), "bin": "binned"},
+        x2=_field("to"),
+        y={**_axis("y", counted, "count", titles, zero=True), "stack": None},
         **_colour(counted, series, titles),
     )
-    return _finished(base, [bar], counted, facet, reference=("x", reference))
+    return _finished(kept, [bar], counted, facet, reference=("x", reference))
 
 
 def ecdf(
@@ -145,7 +138,7 @@ def ecdf(
     facet: str | None = None,
     titles: Titles = _EMPTY,
     reference: float | None = None,
-) -> alt.TopLevelMixin:
+) -> Specification:
     """The share of observations at or below each `x`; long series are thinned to quantiles, exact at the ends."""
     share = "share at or below"
     steps = []
@@ -154,13 +147,15 @@ def ecdf(
         n = len(values)
         ranks = np.unique(np.linspace(0, n - 1, min(n, CURVE_POINTS)).round().astype(int))
         steps += [{**keys, x: float(values[i]), share: float((i + 1) / n)} for i in ranks]
-    base = _base(steps, [x, share, series, facet])
-    line = base.mark_line(interpolate="step-after").encode(
-        _axis("x", steps, x, titles, log=log_x),
-        _axis("y", steps, share, titles, zero=True),
+    kept = _kept(steps, [x, share, series, facet])
+    line = _layer(
+        "line",
+        interpolate="step-after",
+        x=_axis("x", steps, x, titles, log=log_x),
+        y=_axis("y", steps, share, titles, zero=True),
         **_strokes(steps, series, titles),
     )
-    return _finished(base, [line], steps, facet, reference=("x", reference))
+    return _finished(kept, [line], steps, facet, reference=("x", reference))
 
 
 def heatmap(
@@ -172,30 +167,19 @@ def heatmap(
     facet: str | None = None,
     titles: Titles = _EMPTY,
     labels: str | None = ",.3~r",
-) -> alt.TopLevelMixin:
+) -> Specification:
     """A grid of `value` over the categories `x` and `y`; `labels` is the number format in the cells, or None."""
-    import altair as alt
-
-    base = _base(rows, [x, y, value, facet])
-    across, up = (
-        _axis("x", rows, x, titles, kind="nominal", room=_room(facet)),
-        _axis("y", rows, y, titles, kind="nominal", room=_room(facet)),
-    )
+    kept = _kept(rows, [x, y, value, facet])
+    grid = {side: _axis(side, rows, f, titles, kind="nominal", room=_room(facet)) for side, f in (("x", x), ("y", y))}
     low, high = float(min(_numbers(rows, value))), float(max(_numbers(rows, value)))
-    fill = alt.Color(field=_escaped(value), type="quantitative", title=_title(value, titles))
-    fill = fill.scale(domain=[low, high])
-    layers = [base.mark_rect().encode(across, up, fill)]
+    number = _field(value, "quantitative")
+    fill = {**number, "title": _title(value, titles), "scale": {"domain": [low, high]}}
+    layers = [_layer("rect", **grid, color=fill)]
     if labels:
-        dark = alt.datum[value] < low + WHITE_BELOW * (high - low)
-        layers.append(
-            base.mark_text(fontSize=12).encode(
-                across,
-                up,
-                alt.Text(field=_escaped(value), type="quantitative", format=labels),
-                color=alt.condition(dark, alt.value("white"), alt.value("black")),
-            )
-        )
-    return _finished(base, layers, rows, facet, height=max(80, 34 * len(_order(rows, y))))
+        dark = f"datum[{value!r}] < {low + WHITE_BELOW * (high - low)!r}"
+        ink = {"condition": {"test": dark, "value": "white"}, "value": "black"}
+        layers.append(_layer("text", fontSize=12, **grid, text={**number, "format": labels}, color=ink))
+    return _finished(kept, layers, rows, facet, height=max(80, 34 * len(_order(rows, y))))
 
 
 def points_with_intervals(
@@ -210,30 +194,26 @@ def points_with_intervals(
     facet: str | None = None,
     titles: Titles = _EMPTY,
     reference: float | None = None,
-) -> alt.TopLevelMixin:
+) -> Specification:
     """An estimate `x` with its interval from `low` to `high` for every label `y`, one line each."""
-    import altair as alt
-
-    base = _base(rows, [y, series, facet, x, low, high])
-    label = _axis("y", rows, y, titles, kind="nominal", room=_room(facet))
-    shared = _colour(rows, series, titles) or {"color": alt.value(PALETTE[0])}
-    if series:
-        shared["yOffset"] = alt.YOffset(field=_escaped(series), type="nominal", sort=_order(rows, series))
+    kept = _kept(rows, [y, series, facet, x, low, high])
+    shared = {
+        "y": _axis("y", rows, y, titles, kind="nominal", room=_room(facet)),
+        **(_colour(rows, series, titles) or {"color": {"value": PALETTE[0]}}),
+        **_beside("yOffset", rows, series),
+    }
     span = _axis("x", rows, low, {low: _title(x, titles)}, log=log_x)
     _axis("x", rows, high, titles, log=log_x)  # refuses what a logarithm cannot show
     layers = [
-        base.mark_rule(strokeWidth=2).encode(span, label, alt.X2(_escaped(high)), **shared),
-        base.mark_point(opacity=1).encode(
-            _axis("x", rows, x, titles, log=log_x), label, **shared, **_shape(rows, series, titles)
-        ),
+        _layer("rule", strokeWidth=2, x=span, x2=_field(high), **shared),
+        _layer("point", opacity=1, x=_axis("x", rows, x, titles, log=log_x), **shared, **_shape(rows, series, titles)),
     ]
     count = len(_order(rows, y)) * (len(_order(rows, series)) if series else 1)
-    return _finished(base, layers, rows, facet, reference=("x", reference), height=max(80, 22 * count))
+    return _finished(kept, layers, rows, facet, reference=("x", reference), height=max(80, 22 * count))
 
 
-def _base(rows: Rows, fields: Sequence[str | None]) -> alt.Chart:
-    import altair as alt
-
+def _kept(rows: Rows, fields: Sequence[str | None]) -> list[dict[str, Any]]:
+    """The rows with the fields that are drawn, and no others."""
     wanted = list(dict.fromkeys(field for field in fields if field))
     if not rows:
         raise DataError(f"A chart of {', '.join(wanted)} has no rows. Draw it only where there is something to show.")
@@ -242,33 +222,37 @@ def _base(rows: Rows, fields: Sequence[str | None]) -> alt.Chart:
         raise DataError(
             f"A chart asks for {missing[0]!r}, which no row has; rows have: {', '.join(map(str, rows[0]))}."
         )
-    kept = [{field: finite(row.get(field)) for field in wanted} for row in rows]
-    return alt.Chart(alt.InlineData(values=kept))
+    return [{field: finite(row.get(field)) for field in wanted} for row in rows]
+
+
+def _layer(mark: str, **properties: Any) -> Specification:
+    """A mark with its encoding: properties that are channels, which are dictionaries but for a line's points."""
+    channels = {name: value for name, value in properties.items() if isinstance(value, dict) and name != "point"}
+    style = {name: value for name, value in properties.items() if name not in channels}
+    return {"mark": {"type": mark, **style}, "encoding": channels}
 
 
 def _finished(
-    base: alt.Chart,
-    layers: list[alt.Chart],
+    kept: list[dict[str, Any]],
+    layers: list[Specification],
     rows: Rows,
     facet: str | None,
     *,
     reference: tuple[str, float | None] = ("y", None),
     **size: Any,
-) -> alt.TopLevelMixin:
+) -> Specification:
     """Layers with the reference line under them, in one panel or in one panel per value of `facet`."""
-    import altair as alt
-
     channel, value = reference
     if value is not None:
-        once = base.transform_aggregate(n="count()", groupby=[_escaped(facet)] if facet else [])
-        rule = once.mark_rule(strokeDash=[5, 4], opacity=0.6)
-        layers = [rule.encode(**{channel: alt.datum(value)}), *layers]
+        once = {"aggregate": [{"op": "count", "as": "n"}], "groupby": [_escaped(facet)] if facet else []}
+        rule = _layer("rule", strokeDash=[5, 4], opacity=0.6, **{channel: {"datum": value}})
+        layers = [{"transform": [once], **rule}, *layers]
     width, height = NARROW if facet else WIDE
-    chart = alt.layer(*layers).properties(**{"width": width, "height": height, **size})
+    panel = {"layer": layers, "width": width, "height": height, **size}
     if not facet:
-        return chart
-    panel = alt.Facet(field=_escaped(facet), type="nominal", title=None, sort=_order(rows, facet))
-    return chart.facet(facet=panel, columns=2)
+        return {"data": {"values": kept}, **panel}
+    split = {**_field(facet, "nominal"), "title": None, "sort": _order(rows, facet)}
+    return {"data": {"values": kept}, "facet": split, "columns": 2, "spec": panel}
 
 
 def _axis(
@@ -281,35 +265,32 @@ def _axis(
     log: bool = False,
     zero: bool = False,
     room: int = WIDE[0],
-) -> Any:
-    import altair as alt
-
+) -> Specification:
     values: list[Any] = [row[field] for row in rows if finite(row.get(field)) is not None]
     numeric = bool(values) and all(map(is_number, values))
     kind = kind or ("quantitative" if numeric else "temporal" if _dated(values) else "nominal")
-    side: Any = alt.X if channel == "x" else alt.Y
-    encoding = side(field=_escaped(field), type=kind, title=_title(field, titles))
+    encoding = {**_field(field, kind), "title": _title(field, titles)}
     if kind == "nominal":
         order = _order(rows, field)
         longest = min(max(len(str(v)) for v in order) * CHARACTER, LABEL_LIMIT)
         fits = {"labelAngle": -35 if longest > room / len(order) else 0} if channel == "x" else {"minExtent": longest}
         title = titles.get(field)  # categories explain themselves unless a title is asked for
-        return encoding.sort(order).title(title).axis(grid=False, **fits)
+        return {**encoding, "sort": order, "title": title, "axis": {"grid": False, **fits}}
     if kind == "temporal":
         years = max(values).year - min(values).year
-        return encoding.scale(type="utc").axis(**({"format": "%Y", "tickCount": "year"} if years >= 3 else {}))
+        yearly = {"axis": {"format": "%Y", "tickCount": "year"}} if years >= 3 else {}
+        return {**encoding, "scale": {"type": "utc"}, **yearly}
     if log:
         if min(values) <= 0:
             raise DataError(
                 f"A chart asks for a logarithmic axis of {field!r}, whose smallest value is {min(values):.4g}. "
                 "Logarithms need positive values: leave those rows out or use a linear axis."
             )
-        return encoding.scale(type="log", nice=False, padding=8).axis(
-            format="~g", values=_log_ticks(values), tickCount=100
-        )
+        ticks = {"format": "~g", "values": _log_ticks(values), "tickCount": 100}
+        return {**encoding, "scale": {"type": "log", "nice": False, "padding": 8}, "axis": ticks}
     if all(float(v).is_integer() and 1800 <= v <= 2100 for v in values):
-        encoding = encoding.axis(format="d")  # years have no thousands
-    return encoding.scale(zero=zero)
+        encoding["axis"] = {"format": "d"}  # years have no thousands
+    return {**encoding, "scale": {"zero": zero}}
 
 
 def _room(facet: str | None) -> int:
@@ -326,30 +307,29 @@ def _log_ticks(values: Sequence[float]) -> list[float]:
     return [step * 10.0**power for power in np.arange(low, high + 1) for step in steps]
 
 
-def _colour(rows: Rows, series: str | None, titles: Titles, **legend: Any) -> dict[str, Any]:
-    import altair as alt
-
-    return {"color": _series(alt.Color, rows, series, titles, **legend)} if series else {}
+def _beside(channel: str, rows: Rows, series: str | None) -> Specification:
+    return {channel: {**_field(series, "nominal"), "sort": _order(rows, series)}} if series else {}
 
 
-def _strokes(rows: Rows, series: str | None, titles: Titles) -> dict[str, Any]:
+def _colour(rows: Rows, series: str | None, titles: Titles) -> Specification:
+    return {"color": _series(rows, series, titles)} if series else {}
+
+
+def _strokes(rows: Rows, series: str | None, titles: Titles) -> Specification:
     """Colour and dash together, with a stretch of the line as the legend's symbol."""
-    import altair as alt
-
     if not series:
         return {}
-    legend = alt.Legend(symbolType="stroke", symbolSize=700, symbolFillColor="transparent")
-    dash = _series(alt.StrokeDash, rows, series, titles, legend=legend).scale(domain=_order(rows, series), range=DASHES)
-    return {**_colour(rows, series, titles, legend=legend), "strokeDash": dash}
+    legend = {"symbolType": "stroke", "symbolSize": 700, "symbolFillColor": "transparent"}
+    dashes = {"domain": _order(rows, series), "range": DASHES}
+    both = {**_series(rows, series, titles), "legend": legend}
+    return {"color": both, "strokeDash": {**both, "scale": dashes}}
 
 
-def _shape(rows: Rows, series: str | None, titles: Titles) -> dict[str, Any]:
-    import altair as alt
-
-    return {"shape": _series(alt.Shape, rows, series, titles)} if series else {}
+def _shape(rows: Rows, series: str | None, titles: Titles) -> Specification:
+    return {"shape": _series(rows, series, titles)} if series else {}
 
 
-def _series(channel: Any, rows: Rows, series: str, titles: Titles, **more: Any) -> Any:
+def _series(rows: Rows, series: str, titles: Titles) -> Specification:
     order = _order(rows, series)
     if len(order) > MAX_SERIES:
         raise DataError(
@@ -358,7 +338,11 @@ def _series(channel: Any, rows: Rows, series: str, titles: Titles, **more: Any) 
         )
     title = titles.get(series)  # a legend explains itself unless a title is asked for
     # A domain and not `sort`: Vega-Lite merges the legends of colour and dash only without a sort.
-    return channel(field=_escaped(series), type="nominal", title=title, **more).scale(domain=order)
+    return {**_field(series, "nominal"), "title": title, "scale": {"domain": order}}
+
+
+def _field(name: str, kind: str | None = None) -> Specification:
+    return {"field": _escaped(name)} if kind is None else {"field": _escaped(name), "type": kind}
 
 
 def _parts(rows: Rows, *fields: str | None) -> list[tuple[dict[str, Any], Rows]]:

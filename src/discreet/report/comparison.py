@@ -87,7 +87,7 @@ def all_of(found: Mapping[str, Comparison]) -> Iterator[Block]:
     if not sizes:
         return
     yield Heading("All tables beside noise infusion")
-    yield figure(
+    yield Figure(
         charts.lines(sizes, "mean count", RATIO, "table", log_x=True, log_y=True, reference=1.0),
         "Curves of the mean absolute error of each table over that of noise infusion, by the size of the count; the "
         "errors themselves are in the tables above.",
@@ -98,18 +98,13 @@ def all_of(found: Mapping[str, Comparison]) -> Iterator[Block]:
     alike = {label: each for label, each in chosen.items() if each.stratum == stratum and each.by_stratum}
     strata = [row for label, each in list(alike.items())[:MOST_BARS] for row in _ratios(label, each.by_stratum)]
     if strata:
-        yield figure(
+        yield Figure(
             charts.bars(strata, "group", RATIO, "table", horizontal=True, reference=1.0),
             f"Bars of the mean absolute error of each table over that of noise infusion, by {stratum}; the errors "
             "themselves are in the tables above.",
             f"Error over that of noise infusion, by {stratum.replace('_', ' ')}, simulated",
             "error by stratum",
         )
-
-
-def figure(chart: Any, alt: str, caption: str, name: str) -> Figure:
-    """A figure whose chart is written out once, without altair's slow validation: the forms in `charts` are tested."""
-    return Figure(chart.to_dict(validate=False), alt, caption, name)
 
 
 def _groups(label: str, groups: Sequence[Group], what: str, *, folded: bool = False) -> Table:

@@ -17,9 +17,9 @@ import numpy as np
 from discreet.privacy.losses import Loss, Pure, shown, total
 from discreet.privacy.units import EstablishmentNodes, Establishments, Unit, Workers
 from discreet.report import charts, comparison
-from discreet.report.comparison import Comparison, figure
+from discreet.report.comparison import Comparison
 from discreet.report.numbers import text
-from discreet.report.page import Block, Code, Heading, Note, Page, Prose, Table
+from discreet.report.page import Block, Code, Figure, Heading, Note, Page, Prose, Table
 
 if TYPE_CHECKING:
     from discreet.arrays import Integers, Vector
@@ -219,7 +219,7 @@ def _budget(facts: Facts) -> Iterator[Block]:
         "left": facts.remaining,
     }
     bars = [{"part": part, name: float(loss.amounts.get(name, 0))} for part, loss in parts.items() if loss]
-    yield figure(
+    yield Figure(
         charts.stacked(bars, "part", name),
         "One bar with the loss of each release and what is left: "
         + "; ".join(f"{bar['part']} {bar[name]:.3g}" for bar in bars),

@@ -1,4 +1,4 @@
-"""An altair chart as an SVG picture, drawn on this machine without a network.
+"""A Vega-Lite specification or an altair chart as an SVG picture, drawn on this machine without a network.
 
 The theme is applied here, in one place, so every chart of a report looks the same whoever made it. Text and axes
 take the colour of the page around them; series colours have a contrast of at least 3:1 on white and on near-black.

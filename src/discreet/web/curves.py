@@ -24,7 +24,6 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Establishments, Strength
 from discreet.report import charts
-from discreet.report.comparison import figure
 from discreet.report.page import Figure
 from discreet.schema import Schema
 from discreet.simulate import lodes
@@ -73,7 +72,7 @@ class Curves:
             )
             low = min(shown, key=lambda row: row["ratio"])
             found.append(
-                figure(
+                Figure(
                     chart,
                     "Curves that fall with epsilon, one for each alpha; the lowest is "
                     f"{low['ratio']:.2f} at {low['alpha']} and epsilon {low['epsilon']:g}.",
@@ -82,7 +81,7 @@ class Curves:
                 )
             )
         found.append(
-            figure(
+            Figure(
                 charts.lines(risk, "epsilon", "sure of it afterwards, at most", "before", log_x=True, zero=True),
                 "Curves that rise with epsilon, one for each certainty beforehand: "
                 f"from 50 % to {sure(0.5, 1.0):.0%} at epsilon 1 and to {sure(0.5, 4.0):.1%} at 4.",

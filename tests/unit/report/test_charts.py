@@ -43,6 +43,21 @@ def test_every_form_draws(form: str, facet: str | None) -> None:
     assert words.count("zeta") == 1  # one legend, however many channels
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("facet", [None, "where"])
+def test_every_form_is_valid_vega_lite(form: str, facet: str | None) -> None:
+    import altair as alt
+    import jsonschema
+
+    reference = {} if form == "heatmap" else {"reference": 2.0}
+    chart = FORMS[form](facet=facet, **reference)
+    alt.Chart.from_dict(chart).to_dict()
+    panel = chart.get("spec", chart)
+    panel["layer"][-1]["encoding"]["x"]["scael"] = {}
+    with pytest.raises(jsonschema.ValidationError):
+        alt.Chart.from_dict(chart)
+
+
 def test_series_keep_the_order_given() -> None:
     picture = svg(charts.lines(ROWS[:8], "x", "y", "who"), alt="a")
     assert picture.index(">zeta<") < picture.index(">alpha<")
@@ -72,7 +87,12 @@ def test_ecdf_is_the_share_at_or_below() -> None:
 
 
 def test_absent_and_infinite_values_leave_gaps() -> None:
-    rows = [{"x": 1, "y": float("nan")}, {"x": 2, "y": float("inf")}, {"x": 3, "y": 1.0}, {"x": 4}]
+    rows: list[dict[str, Any]] = [
+        {"x": 1, "y": float("nan")},
+        {"x": 2, "y": float("inf")},
+        {"x": 3, "y": 1.0},
+        {"x": 4},
+    ]
     assert [row["y"] for row in data(charts.lines(rows, "x", "y"))] == [None, None, 1.0, None]
     assert svg(charts.lines(rows, "x", "y"), alt="a").startswith("<svg")
 

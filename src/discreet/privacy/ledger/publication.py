@@ -76,7 +76,7 @@ def release_once(
     except PrivacyError:  # another draw is the release; after any other failure this one may be
         shutil.rmtree(staging, ignore_errors=True)
         raise
-    return _shown(published, folder)
+    return _shown(published, folder, drawn=staging)
 
 
 def fingerprints(folder: Path) -> dict[str, str]:
@@ -163,17 +163,21 @@ def _staged(published: Entry, folder: Path) -> list[Path]:
     return list(folder.parent.glob(f"{_prefix(published.dataset, published.release)}*"))
 
 
-def _shown(published: Entry, folder: Path) -> Entry:
-    """Drop the draws that will never be shown, then rename the one published draw into place, unless it is there."""
+def _shown(published: Entry, folder: Path, *, drawn: Path | None = None) -> Entry:
+    """Drop the draws that will never be shown, then rename the one published draw into place, unless it is there.
+
+    `drawn` is the folder whose hashes this process has just published; they need not be taken again.
+    """
     files = published.payload["files"].items()
     staged = _staged(published, folder)
-    chosen = [draw for draw in staged if files <= fingerprints(draw).items()]
+    chosen = [draw for draw in staged if draw == drawn or files <= fingerprints(draw).items()]
     for other in set(staged) - set(chosen):
         shutil.rmtree(other, ignore_errors=True)
     for draw in chosen[: not folder.exists()]:
         with suppress(FileNotFoundError):  # another process that resumes the same release was quicker
             draw.chmod(0o755)
             draw.rename(folder)
+            return published
     if not files <= fingerprints(folder).items():
         raise PrivacyError(
             f"Release {published.release!r} of {published.dataset!r} was released (entry {published.seq}), but "

@@ -12,7 +12,7 @@ from fastapi.responses import RedirectResponse, Response
 from discreet.errors import DataError
 from discreet.mixed.formula import read_formula
 from discreet.report import charts
-from discreet.report.comparison import figure
+from discreet.report.page import Figure
 from discreet.web import analyses
 from discreet.web.accounts import Person
 from discreet.web.confined import confined
@@ -84,7 +84,7 @@ def shown(request: Request, here: At, asking: Asking, name: str) -> Response:
     points = [{"epsilon": row["epsilon"], "share": row["relative_to_mle"]} for row in rows if row["relative_to_mle"]]
     curve = None
     if points:
-        curve = figure(
+        curve = Figure(
             charts.lines(
                 points, "epsilon", "share", log_x=True, reference=1.0, zero=True,
                 titles={"share": "correlation / that of the model without privacy"},

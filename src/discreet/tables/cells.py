@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 LEVELS_PER_PASS = 48
 """Counters of one query. More levels take more passes, because counters are kept for every establishment at once."""
 
+MOST_CODES = 2**62
+"""Numbers that may stand for the keys of a cell while cells are sorted."""
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Cells:
@@ -83,11 +86,12 @@ def cell_statistics(
     levels = tuple(product(*(domains[name] for name in worker_by)))
     step = f"cells by {', '.join([*workplace_by, *worker_by]) or 'nothing'}"
     blocks: list[pa.Table] = []
+    whole = not worker_by and not jobs.schema.worker_attributes.keys() & allowed.keys()
     with working(step):
-        rows = _levelled(jobs, worker_by, allowed)
+        rows = jobs.table if whole else _levelled(jobs, worker_by, allowed)
         for start in range(0, len(levels), LEVELS_PER_PASS):
             block = range(start, min(start + LEVELS_PER_PASS, len(levels)))
-            query = _by_cell(jobs, rows, workplace_by, block, allowed, largest_establishment)
+            query = _by_cell(jobs, rows, workplace_by, () if whole else block, allowed, largest_establishment)
             blocks.append(collect(query, step=step))
             counts = len(blocks[0]) * len(levels)
             if most_counts is not None and counts > most_counts:
@@ -168,19 +172,21 @@ def _levelled(jobs: Jobs, worker_by: Sequence[str], allowed: Mapping[str, Sequen
     others = [name for name in jobs.schema.worker_attributes if name in allowed and name not in worker_by]
     for name in others:
         level = nw.when(nw.col(name).is_in(allowed[name])).then(level)
-    rows = jobs.frame if worker_by or others else jobs.table
-    return rows.with_columns(level.alias("__level"))
+    return jobs.frame.with_columns(level.alias("__level"))
 
 
 def _by_cell(
     jobs: Jobs,
     rows: Frame,
     workplace_by: Sequence[str],
-    block: range,
+    block: Sequence[int],
     allowed: Mapping[str, Sequence[Label]],
     largest_establishment: int | None,
 ) -> Frame:
-    """One row per workplace cell: establishments, the largest workforce, and sum and maximum of a block of levels."""
+    """One row per workplace cell: establishments, the largest workforce, and sum and maximum of a block of levels.
+
+    An empty block asks for the whole workforce's sum alone: its maximum is the largest workforce.
+    """
     import narwhals.stable.v2 as nw
 
     schema, listed = jobs.schema, jobs.workplaces
@@ -203,13 +209,15 @@ def _by_cell(
         firms = firms.with_columns(nw.when(small).then(nw.col(name)).alias(name) for name in counters)
     if listed is not None:
         firms = listed.select(schema.establishment, *workplace_by).join(firms, on=schema.establishment, how="left")
+    one = [] if workplace_by else [nw.lit(0).alias("__one")]  # something to group by
+    summed = {f"__sum{i}": f"__n{i}" for i in block} or {"__sum": "__all"}
     return (
-        firms.select(*workplace_by, nw.lit(0).alias("__one"), nw.col(*counters).fill_null(0))
-        .group_by(*workplace_by, "__one")
+        firms.select(*workplace_by, *one, nw.col(*counters).fill_null(0))
+        .group_by(*workplace_by or ["__one"])
         .agg(
             nw.len().alias("__establishments"),
             nw.col("__all").max(),
-            *(nw.col(f"__n{i}").sum().alias(f"__sum{i}") for i in block),
+            *(nw.col(counter).sum().alias(name) for name, counter in summed.items()),
             *(nw.col(f"__n{i}").max().alias(f"__max{i}") for i in block),
         )
     )
@@ -225,31 +233,38 @@ def _assemble(
     import pyarrow as pa
 
     tables = [_plain_keys(table, workplace_by) for table in blocks]
-    if workplace_by:
-        tables = [table.sort_by([(name, "ascending") for name in workplace_by]) for table in tables]
-    keys = tables[0].select(list(workplace_by))
-    if not all(table.select(list(workplace_by)).equals(keys) for table in tables):
+    by = list(workplace_by)
+    orders = [_order([table[name].combine_chunks() for name in by], len(table)) for table in tables]
+    keys, *others = [
+        table.select(by).combine_chunks().take(pa.array(order)) for table, order in zip(tables, orders, strict=True)
+    ]
+    if not all(other.equals(keys) for other in others):
         raise EngineError("The data changed while they were read. Nothing was computed; run it again on a fixed copy.")
 
     def columns(kind: str) -> Integers:
-        found = [table[name] for table in tables for name in table.column_names if name.startswith(f"__{kind}")]
+        found = [
+            (at, name) for at, table in enumerate(tables) for name in table.column_names if name.startswith(f"__{kind}")
+        ]
         out = np.empty((len(tables[0]), len(found)), dtype=np.int64)
-        for i, column in enumerate(found):
+        for i, (at, name) in enumerate(found):
             try:
-                out[:, i] = np.from_dlpack(column.cast(pa.int64()).combine_chunks())  # to_numpy would load pandas
+                column = tables[at][name].cast(pa.int64()).combine_chunks()
             except pa.ArrowInvalid:
                 raise DataError(
                     "The jobs of a cell are more than 2^63 - 1. Counts are whole numbers of 64 bits. Check the sizes."
                 ) from None
+            out[:, i] = np.from_dlpack(column)[orders[at]]  # to_numpy would load pandas
         return out
 
+    total = columns("all")[:, 0]
+    largest = columns("max")
     return Cells(
         keys=keys,
         worker_by=worker_by,
         levels=levels,
         counts=columns("sum"),
-        largest=columns("max"),
-        largest_total=columns("all")[:, 0],
+        largest=largest if largest.shape[1] else total[:, None],
+        largest_total=total,
         establishments=columns("establishments")[:, 0],
     )
 
@@ -263,3 +278,45 @@ def _plain_keys(table: pa.Table, keys: Sequence[str]) -> pa.Table:
 
     fields = [pa.field(f.name, plain(f.type)) if f.name in keys else f for f in table.schema]
     return table.cast(pa.schema(fields))
+
+
+def _order(keys: Sequence[pa.Array], rows: int) -> Integers:
+    """Where the sorted rows are, whose keys all differ: one number stands for all keys of a row, in their order.
+
+    Numbers that fill their range are put in their places; only others are compared.
+    """
+    code, size = np.zeros(rows, dtype=np.int64), 1
+    for key in keys:
+        rank, ranks = _ranks(key)
+        if size * ranks > MOST_CODES:
+            (code, size), (rank, ranks) = _dense(code), _dense(rank)
+        code, size = code * ranks + rank, size * ranks
+    if size > 4 * rows:
+        return np.argsort(code)
+    at = np.full(size, -1, dtype=np.int64)
+    at[code] = np.arange(rows)
+    return at[at >= 0]
+
+
+def _ranks(key: pa.Array) -> tuple[Integers, int]:
+    """Whole numbers in the order of a key, from 0 to below the second answer; nulls come last."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_integer(key.type) and not key.null_count and len(key):
+        values = np.from_dlpack(key)
+        least, most = int(values.min()), int(values.max())
+        if most - least < MOST_CODES:
+            return np.subtract(values, least, dtype=np.int64), most - least + 1
+    coded = key.dictionary_encode()
+    words = coded.dictionary
+    place = np.empty(len(words) + 1, dtype=np.int64)
+    place[np.from_dlpack(pc.sort_indices(words))] = np.arange(len(words))
+    place[-1] = len(words)
+    return place[np.from_dlpack(coded.indices.fill_null(len(words)))], len(words) + 1
+
+
+def _dense(code: Integers) -> tuple[Integers, int]:
+    """The same order in as few numbers as there are."""
+    found, rank = np.unique(code, return_inverse=True)
+    return rank, found.size

@@ -18,8 +18,10 @@ from scipy import optimize, special
 
 from discreet.arrays import Integers, Vector
 from discreet.errors import PrivacyError
-from discreet.noise.laws import RadialPolynomial
+from discreet.noise.laws import GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
 from discreet.tables.mechanisms import Baseline, LogLaplace, SmoothNoise
+
+COUNTS = 8192  # whose temporaries stay in a processor's second-level cache
 
 
 def intervals(
@@ -30,7 +32,17 @@ def intervals(
     `published` has one row per workplace cell. `bounded` tells that the row's sum (or the count itself, when noise is
     per cell) is at least the size that sets the scale; without it there is no interval, and both ends are NaN.
     """
-    counts = published.astype(np.float64)
+    lower, upper = np.empty(published.shape), np.empty(published.shape)
+    size = max(1, COUNTS // published.shape[1])
+    for start in range(0, len(published), size):
+        rows = slice(start, start + size)
+        lower[rows], upper[rows] = _ends(published[rows].astype(np.float64), mechanism, level, bounded=bounded)
+    return lower, upper
+
+
+def _ends(
+    counts: Vector, mechanism: SmoothNoise | LogLaplace | Baseline, level: float, *, bounded: bool
+) -> tuple[Vector, Vector]:
     if isinstance(mechanism, LogLaplace):
         return _log_interval(counts, mechanism, level)
     if isinstance(mechanism, Baseline):
@@ -42,7 +54,8 @@ def intervals(
         return np.full_like(counts, np.nan), np.full_like(counts, np.nan)
     if mechanism.joint:
         return _joint_interval(counts, mechanism, level)
-    reach = mechanism.factor * float(mechanism.law.quantile(0.5 + level / 2))  # type: ignore[union-attr]
+    assert not isinstance(mechanism.law, RadialPolynomial), mechanism.law
+    reach = mechanism.factor * _line_quantile(mechanism.law, 0.5 + level / 2)
     return _plausible(counts, reach, float(mechanism.unit.alpha))
 
 
@@ -85,6 +98,11 @@ def _joint_interval(counts: Vector, mechanism: SmoothNoise, level: float) -> tup
     own = scale[:, None] * coordinate_quantile(law, share) + 0.5
     upper = np.maximum(np.floor(counts + own), 0.0)
     return np.minimum(np.maximum(np.ceil(counts - own), 0.0), upper), upper
+
+
+@lru_cache(maxsize=64)
+def _line_quantile(law: Laplace | GeneralisedCauchy | Polynomial, level: float) -> float:
+    return float(law.quantile(level))
 
 
 @lru_cache(maxsize=64)

@@ -45,12 +45,16 @@ class Row:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Errors at one promise of privacy: what the peer can do to keep it, and its error over ours."""
+    """Errors at one promise of privacy: what the peer can do to keep it, and its error over ours.
+
+    `agreement` is the peer's mean error as drawn and as computed.
+    """
 
     promise: str
     peer: str
     error: float | None
     protects: str
+    agreement: str = ""
 
 
 @dataclass(frozen=True)
@@ -118,8 +122,11 @@ def markdown(rows: Iterable[Row]) -> str:
 
 def accuracies(rows: Iterable[Accuracy]) -> str:
     """The second table of the README."""
-    lines = ["| promise | how a peer can keep it | its error over ours | what it protects |", "|---|---|---:|---|"]
-    lines += [f"| {row.promise} | {row.peer} | {shown(row.error)} | {row.protects} |" for row in rows]
+    lines = [
+        "| promise | how a peer can keep it | its error over ours | what it protects | its mean error, drawn |",
+        "|---|---|---:|---|---|",
+    ]
+    lines += [f"| {row.promise} | {row.peer} | {shown(row.error)} | {row.protects} | {row.agreement} |" for row in rows]
     return "\n".join(lines)
 
 

@@ -27,12 +27,15 @@ def side_by_side(rows: Sequence[Row], errors: Sequence[Accuracy]) -> str:
         markdown(rows),
     ]
     if errors:
-        parts += ["Error at equal privacy; above 1 x, the peer's mean error is larger:", accuracies(errors)]
+        parts += [
+            "Error at equal privacy, drawn on both sides, the peers' by OpenDP; above 1 x, the peer's is larger:",
+            accuracies(errors),
+        ]
     return "\n\n".join(parts)
 
 
 def growth_and_cost(found: Mapping[str, Comparison]) -> str:
-    """Exponents, profiles and what a nation's run costs; each only if it was measured."""
+    """Exponents, what a nation's run costs, what a plan adds, the desk and profiles; each only if it was measured."""
     parts = []
     curves = curves_of(found)
     if curves:
@@ -40,6 +43,10 @@ def growth_and_cost(found: Mapping[str, Comparison]) -> str:
         spark = found["growth"].facts.get("spark", {})
         if "same" in spark:
             parts += ["## What a cluster costs", cost(curves, spark)]
+    if "plan" in found:
+        parts += ["## What a plan adds", plan(found["plan"].facts)]
+    if "desk" in found:
+        parts += ["## The desk under load", desk(found["desk"].facts)]
     if "profiles" in found:
         parts += ["## Where the time goes", profiles(found["profiles"].facts)]
     return "\n\n".join(parts)
@@ -96,6 +103,30 @@ def cost(curves: Sequence[Mapping[str, Any]], spark: Mapping[str, Any]) -> str:
         f"Spark on the same two cores took {factor:.2g} times DuckDB's time for the cells of workload 3 and gave "
         f"{said} {spark['counts']:,} counts. From the measured parts, {total[1] / 3600:.2g} core-hours:\n\n"
         + "\n".join(lines)
+    )
+
+
+def plan(facts: Mapping[str, Any]) -> str:
+    """What a plan costs above the bare computation of its tables."""
+    low, high = (f"{ratio - 1:.0%}" for ratio in (min(facts["ratios"]), max(facts["ratios"])))
+    return (
+        f"Two tables of {facts['jobs']:,.0f} jobs released by a plan take {facts['overhead']:.0%} more processor time "
+        f"than reading, checking, counting, drawing and writing them without one ({low} to {high} in pairs of runs). "
+        "The plan adds its own checks, the ledger with its disk syncs, hashes, the report and the reviewer's bundle."
+    )
+
+
+def desk(facts: Mapping[str, Any]) -> str:
+    """Answers of the release desk beside those of a bare page, and what became of the runs."""
+    ratios = {page: ratio for page, ratio in facts["p95_ratio_to_hello"].items() if page != "worst"}
+    slowest, quickest = max(ratios, key=lambda page: ratios[page]), min(ratios, key=lambda page: ratios[page])
+    return (
+        f"{facts['readers']} readers at once wait between {ratios[quickest]:.2g} (`{quickest}`) and "
+        f"{ratios[slowest]:.2g} times (`{slowest}`) as long for a page of the desk as for a FastAPI page that only "
+        f"says hello (95th percentiles, in turns). {sum(facts['runs'].values())} releases started at once while they "
+        f"read on: {facts['runs'].get('done', 0)} ended well, {facts['answers_while_running']:,} pages were answered "
+        f"meanwhile, and the ledger holds {facts['ledger']['spent']} of {facts['ledger']['total']}, exactly what was "
+        "paid."
     )
 
 

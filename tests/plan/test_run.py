@@ -60,6 +60,7 @@ def test_manifest(plan: Path, done: Path) -> None:
     assert about["parameters"]["tables"][0]["mechanism"] == "joint-polynomial"
     assert about["parameters"]["tables"][0]["domains"] == {"sex": ["f", "m"]}
     assert about["code"]["discreet"] == "0.1.0"
+    assert about["code"]["libraries"]["numpy"] == np.__version__
     assert "exact" in about["sampler"]
     assert about["files"] == {n: h for n, h in fingerprints(done / "sexes").items() if n != "release.json"}
     with Ledger.open(plan.parent / "ledger.db", read_only=True) as ledger:

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 MANIFEST = "release.json"
 FORMAT = "discreet release, format 1"
+LIBRARIES = ("duckdb", "narwhals", "numpy", "pyarrow", "python-flint", "scipy")
+"""What counts, draws and writes beside our own code."""
+
 SYSTEM = "operating system"
 SAMPLER = (
     "exact: every published integer has the mechanism's own probability, decided in interval arithmetic "
@@ -69,7 +72,12 @@ def write_release(
         "ledger": entry.reference,
         "sampler": sampler,
         "randomness": SYSTEM if guarantee.private else "a seed: not private",
-        "code": {"discreet": version("discreet"), "source": source_hash(), "python": platform.python_version()},
+        "code": {
+            "discreet": version("discreet"),
+            "source": source_hash(),
+            "python": platform.python_version(),
+            "libraries": {name: version(name) for name in LIBRARIES},
+        },
         "files": fingerprints(folder),
     }
     text = json.dumps(about, indent=2, ensure_ascii=False, allow_nan=False)

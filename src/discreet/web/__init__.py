@@ -6,6 +6,7 @@ store      its database: accounts, sessions, plans, decisions, runs
 audit_log  who did what, sealed line to line
 accounts   passwords, roles, log-in
 security   what every request must pass and every response carries
+filters    the lines of a form that keep some values
 drafts     a plan as a form fills it in, and as TOML
 estimates  what a draft would cost and how far off it would be; reads no confidential data
 runs       plans carried out by workers that outlive the server

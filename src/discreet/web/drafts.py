@@ -18,11 +18,14 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.datastructures import FormData
 
+from discreet.errors import DataError
 from discreet.report.page import slug
+from discreet.schema import Schema
+from discreet.web import filters
 from discreet.web.desk import Desk, Source
 
 Scalar: TypeAlias = str | int | float | bool
-Values: TypeAlias = dict[str, Scalar | list[Scalar] | list[list[str]]]
+Values: TypeAlias = dict[str, Scalar | list[Scalar] | list[list[str]] | dict[str, list[Scalar]]]
 MOST_RELEASES = 12
 
 NUMBERS = frozenset({"alpha", "epsilon", "delta", "lower", "upper", "level", "at", "split", "scale"})
@@ -31,6 +34,12 @@ NUMBERS = frozenset({"alpha", "epsilon", "delta", "lower", "upper", "level", "at
 LISTS = {"by", "shrink", "coefficient", "at", "lagged", "split"}
 WHOLE = {"round_to", "theta", "partitions"}
 TICKED = {"add_up", "clip"}
+EMPTY = {"by", "shrink"}
+"""Lists that say something without a member: one total; groups of all cells together."""
+
+LONGEST, FILTER = 2_000, 20_000
+"""Characters of one field, and of a filter."""
+
 OF_UNIT = {
     "establishments": ("alpha", "strength"),
     "workers": (),
@@ -38,8 +47,8 @@ OF_UNIT = {
     "rows": ("lower", "upper"),
 }
 OF_KIND = {
-    "count": ("by", "mechanism", "round_to"),
-    "counts": ("tables", "split", "add_up", "round_to"),
+    "count": ("by", "mechanism", "delta", "where", "shrink", "stratum", "round_to"),
+    "counts": ("tables", "split", "add_up", "delta", "where", "stratum", "round_to"),
     "model": ("formula", "clip", "lagged"),
     "posterior": ("formula", "summary", "coefficient", "at", "scale"),
 }
@@ -88,7 +97,7 @@ def first_draft(desk: Desk, source: Source, number: int = 1) -> Draft:
     return Draft(source=source.name, title="", unit=unit, release=[release])
 
 
-def from_form(form: FormData, source: str) -> Draft:
+def from_form(form: FormData, source: str, schema: Schema | None = None) -> Draft:
     """The draft that a form holds; what is wrong with it is found by the plan's own checks."""
     kind = _text(form, "unit-kind")
     unit: Values = {"kind": kind} | {
@@ -99,13 +108,13 @@ def from_form(form: FormData, source: str) -> Draft:
         source=source,
         title=_text(form, "title")[:200],
         unit=unit,
-        release=[_release(form, number) for number in numbers[:MOST_RELEASES]],
+        release=[_release(form, number, schema) for number in numbers[:MOST_RELEASES]],
         formats=[str(value) for value in form.getlist("formats")][:4],
         forms=[str(value) for value in form.getlist("forms")][:4],
     )
 
 
-def _release(form: FormData, number: int) -> Values:
+def _release(form: FormData, number: int, schema: Schema | None) -> Values:
     start = f"release-{number}-"
     kind = _text(form, f"{start}kind")
     release: Values = {"name": _text(form, f"{start}name")}
@@ -113,21 +122,25 @@ def _release(form: FormData, number: int) -> Values:
         release["title"] = title
     release["kind"] = kind
     for key in OF_KIND.get(kind, ()):
-        value = _value(form, f"{start}{key}", key)
-        if value not in ("", None, [], False) or key == "by":
+        value = _value(form, f"{start}{key}", key, schema)
+        if value not in ("", None, [], {}, False) or (key in EMPTY and value is not None):
             release[key] = value
     release["epsilon"] = _text(form, f"{start}epsilon")
     return release
 
 
-def _value(form: FormData, name: str, key: str) -> Any:
+def _value(form: FormData, name: str, key: str, schema: Schema | None = None) -> Any:
     if key in TICKED:
         return name in form
+    if key == "where":
+        return filters.read(_text(form, name, most=FILTER), schema)
     if key == "tables":
         lines = _text(form, name).replace(";", "\n").splitlines()
         return [_parts(line) for line in lines if line.strip()]
     if key in LISTS:
         given = [str(value) for value in form.getlist(name)]
+        if key == "shrink":
+            return [value for value in given if value] if given else None
         return given if len(given) > 1 else _parts(given[0] if given else "")
     text = _text(form, name)
     return int(text) if key in WHOLE and re.fullmatch(r"\d{1,9}", text) else text
@@ -137,9 +150,14 @@ def _parts(line: str) -> list[str]:
     return [part.strip() for part in line.split(",") if part.strip()]
 
 
-def _text(form: FormData, name: str) -> str:
+def _text(form: FormData, name: str, *, most: int = LONGEST) -> str:
     value = form.get(name, "")
-    return value.strip()[:2_000] if isinstance(value, str) else ""
+    text = value.strip() if isinstance(value, str) else ""
+    if len(text) > most:
+        raise DataError(
+            f"{name[:40]!r} has {len(text):,} characters. A field takes {most:,}. Shorten it, or write a plan by hand."
+        )
+    return text
 
 
 def _plain(key: str, value: Any) -> Any:

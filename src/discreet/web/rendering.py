@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from discreet.report import numbers, svg
 from discreet.report.page import Figure, Table, inline, paragraphs
+from discreet.web import filters
 from discreet.web.accounts import Attempts
 from discreet.web.desk import Desk
 from discreet.web.store import Store
@@ -78,6 +79,7 @@ environment.filters |= {
     "three": lambda value: f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}",
     "zip_same": lambda names: [(name, name) for name in names],
     "is_number": numbers.is_numeric,
+    "filter_lines": filters.lines,
 }
 environment.globals |= {"navigation": NAVIGATION}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import re
 import signal
@@ -14,6 +15,7 @@ from discreet.plan.verification import verify_bundle
 from discreet.privacy.ledger import Ledger
 
 pytestmark = pytest.mark.xdist_group("desk")
+SEXES = {"female", "male"}
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +93,39 @@ def test_from_plan_to_ledger(served: Any, state: Any, visit: Any, worker_of: Any
     told = page.inner_text("main")
     assert "Intact." in told
     assert all(word in told for word in ("entered by the link", "plan approved", "run started", "ledger verified"))
+    assert not shown.complaints
+
+
+def test_more_of_a_release(served: Any, state: Any, visit: Any) -> None:
+    """A filter moves the estimate, a fault opens what was closed, and what is published is what was asked for."""
+    shown = visit(storage_state=state)
+    page, base = shown.page, served.base
+    page.goto(f"{base}/plans/new?source=jobs")
+    whole = _error(page)
+    assert not page.is_visible("#release-0-where")
+    page.click("summary:has-text('More')")
+    page.fill("#release-0-where", "sector: 11 Agriculture, 21 Mining")
+    page.wait_for_selector("#estimate .only >> text=Only sector: 11 Agriculture, 21 Mining")
+    assert _error(page) != whole
+    page.fill("#release-0-where", "sex: other")
+    page.click("summary:has-text('More')")
+    page.wait_for_selector("#estimate .trouble >> text=the public domain is")
+    assert page.is_visible("#release-0-where") and page.get_attribute("#release-0-where", "aria-invalid") == "true"
+    page.fill("#release-0-where", "sector: 11 Agriculture, 21 Mining")
+    page.check("input[name=release-0-by][value=sex]")
+    page.check("input[name=release-0-shrink][value=sector]")
+    page.wait_for_selector("#estimate >> text=groups by sector")
+    page.select_option("#release-0-stratum", "sector")
+    page.fill("#title", "Farms and mines")
+    page.fill("#release-0-name", "farms")
+    page.click("text=Send to review")
+    page.wait_for_url("**/review/*")
+    page.click("text=Approve")
+    page.click("text=Run it")
+    page.wait_for_selector("text=What came out")
+    (published,) = (served.folder / "releases").glob("*/farms/research.csv")
+    rows = list(csv.DictReader(published.read_text().splitlines()))
+    assert {row["sector"] for row in rows} == {"11 Agriculture", "21 Mining"} and {r["sex"] for r in rows} == SEXES
     assert not shown.complaints
 
 

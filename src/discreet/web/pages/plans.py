@@ -64,7 +64,8 @@ def text(here: At, asking: Asking, name: str) -> Response:
 @router.post("/plans/{source}/{name}/estimate")
 def estimated(request: Request, here: At, asking: Asking, form: Form, source: str, name: str) -> Response:
     """The estimate alone, for the script."""
-    draft = from_form(form, source_of(here, source).name)
+    chosen = source_of(here, source)
+    draft = from_form(form, chosen.name, here.desk.schema(chosen))
     return page(request, "_estimate.html", **_judged(here, draft, name))
 
 
@@ -72,7 +73,7 @@ def estimated(request: Request, here: At, asking: Asking, form: Form, source: st
 def change(request: Request, here: At, planner: Planner, form: Form, source: str, name: str) -> Response:
     """Do what the pressed button says with the form."""
     chosen = source_of(here, source)
-    draft = from_form(form, chosen.name)
+    draft = from_form(form, chosen.name, here.desk.schema(chosen))
     plan = None if name == NEW else plan_of(here, name)
     pressed = str(form.get("do", "save"))
     if pressed == "add":

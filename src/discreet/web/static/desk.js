@@ -49,6 +49,8 @@ if (plan) {
       if (faulty.has(field.id)) field.setAttribute("aria-invalid", "true");
       field.closest(".field")?.classList.toggle("faulty", faulty.has(field.id));
     }
+    for (const group of plan.querySelectorAll("fieldset[id]")) group.classList.toggle("faulty", faulty.has(group.id));
+    for (const part of plan.querySelectorAll("details")) part.open ||= Boolean(part.querySelector(".faulty"));
   }
 
   // On a narrow screen the estimate is below the form: its two numbers stay beside the buttons.

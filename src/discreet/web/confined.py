@@ -16,12 +16,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from discreet.errors import DataError, DiscreetError
 
 SECONDS = 90
 MEMORY = 4 * 2**30  # of addresses: libraries reserve far more than they use
 FILE = 64 * 2**20
 ENDINGS = (".csv", ".parquet")
+PAST = 12  # periods that are forecast again, to set the threshold
 
 
 def confined(task: str, arguments: dict[str, Any], *, seconds: int = SECONDS) -> Any:
@@ -67,11 +70,25 @@ def exceptions(panel: str, forecasts: str | None, options: dict[str, Any]) -> di
 
     made: Any = forecasts
     if forecasts is None:
+        _long_enough(panel, options["horizon"])
         from discreet.change.forecasters import forecast_panel
 
-        made = forecast_panel(panel, methods=("theta",), horizon=options["horizon"])
+        made = forecast_panel(panel, methods=("theta",), horizon=options["horizon"], past=PAST)
     found = exception_report(panel, made, **options)
     return found.to_dict() | {"summary": found.summary()}
+
+
+def _long_enough(panel: str, horizon: int) -> None:
+    """Refuse a horizon beyond the panel before a forecast is made, which takes seconds."""
+    from discreet.change.panel import columns
+
+    _, periods = np.unique(columns(panel, ("series", "t", "value"), what="panel")["series"], return_counts=True)
+    if periods.min() < horizon + PAST:
+        raise DataError(
+            f"Horizon {horizon} was sent, and the shortest series has {periods.min()} periods. The last {PAST} are "
+            f"forecast from {horizon} before, so each series needs {horizon + PAST}. Lower the horizon, leave short "
+            "series out, or send forecasts."
+        )
 
 
 def fit(formula: str, data: str) -> dict[str, Any]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import math
+import re
+from collections.abc import Callable
+from typing import Annotated, Any, get_args
 
 import numpy as np
 from fastapi import APIRouter, Depends, HTTPException, Request
 from fastapi.responses import RedirectResponse, Response
+from starlette.datastructures import FormData
 
+from discreet.change.standards import Direction
 from discreet.errors import DataError
 from discreet.report import charts
 from discreet.report.page import Figure, Table
@@ -22,6 +27,19 @@ from discreet.web.uploads import kept
 
 router = APIRouter(include_in_schema=False)
 Analyst = Annotated[Person, Depends(needs("analyse"))]
+FARTHEST = 120
+OPTIONS: dict[str, tuple[str, Callable[[str], bool], str]] = {
+    "horizon": (
+        "1",
+        lambda text: bool(re.fullmatch("[0-9]{1,3}", text)) and 1 <= int(text) <= FARTHEST,
+        f"a whole number of periods ahead, 1 to {FARTHEST}",
+    ),
+    "cutoff": ("0.95", lambda text: 0.5 < float(text) < 1, "a quantile of the upper half, between 0.5 and 1"),
+    "cost_ratio": ("10", lambda text: 0 < float(text) < math.inf, "a number of false alarms above 0"),
+    "direction": ("decline", lambda text: text in get_args(Direction), f"one of {', '.join(get_args(Direction))}"),
+}
+"""What a report is asked for with: usual value, test, and what passes it in words."""
+
 TOP = 25
 SHOWN = 12
 
@@ -45,17 +63,7 @@ def changes(request: Request, here: At, asking: Asking, before: str = "", after:
 @router.post("/changes")
 def report(here: At, analyst: Analyst, form: Form) -> Response:
     """Work on a panel in a process with limits and keep the result for its owner."""
-    try:
-        options = {
-            "horizon": int(str(form.get("horizon", "1"))),
-            "cutoff": float(str(form.get("cutoff", "0.95"))),
-            "cost_ratio": float(str(form.get("cost_ratio", "10"))),
-            "direction": str(form.get("direction", "decline")),
-        }
-    except ValueError:
-        raise DataError(
-            "Horizon, cut-off and cost are numbers. One of them is not. Correct it and send again."
-        ) from None
+    options = _options(form)
     with kept(form, "panel", "forecasts") as files:
         if "panel" not in files:
             raise DataError("No panel was sent. It is a CSV or Parquet file with series, t and value. Choose one.")
@@ -64,6 +72,24 @@ def report(here: At, analyst: Analyst, form: Form) -> Response:
     title = f"Large {options['direction']}s ahead"
     name = analyses.keep(here.store, "exceptions", title, {"options": options, **found}, analyst)
     return RedirectResponse(f"/changes/{name}", status_code=303)
+
+
+def _options(form: FormData) -> dict[str, Any]:
+    """What the report is to be like; refused before any file is looked at."""
+    given = {key: str(form.get(key, usual)).strip() for key, (usual, _, _) in OPTIONS.items()}
+    for key, (usual, is_fit, words) in OPTIONS.items():
+        try:
+            fits = is_fit(given[key])
+        except ValueError:
+            fits = False
+        if not fits:
+            name = key.replace("_", " ")
+            raise DataError(f"{given[key][:20]!r} was sent as {name}. It is {words}. Use for example {usual}.")
+    return given | {
+        "horizon": int(given["horizon"]),
+        "cutoff": float(given["cutoff"]),
+        "cost_ratio": float(given["cost_ratio"]),
+    }
 
 
 @router.get("/changes/{name}")

@@ -1,0 +1,54 @@
+"""An exception report that cannot be made is refused before the work on it begins."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+import pytest
+
+from discreet.errors import DataError
+from discreet.web import confined as fence
+
+ROWS = [f"s{i},{t},{100 + (7 * i + 3 * t) % 11}" for i in range(4) for t in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        *(("horizon", value, "1 to 120") for value in ("0", "-1", "121", "1e9", "1.5", "1_0", "", "nan", "\u0661")),
+        *(("cutoff", value, "between 0.5 and 1") for value in ("0.5", "1", "nan", "inf", "much")),
+        *(("cost_ratio", value, "above 0") for value in ("0", "-3", "nan", "inf", "much")),
+        ("direction", "sideways", "one of decline, increase"),
+    ],
+)
+def test_odd_options_are_refused_first(
+    copied: Any, inside: Any, monkeypatch: Any, option: str, value: str, words: str
+) -> None:
+    def worked(*_: Any) -> None:
+        raise AssertionError("work was begun")
+
+    monkeypatch.setattr("discreet.web.pages.changes.confined", worked)
+    monkeypatch.setattr("discreet.web.pages.changes.kept", worked)
+    answer = inside(copied()).post("/changes", {option: value}, files={"panel": ("p.csv", "series,t,value\n")})
+    text = html.unescape(answer.text)
+    assert answer.status_code == 409 and words in text
+    assert f"{value!r} was sent as {option.replace('_', ' ')}. It is " in text and "Use for example" in text
+
+
+@pytest.mark.parametrize(("horizon", "fits"), [(8, True), (9, False), (120, False)])
+def test_a_horizon_beyond_the_panel(tmp_path: Any, monkeypatch: Any, horizon: int, fits: bool) -> None:
+    """20 periods, of which the last 12 are forecast: 8 ahead is the farthest, and nothing is forecast beyond it."""
+
+    class Begun(Exception):
+        pass
+
+    def made(*_: Any, **__: Any) -> None:
+        raise Begun
+
+    monkeypatch.setattr("discreet.change.forecasters.forecast_panel", made)
+    panel = tmp_path / "panel.csv"
+    panel.write_text("\n".join(["series,t,value", *ROWS]))
+    refusal = pytest.raises(Begun) if fits else pytest.raises(DataError, match="shortest series has 20 periods")
+    with refusal:
+        fence.exceptions(str(panel), None, {"horizon": horizon})

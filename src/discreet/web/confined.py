@@ -24,7 +24,7 @@ SECONDS = 90
 MEMORY = 4 * 2**30  # of addresses: libraries reserve far more than they use
 FILE = 64 * 2**20
 ENDINGS = (".csv", ".parquet")
-PAST = 12  # periods that are forecast again, to set the threshold
+PAST, HISTORY = 12, 4  # periods that are forecast again, to set the threshold; the least that theta forecasts from
 
 
 def confined(task: str, arguments: dict[str, Any], *, seconds: int = SECONDS) -> Any:
@@ -83,11 +83,12 @@ def _long_enough(panel: str, horizon: int) -> None:
     from discreet.change.panel import columns
 
     _, periods = np.unique(columns(panel, ("series", "t", "value"), what="panel")["series"], return_counts=True)
-    if periods.min() < horizon + PAST:
+    needed = horizon + PAST + HISTORY - 1
+    if periods.min() < needed:
         raise DataError(
-            f"Horizon {horizon} was sent, and the shortest series has {periods.min()} periods. The last {PAST} are "
-            f"forecast from {horizon} before, so each series needs {horizon + PAST}. Lower the horizon, leave short "
-            "series out, or send forecasts."
+            f"Horizon {horizon} was sent, and the shortest series has {periods.min()} periods. The last {PAST} are each "
+            f"forecast from {horizon} before, so every series needs {needed}. Lower the horizon, leave short series "
+            "out, or send forecasts."
         )
 
 

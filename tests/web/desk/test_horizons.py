@@ -36,9 +36,9 @@ def test_odd_options_are_refused_first(
     assert f"{value!r} was sent as {option.replace('_', ' ')}. It is " in text and "Use for example" in text
 
 
-@pytest.mark.parametrize(("horizon", "fits"), [(8, True), (9, False), (120, False)])
+@pytest.mark.parametrize(("horizon", "fits"), [(5, True), (6, False), (120, False)])
 def test_a_horizon_beyond_the_panel(tmp_path: Any, monkeypatch: Any, horizon: int, fits: bool) -> None:
-    """20 periods, of which the last 12 are forecast: 8 ahead is the farthest, and nothing is forecast beyond it."""
+    """20 periods, the last 12 forecast, the first of them from 4: so 5 ahead is the farthest, and the rest is refused."""
 
     class Begun(Exception):
         pass

@@ -125,8 +125,7 @@ def desk(facts: Mapping[str, Any]) -> str:
         f"{ratios[slowest]:.2g} times (`{slowest}`) as long for a page of the desk as for a FastAPI page that only "
         f"says hello (95th percentiles, in turns). {sum(facts['runs'].values())} releases started at once while they "
         f"read on: {facts['runs'].get('done', 0)} ended well, {facts['answers_while_running']:,} pages were answered "
-        f"meanwhile, and the ledger holds {facts['ledger']['spent']} of {facts['ledger']['total']}, exactly what was "
-        "paid."
+        f"meanwhile, and the ledger is intact and holds {facts['ledger']['spent']}, exactly what was paid."
     )
 
 

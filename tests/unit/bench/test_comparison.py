@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -58,6 +61,20 @@ def test_fallen_names_ratios_below_half_of_the_recorded() -> None:
     assert comparison.fallen([ABSENT], [FAST, SLOW]) == []
 
 
+def test_unmeasured_names_recorded_ratios_that_this_run_has_none_for() -> None:
+    now = [Row("counts", "Peer", 6.0, 1.0, ""), Row("fit", "Other", None, None, "not measured", "it failed")]
+    assert comparison.unmeasured(now, [FAST, SLOW, ABSENT]) == ["fit against Other"]
+    assert comparison.unmeasured([], [FAST, ABSENT]) == ["counts against Peer"]
+    assert comparison.unmeasured([FAST, SLOW], [FAST, SLOW]) == []
+
+
+def test_what_was_measured_before_makes_the_same_row() -> None:
+    ours, theirs = {"seconds": 2.0, "mib": 100.0}, {"seconds": 6.0, "mib": 50.0}
+    rows = [beside("job", "Peer", ours, side, agree=lambda _: "same", why="so") for side in (theirs, lambda: theirs)]
+    assert rows[0] == rows[1]
+    assert (rows[0].time, rows[0].memory, rows[0].why) == (3.0, 0.5, "so")
+
+
 def test_put_into_replaces_only_what_is_between_the_marks(tmp_path: Path) -> None:
     readme = tmp_path / "README.md"
     readme.write_text(f"before\n{comparison.START}\nold\n{comparison.END}\nafter\n", encoding="utf-8")
@@ -81,10 +98,66 @@ def test_exponent_is_the_slope_of_the_upper_half() -> None:
 
 def test_results_survive_a_round_trip(tmp_path: Path) -> None:
     path = tmp_path / "results.json"
-    found = Comparison((FAST, ABSENT), (Accuracy("alpha 0.1", "Peer", 9.5, "the same"),), {"cells": 3})
+    found = Comparison((FAST, ABSENT), (Accuracy("alpha 0.1", "Peer", 9.5, "the same", "3, 3"),), {"cells": 3}, 12.5)
     command.write(path, {"full": {"counts": found}, "quick": {}})
     assert command.read(path) == {"full": {"counts": found}, "quick": {}}
     assert command.read(tmp_path / "absent.json") == {"full": {}, "quick": {}}
+
+
+def module(monkeypatch: pytest.MonkeyPatch, **parts: Callable[..., Comparison]) -> None:
+    """Comparisons that run no peer, in place of the real ones."""
+    for name, compare in parts.items():
+        monkeypatch.setitem(sys.modules, f"bench.{name}", SimpleNamespace(compare=compare))
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Every file that the bench writes, in a folder of the test's; the quick form's deadline is put back."""
+    for name in ("README", "SPEED"):
+        (tmp_path / name).write_text(f"{comparison.START}\n{comparison.END}\n", encoding="utf-8")
+        monkeypatch.setattr(command, name, tmp_path / name)
+    monkeypatch.setattr(command, "RESULTS", tmp_path / "results.json")
+    monkeypatch.setattr(command, "PICTURES", tmp_path)
+    monkeypatch.setattr(peers, "QUICK", peers.Quick())
+    return tmp_path
+
+
+def broken(*, quick: bool) -> Comparison:
+    raise ValueError("no luck")
+
+
+def test_a_failure_stops_nothing_and_seconds_are_recorded(
+    files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module(monkeypatch, counts=broken, roc=lambda quick: Comparison((FAST,)))
+    assert command.main(["counts", "roc"]) == 1
+    said = capsys.readouterr()
+    assert "The bench took " in said.out
+    assert "failed: counts" in said.err
+    assert "no luck" in said.err
+    recorded = command.read(files / "results.json")["full"]
+    assert list(recorded) == ["roc"]
+    assert recorded["roc"].seconds > 0
+    assert "| counts | Peer 1.0 | 12 x |" in (files / "README").read_text(encoding="utf-8")
+
+
+def test_the_quick_form_says_what_fell_and_what_is_missing_and_changes_nothing(
+    files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    quick = {"counts": Comparison((SLOW,)), "roc": Comparison((FAST,))}
+    command.write(files / "results.json", {"full": {}, "quick": quick})
+    before = {path: path.read_bytes() for path in files.iterdir()}
+    module(monkeypatch, counts=broken, roc=lambda quick: Comparison((replace(FAST, time=6.0),)))
+    assert command.main(["--quick", "counts", "roc"]) == 0
+    said = capsys.readouterr().out
+    assert "Below half of the recorded ratio:\ncounts against Peer: 6, recorded 12.3\n" in said
+    assert "Recorded, but not measured now:\nfit against Other\nThe quick form took " in said
+    assert {path: path.read_bytes() for path in files.iterdir()} == before
+
+
+def test_every_comparison_can_be_asked_for() -> None:
+    there = {path.stem for path in command.HERE.glob("*.py") if "\ndef compare(*, quick: bool)" in path.read_text()}
+    assert there == {*command.NAMES, *command.WITHOUT_PEERS}
 
 
 def test_the_recorded_table_is_the_readmes() -> None:

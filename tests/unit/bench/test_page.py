@@ -29,10 +29,10 @@ SPARK = {"seconds": {"duckdb": 1.0, "spark": 4.0}, "same": True, "counts": 1234}
 
 def test_the_readme_counts_what_is_ahead() -> None:
     rows = [Row("a", "P", 2.0, 2.0, ""), Row("b", "P", 0.5, 2.0, "", "so"), Row("c", "Q", None, None, "", "absent")]
-    text = page.side_by_side(rows, [Accuracy("alpha 0.1", "P", 9.0, "the same")])
+    text = page.side_by_side(rows, [Accuracy("alpha 0.1", "P", 9.0, "the same", "90, in closed form 91")])
     assert "with 1 peers" in text
     assert "less time on 1 of 2 rows, less memory on 2" in text
-    assert "| alpha 0.1 | P | 9 x | the same |" in text
+    assert "| alpha 0.1 | P | 9 x | the same | 90, in closed form 91 |" in text
 
 
 def test_costs_are_the_measured_parts() -> None:
@@ -64,3 +64,20 @@ def test_profiles_name_the_engine_in_plain_words() -> None:
     found = {"profile": [{"function": "_seam.py: submit", "share": 0.5}, {"function": "a.py: f", "share": 0.25}]}
     lines = page.profiles({"fit": found}).splitlines()
     assert lines[2:] == ["| fit | DuckDB runs the query | 50% |", "| fit | `a.py: f` | 25% |"]
+
+
+def test_plan_and_desk_are_quoted_as_measured() -> None:
+    plan = {"jobs": 1e6, "overhead": 0.27, "ratios": [1.31, 1.12, 1.28]}
+    desk = {
+        "readers": 200,
+        "p95_ratio_to_hello": {"worst": 9.5, "/": 9.5, "/ledger": 5.25},
+        "runs": {"done": 9, "failed": 1},
+        "answers_while_running": 1200,
+        "ledger": {"spent": "epsilon=11"},
+    }
+    text = page.growth_and_cost({"plan": Comparison(facts=plan), "desk": Comparison(facts=desk)})
+    assert "1,000,000 jobs released by a plan take 27% more processor time" in text
+    assert "(12% to 31% in pairs of runs)" in text
+    assert "between 5.2 (`/ledger`) and 9.5 times (`/`)" in text
+    assert "10 releases started at once while they read on: 9 ended well, 1,200 pages" in text
+    assert "holds epsilon=11" in text

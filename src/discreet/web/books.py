@@ -68,7 +68,8 @@ def _read(where: str) -> Book:
         with Ledger.open(where, read_only=True) as ledger:
             return Book(tuple(ledger.budgets()), tuple(ledger.entries()), ledger.head)
     except LedgerError as error:
-        return Book(trouble=str(error))
+        is_new = "://" in where and "it has no table" in str(error)  # an empty database, in which a run makes it
+        return Book() if is_new else Book(trouble=str(error))
 
 
 def standing(desk: Desk, source: Source) -> dict[str, Any]:

@@ -86,9 +86,9 @@ def _long_enough(panel: str, horizon: int) -> None:
     needed = horizon + PAST + HISTORY - 1
     if periods.min() < needed:
         raise DataError(
-            f"Horizon {horizon} was sent, and the shortest series has {periods.min()} periods. The last {PAST} are each "
-            f"forecast from {horizon} before, so every series needs {needed}. Lower the horizon, leave short series "
-            "out, or send forecasts."
+            f"Horizon {horizon} was sent, and the shortest series has {periods.min()} periods. Each of the last "
+            f"{PAST} is forecast from {horizon} before, so every series needs {needed}. Lower the horizon, leave short "
+            "series out, or send forecasts."
         )
 
 

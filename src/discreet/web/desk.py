@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import parse_qs, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -85,6 +86,11 @@ def no_source(name: str) -> str:
     )
 
 
+def _has_password(address: str) -> bool:
+    found = urlsplit(address) if "://" in address else None
+    return found is not None and (found.password is not None or "password" in parse_qs(found.query))
+
+
 @dataclass(frozen=True, eq=False)
 class Desk:
     """A desk's folder and what its desk.toml says."""
@@ -115,6 +121,11 @@ class Desk:
             raise PlanError(
                 f"{str(path)!r} demands a second person and has no accounts. Who is second is known from accounts. "
                 "Set accounts = true and add people with `discreet serve --add-account NAME --role reviewer`."
+            )
+        if _has_password(settings.ledger):
+            raise PlanError(
+                f"The ledger's address in {str(path)!r} holds a password, which plans and pages would show. "
+                "An address names user, host and database. Leave it out, and keep it in PGPASSWORD or ~/.pgpass."
             )
         desk = cls(folder.resolve(), settings)
         for place in (desk.plans, desk.runs, desk.releases):

@@ -38,7 +38,7 @@ def test_odd_options_are_refused_first(
 
 @pytest.mark.parametrize(("horizon", "fits"), [(5, True), (6, False), (120, False)])
 def test_a_horizon_beyond_the_panel(tmp_path: Any, monkeypatch: Any, horizon: int, fits: bool) -> None:
-    """20 periods, the last 12 forecast, the first of them from 4: so 5 ahead is the farthest, and the rest is refused."""
+    """Of 20 periods the last 12 are forecast, the first of them from 4: 5 ahead is the farthest."""
 
     class Begun(Exception):
         pass

@@ -53,6 +53,7 @@ def serve(
 
         from discreet.web.app import LOOPBACK, create
         from discreet.web.desk import Desk
+        from discreet.web.hosts import own_name
     except ImportError as error:
         raise MissingExtra(
             f"The release desk needs {error.name!r}, which is not installed. It is part of the extra `web`. "
@@ -66,9 +67,11 @@ def serve(
     if disable_account is not None:
         _disable(desk, disable_account)
         return
+    host = host.strip().removeprefix("[").removesuffix("]")
+    everywhere = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}
     entrance = _entrance(desk, host)
-    hosts = [*LOOPBACK, *(name or []), *([] if host in ("0.0.0.0", "::") else [host])]
-    app = create(desk, entrance=entrance, hosts=[each.lower() for each in hosts])
+    names = [own_name(each) for each in (*(name or []), *([] if host in everywhere else [host]))]
+    app = create(desk, entrance=entrance, hosts=[*LOOPBACK, *names])
     config = uvicorn.Config(
         app,
         host=host,
@@ -82,7 +85,7 @@ def serve(
     )
     listening = config.bind_socket()
     scheme = "https" if certificate else "http"
-    shown = (name or ["127.0.0.1" if host in ("0.0.0.0", "::") else host])[0]
+    shown = names[0] if names else everywhere[host]
     address = f"{scheme}://{shown}:{listening.getsockname()[1]}/"
     link = address if entrance is None else f"{address}enter?token={entrance}"
     typer.echo(f"The desk {desk.settings.title!r} in {desk.folder} is open. Ctrl-C closes it.")
@@ -127,7 +130,7 @@ def _entrance(desk: Desk, host: str) -> str | None:
 
 def _is_loopback(host: str) -> bool:
     try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
+        return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
 

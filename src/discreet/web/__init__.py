@@ -5,6 +5,7 @@ example    a desk on simulated data
 store      its database: accounts, sessions, plans, decisions, runs
 audit_log  who did what, sealed line to line
 accounts   passwords, roles, log-in
+hosts      the names under which it is asked for
 security   what every request must pass and every response carries
 filters    the lines of a form that keep some values
 drafts     a plan as a form fills it in, and as TOML

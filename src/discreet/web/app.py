@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from discreet.errors import DiscreetError
 from discreet.web.audit_log import record
 from discreet.web.desk import Desk
+from discreet.web.hosts import own_name
 from discreet.web.pages import (
     api,
     changes,
@@ -75,7 +76,7 @@ def create(
     app.add_middleware(
         Guard,
         store=here.store,
-        hosts=frozenset(hosts),
+        hosts=frozenset(map(own_name, hosts)),
         refused=_told,
         largest=desk.settings.upload_megabytes * MEGABYTE,
         local=not desk.settings.accounts,

@@ -18,6 +18,7 @@ from fastapi import Depends, Header, HTTPException, Request, Response
 from starlette.datastructures import FormData
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from discreet.web import hosts
 from discreet.web.accounts import Person, Right, person_of, same
 from discreet.web.store import Store
 
@@ -60,7 +61,7 @@ class Guard:
 
     Attributes
     ----------
-    hosts : the values of Host under which the desk may be asked for.
+    hosts : the names under which the desk may be asked for, as `hosts.own_name` gives them.
     refused : the response that tells why a request does not pass.
     largest : bytes of an upload; other bodies end at FORM_BYTES.
     local : whether the desk has no accounts.
@@ -95,8 +96,9 @@ class Guard:
             await self.refused(Request(scope), 500, UNFORESEEN)(scope, receive, send)
 
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
-        host = headers.get("host", "").lower()
-        if host.rsplit(":", 1)[0] not in self.hosts and host not in self.hosts:
+        given = [value for name, value in scope["headers"] if name.lower() == b"host"]
+        host = hosts.read(given[0].decode("latin-1")) if len(given) == 1 else None
+        if host is None or host.name not in self.hosts:
             return (
                 421,
                 "The desk does not answer under this name. It answers under the one it was started with. Use it.",
@@ -104,7 +106,8 @@ class Guard:
         if scope["method"] in SAFE:
             return None
         origin, site = headers.get("origin"), headers.get("sec-fetch-site", "same-origin")
-        if site not in ("same-origin", "none") or (origin is not None and origin != f"{scope['scheme']}://{host}"):
+        foreign = origin is not None and hosts.origin_of(origin) != host.origin(scope["scheme"])
+        if site not in ("same-origin", "none") or foreign:
             return 403, "This request comes from another page. The desk changes nothing for others. Use its own forms."
         return None
 

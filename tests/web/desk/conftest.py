@@ -135,11 +135,11 @@ def serve() -> Iterator[Callable[..., Served]]:
     """Start `discreet serve` on a folder; a port that was used before can be used again."""
     begun: list[Served] = []
 
-    def start(folder: Path, port: int | None = None) -> Served:
+    def start(folder: Path, port: int | None = None, host: str = "127.0.0.1") -> Served:
         port = port or _free_port()
         command = [sys.executable, "-c", "from discreet.cli import main; main()", "serve", str(folder)]
         process = subprocess.Popen(
-            [*command, "--port", str(port), "--no-browser"],
+            [*command, "--port", str(port), "--host", host, "--no-browser"],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -152,7 +152,7 @@ def serve() -> Iterator[Callable[..., Served]]:
             assert line, said
             said += line
         begun.append(Served(folder, port, process, found[1]))
-        _wait_until(lambda: _answers(port))
+        _wait_until(lambda: _answers(host, port))
         return begun[-1]
 
     yield start
@@ -227,9 +227,9 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _answers(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+def _answers(host: str, port: int) -> bool:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        return probe.connect_ex((host, port)) == 0
 
 
 def _wait_until(true: Callable[[], Any], seconds: float = PATIENCE) -> None:

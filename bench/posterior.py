@@ -5,7 +5,7 @@ priors of standard deviations only, so its prior is the root of the others' inve
 is quicker here than its default. Samplers are compared by seconds per effective sample of the variance between groups,
 the slowest parameter; all effective sizes come from one function. Compilation is counted only for the first answer.
 Posterior means of that variance must lie within Monte Carlo error of the exact one. The quick form has PyMC only, whose
-compiler is bambi's too: all three compile for longer than a minute.
+compiler is bambi's too: all three together take longer than a minute, most of it to compile.
 """
 
 from __future__ import annotations

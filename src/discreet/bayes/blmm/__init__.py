@@ -3,6 +3,7 @@
 prior        proper conjugate priors, and the paper's scaling of them
 conditional  everything given the two variances: a normal law, from moments alone
 mixture      finite mixtures of normals: density, distribution, quantiles
+series       the same distribution where the normals lie close together
 lattice      all modes of the two variances, a box around them, sums in it
 exact        the posterior by quadrature over the two variances
 deletion     the same posterior without one row, for many rows at once

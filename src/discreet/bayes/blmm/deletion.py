@@ -45,26 +45,31 @@ def leave_each_out(
 ) -> Without:
     """Delete each of m rows in turn: groups (m,), designs (m, p), responses (m,); `reach` is that of `Elsewhere`."""
     model, nodes = posterior.model, posterior.nodes
-    n, means = model.n[group], model.means
+    present, at = np.unique(group, return_inverse=True)
+    sizes, means = model.n[present], model.means[present]
     K, m = len(posterior.weights), len(y)
     log_weight, mean, deviation, pull, leverage = (np.empty((K, m)) for _ in range(5))
     for k in range(K):
         residual, ratio, beta, root = nodes.residual[k], nodes.ratio[k], nodes.beta[k], nodes.root[k]
-        shrink = ratio * n / (1 + ratio * n)
-        here, there = x @ root, (means[:, :-1] @ root)[group]
-        gap, mean_gap = y - x @ beta, (means[:, -1] - means[:, :-1] @ beta)[group]
-        q, e = here - shrink[:, None] * there, gap - shrink * mean_gap
-        scale = (1 + ratio * (n - 1)) / (1 + ratio * n) * residual  # c s2
-        t = np.einsum("mi,mi->m", q, q) / scale
+        shrink = ratio * sizes / (1 + ratio * sizes)
+        there, mean_gap = means[:, :-1] @ root, means[:, -1] - means[:, :-1] @ beta
+        gap = y - x @ beta
+        e = gap - (shrink * mean_gap)[at]
+        q = x @ root
+        q -= (shrink[:, None] * there).take(at, axis=0)
+        scale = ((1 + ratio * (sizes - 1)) / (1 + ratio * sizes) * residual)[at]  # c s2
+        own = np.einsum("mi,mi->m", q, q)
+        t = own / scale
         left = scale * (1 - t)
         log_weight[k] = 0.5 * (e * e / left - np.log(left)) + np.log(residual)
-        weight = ratio / (1 + ratio * (n - 1))  # of the sums of the other rows of the group
-        others = n[:, None] * there - here
-        move = np.einsum("mi,mi->m", others, q)
-        mean[k] = weight * (n * mean_gap - gap + move * e / left)
-        brought = np.einsum("mi,mi->m", others, others) + move * move / left
+        # The sums of the other rows of the group are (n - shrink) there - q, in the coordinates of the root.
+        weight, others = (ratio / (1 + ratio * (sizes - 1)))[at], (sizes - shrink)[:, None] * there
+        cross = np.einsum("mi,mi->m", others.take(at, axis=0), q)
+        move = cross - own
+        mean[k] = weight * ((sizes * mean_gap)[at] - gap + move * e / left)
+        brought = np.einsum("gi,gi->g", others, others)[at] - cross - move + move * move / left
         deviation[k] = np.sqrt(residual * weight + weight * weight * brought)
-        pull[k] = 0.0 if reach is None else np.abs(q) @ reach[k] * np.abs(e) / left
+        pull[k] = 0.0 if reach is None else np.abs(q, out=q) @ reach[k] * np.abs(e) / left
         leverage[k] = t
     log_weight += np.log(posterior.weights)[:, None] - log_weight.max(axis=0)
     weights = np.exp(log_weight)

@@ -74,6 +74,25 @@ def test_a_race_for_the_last_of_a_budget(served: Any, come_in: Any) -> None:
         assert paid[0].payload["by"] == ("anna", "ben")[outcomes.index("done")]
 
 
+def test_an_administrator_ends_somebodys_access(served: Any, come_in: Any, password: str) -> None:
+    """In two steps, on a narrow screen too; whoever is out is sent to the log-in at the next click."""
+    ben, zoe = come_in("ben"), come_in("zoe")
+    zoe.set_viewport_size({"width": 390, "height": 844})
+    zoe.click("a:text-is('People')")
+    name, first = zoe.locator(".brand span").bounding_box(), zoe.locator(".who a").first.bounding_box()
+    assert name["x"] + name["width"] <= first["x"]
+    assert not zoe.is_visible("button:text-is('Disable ben')")
+    zoe.click("li:has-text('ben') summary")
+    zoe.click("button:text-is('Disable ben')")
+    zoe.wait_for_selector("text=No longer here")
+    ben.click("nav >> text=Ledger")
+    ben.wait_for_url("**/login?next=/ledger")
+    ben.fill("#name", "ben")
+    ben.fill("#password", password)
+    ben.click("button:text-is('Log in')")
+    assert ben.inner_text("[role=alert]") == "The name or the password is wrong."
+
+
 def test_a_wrong_password(served: Any, visit: Any) -> None:
     page = visit(f"{served.base}/login").page
     for name in ("zoe", "nobody"):

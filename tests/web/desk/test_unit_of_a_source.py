@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import insert
 
 from discreet.errors import DataError, PrivacyError
 from discreet.web import planning, runs
@@ -15,14 +16,15 @@ from discreet.web.desk import Desk
 from discreet.web.drafts import first_draft
 from discreet.web.estimates import estimate
 from discreet.web.store import Store
+from discreet.web.store import runs as started
 
 ME = Person("(me)", "local", "")
 OWN = 'unit = { kind = "establishments", alpha = 0.1 }'
 
 
-def fix(folder: Path, *, unit: str = OWN) -> Desk:
+def fix(folder: Path) -> Desk:
     settings = folder / "desk.toml"
-    settings.write_text(settings.read_text().replace(OWN, f"{unit}\nunit_fixed = true"))
+    settings.write_text(settings.read_text().replace(OWN, f"{OWN}\nunit_fixed = true"))
     return Desk.open(folder)
 
 
@@ -69,6 +71,11 @@ def test_neither_approved_nor_started_nor_paid(copied: Any) -> None:
     with pytest.raises(PrivacyError, match="workers is asked for 'jobs', whose unit is fixed"):
         runs.start(strict, store, second.name, ME)
     assert runs.listed(strict, store) == [] and not (folder / "ledger.db").exists()
+    with store.writing() as connection:  # a run that was interrupted before
+        connection.execute(insert(started).values(name="run-a", plan=second.name, by=ME.name, at=second.at))
+    with pytest.raises(PrivacyError, match="workers is asked for 'jobs', whose unit is fixed"):
+        runs.resume(strict, store, "run-a", ME)
+    assert list(desk.runs.iterdir()) == [] and not (folder / "ledger.db").exists()
     planning.decide(strict, store, first.name, ME, verdict="declined", seen=first.digest)  # that is always possible
     settings = folder / "desk.toml"
     settings.write_text(settings.read_text().replace('name = "jobs"', 'name = "others"'))

@@ -1,12 +1,13 @@
 """Error at equal privacy: what the libraries can do to protect establishments, beside employer-employee privacy.
 
 The promise is one of Haney et al. (2017): nobody learns an establishment's size to better than a share alpha, at loss
-epsilon. No library here has it, but each can be led to it, because each adds geometric noise to counts whose
+epsilon. No library here has it, but each can be led to it, because each adds Laplace or geometric noise to counts whose
 sensitivity the user states: by a public bound on sizes, or by counting at most theta jobs of an establishment, with the
 theta that turns out best on these very data, which nobody may look up. Both sides' errors are measured, ours on real
-releases, theirs on noise that OpenDP draws for the very cells; its own privacy map must confirm the loss. Geometric
-noise with p = exp(-epsilon / sensitivity) on a count that truncation moved by m has the mean error
-m + 2 p^(m + 1) / (1 - p^2): it finds theta, and what was drawn must agree with it.
+releases. OpenDP draws the peers' noise, for all of them, on the very cells, counted and truncated here; its own privacy
+map must confirm the loss. Its geometric noise with p = exp(-epsilon / sensitivity) on a count that truncation moved by
+m has the mean error m + 2 p^(m + 1) / (1 - p^2), which finds theta and stands beside what was drawn. The others' noise
+for one row is in `bench.counts`.
 """
 
 from __future__ import annotations

@@ -247,13 +247,7 @@ def _assemble(
         ]
         out = np.empty((len(tables[0]), len(found)), dtype=np.int64)
         for i, (at, name) in enumerate(found):
-            try:
-                column = tables[at][name].cast(pa.int64()).combine_chunks()
-            except pa.ArrowInvalid:
-                raise DataError(
-                    "The jobs of a cell are more than 2^63 - 1. Counts are whole numbers of 64 bits. Check the sizes."
-                ) from None
-            out[:, i] = np.from_dlpack(column)[orders[at]]  # to_numpy would load pandas
+            np.take(_integers(tables[at][name]), orders[at], out=out[:, i], mode="clip")  # places exist: no check
         return out
 
     total = columns("all")[:, 0]
@@ -267,6 +261,22 @@ def _assemble(
         largest_total=total,
         establishments=columns("establishments")[:, 0],
     )
+
+
+def _integers(column: pa.ChunkedArray) -> Integers:
+    """Whole numbers of any width as an array, a piece at a time: only the answer is as long as the column."""
+    import pyarrow as pa
+
+    out, start = np.empty(len(column), dtype=np.int64), 0
+    for chunk in column.chunks:
+        try:
+            out[start : start + len(chunk)] = np.from_dlpack(chunk.cast(pa.int64()))  # to_numpy would load pandas
+        except pa.ArrowInvalid:
+            raise DataError(
+                "The jobs of a cell are more than 2^63 - 1. Counts are whole numbers of 64 bits. Check the sizes."
+            ) from None
+        start += len(chunk)
+    return out
 
 
 def _plain_keys(table: pa.Table, keys: Sequence[str]) -> pa.Table:
@@ -285,8 +295,8 @@ def _order(keys: Sequence[pa.Array], rows: int) -> Integers:
 
     Numbers that fill their range are put in their places; only others are compared.
     """
-    code, size = np.zeros(rows, dtype=np.int64), 1
-    for key in keys:
+    code, size = _ranks(keys[0]) if keys else (np.zeros(rows, dtype=np.int64), 1)
+    for key in keys[1:]:
         rank, ranks = _ranks(key)
         if size * ranks > MOST_CODES:
             (code, size), (rank, ranks) = _dense(code), _dense(rank)

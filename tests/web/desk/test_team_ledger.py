@@ -30,11 +30,15 @@ def led_by(folder: Path, address: str) -> Path:
     return folder
 
 
-def submitted(client: Any, name: str, epsilon: str) -> str:
-    """Plan a release and send it to review; where that led."""
+def form_of(name: str, epsilon: str) -> dict[str, str]:
     form = {"title": name, "unit-kind": "establishments", "unit-alpha": "0.1", "unit-strength": "strong"}
     form |= {"release-0-name": name, "release-0-kind": "count", "release-0-by": "sector", "release-0-epsilon": epsilon}
-    answer = client.post("/plans/jobs/new", {**form, "formats": "csv", "forms": "basic", "do": "submit"})
+    return form | {"formats": "csv", "forms": "basic"}
+
+
+def submitted(client: Any, name: str, epsilon: str) -> str:
+    """Plan a release and send it to review; where that led."""
+    answer = client.post("/plans/jobs/new", {**form_of(name, epsilon), "do": "submit"})
     return str(answer.headers["location"])
 
 
@@ -63,12 +67,15 @@ def test_from_plan_to_a_ledger_on_postgresql(copied: Any, inside: Any, postgres_
     assert client.get("/api/ledger").json()["budgets"][0]["spent"] == {"epsilon": "2"}
     assert "first" in client.get("/releases").text
 
+    dear = form_of("second", "2")
+    assert "This plan can be run" in client.post("/plans/jobs/new/estimate", dear).text
     with Ledger.open(postgres_url) as ledger:  # a colleague elsewhere pays from the same budget
         (budget,) = ledger.budgets()
         unit = Desk.open(client.app.state.here.desk.folder).sources["jobs"].unit.unit()
         assert budget.unit == unit.key
         ledger.charge(dataset="jobs", unit=unit, release="elsewhere", loss=type(budget.total)(5))
     assert '<span class="big">1</span>' in client.get("/ledger").text
+    assert "epsilon=1 is left" in client.post("/plans/jobs/new/estimate", dear).text  # nothing old is kept
     refused = submitted(client, "second", "2")
     assert refused.endswith("?tried=1") and "epsilon=1 is left" in words(client.get(refused).text)
 

@@ -96,8 +96,21 @@ def _fill(directory: Path, batches: Batches, *, total: int, progress: Progress |
                 writer = ParquetWriter(directory / f"{name}.parquet", batch.schema, compression="zstd")
                 writers[name] = stack.enter_context(writer)
                 rows[name] = 0
-            writers[name].write_batch(batch)
+            writers[name].write_batch(_own_labels(batch))
             rows[name] += batch.num_rows
             if progress:
                 progress(sum(rows.values()), total)
     return rows
+
+
+def _own_labels(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Dictionaries with the labels of this batch alone: a file stores the dictionary again with every batch."""
+    import pyarrow as pa
+
+    columns = [
+        column.dictionary_decode().dictionary_encode().cast(column.type)
+        if pa.types.is_dictionary(column.type)
+        else column
+        for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)

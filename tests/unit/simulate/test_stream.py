@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -77,3 +78,18 @@ def test_an_unwritable_place_is_an_error_of_ours(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(DiscreetError, match="Could not write"):
         stream.write(tmp_path / "file" / "below", batches(), about={}, total=12)
+
+
+def test_a_file_holds_each_label_where_it_is_used(tmp_path):
+    labels = [f"a county with a long name {i}" for i in range(2_000)]
+    parts = [np.arange(k, k + 20) for k in range(0, 2_000, 20)]
+    stream.write(
+        tmp_path / "d",
+        (("all", pa.record_batch({"c": stream.categories(p, labels)})) for p in parts),
+        about={},
+        total=1,
+    )
+    path = tmp_path / "d" / "all.parquet"
+    assert pq.read_table(path)["c"].to_pylist() == labels
+    stored = pq.read_metadata(path)
+    assert sum(stored.row_group(i).column(0).total_uncompressed_size for i in range(100)) < 3 * sum(map(len, labels))

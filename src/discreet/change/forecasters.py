@@ -57,6 +57,11 @@ def forecast_panel(
 
     order = np.lexsort((np.unique(known["t"], return_inverse=True)[1], series))
     bounds = np.searchsorted(series[order], np.arange(len(names) + 1))
+    if np.diff(bounds).min() < past + horizon:
+        raise DataError(
+            f"Forecasts of {past} past periods, {horizon} ahead, need {past + horizon} periods of each series, and one "
+            "has fewer. Forecast fewer past periods, or drop short series."
+        )
     made: dict[str, list[Any]] = {name: [] for name in ("series", "method", "t", "forecast")}
     for k, name in enumerate(names):
         progress(f"series {k + 1} of {len(names)}", k / len(names))

@@ -99,7 +99,10 @@ class CountQuery:
         schema = jobs.schema
         by = (by,) if isinstance(by, str) else tuple(by)
         known = (*schema.workplace_attributes, *schema.worker_attributes)
-        unknown = [name for name in (*by, *(where or {})) if name not in known]
+        filtered = [name for name in where or {} if name not in known]
+        if filtered:
+            raise DataError(f"where: {filtered[0]!r} is not an attribute. There are: {', '.join(known)}. Use those.")
+        unknown = [name for name in by if name not in known]
         if unknown or len(set(by)) < len(by):
             fault = f"{unknown[0]!r} is not an attribute" if unknown else f"{', '.join(by)} repeats an attribute"
             raise DataError(

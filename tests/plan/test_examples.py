@@ -25,6 +25,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("examples")
     shutil.copytree(ROOT / "examples", home / "examples")
     lodes.write(home / "out" / "lodes", share=0.01)
+    lodes.write(home / "out" / "lodes-next", share=0.01, seed=2)
     regression.write(home / "out" / "line", share=0.1)
     return home
 

@@ -24,6 +24,7 @@ USAGE, FAILURE = 2, 1
 app = typer.Typer(
     name="discreet",
     help="Publish statistics from confidential data: privacy proved, cost in accuracy shown first.",
+    epilog="Example: `discreet demo --out out/demo` tells the whole story in under a minute.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,

@@ -12,7 +12,12 @@ from discreet.cli.posterior_audit import posterior_command
 from discreet.privacy.guarantee import Calibration
 from discreet.tables.calibration import PrivateName
 
-audit = typer.Typer(help="Check privacy claims: exact verification of mechanisms, black-box lower bounds.")
+audit = typer.Typer(
+    help="Check privacy claims: exact verification of mechanisms, black-box lower bounds.",
+    epilog="Example: `discreet audit verify --mechanism polynomial --alpha 0.1 --epsilon 2`",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+)
 audit.command("blackbox")(blackbox_command)
 audit.command("posterior")(posterior_command)
 

@@ -39,6 +39,7 @@ class Missing(StrEnum):
 app = typer.Typer(
     name="changes",
     help="Large changes: compare forecasts by ROC analysis, report exceptions.",
+    epilog="Example: `discreet changes report sales.csv forecasts.csv --cost-ratio 10 --out out/exceptions`",
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from discreet.errors import PlanError
+
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Entry, Ledger
     from discreet.privacy.ledger.entries import Row
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 ledger = typer.Typer(
     name="ledger",
     help="Read a ledger of privacy losses: what was spent on which data, and that the chain is intact.",
+    epilog="Example: `discreet ledger show out/demo/ledger.db --last 5`",
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
@@ -102,6 +105,8 @@ def verify(
 def _opened(where: str) -> Ledger:
     from discreet.privacy.ledger import Ledger
 
+    if "://" not in where and not Path(where).is_file():
+        raise PlanError(f"There is no ledger {where!r}. It is a file, or postgresql://user@host/database. Name one.")
     return Ledger.open(where, read_only=True)
 
 

@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 PlanPath = Annotated[Path, typer.Argument(metavar="PLAN", help="A plan.toml.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 
-plan = typer.Typer(name="plan", help="About plans themselves.", no_args_is_help=True, rich_markup_mode="markdown")
+plan = typer.Typer(
+    name="plan",
+    help="About plans themselves.",
+    epilog="Example: `discreet plan schema > plan.schema.json`",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+)
 
 
 @plan.command()

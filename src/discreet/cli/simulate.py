@@ -14,6 +14,7 @@ from discreet.cli.progress import progress_bar
 app = typer.Typer(
     name="simulate",
     help="Write realistic data to Parquet, reproducibly: nothing confidential is needed to try discreet.",
+    epilog="Example: `discreet simulate lodes --out jobs --share 0.01`",
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )

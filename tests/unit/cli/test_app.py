@@ -26,7 +26,15 @@ def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]
         yield " ".join(path), group
 
 
+def groups(group: Any) -> Iterator[Any]:
+    yield group
+    for command in group.commands.values():
+        if hasattr(command, "commands"):
+            yield from groups(command)
+
+
 ALL = dict(commands(typer.main.get_command(app)))
+GROUPS = list(groups(typer.main.get_command(app)))
 
 
 def test_the_tree_has_the_product_in_it() -> None:
@@ -43,6 +51,15 @@ def test_help_has_an_example_that_exists(name: str) -> None:
     known = {option for parameter in command.params for option in parameter.opts}
     asked = set(re.findall(r"(?<= )--[a-z-]+", example[1]))
     assert asked <= known, f"{asked - known} is not an option of discreet {name}"
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.name)
+def test_help_of_a_group_has_an_example_of_one_of_its_commands(group: Any) -> None:
+    example = re.search(r"Example: `discreet ([^`]+)`", group.epilog or "")
+    assert example is not None, f"{group.name} --help has no example"
+    name = next(name for name in ALL if example[1].startswith(name))
+    assert group.name in ("discreet", name.split()[0])
+    assert set(re.findall(r"(?<= )--[a-z-]+", example[1])) <= {o for p in ALL[name].params for o in p.opts}
 
 
 @pytest.fixture(scope="module")

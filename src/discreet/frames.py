@@ -313,8 +313,10 @@ def _find(path: Path, *, name: str) -> None:
     if found:
         return
     there = sorted(entry.name for entry in (path if path.is_dir() else folder).glob("*"))
-    near = difflib.get_close_matches(path.name, there, n=2)
-    hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"Paths are relative to {str(Path.cwd())!r}."
+    near = [like for like in difflib.get_close_matches(path.name, there, n=2) if like != path.name]
+    hint = (
+        f"Did you mean {' or '.join(map(repr, near))}?" if near else f"It was looked for in {str(folder.resolve())!r}."
+    )
     raise DataError(f"{name}: no {'Parquet file in' if path.is_dir() else 'file'} {str(path)!r}. {hint}")
 
 

@@ -183,3 +183,13 @@ def test_huge_amounts_are_told_in_few_digits(plan: Path, command) -> None:
     code, _, err = command("check", plan)
     assert code == 2
     assert "9" * 41 not in err
+
+
+@pytest.mark.parametrize("name", ["check", "run"])
+def test_json_of_a_plan_that_cannot_be_read(plan: Path, command, name: str) -> None:
+    text = plan.read_text(encoding="utf-8")
+    plan.write_text(text.replace("[budget]", "[budget]\ncolour = 1"), encoding="utf-8")
+    code, out, _ = command(name, plan, "--json")
+    line = text[: text.index("[budget]")].count("\n") + 2
+    assert code == 2
+    assert [(fault["line"], "colour" in fault["message"]) for fault in json.loads(out)["faults"]] == [(line, True)]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from discreet.cli.progress import progress_bar
+from discreet.errors import PlanError
 
 if TYPE_CHECKING:
     from discreet.plan.check import PlanCheck
@@ -50,7 +54,8 @@ def check(path: PlanPath, as_json: AsJson = False) -> None:
     from discreet.plan.check import check as checked
     from discreet.plan.reading import read_plan
 
-    found = checked(read_plan(path))
+    with _faults_as_json(as_json):
+        found = checked(read_plan(path))
     if as_json:
         typer.echo(json.dumps(found.to_dict(), indent=2))
         if found.faults:
@@ -58,7 +63,7 @@ def check(path: PlanPath, as_json: AsJson = False) -> None:
         return
     _print_check(found)
     found.refuse()
-    typer.echo("The plan can be run. Nothing was read, written or spent.")
+    typer.echo("The plan can be run. Nothing confidential was read; nothing was written or spent.")
 
 
 def run(
@@ -78,7 +83,7 @@ def run(
 
     from discreet.plan.run import run as carry_out
 
-    with progress_bar(counted=True) as bar:
+    with _faults_as_json(as_json), progress_bar(counted=True) as bar:
         task = bar.add_task("read the plan", total=None)
         outcome = carry_out(
             path,
@@ -131,6 +136,22 @@ def verify(
         checked = len(findings) - wrong - open_claims
         typer.echo(f"{checked} claims hold, {wrong} are wrong, {open_claims} were not checked.")
     raise typer.Exit(1 if wrong else 0)
+
+
+@contextmanager
+def _faults_as_json(asked: bool) -> Iterator[None]:
+    """A plan that cannot be carried out, for the machine that asked for JSON; people read it as any other error."""
+    try:
+        yield
+    except PlanError as error:
+        if not asked:
+            raise
+        told = [(re.match(r"[^:]+:(\d+): ", line), line) for line in str(error).splitlines()]
+        faults = [{"line": int(line[1]), "message": text} for line, text in told if line]
+        typer.echo(
+            json.dumps({"can_run": False, "faults": faults or [{"line": None, "message": str(error)}]}, indent=2)
+        )
+        raise typer.Exit(2) from None
 
 
 def _print_check(found: PlanCheck) -> None:
@@ -198,9 +219,9 @@ def _print_outcome(outcome: Outcome) -> None:
         if not outcome.publications:
             words = "is released already" if known.state == "released" else f"would be released for {cost}"
         elif known.state == "released":
-            words = f"was released before, unchanged in {Path(plan.output.folder, name)}"
+            words = f"was released before, unchanged in {outcome.folder / name}"
         else:
-            words = f"released for {cost} in {Path(plan.output.folder, name)}"
+            words = f"released for {cost} in {outcome.folder / name}"
         if extra := outcome.other_files(name):
             words += f", beside what was not released: {', '.join(extra[:3])}{', ...' * (len(extra) > 3)}"
         typer.echo(f"{name}: {words}")

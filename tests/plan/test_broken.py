@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -103,9 +104,46 @@ def released_then(change: Change) -> Change:
     return both
 
 
+def public(line: str, change: Change = lambda plan: None) -> Change:
+    """Say that something is public, on line 21, after a change."""
+    return both(change, add(f"[public]\n{line}", after='dataset = "toys"'))
+
+
+def _counted(plan: Path) -> None:
+    """The confidential data with a column that public sizes have."""
+    path = plan.parent / "data" / "jobs.parquet"
+    table = pq.read_table(path)
+    pq.write_table(table.append_column("jobs", pa.array(np.ones(len(table), dtype=int))), path)
+
+
+def _linked(plan: Path) -> None:
+    _counted(plan)
+    (plan.parent / "s.parquet").symlink_to("data/jobs.parquet")
+
+
+def _hard_linked(plan: Path) -> None:
+    _counted(plan)
+    (plan.parent / "s.parquet").hardlink_to(plan.parent / "data" / "jobs.parquet")
+
+
+def _workers_apart(plan: Path) -> None:
+    path = plan.parent / "data" / "jobs.parquet"
+    table = pq.read_table(path)
+    pq.write_table(table.select(["worker", "sex"]), plan.parent / "workers.parquet")
+    pq.write_table(table.drop(["sex"]), path)
+    swap("[data.schema]", 'workers = "workers.parquet"\n[data.schema]')(plan)
+
+
+def _false_release(plan: Path) -> None:
+    about = {"parameters": {"tables": [{"by": [], "domains": {}, "folder": ".."}]}, "files": ["../data/jobs.parquet"]}
+    (plan.parent / "old").mkdir()
+    (plan.parent / "old" / "release.json").write_text(json.dumps(about))
+
+
 UNIT = 'kind = "establishments"\nalpha = 0.1'
 COUNT = 'name = "places"\nkind = "count"'
 SCHEMA = '[data.schema]\nworkplace_attributes = ["place", "sector"]\nworker_attributes = { sex = ["f", "m"] }\n'
+SECRET = "is among the confidential data, or holds some of them"
 OVER = "is needed. Write it so"
 
 # kind of fault: what is done to a good plan, the line it is on (0 for none), words of the message
@@ -239,6 +277,16 @@ BROKEN: dict[str, tuple[Change, int, str]] = {
     "two kinds of public sizes": (
         add("[public]\nprevious = 'data'\nsizes = 's'", after='dataset = "toys"'), 20, "Leave one out"
     ),
+    "the data as public sizes": (public("sizes = 'data/jobs.parquet'", _counted), 21, SECRET),
+    "a link to the data as public sizes": (public("sizes = 's.parquet'", _linked), 21, SECRET),
+    "a hard link to the data as public sizes": (public("sizes = 's.parquet'", _hard_linked), 21, SECRET),
+    "a glob of the data as public sizes": (public("sizes = 'd*/j*s.parquet'", _counted), 21, SECRET),
+    "a folder with the data as public sizes": (public("sizes = 'data'", _counted), 21, SECRET),
+    "a file in the data's folder as public sizes": (
+        public("sizes = 'data/jobs.parquet'", both(_counted, swap('"data/jobs.parquet"', '"data"'))), 21, SECRET
+    ),
+    "the workers as public sizes": (public("sizes = 'workers.parquet'", _workers_apart), 22, SECRET),
+    "an earlier release made of the data": (public("previous = 'old'", _false_release), 21, SECRET),
     # the data
     "no such data": (swap("jobs.parquet", "job.parquet"), 5, "Did you mean 'jobs.parquet'"),
     "data of no known format": (

@@ -1,12 +1,16 @@
-"""The confidential data of a plan: opened when first asked for, every row checked, each cell counted once."""
+"""The confidential data of a plan: which files; opened when first asked for, every row checked, counted once."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import glob
+import json
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from discreet.jobs import Jobs, read_jobs
+from discreet.plan.document import Fault
+from discreet.plan.outputs import MANIFEST
 from discreet.plan.reading import PlanFile
 from discreet.tables.cells import Cells
 from discreet.tables.mechanisms import Baseline
@@ -65,3 +69,57 @@ def _all_workers(cells: Cells) -> Cells:
         counts=cells.counts.sum(axis=1, keepdims=True),
         largest=cells.largest_total[:, None],
     )
+
+
+def shown_as_public(file: PlanFile) -> Iterator[Fault]:
+    """Faults of [public] where it names confidential data, of which `check` would print numbers.
+
+    A file is known by its device and number, so that links, hard links, globs and folders are seen through. The list of
+    establishments is public, wherever it lies.
+    """
+    data, public = file.plan.data, file.plan.public
+    named = [file.path(text) for text in (data.source, data.workers) if text is not None]
+    secret = _numbers(found for path in named for found in _files(path))
+    tables = [named[0] / f"{name}.parquet" for name in ("jobs", "job", "worker")]
+    if any(path.is_file() for path in tables[:2]):  # a folder in which each file has its role
+        listed = named[0] / "workplace.parquet" if data.workplaces is None else file.path(data.workplaces)
+        secret -= _numbers([listed]) - _numbers([*tables, *named[1:]])
+    if public.sizes is not None and secret & _numbers(_files(file.path(public.sizes))):
+        yield Fault(("public", "sizes"), _SECRET.format(public.sizes))
+    if public.previous is not None and secret & _numbers(_manifested(file.path(public.previous))):
+        yield Fault(("public", "previous"), _SECRET.format(public.previous))
+
+
+_SECRET = (
+    "{!r} is among the confidential data, or holds some of them. Here goes what everyone may know, because `check` "
+    "prints what follows from it. Name a public table or an earlier release, or leave it out."
+)
+
+
+def _files(path: Path) -> Iterator[Path]:
+    """What is read at a path: a file, a table in a file, everything below a folder, all that a glob matches."""
+    text = str(path).partition("::")[0]
+    for start in {text, glob.escape(text)}:
+        for pattern in (start, f"{start}/**/*"):
+            yield from map(Path, glob.iglob(pattern, recursive=True, include_hidden=True))  # noqa: PTH207 (follows links)
+
+
+def _manifested(folder: Path) -> Iterator[Path]:
+    """What is read of an earlier release: its manifest and the files that this names."""
+    yield folder / MANIFEST
+    try:
+        yield from (folder / name for name in json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["files"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return
+
+
+def _numbers(files: Iterable[Path]) -> set[tuple[int, int]]:
+    """Files by what tells them apart, whatever they are called; what is not there or cannot be seen is left out."""
+    found = set()
+    for path in files:
+        try:
+            about = path.stat()
+        except (OSError, ValueError):
+            continue
+        found.add((about.st_dev, about.st_ino))
+    return found

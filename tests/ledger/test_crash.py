@@ -110,6 +110,26 @@ def test_first_opening_may_be_killed(where: str, tmp_path: Path, nursery) -> Non
         assert ledger.verify()
 
 
+def test_what_a_killed_first_opening_left_is_tidied(tmp_path: Path) -> None:
+    """Side files of a ledger that was never finished go, once they are old; what has another name stays."""
+    where, token = tmp_path / "ledger.db", "0123456789ab"
+    left = [tmp_path / f".ledger.db.{token}{end}" for end in ("", "-journal", "-wal", "-shm")]
+    kept = [tmp_path / name for name in (f".other.db.{token}", ".ledger.db.notes", f".ledger.db.{token}-copy")]
+    young = tmp_path / ".ledger.db.ffffffffffff"
+    for path in (*left, *kept, young):
+        path.write_text("x")
+        if path != young:
+            os.utime(path, (0, 0))
+    with Ledger.open(where) as ledger:
+        assert ledger.verify()
+    assert sorted(path for path in tmp_path.iterdir() if path.name.startswith(".")) == sorted([*kept, young])
+    os.utime(young, (0, 0))
+    with Ledger.open(where, read_only=True):
+        assert young.exists()
+    with Ledger.open(where):
+        assert not young.exists()
+
+
 @pytest.mark.full_size
 @pytest.mark.postgres
 @pytest.mark.xdist_group("postgres")

@@ -8,6 +8,7 @@ import random
 import signal
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -100,19 +101,43 @@ def test_killed_at_any_step(kills: int, tmp_path: Path, toys, runner) -> None:
     assert steps["release"] >= kills // 8, f"too few kills fell into a release: {steps}"
 
 
-def test_two_runs_at_once_release_once(tmp_path: Path, toys, runner) -> None:
-    """A second process with the same plan either helps to finish it or is told; nothing is drawn twice."""
-    from discreet.errors import PrivacyError
+def test_killed_while_drawing_never_leaves_two_draws(tmp_path: Path, toys, runner) -> None:
+    """Killed as soon as a draw is on disk, again and again: each run deletes what the one before drew."""
+    toys(tmp_path)
+    drawn: set[str] = set()
+    for _ in range(4):
+        worker, before = runner.start(tmp_path / "plan.toml"), drawn.copy()
+        while not (drawn := staged(tmp_path)) - before:
+            time.sleep(0.0005)
+        os.kill(worker, signal.SIGKILL)
+        runner.wait()
+        assert len(staged(tmp_path)) <= 1
+        assert disagreements(tmp_path) == []
+    finish(runner, tmp_path, shown(tmp_path))
+
+
+def staged(folder: Path) -> set[str]:
+    """The first release's draws that nobody has published."""
+    return {path.parent.name for path in folder.glob("out/.staged-*/research.csv")}
+
+
+@pytest.mark.parametrize("step", ["check", "read", "release"])
+def test_runs_at_once_all_end_well(tmp_path: Path, toys, runner, step: str) -> None:
+    """Whenever a second and a third process begin with the same plan, they end with the files of the first."""
     from discreet.plan.run import run
 
     plan = toys(tmp_path)
     runner.start(plan)
-    while "release" not in runner.line():
+    while step not in runner.line():
         pass
-    try:
-        run(plan)
-    except PrivacyError as error:
-        assert "another process" in str(error) or "already released" in str(error)
-    code, _ = runner.wait()
-    assert code in (0, 2)
+    steps: list[str] = []
+    with ThreadPoolExecutor(2) as pool:
+        third = pool.submit(run, plan)
+        second = run(plan, progress=lambda step, done, total: steps.append(step))
+        assert third.result().publications == second.publications
+    code, said = runner.wait()
+    assert code == 0, said
+    assert steps[0] == "wait for another run of this plan"
+    assert {known.state for known in second.check.releases} == {"released"}
+    assert {name: entry.payload["files"] for name, entry in second.publications.items()} == shown(tmp_path)
     finish(runner, tmp_path, shown(tmp_path))

@@ -28,6 +28,7 @@ from discreet.plan.shape import Count, Counts
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Entry, Head, Ledger
 from discreet.privacy.ledger.publication import others
+from discreet.privacy.ledger.turns import alone
 from discreet.privacy.losses import Loss
 from discreet.report.release import Facts, page
 
@@ -97,8 +98,16 @@ def run(
     dry_run: bool = False,
     progress: Progress = lambda step, done, steps: None,
 ) -> Outcome:
-    """Release everything in the plan that is not released yet. `dry_run` stops before anything is written or spent."""
+    """Release everything in the plan that is not released yet. `dry_run` stops before anything is written or spent.
+
+    Runs of one plan on one machine take turns: a second one finds everything released and ends like the first.
+    """
     file = plan if isinstance(plan, PlanFile) else read_plan(plan)
+    with alone(file.document.path, waiting=lambda: progress("wait for another run of this plan", 0, 1)):
+        return _run(file, dry_run=dry_run, progress=progress)
+
+
+def _run(file: PlanFile, *, dry_run: bool, progress: Progress) -> Outcome:
     found = check(file)
     found.refuse()
     waiting = [known for known in found.releases if known.state != "released"]

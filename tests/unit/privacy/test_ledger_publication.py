@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
-from discreet.errors import BudgetExceeded, LedgerError, PlanError, PrivacyError
+from discreet.errors import BudgetExceeded, DiscreetError, LedgerError, PlanError, PrivacyError
 from discreet.privacy.ledger import Entry, Ledger, release_once
 from discreet.privacy.ledger.publication import check_release, fingerprints
 from discreet.privacy.losses import Pure
@@ -126,28 +129,116 @@ def test_a_publication_whose_answer_was_lost_is_not_thrown_away(
     assert check_release(ledger, tmp_path / "county" / "release.json") == ""
 
 
-def test_two_processes_with_one_request_show_one_draw(ledger: Ledger, tmp_path: Path) -> None:
-    folder = tmp_path / "county"
+def test_however_often_it_is_killed_one_draw_is_left(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each attempt deletes what the one before drew; two draws of one charge are never on disk together."""
 
-    def slow(entry: Entry, staging: Path) -> None:
-        release_once(ledger, folder=folder, draw=draw, **REQUEST)  # the other process, quicker
+    def look(entry: Entry, staging: Path) -> None:
+        assert list(tmp_path.iterdir()) == [staging], "an earlier draw was still there"
         draw(entry, staging)
 
-    with pytest.raises(PrivacyError, match="released by another process meanwhile"):
-        release_once(ledger, folder=folder, draw=slow, **REQUEST)
-    assert fingerprints(folder) == ledger.published("jobs", "county").payload["files"]
+    seen = set()
+    for _ in range(3):
+        with monkeypatch.context() as dead, pytest.raises(Killed):
+            dead.setattr("discreet.privacy.ledger.publication._to_disk", fail)
+            dead.setattr("discreet.privacy.ledger.publication.shutil.rmtree", only_earlier(tmp_path))
+            release_once(ledger, folder=tmp_path / "county", draw=look, **REQUEST)
+        (leftover,) = tmp_path.iterdir()
+        seen.add((leftover / "parts" / "table.csv").read_bytes())
+    assert len(seen) == 3
+    release_once(ledger, folder=tmp_path / "county", draw=look, **REQUEST)
+    assert [path.name for path in tmp_path.iterdir()] == ["county"]
+    assert kinds(ledger) == ["budget", "charge", "publish"]
+
+
+def only_earlier(place: Path) -> Callable[..., None]:
+    """Deletes what is there now; what comes later belongs to a process that died, which deletes nothing."""
+    earlier, delete = set(place.iterdir()), shutil.rmtree
+
+    def rmtree(path: Path, ignore_errors: bool) -> None:
+        if path not in earlier:
+            raise Killed
+        delete(path, ignore_errors=ignore_errors)
+
+    return rmtree
+
+
+def test_a_second_process_waits_and_finds_the_release(ledger: Ledger, tmp_path: Path) -> None:
+    """Threads stand for processes: the lock belongs to an opened folder, so it keeps them apart all the same."""
+    found: list[Entry] = []
+
+    def second() -> None:
+        found.append(release_once(ledger, folder=tmp_path / "county", draw=never, **REQUEST))
+
+    other = Thread(target=second)
+
+    def slow(entry: Entry, staging: Path) -> None:
+        other.start()
+        other.join(0.3)
+        assert other.is_alive(), "it did not wait"
+        draw(entry, staging)
+
+    published = release_once(ledger, folder=tmp_path / "county", draw=slow, **REQUEST)
+    other.join(60)
+    assert found == [published]
     assert kinds(ledger) == ["budget", "charge", "publish"]
     assert [path.name for path in tmp_path.iterdir()] == ["county"]
 
 
-def test_published_by_another_after_the_draw(ledger: Ledger, tmp_path: Path) -> None:
-    def late(entry: Entry, staging: Path) -> None:
-        draw(entry, staging)
-        ledger.publish(entry, files={"table.csv": "a" * 64})
+DROPPED = r"was published meanwhile \(entry 3\); this one was dropped.*nothing more was spent. Run the plan again from"
 
-    with pytest.raises(PrivacyError, match="already released with other files"):
-        release_once(ledger, folder=tmp_path / "county", draw=late, **REQUEST)
-    assert list(tmp_path.iterdir()) == []
+
+def test_published_on_another_machine_during_the_draw(ledger: Ledger, tmp_path: Path) -> None:
+    """A folder elsewhere has a lock of its own: the ledger alone decides, and nobody is told to pay again."""
+
+    def slow(entry: Entry, staging: Path) -> None:
+        release_once(ledger, folder=tmp_path / "elsewhere" / "county", draw=draw, **REQUEST)
+        draw(entry, staging)
+
+    (tmp_path / "here").mkdir()
+    with pytest.raises(DiscreetError, match=DROPPED) as told:
+        release_once(ledger, folder=tmp_path / "here" / "county", draw=slow, **REQUEST)
+    assert not isinstance(told.value, PrivacyError), "it would end as a wrong request"
+    shown = fingerprints(tmp_path / "elsewhere" / "county")
+    assert shown == ledger.published("jobs", "county").payload["files"]
+    assert kinds(ledger) == ["budget", "charge", "publish"]
+    assert list((tmp_path / "here").iterdir()) == []
+
+
+def test_published_elsewhere_just_before_the_charge(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    charge = ledger.charge
+
+    def late(**request: object) -> Entry:
+        monkeypatch.undo()
+        release_once(ledger, folder=tmp_path / "elsewhere" / "county", draw=draw, **REQUEST)
+        return charge(**request)
+
+    monkeypatch.setattr(ledger, "charge", late)
+    with pytest.raises(DiscreetError, match=DROPPED):
+        release_once(ledger, folder=tmp_path / "here" / "county", draw=never, **REQUEST)
+
+
+def test_without_locks_the_ledger_decides(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no lock is to be had, a draw that another process may be making is left alone."""
+    monkeypatch.setattr("discreet.privacy.ledger.turns.fcntl", None)
+    folder = tmp_path / "county"
+
+    def slow(entry: Entry, staging: Path) -> None:
+        draw(entry, staging)
+
+        def quicker(other_entry: Entry, other: Path) -> None:
+            assert staging.exists(), "the draw of a live process was deleted"
+            draw(other_entry, other)
+
+        release_once(ledger, folder=folder, draw=quicker, **REQUEST)
+
+    with pytest.raises(DiscreetError, match=DROPPED):
+        release_once(ledger, folder=folder, draw=slow, **REQUEST)
+    assert fingerprints(folder) == ledger.published("jobs", "county").payload["files"]
+    assert [path.name for path in tmp_path.iterdir()] == ["county"]
 
 
 def test_a_refusal_leaves_nothing(ledger: Ledger, tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 `entries` is one sealed line, `budget` what is left and whether a loss fits, `chain` the proof that nothing was
 changed, `store` the database (SQLite or PostgreSQL), `book` the ledger itself, `publication` the order of steps that
-lets a release survive a crash at any instant. A ledger holds names, losses and public parameters; never data.
+lets a release survive a crash at any instant, `turns` how processes wait for each other. A ledger holds names, losses
+and public parameters; never data.
 """
 
 from __future__ import annotations

@@ -1,13 +1,17 @@
 """The order of steps by which a release can be killed at any instant and carried on without harm.
 
-1. A private staging folder is made beside the place of release: a path that cannot be written costs nothing.
+0. The place of release is taken: another process with the same request waits, and then finds the release made.
+1. What earlier attempts drew and never published is deleted. A new private staging folder is made beside the place of
+   release: a path that cannot be written costs nothing.
 2. The loss is charged. Durable before any noise exists.
 3. The noise is drawn into the staging folder, which only this user can read.
 4. The hashes of the files are published in the ledger: from now on this draw, and no other, is the release.
 5. The folder is renamed into place, in one step.
 
 Publishing comes before the renaming because a charge pays for one draw. Were the files shown first, a crash, or a
-second process with the same request, would show a second draw of the same release for the same price.
+second process with the same request, would show a second draw of the same release for the same price. Deleting comes
+before the drawing so that there is at most one draw that nobody has published, however often a run is killed. Where
+processes cannot see each other's lock (other machines), nothing but the ledger decides, and the slower draw is dropped.
 """
 
 from __future__ import annotations
@@ -22,9 +26,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import PlanError, PrivacyError
+from discreet.errors import DiscreetError, PlanError, PrivacyError
 from discreet.privacy.ledger.book import Ledger
 from discreet.privacy.ledger.entries import Entry, canonical
+from discreet.privacy.ledger.turns import alone
 from discreet.privacy.losses import Loss
 from discreet.privacy.units import Unit
 
@@ -45,38 +50,44 @@ def release_once(
 
     `draw(entry, staging)` draws the noise and writes every file of the release into `staging`; `entry.reference` is
     what the release stores about itself. Calling again after a crash carries on; calling again after success gives
-    the same publication and draws nothing.
+    the same publication and draws nothing. `draw` must not release into a folder beside this one: it would wait for
+    itself.
     """
-    folder = Path(folder)
-    published = ledger.published(dataset, release)
-    if published is not None:
-        _same_request(ledger, published, unit=unit, loss=loss, details=details or {})
-        return _shown(published, folder)
-    if folder.exists():
-        raise PrivacyError(
-            f"Release {release!r} cannot be put in {str(folder)!r}: what is there was not released by this ledger. "
-            "Nothing was spent. Choose another folder, or move that away."
-        )
-    staging = _staging(folder, dataset, release)
-    try:
-        entry = ledger.charge(dataset=dataset, unit=unit, release=release, loss=loss, details=details, by=by)
-        draw(entry, staging)
-        _to_disk(staging)
-        files = fingerprints(staging)
-    except BaseException as error:
-        shutil.rmtree(staging, ignore_errors=True)
-        if isinstance(error, OSError) and ledger.published(dataset, release) is not None:
+    folder, details = Path(folder), details or {}
+    if ledger.published(dataset, release) is None:
+        _make(folder, release)
+    with alone(folder.parent) as locked:
+        # What is looked for before the ledger is asked cannot have come from a publication that it does not know.
+        taken, unpublished = folder.exists(), _staged(dataset, release, folder) if locked else []
+        published = ledger.published(dataset, release)
+        if published is not None:
+            _same_request(ledger, published, unit=unit, loss=loss, details=details)
+            return _shown(published, folder)
+        if taken:
             raise PrivacyError(
-                f"Release {release!r} of {dataset!r} was released by another process meanwhile. One charge pays for "
-                "one draw, so this one was dropped. Ask again to read the files that were released."
-            ) from None
-        raise
-    try:
-        published = ledger.publish(entry, files=files, by=by)
-    except PrivacyError:  # another draw is the release; after any other failure this one may be
-        shutil.rmtree(staging, ignore_errors=True)
-        raise
-    return _shown(published, folder, drawn=staging)
+                f"Release {release!r} cannot be put in {str(folder)!r}: what is there was not released by this ledger. "
+                "Nothing was spent. Choose another folder, or move that away."
+            )
+        for earlier in unpublished:
+            shutil.rmtree(earlier, ignore_errors=True)
+        staging = _staging(folder, dataset, release)
+        try:
+            entry = ledger.charge(dataset=dataset, unit=unit, release=release, loss=loss, details=details, by=by)
+            draw(entry, staging)
+            _to_disk(staging)
+            files = fingerprints(staging)
+        except BaseException as error:
+            shutil.rmtree(staging, ignore_errors=True)
+            if isinstance(error, OSError | PrivacyError):
+                _give_way(ledger, dataset, release, unit=unit, loss=loss, details=details)
+            raise
+        try:
+            published = ledger.publish(entry, files=files, by=by)
+        except PrivacyError:  # another draw is the release; after any other failure this one may be
+            shutil.rmtree(staging, ignore_errors=True)
+            _give_way(ledger, dataset, release, unit=unit, loss=loss, details=details)
+            raise
+        return _shown(published, folder, drawn=staging)
 
 
 def fingerprints(folder: Path) -> dict[str, str]:
@@ -120,20 +131,42 @@ def _same_request(ledger: Ledger, published: Entry, *, unit: Unit, loss: Loss, d
         )
 
 
+def _give_way(ledger: Ledger, dataset: str, release: str, **request: Any) -> None:
+    """Say so if another process, unseen by this one, has published a draw of the same request."""
+    published = ledger.published(dataset, release)
+    if published is not None:
+        _same_request(ledger, published, **request)
+        raise DiscreetError(
+            f"Another draw of release {release!r} of {dataset!r} was published meanwhile (entry {published.seq}); this "
+            "one was dropped. One charge pays for one draw, and nothing more was spent. Run the plan again from the "
+            "folder that holds the published files."
+        )
+
+
 def _prefix(dataset: str, release: str | None) -> str:
     """Staging folders of one release share this, and no other release has it."""
     return f".staged-{hashlib.sha256(canonical([dataset, release]).encode()).hexdigest()[:16]}-"
 
 
-def _staging(folder: Path, dataset: str, release: str) -> Path:
+def _make(folder: Path, release: str) -> None:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(folder, release, error) from None
+
+
+def _staging(folder: Path, dataset: str, release: str) -> Path:
+    try:
         return Path(tempfile.mkdtemp(prefix=_prefix(dataset, release), dir=folder.parent))
     except OSError as error:
-        raise PrivacyError(
-            f"Release {release!r} cannot be written to {str(folder)!r}: {error.strerror}. Nothing was spent. "
-            "Choose a folder that this user can write."
-        ) from None
+        raise _unwritable(folder, release, error) from None
+
+
+def _unwritable(folder: Path, release: str, error: OSError) -> PrivacyError:
+    return PrivacyError(
+        f"Release {release!r} cannot be written to {str(folder)!r}: {error.strerror}. Nothing was spent. "
+        "Choose a folder that this user can write."
+    )
 
 
 def _to_disk(folder: Path) -> None:
@@ -149,7 +182,7 @@ def _to_disk(folder: Path) -> None:
 def is_kept(published: Entry, folder: Path) -> bool:
     """Whether `folder` holds the published files as they were, or, after a crash, a staging folder beside it does."""
     files = published.payload["files"].items()
-    places = [folder] if folder.exists() else _staged(published, folder)
+    places = [folder] if folder.exists() else _staged(published.dataset, published.release, folder)
     return any(files <= fingerprints(place).items() for place in places)
 
 
@@ -159,8 +192,8 @@ def others(published: Entry, folder: Path) -> list[str]:
     return sorted(set(found) - published.payload["files"].keys())
 
 
-def _staged(published: Entry, folder: Path) -> list[Path]:
-    return list(folder.parent.glob(f"{_prefix(published.dataset, published.release)}*"))
+def _staged(dataset: str, release: str | None, folder: Path) -> list[Path]:
+    return list(folder.parent.glob(f"{_prefix(dataset, release)}*"))
 
 
 def _shown(published: Entry, folder: Path, *, drawn: Path | None = None) -> Entry:
@@ -169,7 +202,7 @@ def _shown(published: Entry, folder: Path, *, drawn: Path | None = None) -> Entr
     `drawn` is the folder whose hashes this process has just published; they need not be taken again.
     """
     files = published.payload["files"].items()
-    staged = _staged(published, folder)
+    staged = _staged(published.dataset, published.release, folder)
     chosen = [draw for draw in staged if draw == drawn or files <= fingerprints(draw).items()]
     for other in set(staged) - set(chosen):
         shutil.rmtree(other, ignore_errors=True)

@@ -7,10 +7,13 @@ takes its one write lock at BEGIN IMMEDIATE, PostgreSQL an advisory lock. When i
 
 from __future__ import annotations
 
+import glob
 import os
+import re
 import secrets
 import sqlite3
 import threading
+import time
 from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -26,6 +29,7 @@ from discreet.privacy.ledger.entries import GENESIS, Entry, EntryError, Head, Ro
 
 NAME = "discreet_ledger"
 WAIT_SECONDS = 120  # sixteen processes in one queue, each with a disk sync, on a slow disk
+STALE = 60  # seconds after which a ledger that was being made is taken to be abandoned; making one takes a fraction
 _LOCK = int.from_bytes(b"ledger", "big")
 
 table = sa.Table(
@@ -74,6 +78,8 @@ class Store:
         if not self._in_memory and not self.is_postgres:
             path = Path(self.url.database or "")
             _check_path(path, read_only=read_only)
+            if not (read_only or in_place):
+                _tidy(path)
             if not (read_only or in_place or path.exists()):
                 _found(path)
         self.engine = self._engine()
@@ -219,6 +225,18 @@ def _found(path: Path) -> None:
         pass
     finally:
         scratch.unlink(missing_ok=True)
+
+
+def _tidy(path: Path) -> None:
+    """Remove what `_found` left beside the ledger when it was killed.
+
+    Where the owner is alive after all, a minute later, it makes the ledger in place, as without links.
+    """
+    with suppress(OSError):
+        for other in path.parent.glob(f".{glob.escape(path.name)}.*"):
+            rest = other.name.removeprefix(f".{path.name}.")
+            if re.fullmatch(r"[0-9a-f]{12}(-journal|-wal|-shm)?", rest) and time.time() - other.stat().st_mtime > STALE:
+                other.unlink(missing_ok=True)
 
 
 class Page:

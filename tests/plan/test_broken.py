@@ -144,14 +144,18 @@ UNIT = 'kind = "establishments"\nalpha = 0.1'
 COUNT = 'name = "places"\nkind = "count"'
 SCHEMA = '[data.schema]\nworkplace_attributes = ["place", "sector"]\nworker_attributes = { sex = ["f", "m"] }\n'
 SECRET = "is among the confidential data, or holds some of them"
+UNTOUCHED = "Nothing was written and nothing was spent."
 OVER = "is needed. Write it so"
 
 # kind of fault: what is done to a good plan, the line it is on (0 for none), words of the message
 BROKEN: dict[str, tuple[Change, int, str]] = {
     # the file
-    "no such plan": (lambda plan: plan.rename(plan.with_name("plans.toml")), 0, "Did you mean 'plans.toml'"),
-    "the plan is a folder": (lambda plan: (plan.unlink(), plan.mkdir()), 0, "cannot be read: Is a directory"),
-    "not UTF-8": (write(b"title = 'a'\nb = '\xff'\n"), 2, "Save the plan as UTF-8"),
+    "no such plan": (lambda plan: plan.rename(plan.with_name("plans.toml")), 0, f"{UNTOUCHED} Did you mean 'plans.to"),
+    "the plan is a folder": (lambda plan: (plan.unlink(), plan.mkdir()), 0, "Is a directory. A plan is a TOML file"),
+    "not UTF-8": (write(b"title = 'a'\nb = '\xff'\n"), 2, f"{UNTOUCHED} Save the plan as UTF-8"),
+    "a whole number of 5000 digits": (swap("epsilon = 6", "epsilon = " + "1" * 5000), 17, "beyond what can be read"),
+    "an exponent of 20 digits": (swap("epsilon = 6", "epsilon = 1e" + "1" * 20), 17, "is"),
+    "a long number elsewhere": (add("round_to = 0x1" + "0" * 5000), 25, "is out of range. It is at most 1000000"),
     "not TOML": (swap("epsilon = 6", "epsilon = "), 17, "A plan is TOML"),
     "text without an end": (swap('title = "Toys"', 'title = "Toys'), 2, "A plan is TOML"),
     "a key twice": (swap("alpha = 0.1", "alpha = 0.1\nalpha = 0.2"), 15, "Correct the line"),
@@ -166,16 +170,22 @@ BROKEN: dict[str, tuple[Change, int, str]] = {
     "no unit": (swap(f"[unit]\n{UNIT}", ""), 1, "[unit]: it is missing"),
     "an unknown unit": (swap('"establishments"', '"establishment"'), 12, "Did you mean 'establishments'?"),
     "a unit without a kind": (swap('kind = "establishments"', ""), 12, "kind is missing"),
-    "alpha zero": (swap("alpha = 0.1", "alpha = 0"), 14, "must be above 0"),
+    "alpha zero": (swap("alpha = 0.1", "alpha = 0"), 14, "must be above 0. Use for example 0.1"),
     "alpha in words": (swap("alpha = 0.1", "alpha = 'a tenth'"), 14, "'a tenth' is not an amount"),
-    "alpha true": (swap("alpha = 0.1", "alpha = true"), 14, "True is not an amount"),
-    "alpha infinite": (swap("alpha = 0.1", "alpha = inf"), 14, "a finite number"),
+    "alpha true": (swap("alpha = 0.1", "alpha = true"), 14, "true is not an amount"),
+    "alpha infinite": (swap("alpha = 0.1", "alpha = inf"), 14, "alpha: inf is not an amount"),
+    "alpha no number": (swap("alpha = 0.1", "alpha = nan"), 14, "alpha: nan is not an amount"),
+    "alpha a date": (swap("alpha = 0.1", "alpha = 2026-01-31"), 14, "alpha: 2026-01-31 is not an amount"),
+    "alpha a list": (swap("alpha = 0.1", "alpha = [0.1, true]"), 14, "alpha: [0.1, true] is not an amount"),
     "an unknown strength": (swap("alpha = 0.1", "alpha = 0.1\nstrength = 'strongest'"), 15, "'strong' or 'weak'"),
     "nodes without theta": (swap(UNIT, "kind = 'establishment-nodes'"), 12, "The largest workforce that is kept"),
     "theta zero": (swap(UNIT, "kind = 'establishment-nodes'\ntheta = 0"), 14, "at least 1"),
-    "a budget without a total": (swap("epsilon = 6\n", ""), 16, "Give epsilon"),
+    "a budget without a total": (swap("epsilon = 6\n", ""), 16, "The total loss, for example 4"),
     "a negative budget": (swap("epsilon = 6", "epsilon = -6"), 17, "must be above 0"),
     "a delta of one": (swap("epsilon = 6", "epsilon = 6\ndelta = 1"), 18, "between 0 and 1"),
+    "a name with a space in front": (swap('"toys"', '" toys"'), 19, "cannot be a name in a ledger"),
+    "a name with an escape": (swap('"toys"', '"a\\u001b[31mred"'), 19, "1 to 200 printable characters"),
+    "a name of 300 characters": (swap('"toys"', f'"{"n" * 300}"'), 19, "1 to 200 printable characters"),
     "no name for the data": (swap('dataset = "toys"', 'dataset = ""'), 19, "it is empty"),
     # its releases
     "no release": (lambda plan: write(_without_releases(plan))(plan), 1, "What is released, in order"),
@@ -185,6 +195,7 @@ BROKEN: dict[str, tuple[Change, int, str]] = {
     "an unknown kind": (swap(COUNT, 'name = "places"\nkind = "cuont"'), 21, "Did you mean 'count'?"),
     "no kind": (swap(COUNT, 'name = "places"'), 21, "kind is missing"),
     "an unknown attribute": (swap('by = ["place", "sector"]', 'by = ["place", "sektor"]'), 24, "There are: place"),
+    "a table twice": (swap('["place"]]', '["place", "sector"]]'), 36, "['place', 'sector'] is listed twice"),
     "an attribute twice": (swap('by = ["place", "sector"]', 'by = ["place", "place"]'), 24, "place is listed twice"),
     "attributes as text": (swap('by = ["place", "sector"]', 'by = "place"'), 24, f"a list in brackets {OVER}"),
     "no price": (swap("epsilon = 2\n", ""), 21, "What the whole release costs"),
@@ -197,7 +208,7 @@ BROKEN: dict[str, tuple[Change, int, str]] = {
     "a delta nobody needs": (add("delta = 0.01"), 25, "it promises pure epsilon"),
     "no delta where one is needed": (add('mechanism = "smooth-laplace"'), 25, "needs 0 < delta < 1"),
     "an unknown mechanism": (add('mechanism = "magic"'), 25, "mechanism 'magic' is unknown"),
-    "a mechanism of another unit": (add('mechanism = "edge-laplace"'), 25, "does not give employer-employee privacy"),
+    "a mechanism of another unit": (add('mechanism = "edge-laplace"'), 25, "use [unit] kind = 'workers'"),
     "an unknown calibration": (add('calibration = "loose"'), 25, "'tight' or 'paper'"),
     "a calibration it lacks": (add('calibration = "paper"'), 25, "has the tight calibration only"),
     "a level of one": (add("level = 1"), 25, "1 is not a probability"),
@@ -205,7 +216,7 @@ BROKEN: dict[str, tuple[Change, int, str]] = {
     "rounding to a half": (add("round_to = 0.5"), 25, f"a whole number {OVER}"),
     "a yes that is text": (add('non_negative = "yes"'), 25, f"true or false {OVER}"),
     "a filter by nothing known": (add("where = { colour = ['red'] }"), 25, "'colour' is not an attribute"),
-    "a filter outside the domain": (add("where = { sex = ['x'] }"), 25, "the public domain is ('f', 'm')"),
+    "a filter outside the domain": (add("where = { sex = ['x'] }"), 25, "the public domain is ['f', 'm']"),
     "a filter without values": (add("where = { sex = [] }"), 25, "it is empty"),
     "a filter by a date": (add("where = { sex = [2020-01-01] }"), 25, "is no category"),
     "a split that does not add up": (swap('["1/2", "1/2"]', '["1/2", "1/3"]'), 37, "add up to 1"),

@@ -249,14 +249,14 @@ def _other_total(known: Budget, asked: Loss) -> str:
     return (
         f"a budget of {amounts(asked)} is asked for {known.dataset!r}, which has one of {amounts(known.total)} with "
         f"{amounts(known.spent)} spent. A budget is opened once. Write that total, or have whoever answers for the "
-        "data change it with `ledger.change_budget(..., reason=...)`."
+        "data change it in the ledger, with a reason."
     )
 
 
 def _other_unit(known: Budget, asked: str) -> str:
     return (
         f"{asked} is asked for {known.dataset!r}, whose budget is under {known.unit}. Losses under different units do "
-        "not add up. Use that unit, or open a second budget in Python with allow_second_unit=True, which is recorded."
+        "not add up. Use that unit, or have whoever answers for the data open a second budget in the ledger."
     )
 
 

@@ -16,9 +16,12 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from discreet.errors import PlanError
+from discreet.plan.wording import in_a_plan
 
 Place: TypeAlias = tuple[str | int, ...]
 """A key by its path: ("release", 0, "by") is `by` of the first [[release]]."""
+
+UNTOUCHED = "Nothing was written and nothing was spent."
 
 LARGEST = 100_000
 """Bytes of a plan. A longer file is something else that was named by mistake."""
@@ -47,21 +50,34 @@ class Document:
         try:
             raw = path.read_bytes()[: LARGEST + 1]
         except OSError as error:
-            raise PlanError(f"Plan {str(path)!r} cannot be read: {error.strerror}. {_near(path)}") from None
+            raise PlanError(
+                f"Plan {str(path)!r} cannot be read: {error.strerror}. A plan is a TOML file that this user may read. "
+                f"{UNTOUCHED} {_near(path)}"
+            ) from None
         if len(raw) > LARGEST:
-            raise PlanError(f"Plan {str(path)!r} has more than {LARGEST:,} bytes. A plan is a short text. Name a plan.")
+            raise PlanError(
+                f"Plan {str(path)!r} has more than {LARGEST:,} bytes. A plan is a short text. {UNTOUCHED} Name a plan."
+            )
         try:
             text = raw.decode("utf-8-sig").replace("\r\n", "\n")
             return cls(path, tomllib.loads(text, parse_float=Decimal), dict(_lines(text)))
         except UnicodeDecodeError as error:
             line = raw[: error.start].count(b"\n") + 1
-            raise PlanError(f"{path.name}:{line}: this is not UTF-8 text. Save the plan as UTF-8.") from None
+            raise PlanError(
+                f"{path.name}:{line}: this is not UTF-8 text. A plan is, whatever its language. {UNTOUCHED} Save the "
+                "plan as UTF-8."
+            ) from None
         except tomllib.TOMLDecodeError as error:
             raise PlanError(_syntax(path, text, str(error))) from None
         except RecursionError:
             raise PlanError(
                 f"Plan {path.name!r} has brackets in brackets beyond what can be read. A plan has lists of lists and "
-                "nothing deeper. Nothing was written and nothing was spent. Correct the plan."
+                f"nothing deeper. {UNTOUCHED} Correct the plan."
+            ) from None
+        except (ValueError, ArithmeticError):  # Python reads no whole number of more than 4,300 digits
+            raise PlanError(
+                f"{path.name}:{_longest_number(text)}: a number is beyond what can be read. Amounts have a few digits "
+                f"and exponents. {UNTOUCHED} Correct the number."
             ) from None
 
     @property
@@ -84,7 +100,7 @@ class Document:
     def told(self, fault: Fault) -> str:
         """One fault with its file, line and key."""
         where = self.name(fault.place)
-        return f"{self.path.name}:{self.line(fault.place)}: {where}{': ' if where else ''}{fault.text}"
+        return f"{self.path.name}:{self.line(fault.place)}: {where}{': ' if where else ''}{in_a_plan(fault.text)}"
 
     def name(self, place: Place) -> str:
         """A place as a reader of the plan would say it: release 'jobs', epsilon."""
@@ -108,7 +124,7 @@ class Document:
 
     def _head(self, count: int) -> str:
         many = f"{count} faults" if count > 1 else "a fault"
-        return f"Plan {self.path.name!r} has {many}. Nothing was written and nothing was spent. Correct the plan:"
+        return f"Plan {self.path.name!r} has {many}. {UNTOUCHED} Correct the plan:"
 
 
 def _lines(text: str) -> Iterator[tuple[Place, int]]:
@@ -171,8 +187,14 @@ def _syntax(path: Path, text: str, message: str) -> str:
     reason, line = (found[1], found[2] or text.count("\n") + 1) if found else (message, 1)
     return (
         f"{path.name}:{line}: {reason}. A plan is TOML: key = value, with text in quotes and lists in brackets. "
-        "Nothing was written and nothing was spent. Correct the line."
+        f"{UNTOUCHED} Correct the line."
     )
+
+
+def _longest_number(text: str) -> int:
+    """The line of the number with the most digits."""
+    found = max(re.finditer(r"[0-9_]+", text), key=lambda digits: len(digits[0]))
+    return text.count("\n", 0, found.start()) + 1
 
 
 def _near(path: Path) -> str:

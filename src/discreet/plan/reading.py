@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from discreet.errors import DataError
 from discreet.plan.document import Document, Fault, Place
 from discreet.plan.shape import KINDS, Columns, Plan, Table
+from discreet.plan.wording import written
 from discreet.schema import LODES, Schema
 
 WANTED = {
@@ -107,7 +108,7 @@ def _words(fault: Any) -> str:
         return f"there is no such key here. There are: {', '.join(known)}. {_near(key, known)}"
     if kind == "literal_error":
         known = [word.strip(" '") for word in facts["expected"].replace(" or ", ",").split(",")]
-        return f"{value!r} is unknown. It is {facts['expected']}. {_near(str(value), known)}"
+        return f"{written(value)} is unknown. It is {facts['expected']}. {_near(str(value), known)}"
     if kind == "union_tag_invalid":
         known = [word.strip(" '") for word in facts["expected_tags"].split(",")]
         return f"kind = {facts['tag']!r} is unknown. There are: {', '.join(known)}. {_near(facts['tag'], known)}"
@@ -119,7 +120,7 @@ def _words(fault: Any) -> str:
         return "it is empty. It needs at least one item or character. Fill it in."
     if kind in ("greater_than_equal", "less_than_equal"):
         bound = f"at least {facts['ge']}" if "ge" in facts else f"at most {facts['le']}"
-        return f"{value} is out of range. It is {bound}. Change it."
+        return f"{written(value)} is out of range. It is {bound}. Change it."
     wanted = WANTED.get(kind)
     if wanted is None:
         return f"{fault['msg']}. Correct it."

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from functools import partial
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import (
@@ -24,8 +25,10 @@ from pydantic import (
 )
 
 from discreet.errors import PrivacyError
+from discreet.plan.wording import written
 from discreet.privacy.guarantee import Calibration
-from discreet.privacy.losses import Loss, brief, exact, loss, shown
+from discreet.privacy.ledger.entries import named
+from discreet.privacy.losses import Loss, exact, loss, shown
 from discreet.privacy.units import EstablishmentNodes, Establishments, Rows, Strength, Unit, Workers
 from discreet.schema import Label, Schema
 from discreet.tables.calibration import BASELINES, MOST_EPSILON, PRIVATE, Name
@@ -41,21 +44,24 @@ class Table(BaseModel):
 
 
 def _amount(value: object) -> Fraction:
-    if isinstance(value, bool) or value is None:
-        raise ValueError(_NO_AMOUNT.format(value))
     try:
         return exact(value)  # type: ignore[arg-type]
     except PrivacyError:
-        raise ValueError(_NO_AMOUNT.format(brief(value))) from None
+        raise ValueError(_NO_AMOUNT.format(written(value))) from None
 
 
 _NO_AMOUNT = "{} is not an amount. An amount is a finite number, and exact. Write it as 0.5, '0.5' or '1/3'."
 
 
-def _positive(amount: Fraction) -> Fraction:
-    if amount <= 0:
-        raise ValueError(f"{shown(amount)} buys and protects nothing. The amount must be above 0. Use for example 1.")
-    return amount
+def _above_zero(example: str) -> AfterValidator:
+    def check(amount: Fraction) -> Fraction:
+        if amount <= 0:
+            raise ValueError(
+                f"{shown(amount)} buys and protects nothing. The amount must be above 0. Use for example {example}."
+            )
+        return amount
+
+    return AfterValidator(check)
 
 
 def _price(amount: Fraction) -> Fraction:
@@ -73,7 +79,9 @@ def _probability(amount: Fraction) -> Fraction:
 def _label(value: object) -> Label:
     if isinstance(value, str | int):
         return value
-    raise ValueError(f"{value} is no category. Categories are text, whole numbers or true and false. Write one so.")
+    raise ValueError(
+        f"{written(value)} is no category. Categories are text, whole numbers or true and false. Write one so."
+    )
 
 
 def _folder_name(name: str) -> str:
@@ -86,7 +94,7 @@ def _folder_name(name: str) -> str:
 
 
 def _different(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    twice = sorted({str(value) for value in values if values.count(value) > 1})
+    twice = sorted({value if isinstance(value, str) else written(value) for value in values if values.count(value) > 1})
     if twice:
         raise ValueError(f"{twice[0]} is listed twice. Each is listed once. Leave one out.")
     return values
@@ -103,7 +111,8 @@ def _mechanism(name: str) -> str:
 _ANY_NUMBER = {"anyOf": [{"type": "number"}, {"type": "string", "examples": ["0.5", "1/3"]}]}
 
 Amount: TypeAlias = Annotated[Fraction, BeforeValidator(_amount), WithJsonSchema(_ANY_NUMBER)]
-Positive: TypeAlias = Annotated[Amount, AfterValidator(_positive)]
+Positive: TypeAlias = Annotated[Amount, _above_zero("1")]
+Share: TypeAlias = Annotated[Amount, _above_zero("'1/2'")]
 Price: TypeAlias = Annotated[Positive, AfterValidator(_price)]
 Probability: TypeAlias = Annotated[Amount, AfterValidator(_probability)]
 Category: TypeAlias = Annotated[
@@ -114,6 +123,7 @@ Mechanism: TypeAlias = Annotated[
 ]
 ReleaseName: TypeAlias = Annotated[str, AfterValidator(_folder_name)]
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
+DataSetName: TypeAlias = Annotated[Text, AfterValidator(partial(named, role="dataset"))]
 Attributes: TypeAlias = Annotated[tuple[Text, ...], AfterValidator(_different)]
 Where: TypeAlias = dict[str, Annotated[tuple[Category, ...], Field(min_length=1), AfterValidator(_different)]]
 
@@ -161,7 +171,9 @@ class EstablishmentsUnit(Table):
     """[unit] kind = "establishments": employer-employee privacy."""
 
     kind: Literal["establishments"]
-    alpha: Positive = Field(description="The share by which one workforce may differ unnoticed, for example 0.1.")
+    alpha: Annotated[Amount, _above_zero("0.1")] = Field(
+        description="The share by which one workforce may differ unnoticed, for example 0.1."
+    )
     strength: Strength = Field("strong", description="Whether the whole workforce, or that of every kind, differs.")
 
     def unit(self) -> Unit:
@@ -201,10 +213,12 @@ class RowsUnit(Table):
 class Budget(Table):
     """[budget]: how much all releases of these data together may tell, and the ledger that keeps count."""
 
-    epsilon: Price | None = Field(None, description="The total loss, for example 4.")
+    epsilon: Price = Field(description="The total loss, for example 4.")
     delta: Probability | None = Field(None, description="The total failure probability, for mechanisms that need one.")
     ledger: Text = Field(description="A file relative to the plan, or postgresql://user@host/database.")
-    dataset: Text = Field(description="The name under which the ledger knows these data, for example 'jobs 2026'.")
+    dataset: DataSetName = Field(
+        description="The name under which the ledger knows these data, for example 'jobs 2026'."
+    )
 
     def total(self) -> Loss:
         return loss(epsilon=self.epsilon, delta=self.delta)
@@ -256,7 +270,7 @@ class Counts(_Tables):
     tables: Annotated[tuple[Attributes, ...], Field(min_length=1), AfterValidator(_different)] = Field(
         description="The attributes of each table: [['place', 'sector'], ['place']]."
     )
-    split: tuple[Positive, ...] | None = Field(None, description="Each table's share of epsilon: ['2/3', '1/3'].")
+    split: tuple[Share, ...] | None = Field(None, description="Each table's share of epsilon: ['2/3', '1/3'].")
     add_up: StrictBool = Field(False, description="Make the basic form's tables agree in whole numbers.")
 
 

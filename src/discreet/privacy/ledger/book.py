@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.errors import PrivacyError
 from discreet.privacy.ledger import chain
 from discreet.privacy.ledger.budget import Budget, amounts
-from discreet.privacy.ledger.entries import Entry, Head, Row, canonical
+from discreet.privacy.ledger.entries import Entry, Head, Row, canonical, named
 from discreet.privacy.losses import Loss
 from discreet.privacy.units import Unit
 
@@ -67,7 +67,7 @@ class Ledger:
         self, *, dataset: str, unit: Unit, total: Loss, allow_second_unit: bool = False, by: str | None = None
     ) -> Budget:
         """Set what `dataset` may give away in total. Asking again for the same total changes nothing."""
-        _named(dataset, "dataset")
+        named(dataset, "dataset")
         if not total:
             raise PrivacyError(
                 f"A budget of {amounts(total)} pays for nothing. It must be above 0. Give a positive total."
@@ -116,7 +116,7 @@ class Ledger:
         The same release with the same loss and details, not yet published, gives the line it already has: a run that
         was interrupted resumes without paying twice.
         """
-        _named(release, "release")
+        named(release, "release")
         details = _plain(details or {}, release)
         with self._store.writing() as page:
             budget = self._open_account(page, dataset, unit)
@@ -281,14 +281,6 @@ def _user() -> str:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):  # a container whose user has no name
         return "unknown"
-
-
-def _named(name: str, role: str) -> None:
-    if not (0 < len(name) <= 200 and name.isprintable() and name == name.strip()):
-        raise PrivacyError(
-            f"{role}={name[:200]!r} cannot be a name in a ledger. A name has 1 to 200 printable characters and no "
-            "space at its ends. Choose one that may be public."
-        )
 
 
 def _plain(details: Mapping[str, Any], release: str) -> dict[str, Any]:

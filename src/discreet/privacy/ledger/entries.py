@@ -124,6 +124,16 @@ class Entry:
         return entry
 
 
+def named(name: str, role: str) -> str:
+    """The name of a data set or a release, if it can stand in a ledger."""
+    if not (0 < len(name) <= 200 and name.isprintable() and name == name.strip()):
+        raise PrivacyError(
+            f"{role}={name[:200]!r} cannot be a name in a ledger. A name has 1 to 200 printable characters and no "
+            "space at its ends. Choose one that may be public."
+        )
+    return name
+
+
 def canonical(value: object) -> str:
     """The one text of a JSON value."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)

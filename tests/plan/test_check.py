@@ -19,6 +19,14 @@ from discreet.tables.calibration import calibrate
 POLYNOMIAL = calibrate("polynomial", unit=Establishments("0.1"), epsilon=2)
 
 
+def integer_error(epsilon: int, *sizes: int) -> float:
+    """The mean of |round(s Z)| over establishments of these sizes, one by one over all integers that matter."""
+    mechanism = calibrate("polynomial", unit=Establishments("0.1"), epsilon=epsilon)
+    j = np.arange(1.0, 5000.0)
+    scales = mechanism.factor * np.maximum(0.1 * np.array(sizes), 1.0)
+    return float(np.mean([2 * j @ mechanism.law.probability(j, scale) for scale in scales]))
+
+
 def add_public(plan: Path, text: str) -> None:
     plan.write_text(plan.read_text().replace("[[release]]", f"[public]\n{text}\n\n[[release]]", 1))
 
@@ -58,6 +66,7 @@ def test_costs_and_errors(plan: Path) -> None:
     # one establishment of 1,000 workers: scale k * 100, mean absolute error k * 100 * E|Z|
     expected = float(POLYNOMIAL.expected_error(np.array([0.0]), np.array([1000.0]))[0])
     assert found.releases[0].tables[0].by_largest[1000] == pytest.approx(expected)
+    assert found.releases[0].tables[0].by_largest[1] == pytest.approx(integer_error(2, 1))
     assert found.after.remaining.amounts["epsilon"] == 0
 
 
@@ -68,19 +77,16 @@ def test_expected_errors_on_public_sizes(plan: Path) -> None:
     add_public(plan, 'sizes = "sizes.csv"')
     tables = [release.tables[0] for release in check(read_plan(plan)).releases]
     known, merged = tables[0].expected, check(read_plan(plan)).releases[2].tables[1].expected
-    unit = float(POLYNOMIAL.expected_error(np.zeros(1), np.ones(1))[0])
     assert known is not None
     assert not known.is_bound
     assert known.cells == 4
-    assert known.mean == pytest.approx(unit * (5 + 1 + 1 + 20) / 4)
-    assert known.share == pytest.approx(unit * 27 / 1103)
+    mean = integer_error(2, 50, 3, 0, 200)
+    assert known.mean == pytest.approx(mean, rel=1e-5)
+    assert known.share == pytest.approx(4 * mean / 1103, rel=1e-5)
     assert [(low, cells) for low, cells, _ in known.by_size] == [(0, 1), (1, 1), (100, 1), (1000, 1)]
     assert merged is not None
     assert merged.cells == 2  # two places, whose largest establishments have 50 and 200 workers
-    ratio = float(
-        calibrate("polynomial", unit=Establishments("0.1"), epsilon=1).expected_error(np.zeros(1), np.ones(1))[0]
-    )
-    assert merged.mean == pytest.approx(ratio * (5 + 20) / 2)
+    assert merged.mean == pytest.approx(integer_error(1, 50, 200), rel=1e-5)
 
 
 def test_without_largest_the_error_is_a_bound(plan: Path, command) -> None:

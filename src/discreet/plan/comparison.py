@@ -15,6 +15,7 @@ import numpy as np
 
 from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.noise.source import SeededSource
+from discreet.privacy.units import EstablishmentNodes
 from discreet.report.comparison import Comparison, Group
 from discreet.simulate.lodes import SHAPE
 from discreet.tables.establishments import Histograms
@@ -47,6 +48,8 @@ def compare(
     filled = np.flatnonzero(np.maximum(published.counts, 0).sum(axis=1) > 0)
     if filled.size < FEWEST_CELLS or any(name in workers for name in query.where):
         return None  # with such a filter the noise follows the whole workforce, and the table counts a part of it
+    if isinstance(query.account.unit, EstablishmentNodes):
+        return None  # the published counts say nothing of the establishments that were left out
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.choice(filled, min(MOST_CELLS, filled.size), replace=False))
     firms = same_shape(np.maximum(published.counts[rows], 0), published, published.keys.take(rows), rng)

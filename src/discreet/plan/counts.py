@@ -27,12 +27,13 @@ from discreet.plan.sizes import PublicSizes, TableCheck
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Entry
 from discreet.privacy.losses import total
+from discreet.privacy.units import EstablishmentNodes
 from discreet.report.page import slug
 from discreet.report.release import Results, TableOfCounts
 from discreet.schema import Label, Schema
 from discreet.tables.cells import Cells
 from discreet.tables.consistency import consistent, finest_of
-from discreet.tables.query import SIZES, CountQuery, Prepared
+from discreet.tables.query import CountQuery, Prepared
 from discreet.tables.release import CountRelease
 
 DEFAULT_ROUNDING = 5
@@ -80,8 +81,9 @@ class CountRequest:
                 mechanism=f"{ready.mechanism.name} ({ready.mechanism.calibration})",
                 levels=query.levels,
                 loss=ready.guarantee.loss,
-                by_largest=_by_largest(ready),
+                by_largest=query.expected_by_largest(ready),
                 expected=None if sizes is None else sizes.expected(query, ready),
+                notes=self._notes(query),
             )
             for query, ready in zip(self.queries, self.ready, strict=True)
         )
@@ -127,11 +129,25 @@ class CountRequest:
                     table=table,
                     mechanism=f"{ready.mechanism.name} ({ready.mechanism.calibration})",
                     loss=ready.guarantee.loss,
-                    expected=_by_largest(ready),
+                    expected=query.expected_by_largest(ready),
+                    notes=self._notes(query),
                     comparison=compare(table, query, ready, stratum=self.release.stratum),
                 )
             )
         return Results(counts=found)
+
+    def _notes(self, query: CountQuery) -> tuple[str, ...]:
+        """What a reader has to know about the expected errors."""
+        rounded = f"Errors are of counts before they are rounded to multiples of {self.rounding}."
+        cut = (
+            "By the largest establishment, errors are of a cell without others: any other one that is left out because "
+            "it has more than {:,} workers adds its jobs to the error."
+        )
+        unit = query.account.unit
+        return (
+            *([rounded] if self.rounding > 1 and "research" not in self.file.plan.output.forms else []),
+            *([cut.format(unit.theta)] if isinstance(unit, EstablishmentNodes) else []),
+        )
 
     def _improved(self, tables: Sequence[CountRelease]) -> list[Integers]:
         """The counts of the basic form: made to agree, drawn towards groups or cut at zero, as the plan says."""
@@ -261,9 +277,3 @@ def _details(request: CountRequest) -> dict[str, Any]:
 
 def _kept(domain: Sequence[Label], where: Sequence[Label] | None) -> list[Label]:
     return [value for value in domain if where is None or value in where]
-
-
-def _by_largest(ready: Prepared) -> dict[int, float]:
-    """Expected absolute error of one count, by the size of the cell's largest establishment."""
-    largest = np.array(SIZES, dtype=np.float64)
-    return dict(zip(SIZES, ready.mechanism.expected_error(largest, largest).tolist(), strict=True))

@@ -3,6 +3,9 @@
 The research form holds the integers as drawn and their intervals; nothing is rounded, cut off or left out. The basic
 form is for readers: labels for codes, rounded counts, no impossible values. It is computed from the research form and
 public settings alone, so whoever has the one can check the other.
+
+Categories are written as they are. A spreadsheet may take one that begins with =, +, - or @ for a formula; changing it
+would make the file differ from the data and from its other format, so such files are to be imported as text.
 """
 
 from __future__ import annotations
@@ -99,7 +102,8 @@ def basic(research: pa.Table, counts: Integers, labels: Mapping[str, Mapping[str
         "upper": np.ceil(upper / round_to) * round_to,
     }
     for name, values in columns.items():
-        whole = pa.array(np.where(np.isfinite(values), values, 0).astype(np.int64), mask=~np.isfinite(values))
+        fits = np.abs(values) < 2.0**63  # and neither infinite nor absent
+        whole = pa.array(np.where(fits, values, 0).astype(np.int64), mask=~fits)
         table = table.set_column(table.column_names.index(name), name, whole)
     return table
 

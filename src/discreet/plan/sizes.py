@@ -2,6 +2,7 @@
 
 Either a public table with jobs per cell, or an earlier release. The noise of a cell depends on its largest
 establishment. Where that is not public it is taken to be the whole cell, so the error told is the largest possible.
+Where large establishments are left out of the counts, their jobs are part of the error.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from discreet.plan.document import Fault
 from discreet.plan.outputs import MANIFEST, read_table
 from discreet.plan.reading import PlanFile
 from discreet.privacy.losses import Loss
+from discreet.tables.expected import dropped
+from discreet.tables.mechanisms import Baseline
 from discreet.tables.query import CountQuery, Prepared
 
 if TYPE_CHECKING:
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 
 CLASSES = (1, 10, 100, 1_000, 10_000)
 """Lower ends of the classes by which errors are told; smaller cells are empty."""
+
+MISSING, KNOWN = "(jobs left out)", "(exactly so many)"  # beside attributes, which have other names
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +44,7 @@ class Expected:
     mean : expected absolute error of one count.
     share : the expected error of all counts together, as a share of all jobs.
     by_size : for each class of cell sizes that occurs: its lower end, its cells, the mean error of a count.
-    is_bound : whether the sizes of largest establishments were not known, so that errors are at most these.
+    is_bound : whether the sizes of establishments were not known well enough, so that errors are at most these.
     """
 
     cells: int
@@ -67,6 +72,7 @@ class TableCheck:
     ----------
     by_largest : expected absolute error of one count, by the size of the cell's largest establishment.
     expected : the error on publicly known sizes, where there are any.
+    notes : what has to be known to read the errors.
     """
 
     by: tuple[str, ...]
@@ -75,6 +81,7 @@ class TableCheck:
     loss: Loss
     by_largest: Mapping[int, float]
     expected: Expected | None
+    notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         known = self.expected
@@ -85,15 +92,23 @@ class TableCheck:
             "loss": self.loss.to_dict(),
             "expected_error_by_largest_establishment": dict(self.by_largest),
             "expected_error": None if known is None else known.to_dict(),
+            "notes": list(self.notes),
         }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PublicSizes:
-    """A public table: some workplace attributes, `jobs`, and `largest` where it is known."""
+    """A public table: some workplace attributes, `jobs`, and `largest` where it is known.
+
+    Attributes
+    ----------
+    is_bound : whether `largest` is not known and stands for the whole cell.
+    is_whole : whether all jobs are in it; an earlier release that left out large establishments tells no sizes.
+    """
 
     table: pa.Table
     is_bound: bool
+    is_whole: bool = True
 
     @classmethod
     def of(cls, file: PlanFile) -> tuple[PublicSizes | None, list[Fault]]:
@@ -112,22 +127,29 @@ class PublicSizes:
         return None, []
 
     def expected(self, query: CountQuery, ready: Prepared) -> Expected | None:
-        """The error of `query` on these sizes; None where they lack one of its attributes."""
+        """The error of `query` on these sizes; None where they lack one of its attributes, or jobs."""
         import pyarrow.compute as pc
 
         workplace = query.jobs.schema.workplace_attributes
         kept = [name for name in query.where if name in workplace]
-        if not {*query.workplace_by, *kept} <= set(self.table.column_names):
+        if not self.is_whole or not {*query.workplace_by, *kept} <= set(self.table.column_names):
             return None
         table = self.table
         for name in kept:
             table = table.filter(pc.is_in(table[name], value_set=_like(table[name], query.where[name])))
         keys = list(query.workplace_by)
-        cells = table.group_by(keys).aggregate([("jobs", "sum"), ("largest", "max")]) if len(table) else table
-        if not len(cells):
+        if not len(table):
             return None
-        jobs, largest = (np.array(cells[name], dtype=np.float64) for name in ("jobs_sum", "largest_max"))
-        error = ready.mechanism.expected_error(jobs / query.levels, largest)
+        found = {"jobs": "sum", "largest": "max"}
+        theta = ready.mechanism.theta if isinstance(ready.mechanism, Baseline) else None
+        if theta is not None:
+            missing, known = dropped(theta, *(np.array(table[name], dtype=np.float64) for name in found))
+            table = table.append_column(MISSING, [missing]).append_column(KNOWN, [known & (not self.is_bound)])
+            found |= {MISSING: "sum", KNOWN: "all"}
+        cells = table.group_by(keys).aggregate(list(found.items()))
+        jobs, largest = (np.array(cells[f"{n}_{found[n]}"], dtype=np.float64) for n in ("jobs", "largest"))
+        parts = None if theta is None else (np.array(cells[f"{MISSING}_sum"]), np.array(cells[f"{KNOWN}_all"]))
+        error, at_most = query.expected_error(ready, jobs=jobs, largest=largest, parts=parts)
         size = np.searchsorted(CLASSES, jobs, side="right")
         return Expected(
             cells=len(jobs),
@@ -137,7 +159,7 @@ class PublicSizes:
                 (int(np.r_[0, CLASSES][i]), int((size == i).sum()), float(error[size == i].mean()))
                 for i in np.unique(size)
             ),
-            is_bound=self.is_bound,
+            is_bound=bool(at_most.any()) if isinstance(ready.mechanism, Baseline) else self.is_bound,
         )
 
 
@@ -172,9 +194,8 @@ def _from_release(folder: Path) -> PublicSizes:
     jobs = pc.max_element_wise(table["count"], 0)
     table = table.select(keys).append_column("jobs", jobs).append_column("largest", jobs)
     summed = table.group_by(keys).aggregate([("jobs", "sum"), ("largest", "sum")])
-    return PublicSizes(
-        _numeric(summed.rename_columns([n.removesuffix("_sum") for n in summed.column_names]), path), True
-    )
+    named = summed.rename_columns([name.removesuffix("_sum") for name in summed.column_names])
+    return PublicSizes(_numeric(named, path), is_bound=True, is_whole=finest["mechanism"] != "node-truncation")
 
 
 def _numeric(table: pa.Table, path: Path) -> pa.Table:
@@ -186,6 +207,17 @@ def _numeric(table: pa.Table, path: Path) -> pa.Table:
             raise DataError(
                 f"Column {name!r} of {path.name!r} is not a number in every row. Sizes are numbers of jobs. Correct it."
             )
+    jobs, largest = (np.array(table[name], dtype=np.float64) for name in ("jobs", "largest"))
+    faults = {
+        "is not a number of jobs. Sizes are finite numbers from 0 on": ~(np.isfinite(jobs) & (jobs >= 0)),
+        "does not fit the cell. The largest establishment has from 1 to all jobs of a cell that has any": ~(
+            (largest <= jobs) & ((largest > 0) | (jobs == 0))
+        ),
+    }
+    for name, (fault, wrong) in zip(("jobs", "largest"), faults.items(), strict=True):
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise DataError(f"{name} = {table[name][row]} in row {row + 1} of {path.name!r} {fault}. Correct it.")
     return table
 
 

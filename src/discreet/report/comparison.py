@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.report import charts
-from discreet.report.numbers import text
+from discreet.report.numbers import PERCENT, text
 from discreet.report.page import Block, Figure, Heading, Prose, Table
 
 RATIO = "error / error of infusion"
@@ -67,7 +67,7 @@ def one(label: str, found: Comparison, *, level: int) -> Iterator[Block]:
     yield Prose(
         "The true counts are confidential, so the errors of this release cannot be shown. Instead, establishments were "
         f"simulated whose cells have the published counts{sample}. Both this release's mechanism and noise infusion "
-        "(factors 5 to 15 % off 1, small counts replaced, no guarantee) were applied to them."
+        f"(factors 5 to 15{PERCENT} off 1, small counts replaced, no guarantee) were applied to them."
     )
     ratio = "" if found.ratio is None else f": a ratio of {found.ratio:.2f}"
     yield Prose(

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import date
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ DIGITS = 4
 ABSENT = "–"
 GROUP = "\u202f"  # narrow no-break space
 MINUS = "\u2212"
+PERCENT = "\u00a0%"  # stays on the line of its number
 SMALLEST, LARGEST = 1e-4, 1e12  # outside, powers of ten are shorter and safer to read
 SPAN = 2  # powers of ten that one column may cover and still share its decimals
 _NUMERIC = re.compile(r"[<>≤≥±+\u2212-]?\s*[\d.,\s]*\d(e[+-]?\d+)?\s*%?")
@@ -59,6 +61,25 @@ def text(value: object, *, decimals: int | None = None) -> str:
         plain = f"{number:.{_decimals(number)}f}"
         return _grouped(plain.rstrip("0").rstrip(".") if "." in plain else plain)
     return _grouped(f"{number:.{decimals}f}")
+
+
+def percent(share: float, *, up: bool = False) -> str:
+    """Three digits, and more where three would read as certainty; rounded `up`, a bound stays a bound."""
+    exact = Decimal(repr(share)) * 100
+    rounding = ROUND_CEILING if up else ROUND_HALF_EVEN
+    told = (Context(prec=digits, rounding=rounding).plus(exact) for digits in range(3, 18))
+    shown = next((number for number in told if number < 100), exact)
+    return f"{shown.normalize():f}{PERCENT}"
+
+
+def plural(n: int, word: str) -> str:
+    """A number of things: `1 row`, `12 rows`."""
+    return f"{text(n)} {word}" if n == 1 else f"{text(n)} {word}s"
+
+
+def unbroken(words: str) -> str:
+    """Text whose percent signs stay on the lines of their numbers."""
+    return re.sub(r"(?<=\d) %", PERCENT, words)
 
 
 def column(values: Sequence[object]) -> list[str]:

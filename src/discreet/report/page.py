@@ -275,7 +275,7 @@ class _Writer:
         name = f"figure-{self.figures}"
         rows = figure.data
         shown = Table(rows.columns, rows.rows[:ROWS_SHOWN], rows.caption)
-        count = f"{numbers.text(len(rows.rows))} rows"
+        count = numbers.plural(len(rows.rows), "row")
         if len(shown.rows) < len(rows.rows):
             count += f", the first {ROWS_SHOWN} shown"
         return (

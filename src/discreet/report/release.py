@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +17,8 @@ from discreet.privacy.losses import Loss, Pure, shown, total
 from discreet.privacy.units import EstablishmentNodes, Establishments, Unit, Workers
 from discreet.report import charts, comparison
 from discreet.report.comparison import Comparison
-from discreet.report.numbers import text
+from discreet.report.numbers import PERCENT, plural, text, unbroken
+from discreet.report.numbers import percent as percent
 from discreet.report.page import Block, Code, Figure, Heading, Note, Page, Prose, Table
 
 if TYPE_CHECKING:
@@ -34,13 +34,14 @@ PRIORS = (0.01, 0.1, 0.5)
 
 @dataclass(frozen=True, slots=True)
 class TableOfCounts:
-    """A published table of counts with what is publicly known about its noise."""
+    """A published table of counts with what is publicly known about its noise; `notes` are about expected errors."""
 
     table: CountRelease
     mechanism: str
     loss: Loss
     expected: Mapping[int, float]
     comparison: Comparison | None
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ def page(facts: Facts, *, more: Sequence[Block] = ()) -> Page:
     ]
     names = ", ".join(release.name for release in facts.releases)
     lead = (
-        f"{_plural(len(facts.releases), 'release')} of {facts.dataset!r}: {names}. Made with discreet {facts.version}."
+        f"{plural(len(facts.releases), 'release')} of {facts.dataset!r}: {names}. Made with discreet {facts.version}."
     )
     return Page(facts.title or f"Releases of {facts.dataset}", blocks, lead)
 
@@ -102,18 +103,15 @@ def page(facts: Facts, *, more: Sequence[Block] = ()) -> Page:
 def _summary(facts: Facts) -> Iterator[Block]:
     """What somebody reads who reads nothing else."""
     tables = [part.table for release in facts.releases for part in release.results.counts]
-    counts = f"{text(sum(table.counts.size for table in tables))} counts in {_plural(len(tables), 'table')}, each with "
-    lines = [f"{counts}an interval that was computed from published numbers alone."] if tables else []
+    counts = plural(sum(table.counts.size for table in tables), "count")
+    told = f"{counts} in {plural(len(tables), 'table')}, each with an interval that was computed from published numbers"
+    lines = [f"{told} alone."] if tables else []
     lines.append(f"All releases cost {facts.total - facts.remaining} of {facts.total}; {facts.remaining} is left.")
     found = {label: each.ratio for label, each in _compared(facts).items() if each.ratio is not None}
     if found:
         told = "; ".join(f"{label} {ratio:.2f} times" for label, ratio in found.items())
         lines.append(f"Error over that of noise infusion, which has no proof, on simulated data: {told}.")
     yield Note("in short", "\n".join(f"- {line}" for line in lines))
-
-
-def _plural(n: int, word: str) -> str:
-    return f"{text(n)} {word}" if n == 1 else f"{text(n)} {word}s"
 
 
 def _compared(facts: Facts) -> dict[str, Comparison]:
@@ -133,7 +131,7 @@ def _label(release: Release, number: int) -> str:
 def plain_words(unit: Unit) -> str:
     """Whom the definition protects, for a reader without mathematics."""
     if isinstance(unit, Establishments):
-        share = f"{shown(unit.alpha * 100)} %"
+        share = f"{shown(unit.alpha * 100)}{PERCENT}"
         whom = "its whole workforce" if unit.strength == "strong" else "its workforce of any one kind"
         return (
             f"Take any establishment, and imagine that {whom} had been larger or smaller by up to {share}, or by one "
@@ -173,7 +171,7 @@ def _protection(facts: Facts) -> Iterator[Block]:
         )
     promises: dict[str, list[str]] = {}
     for release in facts.releases:
-        promises.setdefault(release.promise, []).append(f"**{release.name}**")
+        promises.setdefault(unbroken(release.promise), []).append(f"**{release.name}**")
     yield Prose("\n\n".join(f"{', '.join(names)}: {promise}" for promise, names in promises.items()))
 
 
@@ -182,15 +180,6 @@ def _noisy(facts: Facts) -> str:
     counts = [bool(release.results.counts) for release in facts.releases]
     what = ["every count"] * any(counts) + ["the statistics from which all answers are computed"] * (not all(counts))
     return " and ".join(what)
-
-
-def percent(share: float, *, up: bool = False) -> str:
-    """Three digits, and more where three would read as certainty; rounded `up`, a bound stays a bound."""
-    exact = Decimal(repr(share)) * 100
-    rounding = ROUND_CEILING if up else ROUND_HALF_EVEN
-    told = (Context(prec=digits, rounding=rounding).plus(exact) for digits in range(3, 18))
-    shown = next((number for number in told if number < 100), exact)
-    return f"{shown.normalize():f} %"
 
 
 def _posterior(prior: float, epsilon: float) -> float:
@@ -256,9 +245,9 @@ def _table(label: str, part: TableOfCounts, *, level: int) -> Iterator[Block]:
     cells, levels = (text(size) for size in table.counts.shape)
     kinds = "one in each workplace cell" if levels == "1" else f"{cells} workplace cells x {levels} kinds of workers"
     yield Prose(
-        f"{text(table.counts.size)} counts, {kinds}: {_by(table)}. Mechanism {part.mechanism}, {part.loss}. The "
+        f"{plural(table.counts.size, 'count')}, {kinds}: {_by(table)}. Mechanism {part.mechanism}, {part.loss}. The "
         "expected error of a count depends on the largest establishment of its cell, whose size is confidential; the "
-        "intervals below need only what is published."
+        "intervals below need only what is published." + "".join(f" {note}" for note in part.notes)
     )
     yield Table(
         ("Largest establishment of the cell", "Expected error of one count"),
@@ -281,18 +270,27 @@ def _intervals(label: str, table: CountRelease) -> Iterator[Block]:
         )
         return
     rows = []
-    for low, high in ((0, 10), (10, 100), (100, 1_000), (1_000, 10_000), (10_000, np.inf)):
+    for low, high in ((-np.inf, 0), (0, 10), (10, 100), (100, 1_000), (1_000, 10_000), (10_000, np.inf)):
         chosen = known & (count >= low) & (count < high)
         if chosen.any():
             width = upper[chosen] - lower[chosen]
-            name = f"{text(low)} and more" if np.isinf(high) else f"{text(low)} to {text(int(high) - 1)}"
+            between = f"{text(low)} to {text(high - 1)}"
+            name = "below 0" if np.isinf(low) else f"{text(low)} and more" if np.isinf(high) else between
             rows.append((name, int(chosen.sum()), float(np.median(width))))
     yield Table(
         ("Published count", "Counts", "Median width of the interval"),
         rows,
-        f"Intervals that hold the true count with a probability of {percent(table.level)} or more, {label}",
+        f"Intervals that hold {_held(table.guarantee.unit)} with a probability of {percent(table.level)} or more, "
+        f"{label}",
         f"{label} intervals",
     )
+
+
+def _held(unit: Unit) -> str:
+    """What an interval is about."""
+    if isinstance(unit, EstablishmentNodes):
+        return f"the true count without establishments of more than {unit.theta:,} workers"
+    return "the true count"
 
 
 def _ranking(label: str, table: CountRelease) -> Iterator[Block]:
@@ -346,7 +344,8 @@ def _limits(facts: Facts) -> Iterator[Block]:
         f"{existence}- Losses add up over all releases about the same data. The budget above counts what its ledger "
         "knows; the same data under another name or in another ledger would be counted apart.\n"
         "- A conclusion about a group (a sector, a place) may well become certain. Only single units are protected.\n"
-        "- An interval holds its own true count with the stated probability; all intervals together do so less often.\n"
+        f"- An interval holds {_held(facts.unit)} with the stated probability; all intervals together do so less "
+        "often.\n"
         "- Counts of neighbouring tables need not add up unless the release says so."
     )
 

@@ -19,6 +19,7 @@ from scipy import optimize, special
 from discreet.arrays import Integers, Vector
 from discreet.errors import PrivacyError
 from discreet.noise.laws import GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
+from discreet.tables.expected import radius
 from discreet.tables.mechanisms import Baseline, LogLaplace, SmoothNoise
 
 COUNTS = 8192  # whose temporaries stay in a processor's second-level cache
@@ -108,13 +109,13 @@ def _line_quantile(law: Laplace | GeneralisedCauchy | Polynomial, level: float) 
 @lru_cache(maxsize=64)
 def coordinate_quantile(law: RadialPolynomial, level: float) -> float:
     """q with P(|Z_1| <= q) = level: given the radius R, |Z_1| / R is Beta(1, d - 1)."""
-    radius, weight = _radius(law)
+    r, weight = radius(law)
 
     def beyond(q: float) -> float:
-        share = np.maximum(1 - q / radius, 0.0) ** (law.dimension - 1)
+        share = np.maximum(1 - q / r, 0.0) ** (law.dimension - 1)
         return float(weight @ share) - (1 - level)
 
-    return _root(beyond, radius)
+    return _root(beyond, r[-1])
 
 
 @lru_cache(maxsize=64)
@@ -123,34 +124,19 @@ def sum_quantile(law: RadialPolynomial, level: float) -> float:
 
     Of d exponential magnitudes k have a plus, k binomial; the plus side's share of R is Beta(k, d - k).
     """
-    radius, weight = _radius(law)
+    r, weight = radius(law)
     d = law.dimension
     plus = np.arange(1, d)[:, None]
     chance = special.binom(d, plus) / 2.0**d
 
     def beyond(q: float) -> float:
-        ratio = np.minimum(q / radius, 1.0)
+        ratio = np.minimum(q / r, 1.0)
         one_sided = special.betainc(plus, d - plus, (1 - ratio) / 2)
         same_sign = np.where(ratio < 1, 2.0 ** (1 - d), 0.0)  # the sum is then R itself
         return float(weight @ (same_sign + 2 * (chance * one_sided).sum(axis=0))) - (1 - level)
 
-    return _root(beyond, radius)
+    return _root(beyond, r[-1])
 
 
-def _radius(law: RadialPolynomial) -> tuple[Vector, Vector]:
-    """Nodes and probabilities of the L1 radius, from its density r^(d-1) h(r), on a logarithmic grid."""
-
-    def log_mass(log_r: Vector) -> Vector:
-        axis = np.zeros((len(log_r), law.dimension))
-        axis[:, 0] = np.exp(log_r)
-        return law.log_density(axis) + law.dimension * log_r
-
-    wide = np.linspace(-40, 40, 2001)
-    seen = wide[(mass := log_mass(wide)) > mass.max() - 45]
-    log_r = np.linspace(seen[0], seen[-1], 2001)
-    weight = np.exp(log_mass(log_r) - mass.max())
-    return np.exp(log_r), weight / weight.sum()
-
-
-def _root(function: Callable[[float], float], radius: Vector) -> float:
-    return float(optimize.brentq(function, 0.0, radius[-1], xtol=1e-12, rtol=1e-10))
+def _root(function: Callable[[float], float], most: float) -> float:
+    return float(optimize.brentq(function, 0.0, most, xtol=1e-12, rtol=1e-10))

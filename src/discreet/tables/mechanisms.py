@@ -50,7 +50,7 @@ class Mechanism(Protocol):
         """The loss of `cells` counts of the same establishments."""
 
     def expected_error(self, count: Vector, largest: Vector) -> Vector:
-        """E|published - count| before rounding."""
+        """E|published - count| before rounding to whole numbers; of those it is `expected.integer_error`."""
 
     def draw(self, count: Integers, largest: Integers, source: Source) -> Integers:
         """Published counts. `largest` is the contribution that the definition says must be hidden."""

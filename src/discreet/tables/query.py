@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.account import Account
-from discreet.arrays import Integers
+from discreet.arrays import Integers, Mask, Vector
 from discreet.errors import DataError, PrivacyError
 from discreet.jobs import Jobs
 from discreet.noise.source import Source
@@ -24,6 +24,7 @@ from discreet.privacy.losses import Loss, Number, exact
 from discreet.privacy.units import EstablishmentNodes, Establishments, Workers
 from discreet.schema import Label
 from discreet.tables.calibration import Name, calibrate
+from discreet.tables.expected import dropped, integer_error, refuse_extremes, refuse_overflow, with_dropped
 from discreet.tables.intervals import check_level, intervals
 from discreet.tables.mechanisms import Baseline, LogLaplace, SmoothNoise
 from discreet.tables.release import CountRelease
@@ -47,7 +48,8 @@ class Check:
     guarantee : what the release would promise.
     remaining : what the account has left now.
     affordable : whether it can be paid.
-    expected_error : expected absolute error of one count, by the size of the cell's largest establishment.
+    expected_error : expected absolute error of one count, by the size of the cell's largest establishment; of a cell
+        with no other establishment, where truncation leaves out the large ones.
     """
 
     guarantee: Guarantee
@@ -148,6 +150,7 @@ class CountQuery:
         whole = exact(epsilon, name="epsilon")
         if whole <= 0:
             raise PrivacyError(f"epsilon={epsilon} buys nothing. It must be above 0. Use for example epsilon=1.")
+        refuse_extremes(unit, whole / shares)
         chance = None if delta is None else exact(delta, name="delta") / shares
         if isinstance(unit, Establishments):
             if name == "log-laplace" and unit.strength == "strong" and self.concerns_workers:
@@ -170,6 +173,7 @@ class CountQuery:
                 f"Counts of jobs cannot be released under {unit.key}. They protect establishments or workers. "
                 "Open a session with unit=Establishments(alpha=0.1)."
             )
+        refuse_overflow(built)
         limits = {
             _ASSUMED_PUBLIC: self.jobs.workplaces is None,
             _NOT_VALIDATED: not self.jobs.validated,
@@ -191,8 +195,6 @@ class CountQuery:
     ) -> Check:
         """Cost, feasibility and expected error, without reading confidential data or spending anything."""
         ready = self.prepare(epsilon=epsilon, delta=delta, mechanism=mechanism, calibration=calibration)
-        sizes = np.array(SIZES, dtype=np.float64)
-        errors = ready.mechanism.expected_error(sizes, sizes)
         remaining = self.account.remaining
         return Check(
             guarantee=ready.guarantee,
@@ -200,8 +202,29 @@ class CountQuery:
             affordable=ready.guarantee.loss <= remaining,
             mechanism=f"{ready.mechanism.name} ({ready.mechanism.calibration})",
             cells_per_workplace_cell=self.levels,
-            expected_error=dict(zip(SIZES, errors.tolist(), strict=True)),
+            expected_error=self.expected_by_largest(ready),
         )
+
+    def expected_by_largest(self, ready: Prepared) -> dict[int, float]:
+        """Expected absolute error of one count of a cell that is one establishment, by the size of it."""
+        sizes = np.array(SIZES, dtype=np.float64)
+        errors, _ = self.expected_error(ready, jobs=sizes, largest=sizes)
+        return dict(zip(SIZES, errors.tolist(), strict=True))
+
+    def expected_error(
+        self, ready: Prepared, *, jobs: Vector, largest: Vector, parts: tuple[Vector, Mask] | None = None
+    ) -> tuple[Vector, Mask]:
+        """Expected absolute error of a count in cells of these sizes, and where it is no more than an upper bound.
+
+        `parts` are the jobs that truncation drops, and where that is their exact number, if more is known than sizes.
+        """
+        mechanism = ready.mechanism
+        if not isinstance(mechanism, Baseline) or mechanism.theta is None:
+            error = integer_error(mechanism, jobs / self.levels, largest)
+            return error, np.zeros(len(jobs), dtype=np.bool_)
+        missing, known = parts or dropped(mechanism.theta, jobs, largest)
+        exact = (missing == 0) | (known & (not self.concerns_workers))
+        return with_dropped(mechanism, missing, self.levels), ~exact
 
     def release(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -66,7 +67,7 @@ def test_suspicions_follow_the_odds() -> None:
 @pytest.mark.parametrize(
     ("unit", "words"),
     [
-        (UNIT, "10 %"),
+        (UNIT, "10\u00a0%"),
         (Establishments("0.1", "weak"), "workforce of any one kind"),
         (Workers(), "Take any job"),
         (EstablishmentNodes(1000), "at most 1,000 workers"),
@@ -88,10 +89,49 @@ def test_ranks_are_shown_for_single_counts_only() -> None:
 
 @pytest.mark.parametrize(
     ("share", "up", "words"),
-    [(0.069441, True, "6.95 %"), (0.95, False, "95 %"), (0.99995, False, "99.995 %"), (0.9999966, True, "99.9997 %")],
+    [(0.069441, True, "6.95"), (0.95, False, "95"), (0.99995, False, "99.995"), (0.9999966, True, "99.9997")],
 )
 def test_a_percentage_never_reads_as_certainty(share: float, up: bool, words: str) -> None:
-    assert percent(share, up=up) == words
+    """And its sign stays on the line of the number."""
+    assert percent(share, up=up) == f"{words}\u00a0%"
+
+
+def test_no_percent_sign_starts_a_line() -> None:
+    one = np.array([[5], [900]])
+    groups = (Group("1 to 9", 10, 4.0, 0.5, 0.25),)
+    found = Comparison(20, 25, Group("all", 20, 22.0, 0.75, 2.125), groups, "", (), 0.99, 0.98)
+    known = facts(table(one, one - 3.0, one + 3.0), comparison=found)
+    promised = replace(known, releases=[replace(known.releases[0], promise=str(Guarantee(UNIT, Pure(1))))])
+    html = page(promised).html()
+    assert "at most 10\u00a0% or one worker" in html
+    assert not re.search(r"\d %[^;{]", html[html.index("<body") :])
+
+
+def test_every_count_is_in_the_table_of_intervals() -> None:
+    """Noise makes small counts negative; they are published too."""
+    counts = np.array([[-1], [-3], [0], [5], [12], [400], [5_000], [10**6]])
+    rows = page(facts(table(counts, counts - 3.0, counts + 3.0))).tables["jobs-intervals"].rows
+    assert rows[0] == ("below 0", 2, 6.0)
+    assert sum(row[1] for row in rows) == counts.size
+
+
+def test_intervals_after_truncation_are_not_of_all_jobs() -> None:
+    counts = np.array([[5], [900]])
+    nodes = replace(table(counts, counts - 3.0, counts + 3.0), guarantee=Guarantee(EstablishmentNodes(200), Pure(1)))
+    shown = page(replace(facts(nodes), unit=EstablishmentNodes(200)))
+    words = "hold the true count without establishments of more than 200 workers with"
+    assert words in shown.tables["jobs-intervals"].caption
+    assert "An interval holds the true count without establishments of more than 200" in shown.html()
+    usual = page(facts(table(counts, counts - 3.0, counts + 3.0)))
+    assert "hold the true count with" in usual.tables["jobs-intervals"].caption
+
+
+def test_what_has_to_be_known_about_errors_is_said() -> None:
+    one = np.array([[5], [900]])
+    known = facts(table(one, one - 3.0, one + 3.0))
+    part = replace(known.releases[0].results.counts[0], notes=["Errors are before rounding."])
+    noted = replace(known, releases=[replace(known.releases[0], results=Results(counts=[part]))])
+    assert "Errors are before rounding." in page(noted).html()
 
 
 def test_the_summary_says_what_it_cost() -> None:

@@ -1,0 +1,140 @@
+"""Expected errors of whole numbers against sums over all integers, exact draws and every possible cell."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet.errors import PrivacyError
+from discreet.noise.laws import GeneralisedCauchy, Laplace, Polynomial
+from discreet.noise.sampler import draw_integers
+from discreet.noise.source import SeededSource
+from discreet.privacy.losses import Pure
+from discreet.tables.calibration import calibrate
+from discreet.tables.expected import MOST_NOISE, TERMS, WIDE, dropped, integer_error, mean_rounded, with_dropped
+
+SCHEMA = dc.Schema(workplace_attributes=["place"], worker_attributes={"sex": ["f", "m"]})
+JOBS = {"workplace": [1, 1, 2], "worker": [1, 2, 3], "place": ["P", "P", "Q"], "sex": ["f", "m", "f"]}
+
+
+def session(unit: object) -> dc.Session:
+    return dc.Session(dc.read_jobs(JOBS, schema=SCHEMA), unit=unit, budget=10, seed=1)
+
+
+@pytest.mark.parametrize(
+    "law", [Laplace(), GeneralisedCauchy(4), Polynomial(22.0, 0.1), Polynomial(8.0, 0.3), Polynomial(2000.0, 2.0)]
+)
+@pytest.mark.parametrize("width", [0.05, 0.3, 1.0, 5.0, 20.0])
+def test_means_are_sums_over_all_integers(law: Laplace, width: float) -> None:
+    scale = width / law.mean_abs
+    j = np.arange(1.0, 400_000.0)
+    brute = 2 * float(j @ law.probability(j, scale))
+    assert mean_rounded(law, np.array([scale]))[0] == pytest.approx(brute, rel=1e-6)
+
+
+@pytest.mark.parametrize(("epsilon", "told"), [(1, "0.95952"), (10, "0.0067383"), (2, "0.42546")])
+def test_counts_of_workers(epsilon: int, told: str) -> None:
+    """The rounded Laplace law has the mean 1 / (2 sinh(epsilon / 2)), and so have its draws."""
+    mechanism = calibrate("edge-laplace", unit=dc.Establishments(1), epsilon=epsilon)
+    expected = float(integer_error(mechanism, np.zeros(1), np.zeros(1))[0])
+    assert f"{expected:.5g}" == told
+    assert expected == pytest.approx(1 / (2 * math.sinh(epsilon / 2)), rel=1e-9)
+    drawn = np.abs(mechanism.draw(np.full(400_000, 7), np.full(400_000, 7), SeededSource(2)) - 7)
+    error = drawn.std() / math.sqrt(drawn.size)
+    assert abs(drawn.mean() - expected) < 5 * error < abs(1 / epsilon - expected)
+
+
+@pytest.mark.parametrize(("cells", "epsilon", "largest"), [(2, 2, 1.0), (8, 4, 1.0), (8, 4, 30.0)])
+def test_means_of_joint_noise_are_those_of_draws(cells: int, epsilon: int, largest: float) -> None:
+    mechanism = calibrate("joint-polynomial", unit=dc.Establishments("0.1"), epsilon=epsilon, cells=cells)
+    size = np.array([largest])
+    expected = float(integer_error(mechanism, size, size)[0])
+    drawn = draw_integers(mechanism.law, scale=np.repeat(mechanism.scale(size), 100_000), source=SeededSource(4))
+    each = np.abs(drawn).mean(axis=1)
+    error = each.std() / math.sqrt(each.size)
+    assert abs(each.mean() - expected) < 5 * error < abs(mechanism.expected_error(size, size)[0] - expected)
+
+
+def test_wide_noise_is_hardly_changed_by_rounding() -> None:
+    for law in (Laplace(), GeneralisedCauchy(4), Polynomial(22.0, 0.1)):
+        below, above = mean_rounded(law, np.array([0.999, 1.001]) * WIDE / law.mean_abs)
+        assert above / below == pytest.approx(1.001 / 0.999, abs=1e-4)
+
+
+def test_terms_matter() -> None:
+    """With the first terms alone the sum would fall short: the rest is needed, and counted."""
+    k = np.arange(TERMS) + 0.5
+    assert np.exp(-k / 20).sum() < 0.6 * mean_rounded(Laplace(), np.array([20.0]))[0]
+
+
+def test_what_truncation_drops_by_every_possible_cell() -> None:
+    """All cells of up to four establishments with up to six workers, theta = 3."""
+    theta, seen = 3, {}
+    for number in range(1, 5):
+        for sizes in itertools.combinations_with_replacement(range(1, 7), number):
+            seen.setdefault((sum(sizes), max(sizes)), set()).add(sum(size for size in sizes if size > theta))
+    jobs, largest = (np.array(each, dtype=float) for each in zip(*seen, strict=True))
+    most, exact = dropped(theta, jobs, largest)
+    for found, told, known in zip(seen.values(), most, exact, strict=True):
+        assert max(found) <= told
+        assert not known or found == {told}
+    assert (exact & (most > 0)).any() and not exact.all()
+
+
+def test_errors_of_truncated_counts() -> None:
+    mechanism = calibrate("node-truncation", unit=dc.Establishments(1), epsilon=1, theta=3)
+    j = np.arange(-400.0, 401.0)
+    chance = mechanism.law.probability(j, 3.0)
+    own = {b: float(np.abs(j - b) @ chance) for b in range(0, 21)}
+    for b in (0, 1, 4, 20):
+        assert with_dropped(mechanism, np.array([float(b)]), 1)[0] == pytest.approx(own[b], rel=1e-6)
+    means = [(own[a] + own[b] + own[4 - a - b]) / 3 for a in range(5) for b in range(5 - a)]
+    assert with_dropped(mechanism, np.array([4.0]), 3)[0] == pytest.approx(max(means), rel=1e-6)
+    assert min(means) < max(means)
+
+
+def test_check_counts_what_is_left_out() -> None:
+    told = session(dc.EstablishmentNodes(200)).count(by=["place"]).check(epsilon=1).expected_error
+    assert told[100] == pytest.approx(200, rel=1e-4)
+    assert told[1000] == pytest.approx(1000 + 200 * math.exp(-5), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("unit", "epsilon"),
+    [
+        (dc.Workers(), "1e-25"),
+        (dc.Workers(), "1e-300"),
+        (dc.EstablishmentNodes(2**70), 1),
+        (dc.EstablishmentNodes(2**2000), 1),
+        (dc.EstablishmentNodes(2**30), "1e-9"),
+        (dc.Establishments("1e-12"), 1),
+        (dc.Establishments("1e300"), 10**5),
+        (dc.Establishments("1e-300"), "1e-299"),
+    ],
+)
+def test_noise_that_integers_cannot_hold_is_refused_before_it_is_paid(unit: object, epsilon: object) -> None:
+    opened = session(unit)
+    for ask in (opened.count(by=["place"]).check, opened.count(by=["place"]).release):
+        with pytest.raises(PrivacyError, match=r"(64-bit|out of reach).*\. .*(Raise|Use)"):
+            ask(epsilon=epsilon)
+    assert opened.remaining == Pure(10)
+
+
+@pytest.mark.parametrize("mechanism", ["smooth-gamma", "log-laplace", "polynomial", "smooth-laplace"])
+def test_tiny_amounts_are_refused_whatever_the_mechanism(mechanism: str) -> None:
+    opened = session(dc.Establishments("1e-9"))
+    delta = "1e-6" if mechanism == "smooth-laplace" else None
+    with pytest.raises(PrivacyError):
+        opened.count(by=["place"]).check(epsilon="1e-17", mechanism=mechanism, delta=delta)
+
+
+def test_the_widest_noise_fits() -> None:
+    opened = session(dc.EstablishmentNodes(MOST_NOISE))
+    found = opened.count(by=["place"]).release(epsilon=1, level=0.999999)
+    assert (np.abs(found.counts) < 2**60).all()
+    assert (found.upper < 2.0**60).all()
+    assert (np.abs(found.counts) > 2**40).any()

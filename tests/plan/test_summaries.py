@@ -91,6 +91,9 @@ def test_answers(line: Path, command) -> None:
     assert code == 0, told
     assert "not checked  m: mechanisms: its 3 parts add up to epsilon=2" in told
     assert "not checked  p: mechanisms" in told
+    assert "not checked  draws: that the answers are those of the data plus this noise and that the noise came" in told
+    assert "counts are the true ones" not in told
+    assert "workplace cell was" not in told
     assert "holds        m: rows" in told
     assert "every published integer" not in about["sampler"]
     assert len(about["parameters"]["mechanism"]["parts"]) == 2

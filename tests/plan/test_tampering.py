@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterator
+from functools import reduce
 from hashlib import sha256
 from pathlib import Path
 
@@ -15,7 +17,9 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from discreet.plan import verification
 from discreet.plan.findings import Finding
+from discreet.plan.packing import _entry, as_json, pack, unaccounted
 from discreet.plan.rebuilding import Rebuilt
 from discreet.plan.run import run
 from discreet.plan.verification import verify_bundle
@@ -69,14 +73,23 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "out" / "bundle.zip"
 
 
+def unpacked(path: Path) -> Files:
+    with zipfile.ZipFile(path) as packed:
+        return {name: packed.read(name) for name in packed.namelist()}
+
+
 def verdict(path: Path, files: Files) -> dict[str, Finding]:
     """What is found in a bundle of these files, whose own list of hashes agrees with them."""
     about = json.loads(files["bundle.json"])
     about["files"] = {name: sha256(content).hexdigest() for name, content in files.items() if name != "bundle.json"}
-    with zipfile.ZipFile(path, "w") as packed:
-        for name, content in {**files, "bundle.json": json.dumps(about).encode()}.items():
-            packed.writestr(name, content)
+    files = {**files, "bundle.json": as_json(about)}
+    pack(path, files, files.__getitem__)
     return {finding.subject: finding for finding in verify_bundle(path)}
+
+
+def written(about: dict) -> bytes:
+    """release.json as a run writes it."""
+    return (json.dumps(about, indent=2, ensure_ascii=False) + "\n").encode()
 
 
 def resealed(files: Files) -> None:
@@ -89,7 +102,7 @@ def resealed(files: Files) -> None:
             about, payload = json.loads(files[f"{name}/release.json"]), json.loads(row["payload"])
             about["ledger"] = charges[name]
             about["files"] = {file: sha256(files[f"{name}/{file}"]).hexdigest() for file in about["files"]}
-            files[f"{name}/release.json"] = json.dumps(about).encode()
+            files[f"{name}/release.json"] = written(about)
             payload["charge"] = charges[name]["seq"]
             payload["files"] = {file: sha256(files[f"{name}/{file}"]).hexdigest() for file in payload["files"]}
             row["payload"] = canonical(payload)
@@ -98,7 +111,7 @@ def resealed(files: Files) -> None:
         if row["kind"] == "charge":
             charges[name] = {"seq": row["seq"], "hash": row["hash"]}
     book["head"] = {"seq": book["lines"][-1]["seq"], "hash": previous}
-    files["ledger.json"] = json.dumps(book).encode()
+    files["ledger.json"] = as_json(book)
 
 
 def said(name: str, change: Callable[[dict], object]) -> Callable[[Files], None]:
@@ -107,7 +120,7 @@ def said(name: str, change: Callable[[dict], object]) -> Callable[[Files], None]
     def forge(files: Files) -> None:
         content = json.loads(files[name])
         change(content)
-        files[name] = json.dumps(content).encode()
+        files[name] = written(content) if name.endswith("release.json") else as_json(content)
 
     return forge
 
@@ -222,8 +235,7 @@ FORGERIES = {
 def test_a_forgery_is_found(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     monkeypatch.setattr(Rebuilt, "report", lambda self, published, budget, head: b"")  # takes long, tested below
     forge, subject, told = FORGERIES[what]
-    with zipfile.ZipFile(bundle) as packed:
-        files = {name: packed.read(name) for name in packed.namelist()}
+    files = unpacked(bundle)
     forge(files)
     if "kinds/release.json" in files:
         resealed(files)
@@ -232,18 +244,164 @@ def test_a_forgery_is_found(bundle: Path, tmp_path: Path, monkeypatch: pytest.Mo
     assert told in found.words
 
 
-def test_resealing_alone_is_seen_in_the_report_only(bundle: Path, tmp_path: Path) -> None:
-    """So that the forgeries above are found for what they are: their resealing refutes nothing but the report."""
-    with zipfile.ZipFile(bundle) as packed:
-        files = {name: packed.read(name) for name in packed.namelist()}
+def test_resealing_alone_refutes_nothing(bundle: Path, tmp_path: Path) -> None:
+    """So that the forgeries above are found for what they are: unforged, the same steps give the same bundle."""
+    files = unpacked(bundle)
     resealed(files)
     found = verdict(tmp_path / "b.zip", files)
-    assert [subject for subject, finding in found.items() if finding.wrong] == ["report.html"]
+    assert [subject for subject, finding in found.items() if finding.wrong] == []
+    assert (tmp_path / "b.zip").read_bytes() == bundle.read_bytes()
+
+
+MORE = {
+    "a key in bundle.json": (said("bundle.json", lambda about: about.update(more="text")), "bundle"),
+    "a key in ledger.json": (said("ledger.json", lambda book: book.update(more="text")), "bundle"),
+    "a key in the head": (said("ledger.json", lambda book: book["head"].update(more="text")), "ledger lines"),
+    "a key in a line": (said("ledger.json", lambda book: book["lines"][0].update(more="text")), "ledger lines"),
+    "another head": (said("ledger.json", lambda book: book["head"].update(hash="0" * 64)), "ledger lines"),
+    "a key in request.json": (said("request.json", lambda asked: asked.update(more="text")), "request"),
+    "a key of the schema": (said("request.json", lambda asked: asked["schema"].update(more="text")), "request"),
+    "a key in release.json": (said("jobs/release.json", lambda about: about.update(more="text")), "jobs: description"),
+    **{
+        f"spaces in {name}": (lambda files, name=name: files.update({name: files[name] + b" "}), subject)
+        for name, subject in {
+            "ledger.json": "bundle",
+            "request.json": "request",
+            "jobs/release.json": "jobs: description",
+        }.items()
+    },
+    "a key twice": (
+        lambda files: files.update({"request.json": files["request.json"].replace(b"{", b'{"title": "", ', 1)}),
+        "request",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", MORE)
+def test_whatever_no_claim_covers_is_refused(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    monkeypatch.setattr(Rebuilt, "report", lambda self, published, budget, head: b"")
+    add, subject = MORE[what]
+    files = unpacked(bundle)
+    add(files)
+    assert verdict(tmp_path / "b.zip", files)[subject].wrong
+
+
+def test_bytes_beside_the_files_are_refused(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Rebuilt, "report", lambda self, published, budget, head: b"")
+    whole, path = bundle.read_bytes(), tmp_path / "b.zip"
+
+    def found(content: bytes) -> bool:
+        path.write_bytes(content)
+        return verify_bundle(path)[0].wrong
+
+    assert not found(whole)
+    assert found(b"before" + whole)
+    assert found(whole + b"behind")
+    files = unpacked(bundle)
+    shuffled = dict(reversed(files.items()))
+    for names, change in (
+        (shuffled, lambda packed, entry: None),
+        (files, lambda packed, entry: setattr(packed, "comment", b"text")),
+        (files, lambda packed, entry: setattr(entry, "comment", b"text")),
+        (files, lambda packed, entry: setattr(entry, "extra", b"\xfe\xca\x04\x00text")),
+        (files, lambda packed, entry: setattr(entry, "date_time", (1999, 1, 1, 0, 0, 0))),
+        (files, lambda packed, entry: setattr(entry, "internal_attr", 7)),
+    ):
+        with zipfile.ZipFile(path, "w") as packed:
+            for name in names:
+                entry = _entry(name)
+                change(packed, entry)
+                packed.writestr(entry, files[name], compresslevel=1)
+        assert verify_bundle(path)[0].wrong, change
+
+
+def test_bytes_behind_a_compressed_file_are_refused(tmp_path: Path) -> None:
+    """The directory counts them to the file, and unpacking never shows them."""
+
+    class Longer:
+        def __init__(self) -> None:
+            self.inner = zlib.compressobj(1, zlib.DEFLATED, -15)
+
+        def compress(self, content: bytes) -> bytes:
+            return self.inner.compress(content)
+
+        def flush(self) -> bytes:
+            return self.inner.flush() + b"hidden"
+
+    path, files = tmp_path / "b.zip", {"bundle.json": b"text" * 50, "report.html": b"more" * 50}
+    pack(path, files, files.__getitem__)
+    assert unaccounted(path) == ""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(zipfile, "_get_compressor", lambda *_: Longer())
+        pack(path, files, files.__getitem__)
+    assert unpacked(path) == files
+    assert "bundle.json" in unaccounted(path)
+
+
+def test_every_part_of_the_request_is_checked_or_named(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each value of request.json is changed, one at a time. What is accepted is named as not checked, or a title."""
+    files = unpacked(bundle)
+    monkeypatch.setattr(Rebuilt, "report", lambda self, published, budget, head: files["report.html"])
+    monkeypatch.setattr(verification, "_mechanisms", lambda packed, plan, name: "takes long, and reads no request")
+    accepted = {}
+    for place in places(json.loads(files["request.json"])):
+        asked = json.loads(files["request.json"])
+        *way, last = place
+        part = reduce(lambda value, key: value[key], way, asked)
+        part[last] = another(part[last])
+        found = verdict(tmp_path / "b.zip", files | {"request.json": as_json(asked)})
+        if not any(finding.wrong for finding in found.values()):
+            accepted[place] = part[last], found["names"]
+    titles = {("title",), ("releases", 0, "title"), ("releases", 1, "title")}
+    named = {("schema", "establishment"), ("schema", "worker"), ("schema", "workplace_attributes")}
+    strata = {("releases", 0, "stratum"), ("releases", 1, "stratum")}
+    assert accepted.keys() == titles | named | strata
+    for place in named:
+        value, finding = accepted[place]
+        assert finding.state == "not checked"
+        assert repr(value[-1] if isinstance(value, list) else value) in finding.words
+    for place in strata:
+        assert "the stratum of 'jobs', 'kinds'" in accepted[place][1].words
+
+
+def places(value: object, way: tuple = ()) -> Iterator[tuple]:
+    """The way to every value and every list in a JSON text."""
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in parts:
+        yield from places(part, (*way, key))
+    if not isinstance(value, dict):
+        yield way
+
+
+def another(value: object) -> object:
+    if isinstance(value, list):
+        return [*value, "more"]
+    return "place" if value is None else not value if isinstance(value, bool) else f"{value}1"
+
+
+def test_a_title_is_seen_in_the_report(bundle: Path, tmp_path: Path) -> None:
+    for change in (lambda asked: asked.update(title="Other"), lambda asked: asked["releases"][0].update(title="Other")):
+        files = unpacked(bundle)
+        said("request.json", change)(files)
+        assert verdict(tmp_path / "b.zip", files)["report.html"].wrong
+
+
+@pytest.mark.parametrize("name", ["bundle.json", "ledger.json", "request.json", "jobs/release.json"])
+def test_brackets_without_end_are_a_finding(bundle: Path, tmp_path: Path, command, name: str) -> None:
+    files = unpacked(bundle) | {name: b"[" * 20_000}
+    pack(tmp_path / "b.zip", files, files.__getitem__)
+    code, out, err = command("verify", tmp_path / "b.zip")
+    assert code == 1
+    assert "WRONG" in out
+    assert "Traceback" not in out + err
 
 
 def test_an_edited_report_is_found(bundle: Path, tmp_path: Path) -> None:
-    with zipfile.ZipFile(bundle) as packed:
-        files = {name: packed.read(name) for name in packed.namelist()}
+    files = unpacked(bundle)
     assert verdict(tmp_path / "a.zip", files)["report.html"].holds
     assert b"times as likely" in files["report.html"]
     files["report.html"] = files["report.html"].replace(b"times as likely", b"times less likely", 1)
@@ -253,18 +411,17 @@ def test_an_edited_report_is_found(bundle: Path, tmp_path: Path) -> None:
 
 def test_what_cannot_be_checked_is_said(bundle: Path, tmp_path: Path, command) -> None:
     """Another source means other code: neither it nor its report can be checked, and that is not 'holds'."""
-    with zipfile.ZipFile(bundle) as packed:
-        files = {name: packed.read(name) for name in packed.namelist()}
+    files = unpacked(bundle)
     said("jobs/release.json", lambda about: about["code"].update(source="0" * 64))(files)
     resealed(files)
     found = verdict(tmp_path / "b.zip", files)
     unknown = [subject for subject, finding in found.items() if finding.state == "not checked"]
-    assert unknown == ["jobs: code", "report.html", "ledger", "draws"]
+    assert unknown == ["names", "jobs: code", "report.html", "ledger", "draws"]
     assert "not proved by this check" in found["report.html"].words
     code, out, _ = command("verify", tmp_path / "b.zip")
     assert code == 0
-    assert "4 were not checked" in out
+    assert "5 were not checked" in out
     code, out, _ = command("verify", tmp_path / "b.zip", "--json")
     told = json.loads(out)
-    assert told["not_checked"] == 4
+    assert told["not_checked"] == 5
     assert {row["holds"] for row in told["findings"]} == {True, None}

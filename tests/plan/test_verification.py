@@ -15,6 +15,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from discreet.plan.packing import as_json, pack
 from discreet.plan.rebuilding import Rebuilt
 from discreet.plan.run import run
 from discreet.plan.verification import Finding, verify_bundle
@@ -50,17 +51,15 @@ def repacked(path: Path, files: Files, *, hashes: bool = True) -> Path:
     if hashes:
         about = json.loads(files["bundle.json"])
         about["files"] = {name: sha256(content).hexdigest() for name, content in files.items() if name != "bundle.json"}
-        files = {**files, "bundle.json": json.dumps(about).encode()}
-    with zipfile.ZipFile(path, "w") as packed:
-        for name, content in files.items():
-            packed.writestr(name, content)
+        files = {**files, "bundle.json": as_json(about)}
+    pack(path, files, files.__getitem__)
     return path
 
 
 def edited(files: Files, name: str, change: Callable[[dict], object]) -> None:
     content = json.loads(files[name])
     change(content)
-    files[name] = json.dumps(content).encode()
+    files[name] = as_json(content)
 
 
 def wrong(findings: list[Finding]) -> dict[str, str]:
@@ -259,11 +258,27 @@ def test_an_emptied_ledger_is_found(bundle: Path, tmp_path: Path, command) -> No
     assert "EMPTY" not in out
 
 
-@pytest.mark.parametrize("content", [b"", b"PK not a zip", None])
-def test_what_is_no_bundle(tmp_path: Path, command, content: bytes | None) -> None:
+@pytest.mark.parametrize("content", [b"", b"PK not a zip"])
+def test_what_is_no_bundle(tmp_path: Path, command, content: bytes) -> None:
     path = tmp_path / "b.zip"
-    if content is not None:
-        path.write_bytes(content)
+    path.write_bytes(content)
     code, _, err = command("verify", path)
     assert code == 2
     assert "is not a reviewer's bundle" in err
+
+
+def test_what_is_not_there(tmp_path: Path, command) -> None:
+    code, _, err = command("verify", tmp_path / "nosuch.zip")
+    assert code == 2
+    assert "There is no file" in err
+    assert "nosuch.zip" in err
+
+
+def test_the_last_line_counts_in_words(bundle: Path, command, monkeypatch: pytest.MonkeyPatch) -> None:
+    for states, words in (
+        (("holds", "WRONG", "not checked"), "1 claim holds, 1 is wrong, 1 was not checked."),
+        (("holds", "holds"), "2 claims hold, 0 are wrong, 0 were not checked."),
+    ):
+        findings = [Finding("subject", state, "words") for state in states]
+        monkeypatch.setattr("discreet.plan.verification.verify_bundle", lambda *_, found=findings, **__: found)
+        assert words in command("verify", bundle)[1]

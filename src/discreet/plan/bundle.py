@@ -7,22 +7,19 @@ with a hash of it known from elsewhere. The zip file has the same bytes whenever
 
 from __future__ import annotations
 
-import json
-import zipfile
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from discreet.plan.packing import LEDGER, MANIFEST, as_json, pack
 from discreet.plan.reading import PlanFile
 from discreet.plan.requests import has_public_list
 from discreet.plan.shape import Count, Counts
 from discreet.privacy.ledger import Entry, Head
 
 FORMAT = "discreet bundle, format 2"
-BUNDLE, REPORT, MANIFEST, LEDGER, REQUEST = "bundle.zip", "report.html", "bundle.json", "ledger.json", "request.json"
-EPOCH = (1980, 1, 1, 0, 0, 0)
-"""The time in every entry of a zip file, so that the time of packing does not change its bytes."""
+BUNDLE, REPORT, REQUEST = "bundle.zip", "report.html", "request.json"
 
 
 def write_bundle(
@@ -31,19 +28,16 @@ def write_bundle(
     """Pack the output folder of a plan that was carried out: the published files and nothing else that lies there."""
     texts = {
         REPORT: (folder / REPORT).read_bytes(),
-        REQUEST: _json(request(file)),
-        LEDGER: _json({"head": head._asdict(), "lines": [line.to_row() for line in lines]}),
+        REQUEST: as_json(request(file)),
+        LEDGER: as_json({"head": head._asdict(), "lines": [line.to_row() for line in lines]}),
     }
     files = {
         f"{name}/{path}": digest for name, entry in published.items() for path, digest in entry.payload["files"].items()
     }
     hashes = {name: sha256(text).hexdigest() for name, text in texts.items()} | files
-    texts[MANIFEST] = _json({"format": FORMAT, "releases": list(published), "files": hashes})
+    texts[MANIFEST] = as_json({"format": FORMAT, "releases": list(published), "files": hashes})
     partial = folder / f".{BUNDLE}.partial"
-    with zipfile.ZipFile(partial, "w") as packed:
-        for name in (*texts, *files):
-            content = texts[name] if name in texts else (folder / name).read_bytes()
-            packed.writestr(_entry(name), content, compresslevel=1)
+    pack(partial, hashes, lambda name: texts[name] if name in texts else (folder / name).read_bytes())
     return partial.replace(folder / BUNDLE)
 
 
@@ -66,15 +60,3 @@ def replace_file(path: Path, content: bytes) -> Path:
     partial = path.with_name(f".{path.name}.partial")
     partial.write_bytes(content)
     return partial.replace(path)
-
-
-def _entry(name: str) -> zipfile.ZipInfo:
-    entry = zipfile.ZipInfo(name, EPOCH)
-    entry.external_attr = 0o644 << 16
-    # Parquet is compressed already.
-    entry.compress_type = zipfile.ZIP_STORED if name.endswith(".parquet") else zipfile.ZIP_DEFLATED
-    return entry
-
-
-def _json(value: object) -> bytes:
-    return (json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n").encode()

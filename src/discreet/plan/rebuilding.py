@@ -17,11 +17,14 @@ from pydantic import ValidationError
 
 from discreet.account import Account
 from discreet.plan.bundle import REPORT, REQUEST
+from discreet.plan.bundle import request as public_request
 from discreet.plan.check import PlanCheck, ReleaseCheck
+from discreet.plan.counts import CountRequest
 from discreet.plan.document import Document
 from discreet.plan.facts import facts_of
-from discreet.plan.findings import RefutedError
+from discreet.plan.findings import RefutedError, UncheckedError
 from discreet.plan.outputs import MANIFEST
+from discreet.plan.packing import as_json
 from discreet.plan.reading import PlanFile
 from discreet.plan.requests import Request, requests
 from discreet.plan.shape import Plan
@@ -100,7 +103,24 @@ class Rebuilt:
         budget = budgets.get((plan.budget.dataset, unit))
         if budget is None or budget.total.to_dict() != plan.budget.total().to_dict():
             raise RefutedError(f"a budget of {plan.budget.total()} is asked for, and the ledger has another")
+        if as_json(public_request(self.file)) != (self.folder / REQUEST).read_bytes():
+            raise RefutedError(f"{REQUEST} says more than a plan can ask for, or says it otherwise")
         return f"every release asked for is there ({len(asked)}), each as the ledger was paid for"
+
+    def check_names(self) -> str:
+        """Which parts of the request nothing that was paid for or published depends on."""
+        tables = [request for request in self.requests.values() if isinstance(request, CountRequest)]
+        if not tables:
+            return f"every part of {REQUEST} is in what was paid for or in the report"
+        schema = self.file.schema()
+        used = {name for request in tables for table in request.details["tables"] for name in table["by"]}
+        used |= {name for request in tables for name in request.release.where}
+        unused = [name for name in (*schema.workplace_attributes, *schema.worker_attributes) if name not in used]
+        columns = [repr(name) for name in (*schema.keys, *unused)]
+        raise UncheckedError(
+            f"no payment and no table depends on how {REQUEST} calls the columns {', '.join(columns)}; on the stratum "
+            f"of {', '.join(repr(request.release.name) for request in tables)} the report alone does"
+        )
 
     def report(self, published: Mapping[str, Entry], *, budget: Budget, head: Head) -> bytes:
         """The report that this code makes of the bundle."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from hashlib import file_digest
@@ -18,14 +19,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NoReturn
 
-from discreet.errors import LedgerError, PlanError, PrivacyError
+from discreet.errors import PlanError, PrivacyError
 from discreet.noise.laws import GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
-from discreet.plan.bundle import FORMAT, LEDGER, MANIFEST
+from discreet.plan.bundle import FORMAT
 from discreet.plan.counts import CountRequest
 from discreet.plan.findings import Finding, RefutedError, UncheckedError
 from discreet.plan.outputs import FORMAT as ABOUT_FORMAT
 from discreet.plan.outputs import MANIFEST as ABOUT
 from discreet.plan.outputs import SAMPLER, SUMMARY_SAMPLER, SYSTEM, source_hash
+from discreet.plan.packing import LEDGER, MANIFEST, check_packing
 from discreet.plan.rebuilding import Rebuilt
 from discreet.plan.recount import check_basic, check_cells, check_intervals, check_rows
 from discreet.plan.summaries import COLUMNS
@@ -40,24 +42,42 @@ from discreet.tables.mechanisms import LogLaplace, NoiseLaw, SmoothNoise
 LAWS: Mapping[str, Callable[..., NoiseLaw]] = {
     law.__name__: law for law in (Laplace, GeneralisedCauchy, Polynomial, RadialPolynomial)
 }
-MALFORMED = (LookupError, ValueError, TypeError, AttributeError, PrivacyError, LedgerError, OSError, zipfile.BadZipFile)
-"""What reading something that was not written by discreet may raise."""
+MALFORMED = (
+    *(LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RuntimeError, OSError, EOFError),
+    *(zipfile.BadZipFile, zlib.error),
+)
+"""What reading something that was not written by discreet may raise; brackets without end are a `RuntimeError`."""
+
+ABOUT_KEYS = {
+    *("format", "name", "dataset", "guarantee", "parameters", "columns", "ledger", "sampler", "randomness", "code"),
+    "files",
+}
 
 
 def verify_bundle(
     path: str | Path, *, ledger: str | Path | None = None, progress: Callable[[str], None] = lambda subject: None
 ) -> list[Finding]:
     """Check a bundle, and with `ledger` also that its lines are in that ledger."""
+    path = Path(path)
+    if not path.is_file():
+        raise PlanError(f"There is no file {str(path)!r}. `discreet run` writes a bundle.zip. Name one that is there.")
     try:
         packed = zipfile.ZipFile(path)
-        about = json.loads(packed.read(MANIFEST))
-        releases = [str(name) for name in about["releases"]] if about["format"] == FORMAT else None
+        text = packed.read(MANIFEST)
     except MALFORMED:
-        releases = None
+        raise _no_bundle(path) from None
+    try:
+        about = json.loads(text)
+    except MALFORMED:
+        packed.close()
+        return [Finding("files", "WRONG", f"{MANIFEST} cannot be read, so nothing can be checked")]
+    try:
+        releases = [str(name) for name in about["releases"]] if about["format"] == FORMAT else []
+    except MALFORMED:
+        releases = []
     if not releases or not all(re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", name) for name in releases):
-        raise PlanError(
-            f"{str(path)!r} is not a reviewer's bundle of this version. `discreet run` writes one: bundle.zip. Name it."
-        )
+        packed.close()
+        raise _no_bundle(path)
     with packed, TemporaryDirectory(prefix="discreet-verify-") as folder:
         try:
             packed.extractall(folder)
@@ -65,9 +85,11 @@ def verify_bundle(
             return [Finding("files", "WRONG", "the bundle cannot be unpacked")]
         plan = Rebuilt(Path(folder), tuple(releases))
         checks: list[tuple[str, Callable[[], str]]] = [
+            ("bundle", partial(check_packing, path)),
             ("files", partial(_files, packed, about["files"])),
             ("ledger lines", lambda: _lines(packed)[1]),
             ("request", partial(_request, packed, plan)),
+            ("names", plan.check_names),
         ]
         for name in releases:
             checks += [
@@ -84,7 +106,7 @@ def verify_bundle(
             ("workplace cells", lambda: check_cells(plan.requests, plan.folder)),
             ("report.html", partial(_report, packed, plan)),
             ("ledger", partial(_ledger, packed, ledger)),
-            ("draws", _draws),
+            ("draws", partial(_draws, plan)),
         ]
         return [_found(subject, check, progress) for subject, check in checks]
 
@@ -99,6 +121,12 @@ def _found(subject: str, check: Callable[[], str], progress: Callable[[str], Non
         return Finding(subject, "not checked", str(reason))
     except MALFORMED as error:
         return Finding(subject, "WRONG", f"cannot be checked: the bundle is malformed here ({type(error).__name__})")
+
+
+def _no_bundle(path: Path) -> PlanError:
+    return PlanError(
+        f"{str(path)!r} is not a reviewer's bundle of this version. `discreet run` writes one: bundle.zip. Name it."
+    )
 
 
 def _files(packed: zipfile.ZipFile, listed: Mapping[str, str]) -> str:
@@ -133,10 +161,11 @@ def _lines(packed: zipfile.ZipFile) -> tuple[list[Entry], str, dict[tuple[str, s
         except PrivacyError:
             raise RefutedError(f"entry {row.get('seq')} overspends its budget") from None
         entries.append(entry)
-    if entries and entries[-1].seq > book["head"]["seq"]:
-        raise RefutedError("the head is before the last line")
+    head = Head(**book["head"])
+    if entries and (entries[-1].seq > head.seq or (entries[-1].seq == head.seq and entries[-1].hash != head.hash)):
+        raise RefutedError("the head is before the last line, or another")
     sums = ", ".join(f"{budget.spent} of {budget.total} spent" for budget in accounts.values())
-    return entries, f"{len(entries)} lines as sealed; {sums}; head {book['head']['hash']}", accounts
+    return entries, f"{len(entries)} lines as sealed; {sums}; head {head.hash}", accounts
 
 
 def _posted(entry: Entry, budget: Budget | None) -> Budget:
@@ -264,6 +293,10 @@ def _description(plan: Rebuilt, name: str) -> str:
     )
     expected = {"sampler": SAMPLER if counts else SUMMARY_SAMPLER, "columns": columns, "format": ABOUT_FORMAT}
     odd = sorted(part for part, value in expected.items() if about[part] != value)
+    odd += sorted(about.keys() ^ ABOUT_KEYS)
+    text = json.dumps(about, indent=2, ensure_ascii=False) + "\n"
+    if not odd and text.encode() != (plan.folder / name / ABOUT).read_bytes():
+        odd = ["the way it is written"]
     if odd:
         raise RefutedError(f"{ABOUT} says something else than discreet writes: {', '.join(odd)}")
     return "sampler and columns in the words that discreet writes"
@@ -296,11 +329,15 @@ def _report(packed: zipfile.ZipFile, plan: Rebuilt) -> str:
     return "made again from the bundle: the same bytes"
 
 
-def _draws() -> str:
-    raise UncheckedError(
-        "that the counts are the true ones plus this noise, that the noise came from the operating system, and that no "
-        "workplace cell was left out, cannot be seen without the data"
-    )
+def _draws(plan: Rebuilt) -> str:
+    counts = {isinstance(request, CountRequest) for request in plan.requests.values()}
+    claims = [
+        *(["that the counts are the true ones plus this noise"] if True in counts else []),
+        *(["that the answers are those of the data plus this noise"] if False in counts else []),
+        "that the noise came from the operating system",
+        *(["that no workplace cell was left out"] if True in counts else []),
+    ]
+    raise UncheckedError(f"{', '.join(claims[:-1])} and {claims[-1]}, cannot be seen without the data")
 
 
 def _mechanism(table: Mapping[str, Any], unit: Establishments) -> SmoothNoise | LogLaplace:

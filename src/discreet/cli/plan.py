@@ -134,7 +134,10 @@ def verify(
         for found in findings:
             typer.echo(f"{found.state:11}  {found.subject}: {found.words}")
         checked = len(findings) - wrong - open_claims
-        typer.echo(f"{checked} claims hold, {wrong} are wrong, {open_claims} were not checked.")
+        typer.echo(
+            f"{checked} {'claim holds' if checked == 1 else 'claims hold'}, {wrong} {'is' if wrong == 1 else 'are'} "
+            f"wrong, {open_claims} {'was' if open_claims == 1 else 'were'} not checked."
+        )
     raise typer.Exit(1 if wrong else 0)
 
 

@@ -79,10 +79,12 @@ class Jobs:
         """Check every row, with one query per table, and report all faults together.
 
         No value is missing; every category is in its public domain; every job has an establishment and a worker that
-        exist; a worker has one job; an establishment has one value of each attribute; sizes are not negative, nor huge.
+        exist; a worker has one job; an establishment has one value of each attribute, the same in every table; sizes
+        are not negative, nor huge.
         """
         with working(f"check {self.name}"):
-            refuse([*self._workplace_faults(), *self._worker_faults(), *self._job_faults()])
+            listed = [*self._workplace_faults(), *self._worker_faults()]
+            refuse([*listed, *self._job_faults(linked=not listed)])
         return replace(self, validated=True)
 
     def _workplace_faults(self) -> Iterator[str]:
@@ -109,7 +111,8 @@ class Jobs:
             checks = _nulls("workers", [key, *domains]) | _outside("workers", domains) | _repeats("workers", key)
             yield from _found(self.workers, checks, step="check workers")
 
-    def _job_faults(self) -> Iterator[str]:
+    def _job_faults(self, *, linked: bool) -> Iterator[str]:
+        """What is wrong with the rows of jobs; if `linked`, also against the lists, which repeat nothing then."""
         import narwhals.stable.v2 as nw
 
         schema, table = self.schema, self.table
@@ -130,11 +133,22 @@ class Jobs:
                 "Sums would not be exact. Check the sizes: one may stand for a missing value."
             )
             checks[words] = ((sizes.max() >= MOST_JOBS) | (sizes.sum() >= MOST_JOBS)).cast(nw.Int64)
-        for kind, key, listed in _links(self):
+        there = set(table.collect_schema().names())
+        for kind, key, listed in _links(self) if linked else ():
             known = f"known {kind}"
-            table = table.join(listed.select(nw.col(key), nw.lit(1).alias(known)), on=key, how="left")
+            both = [name for name in listed.collect_schema().names() if _own(name) in there]
+            theirs = [nw.col(name).alias(f"{known} {name}") for name in both]
+            table = table.join(listed.select(nw.col(key), nw.lit(1).alias(known), *theirs), on=key, how="left")
             words = f"Some rows of {self.name} have a {key!r} not in {kind}s. Add the {kind} or drop the rows."
             checks[words] = count_if(~nw.col(key).is_null() & nw.col(known).is_null())
+            for name in both:
+                words = (
+                    f"Column {name!r} of {self.name} differs from {kind}s in some rows. A {kind} has one value of it. "
+                    f"Correct one of the tables, or drop the column from {self.name}."
+                )
+                checks[words] = count_if(
+                    nw.col(_own(name)).cast(nw.String) != nw.col(f"{known} {name}").cast(nw.String)
+                )
         yield from _found(table, checks, step=f"check {self.name}")
 
 
@@ -165,6 +179,7 @@ def read_jobs(
     read = as_lazy if engine is None else engine.read
     needed = [*schema.keys, *schema.workplace_attributes, *schema.worker_attributes]
     lists: dict[str, Frame] = {}
+    listed: list[str] = []
     for kind, data, key, attributes in (
         ("workplaces", workplaces, schema.establishment, schema.workplace_attributes),
         ("workers", workers, schema.worker, list(schema.worker_attributes)),
@@ -172,8 +187,9 @@ def read_jobs(
         if data is not None and key is not None:
             lists[kind] = _select(read(data, name=kind), [key, *attributes], schema, name=kind)
             needed = [column for column in needed if column not in attributes]
+            listed += attributes
     jobs = Jobs(
-        table=_select(read(source, name=name), needed, schema, name=name),
+        table=_select(read(source, name=name), needed, schema, name=name, also=listed),
         schema=schema,
         workplaces=lists.get("workplaces"),
         workers=lists.get("workers"),
@@ -218,8 +234,15 @@ def _schema(given: Schema | Mapping[str, Any] | str | Path | None, folder: Path 
     )
 
 
-def _select(frame: Frame, columns: Sequence[str], schema: Schema, *, name: str) -> Frame:
-    """The columns that are needed, after their types were found to suit."""
+def _own(column: str) -> str:
+    """What jobs call their own copy of a column that a list decides. Schemas have no such names."""
+    return f"__own {column}"
+
+
+def _select(frame: Frame, columns: Sequence[str], schema: Schema, *, name: str, also: Sequence[str] = ()) -> Frame:
+    """The columns that are needed, after their types were found to suit; `also`, if there, under other names."""
+    import narwhals.stable.v2 as nw
+
     require(frame, {column: "integer" if column == schema.size else "label" for column in columns}, name=name)
     types, domains = frame.collect_schema(), schema.worker_attributes
     refuse(
@@ -228,7 +251,7 @@ def _select(frame: Frame, columns: Sequence[str], schema: Schema, *, name: str) 
         for column in columns
         if column in domains and not holds(types[column], domains[column][0])
     )
-    return frame.select(*columns)
+    return frame.select(*columns, *(nw.col(column).alias(_own(column)) for column in also if column in types))
 
 
 def _links(jobs: Jobs) -> Iterator[tuple[str, str, Frame]]:

@@ -116,6 +116,14 @@ def _counted(plan: Path) -> None:
     pq.write_table(table.append_column("jobs", pa.array(np.ones(len(table), dtype=int))), path)
 
 
+def _own_places(plan: Path) -> None:
+    """Jobs with a copy of their establishment's place, one of them another than the list has."""
+    path = plan.parent / "data" / "jobs.parquet"
+    jobs = pq.read_table(path)
+    place = [f"P{workplace % 4}" for workplace in jobs["workplace"].to_pylist()]
+    pq.write_table(jobs.append_column("place", pa.array(["P3", *place[1:]])), path)
+
+
 def _linked(plan: Path) -> None:
     _counted(plan)
     (plan.parent / "s.parquet").symlink_to("data/jobs.parquet")
@@ -226,6 +234,15 @@ BROKEN: dict[str, tuple[Change, int, str]] = {
     "shrinkage without kinds": (add('shrink = ["sector"]'), 25, "it has no worker attributes"),
     "an unknown stratum": (add('stratum = "county"'), 25, "not among the workplace attributes"),
     "labels for nothing known": (add('[data.labels.colour]\nr = "red"', after="m\"] }"), 11, "Label one of these"),
+    "a label twice": (add('[data.labels.sex]\nf = "X"\nm = "X"', after="m\"] }"), 13, "'f' and 'm' would both be call"),
+    "a label that is another value": (add('[data.labels.sex]\nm = "f"', after="m\"] }"), 12, "both be called 'f'"),
+    "a label outside the domain": (add('[data.labels.sex]\nx = "y"', after="m\"] }"), 12, "which is: f, m"),
+    "a label twice, without a domain": (
+        add('[data.labels.place]\nP0 = "X"\nP1 = "X"', after="m\"] }"), 13, "both be called 'X'"
+    ),
+    "a label that is another place": (
+        add('[data.labels.place]\nP0 = "P1"', after="m\"] }"), 11, "another value of 'place' that has no label"
+    ),
     # what it asks for as a whole
     "more than the budget": (swap("epsilon = 6", "epsilon = 5.5"), 39, "epsilon=1.5 is left of epsilon=5.5"),
     "an unknown format": (swap('folder = "out"', 'folder = "out"\nformats = ["xlsx"]'), 43, "'csv' or 'parquet'"),
@@ -311,9 +328,14 @@ BROKEN: dict[str, tuple[Change, int, str]] = {
     "no rows": (no_rows, 5, "has no rows"),
     "a missing value": (data(sex=first("sex", None)), 5, "has no value in some rows"),
     "a category outside the domain": (data(sex=first("sex", "unknown")), 5, "outside its public domain"),
-    "a worker twice": (data(worker=first("worker", 5)), 5, "repeats; each must be there once"),
+    "a worker twice": (data(worker=first("worker", 5)), 5, "Or write allow_multiple = true under [data]"),
     "an employer nobody knows": (data(workplace=first("workplace", 99)), 5, "not in workplaces"),
-    "an establishment twice": (data("places", workplace=first("workplace", 1)), 5, "repeats; each must be there once"),
+    "an establishment twice": (data("places", workplace=first("workplace", 1)), 6, "repeats; each must be there once"),
+    "an establishment without a place": (data("places", place=first("place", None)), 6, "has no value in some rows"),
+    "a list without places": (data("places", place=lambda table: None), 6, "Column 'place' is not in workplaces"),
+    "a list that is not there": (swap("places.parquet", "place.parquet"), 6, "Did you mean 'places.parquet'"),
+    "a damaged list": (put("data/places.parquet", b"PAR1 cut off"), 6, "cannot be read as Parquet"),
+    "jobs that contradict the list": (_own_places, 5, "Column 'place' of jobs.parquet differs from workplaces"),
     "an output folder that cannot be made": (swap('folder = "out"', 'folder = "/proc/x"'), 42, "no folder can be made"),
     "the ledger as output folder": (swap('folder = "out"', 'folder = "ledger.db"'), 42, "Each needs a place"),
     "the ledger in a release": (

@@ -183,7 +183,7 @@ def _print_check(found: PlanCheck) -> None:
             costs.add_row(name, cost, known.state, escape(getattr(asked, "formula", "")), asked.kind, "")
         for i, table in enumerate(known.tables, start=1):
             by = escape(", ".join(table.by) or "nothing")
-            costs.add_row(name, cost, known.state, by, table.mechanism, str(table.levels))
+            costs.add_row(name, amounts(table.loss), known.state, by, table.mechanism, str(table.levels))
             label = name if len(known.tables) == 1 else f"{known.name}, table {i}"
             by_largest.add_row(escape(label), *(f"{error:,.3g}" for error in table.by_largest.values()))
             for row in _on_public_sizes(table):

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import glob
 import json
+import os
+import re
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from discreet.errors import DataError
+from discreet.frames import count_if, tally
 from discreet.jobs import Jobs, read_jobs
 from discreet.plan.document import Fault
 from discreet.plan.outputs import MANIFEST
@@ -27,20 +31,61 @@ class Confidential:
 
     @property
     def path(self) -> Path:
-        return self.file.path(self.file.plan.data.source)
+        return self._readable("source", self.file.plan.data.source)
 
     def jobs(self) -> Jobs:
         """The table of jobs, after every row was found to be as the schema promises."""
         if self._jobs is None:
-            data = self.file.plan.data
-            self._jobs = read_jobs(
-                self.path,
-                workplaces=None if data.workplaces is None else self.file.path(data.workplaces),
-                workers=None if data.workers is None else self.file.path(data.workers),
-                schema=self.file.schema(),
-                allow_multiple=data.allow_multiple,
-            )
+            data, document = self.file.plan.data, self.file.document
+            try:
+                self._jobs = read_jobs(
+                    self.path,
+                    workplaces=None if data.workplaces is None else self._readable("workplaces", data.workplaces),
+                    workers=None if data.workers is None else self._readable("workers", data.workers),
+                    schema=self.file.schema(),
+                    allow_multiple=data.allow_multiple,
+                )
+            except DataError as error:
+                document.refuse([Fault(("data", self._blamed(line)), line) for line in str(error).splitlines()])
+                raise
+            document.refuse(list(self._unlabelled_twins(self._jobs)))
         return self._jobs
+
+    def _readable(self, key: str, text: str) -> Path:
+        """The path under a key of [data], if this user may read what is there."""
+        path = self.file.path(text)
+        closed = next((found for found in _files(path) if not os.access(found, os.R_OK)), None)
+        if closed is not None:
+            words = (
+                f"{str(closed)!r} may not be read by this user. Data are read where they are. Give the right to read."
+            )
+            self.file.document.refuse([Fault(("data", key), words)])
+        return path
+
+    def _blamed(self, message: str) -> str:
+        """The key of [data] that a message is about."""
+        data = self.file.plan.data
+        named = re.match(r"(?:Column '.*' (?:of|is not in) )?(workplaces|workers)[ :;]", message)
+        for key, text in (("workplaces", data.workplaces), ("workers", data.workers)):
+            if text is not None and ((named and named[1] == key) or repr(str(self.file.path(text))) in message):
+                return key
+        return "source"
+
+    def _unlabelled_twins(self, jobs: Jobs) -> Iterator[Fault]:
+        """Labels that equal another, unlabelled value of a workplace attribute. These values are public."""
+        import narwhals.stable.v2 as nw
+
+        labels = {name: self.file.plan.data.labels.get(name, {}) for name in jobs.schema.workplace_attributes}
+        taken = {name: [word for word in words.values() if word not in words] for name, words in labels.items()}
+        checks = {name: count_if(nw.col(name).cast(nw.String).is_in(words)) for name, words in taken.items() if words}
+        listed = jobs.table if jobs.workplaces is None else jobs.workplaces
+        for name, found in tally(listed, checks, step="check labels").items():
+            if found:
+                yield Fault(
+                    ("data", "labels", name),
+                    f"a label equals another value of {name!r} that has no label. Readers tell categories apart by "
+                    "their labels. Choose another label, or label that value too.",
+                )
 
     def statistics(self, query: CountQuery, ready: Prepared) -> Cells:
         """The confidential aggregates of a table.

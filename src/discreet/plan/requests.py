@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from discreet.account import Account
-from discreet.errors import DataError, DiscreetError, FormulaError, Infeasible
+from discreet.errors import DataError, DiscreetError, FitError, FormulaError, Infeasible
 from discreet.jobs import Jobs
 from discreet.noise.source import Source
 from discreet.plan.confidential import Confidential
 from discreet.plan.counts import count_request
 from discreet.plan.document import Fault
 from discreet.plan.reading import PlanFile
-from discreet.plan.shape import AnyRelease, Count, Counts
+from discreet.plan.shape import AnyRelease, Count, Counts, Model, Posterior
 from discreet.plan.sizes import PublicSizes, TableCheck
 from discreet.plan.summaries import summary_request
 from discreet.privacy.guarantee import Guarantee
@@ -28,7 +28,9 @@ from discreet.schema import Schema
 
 BLAMED = {
     **{key: key for key in ("where", "split", "shrink", "stratum", "round_to", "coefficient", "partitions")},
-    **dict.fromkeys(("probability", "level"), "at"),
+    **dict.fromkeys(("probability", "level", "at = "), "at"),
+    "unit=": "scale",
+    "lagged": "lagged",
 }
 """How a message begins, and the key that it is about."""
 
@@ -99,13 +101,29 @@ def without_data(schema: Schema, *, listed: bool) -> Jobs:
 
 
 def _label_faults(file: PlanFile, schema: Schema) -> Iterator[Fault]:
+    """Labels for nothing, and labels under which readers could not tell two categories apart."""
     known = (*schema.workplace_attributes, *schema.worker_attributes)
-    for name in file.plan.data.labels:
+    for name, labels in file.plan.data.labels.items():
+        place = ("data", "labels", name)
         if name not in known:
-            yield Fault(
-                ("data", "labels", name),
-                f"{name!r} is not an attribute. There are: {', '.join(known)}. Label one of these.",
-            )
+            yield Fault(place, f"{name!r} is not an attribute. There are: {', '.join(known)}. Label one of these.")
+            continue
+        domain = [str(value) for value in schema.worker_attributes.get(name, labels)]
+        for value in labels:
+            if value not in domain:
+                yield Fault(
+                    (*place, value),
+                    f"{value!r} is not in the public domain, which is: {', '.join(domain)}. Label one of these.",
+                )
+        shown: dict[str, str] = {}
+        for value in domain:
+            twin = shown.setdefault(labels.get(value, value), value)
+            if twin != value:
+                yield Fault(
+                    (*place, value if value in labels else twin),
+                    f"{twin!r} and {value!r} would both be called {labels.get(value, value)!r}. Readers tell "
+                    "categories apart by their labels. Choose another label.",
+                )
 
 
 def blamed(release: AnyRelease, error: DiscreetError) -> str:
@@ -114,12 +132,14 @@ def blamed(release: AnyRelease, error: DiscreetError) -> str:
     for start, key in BLAMED.items():
         if text.startswith(start):
             return key
-    if isinstance(error, FormulaError):
+    if isinstance(error, FormulaError | FitError):
         return "formula"
     if isinstance(error, DataError):
         return "by" if isinstance(release, Count) else "tables" if isinstance(release, Counts) else "formula"
     if isinstance(error, Infeasible):
         return "epsilon"
+    if isinstance(release, Posterior | Model):
+        return "kind" if "protect" in text else "epsilon"
     given = {name: getattr(release, name, None) for name in ("mechanism", "delta")}
     return next(
         (key for key, value in given.items() if value is not None), "kind" if "protect" in text else "calibration"

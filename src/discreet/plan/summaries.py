@@ -17,9 +17,10 @@ from discreet.plan.outputs import SUMMARY_SAMPLER, read_table, write_release
 from discreet.plan.reading import PlanFile
 from discreet.plan.shape import Model, Posterior
 from discreet.plan.sizes import PublicSizes, TableCheck
+from discreet.plan.wording import written
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Entry
-from discreet.privacy.losses import Pure
+from discreet.privacy.losses import Pure, shown
 from discreet.privacy.units import Rows, Unit
 from discreet.report.page import Prose, Table
 from discreet.report.release import Results
@@ -90,13 +91,13 @@ class SummaryRequest:
         forms = ("research.parquet", "research.csv", "basic.parquet", "basic.csv")
         path = next((folder / name for name in forms if (folder / name).exists()), folder / forms[0])
         table = read_table(path, kind=path.suffix[1:], attributes=())
-        shown = [list(row.values()) for row in table.slice(0, ROWS_SHOWN).to_pylist()]
+        rows = [list(row.values()) for row in table.slice(0, ROWS_SHOWN).to_pylist()]
         more = f", the first {ROWS_SHOWN} of {len(table):,}" if len(table) > ROWS_SHOWN else ""
         caption = f"Private answers{more}, {self.release.name}"
         return Results(
             answers=[
                 Prose(f"Formula `{self.release.formula}`, {self.guarantee.loss} for all answers together."),
-                Table(table.column_names, shown, caption, f"{self.release.name} answers"),
+                Table(table.column_names, rows, caption, f"{self.release.name} answers"),
             ]
         )
 
@@ -165,12 +166,30 @@ def summary_request(file: PlanFile, release: Posterior | Model, unit: Unit) -> S
 
     if isinstance(release, Posterior):
         fixed_formula(release.formula)
+        _refuse_repeated(release)
     else:
         read_formula(release.formula, needs_random=False)
     asked = release.model_dump(mode="json", exclude={"name", "title"})
     output = file.plan.output
     details = asked | {"forms": sorted(output.forms), "formats": sorted(output.formats)}
     return SummaryRequest(file, release, Guarantee(unit, Pure(release.epsilon)), details)
+
+
+def _refuse_repeated(release: Posterior) -> None:
+    """Coefficients and values pair up, or one of either goes with all of the others; a question is asked once."""
+    names, at = release.coefficient, release.at
+    if len(names) != len(at) and min(len(names), len(at)) > 1:
+        raise PrivacyError(
+            f"at = {written(list(map(str, at)))} has {len(at)} values for {len(names)} coefficients. They pair up. "
+            "Give as many values as coefficients, or one of either."
+        )
+    asked = [(names[i % len(names)], at[i % len(at)]) for i in range(max(len(names), len(at)))]
+    for name, value in asked:
+        if asked.count((name, value)) > 1:
+            raise PrivacyError(
+                f"coefficient: {name!r} is asked about at {shown(value)} twice. Each question costs its share of "
+                "epsilon. Leave one out."
+            )
 
 
 def shortened(table: pa.Table) -> pa.Table:

@@ -1,0 +1,149 @@
+"""Broken plans of models and posterior summaries, and advice that is a plan's own; nothing is written or spent."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from discreet.plan.wording import ADVICE, in_a_plan, written
+
+PLAN = """
+[data]
+source = "rows.parquet"
+
+[unit]
+kind = "rows"
+lower = 0
+upper = 10
+
+[budget]
+epsilon = 4
+ledger = "ledger.db"
+dataset = "rows"
+
+[[release]]
+name = "one"
+KIND
+epsilon = 1
+
+[output]
+folder = "out"
+"""
+POSTERIOR = 'kind = "posterior"\nformula = "y ~ x"\nsummary = "probability"\ncoefficient = ["x"]\nat = [0]'
+MODEL = 'kind = "model"\nformula = "y ~ x + (1 | g)"'
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(3)
+    table = {"x": rng.normal(size=400), "g": np.arange(400) % 8, "y": rng.uniform(0, 10, 400)}
+    pq.write_table(pa.table(table), tmp_path / "rows.parquet")
+    return tmp_path
+
+
+BROKEN = {
+    "a question twice": (POSTERIOR.replace('["x"]', '["x", "x"]'), 20, "'x' is asked about at 0 twice"),
+    "a question at one value twice": (POSTERIOR.replace("[0]", "[0, 0.0]"), 20, "Leave one out"),
+    "values that do not pair up": (
+        POSTERIOR.replace('["x"]', '["x", "(Intercept)"]').replace("[0]", "[0, 1, 2]"),
+        21,
+        "at = ['0', '1', '2'] has 3 values for 2 coefficients",
+    ),
+    "an unknown coefficient": (POSTERIOR.replace('["x"]', '["z"]'), 20, "Coefficient 'z' is not in the model"),
+    "a unit of tables": (
+        'kind = "count"\nby = []',
+        17,
+        "Use [unit] kind = 'establishments' with alpha = 0.1",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_refused(fault: str, rows: Path, command, contents) -> None:
+    kind, line, words = BROKEN[fault]
+    schema = "[data.schema]\nworkplace_attributes = []\nworker_attributes = {}\n\n" if "count" in kind else ""
+    plan = rows / "plan.toml"
+    plan.write_text(PLAN.replace("KIND", kind) + schema, encoding="utf-8")
+    _refused(plan, command, contents, line, words)
+
+
+def test_a_question_at_two_values_is_two_questions(rows: Path, command) -> None:
+    plan = rows / "plan.toml"
+    plan.write_text(PLAN.replace("KIND", POSTERIOR.replace("[0]", "[0, 1]")), encoding="utf-8")
+    assert command("run", plan, "--dry-run")[0] == 0
+
+
+@pytest.mark.parametrize("kind", [POSTERIOR, MODEL])
+def test_two_rows_are_the_formulas_fault(rows: Path, command, contents, kind: str) -> None:
+    pq.write_table(pq.read_table(rows / "rows.parquet").slice(0, 2), rows / "rows.parquet")
+    plan = rows / "plan.toml"
+    plan.write_text(PLAN.replace("KIND", kind), encoding="utf-8")
+    _refused(plan, command, contents, 18, "release 'one', formula: ")
+
+
+@pytest.mark.parametrize("kind", [POSTERIOR, MODEL])
+def test_a_tiny_epsilon_is_its_own_fault(rows: Path, command, contents, kind: str) -> None:
+    plan = rows / "plan.toml"
+    text = PLAN.replace("KIND", kind).replace("epsilon = 1\n", 'epsilon = "1e-300"\n')
+    plan.write_text(text, encoding="utf-8")
+    line = text[: text.index('"1e-300"')].count("\n") + 1
+    _refused(plan, command, contents, line, "release 'one', epsilon: ")
+
+
+def test_responses_beyond_the_bounds_and_missing_ones(rows: Path, command, contents) -> None:
+    plan, path = rows / "plan.toml", rows / "rows.parquet"
+    plan.write_text(PLAN.replace("KIND", MODEL), encoding="utf-8")
+    table = pq.read_table(path)
+    values = table["y"].to_pylist()
+    for value, words in ((11.0, "write clip = true in the release"), (None, "at the source")):
+        pq.write_table(table.set_column(2, "y", pa.array([value, *values[1:]])), path)
+        _refused(plan, command, contents, 18, words)
+
+
+def test_a_file_this_user_may_not_read_is_not_called_damaged(rows: Path, command, contents, monkeypatch) -> None:
+    plan = rows / "plan.toml"
+    plan.write_text(PLAN.replace("KIND", POSTERIOR), encoding="utf-8")
+    allowed = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "rows.parquet" and allowed(path, mode))
+    _refused(plan, command, contents, 3, "may not be read by this user")
+
+
+def _refused(plan: Path, command, contents, line: int, words: str) -> None:
+    before = contents(plan.parent)
+    code, out, err = command("run", plan)
+    assert code == 2, err
+    assert (words in err, out) == (True, ""), err
+    assert f"plan.toml:{line}: " in err, err
+    assert contents(plan.parent) == before
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (True, "true"),
+        (("region", 1), "['region', 1]"),
+        ({"a": [False]}, "{ a = [false] }"),
+        (10**5000, "a number of thousands of digits"),
+        ([1] * 100, "[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, ... (300 characters)"),
+    ],
+    ids=["truth", "tuple", "table", "digits", "long"],
+)
+def test_values_are_written_as_toml(value: object, text: str) -> None:
+    assert written(value) == text
+
+
+def test_a_plans_own_words_stay() -> None:
+    for text in ("epsilon > ln(1 + alpha) = 0.09531", "(epsilon, delta) and 0 < delta < 1", *ADVICE.values()):
+        assert in_a_plan(text) == text
+
+
+def test_tuples_become_lists() -> None:
+    assert (
+        in_a_plan("asks for ('x',), but the domain is (True, False).")
+        == "asks for ['x'], but the domain is [true, false]."
+    )

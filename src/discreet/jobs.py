@@ -84,7 +84,7 @@ class Jobs:
         """
         with working(f"check {self.name}"):
             listed = [*self._workplace_faults(), *self._worker_faults()]
-            refuse([*listed, *self._job_faults(linked=not listed)])
+            refuse([*listed, *self._job_faults(sound_lists=not listed)])
         return replace(self, validated=True)
 
     def _workplace_faults(self) -> Iterator[str]:
@@ -111,8 +111,8 @@ class Jobs:
             checks = _nulls("workers", [key, *domains]) | _outside("workers", domains) | _repeats("workers", key)
             yield from _found(self.workers, checks, step="check workers")
 
-    def _job_faults(self, *, linked: bool) -> Iterator[str]:
-        """What is wrong with the rows of jobs; if `linked`, also against the lists, which repeat nothing then."""
+    def _job_faults(self, *, sound_lists: bool) -> Iterator[str]:
+        """What is wrong with the rows of jobs. Of lists that are not sound only the keys are taken, each once."""
         import narwhals.stable.v2 as nw
 
         schema, table = self.schema, self.table
@@ -134,8 +134,8 @@ class Jobs:
             )
             checks[words] = ((sizes.max() >= MOST_JOBS) | (sizes.sum() >= MOST_JOBS)).cast(nw.Int64)
         there = set(table.collect_schema().names())
-        for kind, key, listed in _links(self) if linked else ():
-            known = f"known {kind}"
+        for kind, key, found in _links(self):
+            known, listed = f"known {kind}", found if sound_lists else found.select(key).unique()
             both = [name for name in listed.collect_schema().names() if _own(name) in there]
             theirs = [nw.col(name).alias(f"{known} {name}") for name in both]
             table = table.join(listed.select(nw.col(key), nw.lit(1).alias(known), *theirs), on=key, how="left")

@@ -217,6 +217,9 @@ BROKEN: dict[str, tuple[Change, int, str]] = {
     "no delta where one is needed": (add('mechanism = "smooth-laplace"'), 25, "needs 0 < delta < 1"),
     "an unknown mechanism": (add('mechanism = "magic"'), 25, "mechanism 'magic' is unknown"),
     "a mechanism of another unit": (add('mechanism = "edge-laplace"'), 25, "use [unit] kind = 'workers'"),
+    "a mechanism of another unit, for workers": (
+        both(swap(UNIT, "kind = 'workers'"), add('mechanism = "log-laplace"')), 24, "This plan's unit has one mechanism"
+    ),
     "an unknown calibration": (add('calibration = "loose"'), 25, "'tight' or 'paper'"),
     "a calibration it lacks": (add('calibration = "paper"'), 25, "has the tight calibration only"),
     "a level of one": (add("level = 1"), 25, "1 is not a probability"),
@@ -224,7 +227,7 @@ BROKEN: dict[str, tuple[Change, int, str]] = {
     "rounding to a half": (add("round_to = 0.5"), 25, f"a whole number {OVER}"),
     "a yes that is text": (add('non_negative = "yes"'), 25, f"true or false {OVER}"),
     "a filter by nothing known": (add("where = { colour = ['red'] }"), 25, "'colour' is not an attribute"),
-    "a filter outside the domain": (add("where = { sex = ['x'] }"), 25, "the public domain is ['f', 'm']"),
+    "a filter outside the domain": (add("where = { sex = ['x'] }"), 25, "where.sex asks for ['x'], but"),
     "a filter without values": (add("where = { sex = [] }"), 25, "it is empty"),
     "a filter by a date": (add("where = { sex = [2020-01-01] }"), 25, "is no category"),
     "a split that does not add up": (swap('["1/2", "1/2"]', '["1/2", "1/3"]'), 37, "add up to 1"),

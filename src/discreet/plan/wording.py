@@ -18,12 +18,13 @@ _LITERAL = r"(?:'[^']*'|\"[^\"]*\"|-?[0-9]+|True|False)"
 _TUPLE = re.compile(rf"\({_LITERAL}(?:,|(?:, {_LITERAL})+)\)")
 
 ADVICE = {
-    r"which this session promises": "which this plan promises",
-    r"and this session promises": "and this plan promises",
+    r"\b([Tt])his session( promises|'s unit)": r"\1his plan\2",
     r"open a session with unit=Workers\(\) or EstablishmentNodes\(theta\)": (
         "use [unit] kind = 'workers', or kind = 'establishment-nodes' with theta"
     ),
     r"Open a session with unit=Establishments\(alpha=0\.1\)": "Use [unit] kind = 'establishments' with alpha = 0.1",
+    r"open a session with unit=Establishments\(alpha=0\.1\)": "use [unit] kind = 'establishments' with alpha = 0.1",
+    r"where\['([^']*)'\]": r"where.\1",
     r"use Establishments\(alpha, 'weak'\)": "use strength = 'weak' under [unit]",
     r"Rows\(lower=(.+), upper=(.+)\) has no width": r"lower = \1 with upper = \2 has no width",
     r"Or pass allow_multiple=True,": "Or write allow_multiple = true under [data],",

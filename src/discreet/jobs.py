@@ -133,10 +133,11 @@ class Jobs:
                 "Sums would not be exact. Check the sizes: one may stand for a missing value."
             )
             checks[words] = ((sizes.max() >= MOST_JOBS) | (sizes.sum() >= MOST_JOBS)).cast(nw.Int64)
-        there = set(table.collect_schema().names())
+        there = table.collect_schema()
         for kind, key, found in _links(self):
             known, listed = f"known {kind}", found if sound_lists else found.select(key).unique()
-            both = [name for name in listed.collect_schema().names() if _own(name) in there]
+            types = listed.collect_schema()
+            both = [name for name in types if _own(name) in there]
             theirs = [nw.col(name).alias(f"{known} {name}") for name in both]
             table = table.join(listed.select(nw.col(key), nw.lit(1).alias(known), *theirs), on=key, how="left")
             words = f"Some rows of {self.name} have a {key!r} not in {kind}s. Add the {kind} or drop the rows."
@@ -146,9 +147,10 @@ class Jobs:
                     f"Column {name!r} of {self.name} differs from {kind}s in some rows. A {kind} has one value of it. "
                     f"Correct one of the tables, or drop the column from {self.name}."
                 )
-                checks[words] = count_if(
-                    nw.col(_own(name)).cast(nw.String) != nw.col(f"{known} {name}").cast(nw.String)
-                )
+                pair = [nw.col(_own(name)), nw.col(f"{known} {name}")]
+                if types[name] != there[_own(name)]:
+                    pair = [column.cast(nw.String) for column in pair]
+                checks[words] = count_if(pair[0] != pair[1])
         yield from _found(table, checks, step=f"check {self.name}")
 
 

@@ -25,6 +25,7 @@ from pydantic import (
 )
 
 from discreet.errors import PrivacyError
+from discreet.jobs import MOST_JOBS
 from discreet.plan.wording import written
 from discreet.privacy.guarantee import Calibration
 from discreet.privacy.ledger.entries import named
@@ -193,7 +194,9 @@ class NodesUnit(Table):
     """[unit] kind = "establishment-nodes": one whole establishment of at most theta workers."""
 
     kind: Literal["establishment-nodes"]
-    theta: Annotated[StrictInt, Field(ge=1)] = Field(description="The largest workforce that is kept, e.g. 1000.")
+    theta: Annotated[StrictInt, Field(ge=1, le=MOST_JOBS)] = Field(
+        description="The largest workforce that is kept, e.g. 1000."
+    )
 
     def unit(self) -> Unit:
         return EstablishmentNodes(self.theta)

@@ -33,6 +33,7 @@ BASELINES: tuple[BaselineName, ...] = get_args(BaselineName)
 # of 2^-30 in the constants covers that (docs/proofs/polynomial.md) and costs one part in 10^9 of accuracy.
 MARGIN = 2.0**-30
 MOST_EPSILON = 10**6
+MOST_SEARCHED = 500  # beyond, e^epsilon and the noise that it asks for leave the range of doubles
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,11 @@ def calibrate(
         )
     if cells < 1:
         raise PrivacyError(f"cells={cells} leaves nothing to count. It is a number of counts. Use 1 or more.")
+    if name.startswith("smooth-") and calibration == "tight" and amount > MOST_SEARCHED:
+        raise PrivacyError(
+            f"{name} with epsilon={shown(amount)} for a count hides nothing. Its tight constants are searched up to "
+            f"{MOST_SEARCHED}. Lower epsilon, or use polynomial."
+        )
     if name == "smooth-laplace":
         chance = exact(delta, name="delta") if delta is not None else exact(0)
         if not 0 < chance < 1:

@@ -139,6 +139,12 @@ def test_nonsense_is_refused(arguments: dict[str, object], word: str) -> None:
         calibrate("polynomial", unit=ALPHA, **arguments)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(("name", "delta"), [("smooth-laplace", "1e-3"), ("smooth-gamma", None)])
+def test_amounts_beyond_doubles_are_refused(name: str, delta: str | None) -> None:
+    with pytest.raises(PrivacyError, match=r"epsilon=1000 for a count hides nothing\. .*\. Lower epsilon"):
+        calibrate(name, unit=ALPHA, epsilon=1000, delta=delta)  # type: ignore[arg-type]
+
+
 def test_unknown_mechanisms_are_listed() -> None:
     with pytest.raises(PrivacyError, match="joint-polynomial"):
         calibrate("gauss", unit=ALPHA, epsilon=1)  # type: ignore[arg-type]

@@ -23,6 +23,7 @@ from typing import Any
 
 from bench import comparison, figures, page, peers
 from bench.comparison import Comparison
+from discreet.plan.outputs import source_hash
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.json"
@@ -57,6 +58,7 @@ def main(arguments: Sequence[str]) -> int:
     start, recorded, failed = time.monotonic(), read(RESULTS), []
     if asked.quick:
         return quick(asked.names or NAMES, recorded, record=asked.record)
+    found: Comparison | None
     for name in asked.names or (*NAMES, *WITHOUT_PEERS):
         print(f"== {name}", flush=True)
         try:
@@ -64,9 +66,12 @@ def main(arguments: Sequence[str]) -> int:
         except Exception:
             traceback.print_exc()
             failed.append(name)
-            continue
+            found = None  # what was measured before is not shown as if it were of now
         recorded = read(RESULTS)  # others may have been measured meanwhile
-        recorded["full"][name] = found
+        recorded["full"].pop(name, None)
+        if found is not None:
+            recorded["full"][name] = found
+            failed += [f"{name}: answers differ in {len(found.disagreeing)} rows"] if found.disagreeing else []
         write(RESULTS, recorded)
     publish(read(RESULTS)["full"])
     if not asked.names:
@@ -82,7 +87,10 @@ def quick(names: Sequence[str], recorded: dict[str, dict[str, Comparison]], *, r
     start, fallen, unmeasured = time.monotonic(), [], []
     measured: dict[str, Comparison] = {}
     peers.QUICK.deadline = start + QUICK_SECONDS + 40
-    for name in names:
+    recently = {name: part.seconds for name, part in recorded["quick"].items()}
+    for name in sorted(
+        names, key=lambda name: recently.get(name, 0.0)
+    ):  # what time runs out for is as little as can be
         before, found = recorded["quick"].get(name, Comparison()), Comparison()
         if time.monotonic() - start > QUICK_SECONDS:
             print(f"== {name}: not run, the time is up")
@@ -92,7 +100,9 @@ def quick(names: Sequence[str], recorded: dict[str, dict[str, Comparison]], *, r
                 found = measured[name] = compare(name, quick=True)
             except Exception as error:
                 print(f"   failed: {type(error).__name__}: {error}")
-        fallen += comparison.fallen(found.rows, before.rows)
+        fell = comparison.fallen(found.rows, before.rows)
+        print("\n".join(f"   BELOW HALF: {line}" for line in fell), end="\n" if fell else "", flush=True)
+        fallen += fell
         unmeasured += comparison.unmeasured(found.rows, before.rows)
     if record:
         recorded = read(RESULTS)  # others may have been measured meanwhile
@@ -109,7 +119,7 @@ def compare(name: str, *, quick: bool) -> Comparison:
     """Run one comparison, print its rows, and note how long it took."""
     start = time.monotonic()
     found: Comparison = import_module(f"bench.{name}").compare(quick=quick)
-    found = replace(found, seconds=time.monotonic() - start)
+    found = replace(found, seconds=time.monotonic() - start, code=source_hash()[:12])
     for row in found.rows:
         print(f"   {row.job} | {row.peer} {row.version} | {comparison.shown(row.time)} time, ", end="")
         print(f"{comparison.shown(row.memory)} memory | {row.agreement} {row.why}")
@@ -125,17 +135,33 @@ def lasted(seconds: float) -> str:
 
 def publish(found: Mapping[str, Comparison]) -> None:
     """The tables of the README and of the page on speed, and the pictures, from what was measured."""
-    rows = [row for name in (*NAMES, *WITHOUT_PEERS) if name in found for row in found[name].rows]
-    curves = page.curves_of(found)
+    for path, text in texts(found).items():
+        comparison.put_into(path, text)
+    figures.draw(PICTURES, rows_of(found), page.curves_of(found))
+
+
+def texts(found: Mapping[str, Comparison]) -> dict[Path, str]:
+    """What stands between the marks of each page."""
     errors = [row for part in found.values() for row in part.accuracy]
-    comparison.put_into(README, page.side_by_side(rows, errors))
-    comparison.put_into(SPEED, page.growth_and_cost(found))
-    figures.draw(PICTURES, rows, curves)
+    absent = [name for name in (*NAMES, *WITHOUT_PEERS) if name not in found]
+    codes = len({part.code for part in found.values()})
+    return {
+        README: page.side_by_side(rows_of(found), errors, absent=absent, codes=codes),
+        SPEED: page.growth_and_cost(found),
+    }
+
+
+def rows_of(found: Mapping[str, Comparison]) -> list[comparison.Row]:
+    return [row for name in (*NAMES, *WITHOUT_PEERS) if name in found for row in found[name].rows]
 
 
 def read(path: Path) -> dict[str, dict[str, Comparison]]:
     """What was recorded at either size."""
-    content = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    try:
+        content = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    except ValueError:
+        print(f"{path.name} is damaged; nothing counts as recorded.", file=sys.stderr)
+        content = {}
     return {
         size: {name: Comparison.of(found) for name, found in content.get(size, {}).items()}
         for size in ("full", "quick")
@@ -145,7 +171,7 @@ def read(path: Path) -> dict[str, dict[str, Comparison]]:
 def write(path: Path, recorded: Mapping[str, Mapping[str, Comparison]]) -> None:
     """Numbers to four digits: more would be noise in the history."""
     content = {size: {name: found.to_dict() for name, found in part.items()} for size, part in recorded.items()}
-    path.write_text(json.dumps(rounded(content), indent=1) + "\n", encoding="utf-8")
+    comparison.replace_file(path, json.dumps(rounded(content), indent=1) + "\n")
 
 
 def rounded(content: Any) -> Any:

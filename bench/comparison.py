@@ -5,14 +5,27 @@ Only ratios and growth are quoted: the machine is whatever it is, and both sides
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from bench.peers import Missing
 
 START, END = "<!-- bench: written by make bench -->", "<!-- end of bench -->"
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Whether two answers are the same within what their kind allows, and the words that go into the table."""
+
+    ok: bool
+    words: str
+
+    @property
+    def said(self) -> str:
+        return self.words if self.ok else f"DISAGREES: {self.words}"
 
 
 @dataclass(frozen=True)
@@ -26,6 +39,7 @@ class Row:
     time : the peer's seconds over ours; above one, ours is faster. None where the peer could not run.
     memory : the peer's peak memory over ours, likewise.
     agreement : how the answers compare, measured in this run.
+    agrees : whether they are the same within what their kind allows; a row that disagrees is never ahead.
     why : for a row where ours is behind or the peer is missing: the reason, and what would close it.
     version : of the peer, where it is known.
     """
@@ -37,10 +51,11 @@ class Row:
     agreement: str
     why: str = ""
     version: str = ""
+    agrees: bool = True
 
     @property
     def ahead(self) -> bool:
-        return all(ratio is None or ratio >= 1 for ratio in (self.time, self.memory))
+        return self.agrees and all(ratio is None or ratio >= 1 for ratio in (self.time, self.memory))
 
 
 @dataclass(frozen=True)
@@ -55,16 +70,23 @@ class Accuracy:
     error: float | None
     protects: str
     agreement: str = ""
+    agrees: bool = True
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What one module of the bench measured, and the seconds by the clock that this took."""
+    """What one module of the bench measured, the seconds by the clock that this took, and a hash of the code."""
 
     rows: tuple[Row, ...] = ()
     accuracy: tuple[Accuracy, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
+    code: str = ""
+
+    @property
+    def disagreeing(self) -> tuple[Row | Accuracy, ...]:
+        """Rows whose answers are not the same: the module that measured them has failed."""
+        return tuple(row for row in (*self.rows, *self.accuracy) if not row.agrees)
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Comparison:
@@ -74,6 +96,7 @@ class Comparison:
             tuple(Accuracy(**row) for row in content.get("accuracy", ())),
             content.get("facts", {}),
             content.get("seconds", 0.0),
+            content.get("code", ""),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -82,6 +105,7 @@ class Comparison:
             "accuracy": [asdict(row) for row in self.accuracy],
             "facts": dict(self.facts),
             "seconds": self.seconds,
+            "code": self.code,
         }
 
 
@@ -91,7 +115,7 @@ def beside(
     ours: Mapping[str, Any],
     measure: Callable[[], Mapping[str, Any]] | Mapping[str, Any],
     *,
-    agree: Callable[[Mapping[str, Any]], str],
+    agree: Callable[[Mapping[str, Any]], Agreement],
     why: str = "",
 ) -> Row:
     """Measure a peer, if it was not yet; both sides' `seconds` and `mib` make the ratios.
@@ -103,8 +127,9 @@ def beside(
     except Missing as reason:
         return Row(job, peer, None, None, "not measured", str(reason))
     time, memory = theirs["seconds"] / ours["seconds"], theirs["mib"] / ours["mib"]
-    row = Row(job, peer, time, memory, agree(theirs), why, theirs.get("version", ""))
-    return Row(**{**asdict(row), "why": ""}) if row.ahead else row
+    agreement = agree(theirs)
+    row = Row(job, peer, time, memory, agreement.said, why, theirs.get("version", ""), agreement.ok)
+    return replace(row, why="") if row.ahead else row
 
 
 def markdown(rows: Iterable[Row]) -> str:
@@ -144,17 +169,33 @@ def put_into(readme: Path, table: str) -> None:
     _, end, after = rest.partition(END)
     if not mark or not end:
         raise ValueError(f"{readme.name} has no place for the table: put {START} and {END} where it goes")
-    readme.write_text(f"{before}{START}\n{table}\n{END}{after}", encoding="utf-8")
+    replace_file(readme, f"{before}{START}\n{table}\n{END}{after}")
+
+
+def replace_file(path: Path, text: str) -> None:
+    """The whole new text or the whole old one, whatever happens meanwhile."""
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        with partial.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def fallen(now: Iterable[Row], recorded: Iterable[Row]) -> list[str]:
-    """Ratios of time that fell below half of what was recorded."""
-    before = {(row.job, row.peer): row.time for row in recorded}
-    return [
-        f"{row.job} against {row.peer}: {row.time:.3g}, recorded {was:.3g}"
-        for row in now
-        if row.time is not None and (was := before.get((row.job, row.peer))) is not None and row.time < was / 2
-    ]
+    """Ratios of time and memory that fell below half of what was recorded."""
+    before = {(row.job, row.peer): row for row in recorded}
+    found = []
+    for row in now:
+        was = before.get((row.job, row.peer))
+        for name in ("time", "memory"):
+            ratio, recorded_ratio = getattr(row, name), getattr(was, name, None)
+            if ratio is not None and recorded_ratio is not None and ratio < recorded_ratio / 2:
+                found.append(f"{row.job} against {row.peer}: {name} {ratio:.3g}, recorded {recorded_ratio:.3g}")
+    return found
 
 
 def unmeasured(now: Iterable[Row], recorded: Iterable[Row]) -> list[str]:

@@ -105,25 +105,43 @@ report(**time_)
 """
 
 ENGINES = """
+import os
+from contextlib import suppress
+from pathlib import Path
 import numpy as np
 import discreet as dc
 from discreet import engines
 from discreet.schema import LODES
 from discreet.tables.cells import cell_statistics
+def processor():
+    "Seconds of this process and its descendants, Spark's Java among them."
+    members, ticks = [os.getpid()], 0
+    for member in members:
+        with suppress(OSError):
+            ticks += sum(map(int, Path(f"/proc/{member}/stat").read_text().rpartition(")")[2].split()[11:13]))
+            for task in Path(f"/proc/{member}/task").iterdir():
+                with suppress(OSError):  # threads come and go
+                    members += map(int, (task / "children").read_text().split())
+    return ticks / os.sysconf("SC_CLK_TCK")
+def least(run):
+    taken = []
+    for _ in range(3):
+        before = processor()
+        result = run()
+        taken.append(processor() - before)
+    return min(taken[1:]), result
 folder = sys.argv[1]
-found, seconds = {}, {}
+found, cpu = {}, {}
 for name, settings in (("duckdb", {}), ("spark", {"master": "local[2]", "memory": "4g"})):
     with engines.open(name, **settings) as engine:
-        jobs = dc.read_jobs(folder, schema=LODES, validate=False, engine=engine)
+        check, jobs = least(lambda: dc.read_jobs(folder, schema=LODES, engine=engine))
         by = {"workplace_by": ("place", "sector", "ownership"), "worker_by": ("sex", "education")}
-        run = lambda: cell_statistics(jobs, **by)
-        measured(run)
-        time_, found[name] = measured(run, 2)
-        seconds[name] = time_["seconds"]
+        cells, found[name] = least(lambda: cell_statistics(jobs, **by))
+        cpu[name] = {"check": check, "cells": cells}
 a, b = found.values()
 parts = ("counts", "largest", "largest_total", "establishments")
 same = a.keys.equals(b.keys) and all(np.array_equal(getattr(a, part), getattr(b, part)) for part in parts)
-report(seconds=seconds, same=bool(same), counts=int(a.counts.size))
+report(cpu=cpu, same=bool(same), counts=int(a.counts.size))
 """
 
 
@@ -165,9 +183,9 @@ class Curve:
 
 
 def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
-    """The slope of log value on log size over the upper half of the sizes, at least two of them."""
+    """The slope of log value on log size over the upper half of the sizes, three of them where there are three."""
     order = np.argsort(sizes)
-    upper = order[min(len(order) // 2, len(order) - 2) :]
+    upper = order[max(0, min(len(order) // 2, len(order) - 3)) :]
     x, y = np.log(np.asarray(sizes, float)[upper]), np.log(np.asarray(values, float)[upper])
     return float(np.polyfit(x, y, 1)[0])
 
@@ -197,6 +215,7 @@ def compare(*, quick: bool) -> Comparison:
     """All curves, and the same plan on two engines."""
     facts: dict[str, Any] = {"curves": [curve.to_dict() for curve in curves(quick=quick)]}
     try:
+        peers.java()
         facts["spark"] = peers.ours(ENGINES, data.jobs(1e5 if quick else 10.9e6))
     except peers.Missing as reason:
         facts["spark"] = {"not measured": str(reason)}

@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bench import peers
 from bench.comparison import Accuracy, Comparison, Row, accuracies, markdown
+from bench.growth import exponent
 
+PROGRAMS = (
+    *(peer.name for peer in (peers.TUMULT, peers.OPENDP, peers.SMARTNOISE, peers.DIFFPRIVLIB, peers.STATSMODELS)),
+    *(peer.name for peer in (peers.PYMER4, peers.PYMC, peers.BAMBI, peers.NUMPYRO, peers.SKLEARN)),
+    *("DuckDB", "lme4", "pROC", "quantreg"),
+)
 CORES = 32
 NATION = 1.5e8
 WORDS = {
@@ -15,17 +22,22 @@ WORDS = {
 }
 
 
-def side_by_side(rows: Sequence[Row], errors: Sequence[Accuracy]) -> str:
-    """The README's tables."""
+def side_by_side(rows: Sequence[Row], errors: Sequence[Accuracy], *, absent: Sequence[str] = (), codes: int = 1) -> str:
+    """The README's tables; `absent` comparisons have no result, and all came from `codes` states of the code."""
     measured = [row for row in rows if row.time is not None]
+    programs = [name for name in PROGRAMS if any(name in row.peer for row in measured)]
     quicker = sum(row.time >= 1 for row in measured if row.time is not None)
     smaller = sum(row.memory >= 1 for row in measured if row.memory is not None)
     parts = [
-        f"Side by side with {len({row.peer for row in measured})} peers, two cores, one machine (`make bench`): less "
+        f"Side by side with {len(programs)} other programs on one machine (`make bench`): less "
         f"time on {quicker} of {len(measured)} rows, less memory on {smaller}; the others say why. Above 1 x, discreet "
         "needs less. How it grows: [docs/explanation/speed.md](docs/explanation/speed.md).",
         markdown(rows),
     ]
+    if absent:
+        parts.append(f"Not measured in the last run: {', '.join(absent)}.")
+    if codes > 1:
+        parts.append(f"The comparisons were measured with {codes} states of the code.")
     if errors:
         parts += [
             "Error at equal privacy, drawn on both sides, the peers' by OpenDP; above 1 x, the peer's is larger:",
@@ -41,7 +53,7 @@ def growth_and_cost(found: Mapping[str, Comparison]) -> str:
     if curves:
         parts += ["## How it grows", growth(curves)]
         spark = found["growth"].facts.get("spark", {})
-        if "same" in spark:
+        if "cpu" in spark:
             parts += ["## What a cluster costs", cost(curves, spark)]
     if "plan" in found:
         parts += ["## What a plan adds", plan(found["plan"].facts)]
@@ -60,13 +72,14 @@ def curves_of(found: Mapping[str, Comparison]) -> list[Mapping[str, Any]]:
 def growth(curves: Sequence[Mapping[str, Any]]) -> str:
     """The largest size of each curve and how time and memory grow up to there."""
     lines = [
-        "| job | grows with | from | to | exponent of time | exponent of memory | processor seconds at the largest | "
-        "peak memory there |",
-        "|---|---|---:|---:|---:|---:|---:|---:|",
+        "| job | grows with | from | to | exponent of time | of its last step | exponent of memory | processor seconds "
+        "at the largest | peak memory there |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     lines += [
         f"| {curve['job']} | {curve['by']} | {min(curve['sizes']):,.0f} | {max(curve['sizes']):,.0f} | "
-        f"{curve['exponent']:.2f} | {curve['exponent of memory']:.2f} | {curve['seconds'][-1]:,.3g} | "
+        f"{curve['exponent']:.2f} | {exponent(curve['sizes'][-2:], curve['seconds'][-2:]):.2f} | {curve['exponent of memory']:.2f} | "
+        f"{curve['seconds'][-1]:,.3g} | "
         f"{curve['mib'][-1]:,.0f} MiB |"
         for curve in curves
     ]
@@ -80,7 +93,7 @@ def cost(curves: Sequence[Mapping[str, Any]], spark: Mapping[str, Any]) -> str:
     has next to nothing to do. The rest of a release is the engine's and spreads over cores.
     """
     by = {(curve["job"], curve["by"]): curve for curve in curves}
-    factor = spark["seconds"]["spark"] / spark["seconds"]["duckdb"]
+    factors = {step: spark["cpu"]["spark"][step] / spark["cpu"]["duckdb"][step] for step in ("check", "cells")}
     cells = by["release", "cells"]
     per_count = cells["seconds"][-1] / cells["sizes"][-1]
     lines = [
@@ -93,16 +106,16 @@ def cost(curves: Sequence[Mapping[str, Any]], spark: Mapping[str, Any]) -> str:
         curve = by[job, "jobs"]
         whole = curve["seconds"][-1] * NATION / curve["sizes"][-1]
         driver = min(per_count * curve["counts"], whole) if job.startswith("release") else 0.0
-        engine = whole - driver
+        engine, factor = whole - driver, factors["cells" if job.startswith("release") else "check"]
         numbers = [whole, engine * factor + driver, engine * factor / CORES + driver, driver]
         total = [a + b for a, b in zip(total, numbers, strict=True)]
         lines.append(f"| {job} | " + " | ".join(f"{number:,.3g}" for number in numbers) + " |")
     lines.append("| together | " + " | ".join(f"{number:,.3g}" for number in total) + " |")
     said = "the same" if spark["same"] else "DIFFERENT"
     return (
-        f"Spark on the same two cores took {factor:.2g} times DuckDB's time for the cells of workload 3 and gave "
-        f"{said} {spark['counts']:,} counts. From the measured parts, {total[1] / 3600:.2g} core-hours:\n\n"
-        + "\n".join(lines)
+        f"Spark on the same cores took {factors['cells']:.2g} times DuckDB's processor seconds for the cells of "
+        f"workload 3, {factors['check']:.2g} times for the check of every job, and gave {said} {spark['counts']:,} "
+        f"counts. From the measured parts, {total[1] / 3600:.2g} core-hours:\n\n" + "\n".join(lines)
     )
 
 

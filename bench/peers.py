@@ -103,11 +103,17 @@ class Peer:
             shutil.rmtree(folder, ignore_errors=True)
             uv = shutil.which("uv")
             bare = ["--without-pip"] if uv else []
-            subprocess.run([sys.executable, "-m", "venv", *bare, str(folder)], check=True, capture_output=True)
             install = [uv, "pip", "install", "--quiet", "--python", str(python)] if uv else [str(python), *PIP]
-            done = subprocess.run([*install, *self.packages], capture_output=True, text=True, check=False)
-            if done.returncode:
-                raise Missing(f"{self.name} could not be installed: {last_line(done.stderr)}")
+            for command in ([sys.executable, "-m", "venv", *bare, str(folder)], [*install, *self.packages]):
+                left = QUICK.deadline - time.monotonic() if QUICK.on else None
+                try:
+                    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=left)
+                except subprocess.TimeoutExpired:
+                    raise Missing(f"{self.name} could not be installed in the time that is left") from None
+                if done.returncode:
+                    raise Missing(f"{self.name} could not be installed: {last_line(done.stderr)}")
+            if "tmlt.analytics" in self.packages:
+                java()
             (folder / "ready").touch()
         return python
 
@@ -125,10 +131,34 @@ def ours(script: str, *arguments: object, seconds: float = 1800, **environment: 
 
 def r(script: str, *arguments: object, package: str, seconds: float = 1800) -> dict[str, Any]:
     """The same for R; the script calls `clock` for times and `report` for what to hand back."""
-    if not shutil.which("Rscript"):
-        raise Missing(f"R is not installed; its package comes from the system: r-cran-{package.lower()}")
+    there = f"quit(status = !all(sapply(c('{package}', 'jsonlite'), requireNamespace, quietly = TRUE)))"
+    if (
+        not shutil.which("Rscript")
+        or subprocess.run(["Rscript", "-e", there], capture_output=True, check=False).returncode
+    ):
+        debian("r-base-core", f"r-cran-{package.lower()}", "r-cran-jsonlite")
     script = f"suppressMessages(library({package}))\n{REPORT_R}{script}"
     return run(package, ["Rscript", "-e", script], arguments, seconds=seconds, environment={})
+
+
+def debian(*packages: str) -> None:
+    """Install packages of the system, where this user may; the quick form installs nothing that large."""
+    said = f"{', '.join(packages)} are not installed"
+    if QUICK.on:
+        raise Missing(f"{said}; `make bench` without QUICK installs them")
+    if os.geteuid() or not shutil.which("apt-get"):
+        raise Missing(f"{said}, and only root on Debian may let the bench do it: apt-get install {' '.join(packages)}")
+    quiet = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+    for command in (["apt-get", "update", "-qq"], ["apt-get", "install", "-y", "-qq", *packages]):
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=quiet)
+    if done.returncode:
+        raise Missing(f"{said} and could not be: {last_line(done.stderr)}")
+
+
+def java() -> None:
+    """What Spark runs on."""
+    if not shutil.which("java"):
+        debian("openjdk-17-jre-headless")
 
 
 def run(

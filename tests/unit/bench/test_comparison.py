@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,12 +14,16 @@ sys.path.insert(0, str(Path(__file__).parents[3]))
 
 from bench import __main__ as command
 from bench import comparison, peers
-from bench.comparison import Accuracy, Comparison, Row, beside
+from bench.comparison import Accuracy, Agreement, Comparison, Row, beside
 from bench.growth import exponent
 
 FAST = Row("counts", "Peer", 12.34, 2.5, "same", version="1.0")
 SLOW = Row("fit", "Other", 0.5, 3.0, "1e-9", "It is Fortran; compiled steps would close it")
 ABSENT = Row("fit", "Third", None, None, "not measured", "it could not be installed")
+
+
+def same(_: object) -> Agreement:
+    return Agreement(True, "same")
 
 
 def test_markdown_has_one_line_per_row_with_its_reason() -> None:
@@ -41,24 +45,35 @@ def test_ahead_means_in_time_and_in_memory() -> None:
 def test_a_ratio_is_the_peers_over_ours_and_the_reason_stays_only_where_ours_is_behind() -> None:
     def row(seconds: float) -> Row:
         theirs = {"seconds": seconds, "mib": 300.0, "version": "2"}
-        return beside("job", "Peer", {"seconds": 2.0, "mib": 100.0}, lambda: theirs, agree=lambda _: "same", why="so")
+        return beside("job", "Peer", {"seconds": 2.0, "mib": 100.0}, lambda: theirs, agree=same, why="so")
 
     assert (row(6.0).time, row(6.0).memory, row(6.0).why, row(6.0).version) == (3.0, 3.0, "", "2")
     assert (row(1.0).time, row(1.0).why) == (0.5, "so")
+
+
+def test_a_row_whose_answers_differ_says_so_is_not_ahead_and_stays_so_when_recorded() -> None:
+    side = {"seconds": 1.0, "mib": 1.0}
+    row = beside("job", "Peer", side, side, agree=lambda _: Agreement(False, "2 and 3"), why="so")
+    assert (row.agreement, row.ahead, row.why) == ("DISAGREES: 2 and 3", False, "so")
+    found = Comparison((FAST, row))
+    assert found.disagreeing == Comparison.of(found.to_dict()).disagreeing == (row,)
+    old = {name: value for name, value in asdict(row).items() if name != "agrees"}
+    assert not Comparison.of({"rows": [old]}).disagreeing
 
 
 def test_a_missing_peer_is_a_row_that_says_so() -> None:
     def absent() -> dict[str, float]:
         raise peers.Missing("no such wheel")
 
-    row = beside("job", "Peer", {"seconds": 1.0, "mib": 1.0}, absent, agree=lambda _: "same")
+    row = beside("job", "Peer", {"seconds": 1.0, "mib": 1.0}, absent, agree=same)
     assert (row.time, row.agreement, row.why) == (None, "not measured", "no such wheel")
 
 
 def test_fallen_names_ratios_below_half_of_the_recorded() -> None:
-    now = [Row("counts", "Peer", 6.0, 1.0, ""), Row("fit", "Other", 0.26, 1.0, ""), Row("new", "Peer", 0.1, 1.0, "")]
-    assert comparison.fallen(now, [FAST, SLOW, ABSENT]) == ["counts against Peer: 6, recorded 12.3"]
+    now = [Row("counts", "Peer", 6.0, 2.0, ""), Row("fit", "Other", 0.26, 2.0, ""), Row("new", "Peer", 0.1, 1.0, "")]
+    assert comparison.fallen(now, [FAST, SLOW, ABSENT]) == ["counts against Peer: time 6, recorded 12.3"]
     assert comparison.fallen([ABSENT], [FAST, SLOW]) == []
+    assert comparison.fallen([replace(FAST, memory=1.0)], [FAST]) == ["counts against Peer: memory 1, recorded 2.5"]
 
 
 def test_unmeasured_names_recorded_ratios_that_this_run_has_none_for() -> None:
@@ -70,7 +85,7 @@ def test_unmeasured_names_recorded_ratios_that_this_run_has_none_for() -> None:
 
 def test_what_was_measured_before_makes_the_same_row() -> None:
     ours, theirs = {"seconds": 2.0, "mib": 100.0}, {"seconds": 6.0, "mib": 50.0}
-    rows = [beside("job", "Peer", ours, side, agree=lambda _: "same", why="so") for side in (theirs, lambda: theirs)]
+    rows = [beside("job", "Peer", ours, side, agree=same, why="so") for side in (theirs, lambda: theirs)]
     assert rows[0] == rows[1]
     assert (rows[0].time, rows[0].memory, rows[0].why) == (3.0, 0.5, "so")
 
@@ -150,7 +165,7 @@ def test_the_quick_form_says_what_fell_and_what_is_missing_and_changes_nothing(
     module(monkeypatch, counts=broken, roc=lambda quick: Comparison((replace(FAST, time=6.0),)))
     assert command.main(["--quick", "counts", "roc"]) == 0
     said = capsys.readouterr().out
-    assert "Below half of the recorded ratio:\ncounts against Peer: 6, recorded 12.3\n" in said
+    assert "Below half of the recorded ratio:\ncounts against Peer: time 6, recorded 12.3\n" in said
     assert "Recorded, but not measured now:\nfit against Other\nThe quick form took " in said
     assert {path: path.read_bytes() for path in files.iterdir()} == before
 
@@ -161,12 +176,24 @@ def test_every_comparison_can_be_asked_for() -> None:
 
 
 def test_the_recorded_table_is_the_readmes() -> None:
-    """README and results.json come from the same run."""
+    """README, the page on speed and results.json come from the same run, to the last word."""
     recorded = command.read(command.RESULTS)["full"]
-    text = command.README.read_text(encoding="utf-8")
-    for found in recorded.values():
-        for line in comparison.markdown(found.rows).splitlines()[2:]:
-            assert line in text
+    for path, text in command.texts(recorded).items():
+        assert path.read_text(encoding="utf-8").partition(comparison.START)[2].startswith(f"\n{text}\n{comparison.END}")
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "results.json"
+    comparison.replace_file(path, "old")
+    monkeypatch.setattr(comparison.os, "fsync", full_disk)
+    with pytest.raises(OSError, match="No space"):
+        comparison.replace_file(path, "new")
+    assert [file.name for file in tmp_path.iterdir()] == ["results.json"]
+    assert path.read_text() == "old"
+
+
+def full_disk(handle: int) -> None:
+    raise OSError(28, "No space left on device")
 
 
 def test_every_recorded_row_is_ahead_or_says_why_not() -> None:

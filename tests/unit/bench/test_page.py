@@ -24,25 +24,31 @@ CURVES = [
     curve("release of workload 3", "jobs", 80.0, counts=3_200_000),
     curve("release", "cells", 50.0, size=1e7),
 ]
-SPARK = {"seconds": {"duckdb": 1.0, "spark": 4.0}, "same": True, "counts": 1234}
+COSTS = {"duckdb": {"check": 1.0, "cells": 2.0}, "spark": {"check": 3.0, "cells": 8.0}}
+SPARK = {"cpu": COSTS, "same": True, "counts": 1234}
 
 
 def test_the_readme_counts_what_is_ahead() -> None:
-    rows = [Row("a", "P", 2.0, 2.0, ""), Row("b", "P", 0.5, 2.0, "", "so"), Row("c", "Q", None, None, "", "absent")]
+    peers = ("OpenDP, Laplace", "OpenDP", "lme4")
+    ratios = ((2.0, 2.0), (0.5, 2.0), (None, None))
+    rows = [Row("a", peer, *both, "", "so") for peer, both in zip(peers, ratios, strict=True)]
     text = page.side_by_side(rows, [Accuracy("alpha 0.1", "P", 9.0, "the same", "90, in closed form 91")])
-    assert "with 1 peers" in text
+    assert "with 1 other programs" in text
+    assert "Not measured" not in text
+    assert "Not measured in the last run: roc, desk." in page.side_by_side(rows, [], absent=["roc", "desk"])
+    assert "with 2 states of the code" in page.side_by_side(rows, [], codes=2)
     assert "less time on 1 of 2 rows, less memory on 2" in text
     assert "| alpha 0.1 | P | 9 x | the same | 90, in closed form 91 |" in text
 
 
 def test_costs_are_the_measured_parts() -> None:
-    """Engine work is four times as much on Spark and spreads over 32 cores; 5e-6 s per count stay on the driver."""
+    """Spark's factors: 3 for the check, 4 for cells, spread over 32 cores; 5e-6 s per count stay on the driver."""
     lines = page.cost(CURVES, SPARK).splitlines()
     cells = {
         line.split(" | ")[0].strip("| "): line.strip("|").split(" | ")[1:] for line in lines if line.startswith("|")
     }
     found = {name: [float(cell.replace(",", "")) for cell in row] for name, row in cells.items() if name in JOBS}
-    assert found["check of every job"] == [160, 640, 20, 0]
+    assert found["check of every job"] == [160, 480, 15, 0]
     assert found["release of workload 1"] == pytest.approx([40, 38 * 4 + 2, 38 * 4 / 32 + 2, 2], rel=0.01)
     assert found["release of workload 3"] == pytest.approx([80, 64 * 4 + 16, 64 * 4 / 32 + 16, 16], rel=0.01)
     assert found["together"][0] == 280

@@ -78,9 +78,8 @@ def growth(curves: Sequence[Mapping[str, Any]]) -> str:
     ]
     lines += [
         f"| {curve['job']} | {curve['by']} | {min(curve['sizes']):,.0f} | {max(curve['sizes']):,.0f} | "
-        f"{curve['exponent']:.2f} | {exponent(curve['sizes'][-2:], curve['seconds'][-2:]):.2f} | {curve['exponent of memory']:.2f} | "
-        f"{curve['seconds'][-1]:,.3g} | "
-        f"{curve['mib'][-1]:,.0f} MiB |"
+        f"{curve['exponent']:.2f} | {exponent(curve['sizes'][-2:], curve['seconds'][-2:]):.2f} | "
+        f"{curve['exponent of memory']:.2f} | {curve['seconds'][-1]:,.3g} | {curve['mib'][-1]:,.0f} MiB |"
         for curve in curves
     ]
     return "\n".join(lines)

@@ -132,6 +132,16 @@ def test_tiny_amounts_are_refused_whatever_the_mechanism(mechanism: str) -> None
         opened.count(by=["place"]).check(epsilon="1e-17", mechanism=mechanism, delta=delta)
 
 
+def test_noise_without_end_is_refused() -> None:
+    """Just above 2 ln(1 + alpha) the expected error of paper-calibrated log-laplace is finite, and boundless."""
+    opened = session(dc.Establishments("0.1"))
+    ask = {"mechanism": "log-laplace", "calibration": "paper"}
+    with pytest.raises(PrivacyError, match="log-laplace with epsilon=0.190620359609 needs noise that 64-bit"):
+        opened.count(by=["place"]).release(epsilon="0.190620359609", **ask)
+    assert opened.remaining == Pure(10)
+    assert opened.count(by=["place"]).check(epsilon="0.1907", **ask).affordable
+
+
 def test_the_widest_noise_fits() -> None:
     opened = session(dc.EstablishmentNodes(MOST_NOISE))
     found = opened.count(by=["place"]).release(epsilon=1, level=0.999999)

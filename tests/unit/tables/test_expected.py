@@ -136,7 +136,7 @@ def test_noise_without_end_is_refused() -> None:
     """Just above 2 ln(1 + alpha) the expected error of paper-calibrated log-laplace is finite, and boundless."""
     opened = session(dc.Establishments("0.1"))
     ask = {"mechanism": "log-laplace", "calibration": "paper"}
-    with pytest.raises(PrivacyError, match="log-laplace with epsilon=0.190620359609 needs noise that 64-bit"):
+    with pytest.raises(PrivacyError, match=r"epsilon=0\.190620359609 needs noise that 64-bit"):
         opened.count(by=["place"]).release(epsilon="0.190620359609", **ask)
     assert opened.remaining == Pure(10)
     assert opened.count(by=["place"]).check(epsilon="0.1907", **ask).affordable

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.report.numbers import column, finite, is_numeric, text
+from discreet.report.numbers import column, finite, is_numeric, plural, text, unbroken
 
 
 @pytest.mark.parametrize(
@@ -102,3 +102,11 @@ def test_finite_gives_strict_json() -> None:
 def test_finite_refuses_what_has_no_json_form() -> None:
     with pytest.raises(TypeError, match="object"):
         finite({"a": object()})
+
+
+def test_one_thing_is_not_several() -> None:
+    assert [plural(n, "row") for n in (0, 1, 12_345)] == ["0 rows", "1 row", "12\u202f345 rows"]
+
+
+def test_percent_signs_stay_with_their_numbers() -> None:
+    assert unbroken("by 10 % or 5.5 %; a % sign") == "by 10\u00a0% or 5.5\u00a0%; a % sign"

@@ -150,7 +150,7 @@ class CountQuery:
         whole = exact(epsilon, name="epsilon")
         if whole <= 0:
             raise PrivacyError(f"epsilon={epsilon} buys nothing. It must be above 0. Use for example epsilon=1.")
-        refuse_extremes(unit, whole / shares)
+        refuse_extremes(unit, whole)
         chance = None if delta is None else exact(delta, name="delta") / shares
         if isinstance(unit, Establishments):
             if name == "log-laplace" and unit.strength == "strong" and self.concerns_workers:

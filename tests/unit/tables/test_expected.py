@@ -148,3 +148,6 @@ def test_the_widest_noise_fits() -> None:
     assert (np.abs(found.counts) < 2**60).all()
     assert (found.upper < 2.0**60).all()
     assert (np.abs(found.counts) > 2**40).any()
+    with pytest.raises(PrivacyError, match=r"^epsilon=0\.9 for counts"):  # as asked, however many kinds there are
+        opened.count(by=["place", "sex"]).check(epsilon="0.9")
+    assert opened.count(by=["place", "sex"]).check(epsilon=1).guarantee.loss == Pure(1)

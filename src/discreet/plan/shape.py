@@ -25,7 +25,6 @@ from pydantic import (
 )
 
 from discreet.errors import PrivacyError
-from discreet.jobs import MOST_JOBS
 from discreet.plan.wording import written
 from discreet.privacy.guarantee import Calibration
 from discreet.privacy.ledger.entries import named
@@ -194,7 +193,7 @@ class NodesUnit(Table):
     """[unit] kind = "establishment-nodes": one whole establishment of at most theta workers."""
 
     kind: Literal["establishment-nodes"]
-    theta: Annotated[StrictInt, Field(ge=1, le=MOST_JOBS)] = Field(
+    theta: Annotated[StrictInt, Field(ge=1)] = Field(
         description="The largest workforce that is kept, e.g. 1000."
     )
 

@@ -193,9 +193,7 @@ class NodesUnit(Table):
     """[unit] kind = "establishment-nodes": one whole establishment of at most theta workers."""
 
     kind: Literal["establishment-nodes"]
-    theta: Annotated[StrictInt, Field(ge=1)] = Field(
-        description="The largest workforce that is kept, e.g. 1000."
-    )
+    theta: Annotated[StrictInt, Field(ge=1)] = Field(description="The largest workforce that is kept, e.g. 1000.")
 
     def unit(self) -> Unit:
         return EstablishmentNodes(self.theta)

@@ -86,7 +86,8 @@ class Comparison:
     @property
     def disagreeing(self) -> tuple[Row | Accuracy, ...]:
         """Rows whose answers are not the same: the module that measured them has failed."""
-        return tuple(row for row in (*self.rows, *self.accuracy) if not row.agrees)
+        rows: tuple[Row | Accuracy, ...] = (*self.rows, *self.accuracy)
+        return tuple(row for row in rows if not row.agrees)
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Comparison:

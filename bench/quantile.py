@@ -1,8 +1,9 @@
-"""Quantile regression: ours beside quantreg's Frisch-Newton (Fortran) and statsmodels.
+"""Quantile regression: ours beside quantreg's fastest form for this size and statsmodels.
 
 The same design, a heavy-tailed response whose spread depends on the columns. The check loss at the solution must be the
-same to eight digits: below it nobody can be. Several quantiles at once are one call for ours and quantreg, a loop for
-statsmodels.
+same to eight digits: below it nobody can be. Several quantiles at once are one call for ours and for quantreg's `pfnb`
+(Frisch-Newton on few rows, then checked on all, in Fortran), a loop for statsmodels. Processor seconds, the best of
+three runs each.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bench import data, peers
-from bench.comparison import Comparison, beside
+from bench.comparison import Agreement, Comparison, beside
 
 TAUS = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -36,7 +37,7 @@ OURS = (
 from discreet.change.quantile import quantile_regression
 quantile_regression(X[:500], y[:500], taus)
 time_, betas = measured(lambda: quantile_regression(X, y, taus), 3)
-report(**time_, loss=loss(betas))
+report(seconds=time_["cpu"], loss=loss(betas))
 """
 )
 
@@ -44,8 +45,8 @@ STATSMODELS = (
     READ
     + """
 from statsmodels.regression.quantile_regression import QuantReg
-time_, betas = measured(lambda: [QuantReg(y, X).fit(q=tau).params for tau in taus])
-report(**time_, loss=loss(betas), version=version("statsmodels"))
+time_, betas = measured(lambda: [QuantReg(y, X).fit(q=tau).params for tau in taus], 3)
+report(seconds=time_["cpu"], loss=loss(betas), version=version("statsmodels"))
 """
 )
 
@@ -53,11 +54,12 @@ QUANTREG = r"""
 rows <- as.integer(arguments[2]); columns <- as.integer(arguments[3]); taus <- as.numeric(arguments[-(1:3)])
 whole <- matrix(readBin(arguments[1], "double", rows * (columns + 1)), rows)
 y <- whole[, 1]; X <- whole[, -1]
-best <- list(seconds = Inf)
-for (i in 1:3) { t <- clock(function() sapply(taus, function(tau) rq.fit.fnb(X, y, tau)$coefficients))
-                 if (t$seconds < best$seconds) best <- t }
+set.seed(1)
+best <- list(cpu = Inf)
+for (i in 1:3) { t <- clock(function() rq.fit.pfnb(X, y, taus)$coefficients)
+                 if (t$cpu < best$cpu) best <- t }
 losses <- sapply(seq_along(taus), function(k) { r <- y - X %*% best$result[, k]; sum(r * (taus[k] - (r < 0))) })
-report(seconds = best$seconds, loss = sum(losses), version = as.character(packageVersion("quantreg")))
+report(seconds = best$cpu, loss = sum(losses), version = as.character(packageVersion("quantreg")))
 """
 
 
@@ -74,12 +76,21 @@ def compare(*, quick: bool) -> Comparison:
     ours = peers.ours(OURS, *arguments)
     job = f"quantile regression, {len(TAUS)} quantiles, {rows:,} rows, {columns} columns"
 
-    def agree(theirs: Mapping[str, Any]) -> str:
-        return f"check loss {(theirs['loss'] - ours['loss']) / ours['loss']:+.0e} of ours"
+    def agree(theirs: Mapping[str, Any]) -> Agreement:
+        off = (theirs["loss"] - ours["loss"]) / ours["loss"]
+        return Agreement(abs(off) < 1e-8, f"check loss {off:+.0e} of ours")
+
+    def quantreg() -> dict[str, Any]:
+        return peers.r(QUANTREG, *arguments, package="quantreg")
+
+    why = (
+        "Both solve the same few rows and check the others; its steps are compiled, ours NumPy. Compiled ones, or each "
+        "quantile started from its neighbour's fit as it does, would close it"
+    )
 
     return Comparison(
         (
-            beside(job, "quantreg", ours, lambda: peers.r(QUANTREG, *arguments, package="quantreg"), agree=agree),
+            beside(job, "quantreg, rq.fit.pfnb", ours, quantreg, agree=agree, why=why),
             beside(job, "statsmodels", ours, lambda: peers.STATSMODELS.measure(STATSMODELS, *arguments), agree=agree),
         )
     )

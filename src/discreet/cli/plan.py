@@ -192,6 +192,8 @@ def _print_check(found: PlanCheck) -> None:
     for errors in (by_largest, public):
         if errors.rows:
             console.print(errors)
+    for note in dict.fromkeys(note for known in found.releases for table in known.tables for note in table.notes):
+        typer.echo(note)
     before = found.before
     typer.echo(
         f"The plan costs {amounts(found.cost)}. Of {amounts(before.total)} for {before.dataset!r}, "
@@ -206,7 +208,7 @@ def _on_public_sizes(table: TableCheck) -> list[tuple[str, str, str]]:
         return []
     most = "at most " if known.is_bound else ""
     rows = [
-        (f"{low:,} jobs and more" if low else "without jobs", f"{cells:,}", f"{most}{error:,.3g}")
+        (f"{low:,} {'job' if low == 1 else 'jobs'} and more" if low else "without jobs", f"{cells:,}", f"{most}{error:,.3g}")
         for low, cells, error in known.by_size
     ]
     overall = f"{most}{known.mean:,.3g}; together {known.share:.2%} of all jobs"

@@ -16,7 +16,6 @@ from typing import Any, Literal, TypeAlias
 from discreet.account import Account
 from discreet.errors import BudgetExceeded, LedgerError, PrivacyError
 from discreet.plan.bundle import BUNDLE, REPORT
-from discreet.plan.confidential import shown_as_public
 from discreet.plan.document import Fault
 from discreet.plan.reading import PlanFile
 from discreet.plan.requests import Request, requests
@@ -116,8 +115,7 @@ def check(file: PlanFile) -> PlanCheck:
     unit, whole = _stated(file)
     account = Account.open(None, dataset="check", unit=unit, budget=whole)
     asked, wrong = requests(file, account)
-    secret = list(shown_as_public(file))
-    sizes, unread = (None, secret) if secret else PublicSizes.of(file)
+    sizes, unread = PublicSizes.of(file)
     standing, broken = _standing(file)
     faults += [*wrong, *unread, *broken, *_output_faults(file, standing)]
     before = Budget(plan.budget.dataset, unit.key, whole, whole.zero())

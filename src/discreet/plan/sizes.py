@@ -17,6 +17,7 @@ import numpy as np
 
 from discreet.errors import DataError, DiscreetError
 from discreet.frames import as_lazy, collect
+from discreet.plan.confidential import shown_as_public
 from discreet.plan.document import Fault
 from discreet.plan.outputs import MANIFEST, read_table
 from discreet.plan.reading import PlanFile
@@ -113,6 +114,8 @@ class PublicSizes:
     @classmethod
     def of(cls, file: PlanFile) -> tuple[PublicSizes | None, list[Fault]]:
         """What the plan's [public] names, if anything, or what is wrong with it."""
+        if secret := list(shown_as_public(file)):
+            return None, secret
         public = file.plan.public
         if public.sizes is not None and public.previous is not None:
             return None, [Fault(("public",), "sizes and previous are both given. One is enough. Leave one out.")]

@@ -208,8 +208,8 @@ def _on_public_sizes(table: TableCheck) -> list[tuple[str, str, str]]:
         return []
     most = "at most " if known.is_bound else ""
     rows = [
-        (f"{low:,} {'job' if low == 1 else 'jobs'} and more" if low else "without jobs", f"{cells:,}", f"{most}{error:,.3g}")
-        for low, cells, error in known.by_size
+        (f"{low:,} {'job' if low == 1 else 'jobs'} and more" if low else "no jobs", f"{n:,}", f"{most}{error:,.3g}")
+        for low, n, error in known.by_size
     ]
     overall = f"{most}{known.mean:,.3g}; together {known.share:.2%} of all jobs"
     return [*rows, ("all", f"{known.cells:,}", overall)]

@@ -92,7 +92,7 @@ def compare(*, quick: bool) -> Comparison:
                 "release",
                 "the whole release",
                 "Above the query: calibration, the account, exact noise and intervals, and their modules in memory. "
-                "SQL by hand has none of them; drawing noise while the query runs would close most of it",
+                "SQL by hand has none of them; only leaving them out would close it",
             ),
         ):
             words = "identical" if key == "cells" else "its cell statistics are identical; the noise is ours alone"

@@ -84,7 +84,7 @@ def compare(*, quick: bool) -> Comparison:
         return peers.r(QUANTREG, *arguments, package="quantreg")
 
     why = (
-        "Both solve the same few rows and check the others; its steps are compiled, ours NumPy. Compiled ones, or each "
+        "Both solve few rows and check the others; its steps are compiled, ours NumPy. Compiled ones, or each "
         "quantile started from its neighbour's fit as it does, would close it"
     )
 

@@ -101,6 +101,7 @@ def quick(names: Sequence[str], recorded: dict[str, dict[str, Comparison]], *, r
             except Exception as error:
                 print(f"   failed: {type(error).__name__}: {error}")
         fell = comparison.fallen(found.rows, before.rows)
+        fell += [f"the answers of {len(found.disagreeing)} rows of {name} differ"] if found.disagreeing else []
         print("\n".join(f"   BELOW HALF: {line}" for line in fell), end="\n" if fell else "", flush=True)
         fallen += fell
         unmeasured += comparison.unmeasured(found.rows, before.rows)

@@ -26,8 +26,8 @@ def side_by_side(rows: Sequence[Row], errors: Sequence[Accuracy], *, absent: Seq
     """The README's tables; `absent` comparisons have no result, and all came from `codes` states of the code."""
     measured = [row for row in rows if row.time is not None]
     programs = [name for name in PROGRAMS if any(name in row.peer for row in measured)]
-    quicker = sum(row.time >= 1 for row in measured if row.time is not None)
-    smaller = sum(row.memory >= 1 for row in measured if row.memory is not None)
+    quicker = sum(row.agrees and row.time >= 1 for row in measured if row.time is not None)
+    smaller = sum(row.agrees and row.memory >= 1 for row in measured if row.memory is not None)
     parts = [
         f"Side by side with {len(programs)} other programs on one machine (`make bench`): less "
         f"time on {quicker} of {len(measured)} rows, less memory on {smaller}; the others say why. Above 1 x, discreet "

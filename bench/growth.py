@@ -1,9 +1,9 @@
 """How time and memory grow with the size of every job, with fitted exponents: 1 means twice the rows, twice the time.
 
-Each point is a fresh process; seconds are of the processor, all threads together, which is what a cluster bills.
-Exponents are least-squares slopes of logarithms over the upper half of the sizes, where what a process costs before it
-does anything no longer counts. Jobs run in DuckDB within 8 GiB, spilling allowed, up to 150 million; the same plan on
-Spark must give the same cells.
+Each point is the least of two fresh processes; seconds are of the processor, all threads together, which is what a
+cluster bills. Exponents are least-squares slopes of logarithms over the upper half of the sizes, where what a process
+costs before it does anything no longer counts. Jobs run in DuckDB within 8 GiB, spilling
+allowed, up to 150 million; the same plan on Spark must give the same cells.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from bench import data, peers
 from bench.comparison import Comparison
 
+PROCESSES = 2
 LIMIT = "6GB"  # of DuckDB; the process has 8 GiB
 FORMULA = "jcr ~ 0 + industry + quarter + (1 | county)"
 
@@ -199,7 +200,7 @@ def measured(
     also: Mapping[str, str],
 ) -> list[Curve]:
     """The curve of a job from (size, script, arguments) of its points; `also` names others in the same report."""
-    found = [(size, peers.ours(script, *arguments)) for size, script, arguments in points]
+    found = [(size, quietest(script, arguments, also=tuple(also.values()))) for size, script, arguments in points]
     sizes = tuple(float(point.get("rows", size)) for size, point in found)
     mib = tuple(point["mib"] for _, point in found)
     clock = tuple(point["seconds"] for _, point in found)
@@ -209,6 +210,12 @@ def measured(
         curves.append(Curve(name, by, sizes, seconds, mib, clock if key == "cpu" else (), rows, counts))
         print(f"   {name}: {sizes[-1]:,.0f} {by} in {seconds[-1]:.3g} s, {mib[-1]:,.0f} MiB", flush=True)
     return curves
+
+
+def quietest(script: str, arguments: tuple[object, ...], *, also: tuple[str, ...]) -> dict[str, Any]:
+    """The least of each figure over fresh processes, for this and other machines are never alone with one job."""
+    found = [peers.ours(script, *arguments) for _ in range(PROCESSES)]
+    return {**found[0], **{key: min(point[key] for point in found) for key in ("cpu", "seconds", "mib", *also)}}
 
 
 def compare(*, quick: bool) -> Comparison:

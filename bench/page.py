@@ -123,7 +123,8 @@ def plan(facts: Mapping[str, Any]) -> str:
     low, high = (f"{ratio - 1:.0%}" for ratio in (min(facts["ratios"]), max(facts["ratios"])))
     return (
         f"Two tables of {facts['jobs']:,.0f} jobs released by a plan take {facts['overhead']:.0%} more processor time "
-        f"than reading, checking, counting, drawing and writing them without one ({low} to {high} in pairs of runs). "
+        f"than reading, checking, counting, drawing and writing them without one "
+        f"(median of {len(facts['ratios'])} pairs of runs, which lie between {low} and {high}). "
         "The plan adds its own checks, the ledger with its disk syncs, hashes, the report and the reviewer's bundle."
     )
 

@@ -83,7 +83,7 @@ def test_plan_and_desk_are_quoted_as_measured() -> None:
     }
     text = page.growth_and_cost({"plan": Comparison(facts=plan), "desk": Comparison(facts=desk)})
     assert "1,000,000 jobs released by a plan take 27% more processor time" in text
-    assert "(12% to 31% in pairs of runs)" in text
+    assert "(median of 3 pairs of runs, which lie between 12% and 31%)" in text
     assert "between 5.2 (`/ledger`) and 9.5 times (`/`)" in text
     assert "10 releases started at once while they read on: 9 ended well, 1,200 pages" in text
     assert "holds epsilon=11" in text

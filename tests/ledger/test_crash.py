@@ -79,7 +79,8 @@ def test_killed_at_any_instant(where: str, tmp_path: Path, nursery) -> None:
     print(steps)
     assert steps["charged, not published"] >= 20, f"too few kills fell inside a release: {steps}"
 
-    datasets = len(list(folder.glob("toys-*")))
+    with Ledger.open(where, read_only=True) as ledger:
+        datasets = len(ledger.budgets())  # the last kill may fall between a budget and its folder
     last = nursery("release", where, str(folder), str(datasets))
     last.start()
     assert last.wait() == 0

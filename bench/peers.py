@@ -90,6 +90,11 @@ class Peer:
         return HOME / self.name.lower().replace(" ", "-")
 
     @property
+    def packages_folder(self) -> Path:
+        """Where its modules are, for a process of ours that is to import them."""
+        return next(self.python().parents[1].glob("lib/python*/site-packages"))
+
+    @property
     def installed(self) -> bool:
         return (self.folder / "ready").exists()
 
@@ -254,4 +259,5 @@ PYMER4 = Peer(
 PYMC = Peer("PyMC", ("pymc", "nutpie", "matplotlib<3.11"))
 BAMBI = Peer("bambi", ("bambi", "nutpie", "matplotlib<3.11"))
 NUMPYRO = Peer("NumPyro", ("numpyro", "pyarrow"))
+PYINSTRUMENT = Peer("pyinstrument", ("pyinstrument",), light=True)  # no peer, but kept apart like one
 SKLEARN = Peer("scikit-learn", ("scikit-learn",), light=True)

@@ -214,6 +214,9 @@ BROKEN: dict[str, tuple[Change, int, str]] = {
         31, "it needs epsilon > 2 ln(1 + alpha) = 0.1906",
     ),
     "a delta nobody needs": (add("delta = 0.01"), 25, "it promises pure epsilon"),
+    "a delta nobody needs, for workers": (
+        both(swap(UNIT, "kind = 'workers'"), add("delta = 0.01")), 24, "edge-laplace with delta=1/100: it promises pure"
+    ),
     "no delta where one is needed": (add('mechanism = "smooth-laplace"'), 25, "needs 0 < delta < 1"),
     "an unknown mechanism": (add('mechanism = "magic"'), 25, "mechanism 'magic' is unknown"),
     "a mechanism of another unit": (add('mechanism = "edge-laplace"'), 25, "use [unit] kind = 'workers'"),

@@ -34,9 +34,8 @@ def truth(plan: Path) -> tuple[dict[tuple[str, str], list[int]], float]:
     for place, sector, size in zip(places["place"], places["sector"], sizes.tolist(), strict=True):
         cells.setdefault((place, sector), []).append(size)
     j, width = np.arange(-600, 601), THETA / 2
-    edges = np.exp(-(np.abs(j) + 0.5) / width) / 2
-    chance = np.exp(-(np.abs(j) - 0.5) / width) / 2 - edges
-    chance[j == 0] = 1 - np.exp(-0.5 / width)
+    chance = np.exp(-np.abs(j) / width)
+    chance /= chance.sum()
     left_out = [sum(size for size in found if size > THETA) for found in cells.values()]
     return cells, float(np.mean([np.abs(j - b) @ chance for b in left_out]))
 

@@ -192,6 +192,25 @@ def test_tampering_is_found(
     assert words in found[subject], found
 
 
+@pytest.mark.parametrize("calibration", ["tight", "paper"])
+def test_noise_for_single_jobs(toys, tmp_path: Path, command, calibration: str) -> None:
+    """The width that one job needs is found enough; a little less is not, nor the other law."""
+    law = {"tight": "DiscreteLaplace", "paper": "Laplace"}[calibration]
+    plan = toys(tmp_path)
+    text = plan.read_text().replace('kind = "establishments"\nalpha = 0.1', 'kind = "workers"')
+    plan.write_text(text.replace('name = "places"', f'name = "places"\ncalibration = "{calibration}"'))
+    run(plan)
+    code, out, _ = command("verify", plan.parent / "out" / "bundle.zip")
+    assert code == 0 and f"edge-laplace: {law} noise of width 0.5" in out
+    for change in ({"width": 0.4999}, {"law": "Gaussian"}):
+        files = unpacked(plan.parent / "out" / "bundle.zip")
+        edited(
+            files, "places/release.json", lambda about, c=change: about["parameters"]["tables"][0]["noise"].update(c)
+        )
+        found = wrong(verify_bundle(repacked(tmp_path / "b.zip", files)))
+        assert f"needs {law} noise of width 0.5" in found["places: mechanisms"], found
+
+
 def test_a_changed_file_is_found(bundle: Path, tmp_path: Path, command) -> None:
     files = unpacked(bundle)
     files["report.html"] += b"<!-- more -->"

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.arrays import Integers, Vector
-from discreet.bayes.spending import upward
 from discreet.noise.laws import Laplace
 from discreet.noise.sampler import draw_integers
 from discreet.privacy.guarantee import Calibration
+from discreet.privacy.losses import upward
 
 if TYPE_CHECKING:
     from discreet.noise.source import Source

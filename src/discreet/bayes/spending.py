@@ -5,7 +5,6 @@ Amounts are exact, and a noise scale computed from one is rounded up.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -148,9 +147,3 @@ def account_for(account: Account | None, loss: Loss, *, seed: int | None, name: 
 def whole(value: object, *, least: int) -> bool:
     """Whether `value` is a whole number, Python's or NumPy's, and at least `least`."""
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
-
-
-def upward(amount: Fraction) -> float:
-    """The least double that is not below `amount`: a noise scale is never rounded down."""
-    nearest = float(amount)
-    return nearest if Fraction(nearest) >= amount else math.nextafter(nearest, math.inf)

@@ -86,6 +86,9 @@ class Balls:
         rad += size * ROUNDING
         return Balls(mid, rad)
 
+    def __rtruediv__(self, other: float) -> Balls:
+        return _lift(other) / self
+
     def log(self) -> Balls:
         mid = np.log(self.mid)
         spread = self.rad / np.maximum(self.mid - 2 * self.rad, 0.0)

@@ -1,9 +1,9 @@
 """The laws of privacy noise: densities, tails, moments, and the probabilities of their rounded versions.
 
-A law is that of a standard variable Z. A release adds ``round(scale * Z)``, whose exact distribution is
-`probability`; nothing here draws anything, that is `discreet.noise.sampler`. Every law is symmetric, so each one
-states its density, its upper tail and the mass of an interval of the positive half line; the rest follows. Masses
-keep their *relative* accuracy in the far tail and for large scales, because privacy losses are ratios of them.
+A release adds an integer whose exact distribution is `probability`: that of ``round(scale * Z)``, Z a standard
+variable, or of its own for `DiscreteLaplace`; nothing here draws anything, that is `discreet.noise.sampler`. Every law
+is symmetric, so that of Z is stated by its density, its upper tail and the mass of an interval of the positive half
+line. Masses keep their *relative* accuracy in the far tail and for large scales: privacy losses are ratios of them.
 
 Smooth Gamma is `GeneralisedCauchy` with g = 4 (Haney et al. 2017); the polynomial laws are ours, related to
 PolyPlace (Hladík and Tětek 2025). Notation of docs/proofs/sampler.md.
@@ -31,20 +31,30 @@ MOST_COORDINATES = 10_000  # the sampler's error bounds are proved for as many o
 
 
 class Law(ABC):
-    """The distribution of Z, whose multiples are the noise.
-
-    Attributes
-    ----------
-    dimension : number of coordinates of Z.
-    mean_abs : E|Z|, of one coordinate; infinite where it does not exist.
-    variance : Var Z, of one coordinate; infinite where it does not exist.
-    """
+    """The distribution of integer noise, for every scale."""
 
     __slots__ = ()
 
     @property
     def dimension(self) -> int:
+        """How many integers are drawn together."""
         return 1
+
+    @abstractmethod
+    def probability(self, j: ArrayLike, scale: ArrayLike) -> Vector:
+        """The probability of integers j; the last axis of j holds the coordinates if there are several."""
+
+
+class Rounded(Law):
+    """The law of round(scale * Z), from that of Z.
+
+    Attributes
+    ----------
+    mean_abs : E|Z|, of one coordinate; infinite where it does not exist.
+    variance : Var Z, of one coordinate; infinite where it does not exist.
+    """
+
+    __slots__ = ()
 
     @property
     @abstractmethod
@@ -58,12 +68,8 @@ class Law(ABC):
     def log_density(self, z: ArrayLike) -> Vector:
         """The logarithm of the density at z; the last axis of z holds the coordinates if there are several."""
 
-    @abstractmethod
-    def probability(self, j: ArrayLike, scale: ArrayLike) -> Vector:
-        """P(round(scale * Z) = j) for integers j; the last axis of j holds the coordinates if there are several."""
 
-
-class Symmetric(Law):
+class Symmetric(Rounded):
     """A law on the line: what follows from its density, its upper tail and the mass of an interval."""
 
     __slots__ = ()
@@ -132,7 +138,30 @@ class Laplace(Symmetric):
         return np.asarray(-np.exp(-a) * np.expm1(-w) / 2)
 
 
-class PolynomialTail(Law):
+@dataclass(frozen=True, slots=True)
+class DiscreteLaplace(Law):
+    """Probability proportional to exp(-|j| / scale) = q^|j|: the Laplace law of integers, geometric on either side.
+
+    Where counts move by one, it needs no more noise than epsilon asks; a rounded Laplace variable has
+    cosh(1 / (2 scale)) times its mean.
+    """
+
+    def probability(self, j: ArrayLike, scale: ArrayLike) -> Vector:
+        j, scale = np.abs(np.asarray(j, dtype=np.float64)), _positive(scale)
+        return np.asarray(np.tanh(0.5 / scale) * np.exp(-j / scale))
+
+    def mean(self, scale: ArrayLike) -> Vector:
+        """E|J| = 1 / sinh(1 / scale)."""
+        scale = _positive(scale)
+        return np.asarray(2 * np.exp(-1 / scale) / -np.expm1(-2 / scale))
+
+    def reach(self, level: float, scale: float) -> int:
+        """The least r with P(|J| <= r) >= level; P(|J| > r) = 2 q^(r+1) / (1 + q)."""
+        most = scale * (math.log(2 / (1 - level)) - math.log1p(math.exp(-1 / scale)))
+        return max(math.ceil(most) - 1, 0)
+
+
+class PolynomialTail(Rounded):
     """Density proportional to exp(-psi(t)), t = |z_1| + ... + |z_d|: a Laplace law in a core t < c, a power beyond.
 
     psi(t) = p t / (1+c) for t <= c and p c / (1+c) + p ln((1+t) / (1+c)) for t >= c; its slope has no jump. Without

@@ -17,7 +17,7 @@ import numpy as np
 from discreet.errors import PrivacyError
 from discreet.noise import exact as arb
 from discreet.noise.balls import Balls
-from discreet.noise.laws import Law, Symmetric
+from discreet.noise.laws import DiscreteLaplace, Law, RadialPolynomial
 from discreet.noise.transforms import LOG_LAPLACE, Transform, transform
 
 if TYPE_CHECKING:
@@ -33,11 +33,12 @@ WORDS = 2**18  # at most this many random words at a time, whatever the dimensio
 def draw_integers(law: Law, *, scale: ArrayLike, source: Source, exact: bool = False) -> Integers:
     """Draw round(scale * Z), one for each scale; several dimensions of Z are a last axis of the result.
 
-    The doubles in `scale` are taken as exact. `exact` decides every draw in Arb: the same integers, slowly.
+    The doubles in `scale` are taken as exact; 0 is no noise, and not possible for `DiscreteLaplace`. `exact` decides
+    every draw in Arb: the same integers, slowly.
     """
-    scale = _check("scale", scale, minimum=0)
+    scale = _check("scale", scale, minimum=_LEAST if isinstance(law, DiscreteLaplace) else 0)
     draws = _draw(transform(law), [scale.ravel()], source=source, exact=exact)
-    return draws.reshape(scale.shape if isinstance(law, Symmetric) else (*scale.shape, law.dimension))
+    return draws.reshape((*scale.shape, law.dimension) if isinstance(law, RadialPolynomial) else scale.shape)
 
 
 def draw_on_grid(
@@ -116,11 +117,15 @@ def _propose(
         return integers, (verdict > 0) | (decided & (verdict < 0)), verdict < 0
 
 
+_LEAST = 5e-324  # the smallest double above 0
+_AT_LEAST = {0: " of at least 0", _LEAST: " above 0"}
+
+
 def _check(name: str, values: ArrayLike, minimum: float = -math.inf) -> Vector:
     values = np.asarray(values, dtype=np.float64)
     if not np.all(np.isfinite(values) & (values >= minimum)):
         raise PrivacyError(
-            f"A {name} of the noise is not a number{' of at least 0' if minimum == 0 else ''}. "
+            f"A {name} of the noise is not a number{_AT_LEAST.get(minimum, '')}. "
             f"Each must be finite. Check the formula that made the {name}."
         )
     return values

@@ -14,7 +14,7 @@ from operator import add, sub
 from typing import Any, Protocol, Self, TypeVar
 
 from discreet.errors import PrivacyError
-from discreet.noise.laws import Gaussian, GeneralisedCauchy, Laplace, Law, Polynomial, RadialPolynomial
+from discreet.noise.laws import DiscreteLaplace, Gaussian, GeneralisedCauchy, Laplace, Law, Polynomial, RadialPolynomial
 
 
 class Number(Protocol):
@@ -26,6 +26,7 @@ class Number(Protocol):
     def __neg__(self) -> Self: ...
     def __mul__(self, other: Self | float, /) -> Self: ...
     def __truediv__(self, other: Self | float, /) -> Self: ...
+    def __rtruediv__(self, other: float, /) -> Self: ...
     def log(self) -> Self: ...
     def exp(self) -> Self: ...
     def expm1(self) -> Self: ...
@@ -59,10 +60,12 @@ class Transform:
 
 
 def transform(law: Law) -> Transform:
-    """The transform whose values are distributed as scale * Z."""
+    """The transform whose values, rounded, have the law's probabilities."""
     match law:
         case Laplace():
             return Transform(_laplace)
+        case DiscreteLaplace():
+            return Transform(_discrete_laplace)
         case Polynomial(p, core):
             return Transform(_polynomial, constants=(p, core))
         case RadialPolynomial(p, d, 0):
@@ -74,13 +77,19 @@ def transform(law: Law) -> Transform:
         case Gaussian():
             return Transform(_gaussian, words=2)
     raise PrivacyError(
-        f"There is no sampler for {law!r}. Noise can follow Laplace, Polynomial, RadialPolynomial, "
-        "GeneralisedCauchy or Gaussian. Choose one of these laws."
+        f"There is no sampler for {law!r}. Noise can follow Laplace, DiscreteLaplace, Polynomial, "
+        "RadialPolynomial, GeneralisedCauchy or Gaussian. Choose one of these laws."
     )
 
 
 def _laplace(u: Sequence[N], s: Sequence[N], scale: N) -> tuple[list[N], None]:
     return [-u[0].log() * s[0] * scale], None
+
+
+def _discrete_laplace(u: Sequence[N], s: Sequence[N], scale: N) -> tuple[list[N], None]:
+    """The size is k where a uniform variable on (0, (1 + q) / 2) lies between q^(k+1) and q^k, q = exp(-1 / scale)."""
+    v = u[0] * ((-1 / scale).exp() + 1) * 0.5
+    return [(-v.log() * scale - 0.5) * s[0]], None
 
 
 def _polynomial(u: Sequence[N], s: Sequence[N], scale: N, p: N, c: N) -> tuple[list[N], None]:

@@ -255,10 +255,11 @@ def _mechanisms(packed: zipfile.ZipFile, plan: Rebuilt, name: str) -> str:
     for table in about["parameters"]["tables"]:
         epsilon = _loss(table["loss"]).amounts["epsilon"]
         if not isinstance(unit, Establishments):
-            needed = (unit.theta if isinstance(unit, EstablishmentNodes) else 1) / float(epsilon)
-            if table["noise"]["law"] != "Laplace" or not table["noise"]["width"] >= needed * (1 - 1e-12):
-                raise RefutedError(f"{table['mechanism']} needs Laplace noise of width {needed:.6g} and has less")
-            words.append(f"{table['mechanism']}: Laplace noise of width {needed:.6g}, as the definition needs")
+            needed = (unit.theta if isinstance(unit, EstablishmentNodes) else 1) / epsilon
+            law = "DiscreteLaplace" if table["calibration"] == "tight" else "Laplace"
+            if table["noise"]["law"] != law or not table["noise"]["width"] >= needed:
+                raise RefutedError(f"{table['mechanism']} needs {law} noise of width {float(needed):.6g} and has less")
+            words.append(f"{table['mechanism']}: {law} noise of width {float(needed):.6g}, as the definition needs")
             continue
         verdict = verify(_mechanism(table, unit))
         if not verdict.holds:

@@ -46,6 +46,12 @@ def exact(value: Number, *, name: str = "value") -> Fraction:
     return amount
 
 
+def upward(amount: Fraction) -> float:
+    """The least double that is not below `amount`: a scale of noise is never rounded down."""
+    nearest = float(amount)
+    return nearest if Fraction(nearest) >= amount else math.nextafter(nearest, math.inf)
+
+
 def brief(value: object) -> str:
     """A value as it was written, or its beginning where it is long."""
     try:

@@ -10,15 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal, TypeAlias, get_args, overload
 
 import numpy as np
 
 from discreet.arrays import Vector
 from discreet.errors import Infeasible, PrivacyError
-from discreet.noise.laws import GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
+from discreet.noise.laws import DiscreteLaplace, GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
 from discreet.privacy.guarantee import Calibration
-from discreet.privacy.losses import Loss, Number, Pure, exact, loss, shown
+from discreet.privacy.losses import Loss, Number, Pure, exact, loss, shown, upward
 from discreet.privacy.units import EstablishmentNodes, Establishments, Workers
 from discreet.privacy.verify import Law, LineLaw, exact_delta, supremum
 from discreet.tables.mechanisms import Baseline, LogLaplace, SmoothNoise
@@ -114,9 +115,7 @@ def calibrate(
         raise PrivacyError(f"epsilon={epsilon} buys nothing. It must be above 0. Use for example epsilon=1.")
     if amount > MOST_EPSILON:
         raise PrivacyError(f"epsilon={epsilon} promises nothing. At most {MOST_EPSILON:,} is taken. Use for example 1.")
-    if name in BASELINES:
-        return _baseline(name, unit, amount, theta)
-    if name not in _CALIBRATIONS:
+    if name not in PRIVATE + BASELINES:
         raise PrivacyError(
             f"mechanism {name!r} is unknown. There are: {', '.join(PRIVATE + BASELINES)}. Leave it out for the default."
         )
@@ -146,6 +145,8 @@ def calibrate(
         )
     else:
         asked = Pure(amount)
+    if name in BASELINES:
+        return _baseline(name, unit, amount, theta, calibration)
     return _CALIBRATIONS[name](Request(unit=unit, loss=asked, calibration=calibration, cells=cells))
 
 
@@ -252,13 +253,14 @@ def _smooth_laplace(ask: Request) -> SmoothNoise:
     return SmoothNoise("smooth-laplace", ask.unit, ask.loss, law, k * (1 + MARGIN), "tight", proof)
 
 
-def _baseline(name: Name, unit: Establishments, epsilon: Number, theta: int) -> Baseline:
-    width = 1 / float(exact(epsilon))
+def _baseline(name: Name, unit: Establishments, epsilon: Fraction, theta: int, calibration: Calibration) -> Baseline:
+    law = DiscreteLaplace() if calibration == "tight" else Laplace()
     if name == "edge-laplace":
-        return Baseline(name, Workers(), Pure(epsilon), width, "proved")
+        return Baseline(name, Workers(), Pure(epsilon), law, upward(1 / epsilon), "proved", calibration)
     if name == "node-truncation":
-        return Baseline(name, EstablishmentNodes(theta), Pure(epsilon), theta * width, "proved")
-    return Baseline(name, unit, Pure(epsilon), width, "as published")
+        nodes = EstablishmentNodes(theta)
+        return Baseline(name, nodes, Pure(epsilon), law, upward(theta / epsilon), "proved", calibration)
+    return Baseline(name, unit, Pure(epsilon), Laplace(), upward(1 / epsilon), "as published", "paper")
 
 
 _CALIBRATIONS: Mapping[str, Callable[[Request], SmoothNoise | LogLaplace]] = {

@@ -16,7 +16,7 @@ import numpy as np
 
 from discreet.arrays import Mask, Vector
 from discreet.errors import Infeasible
-from discreet.noise.laws import GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
+from discreet.noise.laws import DiscreteLaplace, GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
 from discreet.privacy.losses import shown
 from discreet.privacy.units import EstablishmentNodes, Establishments, Unit
 from discreet.tables.mechanisms import Baseline, LogLaplace, NoiseLaw, SmoothNoise
@@ -40,8 +40,10 @@ def integer_error(mechanism: SmoothNoise | LogLaplace | Baseline, count: Vector,
     return mean_rounded(mechanism.law, scale)[place].reshape(np.shape(largest))
 
 
-def mean_rounded(law: NoiseLaw, scale: Vector) -> Vector:
-    """E|round(scale * Z)| of one coordinate of Z."""
+def mean_rounded(law: NoiseLaw | DiscreteLaplace, scale: Vector) -> Vector:
+    """E|J| of one coordinate of the noise."""
+    if isinstance(law, DiscreteLaplace):
+        return law.mean(scale)
     mean = scale * law.mean_abs
     near = mean < WIDE
     s = scale[near, None]
@@ -63,8 +65,8 @@ def dropped(theta: int, jobs: Vector, largest: Vector) -> tuple[Vector, Mask]:
 def with_dropped(mechanism: Baseline, missing: Vector, levels: int) -> Vector:
     """The mean error of a cell's counts of which `missing` jobs are left out; at most this for several levels.
 
-    A count that lacks b jobs has E|J - b| = b + e^(-b/s) E|J|, which is convex in b: the mean is largest if all of
-    them are of one kind.
+    A count that lacks b jobs has E|J - b| = b + e^(-b/s) E|J| under either Laplace law, which is convex in b: the
+    mean is largest if all of them are of one kind.
     """
     noise = mean_rounded(mechanism.law, np.array([mechanism.width]))
     one = missing + np.exp(-missing / mechanism.width) * noise

@@ -18,7 +18,7 @@ from scipy import optimize, special
 
 from discreet.arrays import Integers, Vector
 from discreet.errors import PrivacyError
-from discreet.noise.laws import GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
+from discreet.noise.laws import DiscreteLaplace, GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
 from discreet.tables.expected import radius
 from discreet.tables.mechanisms import Baseline, LogLaplace, SmoothNoise
 
@@ -49,7 +49,8 @@ def _ends(
     if isinstance(mechanism, Baseline):
         if mechanism.name == "down-sensitivity":
             return np.full_like(counts, np.nan), np.full_like(counts, np.nan)
-        reach = mechanism.width * -math.log(1 - level) + 0.5
+        law, width = mechanism.law, mechanism.width
+        reach = law.reach(level, width) if isinstance(law, DiscreteLaplace) else width * -math.log(1 - level) + 0.5
         return np.maximum(np.ceil(counts - reach), 0), np.floor(counts + reach)
     if not bounded:
         return np.full_like(counts, np.nan), np.full_like(counts, np.nan)

@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from discreet.arrays import Integers, Vector
-from discreet.noise.laws import GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
+from discreet.noise.laws import DiscreteLaplace, GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
 from discreet.noise.sampler import draw_integers, draw_log_laplace
 from discreet.noise.source import Source
 from discreet.privacy.guarantee import Basis, Calibration
@@ -158,20 +158,17 @@ class Baseline:
 
     "edge-laplace" adds Laplace(1/eps) and protects single jobs; "node-truncation" drops establishments above theta
     and adds Laplace(theta/eps); "down-sensitivity" scales by the largest establishment itself, which no definition
-    covers because the scale is a function of the data.
+    covers because the scale is a function of the data. The tight noise is that of integers, the paper's is rounded.
     """
 
     name: str
     unit: Workers | EstablishmentNodes | Establishments
     loss: Loss
+    law: Laplace | DiscreteLaplace
     width: float
     basis: Basis
+    calibration: Calibration
     proof: str = "docs/proofs/baselines.md"
-    calibration: Calibration = "paper"
-
-    @property
-    def law(self) -> Laplace:
-        return Laplace()
 
     @property
     def additive(self) -> bool:
@@ -194,7 +191,8 @@ class Baseline:
         return self.width * sensitivity
 
     def expected_error(self, count: Vector, largest: Vector) -> Vector:
-        return self.scale(largest)
+        scale = self.scale(largest)
+        return self.law.mean(scale) if isinstance(self.law, DiscreteLaplace) else scale
 
     def draw(self, count: Integers, largest: Integers, source: Source) -> Integers:
         return _cut(count + draw_integers(self.law, scale=self.scale(largest.astype(np.float64)), source=source))

@@ -167,7 +167,7 @@ class CountQuery:
                     "Leave `mechanism` out, or open a session with unit=Workers() or EstablishmentNodes(theta)."
                 )
         elif isinstance(unit, Workers | EstablishmentNodes):
-            built = self._baseline(unit, name, whole)
+            built = self._baseline(unit, name, whole, delta, calibration)
         else:
             raise PrivacyError(
                 f"Counts of jobs cannot be released under {unit.key}. They protect establishments or workers. "
@@ -320,7 +320,14 @@ class CountQuery:
             return "node-truncation"
         return "joint-polynomial" if self.levels > 1 else "polynomial"
 
-    def _baseline(self, unit: Workers | EstablishmentNodes, name: Name, epsilon: Number) -> Baseline:
+    def _baseline(
+        self,
+        unit: Workers | EstablishmentNodes,
+        name: Name,
+        epsilon: Number,
+        delta: Number | None,
+        calibration: Calibration,
+    ) -> Baseline:
         """Under other units the table's vector moves by at most 1, or theta, in L1: one epsilon for all levels."""
         if name != self._default():
             raise PrivacyError(
@@ -328,7 +335,9 @@ class CountQuery:
                 "Leave `mechanism` out, or open a session with unit=Establishments(alpha=0.1)."
             )
         theta = unit.theta if isinstance(unit, EstablishmentNodes) else 1
-        built = calibrate(name, unit=Establishments(1), epsilon=epsilon, theta=theta)
+        built = calibrate(
+            name, unit=Establishments(1), epsilon=epsilon, delta=delta, calibration=calibration, theta=theta
+        )
         assert isinstance(built, Baseline)
         return built
 

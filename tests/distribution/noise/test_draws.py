@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from discreet.noise.laws import Gaussian, GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
+from discreet.noise.laws import DiscreteLaplace, Gaussian, GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
 from discreet.noise.sampler import draw_integers, draw_log_laplace, draw_on_grid
 from discreet.noise.source import SeededSource, SystemSource
 
@@ -90,12 +90,33 @@ def test_the_exact_path_alone_follows_the_law(law):
     assert p_value_of(draws, law, 8.0) < LEVEL
 
 
-@pytest.mark.parametrize("law", [Laplace(), Polynomial(11.5), GeneralisedCauchy(), Gaussian()], ids=str)
+@pytest.mark.parametrize(
+    "law", [Laplace(), DiscreteLaplace(), Polynomial(11.5), GeneralisedCauchy(), Gaussian()], ids=str
+)
 def test_the_last_digits_of_large_draws_are_uniform(law):
     # The density is flat at this scale, so no pattern of the doubles may show: they could not even hold the digits.
     draws = draw_integers(law, scale=np.full(20_000, 2.0**55), source=SeededSource(13))
     assert stats.chisquare(np.bincount(draws % 64, minlength=64)).pvalue > LEVEL
     assert stats.chisquare(np.bincount((draws >> 1) % 64 * 2 % 64, minlength=64)).pvalue < LEVEL
+
+
+@pytest.mark.parametrize("scale", [0.2, 1.0, 20.0, 400.0])
+@pytest.mark.parametrize("exact", [False, True])
+def test_the_laplace_law_of_integers(scale, exact):
+    """Against SciPy's; a rounded Laplace variable is found out where rounding matters."""
+    draws = draw_integers(
+        DiscreteLaplace(), scale=np.full(20_000 if exact else DRAWS, scale), source=SeededSource(17), exact=exact
+    )
+    reach = max(math.ceil(8 * scale), 30)
+    counts = np.bincount(np.clip(draws, -reach, reach) + reach, minlength=2 * reach + 1)
+
+    def p_value(cdf):
+        return chi_square(counts, np.diff(cdf(np.arange(-reach, reach)), prepend=0, append=1))
+
+    assert p_value(stats.dlaplace(1 / scale).cdf) > LEVEL
+    assert p_value(stats.dlaplace(1 / (scale * (1.25 if exact else 1.1))).cdf) < LEVEL
+    if scale <= 1:
+        assert p_value(lambda j: Laplace().cdf((j + 0.5) / scale)) < LEVEL
 
 
 def test_different_scales_do_not_mix():

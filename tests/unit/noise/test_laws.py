@@ -11,7 +11,7 @@ from flint import arb, ctx, fmpq
 from scipy import integrate, stats
 
 from discreet.errors import PrivacyError
-from discreet.noise.laws import Gaussian, GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
+from discreet.noise.laws import DiscreteLaplace, Gaussian, GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
 
 LINE = [
     Laplace(),
@@ -50,6 +50,36 @@ def test_moments_by_quadrature(law):
                 limit=400,
             )
             assert stated == pytest.approx(moment, rel=1e-6)
+
+
+@pytest.mark.parametrize("scale", [0.05, 0.5, 1.0, 20.0, 3000.0])
+def test_the_laplace_law_of_integers(scale):
+    law, reference = DiscreteLaplace(), stats.dlaplace(1 / scale)
+    j = np.arange(-200_000, 200_001)
+    np.testing.assert_allclose(
+        law.probability(j[199_990:200_011], scale), reference.pmf(j[199_990:200_011]), rtol=1e-12
+    )
+    chance = law.probability(j, scale)
+    assert chance.sum() == pytest.approx(1, abs=1e-12)
+    assert law.mean(scale) == pytest.approx(np.abs(j) @ chance, rel=1e-10)
+    rounded = np.abs(j) @ Laplace().probability(j, scale)
+    assert rounded / law.mean(scale) == pytest.approx(math.cosh(0.5 / scale), rel=1e-10)
+    for level in (0.5, 0.9, 0.95, 0.999):
+        r = law.reach(level, scale)
+        assert chance[np.abs(j) <= r].sum() >= level - 1e-12
+        assert r == 0 or chance[np.abs(j) < r].sum() < level
+
+
+def test_the_laplace_law_of_integers_loses_its_epsilon_and_no_more():
+    """One step changes every probability by exactly epsilon; a step of a rounded Laplace variable by less at 0."""
+    j = np.arange(-60, 61)
+    for epsilon in (0.1, 1.0, 4.0):
+        exact, rounded = (
+            np.abs(np.diff(np.log(law.probability(j, 1 / epsilon)))) for law in (DiscreteLaplace(), Laplace())
+        )
+        np.testing.assert_allclose(exact, epsilon, rtol=1e-9)
+        assert rounded.min() < 0.9 * epsilon and rounded.max() == pytest.approx(epsilon, rel=1e-9)
+        assert np.abs(np.diff(np.log(DiscreteLaplace().probability(j, 0.95 / epsilon)))).max() > 1.05 * epsilon
 
 
 def test_closed_forms():
@@ -315,6 +345,7 @@ def test_the_smallest_core_is_decided_without_rounding():
         lambda: RadialPolynomial(1e5, 10_001),
         lambda: RadialPolynomial(5.0, 3).log_density([1.0, 2.0]),
         lambda: Laplace().probability(1, 0.0),
+        lambda: DiscreteLaplace().probability(1, 0.0),
         lambda: Laplace().quantile(1.2),
     ],
 )

@@ -8,12 +8,13 @@ from flint import arb, ctx
 
 from discreet.errors import PrivacyError
 from discreet.noise import balls, exact, sampler
-from discreet.noise.laws import Gaussian, GeneralisedCauchy, Laplace, Law, Polynomial, RadialPolynomial
+from discreet.noise.laws import DiscreteLaplace, Gaussian, GeneralisedCauchy, Laplace, Law, Polynomial, RadialPolynomial
 from discreet.noise.sampler import draw_integers, draw_log_laplace, draw_on_grid
 from discreet.noise.source import SeededSource, SystemSource
 
 LAWS = [
     Laplace(),
+    DiscreteLaplace(),
     Polynomial(11.5),
     Polynomial(1.1),
     Polynomial(21.98, core=0.0992),
@@ -230,7 +231,7 @@ def test_a_uniform_that_starts_with_63_zeros_is_not_zero():
     assert drawn == 44  # -log(2^-64) = 44.36
 
 
-@pytest.mark.parametrize("law", LAWS, ids=str)
+@pytest.mark.parametrize("law", [law for law in LAWS if law != DiscreteLaplace()], ids=str)
 def test_scale_zero_is_no_noise(law):
     assert not draw_integers(law, scale=np.zeros(50), source=SystemSource()).any()
 
@@ -283,6 +284,28 @@ def test_grid_is_the_integers_rescaled(grid):
 def test_impossible_scales_are_refused(scale):
     with pytest.raises(PrivacyError, match="scale"):
         draw_integers(Laplace(), scale=scale, source=Script())
+    with pytest.raises(PrivacyError, match="scale of the noise is not a number above 0"):
+        draw_integers(DiscreteLaplace(), scale=0.0, source=Script())
+
+
+def test_integers_change_where_a_power_of_q_does(resolved):
+    """Of (1 + q) / 2 the share between q^(k+1) and q^k gives k: the words on either side of q^3 give 3 and 2."""
+    scale = 1.7
+    with ctx.workprec(300):
+        q = (-1 / arb(scale)).exp()
+        first = int((2 * q**3 / (1 + q) * arb(2) ** 63).floor().unique_fmpz())
+    for digits, size in ((first - 2, 3), (first + 2, 2)):
+        for sign in (0, 1):
+            source = Script(digits << 1 | sign, *[2**63] * 3)
+            assert draw_integers(DiscreteLaplace(), scale=[scale], source=source) == (-size if sign else size)
+    assert len(resolved) == 4
+    largest = Script((2**63 - 1) << 1)
+    assert draw_integers(DiscreteLaplace(), scale=[scale], source=largest) == 0
+
+
+@pytest.mark.parametrize("scale", [5e-324, 1e-300, 1e-9, 1e-3])
+def test_noise_that_is_hardly_ever_there(scale):
+    assert not draw_integers(DiscreteLaplace(), scale=np.full(20, scale), source=SeededSource(8)).any()
 
 
 def test_other_impossible_requests_are_refused():

@@ -153,7 +153,7 @@ def test_a_wrong_exponent_is_caught_in_the_tail() -> None:
 
 
 def test_a_baseline_does_not_hide_an_establishment() -> None:
-    edge = calibrate("edge-laplace", unit=Establishments(0.1), epsilon=2)
+    edge = calibrate("edge-laplace", unit=Establishments(0.1), epsilon=2, calibration="paper")
     claimed = replace(edge, unit=Establishments(0.1))
     verdict = verify(claimed)
     assert not verdict.holds and verdict.worst_loss > 10_000

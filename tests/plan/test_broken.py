@@ -195,6 +195,10 @@ BROKEN: dict[str, tuple[Change, int, str]] = {
     "a name with an escape": (swap('"toys"', '"a\\u001b[31mred"'), 19, "1 to 200 printable characters"),
     "a name of 300 characters": (swap('"toys"', f'"{"n" * 300}"'), 19, "1 to 200 printable characters"),
     "no name for the data": (swap('dataset = "toys"', 'dataset = ""'), 19, "it is empty"),
+    "a title with an escape": (swap('title = "Toys"', 'title = "To\\u001b[31mys"'), 2, "control character U+001B"),
+    "a title of two lines": (swap('title = "Toys"', 'title = "Toys\\nand more"'), 2, "control character U+000A"),
+    "a release's title that turns around": (add('title = "jobs \\u202e0001"'), 25, "control character U+202E"),
+    "a label with a tabulator": (swap("[unit]", '[data.labels.sex]\nf = "a\\tb"\n[unit]'), 13, "character U+0009"),
     # its releases
     "no release": (lambda plan: write(_without_releases(plan))(plan), 1, "What is released, in order"),
     "a release without a name": (swap('name = "places"\n', ""), 21, "release 1, name: it is missing"),

@@ -6,12 +6,13 @@ import json
 import shutil
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from discreet.plan.check import check
-from discreet.plan.reading import read_plan
+from discreet.plan.reading import PlanFile, read_plan
 from discreet.plan.run import run
 from discreet.privacy.units import Establishments
 from discreet.tables.calibration import calibrate
@@ -199,3 +200,28 @@ def test_json_of_a_plan_that_cannot_be_read(plan: Path, command, name: str) -> N
     line = text[: text.index("[budget]")].count("\n") + 2
     assert code == 2
     assert [(fault["line"], "colour" in fault["message"]) for fault in json.loads(out)["faults"]] == [(line, True)]
+
+
+def test_beside_a_run_that_releases_meanwhile(plan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The release appears after the ledger was read, or moves from its staging folder while that is looked at."""
+    from discreet.plan import check as module
+    from discreet.privacy.ledger import publication
+
+    standing, staged = module._standing, publication._staged
+
+    def overtaken(file: PlanFile) -> Any:
+        monkeypatch.setattr(module, "_standing", standing)
+        before = standing(file)
+        run(plan)
+        return before
+
+    monkeypatch.setattr(module, "_standing", overtaken)
+    found = check(read_plan(plan))
+    assert not found.faults
+    assert {known.state for known in found.releases} == {"new"}
+    shown, hidden = plan.parent / "out" / "places", plan.parent / "out" / publication._prefix("toys", "places")
+    shown.rename(hidden)
+    monkeypatch.setattr(publication, "_staged", lambda *asked: (staged(*asked), hidden.rename(shown))[0])
+    found = check(read_plan(plan))
+    assert not found.faults
+    assert {known.state for known in found.releases} == {"released"}

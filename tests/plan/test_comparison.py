@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.plan.comparison import FEWEST_CELLS, MOST_CELLS, compare, same_shape
+from discreet.plan.comparison import FEWEST_CELLS, MOST_CELLS, compare, not_comparable, same_shape
+from discreet.plan.run import run
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Pure
 from discreet.tables.release import CountRelease
@@ -82,10 +83,23 @@ def test_same_answer_every_time(session: dc.Session) -> None:
 def test_no_shape_no_comparison(session: dc.Session) -> None:
     query = session.count(by=["place", "sector"])
     ready = query.prepare(epsilon=1)
-    assert compare(released(np.full((FEWEST_CELLS - 2, 1), 9), 1), query, ready) is None
-    assert compare(released(np.full((100, 1), -3), 1), query, ready) is None
+    table = released(np.full((100, 1), 9), 1)
+    assert compare(table, query, ready) is not None and not_comparable(table, query) == ""
+    for few in (released(np.full((FEWEST_CELLS - 2, 1), 9), 1), released(np.full((100, 1), -3), 1)):
+        assert compare(few, query, ready) is None
+        assert "Fewer than 20 workplace cells" in not_comparable(few, query)
     filtered = session.count(by=["place", "sector"], where={"sex": ["k0"]})
-    assert compare(released(np.full((100, 1), 9), 1), filtered, filtered.prepare(epsilon=1)) is None
+    assert compare(table, filtered, filtered.prepare(epsilon=1)) is None
+    assert "only some of it" in not_comparable(table, filtered)
+
+
+def test_the_report_says_why_there_is_no_comparison(plan) -> None:
+    plan.write_text(
+        plan.read_text().replace('kind = "establishments"\nalpha = 0.1', 'kind = "establishment-nodes"\ntheta = 10')
+    )
+    run(plan)
+    page = (plan.parent / "out" / "report.html").read_text()
+    assert page.count("say nothing of the establishments that were left out") == 4
 
 
 def test_strata_of_places_by_population(session: dc.Session) -> None:

@@ -116,8 +116,10 @@ def check(file: PlanFile) -> PlanCheck:
     account = Account.open(None, dataset="check", unit=unit, budget=whole)
     asked, wrong = requests(file, account)
     sizes, unread = PublicSizes.of(file)
+    # What is there before the ledger is asked cannot have come from a publication that it does not know.
+    present = _present(file)
     standing, broken = _standing(file)
-    faults += [*wrong, *unread, *broken, *_output_faults(file, standing)]
+    faults += [*wrong, *unread, *broken, *_output_faults(file, standing, present)]
     before = Budget(plan.budget.dataset, unit.key, whole, whole.zero())
     for known in standing.budgets:
         if known.unit == unit.key and known.total == whole and type(known.total) is type(whole):
@@ -191,7 +193,13 @@ def _standing(file: PlanFile) -> tuple[Standing, list[Fault]]:
     return Standing(budgets, charged, published), []
 
 
-def _output_faults(file: PlanFile, standing: Standing) -> Iterator[Fault]:
+def _present(file: PlanFile) -> set[str]:
+    """The releases in whose place there is something."""
+    folder = file.path(file.plan.output.folder)
+    return {release.name for release in file.plan.release if os.path.lexists(folder / release.name)}
+
+
+def _output_faults(file: PlanFile, standing: Standing, present: set[str]) -> Iterator[Fault]:
     place = ("output", "folder")
     folder = file.path(file.plan.output.folder)
     source = file.path(file.plan.data.source)
@@ -220,7 +228,7 @@ def _output_faults(file: PlanFile, standing: Standing) -> Iterator[Fault]:
                 "files as they were. Drawing them again would tell more than was paid for. Bring the files back, name "
                 "the folder they are in, or pay for a release under another name.",
             )
-        if published is None and os.path.lexists(folder / release.name):
+        if published is None and release.name in present:
             yield Fault(
                 ("release", i, "name"),
                 f"the output folder has a {release.name!r} that this ledger did not release. A release never replaces "

@@ -44,13 +44,9 @@ def compare(
     published: CountRelease, query: CountQuery, ready: Prepared, *, stratum: str | None = None, seed: int = 0
 ) -> Comparison | None:
     """Compare the release's mechanism with infusion; None where its shape does not tell the noise."""
-    workers = query.jobs.schema.worker_attributes
-    filled = np.flatnonzero(np.maximum(published.counts, 0).sum(axis=1) > 0)
-    if filled.size < FEWEST_CELLS or any(name in workers for name in query.where):
-        return None  # with such a filter the noise follows the whole workforce, and the table counts a part of it
-    if isinstance(query.account.unit, EstablishmentNodes):
-        return None  # the published counts say nothing of the establishments that were left out
-    rng = np.random.default_rng(seed)
+    if not_comparable(published, query):
+        return None
+    filled, rng = _filled(published), np.random.default_rng(seed)
     rows = np.sort(rng.choice(filled, min(MOST_CELLS, filled.size), replace=False))
     firms = same_shape(np.maximum(published.counts[rows], 0), published, published.keys.take(rows), rng)
     cells = firms.cells()
@@ -72,6 +68,22 @@ def compare(
         rank=spearman(drawn.sum(axis=1), true),
         infused_rank=spearman(table.sum(axis=1), true),
     )
+
+
+def not_comparable(published: CountRelease, query: CountQuery) -> str:
+    """Why data of the table's shape would not show its error, if they would not."""
+    if isinstance(query.account.unit, EstablishmentNodes):
+        return "The published counts say nothing of the establishments that were left out, and so of most of the error."
+    if any(name in query.jobs.schema.worker_attributes for name in query.where):
+        return "The noise follows the whole workforce of an establishment, and the table counts only some of it."
+    if _filled(published).size < FEWEST_CELLS:
+        return f"Fewer than {FEWEST_CELLS} workplace cells have jobs: too few for a shape to be simulated."
+    return ""
+
+
+def _filled(published: CountRelease) -> Integers:
+    """Workplace cells with jobs, as far as published."""
+    return np.flatnonzero(np.maximum(published.counts, 0).sum(axis=1) > 0)
 
 
 def same_shape(counts: Integers, like: CountRelease, keys: pa.Table, rng: np.random.Generator) -> Histograms:

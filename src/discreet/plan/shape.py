@@ -10,6 +10,7 @@ import re
 from fractions import Fraction
 from functools import partial
 from typing import Annotated, Any, Literal, TypeAlias
+from unicodedata import category
 
 from pydantic import (
     AfterValidator,
@@ -84,6 +85,20 @@ def _label(value: object) -> Label:
     )
 
 
+def _line(text: str) -> str:
+    odd = next((c for c in text if category(c) in ("Cc", "Cs", "Zl", "Zp") or c in TURNING), None)
+    if odd is not None:
+        raise ValueError(
+            f"{written(text)} holds the control character U+{ord(odd):04X}. Titles and labels are one line of text "
+            "that readers can see. Leave it out."
+        )
+    return text
+
+
+TURNING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+"""Characters that turn the direction of what follows, so that a page reads otherwise than its file."""
+
+
 def _folder_name(name: str) -> str:
     if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", name):
         raise ValueError(
@@ -123,6 +138,7 @@ Mechanism: TypeAlias = Annotated[
 ]
 ReleaseName: TypeAlias = Annotated[str, AfterValidator(_folder_name)]
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
+Line: TypeAlias = Annotated[str, AfterValidator(_line)]
 DataSetName: TypeAlias = Annotated[Text, AfterValidator(partial(named, role="dataset"))]
 Attributes: TypeAlias = Annotated[tuple[Text, ...], AfterValidator(_different)]
 Where: TypeAlias = dict[str, Annotated[tuple[Category, ...], Field(min_length=1), AfterValidator(_different)]]
@@ -162,7 +178,7 @@ class Data(Table):
         None, alias="schema", description="A TOML or JSON file, or the table itself as [data.schema]."
     )
     allow_multiple: StrictBool = Field(False, description="Whether a worker may have several jobs.")
-    labels: dict[str, dict[str, str]] = Field(
+    labels: dict[str, dict[str, Line]] = Field(
         default_factory=dict, description="What the basic form calls a category: [data.labels.sector] 11 = 'Farming'."
     )
 
@@ -236,7 +252,7 @@ class Public(Table):
 
 class _Release(Table):
     name: ReleaseName = Field(description="A folder of the output and a line of the ledger, for example 'jobs-2026'.")
-    title: str = Field("", description="What the report calls the release.")
+    title: Line = Field("", description="What the report calls the release.")
     epsilon: Price = Field(description="What the whole release costs, for example 1.")
 
 
@@ -330,7 +346,7 @@ KINDS: dict[str, type[Table]] = {
 class Plan(Table):
     """A release plan."""
 
-    title: str = Field("", description="The title of the report.")
+    title: Line = Field("", description="The title of the report.")
     data: Data
     unit: AnyUnit = Field(description="Whom to protect: kind = 'establishments' with an alpha, 'workers', ...")
     budget: Budget

@@ -34,13 +34,20 @@ PRIORS = (0.01, 0.1, 0.5)
 
 @dataclass(frozen=True, slots=True)
 class TableOfCounts:
-    """A published table of counts with what is publicly known about its noise; `notes` are about expected errors."""
+    """A published table of counts with what is publicly known about its noise.
+
+    Attributes
+    ----------
+    comparison : beside noise infusion; `not_compared` is why there is none.
+    notes : about expected errors.
+    """
 
     table: CountRelease
     mechanism: str
     loss: Loss
     expected: Mapping[int, float]
     comparison: Comparison | None
+    not_compared: str = ""
     notes: Sequence[str] = ()
 
 
@@ -259,6 +266,8 @@ def _table(label: str, part: TableOfCounts, *, level: int) -> Iterator[Block]:
     yield from _ranking(label, table)
     if part.comparison is not None:
         yield from comparison.one(label, part.comparison, level=level)
+    elif part.not_compared:
+        yield Prose(f"**Not compared with noise infusion.** {part.not_compared}")
 
 
 def _intervals(label: str, table: CountRelease) -> Iterator[Block]:

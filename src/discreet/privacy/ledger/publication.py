@@ -180,10 +180,19 @@ def _to_disk(folder: Path) -> None:
 
 
 def is_kept(published: Entry, folder: Path) -> bool:
-    """Whether `folder` holds the published files as they were, or, after a crash, a staging folder beside it does."""
-    files = published.payload["files"].items()
-    places = [folder] if folder.exists() else _staged(published.dataset, published.release, folder)
-    return any(files <= fingerprints(place).items() for place in places)
+    """Whether `folder` holds the published files as they were, or, after a crash, a staging folder beside it does.
+
+    A run that goes on meanwhile moves one to the other, so the folder is looked at last.
+    """
+    staged = [] if folder.exists() else _staged(published.dataset, published.release, folder)
+    return any(_holds(place, published) for place in (*staged, folder))
+
+
+def _holds(place: Path, published: Entry) -> bool:
+    try:
+        return bool(published.payload["files"].items() <= fingerprints(place).items())
+    except FileNotFoundError:  # moved meanwhile
+        return False
 
 
 def others(published: Entry, folder: Path) -> list[str]:

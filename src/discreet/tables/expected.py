@@ -33,9 +33,9 @@ LEAST_ALPHA = Fraction(1, 10**9)
 
 
 def integer_error(mechanism: SmoothNoise | LogLaplace | Baseline, count: Vector, largest: Vector) -> Vector:
-    """E|published - count|, of whole numbers; for log-laplace, whose noise is not added, of numbers before rounding."""
+    """E|published - count|, of whole numbers."""
     if isinstance(mechanism, LogLaplace):
-        return mechanism.expected_error(count, largest)
+        return _mean_multiplied(mechanism, count)
     scale, place = np.unique(mechanism.scale(largest), return_inverse=True)
     return mean_rounded(mechanism.law, scale)[place].reshape(np.shape(largest))
 
@@ -50,6 +50,16 @@ def mean_rounded(law: NoiseLaw | DiscreteLaplace, scale: Vector) -> Vector:
     chance, excess = _beyond(law, (np.arange(TERMS + 1) + 0.5) / s), _excess(law, TERMS / s)[:, 0]
     mean[near] = chance[:, :-1].sum(axis=1) + s[:, 0] * excess + (chance[:, -1] - chance[:, -2]) / 24
     return mean
+
+
+def _mean_multiplied(mechanism: LogLaplace, count: Vector) -> Vector:
+    """E|J - n| of log-laplace, which multiplies: the same sum as `mean_rounded`, on either side of the count n."""
+    n, steps = np.asarray(count, dtype=np.float64)[..., None], np.arange(TERMS + 1) + 0.5
+    above = mechanism.beyond(n, n + steps)[2]
+    below = 1 - mechanism.beyond(n, n - steps)[2]
+    rest = mechanism.beyond(n, n + TERMS)[0] + mechanism.beyond(n, n - TERMS)[1]
+    chance = above + below
+    return np.asarray(chance[..., :-1].sum(axis=-1) + rest[..., 0] + (chance[..., -1] - chance[..., -2]) / 24)
 
 
 def dropped(theta: int, jobs: Vector, largest: Vector) -> tuple[Vector, Mask]:

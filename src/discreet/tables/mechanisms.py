@@ -129,14 +129,25 @@ class LogLaplace:
         return np.full_like(np.asarray(largest, dtype=np.float64), self.exponent)
 
     def expected_error(self, count: Vector, largest: Vector) -> Vector:
-        """E|c (s e^(l L) - 1)|, c = count + 1/alpha: a closed form, with the multiplier s = 1 or 1 - l^2."""
-        ell, s = self.exponent, self.shrink
-        # s e^(l L) passes 1 at L = t = ln(1/s)/l >= 0; E|X - 1| = E[X] - 1 + 2 E[(1 - X)+].
-        t = np.log(1 / s) / ell
-        below = 1 - np.exp(-t) / 2
-        part = s * (0.5 / (1 + ell) + (0.5 * (1 - np.exp(-t * (1 - ell))) / (1 - ell)))
-        relative = float(s / (1 - ell**2) - 1 + 2 * (below - part))
-        return relative * (count + 1 / float(self.unit.alpha))
+        over, under, _ = self.beyond(count, count)
+        return over + under
+
+    def beyond(self, count: Vector, x: Vector) -> tuple[Vector, Vector, Vector]:
+        """E(X - x)+, E(x - X)+ and P(X > x) of the number X that is rounded and published for a `count`.
+
+        X + 1/alpha = m e^(l L), m the median. The side of the median on which x lies has a closed form, the other one
+        follows from E X = m / (1 - l^2) - 1/alpha.
+        """
+        ell, offset = self.exponent, 1 / float(self.unit.alpha)
+        median = self.shrink * (count + offset)
+        size = np.maximum(x + offset, 0.0)
+        with np.errstate(divide="ignore"):
+            distance = np.log(size / median) / ell
+        far = np.exp(-np.abs(distance)) / 2
+        above = distance > 0
+        share = far * size * ell / np.where(above, 1 - ell, 1 + ell)
+        gain = median / (1 - ell**2) - offset - x
+        return np.where(above, share, share + gain), np.where(above, share - gain, share), np.where(above, far, 1 - far)
 
     def draw(self, count: Integers, largest: Integers, source: Source) -> Integers:
         offset = 1 / float(self.unit.alpha)

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import integrate, stats
 
 import discreet as dc
 from discreet.errors import PrivacyError
@@ -57,6 +58,29 @@ def test_means_of_joint_noise_are_those_of_draws(cells: int, epsilon: int, large
     each = np.abs(drawn).mean(axis=1)
     error = each.std() / math.sqrt(each.size)
     assert abs(each.mean() - expected) < 5 * error < abs(mechanism.expected_error(size, size)[0] - expected)
+
+
+@pytest.mark.parametrize("calibration", ["tight", "paper"])
+@pytest.mark.parametrize(("alpha", "epsilon"), [("0.1", 2), ("0.1", "0.5"), ("0.1", 12), ("0.01", 4)])
+def test_means_of_multiplied_counts_are_sums_over_all_integers(alpha: str, epsilon: object, calibration: str) -> None:
+    """P(J = j) of round(m e^(l L) - 1/alpha) from the Laplace law's distribution function, j by j."""
+    mechanism = calibrate("log-laplace", unit=dc.Establishments(alpha), epsilon=epsilon, calibration=calibration)  # type: ignore[arg-type]
+    offset, j = 1 / float(mechanism.unit.alpha), np.arange(-120.0, 4_000_000.0)
+    edges = np.maximum(np.append(j - 0.5, np.inf) + offset, 1e-300)
+    for count in (0.0, 1.0, 7.0, 100.0):
+        median = mechanism.shrink * (count + offset)
+        chance = np.diff(stats.laplace.cdf(np.log(edges / median) / mechanism.exponent))
+        told = integer_error(mechanism, np.array([count]), np.array([count]))[0]
+        assert told == pytest.approx(np.abs(j - count) @ chance, rel=2e-4)
+        # before rounding: the mean of |m e^(l L) - 1/alpha - count| by quadrature
+        before = integrate.quad(
+            lambda t, m=median, n=count: abs(m * math.exp(mechanism.exponent * t) - offset - n) * math.exp(-abs(t)) / 2,
+            -60,
+            400,
+            points=[0.0],
+            limit=2000,
+        )[0]
+        assert mechanism.expected_error(np.array([count]), np.array([count]))[0] == pytest.approx(before, rel=1e-5)
 
 
 def test_wide_noise_is_hardly_changed_by_rounding() -> None:

@@ -72,14 +72,18 @@ def test_means_of_multiplied_counts_are_sums_over_all_integers(alpha: str, epsil
         chance = np.diff(stats.laplace.cdf(np.log(edges / median) / mechanism.exponent))
         told = integer_error(mechanism, np.array([count]), np.array([count]))[0]
         assert told == pytest.approx(np.abs(j - count) @ chance, rel=2e-4)
-        # before rounding: the mean of |m e^(l L) - 1/alpha - count| by quadrature
-        before = integrate.quad(
-            lambda t, m=median, n=count: abs(m * math.exp(mechanism.exponent * t) - offset - n) * math.exp(-abs(t)) / 2,
-            -60,
-            400,
-            points=[0.0],
-            limit=2000,
-        )[0]
+        # Before rounding: the mean of |m e^(l L) - 1/alpha - count| by quadrature, from kink to kink.
+        kink = math.log(1 / mechanism.shrink) / mechanism.exponent
+        before = sum(
+            integrate.quad(
+                lambda t, m=median, n=count: (
+                    abs(m * math.exp(mechanism.exponent * t) - offset - n) * math.exp(-abs(t)) / 2
+                ),
+                *ends,
+                limit=500,
+            )[0]
+            for ends in itertools.pairwise([-60, 0, kink, 5, 60, 400])
+        )
         assert mechanism.expected_error(np.array([count]), np.array([count]))[0] == pytest.approx(before, rel=1e-5)
 
 

@@ -355,6 +355,18 @@ BROKEN: dict[str, tuple[Change, int, str]] = {
     "an amount with an underscore": (swap("epsilon = 2\n", 'epsilon = "1_0"\n'), 25, "is not an amount"),
     "an amount that no double holds": (swap("epsilon = 2\n", 'epsilon = "1e400"\n'), 25, "is not an amount"),
     "a filter of another type": (add("where = { sector = [7] }"), 25, "Use that type"),
+    "a ledger with a character that no path has": (swap('"ledger.db"', '"a\\u0000b"'), 18, "control character U+0000"),
+    "data with a character that no path has": (swap("jobs.parquet", "a\\u0000b"), 5, "control character U+0000"),
+    "a list with a character that no path has": (swap("places.parquet", "a\\u0007b"), 6, "control character U+0007"),
+    "an output with a character that no path has": (swap('"out"', '"a\\u0000b"'), 42, "control character U+0000"),
+    "a name longer than names are": (swap("places.parquet", "a" * 300), 6, "each name in it 255"),
+    "an output longer than names are": (swap('"out"', f'"{"a" * 300}"'), 42, "each name in it 255"),
+    "a path longer than paths are": (swap('"out"', f'"{"a/" * 3000}"'), 42, "at most 1,024 bytes"),
+    "a schema longer than names are": (
+        swap("[data.schema]", f'schema = "{"a" * 300}"\n[budget.x]'), 8, "each name in it 255"
+    ),
+    "sizes with a character that no path has": (public('sizes = "a\\u0000b"'), 21, "control character U+0000"),
+    "an earlier release with a long name": (public(f'previous = "{"a" * 300}"'), 21, "each name in it 255"),
 }  # fmt: skip
 
 

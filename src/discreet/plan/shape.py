@@ -72,8 +72,11 @@ def _price(amount: Fraction) -> Fraction:
 
 
 def _probability(amount: Fraction) -> Fraction:
-    if not 0 < amount < 1:
-        raise ValueError(f"{shown(amount)} is not a probability. It lies between 0 and 1. Use for example 0.95.")
+    if not (0 < amount < 1 and 0 < float(amount) < 1):
+        raise ValueError(
+            f"{shown(amount)} is not a probability. It lies between 0 and 1, and a double can tell it from both. Use "
+            "for example 0.95."
+        )
     return amount
 
 
@@ -97,6 +100,29 @@ def _line(text: str) -> str:
 
 TURNING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 """Characters that turn the direction of what follows, so that a page reads otherwise than its file."""
+
+
+def _path(text: str, *, addresses: bool = False) -> str:
+    """A path that a file system can be asked about; addresses of servers are nobody's path."""
+    odd = next((c for c in text if category(c) == "Cc"), None)
+    if odd is not None:
+        raise ValueError(
+            f"{written(text)} holds the control character U+{ord(odd):04X}. Paths are text that can be seen. "
+            "Leave it out."
+        )
+    if addresses and "://" in text:
+        return text
+    longest = max(len(part.encode()) for part in text.partition("::")[0].split("/"))
+    if longest > 255 or len(text.encode()) > LONGEST_PATH:
+        raise ValueError(
+            f"{written(text)} is longer than a path can be. A path has at most {LONGEST_PATH:,} bytes, and each name "
+            "in it 255. Name a file or folder by a shorter path."
+        )
+    return text
+
+
+LONGEST_PATH = 1024
+"""Bytes of a path in a plan. Systems stop at 4,096 bytes or fewer, and the plan's own folder comes before it."""
 
 
 def _folder_name(name: str) -> str:
@@ -139,6 +165,8 @@ Mechanism: TypeAlias = Annotated[
 ReleaseName: TypeAlias = Annotated[str, AfterValidator(_folder_name)]
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
 Line: TypeAlias = Annotated[str, AfterValidator(_line)]
+PathText: TypeAlias = Annotated[Text, AfterValidator(_path)]
+LedgerPlace: TypeAlias = Annotated[Text, AfterValidator(partial(_path, addresses=True))]
 DataSetName: TypeAlias = Annotated[Text, AfterValidator(partial(named, role="dataset"))]
 Attributes: TypeAlias = Annotated[tuple[Text, ...], AfterValidator(_different)]
 Where: TypeAlias = dict[str, Annotated[tuple[Category, ...], Field(min_length=1), AfterValidator(_different)]]
@@ -164,16 +192,18 @@ def _columns_tag(value: object) -> str:
 
 
 FileOrColumns: TypeAlias = Annotated[
-    Annotated[Text, Tag("file")] | Annotated[Columns, Tag("here")], Discriminator(_columns_tag)
+    Annotated[PathText, Tag("file")] | Annotated[Columns, Tag("here")], Discriminator(_columns_tag)
 ]
 
 
 class Data(Table):
     """[data]: where the confidential data are and what is public about them."""
 
-    source: Text = Field(description="Parquet, CSV or DuckDB file, or a folder; relative to the plan.")
-    workplaces: Text | None = Field(None, description="The public list of establishments, where it is a file apart.")
-    workers: Text | None = Field(None, description="The workers' attributes, where they are a file apart.")
+    source: PathText = Field(description="Parquet, CSV or DuckDB file, or a folder; relative to the plan.")
+    workplaces: PathText | None = Field(
+        None, description="The public list of establishments, where it is a file apart."
+    )
+    workers: PathText | None = Field(None, description="The workers' attributes, where they are a file apart.")
     columns: FileOrColumns | None = Field(
         None, alias="schema", description="A TOML or JSON file, or the table itself as [data.schema]."
     )
@@ -231,7 +261,7 @@ class Budget(Table):
 
     epsilon: Price = Field(description="The total loss, for example 4.")
     delta: Probability | None = Field(None, description="The total failure probability, for mechanisms that need one.")
-    ledger: Text = Field(description="A file relative to the plan, or postgresql://user@host/database.")
+    ledger: LedgerPlace = Field(description="A file relative to the plan, or postgresql://user@host/database.")
     dataset: DataSetName = Field(
         description="The name under which the ledger knows these data, for example 'jobs 2026'."
     )
@@ -243,11 +273,11 @@ class Budget(Table):
 class Public(Table):
     """[public]: what is known without the confidential data, so that the expected error can be told beforehand."""
 
-    sizes: Text | None = Field(
+    sizes: PathText | None = Field(
         None,
         description="A table with some workplace attributes, `jobs`, and optionally `largest` establishment, per cell.",
     )
-    previous: Text | None = Field(None, description="The folder of an earlier release, whose counts stand in.")
+    previous: PathText | None = Field(None, description="The folder of an earlier release, whose counts stand in.")
 
 
 class _Release(Table):
@@ -320,7 +350,7 @@ class Model(_Release):
 class Output(Table):
     """[output]: where the files go and which forms they have."""
 
-    folder: Text = Field(description="A folder of its own, relative to the plan.")
+    folder: PathText = Field(description="A folder of its own, relative to the plan.")
     formats: Annotated[tuple[Format, ...], Field(min_length=1), AfterValidator(_different)] = ("csv", "parquet")
     forms: Annotated[tuple[Form, ...], Field(min_length=1), AfterValidator(_different)] = ("basic", "research")
     bundle: StrictBool = Field(True, description="Whether to write the reviewer's bundle.")

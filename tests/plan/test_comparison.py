@@ -88,6 +88,10 @@ def test_no_shape_no_comparison(session: dc.Session) -> None:
     for few in (released(np.full((FEWEST_CELLS - 2, 1), 9), 1), released(np.full((100, 1), -3), 1)):
         assert compare(few, query, ready) is None
         assert "Fewer than 20 workplace cells" in not_comparable(few, query)
+    for size, words in ((10**13, "too large"), (10**18, "too large"), (10**5, "")):
+        wide = released(np.full((100, 1), size), 1)
+        assert words in not_comparable(wide, query) and bool(words) == bool(not_comparable(wide, query))
+        assert (compare(wide, query, ready) is None) == bool(words)
     filtered = session.count(by=["place", "sector"], where={"sex": ["k0"]})
     assert compare(table, filtered, filtered.prepare(epsilon=1)) is None
     assert "only some of it" in not_comparable(table, filtered)

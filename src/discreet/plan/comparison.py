@@ -34,6 +34,9 @@ MOST_CELLS = 2_000
 FEWEST_CELLS = 20
 """Smaller tables have no shape to speak of."""
 
+MOST_JOBS = 3e8
+"""Jobs that are simulated, of `MOST_CELLS` cells; more than a nation has are noise."""
+
 TRIALS = 4
 MOST_STRATA = 24
 EDGES = (0, 1, 10, 100, 1_000, 10_000, np.inf)
@@ -76,8 +79,14 @@ def not_comparable(published: CountRelease, query: CountQuery) -> str:
         return "The published counts say nothing of the establishments that were left out, and so of most of the error."
     if any(name in query.jobs.schema.worker_attributes for name in query.where):
         return "The noise follows the whole workforce of an establishment, and the table counts only some of it."
-    if _filled(published).size < FEWEST_CELLS:
+    filled = _filled(published)
+    if filled.size < FEWEST_CELLS:
         return f"Fewer than {FEWEST_CELLS} workplace cells have jobs: too few for a shape to be simulated."
+    if (
+        np.maximum(published.counts[filled], 0).sum(axis=1, dtype=np.float64).mean() * min(filled.size, MOST_CELLS)
+        > MOST_JOBS
+    ):
+        return "The published counts are too large for an economy of their shape to be simulated."
     return ""
 
 

@@ -208,6 +208,8 @@ def count_request(file: PlanFile, release: Count | Counts, jobs: Jobs, account: 
         )
         for query, share in zip(queries, _shares(release), strict=True)
     )
+    for query, part in zip(queries, ready, strict=True):
+        query.rehearse(part, level=float(release.level))
     guarantee = replace(ready[0].guarantee, loss=total([part.guarantee.loss for part in ready]))
     request = CountRequest(file, release, queries, ready, guarantee, {})
     return replace(request, details=_details(request))

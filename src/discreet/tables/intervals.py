@@ -51,7 +51,7 @@ def _ends(
             return np.full_like(counts, np.nan), np.full_like(counts, np.nan)
         law, width = mechanism.law, mechanism.width
         reach = law.reach(level, width) if isinstance(law, DiscreteLaplace) else width * -math.log(1 - level) + 0.5
-        return np.maximum(np.ceil(counts - reach), 0), np.floor(counts + reach)
+        return _not_below_zero(counts - reach, counts + reach)
     if not bounded:
         return np.full_like(counts, np.nan), np.full_like(counts, np.nan)
     if mechanism.joint:
@@ -73,8 +73,13 @@ def _plausible(counts: Vector, reach: float, alpha: float) -> tuple[Vector, Vect
     lower = np.minimum(low / (1 + reach * alpha), low - reach)
     widest = high / (1 - reach * alpha) if reach * alpha < 1 else np.full_like(counts, np.inf)
     upper = np.maximum(widest, high + reach)
-    lower, upper = np.maximum(np.ceil(lower), 0.0), np.maximum(np.floor(upper), 0.0)
-    return np.minimum(lower, upper), upper
+    return _not_below_zero(lower, upper)
+
+
+def _not_below_zero(lower: Vector, upper: Vector) -> tuple[Vector, Vector]:
+    """The whole numbers between two ends that a count can be; zero alone where there is none."""
+    upper = np.maximum(np.floor(upper), 0.0)
+    return np.minimum(np.maximum(np.ceil(lower), 0.0), upper), upper
 
 
 def _log_interval(counts: Vector, mechanism: LogLaplace, level: float) -> tuple[Vector, Vector]:
@@ -82,8 +87,7 @@ def _log_interval(counts: Vector, mechanism: LogLaplace, level: float) -> tuple[
     spread = math.exp(mechanism.exponent * -math.log(1 - level))
     low = (counts - 0.5 + offset) / mechanism.shrink / spread - offset
     high = (counts + 0.5 + offset) / mechanism.shrink * spread - offset
-    upper = np.maximum(np.floor(high), 0.0)
-    return np.minimum(np.maximum(np.ceil(low), 0.0), upper), upper
+    return _not_below_zero(low, high)
 
 
 def _joint_interval(counts: Vector, mechanism: SmoothNoise, level: float) -> tuple[Vector, Vector]:
@@ -98,8 +102,7 @@ def _joint_interval(counts: Vector, mechanism: SmoothNoise, level: float) -> tup
     most = np.maximum(widest, total + d / 2 + reach)
     scale = np.maximum(alpha * most, 1.0) * mechanism.factor
     own = scale[:, None] * coordinate_quantile(law, share) + 0.5
-    upper = np.maximum(np.floor(counts + own), 0.0)
-    return np.minimum(np.maximum(np.ceil(counts - own), 0.0), upper), upper
+    return _not_below_zero(counts - own, counts + own)
 
 
 @lru_cache(maxsize=64)

@@ -58,7 +58,8 @@ def jobs(size: int) -> Any:
     table = pa.table(
         dict(zip(("workplace", "worker", "place", "sex"), map(list, zip(*rows, strict=True)), strict=True))
     )
-    return dc.read_jobs(table, schema=dc.Schema(["place"], {"sex": ["f", "m"]}))
+    places = {"workplace": list(sizes), "place": [place for place, _ in sizes.values()]}
+    return dc.read_jobs(table, workplaces=places, schema=dc.Schema(["place"], {"sex": ["f", "m"]}))
 
 
 def counted(*tables: list[str], unit: object = TENTH) -> Callable[[Any], object]:

@@ -20,10 +20,11 @@ from discreet.tables.expected import MOST_NOISE, TERMS, WIDE, dropped, integer_e
 
 SCHEMA = dc.Schema(workplace_attributes=["place"], worker_attributes={"sex": ["f", "m"]})
 JOBS = {"workplace": [1, 1, 2], "worker": [1, 2, 3], "place": ["P", "P", "Q"], "sex": ["f", "m", "f"]}
+PLACES = {"workplace": [1, 2], "place": ["P", "Q"]}
 
 
 def session(unit: object) -> dc.Session:
-    return dc.Session(dc.read_jobs(JOBS, schema=SCHEMA), unit=unit, budget=10, seed=1)
+    return dc.Session(dc.read_jobs(JOBS, workplaces=PLACES, schema=SCHEMA), unit=unit, budget=10, seed=1)
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,9 @@ MECHANISMS = [
     ("smooth-laplace", {"delta": "0.01"}),
     ("log-laplace", {}),
     ("log-laplace", {"calibration": "paper"}),
+    ("edge-laplace", {}),
+    ("edge-laplace", {"calibration": "paper"}),
+    ("node-truncation", {"theta": 50}),
 ]
 
 
@@ -38,8 +41,19 @@ def test_intervals_of_single_counts_cover(name: str, options: dict[str, str], co
     covered = ((lower <= truth) & (truth <= upper)).mean()
     slack = 5 * np.sqrt(level * (1 - level) / trials)
     assert covered >= level - slack
-    if count >= 300:
+    if count >= 300 and name != "edge-laplace":  # whose steps are too large for a level to be met closely
         assert covered <= level + slack + 0.02
+
+
+@pytest.mark.parametrize("level", [0.01, 0.95, 0.999999])
+@pytest.mark.parametrize(("name", "options"), [*MECHANISMS, ("joint-polynomial", {"cells": 3})])
+def test_ends_are_counts_in_order(name: str, options: dict[str, str], level: float) -> None:
+    """Whatever noise publishes, from far below zero to far above."""
+    mechanism = calibrate(name, unit=ALPHA, epsilon=2, **options)  # type: ignore[call-overload]
+    published = np.arange(-2000, 2000)[:, None] * np.ones(options.get("cells", 1), dtype=np.int64)
+    lower, upper = intervals(published, mechanism, level=level, bounded=True)
+    assert (lower >= 0).all() and (lower <= upper).all()
+    assert (upper[published > 1000] > 0).all() and (lower[published < 0] == 0).all()
 
 
 @pytest.mark.parametrize("largest", [5, 100, 5000])

@@ -260,6 +260,15 @@ def test_other_units_have_their_own_mechanism(jobs: Jobs) -> None:
     assert edge.parameters["mechanism"] == "edge-laplace" and edge.guarantee.loss == Pure(1)
     truth = cell_statistics(jobs, workplace_by=WORKPLACE, worker_by=["sex", "education"]).counts
     assert np.abs(edge.counts - truth).mean() < 1.5
+    alone = dc.read_jobs({"workplace": [1], "worker": [1], "sector": ["a"]}, schema=dc.Schema(["sector"], {}))
+    for unit in (dc.Workers(), dc.EstablishmentNodes(20)):
+        opened = session(alone, unit=unit)
+        for ask in (opened.count(by=["sector"]).check, opened.count(by=["sector"]).release):
+            with pytest.raises(DataError, match="one job could make a cell appear"):
+                ask(epsilon=1)
+        assert opened.remaining == Pure(100)
+        assert opened.count(by=[]).release(epsilon=1).counts.shape == (1, 1)
+    assert session(alone).count(by=["sector"]).check(epsilon=1).affordable
     nodes = session(jobs, unit=dc.EstablishmentNodes(20), seed=3).count(by=["sector"]).release(epsilon=1)
     kept = cell_statistics(jobs, workplace_by=["sector"], largest_establishment=20).counts
     assert np.abs(nodes.counts - kept).mean() < 100

@@ -283,10 +283,11 @@ BROKEN: dict[str, tuple[Change, int, str]] = {
     "a ledger with another unit": (ledger(Workers(), Pure(6)), 12, "do not add up"),
     "an edited ledger": (edited_ledger, 18, "the line was edited"),
     "a changed price after release": (
-        released_then(swap("epsilon = 2\n", "epsilon = 1\n")), 21, "with other settings"
+        released_then(swap("epsilon = 2\n", "epsilon = 1\n")), 25,
+        "entry 2 of the ledger and published in entry 3, with other settings (epsilon)",
     ),
     "other tables after release": (
-        released_then(swap('by = ["place", "sector"]', 'by = ["place"]')), 21, "with other settings (tables)"
+        released_then(swap('by = ["place", "sector"]', 'by = ["place"]')), 24, "with other settings (by)"
     ),
     "released files that are gone": (
         released_then(lambda plan: (plan.parent / "out" / "sexes" / "basic.csv").unlink()),
@@ -371,6 +372,22 @@ BROKEN: dict[str, tuple[Change, int, str]] = {
         swap("[data.schema]", f'schema = "{"a" * 300}"\n[budget.x]'), 8, "each name in it 255"
     ),
     "sizes with a character that no path has": (public('sizes = "a\\u0000b"'), 21, "control character U+0000"),
+    "a level that was another": (released_then(add("level = 0.9")), 25, "with other settings (level)"),
+    "a filter that was not there": (
+        released_then(add('where = { sector = ["farm"] }')), 25, "with other settings (where)"
+    ),
+    "a mechanism that was another": (
+        released_then(add('mechanism = "log-laplace"')), 25, "with other settings (mechanism)"
+    ),
+    "shares that were others": (
+        released_then(swap('["1/2", "1/2"]', '["1/3", "2/3"]')), 37, "with other settings (split)"
+    ),
+    "formats that were others": (
+        released_then(swap('folder = "out"', 'folder = "out"\nformats = ["csv"]')), 43, "with other settings (formats)"
+    ),
+    "a domain that was another": (
+        released_then(swap('["f", "m"]', '["m", "f"]')), 8, "with other settings (schema)"
+    ),
     "an earlier release with a long name": (public(f'previous = "{"a" * 300}"'), 21, "each name in it 255"),
 }  # fmt: skip
 

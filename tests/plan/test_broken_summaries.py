@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -93,6 +94,66 @@ def test_a_tiny_epsilon_is_its_own_fault(rows: Path, command, contents, kind: st
     plan.write_text(text, encoding="utf-8")
     line = text[: text.index('"1e-300"')].count("\n") + 1
     _refused(plan, command, contents, line, "release 'one', epsilon: ")
+
+
+QUANTILE = POSTERIOR.replace("probability", "quantile").replace("[0]", "[0.5]")
+INTERVAL = POSTERIOR.replace("probability", "interval").replace("[0]", "[0.9]")
+HOPELESS = {
+    "an epsilon that is noise alone": (POSTERIOR, ("epsilon = 1\n", 'epsilon = "1e-8"\n'), "An epsilon below 1e-07"),
+    "an epsilon that many questions share": (
+        POSTERIOR.replace("[0]", "[0, 1, 2]"), ("epsilon = 1\n", 'epsilon = "2e-7"\n'), "ask fewer questions"
+    ),
+    "a model's epsilon that is noise alone": (MODEL, ("epsilon = 1\n", 'epsilon = "1e-8"\n'), "64 bits"),
+    "a probability that rounds to 1": (
+        QUANTILE, ("at = [0.5]", "at = [0.99999999999999999999]"), "strictly between 0 and 1"
+    ),
+    "a level that rounds to 0": (INTERVAL, ("at = [0.9]", 'at = ["1e-400"]'), "strictly between 0 and 1"),
+    "no size": (QUANTILE + "\nscale = 1e-320", ("1e-320", "1e-320"), "is not a size"),
+    "parts too few for a quantile": (
+        QUANTILE + "\npartitions = 3", ("partitions = 3", "partitions = 3"), "A private centre from 3 parts"
+    ),
+    "parts too few for an interval": (
+        INTERVAL + "\npartitions = 3", ("partitions = 3", "partitions = 3"), "A private centre from 3 parts"
+    ),
+    "a column that is not lagged": (MODEL + '\nlagged = ["z"]', ('lagged = ["z"]', 'lagged = ["z"]'), "names 'z'"),
+    "bounds beyond double precision": (
+        MODEL, ("lower = 0\nupper = 10", "lower = -1e300\nupper = 1e300"), "are out of reach"
+    ),
+    "a width below double precision": (MODEL, ("upper = 10", 'upper = "1e-400"'), "are out of reach"),
+    "a width lost beside its place": (
+        POSTERIOR, ("lower = 0\nupper = 10", "lower = 1e16\nupper = 10000000000000001"), "are out of reach"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", HOPELESS)
+def test_what_no_data_could_mend_is_found_without_them(fault: str, rows: Path, command, contents) -> None:
+    """`check` says what `run` says, and says it where there are no data."""
+    kind, (old, new), words = HOPELESS[fault]
+    plan, text = rows / "plan.toml", PLAN.replace("KIND", kind)
+    assert old in text
+    text = text.replace(old, new, 1)
+    plan.write_text(text, encoding="utf-8")
+    line = text[: text.index(new)].count("\n") + 1
+    if "reach" in words:
+        line = text.splitlines().index("[unit]") + 1
+    if "partitions" in kind:
+        line = text.splitlines().index("epsilon = 1") + 1
+    _refused(plan, command, contents, line, words)
+    refusal = command("run", plan)[2].strip()
+    (rows / "rows.parquet").unlink()
+    code, _, err = command("check", plan)
+    assert (code, err.strip()) == (2, refusal)
+
+
+@pytest.mark.parametrize("kind", [POSTERIOR, MODEL])
+def test_rows_that_only_the_data_tell(rows: Path, command, kind: str) -> None:
+    plan = rows / "plan.toml"
+    plan.write_text(PLAN.replace("KIND", kind), encoding="utf-8")
+    code, out, _ = command("check", plan)
+    assert code == 0
+    assert "The plan can be run, if the data have enough rows for one." in out
+    assert json.loads(command("check", plan, "--json")[1])["up_to_the_rows"] == ["one"]
 
 
 def test_responses_beyond_the_bounds_and_missing_ones(rows: Path, command, contents) -> None:

@@ -84,7 +84,7 @@ def test_expected_errors_on_public_sizes(plan: Path) -> None:
     mean = integer_error(2, 50, 3, 0, 200)
     assert known.mean == pytest.approx(mean, rel=1e-5)
     assert known.share == pytest.approx(4 * mean / 1103, rel=1e-5)
-    assert [(low, cells) for low, cells, _ in known.by_size] == [(0, 1), (1, 1), (100, 1), (1000, 1)]
+    assert [(low, cells) for low, cells, *_ in known.by_size] == [(0, 1), (1, 1), (100, 1), (1000, 1)]
     assert merged is not None
     assert merged.cells == 2  # two places, whose largest establishments have 50 and 200 workers
     assert merged.mean == pytest.approx(integer_error(1, 50, 200), rel=1e-5)
@@ -225,3 +225,46 @@ def test_beside_a_run_that_releases_meanwhile(plan: Path, monkeypatch: pytest.Mo
     found = check(read_plan(plan))
     assert not found.faults
     assert {known.state for known in found.releases} == {"released"}
+
+
+@pytest.mark.parametrize("verb", ["check", "run"])
+def test_a_torn_ledger_accuses_no_release(plan: Path, command, contents, verb: str) -> None:
+    run(plan)
+    ledger = plan.parent / "ledger.db"
+    ledger.write_bytes(ledger.read_bytes()[:3000])
+    before = contents(plan.parent / "out")
+    code, _, err = command(verb, plan)
+    assert code == 2
+    assert "plan.toml:18: [budget], ledger: " in err
+    assert "has a fault" in err
+    assert "did not release" not in err
+    assert contents(plan.parent / "out") == before
+
+
+def test_says_which_data_are_not_here(plan: Path, command) -> None:
+    (plan.parent / "data" / "jobs.parquet").unlink()
+    words = "plan.toml:5: [data], source: 'data/jobs.parquet' is not here: `run` needs it."
+    code, out, _ = command("check", plan)
+    assert code == 0
+    assert words in out
+    assert "can be run" not in out
+    told = json.loads(command("check", plan, "--json")[1])
+    assert not told["can_run"]
+    assert [(fault["line"], words in fault["message"]) for fault in told["missing"]] == [(5, True)]
+
+
+@pytest.mark.parametrize("source", ["data/jobs.parquet", "data/job*.parquet", "data"])
+def test_data_that_are_here_are_not_missing(plan: Path, command, source: str) -> None:
+    plan.write_text(plan.read_text().replace("data/jobs.parquet", source))
+    code, out, _ = command("check", plan)
+    assert code == 0
+    assert "The plan can be run.\n" in out
+
+
+def test_what_is_released_needs_no_data(plan: Path, command) -> None:
+    run(plan)
+    shutil.rmtree(plan.parent / "data")
+    code, out, _ = command("check", plan)
+    assert code == 0
+    assert "The plan can be run.\n" in out
+    assert command("run", plan)[0] == 0

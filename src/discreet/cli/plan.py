@@ -63,7 +63,9 @@ def check(path: PlanPath, as_json: AsJson = False) -> None:
         return
     _print_check(found)
     found.refuse()
-    typer.echo("The plan can be run. Nothing confidential was read; nothing was written or spent.")
+    rows = f", if the data have enough rows for {', '.join(found.up_to_the_rows)}" if found.up_to_the_rows else ""
+    told = [found.file.document.told(fault) for fault in found.missing] or [f"The plan can be run{rows}."]
+    typer.echo("\n".join([*told, "Nothing confidential was read; nothing was written or spent."]))
 
 
 def run(

@@ -2,11 +2,13 @@
 
 All that can be found wrong without the data is found here, all of it together: attributes that do not exist, noise
 that cannot be calibrated (with the inequality that decides), a budget that does not suffice, releases that were asked
-for differently before, an output folder that cannot be used.
+for differently before, an output folder that cannot be used. Data that are not here are told and are no fault: a plan
+may be priced where they are not.
 """
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,15 +18,16 @@ from typing import Any, Literal, TypeAlias
 from discreet.account import Account
 from discreet.errors import BudgetExceeded, LedgerError, PrivacyError
 from discreet.plan.bundle import BUNDLE, REPORT
-from discreet.plan.document import Fault
+from discreet.plan.document import Fault, Place
 from discreet.plan.reading import PlanFile
 from discreet.plan.requests import Request, requests
+from discreet.plan.shape import Model, Posterior
 from discreet.plan.sizes import PublicSizes, TableCheck
 from discreet.privacy.ledger import Budget, Entry, Ledger
 from discreet.privacy.ledger.budget import amounts
 from discreet.privacy.ledger.publication import is_kept
-from discreet.privacy.losses import Loss, total
-from discreet.privacy.units import Unit
+from discreet.privacy.losses import Loss, shown, total
+from discreet.privacy.units import Rows, Unit
 
 State: TypeAlias = Literal["new", "paid, not released", "released"]
 
@@ -75,6 +78,7 @@ class PlanCheck:
     ----------
     before, after : the budget now, and when all new releases are paid.
     faults : what keeps the plan from being run; it can be run where there are none.
+    missing : files of the data that are not here, and that `run` needs.
     """
 
     file: PlanFile
@@ -82,6 +86,13 @@ class PlanCheck:
     before: Budget
     after: Budget
     faults: tuple[Fault, ...]
+    missing: tuple[Fault, ...] = ()
+
+    @property
+    def up_to_the_rows(self) -> tuple[str, ...]:
+        """The releases that may need more rows than there are, which only the data tell."""
+        waiting = [check for check in self.releases if check.state != "released"]
+        return tuple(check.name for check in waiting if isinstance(check.request.release, Posterior | Model))
 
     @property
     def cost(self) -> Loss:
@@ -96,16 +107,19 @@ class PlanCheck:
     def to_dict(self) -> dict[str, Any]:
         return {
             "plan": self.file.document.path.name,
-            "can_run": not self.faults,
-            "faults": [
-                {"line": self.file.document.line(fault.place), "message": self.file.document.told(fault)}
-                for fault in self.faults
-            ],
+            "can_run": not (self.faults or self.missing),
+            "faults": self._listed(self.faults),
+            "missing": self._listed(self.missing),
+            "up_to_the_rows": list(self.up_to_the_rows),
             "budget": self.before.to_dict(),
             "cost": self.cost.to_dict(),
             "remaining_after": self.after.remaining.to_dict(),
             "releases": [check.to_dict() for check in self.releases],
         }
+
+    def _listed(self, faults: tuple[Fault, ...]) -> list[dict[str, Any]]:
+        document = self.file.document
+        return [{"line": document.line(fault.place), "message": document.told(fault)} for fault in faults]
 
 
 def check(file: PlanFile) -> PlanCheck:
@@ -119,7 +133,8 @@ def check(file: PlanFile) -> PlanCheck:
     # What is there before the ledger is asked cannot have come from a publication that it does not know.
     present = _present(file)
     standing, broken = _standing(file)
-    faults += [*wrong, *unread, *broken, *_output_faults(file, standing, present)]
+    # Of a ledger that cannot be read it is not known what it released, and good releases would be accused.
+    faults += [*wrong, *unread, *broken, *_output_faults(file, standing, set() if broken else present)]
     before = Budget(plan.budget.dataset, unit.key, whole, whole.zero())
     for known in standing.budgets:
         if known.unit == unit.key and known.total == whole and type(known.total) is type(whole):
@@ -130,22 +145,23 @@ def check(file: PlanFile) -> PlanCheck:
             faults.append(Fault(("unit",), _other_unit(known, unit.key)))
     after = before
     for request in asked:
-        place = ("release", file.index(request.release.name))
+        place = ("release", file.index(request.release.name), "epsilon")
         charge = standing.charged.get(request.release.name)
         if charge is not None:
             if not charge.pays_for(unit=unit.key, loss=request.guarantee.loss, details=request.details):
-                faults.append(Fault(place, _changed(request, charge, standing)))
+                faults.append(_changed(file, request, charge, standing))
             continue
         try:
             after = after.spend(request.guarantee.loss, release=request.release.name)
         except BudgetExceeded:
-            faults.append(Fault((*place, "epsilon"), _too_dear(request, after)))
+            faults.append(Fault(place, _too_dear(request, after)))
         except PrivacyError as error:
-            faults.append(Fault((*place, "epsilon"), str(error)))
+            faults.append(Fault(place, str(error)))
     checks = tuple(
         ReleaseCheck(request, standing.state(request.release.name), request.check(sizes)) for request in asked
     )
-    return PlanCheck(file, checks, before, after, tuple(faults))
+    waiting = len(asked) < len(plan.release) or any(check.state != "released" for check in checks)
+    return PlanCheck(file, checks, before, after, tuple(faults), tuple(_missing(file)) if waiting else ())
 
 
 def _stated(file: PlanFile) -> tuple[Unit, Loss]:
@@ -153,6 +169,11 @@ def _stated(file: PlanFile) -> tuple[Unit, Loss]:
     faults = []
     try:
         unit = file.plan.unit.unit()
+        if isinstance(unit, Rows):
+            from discreet.mixed.private.request import within_reach
+
+            asked = f"lower = {shown(unit.lower)} with upper = {shown(unit.upper)}"
+            within_reach(unit.lower, unit.upper, asked=asked)
     except PrivacyError as error:
         faults.append(Fault(("unit",), str(error)))
     try:
@@ -161,6 +182,15 @@ def _stated(file: PlanFile) -> tuple[Unit, Loss]:
         faults.append(Fault(("budget",), str(error)))
     file.document.refuse(faults)
     return unit, whole
+
+
+def _missing(file: PlanFile) -> Iterator[Fault]:
+    """What [data] names and is not here. Nothing is opened."""
+    data = file.plan.data
+    for key, text in (("source", data.source), ("workplaces", data.workplaces), ("workers", data.workers)):
+        path = "" if text is None else str(file.path(text)).partition("::")[0]
+        if path and not (os.path.exists(path) or any(glob.iglob(path))):  # noqa: PTH110, PTH207 (no error, and globs)
+            yield Fault(("data", key), f"{text!r} is not here: `run` needs it. Bring it, or run the plan where it is.")
 
 
 def ledger_place(file: PlanFile) -> str:
@@ -224,7 +254,7 @@ def _output_faults(file: PlanFile, standing: Standing, present: set[str]) -> Ite
         if published is not None and not is_kept(published, folder / release.name):
             yield Fault(
                 ("release", i, "name"),
-                f"it was released in entry {published.seq} of the ledger, and the output folder does not hold its "
+                f"it was published in entry {published.seq} of the ledger, and the output folder does not hold its "
                 "files as they were. Drawing them again would tell more than was paid for. Bring the files back, name "
                 "the folder they are in, or pay for a release under another name.",
             )
@@ -266,14 +296,47 @@ def _other_unit(known: Budget, asked: str) -> str:
     )
 
 
-def _changed(request: Request, charge: Entry, standing: Standing) -> str:
-    done = "released" if standing.state(request.release.name) == "released" else "paid for"
-    old, new = charge.payload.get("details", {}), request.details
-    keys = sorted(key for key in {*old, *new} if old.get(key) != new.get(key)) or ["its loss or unit"]
-    return (
-        f"it was {done} in entry {charge.seq} of the ledger with other settings ({', '.join(keys)}). A name stands for "
-        "one request, and what was released does not change. Write it as it was, or choose another name."
+def _changed(file: PlanFile, request: Request, charge: Entry, standing: Standing) -> Fault:
+    """A release that was asked for otherwise before, at the first key that somebody changed."""
+    place: Place = ("release", file.index(request.release.name))
+    published = standing.published.get(request.release.name)
+    keys = _changed_keys(request, charge) or ["unit"]
+    if keys[0] in type(request.release).model_fields:
+        place = (*place, keys[0])
+    done = "" if published is None else f" and published in entry {published.seq}"
+    cost = "" if charge.loss is None else f" with {amounts(charge.loss)}"
+    return Fault(
+        ELSEWHERE.get(keys[0], place),
+        f"{request.release.name!r} was paid{cost} in entry {charge.seq} of the ledger{done}, with other settings "
+        f"({', '.join(keys)}). A name stands for one request, and what was released does not change. Write it as it "
+        "was, or choose another name.",
     )
+
+
+ELSEWHERE: dict[str, Place] = {
+    "forms": ("output", "forms"),
+    "formats": ("output", "formats"),
+    "schema": ("data", "schema"),
+    "labels": ("data", "labels"),
+    "unit": ("unit",),
+}
+"""Settings of a release that stand in other tables of the plan."""
+
+
+def _changed_keys(request: Request, charge: Entry) -> list[str]:
+    """The keys of a plan in which a request differs from the one that was paid, without what follows from others."""
+    old, new = charge.payload.get("details") or {}, request.details
+    paid, price = charge.loss.amounts if charge.loss else {}, request.guarantee.loss.amounts
+    keys = [key for key in ("epsilon", "delta") if paid.get(key) != price.get(key)]
+    keys += [key for key in sorted({*old, *new} - {"tables", "basis", *keys}) if old.get(key) != new.get(key)]
+    before, now = old.get("tables", []), new.get("tables", [])
+    if [table["by"] for table in before] != [table["by"] for table in now]:
+        return [*keys, "by" if "by" in type(request.release).model_fields else "tables"]
+    differ = {key for one, other in zip(before, now, strict=True) for key in one if one[key] != other.get(key)}
+    keys += [key for key in ("where", "calibration") if key in differ]
+    follows = {"domains": ("schema", "where"), "loss": ("split", "epsilon", "delta"), "labels": ("labels",)}
+    keys += [key for cause, (key, *causes) in follows.items() if cause in differ and not {*causes} & {*keys}]
+    return keys + ["mechanism"] * ("mechanism" in differ and not keys)
 
 
 def _too_dear(request: Request, budget: Budget) -> str:

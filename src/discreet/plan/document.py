@@ -7,6 +7,7 @@ of lines that is TOML by itself. No meaning is given to any key.
 from __future__ import annotations
 
 import difflib
+import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -198,6 +199,6 @@ def _longest_number(text: str) -> int:
 
 
 def _near(path: Path) -> str:
-    plans = [other.name for other in path.parent.glob("*.toml")] if path.parent.is_dir() else []
-    near = difflib.get_close_matches(path.name, plans, n=2)
+    plans = [other.name for other in path.parent.glob("*.toml")] if os.path.isdir(path.parent) else []  # noqa: PTH112 (no error)
+    near = [like for like in difflib.get_close_matches(path.name, plans, n=3) if like != path.name][:2]
     return f"Did you mean {' or '.join(map(repr, near))}?" if near else "Name a TOML file; examples/ has three."

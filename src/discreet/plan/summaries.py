@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +47,23 @@ COLUMNS = {
     "estimate": "the private estimate",
     "std_error": "its standard error, noise included",
 }
+
+
+class UnreadError(Exception):
+    """A release came as far as its data."""
+
+
+class Unread(Mapping[str, Any]):
+    """Columns that are not there: with them a release goes on until it first needs data."""
+
+    def __getitem__(self, name: str) -> Any:
+        raise UnreadError
+
+    def __iter__(self) -> Iterator[str]:
+        raise UnreadError
+
+    def __len__(self) -> int:
+        raise UnreadError
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +118,21 @@ class SummaryRequest:
             answers=[
                 Prose(f"Formula `{self.release.formula}`, {self.guarantee.loss} for all answers together."),
                 Table(table.column_names, rows, caption, f"{self.release.name} answers"),
-            ]
+            ],
         )
 
-    def _ask(self, path: Path, account: Account) -> tuple[pa.Table, Guarantee]:
+    def refuse_without_data(self) -> None:
+        """Refuse what no data could mend."""
+        if isinstance(self.release, Model):
+            from discreet.mixed.private.moments import refuse_wide
+
+            refuse_wide(Pure(self.release.epsilon))
+        with suppress(UnreadError):
+            self._ask(Unread(), Rehearsal(self.guarantee.unit))
+        if isinstance(self.release, Posterior) and self.release.partitions is not None:
+            _refuse_few_parts(self.release, self.release.partitions)
+
+    def _ask(self, data: Path | Unread, account: Account) -> tuple[pa.Table, Guarantee]:
         """The private answers as a table, with what they promise."""
         release = self.release
         if isinstance(release, Model):
@@ -109,7 +140,7 @@ class SummaryRequest:
 
             fit = release_mixed(
                 release.formula,
-                path,
+                data,
                 epsilon=release.epsilon,
                 clip=release.clip,
                 lagged=release.lagged,
@@ -117,10 +148,10 @@ class SummaryRequest:
                 name=release.name,
             )
             return fit.tidy(), fit.guarantee.noted(*fit.notes)
-        return _posterior(release, path, account)
+        return _posterior(release, data, account)
 
 
-def _posterior(release: Posterior, path: Path, account: Account) -> tuple[pa.Table, Guarantee]:
+def _posterior(release: Posterior, data: Path | Unread, account: Account) -> tuple[pa.Table, Guarantee]:
     import pyarrow as pa
 
     from discreet.bayes.interval import posterior_interval
@@ -134,7 +165,7 @@ def _posterior(release: Posterior, path: Path, account: Account) -> tuple[pa.Tab
         "account": account,
         "name": release.name,
     }
-    asked = (release.formula, path, release.coefficient)
+    asked = (release.formula, data, release.coefficient)
     columns: dict[str, Any]
     if release.summary == "probability":
         p = posterior_probability(*asked, at=at, **common)
@@ -155,24 +186,33 @@ def _posterior(release: Posterior, path: Path, account: Account) -> tuple[pa.Tab
 
 
 def summary_request(file: PlanFile, release: Posterior | Model, unit: Unit) -> SummaryRequest:
-    """The request for a release of a plan; what needs the data is found when it is rehearsed."""
+    """The request for a release of a plan; what needs the data is found when it is read."""
     if not isinstance(unit, Rows):
         raise PrivacyError(
             f"{release.kind} releases protect single rows, and this plan protects {unit.key}. "
             "Use [unit] kind = 'rows' with lower and upper, in a plan of its own."
         )
-    from discreet.bayes.regression import fixed_formula
-    from discreet.mixed.formula import read_formula
-
     if isinstance(release, Posterior):
-        fixed_formula(release.formula)
         _refuse_repeated(release)
-    else:
-        read_formula(release.formula, needs_random=False)
     asked = release.model_dump(mode="json", exclude={"name", "title"})
     output = file.plan.output
     details = asked | {"forms": sorted(output.forms), "formats": sorted(output.formats)}
-    return SummaryRequest(file, release, Guarantee(unit, Pure(release.epsilon)), details)
+    request = SummaryRequest(file, release, Guarantee(unit, Pure(release.epsilon)), details)
+    request.refuse_without_data()
+    return request
+
+
+def _refuse_few_parts(release: Posterior, parts: int) -> None:
+    """Refuse so few parts that noise alone would choose the centre of a quantile or an interval."""
+    from discreet.bayes import interval, quantile
+
+    if release.summary == "probability":
+        return
+    stages = quantile.STAGES["private"] if release.summary == "quantile" else interval.STAGES
+    spend = {stage: share * release.epsilon for stage, share in stages.items() if stage != "spread"}
+    epsilon = sum(spend.values(), Fraction(0))
+    mean = quantile.clipped_mean("private", "tight", float(release.scale), spend, epsilon=epsilon)
+    mean.check(parts, epsilon / max(len(release.coefficient), len(release.at)))
 
 
 def _refuse_repeated(release: Posterior) -> None:

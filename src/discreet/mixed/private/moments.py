@@ -154,6 +154,11 @@ def mechanism_for(
     return Mechanism(tuple(parts), squares, public.rows)
 
 
+def refuse_wide(spent: Pure | Concentrated) -> None:
+    """Refuse a loss for which the sum of squares would need too wide noise with any design and the default split."""
+    noise_scale((2 * HALF) ** 2, _share(spent, Fraction(MOST_SQUARES)))
+
+
 _NONE = np.empty(0, dtype=np.int64)
 
 

@@ -28,6 +28,7 @@ Interval: TypeAlias = tuple[Number, Number]
 
 LEAST, MOST = Fraction(1, 10**12), Fraction(10**12)  # losses whose noise can be computed
 FARTHEST = 10**100  # ends of bounds whose squares are doubles
+NARROWEST = Fraction(1, 2**36)  # of the larger end: below, the steps of a response are lost in a double's last digits
 WIDEST = 2**54  # scale of noise whose draws are whole numbers of 64 bits, but for one in e^500
 
 
@@ -200,7 +201,7 @@ def _unit(response: str, bounds: Interval | None, account: Account | None) -> tu
                 f"bounds={bounds} differ from the account's [{float(unit.lower):g}, {float(unit.upper):g}]. An account "
                 "has one unit. Leave bounds out, and give a tighter range as clip=(lower, upper)."
             )
-        return unit, (unit.lower, unit.upper)
+        return unit, within_reach(unit.lower, unit.upper, asked="the account's bounds")
     if bounds is not None:
         natural = _interval(bounds, "bounds")
     elif response.lower() in RATES:
@@ -219,13 +220,21 @@ def _interval(values: Any, name: str) -> tuple[Fraction, Fraction]:
     except (TypeError, ValueError):
         raise PrivacyError(f"{name}={values!r} is not an interval. Give two numbers, as in {name}=(0, 2).") from None
     low, high = exact(_plain(low), name=name), exact(_plain(high), name=name)
-    if max(abs(low), abs(high)) > FARTHEST or 0 < high - low < 1 / FARTHEST:
-        raise PrivacyError(
-            f"{name}={values!r} is out of reach: squares of such numbers, or of their differences, are no doubles. "
-            f"Ends may go to {float(FARTHEST):g}. Give the response in another unit."
-        )
+    within_reach(low, high, asked=f"{name}={values!r}")
     if not low < high:
         raise PrivacyError(f"{name}={values!r} has no width. The lower end comes first. Give lower < upper.")
+    return low, high
+
+
+def within_reach(low: Fraction, high: Fraction, *, asked: str) -> tuple[Fraction, Fraction]:
+    """Bounds with which double precision can calculate: `low` and `high` again, or an error that calls them `asked`."""
+    farthest = max(abs(low), abs(high))
+    if farthest > FARTHEST or 0 < high - low < max(Fraction(1, FARTHEST), farthest * NARROWEST):
+        raise PrivacyError(
+            f"{asked} are out of reach: squares of such numbers, or of their differences, are no doubles. "
+            f"Ends may go to {float(FARTHEST):g}, and lie apart by {float(NARROWEST):.1g} of the larger one and by "
+            f"{1 / FARTHEST:g}. Give the response in another unit, or from another origin."
+        )
     return low, high
 
 

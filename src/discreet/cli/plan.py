@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -165,15 +166,18 @@ def _print_check(found: PlanCheck) -> None:
     from rich.table import Table
 
     from discreet.privacy.ledger.budget import amounts
+    from discreet.tables.expected import spans
 
     console = Console(highlight=False)
     costs = Table(
         "release", "cost", "state", "table by, or formula", "mechanism", "kinds", title="Releases", title_justify="left"
     )
-    sizes = next((table.by_largest for known in found.releases for table in known.tables), {})
+    sizes = spans([table.by_largest for known in found.releases for table in known.tables])
     by_largest = Table(
-        "release", *(f"{size:,}" for size in sizes), title_justify="left",
-        title="Expected error of one count, by the size of the cell's largest establishment",
+        "release", *sizes, title_justify="left", min_width=48,
+        title="Expected error of one count, " + (
+            "the same in any cell" if "any" in sizes else "by the size of the cell's largest establishment"
+        ),
     )  # fmt: skip
     public = Table(
         "release", "public cells", "how many", "expected error of a count", title_justify="left",
@@ -187,7 +191,7 @@ def _print_check(found: PlanCheck) -> None:
             by = escape(", ".join(table.by) or "nothing")
             costs.add_row(name, amounts(table.loss), known.state, by, table.mechanism, str(table.levels))
             label = name if len(known.tables) == 1 else f"{known.name}, table {i}"
-            by_largest.add_row(escape(label), *(f"{error:,.3g}" for error in table.by_largest.values()))
+            by_largest.add_row(escape(label), *map(table.by_largest.told, sizes.values()))
             for row in _on_public_sizes(table):
                 public.add_row(escape(label), *row)
     console.print(costs)
@@ -204,16 +208,18 @@ def _print_check(found: PlanCheck) -> None:
 
 
 def _on_public_sizes(table: TableCheck) -> list[tuple[str, str, str]]:
-    """Expected errors by class of cell; upper bounds where the largest establishments are not public."""
+    """Expected errors by class of cell; upper bounds where what they depend on is not public."""
+    from discreet.tables.expected import told
+
     known = table.expected
     if known is None:
         return []
-    most = "at most " if known.is_bound else ""
     rows = [
-        (f"{low:,} {'job' if low == 1 else 'jobs'} and more" if low else "no jobs", f"{n:,}", f"{most}{error:,.3g}")
-        for low, n, error in known.by_size
+        (f"{low:,} {'job' if low == 1 else 'jobs'} and more" if low else "no jobs", f"{n:,}", told(error, at_most))
+        for low, n, error, at_most in known.by_size
     ]
-    overall = f"{most}{known.mean:,.3g}; together {known.share:.2%} of all jobs"
+    share = f"at most {math.ceil(known.share * 1e4) / 1e4:.2%}" if known.is_bound else f"{known.share:.2%}"
+    overall = f"{told(known.mean, known.is_bound)}; together {share} of all jobs"
     return [*rows, ("all", f"{known.cells:,}", overall)]
 
 

@@ -83,7 +83,7 @@ class CountRequest:
                 loss=ready.guarantee.loss,
                 by_largest=query.expected_by_largest(ready),
                 expected=None if sizes is None else sizes.expected(query, ready),
-                notes=self._notes(query),
+                notes=self._notes(query, ready),
             )
             for query, ready in zip(self.queries, self.ready, strict=True)
         )
@@ -130,25 +130,29 @@ class CountRequest:
                     mechanism=f"{ready.mechanism.name} ({ready.mechanism.calibration})",
                     loss=ready.guarantee.loss,
                     expected=query.expected_by_largest(ready),
-                    notes=self._notes(query),
+                    notes=self._notes(query, ready),
                     comparison=compare(table, query, ready, stratum=self.release.stratum),
                     not_compared=not_comparable(table, query),
                 )
             )
         return Results(counts=found)
 
-    def _notes(self, query: CountQuery) -> tuple[str, ...]:
+    def _notes(self, query: CountQuery, ready: Prepared) -> tuple[str, ...]:
         """What a reader has to know about the expected errors."""
-        rounded = f"Errors are of counts before they are rounded to multiples of {self.rounding}."
-        cut = (
-            "By the largest establishment, errors are of a cell without others: any other one that is left out because "
-            "it has more than {:,} workers adds its jobs to the error."
-        )
-        unit = query.account.unit
-        return (
-            *([rounded] if self.rounding > 1 and "research" not in self.file.plan.output.forms else []),
-            *([cut.format(unit.theta)] if isinstance(unit, EstablishmentNodes) else []),
-        )
+        told, unit = query.expected_by_largest(ready), query.account.unit
+        alone = "By the largest establishment, errors are of a cell without others: "
+        notes = {
+            f"Errors are of counts before they are rounded to multiples of {self.rounding}.": self.rounding > 1
+            and "research" not in self.file.plan.output.forms,
+            alone + "log-laplace multiplies, so that the error grows with the count itself.": told.follows == "count",
+            "An error marked at most depends on how workers divide into kinds, which is confidential.": told.at_most,
+            "Where a cell has counts of several kinds of workers, the error is their mean.": query.levels > 1
+            and (told.at_most or told.follows in ("count", "left out")),
+        }
+        if isinstance(unit, EstablishmentNodes):
+            left_out = f"any other one that is left out because it has more than {unit.theta:,} workers adds its jobs"
+            notes[f"{alone}{left_out} to the error."] = True
+        return tuple(note for note, applies in notes.items() if applies)
 
     def _improved(self, tables: Sequence[CountRelease]) -> list[Integers]:
         """The counts of the basic form: made to agree, drawn towards groups or cut at zero, as the plan says."""

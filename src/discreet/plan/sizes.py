@@ -1,14 +1,14 @@
 """What is publicly known about the sizes of cells, and the error that a release is expected to have on them.
 
 Either a public table with jobs per cell, or an earlier release. The noise of a cell depends on its largest
-establishment. Where that is not public it is taken to be the whole cell, so the error told is the largest possible.
+establishment. Where that is not public it is taken to be the whole cell, so the error told is the largest possible;
+so it is where noise follows the workers of one kind, whose numbers are not public.
 Where large establishments are left out of the counts, their jobs are part of the error.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from discreet.plan.document import Fault
 from discreet.plan.outputs import MANIFEST, read_table
 from discreet.plan.reading import PlanFile
 from discreet.privacy.losses import Loss
-from discreet.tables.expected import dropped
+from discreet.tables.expected import ByLargest, dropped
 from discreet.tables.mechanisms import Baseline
 from discreet.tables.query import CountQuery, Prepared
 
@@ -44,18 +44,23 @@ class Expected:
     cells : workplace cells; each has one count per combination of worker attributes.
     mean : expected absolute error of one count.
     share : the expected error of all counts together, as a share of all jobs.
-    by_size : for each class of cell sizes that occurs: its lower end, its cells, the mean error of a count.
-    is_bound : whether the sizes of establishments were not known well enough, so that errors are at most these.
+    by_size : for each class of cell sizes that occurs: its lower end, its cells, the mean error of a count, and whether
+        that is an upper bound.
+    is_bound : whether the mean is an upper bound, because it depends on sizes of establishments, or on how workers
+        divide into kinds, which are not public.
     """
 
     cells: int
     mean: float
     share: float
-    by_size: tuple[tuple[int, int, float], ...]
+    by_size: tuple[tuple[int, int, float, bool], ...]
     is_bound: bool
 
     def to_dict(self) -> dict[str, Any]:
-        classes = [{"from": low, "cells": cells, "mean": mean} for low, cells, mean in self.by_size]
+        classes = [
+            {"from": low, "cells": cells, "mean": mean, "is_upper_bound": at_most}
+            for low, cells, mean, at_most in self.by_size
+        ]
         return {
             "cells": self.cells,
             "mean": self.mean,
@@ -71,7 +76,8 @@ class TableCheck:
 
     Attributes
     ----------
-    by_largest : expected absolute error of one count, by the size of the cell's largest establishment.
+    by_largest : expected absolute error of one count, by the size of the cell's largest establishment, and where it is
+        an upper bound.
     expected : the error on publicly known sizes, where there are any.
     notes : what has to be known to read the errors.
     """
@@ -80,7 +86,7 @@ class TableCheck:
     mechanism: str
     levels: int
     loss: Loss
-    by_largest: Mapping[int, float]
+    by_largest: ByLargest
     expected: Expected | None
     notes: tuple[str, ...] = ()
 
@@ -92,6 +98,7 @@ class TableCheck:
             "counts_per_workplace_cell": self.levels,
             "loss": self.loss.to_dict(),
             "expected_error_by_largest_establishment": dict(self.by_largest),
+            "is_upper_bound_by_largest_establishment": {s: s in self.by_largest.at_most for s in self.by_largest},
             "expected_error": None if known is None else known.to_dict(),
             "notes": list(self.notes),
         }
@@ -147,22 +154,23 @@ class PublicSizes:
         theta = ready.mechanism.theta if isinstance(ready.mechanism, Baseline) else None
         if theta is not None:
             missing, known = dropped(theta, *(np.array(table[name], dtype=np.float64) for name in found))
-            table = table.append_column(MISSING, [missing]).append_column(KNOWN, [known & (not self.is_bound)])
+            table = table.append_column(MISSING, [missing]).append_column(KNOWN, [known])
             found |= {MISSING: "sum", KNOWN: "all"}
         cells = table.group_by(keys).aggregate(list(found.items()))
         jobs, largest = (np.array(cells[f"{n}_{found[n]}"], dtype=np.float64) for n in ("jobs", "largest"))
         parts = None if theta is None else (np.array(cells[f"{MISSING}_sum"]), np.array(cells[f"{KNOWN}_all"]))
-        error, at_most = query.expected_error(ready, jobs=jobs, largest=largest, parts=parts)
+        error, at_most = query.expected_error(ready, jobs=jobs, largest=largest, known=not self.is_bound, parts=parts)
         size = np.searchsorted(CLASSES, jobs, side="right")
         return Expected(
             cells=len(jobs),
             mean=float(error.mean()),
             share=float(error.sum() * query.levels / max(jobs.sum(), 1.0)),
             by_size=tuple(
-                (int(np.r_[0, CLASSES][i]), int((size == i).sum()), float(error[size == i].mean()))
+                (int(np.r_[0, CLASSES][i]), int(chosen.sum()), float(error[chosen].mean()), bool(at_most[chosen].any()))
                 for i in np.unique(size)
+                for chosen in [size == i]
             ),
-            is_bound=bool(at_most.any()) if isinstance(ready.mechanism, Baseline) else self.is_bound,
+            is_bound=bool(at_most.any()),
         )
 
 

@@ -26,7 +26,7 @@ from discreet.privacy.ledger import Entry
 from discreet.privacy.losses import Pure, shown
 from discreet.privacy.units import Rows, Unit
 from discreet.report.page import Prose, Table
-from discreet.report.release import Results
+from discreet.report.release import LIMITS, Results
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -119,6 +119,7 @@ class SummaryRequest:
                 Prose(f"Formula `{self.release.formula}`, {self.guarantee.loss} for all answers together."),
                 Table(table.column_names, rows, caption, f"{self.release.name} answers"),
             ],
+            limits=[LIMITS[self.release.summary if isinstance(self.release, Posterior) else "model"]],
         )
 
     def refuse_without_data(self) -> None:

@@ -17,9 +17,10 @@ from discreet.privacy.losses import Loss, Pure, shown, total
 from discreet.privacy.units import EstablishmentNodes, Establishments, Unit, Workers
 from discreet.report import charts, comparison
 from discreet.report.comparison import Comparison
-from discreet.report.numbers import PERCENT, plural, text, unbroken
+from discreet.report.numbers import GROUP, PERCENT, plural, text, unbroken
 from discreet.report.numbers import percent as percent
 from discreet.report.page import Block, Code, Figure, Heading, Note, Page, Prose, Table
+from discreet.tables.expected import ByLargest, spans, three_digits
 
 if TYPE_CHECKING:
     from discreet.arrays import Integers, Vector
@@ -27,6 +28,31 @@ if TYPE_CHECKING:
 
 TOP = 10
 """Cells of a ranking that are shown."""
+
+FOLLOWS = {
+    "largest": "The expected error of a count depends on the largest establishment of its cell, whose size is "
+    "confidential; the intervals below need only what is published.",
+    "count": "The expected error of a count grows with the count itself, which is confidential; the intervals below "
+    "need only what is published.",
+    "left out": "The noise is the same for every count. The jobs of establishments that are left out come on top, and "
+    "how many these are is confidential.",
+    "nothing": "The expected error is the same for every count, whatever its cell.",
+}
+"""What the expected error depends on."""
+
+BAND = (
+    "The ends of a posterior {} cover the noise alone: with a probability of 95 % they hold what would have been "
+    "answered without it. Answers are put together from parts of the rows; all rows at once may say something a little "
+    "different."
+)
+LIMITS = {
+    "model": "Standard errors of a model include the noise. They suppose that the model is right, as without noise.",
+    "probability": BAND.format("probability"),
+    "quantile": BAND.format("quantile"),
+    "interval": "A posterior interval holds its coefficient with the stated probability, the noise included, if model "
+    "and prior are right; several of them together do so less often.",
+}
+"""What answers of each kind do not say."""
 
 PRIORS = (0.01, 0.1, 0.5)
 """How sure somebody may be beforehand, in the table of what they can learn."""
@@ -45,7 +71,7 @@ class TableOfCounts:
     table: CountRelease
     mechanism: str
     loss: Loss
-    expected: Mapping[int, float]
+    expected: ByLargest
     comparison: Comparison | None
     not_compared: str = ""
     notes: Sequence[str] = ()
@@ -53,10 +79,11 @@ class TableOfCounts:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What a release published: tables of counts, or answers that fit on a page."""
+    """What a release published: tables of counts, or answers that fit on a page; `limits` of what these say."""
 
     counts: Sequence[TableOfCounts] = ()
     answers: Sequence[Block] = ()
+    limits: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,13 +279,12 @@ def _table(label: str, part: TableOfCounts, *, level: int) -> Iterator[Block]:
     cells, levels = (text(size) for size in table.counts.shape)
     kinds = "one in each workplace cell" if levels == "1" else f"{cells} workplace cells x {levels} kinds of workers"
     yield Prose(
-        f"{plural(table.counts.size, 'count')}, {kinds}: {_by(table)}. Mechanism {part.mechanism}, {part.loss}. The "
-        "expected error of a count depends on the largest establishment of its cell, whose size is confidential; the "
-        "intervals below need only what is published." + "".join(f" {note}" for note in part.notes)
+        f"{plural(table.counts.size, 'count')}, {kinds}: {_by(table)}. Mechanism {part.mechanism}, {part.loss}. "
+        f"{' '.join([FOLLOWS[part.expected.follows], *part.notes])}"
     )
     yield Table(
         ("Largest establishment of the cell", "Expected error of one count"),
-        [(size, comparison.rounded(error)) for size, error in part.expected.items()],
+        [(label.replace(",", GROUP), _error(part.expected, size)) for label, size in spans([part.expected]).items()],
         f"Expected absolute error, {label}",
         f"{label} expected error",
     )
@@ -268,6 +294,12 @@ def _table(label: str, part: TableOfCounts, *, level: int) -> Iterator[Block]:
         yield from comparison.one(label, part.comparison, level=level)
     elif part.not_compared:
         yield Prose(f"**Not compared with noise infusion.** {part.not_compared}")
+
+
+def _error(expected: ByLargest, size: int) -> float | str:
+    at_most = size in expected.at_most
+    error = three_digits(expected[size], up=at_most)
+    return f"at most {text(error)}" if at_most else error
 
 
 def _intervals(label: str, table: CountRelease) -> Iterator[Block]:
@@ -342,21 +374,22 @@ def _rank_ranges(lower: Vector, upper: Vector) -> tuple[Integers, Integers]:
 
 
 def _limits(facts: Facts) -> Iterator[Block]:
-    public = isinstance(facts.unit, Establishments | EstablishmentNodes)
-    existence = (
-        "- That an establishment exists, where, in which sector and under which ownership is public.\n"
-        if public
-        else ""
-    )
+    tables = [part.table for release in facts.releases for part in release.results.counts]
+    told = [
+        "Losses add up over all releases about the same data. The budget above counts what its ledger knows; the same "
+        "data under another name or in another ledger would be counted apart.",
+        "A conclusion about a group (a sector, a place) may well become certain. Only single units are protected.",
+        *dict.fromkeys(limit for release in facts.releases for limit in release.results.limits),
+    ]
+    if isinstance(facts.unit, Establishments | EstablishmentNodes):
+        told.insert(0, "That an establishment exists, where, in which sector and under which ownership is public.")
+    if any(np.isfinite(table.lower).any() for table in tables):
+        together = "all intervals together do so less often."
+        told.append(f"An interval holds {_held(facts.unit)} with the stated probability; {together}")
+    if tables:
+        told.append("Counts of neighbouring tables need not add up unless the release says so.")
     yield Heading("What this does not promise")
-    yield Prose(
-        f"{existence}- Losses add up over all releases about the same data. The budget above counts what its ledger "
-        "knows; the same data under another name or in another ledger would be counted apart.\n"
-        "- A conclusion about a group (a sector, a place) may well become certain. Only single units are protected.\n"
-        f"- An interval holds {_held(facts.unit)} with the stated probability; all intervals together do so less "
-        "often.\n"
-        "- Counts of neighbouring tables need not add up unless the release says so."
-    )
+    yield Prose(unbroken("\n".join(f"- {line}" for line in told)))
 
 
 def _verification(facts: Facts) -> Iterator[Block]:

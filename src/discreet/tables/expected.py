@@ -1,16 +1,21 @@
-"""The expected error of published integers: of the rounded noise, and of what truncation leaves out.
+"""The expected error of published integers: of the rounded noise, and of what truncation leaves out; or the most of it.
 
 E|J| of J = round(s Z) is the sum of P(|J| >= k) = T((k - 1/2) / s) over k >= 1, T(x) = P(|Z| > x): the midpoint rule
 for the integral s E|Z|. The first terms are summed; the rest is its integral s E(|Z| - x)+ and one correction of Euler
 and Maclaurin. Noise is confidential in its scale only through the size of the largest establishment, which is an
-argument here.
+argument here. How a cell's jobs divide into kinds of workers is not: where the error depends on it, the most that it
+can be is told.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 
@@ -30,6 +35,65 @@ MOST_NOISE = 2**50
 """A mechanism's expected noise for an establishment of `MOST_WORKERS`, at most: sums of counts fit in 64 bits."""
 
 LEAST_ALPHA = Fraction(1, 10**9)
+
+SAME = 0.99
+"""Errors whose least is at least this share of their most are told as known, not as bounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByLargest(Mapping[int, float]):
+    """The expected error of one count, the mean over a cell's counts, by the size of the cell's largest establishment.
+
+    Attributes
+    ----------
+    at_most : the sizes whose error is an upper bound, because it depends on how workers divide into kinds.
+    follows : what the error depends on. The size, in any cell; or the count itself, or the jobs left out, and then the
+        errors are those of a cell with no other establishment; or nothing.
+    """
+
+    errors: Mapping[int, float]
+    at_most: frozenset[int] = frozenset()
+    follows: Literal["largest", "count", "left out", "nothing"] = "largest"
+
+    def __getitem__(self, size: int) -> float:
+        return self.errors[size]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.errors)
+
+    def __len__(self) -> int:
+        return len(self.errors)
+
+    def __str__(self) -> str:
+        return "; ".join(f"{label} {self.told(size)}" for label, size in spans([self]).items())
+
+    def told(self, size: int) -> str:
+        """The error at a size in words."""
+        return told(self[size], size in self.at_most)
+
+
+def spans(tables: Sequence[ByLargest]) -> dict[str, int]:
+    """Sizes at which some error changes, by what to call them: errors never fall from one size to a larger one."""
+    if tables and all(table.follows == "nothing" for table in tables):
+        return {"any": next(iter(tables[0]))}
+    found: list[list[int]] = []
+    for size in dict.fromkeys(size for table in tables for size in table):
+        same = found and all(_at(table, size) == _at(table, found[-1][-1]) for table in tables)
+        found[-1].append(size) if same else found.append([size])
+    return {f"{span[0]:,}" + f" to {span[-1]:,}" * (len(span) > 1): span[0] for span in found}
+
+
+def _at(table: ByLargest, size: int) -> tuple[float | None, bool]:
+    return table.get(size), size in table.at_most
+
+
+def told(error: float, at_most: bool) -> str:
+    return f"{'at most ' * at_most}{three_digits(error, up=at_most):,.15g}"
+
+
+def three_digits(error: float, *, up: bool = False) -> float:
+    """A mean to three digits; rounded `up`, a bound stays a bound."""
+    return float(Context(prec=3, rounding=ROUND_CEILING if up else ROUND_HALF_EVEN).plus(Decimal(error)))
 
 
 def integer_error(mechanism: SmoothNoise | LogLaplace | Baseline, count: Vector, largest: Vector) -> Vector:
@@ -60,6 +124,31 @@ def _mean_multiplied(mechanism: LogLaplace, count: Vector) -> Vector:
     rest = mechanism.beyond(n, n + TERMS)[0] + mechanism.beyond(n, n - TERMS)[1]
     chance = above + below
     return np.asarray(chance[..., :-1].sum(axis=-1) + rest[..., 0] + (chance[..., -1] - chance[..., -2]) / 24)
+
+
+def by_kinds(mechanism: SmoothNoise, jobs: Vector, largest: Vector, levels: int) -> Vector:
+    """The most that the mean error of a cell's counts can be where noise follows the workers of one kind.
+
+    One establishment has x_v of kind v: at most `largest`, and all x_v together at most `jobs`. Rounding lowers the
+    error, and before it is convex in x_v: most where as many kinds as there are jobs for have `largest`, others none.
+    """
+    share = np.minimum(jobs / np.maximum(largest, 1.0) / levels, 1.0)
+    none = mechanism.expected_error(jobs, np.zeros_like(largest))
+    rounded = none + share * (mechanism.expected_error(jobs, largest) - none)
+    return np.minimum(integer_error(mechanism, jobs, largest), rounded)
+
+
+def multiplied_by_kinds(mechanism: LogLaplace, jobs: Vector, levels: int) -> tuple[Vector, Mask]:
+    """The most that the mean error of a cell's counts can be under log-laplace, and where no division has less.
+
+    Before rounding the error is linear in the count, so that the mean is that of an even division. Rounding takes most
+    away where counts are small.
+    """
+    whole, even = integer_error(mechanism, jobs, jobs), integer_error(mechanism, jobs / levels, jobs)
+    one_kind = (whole + (levels - 1) * integer_error(mechanism, np.zeros(1), np.zeros(1))) / levels
+    before = mechanism.expected_error(jobs / levels, jobs)
+    most = np.minimum(whole, np.maximum(before, np.maximum(even, one_kind)))
+    return most, even >= SAME * most
 
 
 def dropped(theta: int, jobs: Vector, largest: Vector) -> tuple[Vector, Mask]:

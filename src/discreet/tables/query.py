@@ -24,7 +24,16 @@ from discreet.privacy.losses import Loss, Number, exact
 from discreet.privacy.units import EstablishmentNodes, Establishments, Workers
 from discreet.schema import Label
 from discreet.tables.calibration import Name, calibrate
-from discreet.tables.expected import dropped, integer_error, refuse_extremes, refuse_overflow, with_dropped
+from discreet.tables.expected import (
+    ByLargest,
+    by_kinds,
+    dropped,
+    integer_error,
+    multiplied_by_kinds,
+    refuse_extremes,
+    refuse_overflow,
+    with_dropped,
+)
 from discreet.tables.intervals import check_level, intervals
 from discreet.tables.mechanisms import Baseline, LogLaplace, SmoothNoise
 from discreet.tables.release import CountRelease
@@ -48,8 +57,8 @@ class Check:
     guarantee : what the release would promise.
     remaining : what the account has left now.
     affordable : whether it can be paid.
-    expected_error : expected absolute error of one count, by the size of the cell's largest establishment; of a cell
-        with no other establishment, where truncation leaves out the large ones.
+    expected_error : expected absolute error of one count, by the size of the cell's largest establishment; its
+        `at_most` are the sizes for which it is an upper bound.
     """
 
     guarantee: Guarantee
@@ -57,15 +66,15 @@ class Check:
     affordable: bool
     mechanism: str
     cells_per_workplace_cell: int
-    expected_error: Mapping[int, float]
+    expected_error: ByLargest
 
     def __str__(self) -> str:
-        errors = ", ".join(f"{size:,}: {error:,.3g}" for size, error in self.expected_error.items())
         verdict = "affordable" if self.affordable else "NOT affordable"
         return (
             f"{self.mechanism}, {self.cells_per_workplace_cell} counts per workplace cell. "
             f"Costs {self.guarantee.loss}; {self.remaining} is left: {verdict}.\n"
-            f"Expected error of a count, by the size of the cell's largest establishment: {errors}.\n{self.guarantee}"
+            f"Expected error of a count, by the size of the cell's largest establishment: {self.expected_error}.\n"
+            f"{self.guarantee}"
         )
 
 
@@ -205,25 +214,46 @@ class CountQuery:
             expected_error=self.expected_by_largest(ready),
         )
 
-    def expected_by_largest(self, ready: Prepared) -> dict[int, float]:
-        """Expected absolute error of one count of a cell that is one establishment, by the size of it."""
-        sizes = np.array(SIZES, dtype=np.float64)
-        errors, _ = self.expected_error(ready, jobs=sizes, largest=sizes)
-        return dict(zip(SIZES, errors.tolist(), strict=True))
+    def expected_by_largest(self, ready: Prepared) -> ByLargest:
+        """Expected absolute error of one count, by the size of the cell's largest establishment."""
+        mechanism, sizes = ready.mechanism, np.array(SIZES, dtype=np.float64)
+        others = self.levels if isinstance(mechanism, SmoothNoise) else 1  # every kind's largest may be another one
+        errors, at_most = self.expected_error(ready, jobs=sizes * others, largest=sizes)
+        found = dict(zip(SIZES, errors.tolist(), strict=True))
+        bounds = frozenset(size for size, bound in zip(SIZES, at_most, strict=True) if bound)
+        if isinstance(mechanism, Baseline):
+            return ByLargest(found, bounds, "nothing" if mechanism.theta is None else "left out")
+        return ByLargest(found, bounds, "count" if isinstance(mechanism, LogLaplace) else "largest")
 
     def expected_error(
-        self, ready: Prepared, *, jobs: Vector, largest: Vector, parts: tuple[Vector, Mask] | None = None
+        self,
+        ready: Prepared,
+        *,
+        jobs: Vector,
+        largest: Vector,
+        known: bool = True,
+        parts: tuple[Vector, Mask] | None = None,
     ) -> tuple[Vector, Mask]:
         """Expected absolute error of a count in cells of these sizes, and where it is no more than an upper bound.
 
-        `parts` are the jobs that truncation drops, and where that is their exact number, if more is known than sizes.
+        Of several kinds of workers it is the mean. `known` says whether `largest` is not itself a bound; `parts` are
+        the jobs that truncation drops, and where that is their exact number, if more is known than sizes.
         """
         mechanism = ready.mechanism
-        if not isinstance(mechanism, Baseline) or mechanism.theta is None:
-            error = integer_error(mechanism, jobs / self.levels, largest)
-            return error, np.zeros(len(jobs), dtype=np.bool_)
-        missing, known = parts or dropped(mechanism.theta, jobs, largest)
-        exact = (missing == 0) | (known & (not self.concerns_workers))
+        if isinstance(mechanism, LogLaplace):
+            filtered = any(name in self.jobs.schema.worker_attributes for name in self.where)
+            error, sure = multiplied_by_kinds(mechanism, jobs, self.levels)
+            return error, ~sure | filtered
+        if isinstance(mechanism, SmoothNoise):
+            by_kind = mechanism.unit.strength == "weak" and self.concerns_workers and not mechanism.joint
+            follows = float(mechanism.unit.alpha) * largest > 1
+            if by_kind:
+                return by_kinds(mechanism, jobs, largest, self.levels), follows
+            return integer_error(mechanism, jobs, largest), follows & (not known)
+        if mechanism.theta is None:
+            return integer_error(mechanism, jobs, largest), np.zeros(len(jobs), dtype=np.bool_)
+        missing, certain = parts or dropped(mechanism.theta, jobs, largest)
+        exact = (missing == 0) | (certain & (known and not self.concerns_workers))
         return with_dropped(mechanism, missing, self.levels), ~exact
 
     def release(

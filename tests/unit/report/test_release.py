@@ -25,6 +25,7 @@ from discreet.report.release import (
     percent,
     plain_words,
 )
+from discreet.tables.expected import ByLargest
 from discreet.tables.release import CountRelease
 
 UNIT = Establishments("0.1")
@@ -40,7 +41,7 @@ def table(counts: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> CountRele
 
 def facts(part: CountRelease, *, total: object = None, comparison: Comparison | None = None) -> Facts:
     loss = Pure(1)
-    results = Results(counts=[TableOfCounts(part, "polynomial (tight)", loss, {1: 0.5}, comparison)])
+    results = Results(counts=[TableOfCounts(part, "polynomial (tight)", loss, ByLargest({1: 0.5}), comparison)])
     release = Release("jobs", "", loss, "a promise", True, 2, "today", results, {"basic.csv": "ab"})
     whole = total or Pure(4)
     return Facts("", "data", UNIT, whole, whole - loss, [release], "cd", "0")

@@ -1,17 +1,20 @@
 """`make bench`: every comparison, `bench/results.json`, the pictures and the table of the README.
 
-A comparison that fails is reported and does not stop the others. Each one's seconds by the clock are recorded with it.
+A comparison that fails is reported and does not stop the others. Each one's seconds by the clock are recorded with it;
+tables and pictures are written anew after each, so that an interruption leaves nothing that contradicts the records.
 
 python -m bench                  everything at full size; the quick form is recorded after it
 python -m bench counts roc       these; what was recorded of the others stays
 python -m bench --quick          small sizes, within five minutes: which ratios fell below half of the recorded ones
 python -m bench --quick --record the same, and records them
+python -m bench --publish        measures nothing: the tables and pictures of what is recorded
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import time
 import traceback
@@ -51,15 +54,27 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="comparisons; all without a name")
     parser.add_argument("--quick", action="store_true", help="small sizes; report what fell, change no file")
     parser.add_argument("--record", action="store_true", help="with --quick: write the ratios down")
+    parser.add_argument("--publish", action="store_true", help="write the tables and pictures of what is recorded")
     asked = parser.parse_args(arguments)
     unknown = [name for name in asked.names if name not in (*NAMES, *WITHOUT_PEERS)]
     if unknown:
         parser.error(f"{unknown[0]!r} is not a comparison; there are: {', '.join((*NAMES, *WITHOUT_PEERS))}")
-    start, recorded, failed = time.monotonic(), read(RESULTS), []
-    if asked.quick:
-        return quick(asked.names or NAMES, recorded, record=asked.record)
+    try:
+        if asked.publish:
+            return publish(read(RESULTS)["full"])
+        if asked.quick:
+            return quick(asked.names or NAMES, record=asked.record)
+        return full(asked.names)
+    except KeyboardInterrupt:
+        print("bench: interrupted; what was measured before is recorded.", file=sys.stderr)
+        return 130
+
+
+def full(names: Sequence[str]) -> int:
+    """Full size, one after another; all of them are followed by the quick form."""
+    start, failed = time.monotonic(), []
     found: Comparison | None
-    for name in asked.names or (*NAMES, *WITHOUT_PEERS):
+    for name in names or (*NAMES, *WITHOUT_PEERS):
         print(f"== {name}", flush=True)
         try:
             found = compare(name, quick=False)
@@ -71,27 +86,26 @@ def main(arguments: Sequence[str]) -> int:
         recorded["full"].pop(name, None)
         if found is not None:
             recorded["full"][name] = found
-            failed += [f"{name}: answers differ in {len(found.disagreeing)} rows"] if found.disagreeing else []
+            failed += [f"{name}: {line}" for line in found.failures]
         write(RESULTS, recorded)
-    publish(read(RESULTS)["full"])
-    if not asked.names:
-        quick(NAMES, recorded, record=True)
+        publish(recorded["full"])
+    if not names:
+        quick(NAMES, record=True)
     print(f"The bench took {lasted(time.monotonic() - start)}.")
     if failed:
         print(f"bench: failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
 
 
-def quick(names: Sequence[str], recorded: dict[str, dict[str, Comparison]], *, record: bool) -> int:
-    """Small sizes until the time is up; says what fell, and never fails because of it."""
-    start, fallen, unmeasured = time.monotonic(), [], []
+def quick(names: Sequence[str], *, record: bool) -> int:
+    """Small sizes until the time is up; says what fell and what it did not watch, and never fails because of it."""
+    start, recorded = time.monotonic(), read(RESULTS)
+    fallen, wrong, unwatched = [], [], []
     measured: dict[str, Comparison] = {}
     peers.QUICK.deadline = start + QUICK_SECONDS + 40
     recently = {name: part.seconds for name, part in recorded["quick"].items()}
-    for name in sorted(
-        names, key=lambda name: recently.get(name, 0.0)
-    ):  # what time runs out for is as little as can be
-        before, found = recorded["quick"].get(name, Comparison()), Comparison()
+    for name in sorted(names, key=lambda name: recently.get(name, 0.0)):  # time runs out for as little as can be
+        found = Comparison()
         if time.monotonic() - start > QUICK_SECONDS:
             print(f"== {name}: not run, the time is up")
         else:
@@ -100,18 +114,21 @@ def quick(names: Sequence[str], recorded: dict[str, dict[str, Comparison]], *, r
                 found = measured[name] = compare(name, quick=True)
             except Exception as error:
                 print(f"   failed: {type(error).__name__}: {error}")
-        fell = comparison.fallen(found.rows, before.rows)
-        fell += [f"the answers of {len(found.disagreeing)} rows of {name} differ"] if found.disagreeing else []
-        print("\n".join(f"   BELOW HALF: {line}" for line in fell), end="\n" if fell else "", flush=True)
-        fallen += fell
-        unmeasured += comparison.unmeasured(found.rows, before.rows)
+        before = recorded["quick"].get(name, Comparison())
+        fallen += comparison.fallen(found, before)
+        wrong += [f"{name}: {line}" for line in found.failures]
+        unwatched += comparison.unwatched(found, (before, recorded["full"].get(name, Comparison())))
     if record:
         recorded = read(RESULTS)  # others may have been measured meanwhile
         recorded["quick"].update(measured)
         write(RESULTS, recorded)
-    print("\n".join(["Below half of the recorded ratio:", *fallen]) if fallen else "No ratio fell below half.")
-    if unmeasured:
-        print("\n".join(["Recorded, but not measured now:", *unmeasured]))
+    for title, lines in (
+        ("Below half of the recorded ratio:", fallen or ["none"]),
+        ("Wrong:", wrong),
+        ("Recorded, but not watched by this run:", unwatched),
+    ):
+        if lines:
+            print("\n   ".join([title, *lines]))
     print(f"The quick form took {lasted(time.monotonic() - start)}.", flush=True)
     return 0
 
@@ -122,10 +139,10 @@ def compare(name: str, *, quick: bool) -> Comparison:
     found: Comparison = import_module(f"bench.{name}").compare(quick=quick)
     found = replace(found, seconds=time.monotonic() - start, code=source_hash()[:12])
     for row in found.rows:
-        print(f"   {row.job} | {row.peer} {row.version} | {comparison.shown(row.time)} time, ", end="")
-        print(f"{comparison.shown(row.memory)} memory | {row.agreement} {row.why}")
+        print(f"   {row.job} | {row.peer} {row.version} | time {comparison.shown(row.time)}, ", end="")
+        print(f"memory {comparison.shown(row.memory)} | {row.agreement} {row.why}")
     for error in found.accuracy:
-        print(f"   {error.promise} | {error.peer} | {comparison.shown(error.error)} error | {error.protects}")
+        print(f"   {error.promise} | {error.peer} | error {comparison.shown(error.error)} | {error.protects}")
     print(f"   took {lasted(found.seconds)}", flush=True)
     return found
 
@@ -134,11 +151,15 @@ def lasted(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
 
 
-def publish(found: Mapping[str, Comparison]) -> None:
-    """The tables of the README and of the page on speed, and the pictures, from what was measured."""
+def publish(found: Mapping[str, Comparison]) -> int:
+    """The tables of the README and of the page on speed, and the pictures, from what was measured, if anything was."""
+    if not found:
+        print("bench: nothing is recorded, so there is nothing to publish.", file=sys.stderr)
+        return 1
     for path, text in texts(found).items():
         comparison.put_into(path, text)
     figures.draw(PICTURES, rows_of(found), page.curves_of(found))
+    return 0
 
 
 def texts(found: Mapping[str, Comparison]) -> dict[Path, str]:
@@ -158,15 +179,13 @@ def rows_of(found: Mapping[str, Comparison]) -> list[comparison.Row]:
 
 def read(path: Path) -> dict[str, dict[str, Comparison]]:
     """What was recorded at either size."""
+    sizes = ("full", "quick")
     try:
         content = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    except ValueError:
+        return {size: {name: Comparison.of(found) for name, found in content.get(size, {}).items()} for size in sizes}
+    except (ValueError, TypeError, AttributeError):  # not JSON, or not of this shape
         print(f"{path.name} is damaged; nothing counts as recorded.", file=sys.stderr)
-        content = {}
-    return {
-        size: {name: Comparison.of(found) for name, found in content.get(size, {}).items()}
-        for size in ("full", "quick")
-    }
+        return {size: {} for size in sizes}
 
 
 def write(path: Path, recorded: Mapping[str, Mapping[str, Comparison]]) -> None:
@@ -184,4 +203,5 @@ def rounded(content: Any) -> Any:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C, so that no peer is left running
     raise SystemExit(main(sys.argv[1:]))

@@ -6,6 +6,7 @@ Only ratios and growth are quoted: the machine is whatever it is, and both sides
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 from bench.peers import Missing
 
 START, END = "<!-- bench: written by make bench -->", "<!-- end of bench -->"
+TIE = 0.02  # ratios this close to one are a tie
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Row:
-    """The same work on both sides.
+    """One job on both sides.
 
     Attributes
     ----------
@@ -39,7 +41,8 @@ class Row:
     time : the peer's seconds over ours; above one, ours is faster. None where the peer could not run.
     memory : the peer's peak memory over ours, likewise.
     agreement : how the answers compare, measured in this run.
-    agrees : whether they are the same within what their kind allows; a row that disagrees is never ahead.
+    agrees : whether they are the same within what their kind allows; a row that disagrees is behind.
+    same_work : whether the peer is another program doing the same work; only such rows are counted.
     why : for a row where ours is behind or the peer is missing: the reason, and what would close it.
     version : of the peer, where it is known.
     """
@@ -52,10 +55,11 @@ class Row:
     why: str = ""
     version: str = ""
     agrees: bool = True
+    same_work: bool = True
 
     @property
-    def ahead(self) -> bool:
-        return self.agrees and all(ratio is None or ratio >= 1 for ratio in (self.time, self.memory))
+    def behind(self) -> bool:
+        return not self.agrees or any(ratio is not None and ratio < 1 - TIE for ratio in (self.time, self.memory))
 
 
 @dataclass(frozen=True)
@@ -75,19 +79,37 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What one module of the bench measured, the seconds by the clock that this took, and a hash of the code."""
+    """What one module of the bench measured, the seconds by the clock that this took, and a hash of the code.
+
+    `broken` says which promises other than equal answers did not hold.
+    """
 
     rows: tuple[Row, ...] = ()
     accuracy: tuple[Accuracy, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
     code: str = ""
+    broken: tuple[str, ...] = ()
 
     @property
     def disagreeing(self) -> tuple[Row | Accuracy, ...]:
-        """Rows whose answers are not the same: the module that measured them has failed."""
+        """Rows whose answers are not the same."""
         rows: tuple[Row | Accuracy, ...] = (*self.rows, *self.accuracy)
         return tuple(row for row in rows if not row.agrees)
+
+    @property
+    def failures(self) -> list[str]:
+        """Why the module has failed although it measured something."""
+        differ = [f"answers differ in {len(self.disagreeing)} rows"] if self.disagreeing else []
+        return [*differ, *self.broken]
+
+    @property
+    def ratios(self) -> dict[tuple[str, str], float]:
+        """What was measured: of which row, and whether it is the time, the memory or the error."""
+        found = {(f"{row.job} against {row.peer}", "time"): row.time for row in self.rows}
+        found |= {(f"{row.job} against {row.peer}", "memory"): row.memory for row in self.rows}
+        found |= {(f"{row.promise} against {row.peer}", "error"): row.error for row in self.accuracy}
+        return {key: ratio for key, ratio in found.items() if ratio is not None}
 
     @classmethod
     def of(cls, content: Mapping[str, Any]) -> Comparison:
@@ -98,6 +120,7 @@ class Comparison:
             content.get("facts", {}),
             content.get("seconds", 0.0),
             content.get("code", ""),
+            tuple(content.get("broken", ())),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -107,6 +130,7 @@ class Comparison:
             "facts": dict(self.facts),
             "seconds": self.seconds,
             "code": self.code,
+            "broken": list(self.broken),
         }
 
 
@@ -118,6 +142,7 @@ def beside(
     *,
     agree: Callable[[Mapping[str, Any]], Agreement],
     why: str = "",
+    same_work: bool = True,
 ) -> Row:
     """Measure a peer, if it was not yet; both sides' `seconds` and `mib` make the ratios.
 
@@ -126,22 +151,22 @@ def beside(
     try:
         theirs = measure() if callable(measure) else measure
     except Missing as reason:
-        return Row(job, peer, None, None, "not measured", str(reason))
+        return Row(job, peer, None, None, "not measured", str(reason), same_work=same_work)
     time, memory = theirs["seconds"] / ours["seconds"], theirs["mib"] / ours["mib"]
     agreement = agree(theirs)
-    row = Row(job, peer, time, memory, agreement.said, why, theirs.get("version", ""), agreement.ok)
-    return replace(row, why="") if row.ahead else row
+    row = Row(job, peer, time, memory, agreement.said, why, theirs.get("version", ""), agreement.ok, same_work)
+    return row if row.behind else replace(row, why="")
 
 
 def markdown(rows: Iterable[Row]) -> str:
-    """The table of the README."""
+    """The table of the README; a star marks what is not the same work."""
     lines = [
         "| job | peer | its time over ours | its memory over ours | answers |",
         "|---|---|---:|---:|---|",
     ]
     for row in rows:
         said = ". ".join(part for part in (row.agreement, row.why) if part)
-        name = f"{row.peer} {row.version}".strip()
+        name = f"{row.peer} {row.version}".strip() + ("" if row.same_work else " *")
         lines.append(f"| {row.job} | {name} | {shown(row.time)} | {shown(row.memory)} | {said} |")
     return "\n".join(lines)
 
@@ -160,6 +185,8 @@ def shown(ratio: float | None) -> str:
     """A ratio as people read it."""
     if ratio is None:
         return "-"
+    if abs(ratio - 1) <= TIE:
+        return "a tie"
     return f"{ratio:,.0f} x" if ratio >= 10 else f"{ratio:.2g} x"
 
 
@@ -186,22 +213,22 @@ def replace_file(path: Path, text: str) -> None:
         partial.unlink(missing_ok=True)
 
 
-def fallen(now: Iterable[Row], recorded: Iterable[Row]) -> list[str]:
-    """Ratios of time and memory that fell below half of what was recorded."""
-    before = {(row.job, row.peer): row for row in recorded}
-    found = []
-    for row in now:
-        was = before.get((row.job, row.peer))
-        for name in ("time", "memory"):
-            ratio, recorded_ratio = getattr(row, name), getattr(was, name, None)
-            if ratio is not None and recorded_ratio is not None and ratio < recorded_ratio / 2:
-                found.append(f"{row.job} against {row.peer}: {name} {ratio:.3g}, recorded {recorded_ratio:.3g}")
-    return found
-
-
-def unmeasured(now: Iterable[Row], recorded: Iterable[Row]) -> list[str]:
-    """Recorded ratios of time that this run has none for."""
-    found = {(row.job, row.peer) for row in now if row.time is not None}
+def fallen(now: Comparison, recorded: Comparison) -> list[str]:
+    """Ratios that fell below half of what was recorded."""
+    found = now.ratios
     return [
-        f"{row.job} against {row.peer}" for row in recorded if row.time is not None and (row.job, row.peer) not in found
+        f"{row}: {kind} {found[row, kind]:.3g}, recorded {before:.3g}"
+        for (row, kind), before in recorded.ratios.items()
+        if (row, kind) in found and found[row, kind] < before / 2
     ]
+
+
+def unwatched(now: Comparison, recorded: Iterable[Comparison]) -> list[str]:
+    """Recorded rows, of whatever size, that this run has no ratio for."""
+
+    def sizeless(row: str) -> str:
+        return re.sub(r"\d[\d,.]*", "", row)
+
+    found = {sizeless(row) for row, _ in now.ratios}
+    rows = {sizeless(row): row for before in recorded for row, _ in before.ratios}
+    return [row for key, row in rows.items() if key not in found]

@@ -104,10 +104,10 @@ def serving(command: list[str], port: int) -> Iterator[str]:
     """A server; what it said first."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    said = "".join(process.stdout.readline() for _ in range(2)) if "serve" in command else ""
-    while socket.socket().connect_ex(("127.0.0.1", port)):
-        time.sleep(0.1)
     try:
+        said = "".join(process.stdout.readline() for _ in range(2)) if "serve" in command else ""
+        while socket.socket().connect_ex(("127.0.0.1", port)):
+            time.sleep(0.1)
         yield said
     finally:
         process.terminate()

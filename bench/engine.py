@@ -107,6 +107,7 @@ def compare(*, quick: bool) -> Comparison:
                 version=found["version"],
                 why=why,
                 agrees=agreement.ok,
+                same_work=key == "cells",
             )
-            rows.append(replace(row, why="") if row.ahead else row)
+            rows.append(row if row.behind else replace(row, why=""))
     return Comparison(tuple(rows))

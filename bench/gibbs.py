@@ -78,5 +78,6 @@ def compare(*, quick: bool) -> Comparison:
         ours,
         lambda: peers.ours(VISITING, FORMULA, path, 10),
         agree=agree,
+        same_work=False,
     )
     return Comparison((row,))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bench import peers
-from bench.comparison import Accuracy, Comparison, Row, accuracies, markdown
+from bench.comparison import TIE, Accuracy, Comparison, Row, accuracies, markdown
 from bench.growth import exponent
 
 PROGRAMS = (
@@ -24,14 +24,15 @@ WORDS = {
 
 def side_by_side(rows: Sequence[Row], errors: Sequence[Accuracy], *, absent: Sequence[str] = (), codes: int = 1) -> str:
     """The README's tables; `absent` comparisons have no result, and all came from `codes` states of the code."""
-    measured = [row for row in rows if row.time is not None]
+    measured = [row for row in rows if row.time is not None and row.same_work]
+    others = [row for row in rows if row.time is not None and not row.same_work]
     programs = [name for name in PROGRAMS if any(name in row.peer for row in measured)]
-    quicker = sum(row.agrees and row.time >= 1 for row in measured if row.time is not None)
-    smaller = sum(row.agrees and row.memory >= 1 for row in measured if row.memory is not None)
     parts = [
-        f"Side by side with {len(programs)} other programs on one machine (`make bench`): less "
-        f"time on {quicker} of {len(measured)} rows, less memory on {smaller}; the others say why. Above 1 x, discreet "
-        "needs less. How it grows: [docs/explanation/speed.md](docs/explanation/speed.md).",
+        f"Side by side with {len(programs)} other programs on one machine (`make bench`). On the {len(measured)} rows "
+        f"where another program did the same work, discreet took {counted(measured, 'time')} and "
+        f"{counted(measured, 'memory')}; the others say why. The {len(others)} rows marked * are not the same work: "
+        f"{counted(others, 'time')} and {counted(others, 'memory')}. A tie is a difference below {TIE:.0%}. Above 1 x, "
+        "discreet needs less. How it grows: [docs/explanation/speed.md](docs/explanation/speed.md).",
         markdown(rows),
     ]
     if absent:
@@ -44,6 +45,13 @@ def side_by_side(rows: Sequence[Row], errors: Sequence[Accuracy], *, absent: Seq
             accuracies(errors),
         ]
     return "\n\n".join(parts)
+
+
+def counted(rows: Sequence[Row], what: str) -> str:
+    """How many rows are ahead in time or memory, and how many are ties."""
+    ratios = [getattr(row, what) for row in rows if row.agrees]
+    less, ties = sum(ratio > 1 + TIE for ratio in ratios), sum(abs(ratio - 1) <= TIE for ratio in ratios)
+    return f"less {what} on {less} (ties: {ties})" if ties else f"less {what} on {less}"
 
 
 def growth_and_cost(found: Mapping[str, Comparison]) -> str:
@@ -110,10 +118,9 @@ def cost(curves: Sequence[Mapping[str, Any]], spark: Mapping[str, Any]) -> str:
         total = [a + b for a, b in zip(total, numbers, strict=True)]
         lines.append(f"| {job} | " + " | ".join(f"{number:,.3g}" for number in numbers) + " |")
     lines.append("| together | " + " | ".join(f"{number:,.3g}" for number in total) + " |")
-    said = "the same" if spark["same"] else "DIFFERENT"
     return (
         f"Spark on the same cores took {factors['cells']:.2g} times DuckDB's processor seconds for the cells of "
-        f"workload 3, {factors['check']:.2g} times for the check of every job, and gave {said} {spark['counts']:,} "
+        f"workload 3, {factors['check']:.2g} times for the check of every job, and gave the same {spark['counts']:,} "
         f"counts. From the measured parts, {total[1] / 3600:.2g} core-hours:\n\n" + "\n".join(lines)
     )
 

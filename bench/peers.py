@@ -1,8 +1,9 @@
 """Other people's programs, each in an environment of its own, run once as a fresh process and measured from outside.
 
 A peer is a name and what to install. Its virtual environment is made under `out/peers` and found there again; `measure`
-runs a script in it and returns what the script reported as JSON, with the peak memory of its whole process tree. What
-cannot be installed or fails is `Missing` with the reason: it goes into the table and is never left out of it.
+runs a script in it and returns what the script reported as JSON, with the peak memory of its whole process tree. A peer
+that cannot be installed or fails is `Missing` with the reason: it goes into the table and is never left out of it. A
+process of ours that fails is `Failed`, which no table hides.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +79,27 @@ class Missing(Exception):
     """A peer that this machine cannot have, or that failed, and why."""
 
 
+class Failed(Exception):
+    """A process of ours that failed, and why."""
+
+
+def tried_once(install: Callable[..., None]) -> Callable[..., None]:
+    """The same installation, which raises what it raised before instead of trying again."""
+    reasons: dict[tuple[object, ...], Missing] = {}
+
+    @wraps(install)
+    def attempt(*what: object) -> None:
+        if what in reasons:
+            raise reasons[what]
+        try:
+            install(*what)
+        except Missing as reason:
+            reasons[what] = reason
+            raise
+
+    return attempt
+
+
 @dataclass(frozen=True)
 class Peer:
     """A program beside which ours is measured: its name in tables and what pip installs for it."""
@@ -99,28 +122,31 @@ class Peer:
         return (self.folder / "ready").exists()
 
     def python(self) -> Path:
-        """Its interpreter, installed on first use; with uv where it is present."""
-        folder = self.folder
-        python = folder / "bin" / "python"
+        """Its interpreter, installed on first use."""
         if not self.installed:
-            if QUICK.on and not self.light:
-                raise Missing(f"{self.name} is not installed here; `make bench` without QUICK installs it")
-            shutil.rmtree(folder, ignore_errors=True)
-            uv = shutil.which("uv")
-            bare = ["--without-pip"] if uv else []
-            install = [uv, "pip", "install", "--quiet", "--python", str(python)] if uv else [str(python), *PIP]
-            for command in ([sys.executable, "-m", "venv", *bare, str(folder)], [*install, *self.packages]):
-                left = QUICK.deadline - time.monotonic() if QUICK.on else None
-                try:
-                    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=left)
-                except subprocess.TimeoutExpired:
-                    raise Missing(f"{self.name} could not be installed in the time that is left") from None
-                if done.returncode:
-                    raise Missing(f"{self.name} could not be installed: {last_line(done.stderr)}")
-            if "tmlt.analytics" in self.packages:
-                java()
-            (folder / "ready").touch()
-        return python
+            self.install()
+        return self.folder / "bin" / "python"
+
+    @tried_once
+    def install(self) -> None:
+        """With uv where it is present."""
+        if QUICK.on and not self.light:
+            raise Missing(f"{self.name} is not installed here; `make bench` without QUICK installs it")
+        shutil.rmtree(self.folder, ignore_errors=True)
+        python, uv = str(self.folder / "bin" / "python"), shutil.which("uv")
+        bare = ["--without-pip"] if uv else []
+        into = [uv, "pip", "install", "--quiet", "--python", python] if uv else [python, *PIP]
+        for command in ([sys.executable, "-m", "venv", *bare, str(self.folder)], [*into, *self.packages]):
+            left = QUICK.deadline - time.monotonic() if QUICK.on else None
+            try:
+                done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=left)
+            except subprocess.TimeoutExpired:
+                raise Missing(f"{self.name} could not be installed in the time that is left") from None
+            if done.returncode:
+                raise Missing(f"{self.name} could not be installed: {last_line(done.stderr)}")
+        if "tmlt.analytics" in self.packages:
+            java()
+        (self.folder / "ready").touch()
 
     def measure(self, script: str, *arguments: object, seconds: float = 1800, **environment: str) -> dict[str, Any]:
         """Run `script` in a fresh process; it calls `measured` for times and `report` for what to hand back."""
@@ -131,7 +157,10 @@ class Peer:
 def ours(script: str, *arguments: object, seconds: float = 1800, **environment: str) -> dict[str, Any]:
     """The same for discreet, in this environment."""
     command = [sys.executable, "-c", MEASURED + script]
-    return run("discreet", command, arguments, seconds=seconds, environment=environment)
+    try:
+        return run("discreet", command, arguments, seconds=seconds, environment=environment)
+    except Missing as reason:
+        raise Failed(*reason.args) from None
 
 
 def r(script: str, *arguments: object, package: str, seconds: float = 1800) -> dict[str, Any]:
@@ -146,6 +175,7 @@ def r(script: str, *arguments: object, package: str, seconds: float = 1800) -> d
     return run(package, ["Rscript", "-e", script], arguments, seconds=seconds, environment={})
 
 
+@tried_once
 def debian(*packages: str) -> None:
     """Install packages of the system, where this user may; the quick form installs nothing that large."""
     said = f"{', '.join(packages)} are not installed"
@@ -178,14 +208,17 @@ def run(
             whole, stdout=out, stderr=errors, env=os.environ | ONE_THREAD | environment, cwd=ROOT
         )
         peak = 0.0
-        while process.poll() is None:
-            if time.monotonic() - start > seconds:
+        try:
+            while process.poll() is None:
+                if time.monotonic() - start > seconds:
+                    raise Missing(f"{name} was stopped after {seconds:.0f} s")
+                before = time.monotonic()
+                peak = max(peak, tree_mib(process.pid))
+                time.sleep(max(SAMPLING, 50 * (time.monotonic() - before)))  # looking at gigabytes takes a while
+        finally:
+            if process.poll() is None:
                 end(process.pid)
                 process.wait()
-                raise Missing(f"{name} was stopped after {seconds:.0f} s")
-            before = time.monotonic()
-            peak = max(peak, tree_mib(process.pid))
-            time.sleep(max(SAMPLING, 50 * (time.monotonic() - before)))  # looking at gigabytes takes a while
         texts = []
         for file in (out, errors):
             file.seek(0)
@@ -232,8 +265,9 @@ def end(pid: int) -> None:
 
 
 def last_line(text: str) -> str:
-    """The last line of an error's text that names no address."""
-    lines = [line.strip() for line in text.splitlines() if line.strip() and "://" not in line]
+    """The last line of an error's text that names no address and is not R's farewell."""
+    lines = [line.strip() for line in text.splitlines() if "://" not in line and line != "Execution halted"]
+    lines = [line for line in lines if line]
     return lines[-1][:200].replace("|", "/") if lines else "it said nothing"
 
 

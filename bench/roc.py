@@ -8,6 +8,7 @@ within four of the errors that the resamples of both sides leave. Processor seco
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -110,35 +111,38 @@ def compare(*, quick: bool) -> Comparison:
     positive.astype("i4").tofile(f"{path}.g")
     area, tested = peers.ours(OUR_AREA, n), paired()
     ours = peers.ours(OUR_TEST, tested.with_suffix(".npy"), RESAMPLES)
-    job = f"partial area, {n:,} cases"
-
-    def agree(theirs: Mapping[str, Any]) -> Agreement:
-        off = theirs["area"] - area["area"]
-        return Agreement(abs(off) < 1e-10, f"area {off:+.0e} of ours")
-
-    def agree_test(theirs: Mapping[str, Any]) -> Agreement:
-        """A statistic's relative error is that of a standard deviation of RESAMPLES numbers; both sides have one."""
-        off = max(abs(a - b) for a, b in zip(theirs["area"], ours["area"], strict=True))
-        apart = abs(theirs["statistic"] / ours["statistic"] - 1)
-        words = f"areas within {off:.0e}; statistics {theirs['statistic']:.2f}, ours {ours['statistic']:.2f}"
-        return Agreement(off < 1e-10 and apart < 4 * RESAMPLES**-0.5, words)
+    job, same = f"partial area, {n:,} cases", partial(same_area, area)
 
     return Comparison(
         (
-            beside(job, "scikit-learn", area, lambda: peers.SKLEARN.measure(SKLEARN, n), agree=agree),
-            beside(job, "pROC", area, lambda: peers.r(PROC_AREA, path, n, package="pROC"), agree=agree),
+            beside(job, "scikit-learn", area, lambda: peers.SKLEARN.measure(SKLEARN, n), agree=same),
+            beside(job, "pROC", area, lambda: peers.r(PROC_AREA, path, n, package="pROC"), agree=same),
             beside(
                 f"the best of {METHODS} methods against {METHODS - 1}, {RESAMPLES:,} paired bootstraps "
                 f"(its time: one pair's, times {METHODS - 1})",
                 "pROC",
                 ours,
                 lambda: peers.r(PROC_TEST, tested, RESAMPLES, METHODS, package="pROC"),
-                agree=agree_test,
+                agree=partial(same_test, ours),
                 why="R with pROC loaded is smaller than Python with NumPy and SciPy; ours holds 20 methods, it holds "
                 "2; loading less of SciPy would close it",
             ),
         )
     )
+
+
+def same_area(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Agreement:
+    """Areas to ten digits."""
+    off = theirs["area"] - ours["area"]
+    return Agreement(abs(off) < 1e-10, f"area {off:+.0e} of ours")
+
+
+def same_test(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Agreement:
+    """A statistic's relative error is that of a standard deviation of RESAMPLES numbers; both sides have one."""
+    off = max(abs(a - b) for a, b in zip(theirs["area"], ours["area"], strict=True))
+    apart = abs(theirs["statistic"] / ours["statistic"] - 1)
+    words = f"areas within {off:.0e}; statistics {theirs['statistic']:.2f}, ours {ours['statistic']:.2f}"
+    return Agreement(off < 1e-10 and apart < 4 * RESAMPLES**-0.5, words)
 
 
 def paired() -> Path:

@@ -66,7 +66,6 @@ def compare(*, quick: bool) -> Comparison:
     rows: list[Row] = []
     for law, mine in ours["laws"].items():
         theirs = law if law in ("Laplace", "Gaussian") else "Laplace"
-
         rows.append(
             beside(
                 f"exact integer noise, {law}",
@@ -75,6 +74,7 @@ def compare(*, quick: bool) -> Comparison:
                 partial(opendp, law),
                 agree=partial(said, mine, same=theirs == law),
                 why="Its process holds a list of numbers, ours a million draws; fewer at a time would close it",
+                same_work=theirs == law,
             )
         )
     return Comparison(

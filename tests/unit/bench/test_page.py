@@ -9,7 +9,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[3]))
 
-from bench import page
+from bench import __main__ as command
+from bench import comparison, page
 from bench.comparison import Accuracy, Comparison, Row
 from bench.growth import Curve
 
@@ -25,20 +26,37 @@ CURVES = [
     curve("release", "cells", 50.0, size=1e7),
 ]
 COSTS = {"duckdb": {"check": 1.0, "cells": 2.0}, "spark": {"check": 3.0, "cells": 8.0}}
-SPARK = {"cpu": COSTS, "same": True, "counts": 1234}
+SPARK = {"cpu": COSTS, "counts": 1234}
 
 
 def test_the_readme_counts_what_is_ahead() -> None:
-    peers = ("OpenDP, Laplace", "OpenDP", "lme4")
-    ratios = ((2.0, 2.0), (0.5, 2.0), (None, None))
+    peers = ("OpenDP, Laplace", "OpenDP", "lme4", "lme4")
+    ratios = ((2.0, 2.0), (0.5, 2.0), (1.01, 0.5), (None, None))
     rows = [Row("a", peer, *both, "", "so") for peer, both in zip(peers, ratios, strict=True)]
+    rows += [Row("b", "NumPy", 9.0, 9.0, "", same_work=False), Row("c", "pROC", 9.0, 1.0, "", agrees=False)]
     text = page.side_by_side(rows, [Accuracy("alpha 0.1", "P", 9.0, "the same", "90, in closed form 91")])
-    assert "with 1 other programs" in text
+    assert "with 3 other programs" in text
+    assert "On the 4 rows where another program did the same work" in text
+    assert "discreet took less time on 1 (ties: 1) and less memory on 2; the others say why." in text
+    assert "The 1 rows marked * are not the same work: less time on 1 and less memory on 1." in text
     assert "Not measured" not in text
     assert "Not measured in the last run: roc, desk." in page.side_by_side(rows, [], absent=["roc", "desk"])
     assert "with 2 states of the code" in page.side_by_side(rows, [], codes=2)
-    assert "less time on 1 of 2 rows, less memory on 2" in text
     assert "| alpha 0.1 | P | 9 x | the same | 90, in closed form 91 |" in text
+
+
+def test_the_recorded_table_is_the_readmes() -> None:
+    """README, the page on speed and results.json come from the same run, to the last word."""
+    recorded = command.read(command.RESULTS)["full"]
+    assert recorded
+    for path, text in command.texts(recorded).items():
+        assert path.read_text(encoding="utf-8").partition(comparison.START)[2].startswith(f"\n{text}\n{comparison.END}")
+
+
+def test_every_recorded_row_that_is_behind_or_missing_says_why() -> None:
+    rows = [row for found in command.read(command.RESULTS)["full"].values() for row in found.rows]
+    assert rows
+    assert not [row for row in rows if (row.behind or row.time is None) and not row.why]
 
 
 def test_costs_are_the_measured_parts() -> None:

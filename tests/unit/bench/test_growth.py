@@ -1,0 +1,35 @@
+"""Exponents, and the promise about them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[3]))
+
+from bench import __main__ as command
+from bench import page
+from bench.growth import exponent, steep
+
+
+def test_exponent_is_the_slope_of_the_upper_half() -> None:
+    sizes = [1e2, 1e3, 1e4, 1e5, 1e6, 1e7]
+    assert exponent(sizes, [3 * n**1.07 for n in sizes]) == pytest.approx(1.07)
+    start_up = [0.5, 0.5, 0.5, *(1e-6 * n for n in sizes[3:])]
+    assert exponent(sizes, start_up) == pytest.approx(1.0)
+    assert exponent(sizes[::-1], start_up[::-1]) == pytest.approx(1.0)
+    assert exponent([10, 1000], [1.0, 10.0]) == pytest.approx(0.5)
+
+
+def test_what_grows_too_fast_with_its_rows_is_named() -> None:
+    curve = {"job": "fit", "by": "rows", "rows": True, "exponent": 1.11}
+    assert steep([curve]) == ["fit grows with its rows to the power 1.11, more than 1.1"]
+    assert not steep([{**curve, "exponent": 1.1}, {**curve, "rows": False}])
+
+
+def test_nothing_recorded_grows_too_fast() -> None:
+    curves = page.curves_of(command.read(command.RESULTS)["full"])
+    assert any(curve["rows"] for curve in curves)
+    assert not steep(curves)

@@ -10,9 +10,14 @@ No message from here carries a value of the data: engines quote rows in theirs, 
 from __future__ import annotations
 
 import contextlib
+import csv
 import difflib
 import functools
+import glob
+import gzip
+import os
 import threading
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -258,6 +263,7 @@ def _scan(text: str, *, name: str, table: str | None, connection: duckdb.DuckDBP
         if kind == "CSV":
             # The whole file decides a column's type, so that codes with leading zeros stay text.
             found = connection.read_csv(text, header=True, sample_size=-1, auto_type_candidates=CSV_TYPES)
+            _refuse_ragged(text, found.columns, name=name)
             _refuse_renamed(text, found.columns, name=name, connection=connection)
             return found
         if path.is_dir():
@@ -267,10 +273,49 @@ def _scan(text: str, *, name: str, table: str | None, connection: duckdb.DuckDBP
             return connection.sql(f"SELECT * FROM read_parquet('{everything}', {options})")
         return connection.read_parquet(text)
     except duckdb.Error as error:
+        if kind == "CSV":
+            _refuse_ragged(text, [], name=name)
         raise DataError(
             f"{name}: {text!r} cannot be read as {kind} ({type(error).__name__}). It may be damaged, cut off, locked "
             "or of another format than its name says. Write it again from its source, or rename it."
         ) from None
+
+
+def _refuse_ragged(text: str, columns: list[str], *, name: str) -> None:
+    """Refuse a CSV file whose header line is not what DuckDB found, if a line or its ending is to blame.
+
+    DuckDB then takes another line for the header, or the whole line for one column, and says nothing. Lines are told by
+    number, never by content.
+    """
+    path = min(glob.iglob(text), default=text)  # noqa: PTH207 (as DuckDB matches)
+    opened = gzip.open if path.casefold().endswith(".gz") else open
+    try:
+        with opened(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
+            first = file.readline()
+            mark = max(",;\t|", key=first.count)
+            file.seek(0)
+            lines = csv.reader(file, delimiter=mark)
+            header = [cell.strip() for cell in next(lines, [])]
+            named = zip(header, columns, strict=False)
+            if len(columns) == len(header) and all(cell in ("", found) for cell, found in named):
+                return
+            odd = next(((lines.line_num, len(cells)) for cells in lines if len(cells) not in (0, len(header))), None)
+            file.seek(0)
+            endings = {line[len(line.rstrip("\r\n")) :] for line in file} if odd is None else set()
+    except (OSError, EOFError, zlib.error, csv.Error):
+        return
+    if odd is not None and mark in first:
+        number, cells = odd
+        raise DataError(
+            f"{name}: line {number} has {cells} {'field' if cells == 1 else 'fields'}, and the first line, which names "
+            f"the columns, has {len(header)}. All lines have as many. Correct the line, or put fields that hold "
+            f"{mark!r} in quotes."
+        )
+    if {"\n", "\r\n"} <= endings:
+        raise DataError(
+            f"{name}: some lines end as on Windows (CR LF) and others do not (LF). A CSV file has one kind of line "
+            "end. Write it again with one."
+        )
 
 
 def _refuse_renamed(text: str, columns: list[str], *, name: str, connection: duckdb.DuckDBPyConnection) -> None:
@@ -292,7 +337,7 @@ def _refuse_renamed(text: str, columns: list[str], *, name: str, connection: duc
 def _format(path: Path) -> str:
     ending = "".join(path.suffixes).casefold().removesuffix(".gz").rpartition(".")[2]
     known = {"csv": "CSV", "tsv": "CSV", "parquet": "Parquet", "pq": "Parquet", "duckdb": "DuckDB", "ddb": "DuckDB"}
-    if path.is_dir():
+    if os.path.isdir(path):  # noqa: PTH112 (no error for what cannot be a path)
         return "Parquet"
     if ending in known:
         return known[ending]
@@ -303,21 +348,21 @@ def _format(path: Path) -> str:
 
 
 def _find(path: Path, *, name: str) -> None:
-    folder = path.parent
-    if path.is_dir():
+    folder, is_folder = path.parent, os.path.isdir(path)  # noqa: PTH112 (no error for what cannot be a path)
+    if is_folder:
         found = any(path.rglob("*.parquet"))
     elif set(path.name) & set("*?["):
-        found = any(folder.glob(path.name))
+        found = any(glob.iglob(path.name, root_dir=folder))  # noqa: PTH207 (no error for odd patterns)
     else:
-        found = path.is_file()
+        found = os.path.isfile(path)  # noqa: PTH113
     if found:
         return
-    there = sorted(entry.name for entry in (path if path.is_dir() else folder).glob("*"))
+    looked = path if is_folder else folder
+    there = sorted(os.listdir(looked)) if os.path.isdir(looked) else []  # noqa: PTH112, PTH208
     near = [like for like in difflib.get_close_matches(path.name, there, n=2) if like != path.name]
-    hint = (
-        f"Did you mean {' or '.join(map(repr, near))}?" if near else f"It was looked for in {str(folder.resolve())!r}."
-    )
-    raise DataError(f"{name}: no {'Parquet file in' if path.is_dir() else 'file'} {str(path)!r}. {hint}")
+    where = os.path.abspath(folder)  # noqa: PTH100
+    hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"It was looked for in {where!r}."
+    raise DataError(f"{name}: no {'Parquet file in' if is_folder else 'file'} {str(path)!r}. {hint}")
 
 
 def _attach(path: Path, table: str | None, *, name: str, connection: duckdb.DuckDBPyConnection) -> Any:

@@ -178,6 +178,60 @@ def test_a_header_line_with_one_name_twice_is_refused(tmp_path: Path, header: st
         as_lazy(path)
 
 
+LINES = "worker,place,sex\n" + "".join(f"W{i},P{i % 5},{'mf'[i % 2]}\n" for i in range(50))
+
+
+@pytest.mark.parametrize("name", ["jobs.csv", "jobs.csv.gz"])
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (LINES + "SECRET,P1,m,x,y\n", "line 52 has 5 fields, and the first line, which names the columns, has 3"),
+        (LINES + "SECRET\n", "line 52 has 1 field, and"),
+        (LINES + "SECRET,P1\n" + LINES.partition("\n")[2], "line 52 has 2 fields, and"),
+        ("worker,place,sex\nSECRET,P1\n" + LINES.partition("\n")[2], "line 2 has 2 fields, and"),
+        (LINES + "SECRET,P1,m\r\nW,P1,m\n", "some lines end as on Windows"),
+        (LINES.replace("\n", "\r\n") + "SECRET,P1,m\n", "some lines end as on Windows"),
+    ],
+    ids=["more", "fewer", "inside", "second", "windows", "unix"],
+)
+def test_the_line_that_spoils_a_csv_file_is_told_by_number(tmp_path: Path, name: str, content: str, words: str) -> None:
+    raw = content.encode()
+    (tmp_path / name).write_bytes(gzip.compress(raw) if name.endswith("gz") else raw)
+    with pytest.raises(DataError) as caught:
+        as_lazy(tmp_path / name)
+    assert words in str(caught.value)
+    assert "SECRET" not in str(caught.value)
+    assert "Correct the line" in str(caught.value) or "Write it again" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        LINES,
+        LINES.replace("\n", "\r\n"),
+        LINES.replace(",", ";"),
+        "\ufeff" + LINES,
+        LINES + "\n\n",
+        LINES.replace("P1", '"P,1\n"'),
+        LINES.replace("worker,", ",", 1),
+        "worker\n1\n2\n",
+    ],
+    ids=["plain", "windows", "semicolons", "mark", "blank", "quoted", "unnamed", "one"],
+)
+def test_lines_that_spoil_nothing(tmp_path: Path, content: str) -> None:
+    (tmp_path / "jobs.csv").write_bytes(content.encode())
+    read = collect(as_lazy(tmp_path / "jobs.csv"), step="all")
+    assert read.num_rows == (2 if content.startswith("worker\n") else 50)
+
+
+@pytest.mark.parametrize(
+    "name", ["a" * 300 + ".csv", "a\0b.csv", "b" * 300 + "/a.csv", "a\0b/a.csv", "*" * 300 + ".csv"], ids=range(5)
+)
+def test_what_cannot_be_a_path_is_not_there(tmp_path: Path, name: str) -> None:
+    with pytest.raises(DataError, match="no file"):
+        as_lazy(tmp_path / name)
+
+
 def test_names_that_end_in_numbers_are_no_duplicates(tmp_path: Path) -> None:
     path = tmp_path / "numbered.csv"
     path.write_text("x,x_1,x_2\n1,1,1\n4,5,6\n")

@@ -186,7 +186,7 @@ def _radial(ask: Request, name: str, *, dimension: int) -> SmoothNoise:
     def excess(core: float) -> float:
         return max(psi(1.0, core) - budget, psi(math.exp(-b), core) - (budget - d * b))
 
-    core = max(_least(excess, alpha), (d - 1) / (p - d) * (1 + MARGIN))
+    core = max(least(excess, alpha), (d - 1) / (p - d) * (1 + MARGIN))
     law = Polynomial(p, core) if d == 1 else RadialPolynomial(p, d, core)
     return SmoothNoise(name, ask.unit, ask.loss, law, (1 + MARGIN) / alpha, "tight", "docs/proofs/polynomial.md")
 
@@ -224,7 +224,7 @@ def _smooth_gamma(ask: Request) -> SmoothNoise:
         )
     # The published-style constant 3^(3/4) / (eps - 3 b) adds the two worst cases; they never meet, so it is a bound.
     bound = 3**0.75 / (ask.epsilon - 3 * ask.b)
-    k = _least(lambda k: worst_loss(law, k, ask.b) - ask.epsilon, bound)
+    k = least(lambda k: worst_loss(law, k, ask.b) - ask.epsilon, bound)
     return SmoothNoise("smooth-gamma", ask.unit, ask.loss, law, k * (1 + MARGIN), "tight", proof)
 
 
@@ -232,12 +232,12 @@ def _smooth_laplace(ask: Request) -> SmoothNoise:
     law = Laplace()
     proof = "docs/proofs/smooth-laplace.md"
     if ask.calibration == "paper":
-        least = 2 * math.log(1 / ask.delta) * ask.b
-        if ask.epsilon < least:
+        needed = 2 * math.log(1 / ask.delta) * ask.b
+        if ask.epsilon < needed:
             raise ask.refuse(
                 "smooth-laplace",
-                f"epsilon >= 2 ln(1/delta) ln(1 + alpha) = {least:.4g}",
-                f"Raise epsilon to {least:.4g}, raise delta to {math.exp(-ask.epsilon / (2 * ask.b)):.3g}, "
+                f"epsilon >= 2 ln(1/delta) ln(1 + alpha) = {needed:.4g}",
+                f"Raise epsilon to {needed:.4g}, raise delta to {math.exp(-ask.epsilon / (2 * ask.b)):.3g}, "
                 f"or lower alpha to {math.expm1(ask.epsilon / (2 * math.log(1 / ask.delta))):.4g}.",
             )
         return SmoothNoise("smooth-laplace", ask.unit, ask.loss, law, 2 / ask.epsilon, "paper", proof)
@@ -249,7 +249,7 @@ def _smooth_laplace(ask: Request) -> SmoothNoise:
             f"Raise delta above {floor:.3g}, raise epsilon, lower alpha, or use polynomial, which needs no delta.",
         )
     aim = math.log(ask.delta) - 1e-7
-    k = _least(lambda k: math.log(worst_delta(law, k, ask.b, ask.epsilon) + 1e-300) - aim, 2 / ask.epsilon)
+    k = least(lambda k: math.log(worst_delta(law, k, ask.b, ask.epsilon) + 1e-300) - aim, 2 / ask.epsilon)
     return SmoothNoise("smooth-laplace", ask.unit, ask.loss, law, k * (1 + MARGIN), "tight", proof)
 
 
@@ -297,19 +297,30 @@ def _dilation_delta(b: float, epsilon: float) -> float:
     return math.exp(-edge / ratio) - math.exp(epsilon - edge)
 
 
-def _least(excess: Callable[[float], float], guess: float) -> float:
-    """The smallest positive number from which on `excess`, which falls, is not above zero: from above, to 1e-9."""
-    from scipy.optimize import brentq
+def least(excess: Callable[[float], float], guess: float) -> float:
+    """The smallest positive number from which on `excess`, which falls, is not above zero: from above, to 1e-10.
 
+    Regula falsi that halves the value at an end which stays (Illinois), every third step a bisection. SciPy's root
+    finders would do; their module takes longer to load than a release takes to draw.
+    """
     low = high = guess
-    while excess(high) > 0:
+    while (beyond := excess(high)) > 0:
         high *= 1.5
-    while excess(low) <= 0:
+    while (before := excess(low)) <= 0:
         low /= 1.5
-    found = math.exp(brentq(lambda log: excess(math.exp(log)), math.log(low), math.log(high), xtol=1e-10, rtol=1e-12))
-    while excess(found) > 0:
-        found *= 1 + 1e-10
-    return found
+    moved = step = 0
+    while high > low * (1 + 1e-10):
+        step += 1
+        share = before / (before - beyond) if step % 3 else 0.5
+        # A root next to one end must not keep the other away.
+        x = min(max(low + (high - low) * share, low * (1 + 4e-11)), high / (1 + 4e-11))
+        found = excess(x)
+        if found > 0:
+            low, before, beyond = x, found, beyond / (2 if moved > 0 else 1)
+        else:
+            high, beyond, before = x, found, before / (2 if moved < 0 else 1)
+        moved = 1 if found > 0 else -1
+    return high
 
 
 def least_epsilon(*, alpha: Number, delta: Number) -> float:

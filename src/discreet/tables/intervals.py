@@ -10,15 +10,15 @@ needed; that is the price of a confidential scale.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
 from discreet.arrays import Integers, Vector
 from discreet.errors import PrivacyError
 from discreet.noise.laws import DiscreteLaplace, GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
+from discreet.tables.calibration import least
 from discreet.tables.expected import radius
 from discreet.tables.mechanisms import Baseline, LogLaplace, SmoothNoise
 
@@ -119,7 +119,7 @@ def coordinate_quantile(law: RadialPolynomial, level: float) -> float:
         share = np.maximum(1 - q / r, 0.0) ** (law.dimension - 1)
         return float(weight @ share) - (1 - level)
 
-    return _root(beyond, r[-1])
+    return least(beyond, float(r[-1]))
 
 
 @lru_cache(maxsize=64)
@@ -139,8 +139,4 @@ def sum_quantile(law: RadialPolynomial, level: float) -> float:
         same_sign = np.where(ratio < 1, 2.0 ** (1 - d), 0.0)  # the sum is then R itself
         return float(weight @ (same_sign + 2 * (chance * one_sided).sum(axis=0))) - (1 - level)
 
-    return _root(beyond, r[-1])
-
-
-def _root(function: Callable[[float], float], most: float) -> float:
-    return float(optimize.brentq(function, 0.0, most, xtol=1e-12, rtol=1e-10))
+    return least(beyond, float(r[-1]))

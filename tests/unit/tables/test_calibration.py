@@ -13,7 +13,7 @@ from discreet.errors import Infeasible, PrivacyError
 from discreet.noise.source import SeededSource
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Establishments
-from discreet.tables.calibration import PRIVATE, calibrate, least_epsilon, worst_loss
+from discreet.tables.calibration import PRIVATE, calibrate, least, least_epsilon, worst_loss
 
 ALPHA = Establishments(0.1)
 
@@ -185,3 +185,20 @@ def test_drawn_errors_have_their_expected_size(name: str, options: dict[str, obj
         bias = drawn.mean() - 5000
         published = (5000 + 10) / (1 - mechanism.exponent**2) - 10 - 5000
         assert bias == pytest.approx(published if options else 0.0, abs=4 * drawn.std() / math.sqrt(cells))
+
+
+@pytest.mark.parametrize("guess", [1e-6, 0.3, 1.0, 50.0])
+def test_the_least_number_is_found_from_above(guess: float) -> None:
+    """Steep, flat, and with a jump; a jump has no root, only a first number beyond it."""
+    for excess, root in (
+        (lambda x: 2 - x, 2.0),
+        (lambda x: math.exp(-x) - 1e-9, math.log(1e9)),
+        (lambda x: x**-30 - 1, 1.0),
+        (lambda x: 1e-12 * (0.7 - x), 0.7),
+        (lambda x: 5.0 if x < 0.4 else -1e-6, 0.4),
+    ):
+        calls: list[float] = []
+        found = least(lambda x, f=excess, c=calls: (c.append(x), f(x))[1], guess)
+        assert excess(found) <= 0
+        assert root * (1 - 1e-12) <= found <= root * (1 + 2e-10)
+        assert len(calls) < 150

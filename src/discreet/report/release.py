@@ -31,9 +31,8 @@ TOP = 10
 
 FOLLOWS = {
     "largest": "The expected error of a count depends on the largest establishment of its cell, whose size is "
-    "confidential; the intervals below need only what is published.",
-    "count": "The expected error of a count grows with the count itself, which is confidential; the intervals below "
-    "need only what is published.",
+    "confidential.",
+    "count": "The expected error of a count grows with the count itself, which is confidential.",
     "left out": "The noise is the same for every count. The jobs of establishments that are left out come on top, and "
     "how many these are is confidential.",
     "nothing": "The expected error is the same for every count, whatever its cell.",
@@ -41,14 +40,14 @@ FOLLOWS = {
 """What the expected error depends on."""
 
 BAND = (
-    "The ends of a posterior {} cover the noise alone: with a probability of 95 % they hold what would have been "
-    "answered without it. Answers are put together from parts of the rows; all rows at once may say something a little "
-    "different."
+    "The ends of posterior probabilities and quantiles cover the noise alone: with a probability of 95 % they hold what "
+    "would have been answered without it. Answers are put together from parts of the rows; all rows at once may say "
+    "something a little different."
 )
 LIMITS = {
     "model": "Standard errors of a model include the noise. They suppose that the model is right, as without noise.",
-    "probability": BAND.format("probability"),
-    "quantile": BAND.format("quantile"),
+    "probability": BAND,
+    "quantile": BAND,
     "interval": "A posterior interval holds its coefficient with the stated probability, the noise included, if model "
     "and prior are right; several of them together do so less often.",
 }
@@ -138,8 +137,9 @@ def _summary(facts: Facts) -> Iterator[Block]:
     """What somebody reads who reads nothing else."""
     tables = [part.table for release in facts.releases for part in release.results.counts]
     counts = plural(sum(table.counts.size for table in tables), "count")
-    told = f"{counts} in {plural(len(tables), 'table')}, each with an interval that was computed from published numbers"
-    lines = [f"{told} alone."] if tables else []
+    bounded = all(np.isfinite(table.lower).all() for table in tables)
+    interval = ", each with an interval that was computed from published numbers alone" * bounded
+    lines = [f"{counts} in {plural(len(tables), 'table')}{interval}."] if tables else []
     lines.append(f"All releases cost {facts.total - facts.remaining} of {facts.total}; {facts.remaining} is left.")
     found = {label: each.ratio for label, each in _compared(facts).items() if each.ratio is not None}
     if found:

@@ -6,6 +6,7 @@ import itertools
 import math
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy import integrate, stats
 
@@ -16,7 +17,19 @@ from discreet.noise.sampler import draw_integers
 from discreet.noise.source import SeededSource
 from discreet.privacy.losses import Pure
 from discreet.tables.calibration import calibrate
-from discreet.tables.expected import MOST_NOISE, TERMS, WIDE, dropped, integer_error, mean_rounded, with_dropped
+from discreet.tables.cells import Cells
+from discreet.tables.expected import (
+    MOST_NOISE,
+    TERMS,
+    WIDE,
+    ByLargest,
+    dropped,
+    integer_error,
+    mean_rounded,
+    spans,
+    told,
+    with_dropped,
+)
 
 SCHEMA = dc.Schema(workplace_attributes=["place"], worker_attributes={"sex": ["f", "m"]})
 JOBS = {"workplace": [1, 1, 2], "worker": [1, 2, 3], "place": ["P", "P", "Q"], "sex": ["f", "m", "f"]}
@@ -108,9 +121,9 @@ def test_what_truncation_drops_by_every_possible_cell() -> None:
             seen.setdefault((sum(sizes), max(sizes)), set()).add(sum(size for size in sizes if size > theta))
     jobs, largest = (np.array(each, dtype=float) for each in zip(*seen, strict=True))
     most, exact = dropped(theta, jobs, largest)
-    for found, told, known in zip(seen.values(), most, exact, strict=True):
-        assert max(found) <= told
-        assert not known or found == {told}
+    for found, bound, known in zip(seen.values(), most, exact, strict=True):
+        assert max(found) <= bound
+        assert not known or found == {bound}
     assert (exact & (most > 0)).any() and not exact.all()
 
 
@@ -127,9 +140,136 @@ def test_errors_of_truncated_counts() -> None:
 
 
 def test_check_counts_what_is_left_out() -> None:
-    told = session(dc.EstablishmentNodes(200)).count(by=["place"]).check(epsilon=1).expected_error
-    assert told[100] == pytest.approx(200, rel=1e-4)
-    assert told[1000] == pytest.approx(1000 + 200 * math.exp(-5), rel=1e-4)
+    found = session(dc.EstablishmentNodes(200)).count(by=["place"]).check(epsilon=1).expected_error
+    assert found[100] == pytest.approx(200, rel=1e-4)
+    assert found[1000] == pytest.approx(1000 + 200 * math.exp(-5), rel=1e-4)
+
+
+THREE = dc.Schema(workplace_attributes=["place"], worker_attributes={"sex": ["f", "m", "x"]})
+ASKED = {
+    "all": {"by": ["place"]},
+    "kinds": {"by": ["place", "sex"]},
+    "one kind": {"by": ["place"], "where": {"sex": ["m"]}},
+    "two kinds": {"by": ["place", "sex"], "where": {"sex": ["f", "m"]}},
+}
+FIRMS = [  # workers of each kind in every establishment of a cell
+    [[1, 0, 0]],
+    [[4, 4, 2]],
+    [[50, 50, 0]],
+    [[100, 0, 0]],
+    [[34, 33, 33]],
+    [[100, 0, 0], [0, 100, 0], [0, 0, 100]],
+    [[1000, 10, 0], [3, 3, 3]],
+]
+DRAWS = 3_000
+
+
+@pytest.fixture(scope="module")
+def source() -> SeededSource:
+    return SeededSource(5)
+
+
+def simulated(query: dc.tables.query.CountQuery, firms: np.ndarray, theta: int | None) -> tuple[np.ndarray, Cells]:
+    """The true counts of one cell, and what a mechanism sees of it, many times."""
+    size, kinds = firms.sum(axis=1), THREE.worker_attributes["sex"]
+    part = firms[:, [kind in query.where.get("sex", kinds) for kind in kinds]]
+    part = part if query.worker_by else part.sum(axis=1, keepdims=True)
+    seen = part if theta is None else part * (size <= theta)[:, None]
+    many = [np.repeat(each[None], DRAWS, axis=0) for each in (seen.sum(axis=0), seen.max(axis=0), size.max())]
+    keys, levels = pa.table({"place": np.arange(DRAWS)}), tuple((i,) for i in range(part.shape[1]))
+    return part.sum(axis=0), Cells(keys, query.worker_by, levels, *many, np.full(DRAWS, len(firms)))
+
+
+SOME = {"kinds", "one kind", "two kinds"}
+BOUNDS = [
+    (dc.Establishments("0.1", "weak"), "polynomial", SOME),
+    (dc.Establishments("0.1", "weak"), "smooth-gamma", SOME),
+    (dc.Establishments("0.1", "weak"), "log-laplace", SOME),
+    (dc.Establishments("0.1", "weak"), "joint-polynomial", set()),
+    (dc.Establishments("0.1"), "polynomial", set()),
+    (dc.Establishments("0.1"), "joint-polynomial", set()),
+    (dc.Workers(), None, set()),
+    (dc.EstablishmentNodes(40), None, set(ASKED)),
+]
+"""Where errors are upper bounds although the largest establishment is known."""
+
+
+@pytest.mark.parametrize(
+    ("unit", "mechanism", "bounds", "asked"),
+    [
+        (*case, asked)
+        for case, asked in itertools.product(BOUNDS, ASKED)
+        if case[1] != "joint-polynomial" or "kinds" in asked
+    ],
+)
+def test_no_error_is_larger_than_told_and_others_are_those_told(
+    unit: object, mechanism: str | None, bounds: set[str], asked: str, source: SeededSource
+) -> None:
+    """Noise drawn for cells of every division into establishments and kinds; which errors are bounds is as listed."""
+    opened = dc.Session(dc.read_jobs(JOBS, workplaces=PLACES, schema=THREE), unit=unit, budget=1000, seed=1)
+    query = opened.count(**ASKED[asked])
+    seen = set()
+    prices = [epsilon * (query.levels if mechanism else 1) for epsilon in (2, 8)]
+    prepared = [query.prepare(epsilon=price, mechanism=mechanism) for price in prices]
+    for ready, firms in itertools.product(prepared, map(np.array, FIRMS)):
+        truth, cells = simulated(query, firms, getattr(ready.mechanism, "theta", None))
+        each = np.abs(query._draw(ready, cells, source) - truth).mean(axis=1)
+        size = firms.sum(axis=1)
+        for jobs, largest, known in ((size.sum(), size.max(), True), (size.sum(), size.sum(), False)):
+            numbers = {"jobs": np.array([float(jobs)]), "largest": np.array([float(largest)])}
+            (error,), (at_most,) = query.expected_error(ready, **numbers, known=known)
+            apart = 5 * math.sqrt(max(each.var(), min(error, 1.0)) / DRAWS)
+            assert each.mean() <= error + apart, firms
+            assert at_most or abs(each.mean() - error) <= apart + 0.01 * error, firms
+            seen |= {at_most} if known else set()
+    assert (True in seen) == (asked in bounds)
+
+
+def test_errors_of_kinds_are_twice_too_large_no_more() -> None:
+    """Cells of one establishment, half of it of either kind: the whole establishment would promise twice the error."""
+    query = session(dc.Establishments("0.1", "weak")).count(by=["place", "sex"])
+    ready = query.prepare(epsilon=4, mechanism="polynomial")
+    size = np.array([200.0])
+    (error,), (at_most,) = query.expected_error(ready, jobs=size, largest=size)
+    half, whole = (float(integer_error(ready.mechanism, size, size * share)[0]) for share in (0.5, 1))
+    assert at_most
+    assert half < error < 1.1 * half < whole
+    assert query.expected_by_largest(ready)[1000] == pytest.approx(5 * whole, rel=1e-3)  # in a cell with others, too
+
+
+def test_multiplied_counts_of_kinds_by_every_division() -> None:
+    """All ways to divide up to 30 jobs into three kinds; without rounding they would have one error."""
+    query = dc.Session(
+        dc.read_jobs(JOBS, workplaces=PLACES, schema=THREE), unit=dc.Establishments("0.1", "weak"), budget=1000, seed=1
+    ).count(by=["place", "sex"])
+    flags = set()
+    for epsilon, n in itertools.product((2, 20, 60), (0, 1, 7, 30)):
+        ready = query.prepare(epsilon=3 * epsilon, mechanism="log-laplace")
+        one = integer_error(ready.mechanism, np.arange(n + 1.0), np.arange(n + 1.0))
+        means = [(one[a] + one[b] + one[n - a - b]) / 3 for a in range(n + 1) for b in range(n + 1 - a)]
+        size = np.array([float(n)])
+        (error,), (at_most,) = query.expected_error(ready, jobs=size, largest=size)
+        assert max(means) <= error * (1 + 1e-9)
+        assert at_most or min(means) > 0.98 * error
+        flags.add(bool(at_most))
+    assert flags == {True, False}
+
+
+def test_errors_are_told_in_three_digits_and_bounds_rounded_up() -> None:
+    assert [told(x, False) for x in (10_000.4, 5049.6, 0.85092, 123_456.0, 9.08e-05)] == [
+        "10,000", "5,050", "0.851", "123,000", "9.08e-05",
+    ]  # fmt: skip
+    assert told(6.731, True) == "at most 6.74"
+    assert told(550.0, True) == "at most 550"
+
+
+def test_sizes_with_one_error_are_told_together() -> None:
+    one, other = ByLargest({1: 0.5, 10: 0.5, 100: 4.0}), ByLargest({1: 2.0, 10: 3.0, 100: 30.0}, frozenset({100}))
+    assert str(one) == "1 to 10 0.5; 100 4"
+    assert spans([one, other]) == {"1": 1, "10": 10, "100": 100}
+    assert str(ByLargest({1: 0.5, 10: 0.5}, frozenset({10}))) == "1 0.5; 10 at most 0.5"
+    assert str(ByLargest({1: 0.5, 10: 0.5}, follows="nothing")) == "any 0.5"
+    assert spans([]) == {}
 
 
 @pytest.mark.parametrize(

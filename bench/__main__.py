@@ -125,7 +125,7 @@ def quick(names: Sequence[str], *, record: bool) -> int:
     for title, lines in (
         ("Below half of the recorded ratio:", fallen or ["none"]),
         ("Wrong:", wrong),
-        ("Recorded, but not watched by this run:", unwatched),
+        ("Recorded, but not watched by this run, for want of a peer or of time (`make bench` has all):", unwatched),
     ):
         if lines:
             print("\n   ".join([title, *lines]))

@@ -187,6 +187,8 @@ def shown(ratio: float | None) -> str:
         return "-"
     if abs(ratio - 1) <= TIE:
         return "a tie"
+    if 0.95 < ratio < 1.05:
+        return f"{ratio:.2f} x"
     return f"{ratio:,.0f} x" if ratio >= 10 else f"{ratio:.2g} x"
 
 

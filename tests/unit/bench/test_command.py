@@ -134,7 +134,7 @@ def test_the_quick_form_says_what_fell_and_what_it_did_not_watch_and_changes_not
     assert command.main(["--quick", "counts", "roc"]) == 0
     said = capsys.readouterr().out
     assert "ratio:\n   counts against Peer: time 6, recorded 12.3\n   alpha 0.1 against Peer: error 4, rec" in said
-    assert "not watched by this run:\n   fit against Other\n   counts against Heavy\nThe quick form took " in said
+    assert "(`make bench` has all):\n   fit against Other\n   counts against Heavy\nThe quick form took " in said
     assert {path: path.read_bytes() for path in files.iterdir()} == before
 
 

@@ -34,6 +34,11 @@ def test_markdown_has_one_line_per_row_with_its_reason() -> None:
     ]
 
 
+def test_ratios_are_rounded_but_never_to_one() -> None:
+    shown = [comparison.shown(ratio) for ratio in (None, 0.0452, 0.979, 1.019, 1.021, 9.87, 1234.5)]
+    assert shown == ["-", "0.045 x", "0.98 x", "a tie", "1.02 x", "9.9 x", "1,234 x"]
+
+
 def test_behind_means_in_time_or_in_memory_and_a_tie_is_not() -> None:
     assert not FAST.behind
     assert SLOW.behind

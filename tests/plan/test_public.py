@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from discreet.plan.confidential import shown_as_public
 from discreet.plan.reading import read_plan
@@ -46,3 +47,27 @@ def test_a_copy_elsewhere_and_an_earlier_release_pass(plan: Path) -> None:
     """Only whoever writes the plan knows whether another file is public."""
     shutil.copy(plan.parent / "data" / "jobs.parquet", plan.parent / "s.parquet")
     assert not list(shown_as_public(read_plan(_public(plan, "sizes = 's.parquet'"))))
+
+
+@pytest.mark.parametrize("sizes", ["/", "..", "/**", "/**/s.parquet", "empty"])
+def test_a_folder_that_is_no_table_is_refused_unwalked(plan: Path, command, monkeypatch, sizes: str) -> None:
+    from discreet.plan import confidential
+
+    (plan.parent / "empty").mkdir()
+    monkeypatch.setattr(confidential, "_files", lambda path: pytest.fail(f"{path} was walked"))
+    code, _, err = command("check", _public(plan, f"sizes = '{sizes}'"))
+    assert code == 2
+    assert f"[public], sizes: '{sizes}' is a folder without Parquet files, or" in err
+
+
+def test_folders_of_parquet_files_are_tables(plan: Path, command) -> None:
+    sizes = pa.table({"place": ["P0", "P1"], "sector": ["farm", "shop"], "jobs": [5, 9]})
+    for name in ("flat", "parts/year=2025"):
+        (plan.parent / name).mkdir(parents=True)
+        pq.write_table(sizes, plan.parent / name / "s.parquet")
+    text = plan.read_text(encoding="utf-8")
+    for name in ("flat", "parts", "flat/?.parquet"):
+        plan.write_text(text, encoding="utf-8")
+        code, out, err = command("check", _public(plan, f"sizes = '{name}'"))
+        assert code == 0, err
+        assert "publicly known sizes" in out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,11 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from discreet.cli.faults import faults_as_json
 from discreet.errors import PlanError
 
 if TYPE_CHECKING:
     from discreet.privacy.ledger import Entry, Ledger
     from discreet.privacy.ledger.entries import Row
+    from discreet.privacy.losses import Loss
 
 ledger = typer.Typer(
     name="ledger",
@@ -29,6 +32,9 @@ EMPTY = (
     "Give --release or --expect-head with something that must be in it."
 )
 SHOWN = 20  # lines of a book that fit on a screen
+WIDE = 110  # columns of a screen that has room for all of an entry
+WHOLE = ("entry", "kind", "when (UTC)")  # columns that are never broken over lines
+AMOUNTS, SHORT = ("loss", "total", "spent", "remaining"), 16  # nor these, where all of them are short
 Where = Annotated[str, typer.Argument(metavar="LEDGER", help="A file, or postgresql://user@host/database.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 
@@ -49,7 +55,7 @@ def show(
 
     Example: `discreet ledger show out/demo/ledger.db --last 5`
     """
-    with _opened(where) as book:
+    with faults_as_json(as_json), _opened(where) as book:
         head = book.head
         entries = book.entries(last=(last or None) if last is not None or as_json else SHOWN)
         if as_json:
@@ -89,8 +95,8 @@ def verify(
     """
     from discreet.privacy.ledger.publication import check_release
 
-    expected = [_hash(text) for text in expect_head or ()]
-    with _opened(where) as book:
+    with faults_as_json(as_json, verdict="intact"), _opened(where) as book:
+        expected = [_hash(text) for text in expect_head or ()]
         verdict, empty = book.verify(contains=expected, watch=_progress), not book.head.seq
         faults = [fault for path in release or () if verdict and (fault := check_release(book, path))]
     intact = verdict.intact and not faults
@@ -105,7 +111,7 @@ def verify(
 def _opened(where: str) -> Ledger:
     from discreet.privacy.ledger import Ledger
 
-    if "://" not in where and not Path(where).is_file():
+    if "://" not in where and not os.path.isfile(where):  # noqa: PTH113 (no error)
         raise PlanError(f"There is no ledger {where!r}. It is a file, or postgresql://user@host/database. Name one.")
     return Ledger.open(where, read_only=True)
 
@@ -137,24 +143,42 @@ def _print_tables(book: Ledger, entries: list[Entry]) -> None:
 
     from discreet.privacy.ledger.budget import amounts
 
+    console, known = Console(highlight=False), book.budgets()
+    wide = console.width >= WIDE
+
+    def told(loss: Loss | None) -> str:
+        return "" if loss is None else amounts(loss) if wide else amounts(loss).replace(", ", "\n")
+
+    losses = [(told(budget.total), told(budget.spent), told(budget.remaining)) for budget in known]
+    costs = [told(entry.loss) for entry in entries]
+    short = max(map(len, "\n".join([*(text for row in losses for text in row), *costs]).split("\n"))) <= SHORT
+
     def titled(title: str, *names: str) -> Table:
         """A table whose long words are folded, never cut."""
-        columns = [Column(name, overflow="fold") for name in names]
+        whole = (*WHOLE, *(AMOUNTS if short else ()))
+        columns = [Column(name, overflow="fold", no_wrap=name in whole) for name in names]
         return Table(*columns, title=title, title_justify="left")
 
     budgets = titled("Budgets", "data set", "unit", "total", "spent", "remaining")
-    for budget in book.budgets():
-        losses = [amounts(loss) for loss in (budget.total, budget.spent, budget.remaining)]
-        budgets.add_row(escape(budget.dataset), escape(budget.unit), *losses)
-    lines = titled("Entries", "entry", "kind", "data set", "release", "loss", "proved", "by", "when")
-    for entry in entries:
-        who, when = escape(str(entry.payload["by"])), str(entry.payload["at"])
-        loss = "" if entry.loss is None else amounts(entry.loss)
-        proved = "" if entry.kind != "charge" else f"NO: {escape(entry.unproved)}" if entry.unproved else "yes"
-        names = (escape(entry.dataset), escape(entry.release or ""))
-        lines.add_row(str(entry.seq), entry.kind, *names, loss, proved, who, when)
-    console = Console(highlight=False)
+    for budget, row in zip(known, losses, strict=True):
+        budgets.add_row(escape(budget.dataset), escape(budget.unit), *row)
+    more = ("proved", "by") if wide else ()
+    lines = titled("Entries", "entry", "kind", "data set", "release", "loss", *more, "when (UTC)")
+    for entry, cost in zip(entries, costs, strict=True):
+        flaw, release = escape(entry.unproved), escape(entry.release or "")
+        rest: tuple[str, ...] = (f"{release}\nnot proved: {flaw}" if flaw else release, cost)
+        if wide:
+            proved = f"NO: {flaw}" if flaw else "yes" * (entry.kind == "charge")
+            rest = (release, cost, proved, escape(str(entry.payload["by"])))
+        lines.add_row(str(entry.seq), entry.kind, escape(entry.dataset), *rest, _minute(str(entry.payload["at"])))
     console.print(budgets)
     console.print(lines)
     if entries and entries[0].seq > 1:
         typer.echo(f"{entries[0].seq - 1} earlier entries; --last 0 shows all.")
+    if entries and not wide:
+        typer.echo(f"Who made an entry is shown in {WIDE} columns and more, and by --json.")
+
+
+def _minute(at: str) -> str:
+    """A time of a ledger without its seconds; what is not in UTC stays as it is."""
+    return at[:16].replace("T", " ") if at.endswith("+00:00") else at

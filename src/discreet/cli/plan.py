@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from discreet.cli.faults import faults_as_json
 from discreet.cli.progress import progress_bar
-from discreet.errors import PlanError
 
 if TYPE_CHECKING:
     from discreet.plan.check import PlanCheck
@@ -55,7 +52,7 @@ def check(path: PlanPath, as_json: AsJson = False) -> None:
     from discreet.plan.check import check as checked
     from discreet.plan.reading import read_plan
 
-    with _faults_as_json(as_json):
+    with faults_as_json(as_json, verdict="can_run"):
         found = checked(read_plan(path))
     if as_json:
         typer.echo(json.dumps(found.to_dict(), indent=2))
@@ -86,7 +83,7 @@ def run(
 
     from discreet.plan.run import run as carry_out
 
-    with _faults_as_json(as_json), progress_bar(counted=True) as bar:
+    with faults_as_json(as_json, verdict="can_run"), progress_bar(counted=True) as bar:
         task = bar.add_task("read the plan", total=None)
         outcome = carry_out(
             path,
@@ -119,7 +116,7 @@ def verify(
 
     from discreet.plan.verification import verify_bundle
 
-    with Console(stderr=True).status("verifying") as status:
+    with faults_as_json(as_json, verdict="holds"), Console(stderr=True).status("verifying") as status:
         findings = verify_bundle(bundle, ledger=ledger, progress=lambda subject: status.update(f"verifying {subject}"))
     wrong, open_claims = (sum(found.state == state for found in findings) for state in ("WRONG", "not checked"))
     if as_json:
@@ -142,22 +139,6 @@ def verify(
             f"wrong, {open_claims} {'was' if open_claims == 1 else 'were'} not checked."
         )
     raise typer.Exit(1 if wrong else 0)
-
-
-@contextmanager
-def _faults_as_json(asked: bool) -> Iterator[None]:
-    """A plan that cannot be carried out, for the machine that asked for JSON; people read it as any other error."""
-    try:
-        yield
-    except PlanError as error:
-        if not asked:
-            raise
-        told = [(re.match(r"[^:]+:(\d+): ", line), line) for line in str(error).splitlines()]
-        faults = [{"line": int(line[1]), "message": text} for line, text in told if line]
-        typer.echo(
-            json.dumps({"can_run": False, "faults": faults or [{"line": None, "message": str(error)}]}, indent=2)
-        )
-        raise typer.Exit(2) from None
 
 
 def _print_check(found: PlanCheck) -> None:

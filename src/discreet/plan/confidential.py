@@ -123,6 +123,11 @@ def shown_as_public(file: PlanFile) -> Iterator[Fault]:
     establishments is public, wherever it lies.
     """
     data, public = file.plan.data, file.plan.public
+    if public.sizes is None and public.previous is None:
+        return
+    if public.sizes is not None and not _is_table(file.path(public.sizes)):
+        yield Fault(("public", "sizes"), _NO_TABLE.format(public.sizes))
+        return
     named = [file.path(text) for text in (data.source, data.workers) if text is not None]
     secret = _numbers(found for path in named for found in _files(path))
     tables = [named[0] / f"{name}.parquet" for name in ("jobs", "job", "worker")]
@@ -139,6 +144,25 @@ _SECRET = (
     "{!r} is among the confidential data, or holds some of them. Here goes what everyone may know, because `check` "
     "prints what follows from it. Name a public table or an earlier release, or leave it out."
 )
+
+
+_NO_TABLE = (
+    "{!r} is a folder without Parquet files, or a pattern that goes through folders. Sizes are one table, as a file or "
+    "as a folder of Parquet files alone. Name that."
+)
+
+
+def _is_table(path: Path) -> bool:
+    """Whether a path can be one table, told without looking into folders below it."""
+    if not os.path.isdir(path):  # noqa: PTH112 (no error for what cannot be a path)
+        return "**" not in path.parts
+    try:
+        with os.scandir(path) as found:
+            return any(
+                Path(entry.name).suffix == ".parquet" or ("=" in entry.name and entry.is_dir()) for entry in found
+            )
+    except OSError:
+        return False
 
 
 def _files(path: Path) -> Iterator[Path]:

@@ -50,9 +50,10 @@ class Document:
         path = Path(path)
         try:
             raw = path.read_bytes()[: LARGEST + 1]
-        except OSError as error:
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", error)
             raise PlanError(
-                f"Plan {str(path)!r} cannot be read: {error.strerror}. A plan is a TOML file that this user may read. "
+                f"Plan {str(path)!r} cannot be read: {reason}. A plan is a TOML file that this user may read. "
                 f"{UNTOUCHED} {_near(path)}"
             ) from None
         if len(raw) > LARGEST:

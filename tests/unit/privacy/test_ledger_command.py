@@ -14,8 +14,8 @@ from discreet.cli.ledger import ledger as command
 from discreet.errors import LedgerError
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Entry, Ledger, release_once
-from discreet.privacy.losses import Pure
-from discreet.privacy.units import Workers
+from discreet.privacy.losses import Approximate, Pure
+from discreet.privacy.units import Establishments, Workers
 
 JOBS = {"dataset": "[b]jobs", "unit": Workers()}
 
@@ -113,6 +113,48 @@ def test_wrong_requests(path: Path, tmp_path: Path) -> None:
         assert "Example: " in call(words, "--help").stdout
 
 
+def test_wrong_requests_for_programs(path: Path, tmp_path: Path) -> None:
+    """The object that `check` and `run` print, whatever is wrong."""
+    torn = tmp_path / "torn.db"
+    torn.write_bytes(path.read_bytes()[:3000])
+    wrong = [
+        (("show", tmp_path / "none.db"), {}, "There is no ledger"),
+        (("show", tmp_path / ("a" * 300)), {}, "There is no ledger"),
+        (("show", torn), {}, "torn.db"),
+        (("verify", tmp_path), {"intact": False}, "There is no ledger"),
+        (("verify", path, "--expect-head", "abc"), {"intact": False}, "'abc' is not a hash"),
+        (("verify", path, "--release", path), {"intact": False}, "does not say which ledger entry"),
+    ]
+    for arguments, verdict, words in wrong:
+        result = call(*arguments, "--json")
+        told = json.loads(result.stdout)
+        assert result.exit_code != 0
+        (fault,) = told.pop("faults")
+        assert (told, fault["line"], words in fault["message"]) == (verdict, None, True)
+        assert call(*arguments).stdout == ""
+
+
+def test_eighty_columns_break_no_time_and_no_number(tmp_path: Path) -> None:
+    path, unit = tmp_path / "ledger.db", Establishments("0.1")
+    price = Approximate("0.25", "0.000001")
+    with Ledger.open(path) as book:
+        book.open_budget(dataset="jobs 2026", unit=unit, total=Approximate(4, "0.00001"))
+        for name in ("jobs-by-county-and-sector-2026", "seeded"):
+            details = {"private": False} if name == "seeded" else {}
+            entry = book.charge(dataset="jobs 2026", unit=unit, release=name, loss=price, details=details)
+    at = str(entry.payload["at"])
+    for columns in ("80", "160"):
+        shown = CliRunner().invoke(command, ["show", str(path)], env={"COLUMNS": columns}).stdout
+        table = [line for line in shown.splitlines() if line[:1] in "┏┃┡│└"]
+        assert max(map(len, table)) <= int(columns)
+        assert shown.count(f"{at[:10]} {at[11:16]}") == 3
+        assert shown.count("delta=0.000001") == 2
+        assert shown.count("epsilon=3.5") == shown.count("delta=0.000008") == 1
+        assert "seeded" in shown
+        assert ("Who made an entry" in shown) == (columns == "80")
+        assert (str(entry.payload["by"]) in "".join(table)) == (columns == "160")
+
+
 def test_what_is_not_proved_is_marked(tmp_path: Path) -> None:
     """A seeded release and a claim that was only published are in the total, which is then no bound."""
     path = tmp_path / "ledger.db"
@@ -152,4 +194,4 @@ def test_names_are_folded_not_cut(tmp_path: Path) -> None:
     shown = CliRunner().invoke(command, arguments, env={"COLUMNS": "80"}).stdout
     assert "\u2026" not in shown
     cells = [line.split("\u2502") for line in shown.splitlines() if line.startswith("\u2502")]
-    assert "".join(row[4].strip() for row in cells if len(row) == 10).endswith(name)
+    assert "".join(row[4].strip() for row in cells if len(row) == 8).endswith(name)

@@ -96,6 +96,45 @@ def test_without_largest_the_error_is_a_bound(plan: Path, command) -> None:
     code, out, _ = command("check", plan)
     assert code == 0
     assert "at most" in out
+    assert "each cell counts as if it were a single one" in " ".join(out.split())
+
+
+def weak(plan: Path) -> None:
+    """Noise that follows the workers of one kind, in cells of one establishment each."""
+    text = plan.read_text().replace("alpha = 0.1", 'alpha = 0.1\nstrength = "weak"')
+    plan.write_text(text.replace('by = ["place", "sex"]', 'by = ["place", "sex"]\nmechanism = "polynomial"'))
+    (plan.parent / "sizes.csv").write_text("place,sector,jobs,largest\nP0,farm,200,200\nP1,farm,4,4\n")
+    add_public(plan, 'sizes = "sizes.csv"')
+
+
+def test_errors_that_depend_on_kinds_are_bounds_everywhere(plan: Path, command) -> None:
+    weak(plan)
+    places, sexes = (release.tables[0] for release in check(read_plan(plan)).releases[:2])
+    assert not places.by_largest.at_most and not places.expected.is_bound
+    assert sexes.by_largest.at_most == {100, 1000, 10_000}  # up to 1/alpha workers the noise is the same
+    assert [at_most for *_, at_most in sexes.expected.by_size] == [False, True] and sexes.expected.is_bound
+    half = integer_error(1, 100)  # epsilon 1 for each sex
+    assert half < sexes.expected.by_size[1][2] < 1.1 * half
+    told = json.loads(command("check", plan, "--json")[1])["releases"][1]["tables"][0]
+    assert told["is_upper_bound_by_largest_establishment"] == {
+        str(size): size > 10 for size in (1, 10, 100, 1000, 10_000)
+    }
+    assert [each["is_upper_bound"] for each in told["expected_error"]["by_cell_size"]] == [False, True]
+    out = command("check", plan)[1]
+    assert out.count("at most") > 5
+    assert "depends on how workers divide into kinds" in out
+    assert "e+0" not in out
+    html = run(plan).report.read_text()
+    assert "<td>at most " in html and "depends on how workers divide into kinds" in html
+
+
+def test_errors_that_depend_on_nothing_are_told_once(plan: Path, command) -> None:
+    plan.write_text(plan.read_text().replace('"establishments"', '"workers"').replace("alpha = 0.1\n", ""))
+    out = command("check", plan)[1]
+    assert "the same in any cell" in out
+    assert "1,000" not in out
+    html = run(plan).report.read_text()
+    assert "the same for every count" in html and "whose size is confidential" not in html
 
 
 def test_sizes_that_lack_an_attribute_tell_nothing(plan: Path) -> None:

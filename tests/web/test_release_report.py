@@ -104,6 +104,25 @@ def test_axe_finds_nothing(report: Path, scheme: str, width: int) -> None:
     assert [fault["id"] for fault in broken["violations"]] == ["image-alt"]
 
 
+@in_browser
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_figure_that_scrolls_says_so(report: Path, width: int) -> None:
+    """In words that also name the region for a screen reader, and by a shadow at the edge."""
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=QUIET.split())
+        page = browser.new_context(viewport={"width": width, "height": 900}, offline=True).new_page()
+        page.goto(report.as_uri())
+        found = page.evaluate(
+            "[...document.querySelectorAll('figure > .scroll')].map(e => [e.scrollWidth > e.clientWidth, "
+            "getComputedStyle(e.parentNode.querySelector('figcaption'), '::after').content.includes('sideways'), "
+            "getComputedStyle(e).backgroundAttachment, e.tabIndex])"
+        )
+        named = page.get_by_role("region", name=re.compile("sideways")).count()
+        browser.close()
+    assert found == [[width == 390, width == 390, "local, local, scroll, scroll", 0]] * 3
+    assert named == (3 if width == 390 else 0)
+
+
 class Outline(HTMLParser):
     """Headings, tables, pictures and ids of a page."""
 

@@ -155,7 +155,7 @@ def _print_check(found: PlanCheck) -> None:
     )
     sizes = spans([table.by_largest for known in found.releases for table in known.tables])
     by_largest = Table(
-        "release", *sizes, title_justify="left", min_width=48,
+        "release", *sizes, title_justify="left", min_width=56,
         title="Expected error of one count, " + (
             "the same in any cell" if "any" in sizes else "by the size of the cell's largest establishment"
         ),

@@ -37,6 +37,7 @@ from discreet.tables.query import CountQuery, Prepared
 from discreet.tables.release import CountRelease
 
 DEFAULT_ROUNDING = 5
+ONE_EACH = "The public sizes do not tell the largest establishments, so each cell counts as if it were a single one."
 COLUMNS = {
     "count": "jobs, as published",
     "lower": "lower end of the interval",
@@ -75,18 +76,21 @@ class CountRequest:
 
     def check(self, sizes: PublicSizes | None) -> tuple[TableCheck, ...]:
         """What each table costs and how far off it would be."""
-        return tuple(
-            TableCheck(
+        found = []
+        for query, ready in zip(self.queries, self.ready, strict=True):
+            expected = None if sizes is None else sizes.expected(query, ready)
+            whole = sizes is not None and sizes.is_bound and expected is not None and expected.is_bound
+            table = TableCheck(
                 by=(*query.workplace_by, *query.worker_by),
                 mechanism=f"{ready.mechanism.name} ({ready.mechanism.calibration})",
                 levels=query.levels,
                 loss=ready.guarantee.loss,
                 by_largest=query.expected_by_largest(ready),
-                expected=None if sizes is None else sizes.expected(query, ready),
-                notes=self._notes(query, ready),
+                expected=expected,
+                notes=(*self._notes(query, ready), *([ONE_EACH] if whole else [])),
             )
-            for query, ready in zip(self.queries, self.ready, strict=True)
-        )
+            found.append(table)
+        return tuple(found)
 
     def read(self, data: Confidential) -> list[Cells]:
         """The confidential aggregates of every table."""

@@ -40,9 +40,9 @@ FOLLOWS = {
 """What the expected error depends on."""
 
 BAND = (
-    "The ends of posterior probabilities and quantiles cover the noise alone: with a probability of 95 % they hold what "
-    "would have been answered without it. Answers are put together from parts of the rows; all rows at once may say "
-    "something a little different."
+    "The ends of posterior probabilities and quantiles cover the noise alone: with a probability of 95 % they hold "
+    "what would have been answered without it. Answers are put together from parts of the rows; all rows at once may "
+    "say something a little different."
 )
 LIMITS = {
     "model": "Standard errors of a model include the noise. They suppose that the model is right, as without noise.",

@@ -13,8 +13,9 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Approximate, Pure
 from discreet.privacy.units import EstablishmentNodes, Establishments, Rows, Workers
 from discreet.report.comparison import Comparison, Group
-from discreet.report.page import Table
+from discreet.report.page import Heading, Prose, Table
 from discreet.report.release import (
+    LIMITS,
     Facts,
     Release,
     Results,
@@ -133,6 +134,51 @@ def test_what_has_to_be_known_about_errors_is_said() -> None:
     part = replace(known.releases[0].results.counts[0], notes=["Errors are before rounding."])
     noted = replace(known, releases=[replace(known.releases[0], results=Results(counts=[part]))])
     assert "Errors are before rounding." in page(noted).html()
+
+
+def told(expected: ByLargest) -> tuple[str, list[tuple[object, ...]]]:
+    """The words before the table of expected errors, and its rows."""
+    one = np.array([[5], [900]])
+    known = facts(table(one, one - 3.0, one + 3.0))
+    part = replace(known.releases[0].results.counts[0], expected=expected)
+    shown = page(replace(known, releases=[replace(known.releases[0], results=Results(counts=[part]))]))
+    words = next(block.text for block in shown.blocks if isinstance(block, Prose) and "Mechanism" in block.text)
+    return words, list(shown.tables["jobs-expected-error"].rows)
+
+
+def test_errors_that_are_the_same_everywhere_have_one_row() -> None:
+    words, rows = told(ByLargest(dict.fromkeys((1, 10, 100), 1.919), follows="nothing"))
+    assert rows == [("any", 1.92)]
+    assert "the same for every count" in words
+    assert "confidential" not in words
+
+
+def test_upper_bounds_are_marked_and_rounded_up() -> None:
+    words, rows = told(ByLargest({1: 0.5, 10: 0.5, 10_000: 5047.2}, frozenset({10_000}), "left out"))
+    assert rows == [("1 to 10", 0.5), ("10\u202f000", "at most 5050")]
+    assert "jobs of establishments that are left out come on top" in words
+    assert "depends on the largest establishment" in told(ByLargest({1: 0.5}))[0]
+    assert "grows with the count" in told(ByLargest({1: 0.5}, follows="count"))[0]
+
+
+def test_a_report_without_counts_says_nothing_of_counts() -> None:
+    """What is said instead comes from the kind of release."""
+    answers = [
+        Release(kind, "", Pure(1), "a promise", True, 2, "today", Results(answers=[Prose("x")], limits=[limit]), {})
+        for kind, limit in LIMITS.items()
+    ]
+    blocks = page(Facts("", "data", Rows(0, 1), Pure(4), Pure(0), answers, "cd", "0")).blocks
+    start = next(i for i, block in enumerate(blocks) if block == Heading("What this does not promise"))
+    said = blocks[start + 1].text
+    assert "count " not in said.replace("counts what its ledger", "") and "add up unless" not in said
+    assert said.count("cover the noise alone") == 1  # once for probabilities and quantiles
+    assert "Standard errors of a model include the noise" in said and "holds its coefficient" in said
+    one = np.array([[5], [900]])
+    usual = page(facts(table(one, one - 3.0, one + 3.0))).html()
+    assert "An interval holds the true count" in usual and "need not add up" in usual
+    nothing = np.full(one.shape, np.nan)
+    bare = page(facts(table(one, nothing, nothing))).html()
+    assert "An interval holds" not in bare and "each with an interval" not in bare and "need not add up" in bare
 
 
 def test_the_summary_says_what_it_cost() -> None:

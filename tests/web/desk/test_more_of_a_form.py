@@ -89,6 +89,18 @@ def error(text: str) -> float:
     return float(re.findall(r'big error">±([\d.,e+]+)<', text)[0].replace(",", ""))
 
 
+def test_the_estimate_says_where_errors_are_bounds(copied: Any, inside: Any) -> None:
+    client, form = inside(copied()), sent("4", mechanism="polynomial").multi_items()
+    found = []
+    for strength in ("strong", "weak"):
+        text = estimated(client, FormData([*form, ("unit-strength", strength)]))
+        found += re.findall('10\u202f000 workers</th><td class="number">(at most)?', text)
+    assert found == ["", "at most"]
+    kind = {"unit-kind": "workers"}
+    text = estimated(client, FormData([(key, kind.get(key, value)) for key, value in sent().multi_items()]))
+    assert "for every count, whatever its cell" in text and "10\u202f000 workers" not in text
+
+
 def test_the_estimate_moves(copied: Any, inside: Any) -> None:
     client = inside(copied())
     whole, women = (estimated(client, sent(where=where)) for where in ("", "sex: female"))

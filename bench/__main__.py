@@ -66,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
             return quick(asked.names or NAMES, record=asked.record)
         return full(asked.names)
     except KeyboardInterrupt:
-        print("bench: interrupted; what was measured before is recorded.", file=sys.stderr)
+        print("bench: interrupted.", file=sys.stderr)
         return 130
 
 

@@ -4,11 +4,11 @@ The same rows, the same priors, as many draws everywhere: in four chains, NumPyr
 priors of standard deviations only, so its prior is the root of the others' inverse gamma; its groups are centred, which
 is quicker here than its default. Samplers are compared by seconds per effective sample of the variance between groups,
 of one run each; all effective sizes come from one function. It is the slowest parameter of nobody: the others'
-intercept mixes several times more slowly, because it trades off against the groups, and that is not held against them.
-Compilation is counted only for the first answer, where ours is the first call of a fresh process; modules are loaded
-before on both sides. Posterior means of that variance must lie within four Monte Carlo standard errors of the exact
-one. The quick form has PyMC only, whose compiler is bambi's too: all three together take longer than a minute, most of
-it to compile.
+intercept mixes more than ten times more slowly, because it trades off against the groups, and that is not held against
+them. Compilation is counted only for the first answer, where ours is the first call of a fresh process; modules are
+loaded before on both sides. Posterior means of that variance must lie within four Monte Carlo standard errors of the
+exact one. The quick form has PyMC only, whose compiler is bambi's too: all three together take longer than a minute,
+most of it to compile.
 """
 
 from __future__ import annotations

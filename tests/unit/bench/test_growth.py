@@ -10,8 +10,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[3]))
 
 from bench import __main__ as command
-from bench import page
-from bench.growth import exponent, steep
+from bench import growth, page
+from bench.growth import Curve, exponent, steep
 
 
 def test_exponent_is_the_slope_of_the_upper_half() -> None:
@@ -27,6 +27,13 @@ def test_what_grows_too_fast_with_its_rows_is_named() -> None:
     curve = {"job": "fit", "by": "rows", "rows": True, "exponent": 1.11}
     assert steep([curve]) == ["fit grows with its rows to the power 1.11, more than 1.1"]
     assert not steep([{**curve, "exponent": 1.1}, {**curve, "rows": False}])
+
+
+def test_a_run_that_finds_a_steep_curve_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    curve = Curve("fit", "rows", (1e4, 1e5), (1.0, 20.0), (1.0, 1.0), (1.0, 20.0))
+    monkeypatch.setattr(growth.cluster, "engines", lambda jobs: {})
+    monkeypatch.setattr(growth, "curves", lambda quick: [curve])
+    assert growth.compare(quick=True).failures == ["fit grows with its rows to the power 1.30, more than 1.1"]
 
 
 def test_nothing_recorded_grows_too_fast() -> None:

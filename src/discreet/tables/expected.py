@@ -39,6 +39,25 @@ LEAST_ALPHA = Fraction(1, 10**9)
 SAME = 0.99
 """Errors whose least is at least this share of their most are told as known, not as bounds."""
 
+SIZES = (1, 10, 100, 1_000, 10_000)
+"""Sizes of a cell's largest establishment for which the expected error is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """How a table divides workers.
+
+    Attributes
+    ----------
+    levels : counts in each workplace cell.
+    some : whether a count is of workers of some kind, by an attribute or a filter.
+    filtered : whether workers of some kinds are in no count.
+    """
+
+    levels: int
+    some: bool
+    filtered: bool
+
 
 @dataclass(frozen=True, slots=True)
 class ByLargest(Mapping[int, float]):
@@ -54,6 +73,17 @@ class ByLargest(Mapping[int, float]):
     errors: Mapping[int, float]
     at_most: frozenset[int] = frozenset()
     follows: Literal["largest", "count", "left out", "nothing"] = "largest"
+
+    @classmethod
+    def of(cls, mechanism: SmoothNoise | LogLaplace | Baseline, kinds: Kinds) -> ByLargest:
+        sizes = np.array(SIZES, dtype=np.float64)
+        others = kinds.levels if isinstance(mechanism, SmoothNoise) else 1  # every kind's largest may be another one
+        error, at_most = mean_error(mechanism, kinds, jobs=sizes * others, largest=sizes)
+        found = dict(zip(SIZES, error.tolist(), strict=True))
+        bounds = frozenset(size for size, bound in zip(SIZES, at_most, strict=True) if bound)
+        if isinstance(mechanism, Baseline):
+            return cls(found, bounds, "nothing" if mechanism.theta is None else "left out")
+        return cls(found, bounds, "count" if isinstance(mechanism, LogLaplace) else "largest")
 
     def __getitem__(self, size: int) -> float:
         return self.errors[size]
@@ -94,6 +124,35 @@ def told(error: float, at_most: bool) -> str:
 def three_digits(error: float, *, up: bool = False) -> float:
     """A mean to three digits; rounded `up`, a bound stays a bound."""
     return float(Context(prec=3, rounding=ROUND_CEILING if up else ROUND_HALF_EVEN).plus(Decimal(error)))
+
+
+def mean_error(
+    mechanism: SmoothNoise | LogLaplace | Baseline,
+    kinds: Kinds,
+    *,
+    jobs: Vector,
+    largest: Vector,
+    known: bool = True,
+    parts: tuple[Vector, Mask] | None = None,
+) -> tuple[Vector, Mask]:
+    """The mean expected error of the counts of cells of these sizes, and where it is no more than an upper bound.
+
+    `known` says whether `largest` is not itself a bound; `parts` are the jobs that truncation drops, and where that is
+    their exact number, if more is known than sizes.
+    """
+    if isinstance(mechanism, LogLaplace):
+        error, sure = multiplied_by_kinds(mechanism, jobs, kinds.levels)
+        return error, ~sure | kinds.filtered
+    if isinstance(mechanism, SmoothNoise):
+        follows = float(mechanism.unit.alpha) * largest > 1
+        if mechanism.unit.strength == "weak" and kinds.some and not mechanism.joint:
+            return by_kinds(mechanism, jobs, largest, kinds.levels), follows
+        return integer_error(mechanism, jobs, largest), follows & (not known)
+    if mechanism.theta is None:
+        return integer_error(mechanism, jobs, largest), np.zeros(len(jobs), dtype=np.bool_)
+    missing, certain = parts or dropped(mechanism.theta, jobs, largest)
+    exact = (missing == 0) | (certain & (known and not kinds.some))
+    return with_dropped(mechanism, missing, kinds.levels), ~exact
 
 
 def integer_error(mechanism: SmoothNoise | LogLaplace | Baseline, count: Vector, largest: Vector) -> Vector:

@@ -24,16 +24,7 @@ from discreet.privacy.losses import Loss, Number, exact
 from discreet.privacy.units import EstablishmentNodes, Establishments, Workers
 from discreet.schema import Label
 from discreet.tables.calibration import Name, calibrate
-from discreet.tables.expected import (
-    ByLargest,
-    by_kinds,
-    dropped,
-    integer_error,
-    multiplied_by_kinds,
-    refuse_extremes,
-    refuse_overflow,
-    with_dropped,
-)
+from discreet.tables.expected import ByLargest, Kinds, mean_error, refuse_extremes, refuse_overflow
 from discreet.tables.intervals import check_level, intervals
 from discreet.tables.mechanisms import Baseline, LogLaplace, SmoothNoise
 from discreet.tables.release import CountRelease
@@ -43,9 +34,6 @@ if TYPE_CHECKING:
 
 MOST_COUNTS = 50_000_000
 """Counts of one table that fit in memory with their noise: about 2 GiB."""
-
-SIZES = (1, 10, 100, 1_000, 10_000)
-"""Sizes of a cell's largest establishment for which `check` tells the expected error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,14 +204,7 @@ class CountQuery:
 
     def expected_by_largest(self, ready: Prepared) -> ByLargest:
         """Expected absolute error of one count, by the size of the cell's largest establishment."""
-        mechanism, sizes = ready.mechanism, np.array(SIZES, dtype=np.float64)
-        others = self.levels if isinstance(mechanism, SmoothNoise) else 1  # every kind's largest may be another one
-        errors, at_most = self.expected_error(ready, jobs=sizes * others, largest=sizes)
-        found = dict(zip(SIZES, errors.tolist(), strict=True))
-        bounds = frozenset(size for size, bound in zip(SIZES, at_most, strict=True) if bound)
-        if isinstance(mechanism, Baseline):
-            return ByLargest(found, bounds, "nothing" if mechanism.theta is None else "left out")
-        return ByLargest(found, bounds, "count" if isinstance(mechanism, LogLaplace) else "largest")
+        return ByLargest.of(ready.mechanism, self._kinds)
 
     def expected_error(
         self,
@@ -234,27 +215,14 @@ class CountQuery:
         known: bool = True,
         parts: tuple[Vector, Mask] | None = None,
     ) -> tuple[Vector, Mask]:
-        """Expected absolute error of a count in cells of these sizes, and where it is no more than an upper bound.
+        """Expected absolute error of a count in cells of these sizes, and where it is no more than an upper bound."""
+        return mean_error(ready.mechanism, self._kinds, jobs=jobs, largest=largest, known=known, parts=parts)
 
-        Of several kinds of workers it is the mean. `known` says whether `largest` is not itself a bound; `parts` are
-        the jobs that truncation drops, and where that is their exact number, if more is known than sizes.
-        """
-        mechanism = ready.mechanism
-        if isinstance(mechanism, LogLaplace):
-            filtered = any(name in self.jobs.schema.worker_attributes for name in self.where)
-            error, sure = multiplied_by_kinds(mechanism, jobs, self.levels)
-            return error, ~sure | filtered
-        if isinstance(mechanism, SmoothNoise):
-            by_kind = mechanism.unit.strength == "weak" and self.concerns_workers and not mechanism.joint
-            follows = float(mechanism.unit.alpha) * largest > 1
-            if by_kind:
-                return by_kinds(mechanism, jobs, largest, self.levels), follows
-            return integer_error(mechanism, jobs, largest), follows & (not known)
-        if mechanism.theta is None:
-            return integer_error(mechanism, jobs, largest), np.zeros(len(jobs), dtype=np.bool_)
-        missing, certain = parts or dropped(mechanism.theta, jobs, largest)
-        exact = (missing == 0) | (certain & (known and not self.concerns_workers))
-        return with_dropped(mechanism, missing, self.levels), ~exact
+    @property
+    def _kinds(self) -> Kinds:
+        return Kinds(
+            self.levels, self.concerns_workers, any(n in self.jobs.schema.worker_attributes for n in self.where)
+        )
 
     def release(
         self,

@@ -232,7 +232,7 @@ BROKEN: dict[str, tuple[Change, int, str]] = {
     "a level that no double tells from one": (add("level = '0.99999999999999999999999'"), 25, "tell it from both"),
     "cells that one job makes appear": (
         both(swap(UNIT, "kind = 'workers'"), swap('workplaces = "data/places.parquet"\n', "")),
-        23, "as workplaces, or use [unit] kind = 'establishments' with alpha",
+        22, "as workplaces, or use [unit] kind = 'establishments' with alpha",
     ),
     "a level of one": (add("level = 1"), 25, "1 is not a probability"),
     "rounding to nothing": (add("round_to = 0"), 25, "It is at least 1"),

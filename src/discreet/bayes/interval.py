@@ -113,7 +113,7 @@ def posterior_interval(
     prior.check(p)
     least = min(amounts) * (1 - spread)
     M = number_of_parts(partitions, rows=n, coefficients=p, best=plan.best_parts(n / (p + 1), least))
-    plan.check(M, least)
+    plan.check(M, least, of=min(amounts))
 
     def draw(source: Source) -> Intervals:
         parts = partition(model.X, model.y, M, shuffle)

@@ -181,13 +181,17 @@ class ClippedMean:
     def best_parts(self, rows_per_number: float, epsilon: Fraction) -> float:
         return balanced(NOISE, rows_per_number=rows_per_number, epsilon=epsilon * self.shares["mean"])
 
-    def check(self, M: int, epsilon: Fraction) -> None:
-        """Refuse a centre that would be chosen by noise alone; only public numbers decide."""
+    def check(self, M: int, epsilon: Fraction, *, of: Fraction | None = None) -> None:
+        """Refuse a centre that would be chosen by noise alone; only public numbers decide.
+
+        `of` is the epsilon of the whole question, where other stages than these have a part in it.
+        """
         spent = M * float(epsilon * self.shares.get("centre", Fraction(0)))
         if self.centre == "private" and spent < SURE:
+            enough = 1.005 * float(of or epsilon) * SURE / spent  # still enough when three digits are shown
             raise Infeasible(
                 f"A private centre from {M} parts: it needs M times the epsilon of the centre to be at least {SURE:g}, "
-                f"but that is {spent:.3g}. Raise epsilon to {float(epsilon) * SURE / spent:.3g} for this question, use "
+                f"but that is {spent:.3g}. Raise epsilon to {enough:.3g} for this question, use "
                 "more rows or parts, or centre='zero', whose noise is larger when the quantile is far from zero."
             )
 

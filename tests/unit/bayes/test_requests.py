@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from discreet.bayes.probability import posterior_probability
 from discreet.bayes.quantile import posterior_quantile
 from discreet.bayes.regression import regression
 from discreet.bayes.spending import ANY_ROW
-from discreet.errors import BudgetExceeded, DiscreetError, FitError, FormulaError, PrivacyError
+from discreet.errors import BudgetExceeded, DiscreetError, FitError, FormulaError, Infeasible, PrivacyError
 from discreet.privacy.losses import Pure
 
 CALLS = {
@@ -194,3 +195,17 @@ def test_a_centre_at_the_end_of_the_ladder_is_noted(small) -> None:
         cut = call("y ~ x", data, "x", epsilon=4, unit=1e-8).value
         assert "give a larger `unit`" in str(cut) and len(cut.notes) == 1
         assert call("y ~ x", data, "x", epsilon=4).value.notes == ()
+
+
+@pytest.mark.parametrize("ask", [posterior_quantile, posterior_interval])
+def test_the_epsilon_that_is_advised_is_enough(ask) -> None:
+    """And not much more than enough: two percent less is refused again."""
+    rng = np.random.default_rng(3)
+    data = {"x": rng.normal(size=400), "y": rng.normal(size=400)}
+    options = {"probability": 0.5} if ask is posterior_quantile else {"level": 0.9}
+    with pytest.raises(Infeasible, match="A private centre from 10 parts") as found:
+        ask("y ~ x", data, "x", epsilon=1, partitions=10, **options)
+    advised = float(re.search(r"Raise epsilon to ([0-9.]+)", str(found.value))[1])
+    ask("y ~ x", data, "x", epsilon=advised, partitions=10, **options)
+    with pytest.raises(Infeasible):
+        ask("y ~ x", data, "x", epsilon=0.98 * advised, partitions=10, **options)

@@ -164,6 +164,12 @@ class CountQuery:
                     "Leave `mechanism` out, or open a session with unit=Workers() or EstablishmentNodes(theta)."
                 )
         elif isinstance(unit, Workers | EstablishmentNodes):
+            if self.jobs.workplaces is None and self.workplace_by:
+                raise DataError(
+                    f"Counts by {', '.join(self.workplace_by)} under {unit.key} need a public list of establishments: "
+                    "without it the cells are those with jobs, and one job could make a cell appear. Give the list as "
+                    "workplaces, or open a session with unit=Establishments(alpha=0.1), for which existence is public."
+                )
             built = self._baseline(unit, name, whole, delta, calibration)
         else:
             raise PrivacyError(

@@ -76,7 +76,7 @@ environment.filters |= {
     "number": numbers.text,
     "inline": lambda text: Markup(inline(text)),
     "paragraphs": lambda text: Markup(paragraphs(text)),
-    "three": lambda value: f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}",
+    "three": lambda value: f"{float(f'{value:.3g}'):,.15g}",
     "zip_same": lambda names: [(name, name) for name in names],
     "is_number": numbers.is_numeric,
     "filter_lines": filters.lines,

@@ -72,8 +72,8 @@ def one(label: str, found: Comparison, *, level: int) -> Iterator[Block]:
     ratio = "" if found.ratio is None else f": a ratio of {found.ratio:.2f}"
     yield Prose(
         f"**Result.** The mean absolute error is {rounded(found.whole.ours):,.15g}, that of noise infusion "
-        f"{rounded(found.whole.infusion):,.15g}{ratio}. Rankings of cells agree with the simulated truth to {found.rank:.4f} "
-        f"(Spearman), those of noise infusion to {found.infused_rank:.4f}."
+        f"{rounded(found.whole.infusion):,.15g}{ratio}. Rankings of cells agree with the simulated truth to "
+        f"{found.rank:.4f} (Spearman), those of noise infusion to {found.infused_rank:.4f}."
     )
     yield _groups(label, found.by_size, "size of the count")
     if found.by_stratum:

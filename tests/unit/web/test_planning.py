@@ -173,8 +173,15 @@ def test_whoever_wrote_at_a_plan_is_no_second_person(make: Callable[..., Any]) -
 def test_roles(staffed: Any, csrf: Any) -> None:
     """Each role does its own work and is refused the others'."""
     anna, rita = staffed("anna")[0], staffed("rita")[0]
-    form = {"unit-kind": "workers", "release-0-name": "jobs", "release-0-kind": "count", "release-0-by": "place"}
-    form |= {"release-0-epsilon": "1", "formats": "csv", "forms": "basic", "title": "T", "do": "submit"}
+    form = {"unit-kind": "establishments", "unit-alpha": "0.1", "release-0-name": "jobs", "release-0-kind": "count"}
+    form |= {
+        "release-0-by": "place",
+        "release-0-epsilon": "1",
+        "formats": "csv",
+        "forms": "basic",
+        "title": "T",
+        "do": "submit",
+    }
     assert rita.post("/plans/jobs/new", data={**form, "csrf": csrf(rita)}).status_code == 403
     made = anna.post("/plans/jobs/new", data={**form, "csrf": csrf(anna)})
     place = made.headers["location"]

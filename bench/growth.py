@@ -1,6 +1,6 @@
 """How time and memory grow with the size of every job, with fitted exponents: 1 means twice the rows, twice the time.
 
-Each point is the least of two fresh processes; seconds are of the processor, all threads together, which is what a
+Each point is the least of three fresh processes; seconds are of the processor, all threads together, which is what a
 cluster bills. Exponents are least-squares slopes of logarithms over the upper half of the sizes, where what a call
 costs whatever its size no longer counts; where rows grow, more than 1.1 is a failure. Jobs run in DuckDB within 8 GiB,
 spilling allowed, up to 150 million; `bench.cluster` has the same plan on Spark.
@@ -17,7 +17,7 @@ import numpy as np
 from bench import cluster, data, peers
 from bench.comparison import Comparison
 
-PROCESSES = 2
+PROCESSES = 3
 STEEPEST = 1.1  # exponent of time where rows grow
 LIMIT = "6GB"  # of DuckDB; the process has 8 GiB
 FORMULA = "jcr ~ 0 + industry + quarter + (1 | county)"

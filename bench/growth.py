@@ -133,7 +133,7 @@ class Curve:
         return {
             "job": self.job,
             "by": self.by,
-            "sizes": list(self.sizes),
+            "sizes": [round(size) for size in self.sizes],
             "seconds": list(self.seconds),
             "mib": list(self.mib),
             "clock": list(self.clock),

@@ -142,6 +142,7 @@ def _print_tables(book: Ledger, entries: list[Entry]) -> None:
     from rich.table import Column, Table
 
     from discreet.privacy.ledger.budget import amounts
+    from discreet.report.numbers import minute
 
     console, known = Console(highlight=False), book.budgets()
     wide = console.width >= WIDE
@@ -170,15 +171,10 @@ def _print_tables(book: Ledger, entries: list[Entry]) -> None:
         if wide:
             proved = f"NO: {flaw}" if flaw else "yes" * (entry.kind == "charge")
             rest = (release, cost, proved, escape(str(entry.payload["by"])))
-        lines.add_row(str(entry.seq), entry.kind, escape(entry.dataset), *rest, _minute(str(entry.payload["at"])))
+        lines.add_row(str(entry.seq), entry.kind, escape(entry.dataset), *rest, minute(str(entry.payload["at"])))
     console.print(budgets)
     console.print(lines)
     if entries and entries[0].seq > 1:
         typer.echo(f"{entries[0].seq - 1} earlier entries; --last 0 shows all.")
     if entries and not wide:
         typer.echo(f"Who made an entry is shown in {WIDE} columns and more, and by --json.")
-
-
-def _minute(at: str) -> str:
-    """A time of a ledger without its seconds; what is not in UTC stays as it is."""
-    return at[:16].replace("T", " ") if at.endswith("+00:00") else at

@@ -45,11 +45,12 @@ CLASSES = ("0", "1 to 9", "10 to 99", "100 to 999", "1000 to 9999", "10 000 and 
 
 def compare(
     published: CountRelease, query: CountQuery, ready: Prepared, *, stratum: str | None = None, seed: int = 0
-) -> Comparison | None:
-    """Compare the release's mechanism with infusion; None where its shape does not tell the noise."""
-    if not_comparable(published, query):
-        return None
-    filled, rng = _filled(published), np.random.default_rng(seed)
+) -> Comparison | str:
+    """Compare the release's mechanism with infusion, or say why data of its shape would not show its error."""
+    jobs = np.maximum(published.counts, 0).sum(axis=1, dtype=np.float64)
+    filled, rng = np.flatnonzero(jobs), np.random.default_rng(seed)
+    if why_not := _not_comparable(query, jobs[filled]):
+        return why_not
     rows = np.sort(rng.choice(filled, min(MOST_CELLS, filled.size), replace=False))
     firms = same_shape(np.maximum(published.counts[rows], 0), published, published.keys.take(rows), rng)
     cells = firms.cells()
@@ -73,26 +74,17 @@ def compare(
     )
 
 
-def not_comparable(published: CountRelease, query: CountQuery) -> str:
-    """Why data of the table's shape would not show its error, if they would not."""
+def _not_comparable(query: CountQuery, jobs: Vector) -> str:
+    """Why no economy with so many jobs in its cells is simulated, if none is."""
     if isinstance(query.account.unit, EstablishmentNodes):
         return "The published counts say nothing of the establishments that were left out, and so of most of the error."
     if any(name in query.jobs.schema.worker_attributes for name in query.where):
-        return "The noise follows the whole workforce of an establishment, and the table counts only some of it."
-    filled = _filled(published)
-    if filled.size < FEWEST_CELLS:
+        return "Only some workers are counted, so the published counts do not tell how large the establishments are."
+    if jobs.size < FEWEST_CELLS:
         return f"Fewer than {FEWEST_CELLS} workplace cells have jobs: too few for a shape to be simulated."
-    if (
-        np.maximum(published.counts[filled], 0).sum(axis=1, dtype=np.float64).mean() * min(filled.size, MOST_CELLS)
-        > MOST_JOBS
-    ):
+    if jobs.mean() * min(jobs.size, MOST_CELLS) > MOST_JOBS:
         return "The published counts are too large for an economy of their shape to be simulated."
     return ""
-
-
-def _filled(published: CountRelease) -> Integers:
-    """Workplace cells with jobs, as far as published."""
-    return np.flatnonzero(np.maximum(published.counts, 0).sum(axis=1) > 0)
 
 
 def same_shape(counts: Integers, like: CountRelease, keys: pa.Table, rng: np.random.Generator) -> Histograms:

@@ -18,7 +18,7 @@ from discreet.arrays import Integers
 from discreet.errors import DataError, PrivacyError
 from discreet.jobs import Jobs
 from discreet.noise.source import Source
-from discreet.plan.comparison import compare, not_comparable
+from discreet.plan.comparison import compare
 from discreet.plan.confidential import Confidential
 from discreet.plan.outputs import basic, noise, read_table, write_release
 from discreet.plan.reading import PlanFile
@@ -136,7 +136,6 @@ class CountRequest:
                     expected=query.expected_by_largest(ready),
                     notes=self._notes(query, ready),
                     comparison=compare(table, query, ready, stratum=self.release.stratum),
-                    not_compared=not_comparable(table, query),
                 )
             )
         return Results(counts=found)

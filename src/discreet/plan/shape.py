@@ -72,7 +72,7 @@ def _price(amount: Fraction) -> Fraction:
 
 
 def _probability(amount: Fraction) -> Fraction:
-    if not (0 < amount < 1 and 0 < float(amount) < 1):
+    if not 0 < float(amount) < 1:
         raise ValueError(
             f"{shown(amount)} is not a probability. It lies between 0 and 1, and a double can tell it from both. Use "
             "for example 0.95."

@@ -22,7 +22,7 @@ from discreet.plan.document import Fault
 from discreet.plan.outputs import MANIFEST, read_table
 from discreet.plan.reading import PlanFile
 from discreet.privacy.losses import Loss
-from discreet.tables.expected import ByLargest, dropped
+from discreet.tables.expected import ByLargest, dropped, mean_error
 from discreet.tables.mechanisms import Baseline
 from discreet.tables.query import CountQuery, Prepared
 
@@ -159,7 +159,9 @@ class PublicSizes:
         cells = table.group_by(keys).aggregate(list(found.items()))
         jobs, largest = (np.array(cells[f"{n}_{found[n]}"], dtype=np.float64) for n in ("jobs", "largest"))
         parts = None if theta is None else (np.array(cells[f"{MISSING}_sum"]), np.array(cells[f"{KNOWN}_all"]))
-        error, at_most = query.expected_error(ready, jobs=jobs, largest=largest, known=not self.is_bound, parts=parts)
+        error, at_most = mean_error(
+            ready.mechanism, query.kinds, jobs=jobs, largest=largest, known=not self.is_bound, parts=parts
+        )
         size = np.searchsorted(CLASSES, jobs, side="right")
         return Expected(
             cells=len(jobs),

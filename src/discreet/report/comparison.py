@@ -12,6 +12,7 @@ from typing import Any
 from discreet.report import charts
 from discreet.report.numbers import PERCENT, text
 from discreet.report.page import Block, Figure, Heading, Prose, Table
+from discreet.tables.expected import three_digits, told
 
 RATIO = "error / error of infusion"
 MOST_BARS = 3
@@ -55,11 +56,6 @@ class Comparison:
         return self.whole.ours / self.whole.infusion if self.whole.infusion else None
 
 
-def rounded(value: float) -> float:
-    """The digits that a simulated mean is good for."""
-    return float(f"{value:.3g}")
-
-
 def one(label: str, found: Comparison, *, level: int) -> Iterator[Block]:
     """What is said beside one table."""
     sample = "" if found.cells == found.of else f" ({text(found.cells)} of the {text(found.of)} cells)"
@@ -71,8 +67,8 @@ def one(label: str, found: Comparison, *, level: int) -> Iterator[Block]:
     )
     ratio = "" if found.ratio is None else f": a ratio of {found.ratio:.2f}"
     yield Prose(
-        f"**Result.** The mean absolute error is {rounded(found.whole.ours):,.15g}, that of noise infusion "
-        f"{rounded(found.whole.infusion):,.15g}{ratio}. Rankings of cells agree with the simulated truth to "
+        f"**Result.** The mean absolute error is {told(found.whole.ours)}, that of noise infusion "
+        f"{told(found.whole.infusion)}{ratio}. Rankings of cells agree with the simulated truth to "
         f"{found.rank:.4f} (Spearman), those of noise infusion to {found.infused_rank:.4f}."
     )
     yield _groups(label, found.by_size, "size of the count")
@@ -111,7 +107,7 @@ def _groups(label: str, groups: Sequence[Group], what: str, *, folded: bool = Fa
     words = what.replace("_", " ")
     return Table(
         (words.capitalize(), "Counts", "Mean count", "This release", "Noise infusion"),
-        [(group.name, group.counts, *map(rounded, (group.mean, group.ours, group.infusion))) for group in groups],
+        [(group.name, group.counts, *map(three_digits, (group.mean, group.ours, group.infusion))) for group in groups],
         f"Mean absolute error by {words}, {label}, simulated",
         f"{label} error by {what}",
         folded,
@@ -124,8 +120,8 @@ def _ratios(label: str, groups: Sequence[Group]) -> list[dict[str, Any]]:
         {
             "table": label,
             "group": group.name,
-            "mean count": rounded(group.mean),
-            RATIO: rounded(group.ours / group.infusion),
+            "mean count": three_digits(group.mean),
+            RATIO: three_digits(group.ours / group.infusion),
         }
         for group in groups
         if group.infusion and group.ours

@@ -125,6 +125,11 @@ def finite(value: Any) -> Any:
     )
 
 
+def minute(at: str) -> str:
+    """A time of the ledger, which writes UTC, without its seconds, as a reader writes it."""
+    return at[:16].replace("T", " ")
+
+
 def _decimals(number: float) -> int:
     return max(DIGITS - 1 - math.floor(math.log10(abs(number))), 0)
 

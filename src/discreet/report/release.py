@@ -17,7 +17,7 @@ from discreet.privacy.losses import Loss, Pure, shown, total
 from discreet.privacy.units import EstablishmentNodes, Establishments, Unit, Workers
 from discreet.report import charts, comparison
 from discreet.report.comparison import Comparison
-from discreet.report.numbers import GROUP, PERCENT, plural, text, unbroken
+from discreet.report.numbers import GROUP, PERCENT, minute, plural, text, unbroken
 from discreet.report.numbers import percent as percent
 from discreet.report.page import Block, Code, Figure, Heading, Note, Page, Prose, Table
 from discreet.tables.expected import ByLargest, spans, three_digits
@@ -63,7 +63,7 @@ class TableOfCounts:
 
     Attributes
     ----------
-    comparison : beside noise infusion; `not_compared` is why there is none.
+    comparison : beside noise infusion, or why there is none.
     notes : about expected errors.
     """
 
@@ -71,8 +71,7 @@ class TableOfCounts:
     mechanism: str
     loss: Loss
     expected: ByLargest
-    comparison: Comparison | None
-    not_compared: str = ""
+    comparison: Comparison | str
     notes: Sequence[str] = ()
 
 
@@ -154,7 +153,7 @@ def _compared(facts: Facts) -> dict[str, Comparison]:
         _label(release, number): part.comparison
         for release in facts.releases
         for number, part in enumerate(release.results.counts, start=1)
-        if part.comparison is not None
+        if isinstance(part.comparison, Comparison)
     }
 
 
@@ -223,7 +222,9 @@ def _posterior(prior: float, epsilon: float) -> float:
 
 def _budget(facts: Facts) -> Iterator[Block]:
     yield Heading("Budget")
-    rows = [(release.name, str(release.loss), release.entry, _minute(release.when)) for release in facts.releases]
+    rows = [
+        (release.name, str(release.loss), release.entry, f"{minute(release.when)} UTC") for release in facts.releases
+    ]
     others = facts.total - facts.remaining
     for release in facts.releases:
         others = others - release.loss if release.loss <= others else others.zero()
@@ -249,11 +250,6 @@ def _budget(facts: Facts) -> Iterator[Block]:
         f"How the budget of {facts.total} is used",
         "budget-used",
     )
-
-
-def _minute(when: str) -> str:
-    """A time of the ledger, which writes UTC, as a reader writes it."""
-    return f"{when[:16].replace('T', ' ')} UTC"
 
 
 def _release(release: Release) -> Iterator[Block]:
@@ -290,10 +286,10 @@ def _table(label: str, part: TableOfCounts, *, level: int) -> Iterator[Block]:
     )
     yield from _intervals(label, table)
     yield from _ranking(label, table)
-    if part.comparison is not None:
+    if isinstance(part.comparison, Comparison):
         yield from comparison.one(label, part.comparison, level=level)
-    elif part.not_compared:
-        yield Prose(f"**Not compared with noise infusion.** {part.not_compared}")
+    else:
+        yield Prose(f"**Not compared with noise infusion.** {part.comparison}")
 
 
 def _error(expected: ByLargest, size: int) -> float | str:

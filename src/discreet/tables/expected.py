@@ -117,7 +117,8 @@ def _at(table: ByLargest, size: int) -> tuple[float | None, bool]:
     return table.get(size), size in table.at_most
 
 
-def told(error: float, at_most: bool) -> str:
+def told(error: float, at_most: bool = False) -> str:
+    """An error in three digits, and that it is a bound."""
     return f"{'at most ' * at_most}{three_digits(error, up=at_most):,.15g}"
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.account import Account
-from discreet.arrays import Integers, Mask, Vector
+from discreet.arrays import Integers
 from discreet.errors import DataError, PrivacyError
 from discreet.jobs import Jobs
 from discreet.noise.source import Source
@@ -24,7 +24,7 @@ from discreet.privacy.losses import Loss, Number, exact
 from discreet.privacy.units import EstablishmentNodes, Establishments, Workers
 from discreet.schema import Label
 from discreet.tables.calibration import Name, calibrate
-from discreet.tables.expected import ByLargest, Kinds, mean_error, refuse_extremes, refuse_overflow
+from discreet.tables.expected import ByLargest, Kinds, refuse_extremes, refuse_overflow
 from discreet.tables.intervals import check_level, intervals
 from discreet.tables.mechanisms import Baseline, LogLaplace, SmoothNoise
 from discreet.tables.release import CountRelease
@@ -210,22 +210,11 @@ class CountQuery:
 
     def expected_by_largest(self, ready: Prepared) -> ByLargest:
         """Expected absolute error of one count, by the size of the cell's largest establishment."""
-        return ByLargest.of(ready.mechanism, self._kinds)
-
-    def expected_error(
-        self,
-        ready: Prepared,
-        *,
-        jobs: Vector,
-        largest: Vector,
-        known: bool = True,
-        parts: tuple[Vector, Mask] | None = None,
-    ) -> tuple[Vector, Mask]:
-        """Expected absolute error of a count in cells of these sizes, and where it is no more than an upper bound."""
-        return mean_error(ready.mechanism, self._kinds, jobs=jobs, largest=largest, known=known, parts=parts)
+        return ByLargest.of(ready.mechanism, self.kinds)
 
     @property
-    def _kinds(self) -> Kinds:
+    def kinds(self) -> Kinds:
+        """How the table divides workers, which decides its expected error."""
         return Kinds(
             self.levels, self.concerns_workers, any(n in self.jobs.schema.worker_attributes for n in self.where)
         )

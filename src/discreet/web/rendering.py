@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from discreet.report import numbers, svg
 from discreet.report.page import Figure, Table, inline, paragraphs
+from discreet.tables.expected import told
 from discreet.web import filters
 from discreet.web.accounts import Attempts
 from discreet.web.desk import Desk
@@ -45,7 +46,7 @@ At = Annotated[Here, Depends(_here)]
 
 
 def _when(text: str) -> Markup:
-    return Markup('<time datetime="{}">{}</time>').format(text, text[:16].replace("T", " "))
+    return Markup('<time datetime="{}">{}</time>').format(text, numbers.minute(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,8 @@ environment.filters |= {
     "number": numbers.text,
     "inline": lambda text: Markup(inline(text)),
     "paragraphs": lambda text: Markup(paragraphs(text)),
-    "three": lambda value: f"{float(f'{value:.3g}'):,.15g}",
+    "three": lambda value: f"{value:,.3g}" if abs(value) < 999.5 else f"{value:,.0f}",
+    "told": told,
     "zip_same": lambda names: [(name, name) for name in names],
     "is_number": numbers.is_numeric,
     "filter_lines": filters.lines,

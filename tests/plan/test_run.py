@@ -16,8 +16,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.errors import PlanError
+from discreet.errors import PlanError, PrivacyError
+from discreet.plan.check import check
 from discreet.plan.outputs import basic
+from discreet.plan.reading import read_plan
 from discreet.plan.run import run
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.ledger.publication import check_release, fingerprints
@@ -311,3 +313,14 @@ def test_a_report_that_cannot_be_written_costs_nothing_more(plan: Path, command)
     assert code == 0
     assert out.count("was released before, unchanged") == 3
     assert (plan.parent / "out" / "bundle.zip").exists()
+
+
+def test_what_follows_the_noise_is_rehearsed_before_the_charge(plan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise PrivacyError("These intervals cannot be computed.")
+
+    monkeypatch.setattr("discreet.tables.query.intervals", broken)
+    for ask in (lambda: check(read_plan(plan)).refuse(), lambda: run(plan)):
+        with pytest.raises(PlanError, match="cannot be computed"):
+            ask()
+    assert not (plan.parent / "ledger.db").exists() and not (plan.parent / "out").exists()

@@ -18,6 +18,7 @@ from discreet.plan.reading import read_plan
 from discreet.schema import Schema
 from discreet.web import filters
 from discreet.web.drafts import as_toml, from_form
+from discreet.web.rendering import environment
 
 SCHEMA = Schema(["place", "sector"], {"sex": ["female", "male"], "code": ["1", "2"], "old": [False, True]})
 labels = st.one_of(
@@ -95,10 +96,20 @@ def test_the_estimate_says_where_errors_are_bounds(copied: Any, inside: Any) -> 
     for strength in ("strong", "weak"):
         text = estimated(client, FormData([*form, ("unit-strength", strength)]))
         found += re.findall('10\u202f000 workers</th><td class="number">(at most)?', text)
+        assert ("±" in text) == (strength == "strong")
+        rows = re.findall(r'and more</th><td class="number">\d+</td><td class="number">(at most )?[\d.,]+</td>', text)
+        assert rows and set(rows) == {"" if strength == "strong" else "at most "}
     assert found == ["", "at most"]
     kind = {"unit-kind": "workers"}
     text = estimated(client, FormData([(key, kind.get(key, value)) for key, value in sent().multi_items()]))
     assert "for every count, whatever its cell" in text and "10\u202f000 workers" not in text
+
+
+@pytest.mark.parametrize(
+    ("amount", "shown"), [(0.12345, "0.123"), (999.4, "999"), (999.6, "1,000"), (1234.4, "1,234"), (2e6, "2,000,000")]
+)
+def test_amounts_keep_their_whole_digits(amount: float, shown: str) -> None:
+    assert environment.filters["three"](amount) == shown
 
 
 def test_the_estimate_moves(copied: Any, inside: Any) -> None:

@@ -16,6 +16,7 @@ from discreet.jobs import Jobs, read_jobs
 from discreet.plan.document import Fault
 from discreet.plan.outputs import MANIFEST
 from discreet.plan.reading import PlanFile
+from discreet.privacy.units import Establishments
 from discreet.tables.cells import Cells
 from discreet.tables.mechanisms import Baseline
 from discreet.tables.query import CountQuery, Prepared
@@ -72,9 +73,11 @@ class Confidential:
         return "source"
 
     def _unlabelled_twins(self, jobs: Jobs) -> Iterator[Fault]:
-        """Labels that equal another, unlabelled value of a workplace attribute. These values are public."""
+        """Labels that equal another, unlabelled value of a workplace attribute, where these values are public."""
         import narwhals.stable.v2 as nw
 
+        if jobs.workplaces is None and not isinstance(self.file.plan.unit.unit(), Establishments):
+            return  # only jobs would tell; no table has such values then
         labels = {name: self.file.plan.data.labels.get(name, {}) for name in jobs.schema.workplace_attributes}
         taken = {name: [word for word in words.values() if word not in words] for name, words in labels.items()}
         checks = {name: count_if(nw.col(name).cast(nw.String).is_in(words)) for name, words in taken.items() if words}

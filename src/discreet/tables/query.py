@@ -164,12 +164,7 @@ class CountQuery:
                     "Leave `mechanism` out, or open a session with unit=Workers() or EstablishmentNodes(theta)."
                 )
         elif isinstance(unit, Workers | EstablishmentNodes):
-            if self.jobs.workplaces is None and self.workplace_by:
-                raise DataError(
-                    f"Counts by {', '.join(self.workplace_by)} under {unit.key} need a public list of establishments: "
-                    "without it the cells are those with jobs, and one job could make a cell appear. Give the list as "
-                    "workplaces, or open a session with unit=Establishments(alpha=0.1), for which existence is public."
-                )
+            self._refuse_unlisted(unit)
             built = self._baseline(unit, name, whole, delta, calibration)
         else:
             raise PrivacyError(
@@ -304,6 +299,19 @@ class CountQuery:
             level=level,
             guarantee=guarantee,
             parameters=ready.parameters,
+        )
+
+    def _refuse_unlisted(self, unit: Workers | EstablishmentNodes) -> None:
+        """Refuse cells and filters of workplace attributes whose values only jobs would tell."""
+        kept = [name for name in self.where if name in self.jobs.schema.workplace_attributes]
+        if self.jobs.workplaces is not None or not (self.workplace_by or kept):
+            return
+        asked = [f"by {', '.join(self.workplace_by)}"] * bool(self.workplace_by)
+        asked += [f"where {', '.join(kept)} is kept"] * bool(kept)
+        raise DataError(
+            f"Counts {' '.join(asked)} under {unit.key} need a public list of establishments: without it one job could "
+            "make a value appear that no other has, and its absence would be told. Give the list as workplaces, or "
+            "open a session with unit=Establishments(alpha=0.1), for which existence is public."
         )
 
     def _default(self) -> Name:

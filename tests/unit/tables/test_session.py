@@ -266,7 +266,7 @@ def test_other_units_have_their_own_mechanism(jobs: Jobs) -> None:
     for unit in (dc.Workers(), dc.EstablishmentNodes(20)):
         opened = session(alone, unit=unit)
         for ask in (opened.count(by=["sector"]).check, opened.count(by=["sector"]).release):
-            with pytest.raises(DataError, match="one job could make a cell appear"):
+            with pytest.raises(DataError, match="one job could make a value appear"):
                 ask(epsilon=1)
         assert opened.remaining == Pure(100)
         assert opened.count(by=[]).release(epsilon=1).counts.shape == (1, 1)

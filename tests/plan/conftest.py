@@ -82,7 +82,7 @@ def write_toys(folder: Path) -> Path:
     return plan
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def toys() -> Callable[[Path], Path]:
     return write_toys
 

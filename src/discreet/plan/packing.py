@@ -12,8 +12,10 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import BinaryIO
 
 from discreet.plan.findings import RefutedError, UncheckedError
+from discreet.plan.unpacking import PIECE, opened, text
 
 MANIFEST, LEDGER = "bundle.json", "ledger.json"
 KEYS = {MANIFEST: {"format", "releases", "files"}, LEDGER: {"head", "lines"}}
@@ -47,7 +49,7 @@ def unaccounted(path: Path) -> str:
 
     Compressed bytes are only asked to end where their file ends, because versions of zlib compress differently.
     """
-    with zipfile.ZipFile(path) as packed, path.open("rb") as file:
+    with opened(path) as packed, path.open("rb") as file:
         entries = packed.infolist()
         if [entry.filename for entry in entries] != in_order(entry.filename for entry in entries):
             return "files in another order"
@@ -59,7 +61,7 @@ def unaccounted(path: Path) -> str:
                 any(getattr(entry, part) != getattr(expected, part) for part in CENTRAL)
                 or entry.header_offset != file.tell()
                 or file.read(len(header)) != header
-                or not _whole(file.read(entry.compress_size), entry)
+                or not _whole(file, entry)
             ):
                 return f"bytes around {entry.filename!r} that are not of it"
         start, size = file.tell(), sum(46 + len(entry.filename.encode()) for entry in entries)
@@ -75,11 +77,11 @@ def check_packing(path: Path) -> str:
         raise UncheckedError("it is so large that it may be packed otherwise")
     if found := unaccounted(path):
         raise RefutedError(f"the zip file has {found}")
-    with zipfile.ZipFile(path) as packed:
+    with opened(path) as packed:
         for name, keys in KEYS.items():
-            text = packed.read(name)
-            content = json.loads(text)
-            if content.keys() != keys or as_json(content) != text:
+            written = text(packed, name)
+            content = json.loads(written)
+            if content.keys() != keys or as_json(content) != written:
                 raise RefutedError(f"{name} says more than discreet writes, or says it otherwise")
     return "every byte of the zip file belongs to a file; the bundle's own files are as discreet writes them"
 
@@ -92,12 +94,20 @@ def _entry(name: str) -> zipfile.ZipInfo:
     return entry
 
 
-def _whole(stream: bytes, entry: zipfile.ZipInfo) -> bool:
-    """Whether these bytes are a file, and nothing follows it."""
+def _whole(file: BinaryIO, entry: zipfile.ZipInfo) -> bool:
+    """Whether the next bytes are a file of the declared size, and nothing follows it; unpacked piece by piece."""
+    left = entry.compress_size
     if entry.compress_type == zipfile.ZIP_STORED:
-        return len(stream) == entry.file_size
-    inflate = zlib.decompressobj(-zlib.MAX_WBITS)
-    return len(inflate.decompress(stream)) == entry.file_size and inflate.eof and not inflate.unused_data
+        file.seek(left, 1)
+        return left == entry.file_size
+    inflate, size = zlib.decompressobj(-zlib.MAX_WBITS), 0
+    while left or inflate.unconsumed_tail:
+        piece = inflate.unconsumed_tail or file.read(min(PIECE, left))
+        if not piece or inflate.eof or size > entry.file_size:
+            return False
+        left -= 0 if inflate.unconsumed_tail else len(piece)
+        size += len(inflate.decompress(piece, PIECE))
+    return size == entry.file_size and inflate.eof and not inflate.unused_data
 
 
 def as_json(value: object) -> bytes:

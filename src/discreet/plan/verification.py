@@ -12,6 +12,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from functools import partial
 from hashlib import file_digest
 from importlib.metadata import version
@@ -31,6 +32,7 @@ from discreet.plan.packing import LEDGER, MANIFEST, check_packing
 from discreet.plan.rebuilding import Rebuilt
 from discreet.plan.recount import check_basic, check_cells, check_intervals, check_rows
 from discreet.plan.summaries import COLUMNS
+from discreet.plan.unpacking import check_tables, opened, text, unpack
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Budget, Entry, Head, Ledger
 from discreet.privacy.ledger.entries import EntryError
@@ -61,41 +63,25 @@ def verify_bundle(
     path = Path(path)
     if not path.is_file():
         raise PlanError(f"There is no file {str(path)!r}. `discreet run` writes a bundle.zip. Name one that is there.")
-    try:
-        packed = zipfile.ZipFile(path)
-        text = packed.read(MANIFEST)
-    except MALFORMED:
-        raise _no_bundle(path) from None
-    try:
-        about = json.loads(text)
-    except MALFORMED:
-        packed.close()
-        return [Finding("files", "WRONG", f"{MANIFEST} cannot be read, so nothing can be checked")]
-    try:
-        releases = [str(name) for name in about["releases"]] if about["format"] == FORMAT else []
-    except MALFORMED:
-        releases = []
-    if not releases or not all(re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", name) for name in releases):
-        packed.close()
-        raise _no_bundle(path)
-    with packed, TemporaryDirectory(prefix="discreet-verify-") as folder:
+    with TemporaryDirectory(prefix="discreet-verify-") as scratch:
+        folder = Path(scratch)
         try:
-            packed.extractall(folder)
-        except MALFORMED:
-            return [Finding("files", "WRONG", "the bundle cannot be unpacked")]
-        plan = Rebuilt(Path(folder), tuple(releases))
+            about, there = _unpacked(path, folder)
+        except RefutedError as refutation:
+            return [Finding("files", "WRONG", str(refutation))]
+        plan = Rebuilt(folder, tuple(about["releases"]))
         checks: list[tuple[str, Callable[[], str]]] = [
             ("bundle", partial(check_packing, path)),
-            ("files", partial(_files, packed, about["files"])),
-            ("ledger lines", lambda: _lines(packed)[1]),
-            ("request", partial(_request, packed, plan)),
+            ("files", partial(_files, folder, there, about["files"])),
+            ("ledger lines", lambda: _lines(folder)[1]),
+            ("request", partial(_request, plan)),
             ("names", plan.check_names),
         ]
-        for name in releases:
+        for name in plan.releases:
             checks += [
-                (f"{name}: publication", partial(_publication, packed, name, about["files"])),
-                (f"{name}: guarantee", partial(_guarantee, packed, plan, name)),
-                (f"{name}: mechanisms", partial(_mechanisms, packed, plan, name)),
+                (f"{name}: publication", partial(_publication, plan, name, about["files"])),
+                (f"{name}: guarantee", partial(_guarantee, plan, name)),
+                (f"{name}: mechanisms", partial(_mechanisms, plan, name)),
                 (f"{name}: description", partial(_description, plan, name)),
                 (f"{name}: rows", partial(_rows, plan, name)),
                 (f"{name}: intervals", partial(_intervals, plan, name)),
@@ -104,8 +90,8 @@ def verify_bundle(
             ]
         checks += [
             ("workplace cells", lambda: check_cells(plan.requests, plan.folder)),
-            ("report.html", partial(_report, packed, plan)),
-            ("ledger", partial(_ledger, packed, ledger)),
+            ("report.html", partial(_report, plan)),
+            ("ledger", partial(_ledger, folder, ledger)),
             ("draws", partial(_draws, plan)),
         ]
         return [_found(subject, check, progress) for subject, check in checks]
@@ -129,21 +115,46 @@ def _no_bundle(path: Path) -> PlanError:
     )
 
 
-def _files(packed: zipfile.ZipFile, listed: Mapping[str, str]) -> str:
-    there = [entry.filename for entry in packed.infolist()]
+def _unpacked(path: Path, folder: Path) -> tuple[dict[str, Any], list[str]]:
+    """The bundle's own description, and the names of the files that were unpacked into `folder`."""
+    with ExitStack() as closing:
+        try:
+            packed = closing.enter_context(opened(path))
+            written = text(packed, MANIFEST)
+        except MALFORMED:
+            raise _no_bundle(path) from None
+        try:
+            about = json.loads(written)
+        except MALFORMED:
+            raise RefutedError(f"{MANIFEST} cannot be read, so nothing can be checked") from None
+        try:
+            releases = [str(name) for name in about["releases"]] if about["format"] == FORMAT else []
+        except MALFORMED:
+            releases = []
+        if not releases or not all(re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", name) for name in releases):
+            raise _no_bundle(path)
+        try:
+            there = unpack(packed, folder)
+        except MALFORMED:
+            raise RefutedError("the bundle cannot be unpacked") from None
+        check_tables(packed, folder)
+    return {"files": {}, **about, "releases": releases}, there
+
+
+def _files(folder: Path, there: list[str], listed: Mapping[str, str]) -> str:
     if len(set(there)) < len(there) or {*there} != {*listed, MANIFEST}:
         odd = sorted({*there} ^ {*listed, MANIFEST}) or sorted(name for name in there if there.count(name) > 1)
         raise RefutedError(f"the list of files and the files differ: {odd[0]!r}")
     for name, expected in listed.items():
-        with packed.open(name) as file:
-            if file_digest(file, "sha256").hexdigest() != expected:  # type: ignore[arg-type]
+        with (folder / name).open("rb") as file:
+            if file_digest(file, "sha256").hexdigest() != expected:
                 raise RefutedError(f"{name!r} is not the file that was packed")
     return f"{len(listed)} files, every SHA-256 as listed"
 
 
-def _lines(packed: zipfile.ZipFile) -> tuple[list[Entry], str, dict[tuple[str, str], Budget]]:
+def _lines(folder: Path) -> tuple[list[Entry], str, dict[tuple[str, str], Budget]]:
     """The ledger's lines, in words, and the budgets they leave, after seals, links and sums were found right."""
-    book = json.loads(packed.read(LEDGER))
+    book = json.loads((folder / LEDGER).read_bytes())
     entries: list[Entry] = []
     accounts: dict[tuple[str, str], Budget] = {}
     for row in book["lines"]:
@@ -184,12 +195,12 @@ def _posted(entry: Entry, budget: Budget | None) -> Budget:
     return after
 
 
-def _publication(packed: zipfile.ZipFile, name: str, listed: Mapping[str, str]) -> str:
-    about = _about(packed, name)
-    charge = _charge(packed, about)
+def _publication(plan: Rebuilt, name: str, listed: Mapping[str, str]) -> str:
+    about = plan.about(name)
+    charge = _charge(plan.folder, about)
     published = [
         entry
-        for entry in _lines(packed)[0]
+        for entry in _lines(plan.folder)[0]
         if entry.kind == "publish" and entry.release == name and entry.payload["charge"] == charge.seq
     ]
     if len(published) != 1:
@@ -204,8 +215,8 @@ def _publication(packed: zipfile.ZipFile, name: str, listed: Mapping[str, str]) 
     return f"{len(files)} files as published in entry {published[0].seq}, paid for in entry {charge.seq}"
 
 
-def _request(packed: zipfile.ZipFile, plan: Rebuilt) -> str:
-    entries, _, budgets = _lines(packed)
+def _request(plan: Rebuilt) -> str:
+    entries, _, budgets = _lines(plan.folder)
     charges = {str(entry.release): entry for entry in entries if entry.kind == "charge"}
     unpublished = {str(entry.release) for entry in entries if entry.kind == "publish"} - {*plan.releases}
     others = f"; the ledger also published {', '.join(sorted(unpublished))}, not in this bundle" if unpublished else ""
@@ -220,9 +231,9 @@ def _asked(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return asked
 
 
-def _guarantee(packed: zipfile.ZipFile, plan: Rebuilt, name: str) -> str:
-    about = _about(packed, name)
-    claim, charge = about["guarantee"], _charge(packed, about)
+def _guarantee(plan: Rebuilt, name: str) -> str:
+    about = plan.about(name)
+    claim, charge = about["guarantee"], _charge(plan.folder, about)
     if claim["private"] is not True or about["randomness"] != SYSTEM:
         raise RefutedError("the noise was seeded: it is not private")
     promised = _loss(claim["loss"])
@@ -247,8 +258,8 @@ def _guarantee(packed: zipfile.ZipFile, plan: Rebuilt, name: str) -> str:
     return f"{claim['definition']}, {claim['basis']}; it is what was paid, and its parts add up to it"
 
 
-def _mechanisms(packed: zipfile.ZipFile, plan: Rebuilt, name: str) -> str:
-    about = _about(packed, name)
+def _mechanisms(plan: Rebuilt, name: str) -> str:
+    about = plan.about(name)
     if "tables" not in about["parameters"]:
         _constants(about)
     unit, words = plan.requests[name].guarantee.unit, []
@@ -316,15 +327,15 @@ def _basic(plan: Rebuilt, name: str) -> str:
     return check_basic(plan.requests[name], plan.folder / name, about, same_code=_same_code(about))
 
 
-def _report(packed: zipfile.ZipFile, plan: Rebuilt) -> str:
+def _report(plan: Rebuilt) -> str:
     """The report made again from the bundle; it has the same bytes whenever the same code makes it."""
     if not all(_same_code(plan.about(name)) for name in plan.releases):
         raise UncheckedError("not proved by this check: other code than this made the releases it is about")
-    entries, _, budgets = _lines(packed)
+    entries, _, budgets = _lines(plan.folder)
     published = {str(entry.release): entry for entry in entries if entry.kind == "publish"}
     asked = plan.file.plan
     budget = budgets[asked.budget.dataset, asked.unit.unit().key]
-    head = Head(**json.loads(packed.read(LEDGER))["head"])
+    head = Head(**json.loads((plan.folder / LEDGER).read_bytes())["head"])
     if plan.report(published, budget=budget, head=head) != plan.packed_report():
         raise RefutedError("it is not the report that this code makes of the bundle")
     return "made again from the bundle: the same bytes"
@@ -354,11 +365,11 @@ def _mechanism(table: Mapping[str, Any], unit: Establishments) -> SmoothNoise | 
     return SmoothNoise(table["mechanism"], unit, loss(**amounts), law, noise["factor"], table["calibration"], "")
 
 
-def _ledger(packed: zipfile.ZipFile, where: str | Path | None) -> str:
+def _ledger(folder: Path, where: str | Path | None) -> str:
     if where is None:
         raise UncheckedError("that these are the lines of the agency's ledger: give it with --ledger")
-    entries = _lines(packed)[0]
-    head = json.loads(packed.read(LEDGER))["head"]["hash"]
+    entries = _lines(folder)[0]
+    head = json.loads((folder / LEDGER).read_bytes())["head"]["hash"]
     with Ledger.open(where, read_only=True) as ledger:
         verdict = ledger.verify(contains=[head, *(entry.hash for entry in entries)])
     if not verdict:
@@ -366,13 +377,9 @@ def _ledger(packed: zipfile.ZipFile, where: str | Path | None) -> str:
     return f"{verdict}; it contains every line of the bundle"
 
 
-def _about(packed: zipfile.ZipFile, name: str) -> dict[str, Any]:
-    return dict(json.loads(packed.read(f"{name}/{ABOUT}")))
-
-
-def _charge(packed: zipfile.ZipFile, about: Mapping[str, Any]) -> Entry:
+def _charge(folder: Path, about: Mapping[str, Any]) -> Entry:
     seal = about["ledger"]["hash"]
-    found = [entry for entry in _lines(packed)[0] if entry.hash == seal and entry.kind == "charge"]
+    found = [entry for entry in _lines(folder)[0] if entry.hash == seal and entry.kind == "charge"]
     if not found or found[0].release != about["name"] or found[0].dataset != about["dataset"]:
         raise RefutedError(f"no line of the ledger paid for it ({seal[:12]}...)")
     return found[0]

@@ -1,4 +1,4 @@
-"""People: names, argon2 passwords, roles, sessions; and slow answers to those who guess.
+"""People: names, argon2 passwords, roles, sessions.
 
 A session is a random token in a cookie; the database knows only its SHA-256. Without accounts there is one person,
 whoever started the desk, who comes in by the link that `discreet serve` prints, once.
@@ -11,11 +11,8 @@ import hashlib
 import hmac
 import re
 import secrets
-import threading
 import time
-from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 from argon2 import PasswordHasher
@@ -35,18 +32,14 @@ RIGHTS: dict[str, frozenset[Right]] = {
     "administrator": frozenset(get_args(Right)),
     "local": frozenset(get_args(Right)),
 }
+NAME = re.compile(r"[a-z][a-z0-9._-]{0,31}")
 SHORTEST = 12
 """Characters of a password."""
 
 HOURS = 12
 """A session's life."""
 
-TRIES, MINUTES = 5, 15  # wrong passwords of one name from one address
-FOR_A_NAME, FROM_AN_ADDRESS = 4 * TRIES, 10 * TRIES  # from anywhere; of anybody, who may sit behind one proxy
-"""Wrong passwords for one name, or from one address, before it has to wait."""
-
 _hasher = PasswordHasher()
-_few = threading.Semaphore(2)  # an argon2 verification takes 64 MiB
 _NOBODY = _hasher.hash(secrets.token_hex(16))
 
 
@@ -62,36 +55,9 @@ class Person:
         return right in RIGHTS[self.role]
 
 
-@dataclass
-class Attempts:
-    """Wrong passwords of the last minutes, by name and by address."""
-
-    seen: dict[str, deque[float]] = field(default_factory=lambda: defaultdict(deque))
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def wait(self, keys: Mapping[str, int]) -> int:
-        """Seconds until all of `keys`, each with the number of tries that it has, may try again."""
-        with self.lock:
-            start, longest = time.monotonic() - 60 * MINUTES, 0.0
-            for key, most in keys.items():
-                tries = self.seen[key]
-                while tries and tries[0] < start:
-                    tries.popleft()
-                if len(tries) >= most:
-                    longest = max(longest, tries[-most] - start)
-            return int(longest + 0.999)
-
-    def failed(self, keys: Iterable[str]) -> None:
-        with self.lock:
-            if len(self.seen) > 10_000:
-                self.seen.clear()
-            for key in keys:
-                self.seen[key].append(time.monotonic())
-
-
 def add_account(store: Store, name: str, role: str, password: str, *, by: str) -> None:
     """Add a person, or give an existing one another password and role."""
-    if not re.fullmatch(r"[a-z][a-z0-9._-]{0,31}", name):
+    if not NAME.fullmatch(name):
         raise DataError(
             f"{name[:40]!r} cannot name an account. A name has up to 32 of a-z, 0-9, '.', '_', '-'. Shorten."
         )
@@ -156,11 +122,10 @@ def is_password(store: Store, name: str, password: str) -> bool:
     """Whether this is the person's password; as slow for unknown names as for known ones."""
     with store.reading() as connection:
         row = connection.execute(select(accounts.c.password).where(accounts.c.name == name)).first()
-    with _few:
-        try:
-            return _hasher.verify(_NOBODY if row is None else row.password, password[:1024]) and row is not None
-        except (VerificationError, InvalidHashError):
-            return False
+    try:
+        return _hasher.verify(_NOBODY if row is None else row.password, password[:1024]) and row is not None
+    except (VerificationError, InvalidHashError):
+        return False
 
 
 def open_session(store: Store, name: str, *, action: str) -> str:

@@ -56,6 +56,7 @@ def create(
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         yield
+        here.checks.close()
         here.store.close()
 
     app = FastAPI(

@@ -8,15 +8,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import threading
+import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Connection, desc, insert, select
 
 from discreet.privacy.ledger.entries import canonical, seal
-from discreet.web.store import audit
+from discreet.web.store import Store, audit
+
+HOUR, OF_STRANGERS = 3600, 40
+"""Seconds, and lines in them about people who are not in."""
 
 GENESIS = hashlib.sha256(b"discreet desk, audit log 1").hexdigest()
 
@@ -52,6 +58,33 @@ def record(connection: Connection, who: str, action: str, subject: str = "", **d
         "previous": previous,
     }
     connection.execute(insert(audit).values(**row, hash=seal(row)))
+
+
+@dataclass
+class Strangers:
+    """Lines about people who are not in: some each hour, then a count, so that they cannot fill the log."""
+
+    since: float = -math.inf
+    told: int = 0
+    untold: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def record(self, store: Store, action: str, subject: str = "", **detail: Any) -> None:
+        with self.lock:
+            now = time.monotonic()
+            if now - self.since >= HOUR:
+                self.since, self.told = now, 0
+            if self.told >= OF_STRANGERS:
+                self.untold += 1
+                return
+            self.told += 1
+            if self.told == OF_STRANGERS:
+                detail["further"] = "only counted for an hour"
+            if self.untold:
+                detail["untold before"] = self.untold
+                self.untold = 0
+        with store.writing() as connection:
+            record(connection, "(nobody)", action, subject, **detail)
 
 
 def lines(connection: Connection, *, last: int = 200) -> list[Line]:

@@ -14,7 +14,8 @@ from discreet.report import numbers, svg
 from discreet.report.page import Figure, Table, inline, paragraphs
 from discreet.tables.expected import told
 from discreet.web import filters
-from discreet.web.accounts import Attempts
+from discreet.web.attempts import Attempts, Checks
+from discreet.web.audit_log import Strangers
 from discreet.web.desk import Desk
 from discreet.web.store import Store
 
@@ -28,12 +29,14 @@ NAVIGATION = (
 
 @dataclass(frozen=True)
 class Here:
-    """What every page needs: the desk, its database, wrong passwords, the link's token while it is unused."""
+    """What every page needs: the desk, its database, who guesses passwords, the link's token while it is unused."""
 
     desk: Desk
     store: Store
     entrance: str | None = None
     attempts: Attempts = field(default_factory=Attempts)
+    checks: Checks = field(default_factory=Checks)
+    strangers: Strangers = field(default_factory=Strangers)
     used: set[str] = field(default_factory=set)
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -18,14 +17,12 @@ from fastapi import Depends, Header, HTTPException, Request, Response
 from starlette.datastructures import FormData
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from discreet.web import hosts
+from discreet.web import forms, hosts
 from discreet.web.accounts import Person, Right, person_of, same
 from discreet.web.store import Store
 
 COOKIE = "discreet-desk"
 OPEN = ("/static/", "/login", "/enter", "/favicon.ico")
-FORM_BYTES = 1_000_000
-FIELDS = 2_000
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 UNFORESEEN = "The desk met a fault of its own. Nothing was spent by it. Try again, or tell who runs it."
@@ -48,13 +45,6 @@ HEADERS = {
 }
 
 
-class TooLarge(HTTPException):
-    """A body is larger than the desk takes."""
-
-    def __init__(self, limit: int) -> None:
-        super().__init__(413, f"More than {limit:,} bytes were sent. The desk takes no more. Send a smaller file.")
-
-
 @dataclass(frozen=True, slots=True)
 class Guard:
     """The middleware.
@@ -63,7 +53,7 @@ class Guard:
     ----------
     hosts : the names under which the desk may be asked for, as `hosts.own_name` gives them.
     refused : the response that tells why a request does not pass.
-    largest : bytes of an upload; other bodies end at FORM_BYTES.
+    largest : bytes of an upload.
     local : whether the desk has no accounts.
     """
 
@@ -88,9 +78,8 @@ class Guard:
         if refusal:
             await self.refused(Request(scope), *refusal)(scope, receive, send)
             return
-        limit = self.largest if headers.get("content-type", "").startswith("multipart/") else FORM_BYTES
         try:
-            await self.app(scope, _limited(receive, limit), send)
+            await self.app(scope, forms.limited(receive, self._limit(scope, headers)), send)
         except Exception as error:  # its message, and a traceback, may hold a value of the data: only the kind is kept
             log.error("%s %s ended with an unforeseen %s", scope["method"], scope["path"], type(error).__name__)
             await self.refused(Request(scope), 500, UNFORESEEN)(scope, receive, send)
@@ -109,7 +98,12 @@ class Guard:
         foreign = origin is not None and hosts.origin_of(origin) != host.origin(scope["scheme"])
         if site not in ("same-origin", "none") or foreign:
             return 403, "This request comes from another page. The desk changes nothing for others. Use its own forms."
-        return None
+        kinds = [value.decode("latin-1") for name, value in scope["headers"] if name.lower() == b"content-type"]
+        length = headers.get("content-length", "")
+        return forms.refusal(scope["path"], kinds, length, self._limit(scope, headers))
+
+    def _limit(self, scope: Scope, headers: dict[str, str]) -> int:
+        return forms.limit_of(scope["path"], headers.get("content-type", ""), self.largest)
 
     def _person(self, headers: dict[str, str]) -> Person | None:
         token = session_token(headers.get("cookie", ""))
@@ -117,25 +111,13 @@ class Guard:
 
 
 def session_token(cookie: str) -> str | None:
-    try:
-        found = SimpleCookie(cookie).get(COOKIE)
-    except CookieError:
-        return None
-    return None if found is None else found.value
+    """Read without `http.cookies`, whose quotes can take a time that grows with their square."""
+    return cookie_of(cookie, COOKIE)
 
 
-def _limited(receive: Receive, limit: int) -> Receive:
-    taken = 0
-
-    async def bounded() -> Message:
-        nonlocal taken
-        message = await receive()
-        taken += len(message.get("body", b""))
-        if taken > limit:
-            raise TooLarge(limit)
-        return message
-
-    return bounded
+def cookie_of(header: str, name: str) -> str | None:
+    pairs = (each.strip().partition("=") for each in header.split(";"))
+    return next((value for key, _, value in pairs if key == name), None)
 
 
 def _with_headers(send: Send, *, secure: bool) -> Send:
@@ -188,7 +170,7 @@ DOES: dict[Right, str] = {
 
 async def form_of(request: Request, asking: Asking) -> FormData:
     """The form that was sent, if it is one of ours: it carries the token of the session."""
-    form = await request.form(max_files=4, max_fields=FIELDS)
+    form = await forms.read(request)
     _own_form(asking, form.get("csrf"))
     return form
 

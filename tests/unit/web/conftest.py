@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,9 +11,11 @@ from typing import Any
 
 import httpx
 import pytest
+from argon2 import PasswordHasher
+from fastapi.routing import APIRoute
 
 from discreet.web.accounts import add_account
-from discreet.web.app import create
+from discreet.web.app import ROUTERS, create
 from discreet.web.desk import Desk
 
 SETTINGS = """
@@ -68,6 +71,25 @@ class Client:
                 return answer
 
         return asyncio.run(sent())
+
+
+@pytest.fixture(autouse=True)
+def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passwords hashed with little memory: how long argon2 takes is not tested here."""
+    cheap = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    monkeypatch.setattr("discreet.web.accounts._hasher", cheap)
+    monkeypatch.setattr("discreet.web.accounts._NOBODY", cheap.hash("nobody"))
+
+
+@pytest.fixture(scope="session")
+def routes() -> Callable[[str], list[str]]:
+    """The paths of all routes, with x for what varies."""
+
+    def found(method: str) -> list[str]:
+        every = [route for module in ROUTERS for route in module.router.routes if isinstance(route, APIRoute)]
+        return [re.sub(r"\{[^}]*\}", "x", route.path) for route in every if method in route.methods]
+
+    return found
 
 
 @pytest.fixture

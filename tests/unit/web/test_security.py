@@ -6,24 +6,18 @@ import re
 from typing import Any
 
 import pytest
-from fastapi.routing import APIRoute
 from sqlalchemy import text
 
 from discreet.web import audit_log
-from discreet.web.accounts import TRIES, add_account
-from discreet.web.app import ROUTERS
-from discreet.web.security import FORM_BYTES, POLICY
+from discreet.web.accounts import add_account
+from discreet.web.attempts import TRIES
+from discreet.web.forms import FORM_BYTES
+from discreet.web.security import POLICY
 
 ORIGIN = "http://127.0.0.1"
 
 
-def routes(method: str) -> list[str]:
-    """The paths of all routes, with x for what varies."""
-    found = [route for module in ROUTERS for route in module.router.routes if isinstance(route, APIRoute)]
-    return [re.sub(r"\{[^}]*\}", "x", route.path) for route in found if method in route.methods]
-
-
-def test_nobody_sees_anything_without_a_session(stranger: Any) -> None:
+def test_nobody_sees_anything_without_a_session(stranger: Any, routes: Any) -> None:
     paths = [*routes("GET"), "/api/openapi.json"]
     assert len(paths) > 20
     for path in paths:
@@ -56,7 +50,7 @@ def test_another_name_is_not_answered(client: Any, host: str) -> None:
     assert client.get("/data", headers={"host": host}).status_code == 421
 
 
-def test_every_form_needs_its_token(client: Any) -> None:
+def test_every_form_needs_its_token(client: Any, routes: Any) -> None:
     paths = [path for path in routes("POST") if path != "/login"]
     assert len(paths) >= 9
     for path in paths:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
+
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
 
-from discreet.web.accounts import (
-    FOR_A_NAME,
-    FROM_AN_ADDRESS,
-    TRIES,
-    close_session,
-    is_password,
-    local_name,
-    open_session,
-    same,
-)
-from discreet.web.audit_log import record
+from discreet.web import forms
+from discreet.web.accounts import NAME, close_session, local_name, open_session, same
+from discreet.web.attempts import is_known, keys_of, mark
 from discreet.web.rendering import At, page
-from discreet.web.security import COOKIE, Asking, Form, cookie_settings, session_token
+from discreet.web.security import COOKIE, Asking, Form, cookie_of, cookie_settings, session_token
 
 router = APIRouter(include_in_schema=False)
+KNOWN, DAYS = "discreet-desk-known", 90
+"""The cookie of a browser in which somebody logged in, and its life."""
 
 
 def _welcome(request: Request, token: str, to: str) -> Response:
@@ -33,8 +30,7 @@ def _welcome(request: Request, token: str, to: str) -> Response:
 def enter(request: Request, here: At, token: str = "") -> Response:
     """Open the session of the one person of a desk without accounts; a token works once."""
     if here.entrance is None or not same(token, here.entrance) or here.entrance in here.used:
-        with here.store.writing() as connection:
-            record(connection, "(nobody)", "link refused")
+        here.strangers.record(here.store, "link refused")
         return page(
             request, "login.html", 403, wrong="This link was used, or is of another start of the desk.", back="/"
         )
@@ -50,28 +46,38 @@ def login(request: Request, next: str = "/") -> Response:
 @router.post("/login")
 async def check(request: Request, here: At) -> Response:
     """Check a password. There is no session yet, so the guard's test of the origin is what keeps others out."""
-    form = await request.form(max_files=0, max_fields=10)
+    form = await forms.read(request)
     name, password, back = (str(form.get(key, "")) for key in ("name", "password", "next"))
     if here.desk.settings.accounts is False:
         raise HTTPException(
             403, "A desk without accounts has no passwords. Open the link that `discreet serve` printed."
         )
+    name = name if NAME.fullmatch(name) else ""
+    known = is_known(here.store, name, cookie_of(request.headers.get("cookie", ""), KNOWN))
     address = request.client.host if request.client else ""
-    keys = {f"{name} from {address}": TRIES, f"name {name}": FOR_A_NAME, f"from {address}": FROM_AN_ADDRESS}
-    wait = here.attempts.wait(keys)
-    if wait:
-        with here.store.writing() as connection:
-            record(connection, "(nobody)", "log-in held back", _shown(name), address=address)
-        words = f"Too many wrong passwords. Try again in {-(-wait // 60)} minutes."
-        response = page(request, "login.html", 429, wrong=words, back=_own(back))
-        response.headers["retry-after"] = str(wait)
+    keys = keys_of(name, address, known=known)
+
+    async def refused(status: int, action: str, words: str, wait: int = 0) -> Response:
+        await run_in_threadpool(here.strangers.record, here.store, action, name, address=address[:45])
+        response = page(request, "login.html", status, wrong=words, back=_own(back))
+        if wait:
+            response.headers["retry-after"] = str(wait)
         return response
-    if not await run_in_threadpool(is_password, here.store, name, password):
-        here.attempts.failed(keys)
-        with here.store.writing() as connection:
-            record(connection, "(nobody)", "log-in refused", _shown(name), address=address)
-        return page(request, "login.html", 401, wrong="The name or the password is wrong.", back=_own(back))
-    return _welcome(request, open_session(here.store, name, action="logged in"), _own(back))
+
+    if wait := here.attempts.begin(keys):
+        words = f"Too many wrong passwords. Try again in {-(-wait // 60)} minutes."
+        return await refused(429, "log-in held back", words, wait)
+    checked = here.checks.begin(here.store, name, password, known=known)
+    if checked is None:
+        here.attempts.forgive(keys)
+        return await refused(429, "log-in held back", "Many log-ins at once. Try again in a moment.", 5)
+    if not await asyncio.wrap_future(checked):
+        return await refused(401, "log-in refused", "The name or the password is wrong.")
+    here.attempts.forgive(keys)
+    session = await run_in_threadpool(partial(open_session, here.store, name, action="logged in"))
+    response = _welcome(request, session, _own(back))
+    response.set_cookie(KNOWN, mark(here.store, name) or "", max_age=86_400 * DAYS, **cookie_settings(request))
+    return response
 
 
 @router.post("/logout")
@@ -80,10 +86,6 @@ def logout(request: Request, here: At, asking: Asking, _form: Form) -> Response:
     response = RedirectResponse("/login", status_code=303)
     response.delete_cookie(COOKIE, path="/")
     return response
-
-
-def _shown(name: str) -> str:
-    return name[:32] if name.isprintable() else ""
 
 
 def _own(path: str) -> str:

@@ -27,7 +27,7 @@ if (plan) {
     const mine = ++asked;
     shown.setAttribute("aria-busy", "true");
     try {
-      const answer = await fetch(plan.dataset.estimate, { method: "POST", body: new FormData(plan) });
+      const answer = await fetch(plan.dataset.estimate, { method: "POST", body: new URLSearchParams(new FormData(plan)) });
       const text = await answer.text();
       if (mine !== asked) return;
       if (!answer.ok) throw new Error(String(answer.status));

@@ -1,0 +1,162 @@
+"""Guesses at passwords: none passes the limit, none keeps out who works here, none fills memory or the log."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from typing import Any
+
+import httpx
+import pytest
+
+from discreet.web import accounts, attempts, audit_log
+from discreet.web.attempts import FOR_A_NAME, FROM_AN_ADDRESS, LINE, MOST, TRIES, Attempts
+
+ORIGIN = "http://127.0.0.1"
+WRONG = "a wrong password"
+
+
+@pytest.fixture
+def app(staffed: Any) -> Any:
+    return staffed("zoe")[0].app
+
+
+def guessed(app: Any, guesses: list[tuple[str, str]], address: str = "192.0.2.1") -> list[int]:
+    """The statuses of log-ins that are sent all at once."""
+
+    async def sent() -> list[int]:
+        transport = httpx.ASGITransport(app, client=(address, 1))
+        async with httpx.AsyncClient(transport=transport, base_url=ORIGIN) as client:
+            asked = (client.post("/login", data={"name": n, "password": p}) for n, p in guesses)
+            return [answer.status_code for answer in await asyncio.gather(*asked)]
+
+    return asyncio.run(sent())
+
+
+@pytest.fixture
+def quick(monkeypatch: Any) -> None:
+    """Passwords that are checked in no time: what is counted is the same."""
+    monkeypatch.setattr(attempts, "is_password", lambda store, name, password: password == "right")
+
+
+def test_guesses_at_once_do_not_pass_the_limit(app: Any, monkeypatch: Any) -> None:
+    checked = []
+    monkeypatch.setattr(attempts, "is_password", lambda *_: checked.append(1) or False)
+    found = guessed(app, [("rita", WRONG)] * 64)
+    assert len(checked) == found.count(401) == TRIES and found.count(429) == 64 - TRIES
+
+
+def test_one_name_from_many_addresses(app: Any, quick: None) -> None:
+    found = [guessed(app, [("rita", WRONG)], f"198.51.100.{i}")[0] for i in range(FOR_A_NAME + 5)]
+    assert found == [401] * FOR_A_NAME + [429] * 5
+
+
+def test_one_network_of_ipv6_is_one_address(app: Any, quick: None) -> None:
+    found = [guessed(app, [("rita", WRONG)], f"2001:db8::{i:x}")[0] for i in range(TRIES + 1)]
+    assert found == [401] * TRIES + [429]
+
+
+def test_right_passwords_do_not_count(app: Any, quick: None) -> None:
+    assert {guessed(app, [("rita", "right")])[0] for _ in range(FROM_AN_ADDRESS + 1)} == {303}
+
+
+def test_who_worked_here_before_is_not_kept_out(staffed: Any, quick: None) -> None:
+    """Guesses from the same address, as behind one proxy, and at the same name."""
+    client, _ = staffed("anna", "right")
+    guesses = [(f"nobody{i}", WRONG) for i in range(FROM_AN_ADDRESS + LINE)]
+    for i in range(0, len(guesses), LINE):
+        guessed(client.app, guesses[i : i + LINE], "127.0.0.1")
+    for i in range(FOR_A_NAME):
+        guessed(client.app, [("anna", WRONG)], f"198.51.100.{i}")
+    assert staffed("anna", "right")[1].status_code == 429  # another browser has to wait
+    again = {"name": "anna", "password": "right"}
+    assert client.post("/login", data=again).status_code == 303
+    for _ in range(FOR_A_NAME):
+        assert client.post("/login", data=again | {"password": WRONG}).status_code == 401
+    assert client.post("/login", data=again).status_code == 429  # a known browser guesses no more than others
+
+
+def test_a_mark_is_of_one_person_and_one_password(app: Any) -> None:
+    store = app.state.here.store
+    mark = attempts.mark(store, "anna")
+    assert attempts.is_known(store, "anna", mark) and not attempts.is_known(store, "rita", mark)
+    assert not attempts.is_known(store, "nobody", mark) and not attempts.is_known(store, "anna", "")
+    accounts.add_account(store, "anna", "analyst", "another good password", by="(test)")
+    assert not attempts.is_known(store, "anna", mark)
+
+
+def test_names_are_cut_and_the_oldest_is_forgotten(app: Any, quick: None) -> None:
+    for name in ("x" * 4_000, "\u00e9" * 400, "a b", "Rita"):
+        guessed(app, [(name, WRONG)])
+    counted = {key for key, guesses in app.state.here.attempts.seen.items() if guesses}
+    assert max(map(len, counted)) < 100 and len(counted) == 3  # all the same: a name that nobody can have
+
+    some = Attempts()
+    for i in range(MOST + 10):
+        assert some.begin({f"name {i}": TRIES}) == 0
+    assert len(some.seen) == MOST and "name 0" not in some.seen and "name 10" in some.seen
+    for _ in range(TRIES - 1):
+        some.begin({f"name {MOST}": TRIES})
+    assert some.begin({f"name {MOST}": TRIES}) > 0
+
+
+def test_who_is_in_does_not_wait_for_log_ins(staffed: Any, monkeypatch: Any) -> None:
+    """More log-ins than the desk has threads, none of which ends."""
+    client, _ = staffed("anna")
+    stop, begun = threading.Event(), threading.Event()
+
+    def endless(*_: Any) -> bool:
+        begun.set()
+        return stop.wait(60)
+
+    monkeypatch.setattr(attempts, "is_password", endless)
+
+    async def both() -> tuple[list[int], int]:
+        transport = httpx.ASGITransport(client.app)
+        async with httpx.AsyncClient(transport=transport, base_url=ORIGIN, cookies=client.cookies) as known:
+
+            async def guess(i: int) -> int:
+                there = httpx.ASGITransport(client.app, client=(f"198.51.100.{i}", 1))
+                async with httpx.AsyncClient(transport=there, base_url=ORIGIN) as stranger:
+                    return (await stranger.post("/login", data={"name": f"n{i}", "password": "x"})).status_code
+
+            guesses = [asyncio.create_task(guess(i)) for i in range(120)]
+            while not begun.is_set():
+                await asyncio.sleep(0.01)
+            page = await asyncio.wait_for(known.get("/plans"), 50)
+            stop.set()
+            return await asyncio.gather(*guesses), page.status_code
+
+    statuses, page = asyncio.run(both())
+    assert page == 200
+    assert statuses.count(429) >= 120 - 2 * LINE  # the line is short
+
+
+def test_strangers_cannot_fill_the_log(staffed: Any, quick: None, monkeypatch: Any) -> None:
+    """Every open address, by every kind of refusal."""
+    outside = staffed("zoe", "right")[0]
+    outside.cookies = httpx.Cookies()
+    app, store = outside.app, outside.app.state.here.store
+
+    def length() -> int:
+        with store.reading() as connection:
+            return audit_log.lines(connection)[0].seq
+
+    before = length()
+    for i in range(4):
+        guessed(app, [(f"n{i}{j}", WRONG) for j in range(LINE)], f"198.51.100.{i}")
+        guessed(app, [("rita", WRONG)] * 20)
+        for _ in range(10):
+            outside.get("/enter?token=x")
+            outside.get("/plans")
+            outside.post("/plans/x/y", data={}, headers={"origin": "http://evil.example"})
+    assert length() - before == audit_log.OF_STRANGERS
+    with store.reading() as connection:
+        assert audit_log.lines(connection, last=1)[0].detail["further"]
+    at = time.monotonic() + audit_log.HOUR
+    monkeypatch.setattr("discreet.web.audit_log.time.monotonic", lambda: at)
+    outside.get("/enter?token=x")
+    with store.reading() as connection:
+        assert audit_log.lines(connection, last=1)[0].detail["untold before"] > 50
+        assert audit_log.verify(connection) == ""

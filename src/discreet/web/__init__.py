@@ -4,8 +4,10 @@ desk       the folder: what is configured, and where everything is
 example    a desk on simulated data
 store      its database: accounts, sessions, plans, decisions, runs
 audit_log  who did what, sealed line to line
-accounts   passwords, roles, log-in
+accounts   passwords, roles, sessions
+attempts   guesses at passwords, counted and checked
 hosts      the names under which it is asked for
+forms      what may be sent where, and how it is read
 security   what every request must pass and every response carries
 filters    the lines of a form that keep some values
 drafts     a plan as a form fills it in, and as TOML

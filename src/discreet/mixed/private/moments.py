@@ -125,8 +125,8 @@ class Mechanism:
         centre = int(np.clip(round(int(whole.sum()) / self.rows), -HALF, HALF))
         squares = sums.squares - 2 * centre * int(sums.total(ONE).sum()) + self.rows * centre**2
         scale = noise_scale((HALF + abs(centre)) ** 2, self.squares)
-        squares += int(draw_integers(_law(self.squares), scale=np.array([scale]), source=source)[0])
-        return NoisyStatistics(tuple(noisy), centre, squares, scale)
+        drawn = squares + draw_integers(_law(self.squares), scale=np.array([scale]), source=source)
+        return NoisyStatistics(tuple(noisy), centre, int(drawn[0]), scale)
 
 
 def mechanism_for(

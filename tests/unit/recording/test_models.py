@@ -1,0 +1,124 @@
+"""Mixed models: the losses of all draws of a release add up to what the ledger was charged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from discreet.mixed.private import release as private
+from discreet.mixed.private import release_mixed
+from discreet.mixed.private.partition import BlockEstimates
+from discreet.mixed.private.public import PublicDesign
+from discreet.mixed.rows import Rows
+
+Panel = dict[str, np.ndarray]
+NEARLY = Fraction(97, 100)  # some responses come close to the one that moves the squares most
+LOWER, UPPER = 0.0, 2.0
+LOSSES = {"epsilon": {"epsilon": "1/3"}, "rho": {"rho": "0.2"}}
+FORMULAS = {
+    "linear": "y ~ x",
+    "one term": "y ~ x + kind + (1 | g)",
+    "nested": "y ~ x + kind + (1 | g) + (1 | g:h)",
+}
+
+
+def panel() -> Panel:
+    """Responses near the upper end, so that the centre of the squares is far from the middle of the range."""
+    rng = np.random.default_rng(4)
+    n = 72
+    return {
+        "x": np.append(rng.uniform(-1, 1, n - 1), 3.0),
+        "kind": np.array(["a", "b", "c"])[np.arange(n) % 3],
+        "g": np.array([f"g{i}" for i in np.arange(n) // 18]),
+        "h": np.array([f"h{i}" for i in np.arange(n) % 2]),
+        "y": 1.7 + 0.2 * rng.uniform(-1, 1, n),
+    }
+
+
+def replaced(data: Panel, row: int, value: float) -> Panel:
+    return data | {"y": np.where(np.arange(len(data["y"])) == row, value, data["y"])}
+
+
+def responses(row: int) -> Iterator[Panel]:
+    """One row's response anywhere in its bounds, and beyond them."""
+    for value in (1.55, 1.65, 1.75, 1.85, UPPER, -5.0, 9.0):
+        yield replaced(panel(), row, value)
+
+
+def door(formula: str, **ask: Any) -> Any:
+    def release(data: Panel) -> tuple[Any, Any]:
+        fit = release_mixed(formula, data, bounds=(LOWER, UPPER), clip=True, seed=1, **ask)
+        assert fit.guarantee.loss == fit.entry.loss
+        effects = [(term.values, term.std_errors) for term in fit.random]
+        return (fit.released, fit.beta, fit.sigma2, effects, fit.notes, str(fit.guarantee)), fit.entry.loss
+
+    return release
+
+
+@pytest.mark.parametrize("ask", LOSSES)
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_moments_lose_what_they_are_charged(formula: str, ask: str, losses, amount) -> None:
+    """The last row has the largest x, so its response moves every sum as far as a response can."""
+    data = replaced(panel(), 71, LOWER)
+    worst, told = losses(door(FORMULAS[formula], **LOSSES[ask]), data, responses(71))
+    charged = amount(told.charged)
+    assert len(worst) == 2 and abs(told.public[0].centre) > 1000
+    assert NEARLY * charged <= sum(worst) <= charged
+
+
+BLOCKS = 6
+EXTREMES = [(-1e9, 0.0), (1e9, 0.0), (1e9, 1e9), (np.nan, np.nan)]  # a block's coefficients and effects; its variances
+
+
+@pytest.mark.parametrize("ask", LOSSES)
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_strict_loses_what_it_is_charged(formula: str, ask: str, losses, amount, monkeypatch) -> None:
+    """A row may do anything to the estimates of its block, so one block's are set to the worst there are."""
+    fit, extreme = private.fit_partition, list(EXTREMES[0])
+
+    def fitted(data: Rows, public: PublicDesign, chosen: np.ndarray, **options: Any) -> BlockEstimates:
+        found = fit(data, public, chosen, **options)
+        size, variance = extreme
+        mine = (chosen == 71).any(axis=1)
+        effects = [(block, level, np.where(mine[block], size, u)) for block, level, u in found.effects]
+        kept = [np.isfinite(size) | ~mine[block] for block, _, _ in effects]
+        return replace(
+            found,
+            beta=np.where(mine[:, None] & (np.isfinite(found.beta) | np.isnan(size)), size, found.beta),
+            variances=np.where(mine[:, None], variance, found.variances),
+            effects=tuple(tuple(x[k] for x in entries) for entries, k in zip(effects, kept, strict=True)),
+        )
+
+    def neighbours() -> Iterator[Panel]:
+        for extreme[:] in EXTREMES:
+            yield replaced(panel(), 71, UPPER)
+
+    monkeypatch.setattr(private, "fit_partition", fitted)
+    asked = LOSSES[ask] | {"method": "strict", "blocks": BLOCKS}
+    worst, told = losses(door(FORMULAS[formula], **asked), replaced(panel(), 71, LOWER), neighbours())
+    charged = amount(told.charged)
+    assert Fraction(95, 100) * charged <= sum(worst) <= charged  # deviations lie in a box, whose diameter is rounded up
+
+
+def test_paper_draws_with_the_published_scales(record) -> None:
+    """Lemma 1: the parts of one fitted value cost epsilon together; a standard deviation costs epsilon by itself."""
+    release = door("y ~ x + kind + (1 | g)", epsilon="1/2", method="paper", blocks=BLOCKS)
+    count = 1 + 3 + 4 + 2  # x; intercept and kinds; groups; deviations
+    bare, moved = (record(lambda: release(panel()), script=[np.full(count, k)]) for k in (0, 1))
+    flat = [np.concatenate([a.beta, *a.effects, a.deviations]) for (a,) in ((r.public[0],) for r in (bare, moved))]
+    grid = flat[1] - flat[0]
+    assert len(bare.draws) == 1 and np.all(grid > 0) and np.ptp(grid) < 1e-9 * grid[0]
+    scale = bare.draws[0].scale * 2.0 ** np.round(np.log2(grid[0]))
+    width = UPPER - LOWER
+    names = ["(Intercept)", "x", "kindb", "kindc"]
+    ranges = {"x": width / 200}
+    fixed = {name: ranges.get(name, width) / (BLOCKS * s) for name, s in zip(names, scale, strict=False)}
+    groups, deviations = width / (BLOCKS * scale[4:8]), width / 4 / (BLOCKS * scale[8:])
+    assert fixed["kindb"] == fixed["(Intercept)"] and np.ptp(groups) == 0
+    assert fixed["kindb"] + fixed["x"] + groups[0] == pytest.approx(0.5, rel=1e-12)
+    assert deviations == pytest.approx(0.5, rel=1e-12)

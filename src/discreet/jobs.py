@@ -41,18 +41,26 @@ class Jobs:
     schema : which column is what.
     workplaces : the public list of establishments; without it, those with a job are the public ones.
     workers : the workers' attributes, where they are not columns of `table`.
-    allow_multiple : a worker may have several jobs.
+    allow_multiple : a worker may have jobs at any number of establishments, or at so many; at one of them always one.
     name : what messages call it.
     validated : every row was checked.
+    counted : rows with a size, as they came: by all their columns they are told apart.
     """
 
     table: Frame
     schema: Schema
     workplaces: Frame | None = None
     workers: Frame | None = None
-    allow_multiple: bool = False
+    allow_multiple: bool | int = False
     name: str = "jobs"
     validated: bool = False
+    counted: Frame | None = None
+
+    @property
+    def most_jobs(self) -> int | None:
+        """At how many establishments a worker may have a job; None where any number is allowed."""
+        multiple = self.allow_multiple
+        return (None if multiple else 1) if isinstance(multiple, bool) else multiple
 
     @property
     def frame(self) -> Frame:
@@ -79,13 +87,18 @@ class Jobs:
         """Check every row, with one query per table, and report all faults together.
 
         No value is missing; every category is in its public domain; every job has an establishment and a worker that
-        exist; a worker has one job; an establishment has one value of each attribute, the same in every table; sizes
-        are not negative, nor huge.
+        exist; a worker has as many jobs as allowed, and one value of each attribute; an establishment has one value of
+        each attribute, the same in every table; sizes are not negative, nor huge, and no counted row is there twice.
         """
         with working(f"check {self.name}"):
             listed = [*self._workplace_faults(), *self._worker_faults()]
             refuse([*listed, *self._job_faults(sound_lists=not listed)])
-        return replace(self, validated=True)
+        return replace(self, validated=True, table=self._distinct())
+
+    def _distinct(self) -> Frame:
+        """One row per worker at an establishment; a table of workers with one job each, or no name, stays as it is."""
+        named = self.schema.worker is not None and self.allow_multiple is not False
+        return self.table.unique() if named else self.table
 
     def _workplace_faults(self) -> Iterator[str]:
         import narwhals.stable.v2 as nw
@@ -110,6 +123,28 @@ class Jobs:
         if self.workers is not None and key is not None:
             checks = _nulls("workers", [key, *domains]) | _outside("workers", domains) | _repeats("workers", key)
             yield from _found(self.workers, checks, step="check workers")
+        if key is not None and self.allow_multiple is not False:
+            yield from self._several_faults(key, () if self.workers is not None else tuple(domains))
+
+    def _several_faults(self, key: str, attributes: Sequence[str]) -> Iterator[str]:
+        """What is wrong with workers who have several jobs. A job is a worker at an establishment."""
+        import narwhals.stable.v2 as nw
+
+        ends = [getattr(nw.col(a), end)().alias(f"{end} {a}") for a in attributes for end in ("min", "max")]
+        words = (
+            "Column {0!r} of {1} has more than one value for some worker. A worker has one value of each attribute: "
+            "correct it, or give each person a number of their own."
+        )
+        checks = {words.format(a, self.name): count_if(nw.col(f"min {a}") != nw.col(f"max {a}")) for a in attributes}
+        if self.most_jobs is not None:
+            words = (
+                f"Some workers of {self.name} have jobs at more establishments than {self.most_jobs}, which "
+                f"allow_multiple={self.most_jobs} allows. Raise it to the most that one worker may have, or drop jobs."
+            )
+            checks[words] = count_if(nw.col("jobs") > self.most_jobs)
+        if checks:
+            by_worker = self._distinct().group_by(key).agg(nw.len().alias("jobs"), *ends)
+            yield from _found(by_worker, checks, step="check workers with several jobs")
 
     def _job_faults(self, *, sound_lists: bool) -> Iterator[str]:
         """What is wrong with the rows of jobs. Of lists that are not sound only the keys are taken, each once."""
@@ -122,8 +157,10 @@ class Jobs:
         if self.workers is None:
             domains = schema.worker_attributes
             checks |= _nulls(self.name, list(domains)) | _outside(self.name, domains)
-        if schema.worker is not None and not self.allow_multiple:
+        if schema.worker is not None and self.allow_multiple is False:
             checks |= _repeats(self.name, schema.worker, " Or pass allow_multiple=True, if several jobs are meant.")
+        if self.counted is not None:
+            yield from _twice(self.counted, name=self.name)
         if schema.size is not None:
             words = f"Column {schema.size!r} of {self.name} is negative in some rows. Sizes count jobs: correct them."
             checks[words] = count_if(nw.col(schema.size) < 0)
@@ -160,17 +197,20 @@ def read_jobs(
     workplaces: Any = None,
     workers: Any = None,
     schema: Schema | Mapping[str, Any] | str | Path | None = None,
-    allow_multiple: bool = False,
+    allow_multiple: bool | int = False,
     validate: bool = True,
     engine: Engine | None = None,
 ) -> Jobs:
     """Open the confidential table of jobs: a path, or a frame of pandas, Polars, Arrow, DuckDB or Spark.
 
-    `source` has one row per job. Workers' attributes are its own columns or those of `workers`; workplaces'
-    attributes its own or those of `workplaces`, the public list of establishments. A directory may hold
-    `jobs.parquet`, or `job.parquet` and `worker.parquet`, with `workplace.parquet` beside it. The schema is given, or
-    lies beside the data as `schema.toml` or `schema.json`. Every row is checked unless `validate=False`.
+    `source` has one row per job; rows of one worker at one establishment are one job. A worker has one job, or with
+    `allow_multiple` jobs at several establishments: at so many at most, or with True at any number. Workers'
+    attributes are its own columns or those of `workers`; workplaces' attributes its own or those of `workplaces`, the
+    public list of establishments. A directory may hold `jobs.parquet`, or `job.parquet` and `worker.parquet`, with
+    `workplace.parquet` beside it. The schema is given, or lies beside the data as `schema.toml` or `schema.json`. Every
+    row is checked unless `validate=False`.
     """
+    refuse(_bound_faults(allow_multiple))
     name, folder = "jobs", None
     if isinstance(source, str | Path):
         name, path = called(source), Path(source)
@@ -190,16 +230,26 @@ def read_jobs(
             lists[kind] = _select(read(data, name=kind), [key, *attributes], schema, name=kind)
             needed = [column for column in needed if column not in attributes]
             listed += attributes
+    rows = read(source, name=name)
     jobs = Jobs(
-        table=_select(read(source, name=name), needed, schema, name=name, also=listed),
+        table=_select(rows, needed, schema, name=name, also=listed),
         schema=schema,
         workplaces=lists.get("workplaces"),
         workers=lists.get("workers"),
         allow_multiple=allow_multiple,
         name=name,
+        counted=None if schema.size is None else rows,
     )
     refuse(fault for kind, key, listed in _links(jobs) for fault in _mismatch(jobs, kind, key, listed))
-    return jobs.validate() if validate else jobs
+    return jobs.validate() if validate else replace(jobs, table=jobs._distinct())
+
+
+def _bound_faults(allow_multiple: object) -> Iterator[str]:
+    if not isinstance(allow_multiple, int) or allow_multiple < (0 if isinstance(allow_multiple, bool) else 1):
+        yield (
+            f"allow_multiple={allow_multiple!r:.40} does not say how many jobs a worker may have. It is True, False or "
+            "the most establishments at which one worker has a job. Use for example allow_multiple=3."
+        )
 
 
 def _tables(folder: Path, workplaces: Any, workers: Any) -> tuple[Path, Any, Any]:
@@ -308,6 +358,18 @@ def _outside(name: str, domains: Mapping[str, Sequence[Label]]) -> Checks:
         )
         for column, domain in domains.items()
     }
+
+
+def _twice(rows: Frame, *, name: str) -> Iterator[str]:
+    """Whether some rows that carry a size are the same in every column."""
+    import narwhals.stable.v2 as nw
+
+    step, count = f"check rows of {name}", {"rows": nw.len()}
+    if tally(rows, count, step=step) != tally(rows.unique(), count, step=step):
+        yield (
+            f"{name} has rows that are there twice, with the same value in every column. Their jobs would be counted "
+            "twice. Drop the repetitions, or add the column that tells such rows apart."
+        )
 
 
 def _repeats(name: str, key: str, way_out: str = "") -> Checks:

@@ -209,3 +209,18 @@ def test_a_failure_is_named_after_its_step_and_quotes_no_data(into: Any, tables:
     assert not any(word in str(caught.value) for word in ("college", "school"))
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__
+
+
+def test_a_worker_is_one_job_of_an_establishment_in_every_engine(
+    into: Any, tables: Any, schema: Schema, loop: Any, as_loop: Any
+) -> None:
+    """Rows that repeat a worker at an establishment count once; the same worker elsewhere is another job."""
+    rows = tables["jobs"].to_pylist()
+    second = next(row for row in rows if row["workplace"] != rows[0]["workplace"])
+    worker = [*schema.worker_attributes, "worker"]
+    elsewhere = {**second, **{name: rows[0][name] for name in worker}}
+    several = pa.Table.from_pylist([*rows, *[rows[0]] * 19, elsewhere, elsewhere], tables["jobs"].schema)
+    jobs = read_jobs(into(several, "jobs"), schema=schema, allow_multiple=2)
+    found = cell_statistics(jobs, workplace_by=["state"], worker_by=["sex"])
+    firms = list({row["workplace"]: row for row in rows}.values())
+    assert as_loop(found) == loop([*rows, elsewhere], firms, ["state"], ["sex"], {})

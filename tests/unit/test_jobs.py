@@ -114,7 +114,7 @@ def test_bad_data_are_refused(data: Any, words: str) -> None:
 
 
 def test_a_worker_may_have_two_jobs_if_that_is_meant() -> None:
-    jobs = read_jobs(changed(worker=[7, 7, 9]), schema=SCHEMA, allow_multiple=True)
+    jobs = read_jobs(changed(worker=[7, 8, 7]), schema=SCHEMA, allow_multiple=True)
     assert cell_statistics(jobs).counts.tolist() == [[3]]
 
 

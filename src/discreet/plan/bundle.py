@@ -49,6 +49,7 @@ def request(file: PlanFile) -> dict[str, Any]:
         "title": whole["title"],
         "schema": file.schema().to_dict() if counts else None,
         "public_list": counts and has_public_list(file),
+        "allow_multiple": whole["data"]["allow_multiple"],
         "unit": whole["unit"],
         "budget": {key: whole["budget"][key] for key in ("epsilon", "delta", "dataset")},
         "releases": whole["release"],

@@ -318,6 +318,7 @@ ELSEWHERE: dict[str, Place] = {
     "formats": ("output", "formats"),
     "schema": ("data", "schema"),
     "labels": ("data", "labels"),
+    "allow_multiple": ("data", "allow_multiple"),
     "unit": ("unit",),
 }
 """Settings of a release that stand in other tables of the plan."""

@@ -256,8 +256,8 @@ def _check_shrink(release: Count, query: CountQuery) -> None:
 
 
 def _details(request: CountRequest) -> dict[str, Any]:
-    release, output = request.release, request.file.plan.output
-    schema, labels = request.queries[0].jobs.schema, request.file.plan.data.labels
+    release, output, data = request.release, request.file.plan.output, request.file.plan.data
+    schema, labels = request.queries[0].jobs.schema, data.labels
     tables = []
     for query, ready, folder in zip(request.queries, request.ready, request.folders, strict=True):
         domains = {name: _kept(schema.worker_attributes[name], query.where.get(name)) for name in query.worker_by}
@@ -281,6 +281,7 @@ def _details(request: CountRequest) -> dict[str, Any]:
         "add_up": isinstance(release, Counts) and release.add_up,
         "forms": sorted(output.forms),
         "formats": sorted(output.formats),
+        **({} if data.allow_multiple is False else {"allow_multiple": data.allow_multiple}),
         **({} if request.guarantee.basis == "proved" else {"basis": request.guarantee.basis}),
     }
 

@@ -51,6 +51,7 @@ class Rebuilt:
             "title": asked["title"],
             "data": {
                 "source": NOWHERE,
+                "allow_multiple": asked["allow_multiple"],
                 **({"workplaces": NOWHERE} if asked["public_list"] else {}),
                 **({"schema": asked["schema"]} if asked["schema"] else {}),
             },

@@ -71,7 +71,7 @@ def requests(file: PlanFile, account: Account) -> tuple[list[Request], list[Faul
             schema = file.schema()
         except DataError as error:
             return [], [Fault(("data", "schema"), line) for line in str(error).splitlines()]
-        jobs = without_data(schema, listed=has_public_list(file))
+        jobs = without_data(schema, listed=has_public_list(file), allow_multiple=file.plan.data.allow_multiple)
         wrong += _label_faults(file, schema)
     for i, release in enumerate(file.plan.release):
         try:
@@ -91,13 +91,19 @@ def has_public_list(file: PlanFile) -> bool:
     return data.workplaces is not None or (file.path(data.source) / "workplace.parquet").is_file()
 
 
-def without_data(schema: Schema, *, listed: bool) -> Jobs:
+def without_data(schema: Schema, *, listed: bool, allow_multiple: bool | int = False) -> Jobs:
     """Jobs of which nothing is known but their schema: enough to price a query, and nothing to run it on.
 
     They count as validated, because a plan draws from rows that were all checked, or does not draw.
     """
     nothing: Any = object()
-    return Jobs(table=nothing, schema=schema, workplaces=nothing if listed else None, validated=True)
+    return Jobs(
+        table=nothing,
+        schema=schema,
+        workplaces=nothing if listed else None,
+        allow_multiple=allow_multiple,
+        validated=True,
+    )
 
 
 def _label_faults(file: PlanFile, schema: Schema) -> Iterator[Fault]:

@@ -207,7 +207,9 @@ class Data(Table):
     columns: FileOrColumns | None = Field(
         None, alias="schema", description="A TOML or JSON file, or the table itself as [data.schema]."
     )
-    allow_multiple: StrictBool = Field(False, description="Whether a worker may have several jobs.")
+    allow_multiple: StrictBool | Annotated[StrictInt, Field(ge=1)] = Field(
+        False, description="Whether a worker may have jobs at several establishments: true, or at how many at most."
+    )
     labels: dict[str, dict[str, Line]] = Field(
         default_factory=dict, description="What the basic form calls a category: [data.labels.sector] 11 = 'Farming'."
     )

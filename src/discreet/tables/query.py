@@ -26,6 +26,7 @@ from discreet.schema import Label
 from discreet.tables.calibration import Name, calibrate
 from discreet.tables.expected import ByLargest, Kinds, refuse_extremes, refuse_overflow
 from discreet.tables.intervals import check_level, intervals
+from discreet.tables.limits import limits
 from discreet.tables.mechanisms import Baseline, LogLaplace, SmoothNoise
 from discreet.tables.release import CountRelease
 
@@ -172,14 +173,14 @@ class CountQuery:
                 "Open a session with unit=Establishments(alpha=0.1)."
             )
         refuse_overflow(built)
-        limits = {
-            _ASSUMED_PUBLIC: self.jobs.workplaces is None,
-            _NOT_VALIDATED: not self.jobs.validated,
-            _TRUNCATED: isinstance(unit, EstablishmentNodes),
-        }
-        notes = tuple(note for note, applies in limits.items() if applies)
         guarantee = Guarantee(
-            unit, built.cost(d), built.calibration, built.basis, built.proof, notes, private=self.account.private
+            unit,
+            built.cost(d),
+            built.calibration,
+            built.basis,
+            built.proof,
+            limits(self.jobs, unit),
+            private=self.account.private,
         )
         return Prepared(built, guarantee, self._parameters(built))
 
@@ -383,16 +384,3 @@ def _values(jobs: Jobs, name: str, kept: Label | Sequence[Label]) -> tuple[Label
         possible = f"the public domain is {tuple(domain)}" if domain is not None else "at least one value is kept"
         raise DataError(f"where[{name!r}] asks for {values}, but {possible}. Use its values, or leave it out.")
     return values
-
-
-_TRUNCATED = (
-    "Jobs of establishments larger than theta are not counted: counts are of the others, and so are their intervals, "
-    "which need not hold the count of all jobs"
-)
-_NOT_VALIDATED = (
-    "The rows were not validated: an establishment in two cells, or a worker with two jobs, would not be covered"
-)
-_ASSUMED_PUBLIC = (
-    "No public list of establishments was given: the cells are those of establishments with jobs, "
-    "whose existence is taken to be public"
-)

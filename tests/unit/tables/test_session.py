@@ -43,6 +43,7 @@ def test_check_needs_no_data(jobs: Jobs) -> None:
         schema = jobs.schema
         workplaces = jobs.workplaces
         validated = True
+        most_jobs = 1
         name = "untouchable"
 
         def __getattr__(self, name: str) -> object:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
@@ -42,6 +42,7 @@ class Schema:
     size: str | None = None
 
     def __post_init__(self) -> None:
+        _refuse_shapes(self)
         domains = {name: tuple(domain) for name, domain in self.worker_attributes.items()}
         object.__setattr__(self, "workplace_attributes", tuple(self.workplace_attributes))
         object.__setattr__(self, "worker_attributes", MappingProxyType(domains))
@@ -102,6 +103,42 @@ class Schema:
             "worker_attributes": {name: list(domain) for name, domain in self.worker_attributes.items()},
             **{role: column for role, column in kept.items() if column is not None},
         }
+
+
+def _refuse_shapes(schema: Schema) -> None:
+    """Refuse a schema whose parts are not of the kind that they must be, before one is taken for another."""
+    places, domains = schema.workplace_attributes, schema.worker_attributes
+    roles = {"establishment": schema.establishment, "worker": schema.worker, "size": schema.size}
+    faults = [
+        f"{role}={name!r:.60} is not a column. Columns are named in text. Use for example {role}='{role}'."
+        for role, name in roles.items()
+        if not isinstance(name, str) and (name is not None or role == "establishment")
+    ]
+    if isinstance(places, str) or not _named(places):
+        faults.append(
+            f"workplace_attributes={places!r:.60} is not a list of columns. It lists the columns that an establishment "
+            "has one public value of. Use for example workplace_attributes=['place', 'sector']."
+        )
+    if not isinstance(domains, Mapping) or not _named(domains):
+        faults.append(
+            f"worker_attributes={domains!r:.60} does not give the values that each attribute can take. These are "
+            "public and are never looked up in the data. Use for example worker_attributes={'sex': ['female', 'male']}."
+        )
+    else:
+        faults += [
+            f"The domain of worker attribute {name!r} is {domain!r:.60}. It lists text, whole numbers or true and "
+            "false. Use for example ['female', 'male']."
+            for name, domain in domains.items()
+            if isinstance(domain, str)
+            or not isinstance(domain, Iterable)
+            or not all(isinstance(value, str | int) for value in domain)
+        ]
+    if faults:
+        raise DataError("\n".join(faults))
+
+
+def _named(columns: object) -> bool:
+    return isinstance(columns, Iterable) and all(isinstance(name, str) for name in columns)
 
 
 LODES = Schema(

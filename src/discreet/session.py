@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from discreet.account import Account
+from discreet.errors import DataError, PrivacyError
 from discreet.jobs import Jobs
 from discreet.privacy.losses import Loss, Number, Pure
 from discreet.privacy.units import Unit
@@ -45,9 +46,10 @@ class Session:
         budget : the total loss that all releases together may reach; a number is a pure epsilon.
         ledger : a path, or a PostgreSQL address, of the ledger that keeps count beyond this session. Without one the
             budget is forgotten when the process ends: for trials only.
-        dataset : the name under which the ledger knows these data; the jobs' own name otherwise.
+        dataset : the name under which the ledger knows these data, however they are read. A ledger needs one.
         seed : makes the noise reproducible and the releases not private; they say so.
         """
+        _refuse(jobs, unit, ledger, dataset)
         total = budget if isinstance(budget, Loss) else Pure(budget)
         self.jobs = jobs
         self.account = Account.open(ledger, dataset=dataset or jobs.name, unit=unit, budget=total, seed=seed)
@@ -73,4 +75,27 @@ class Session:
         return Workload(tuple(self.count(by, where=where) for by in tables))
 
     def __repr__(self) -> str:
-        return f"Session on {self.jobs.name!r}: {self.remaining} left under {self.unit.key}"
+        read = "" if self.jobs.name == self.account.dataset else f", read from {self.jobs.name!r}"
+        return f"Session on {self.account.dataset!r}{read}: {self.remaining} left under {self.unit.key}"
+
+
+def _refuse(jobs: object, unit: object, ledger: object, dataset: object) -> None:
+    """Refuse what is no table of jobs, protects nobody, or would be counted under a name that depends on the route."""
+    if not hasattr(jobs, "schema"):
+        raise DataError(
+            f"A session was opened on a {type(jobs).__name__}. It needs jobs that were read and checked. Use "
+            "Session(read_jobs(...), ...)."
+        )
+    if not isinstance(unit, Unit):
+        raise PrivacyError(
+            f"unit={unit!r:.60} does not say whom to protect. It is a definition with its parameters. Use for example "
+            "unit=Establishments(alpha=0.1), or unit=Workers() to protect single jobs only."
+        )
+    if dataset is not None and not isinstance(dataset, str):
+        raise PrivacyError(f"dataset={dataset!r:.60} is not a name. It is text. Use for example dataset='jobs 2026'.")
+    if ledger is not None and not dataset:
+        raise PrivacyError(
+            f"The ledger {str(ledger)!r} was given without a name for the data. It counts what was spent on each data "
+            "set by name, and the same rows as a file and as a frame would have two budgets. Give "
+            "dataset='jobs 2026', and the same name next time, however the rows are read."
+        )

@@ -56,7 +56,7 @@ def fit(
         str | None, typer.Option(help="Total loss that opens the data's budget there.", rich_help_panel=PRIVATE)
     ] = None,
     dataset: Annotated[
-        str | None, typer.Option(help="The data's name in the ledger; else the file's.", rich_help_panel=PRIVATE)
+        str | None, typer.Option(help="The data's name in the ledger, which needs one.", rich_help_panel=PRIVATE)
     ] = None,
     name: Annotated[
         str | None, typer.Option(help="The release's name; a name is drawn once.", rich_help_panel=PRIVATE)
@@ -66,7 +66,7 @@ def fit(
 
     Example: `discreet fit 'jcr ~ 0 + industry + quarter + (1 | county)' flows/qwi.parquet`
 
-    Example: `discreet fit 'jcr ~ industry + (1 | county)' flows/qwi.parquet --epsilon 1 --ledger book.db --budget 4`
+    Example: `discreet fit 'jcr ~ 1 + (1 | county)' qwi.parquet --epsilon 1 --ledger book.db --dataset qwi --budget 4`
     """
     asked = {
         "bounds": bounds,
@@ -130,7 +130,7 @@ def _release(formula: str, data: Path, *, as_json: bool, asked: dict[str, Any]) 
     if "ledger" not in asked:
         typer.echo(
             "No ledger was named, so this release is counted nowhere: the next one of these data adds to its loss, and "
-            "nothing will stop it. Add --ledger book.db --budget 4.",
+            "nothing will stop it. Add --ledger book.db --dataset flows --budget 4.",
             err=True,
         )
     typer.echo(json.dumps(found.to_dict(), indent=2) if as_json else found.summary())

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from numbers import Real
 
 import numpy as np
 from scipy import special
@@ -63,8 +64,8 @@ def _ends(
 
 def check_level(level: float) -> None:
     """Refuse a level that is not a probability, before anything is spent."""
-    if not 0 < level < 1:
-        raise PrivacyError(f"level={level} is not a probability. It lies between 0 and 1. Use for example 0.95.")
+    if not isinstance(level, Real) or not 0 < level < 1:
+        raise PrivacyError(f"level={level!r:.40} is not a probability. It lies between 0 and 1. Use for example 0.95.")
 
 
 def _plausible(counts: Vector, reach: float, alpha: float) -> tuple[Vector, Vector]:

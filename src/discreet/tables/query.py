@@ -7,10 +7,10 @@ without data (mechanism, constants, price); `_draw` adds noise to aggregates, fo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -97,7 +97,7 @@ class CountQuery:
     ) -> CountQuery:
         """The query for the attributes `by`, keeping the values in `where`."""
         schema = jobs.schema
-        by = (by,) if isinstance(by, str) else tuple(by)
+        by = _attributes(by)
         known = (*schema.workplace_attributes, *schema.worker_attributes)
         filtered = [name for name in where or {} if name not in known]
         if filtered:
@@ -372,6 +372,18 @@ class CountQuery:
             "unit": self.account.unit.key,
             "levels": self.levels,
         }
+
+
+def _attributes(by: object) -> tuple[str, ...]:
+    """The names in `by`, found to be names."""
+    names = (by,) if isinstance(by, str) else tuple(by) if isinstance(by, Iterable) else (by,)
+    if not all(isinstance(name, str) for name in names):
+        raise DataError(
+            f"Counts by {by!r:.80}: attributes are given by their names. One table has a name or a list of names, and "
+            "no names for the total. Use for example count(by=['place', 'sector']), or for several tables "
+            "marginals(['place', 'sector'], ['place'])."
+        )
+    return cast("tuple[str, ...]", names)
 
 
 def _values(jobs: Jobs, name: str, kept: Label | Sequence[Label]) -> tuple[Label, ...]:

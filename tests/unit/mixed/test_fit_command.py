@@ -71,17 +71,21 @@ def test_a_private_release_says_what_it_proves(path: Path, method: str, basis: s
 
 def test_the_ledger_pays_and_refuses(path: Path, tmp_path: Path) -> None:
     book = tmp_path / "book.db"
-    first = released(path, "--epsilon", "0.6", "--ledger", str(book), "--budget", "1", "--name", "first")
+    first = released(
+        path, "--epsilon", "0.6", "--ledger", str(book), "--dataset", "flows", "--budget", "1", "--name", "first"
+    )
     assert first.exit_code == 0
-    left = Ledger.open(book).remaining("panel.parquet", Rows(-200, 200))
+    left = Ledger.open(book).remaining("flows", Rows(-200, 200))
     assert left == Pure("0.4")
-    assert isinstance(released(path, "--epsilon", "0.5", "--ledger", str(book)).exception, BudgetExceeded)
-    assert released(path, "--epsilon", "0.4", "--ledger", str(book)).exit_code == 0
+    assert isinstance(
+        released(path, "--epsilon", "0.5", "--ledger", str(book), "--dataset", "flows").exception, BudgetExceeded
+    )
+    assert released(path, "--epsilon", "0.4", "--ledger", str(book), "--dataset", "flows").exit_code == 0
 
 
 def test_a_refused_release_writes_no_ledger(path: Path, tmp_path: Path) -> None:
     book = tmp_path / "book.db"
-    paying = ["--epsilon", "1", "--ledger", str(book)]
+    paying = ["--epsilon", "1", "--ledger", str(book), "--dataset", "flows"]
     outside = CliRunner().invoke(app, [FORMULA, str(path), "--bounds", "0", "1", *paying, "--budget", "1"])
     assert isinstance(outside.exception, DataError) and not book.exists()
     none = released(path, *paying)
@@ -91,7 +95,7 @@ def test_a_refused_release_writes_no_ledger(path: Path, tmp_path: Path) -> None:
 def test_a_release_without_a_ledger_says_that_nothing_counts_it(path: Path, tmp_path: Path) -> None:
     done = released(path, "--epsilon", "1", "--json")
     assert "counted nowhere" in done.stderr and json.loads(done.stdout)
-    book = ["--ledger", str(tmp_path / "book.db"), "--budget", "1"]
+    book = ["--ledger", str(tmp_path / "book.db"), "--dataset", "flows", "--budget", "1"]
     assert "counted nowhere" not in released(path, "--epsilon", "1", *book).stderr
 
 

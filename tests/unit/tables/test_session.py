@@ -130,7 +130,7 @@ def test_a_failure_after_the_noise_costs_nothing(jobs: Jobs, monkeypatch: pytest
 def test_seeds_and_unchecked_rows_are_on_record(jobs: Jobs, tmp_path: Path) -> None:
     from dataclasses import replace
 
-    seeded = session(jobs, ledger=tmp_path / "ledger.db", seed=7)
+    seeded = session(jobs, ledger=tmp_path / "ledger.db", dataset="jobs", seed=7)
     assert not seeded.count(by=["sector"]).check(epsilon=1).guarantee.private
     entry = seeded.count(by=["sector"]).release(epsilon=1).entry
     assert entry is not None and entry.payload["details"]["private"] is False
@@ -176,10 +176,10 @@ def test_weak_composition_is_charged_honestly(jobs: Jobs) -> None:
 
 def test_the_ledger_remembers_across_sessions(jobs: Jobs, tmp_path: Path) -> None:
     book = tmp_path / "ledger.db"
-    first = session(jobs, budget=3, ledger=book)
+    first = session(jobs, budget=3, ledger=book, dataset="jobs")
     release = first.count(by=["sector"]).release(epsilon=2, name="sectors")
     assert release.entry is not None and release.name == "sectors" and release.guarantee.private
-    second = session(jobs, budget=3, ledger=book)
+    second = session(jobs, budget=3, ledger=book, dataset="jobs")
     assert second.remaining == Pure(1)
     with pytest.raises(BudgetExceeded, match="Requested"):
         second.count(by=["sector"]).release(epsilon=2, name="again")
@@ -191,9 +191,9 @@ def test_the_ledger_remembers_across_sessions(jobs: Jobs, tmp_path: Path) -> Non
 
 
 def test_alphas_do_not_mix_under_one_budget(jobs: Jobs, tmp_path: Path) -> None:
-    session(jobs, ledger=tmp_path / "ledger.db")
+    session(jobs, ledger=tmp_path / "ledger.db", dataset="jobs")
     with pytest.raises(PrivacyError, match="do not add up"):
-        session(jobs, unit=dc.Establishments("0.2"), ledger=tmp_path / "ledger.db")
+        session(jobs, unit=dc.Establishments("0.2"), ledger=tmp_path / "ledger.db", dataset="jobs")
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def release_mixed(
         account=account,
         name=name,
         seed=seed,
-        book=Book.of(ledger, dataset, budget, data=data),
+        book=Book.of(ledger, dataset, budget),
     )
     frame = open_frame(data)
     public = public_design(frame, model)

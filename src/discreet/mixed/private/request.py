@@ -17,7 +17,6 @@ import numpy as np
 
 from discreet.account import Account
 from discreet.errors import PrivacyError
-from discreet.frames import called
 from discreet.mixed.private.sums import Scale
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.losses import Concentrated, Loss, Number, Pure, exact, loss
@@ -56,9 +55,7 @@ class Book(NamedTuple):
     budget: Number | Loss | None
 
     @classmethod
-    def of(
-        cls, ledger: str | Path | None, dataset: str | None, budget: Number | Loss | None, *, data: Any
-    ) -> Book | None:
+    def of(cls, ledger: str | Path | None, dataset: str | None, budget: Number | Loss | None) -> Book | None:
         if ledger is None:
             if dataset is not None or budget is not None:
                 raise PrivacyError(
@@ -66,18 +63,18 @@ class Book(NamedTuple):
                     "Give ledger='ledger.db', or an account."
                 )
             return None
-        named = dataset or (called(data) if isinstance(data, str | Path) else None)
-        if named is None:
+        if not dataset:
             raise PrivacyError(
-                f"The ledger {str(ledger)!r} was given, but the data are a frame without a name. A ledger counts what "
-                "was spent on each data set by name. Give dataset='flows', and the same name next time."
+                f"The ledger {str(ledger)!r} was given without a name for the data. It counts what was spent on each "
+                "data set by name, and the same rows as a file and as a frame would have two budgets. Give "
+                "dataset='flows', and the same name next time."
             )
         if budget is None and "://" not in str(ledger) and not Path(ledger).exists():
             raise PrivacyError(
                 f"There is no ledger {str(ledger)!r} yet, and no budget to open in it. A budget is the total that all "
-                f"releases of {named!r} may cost. Give budget=4, or name an older ledger."
+                f"releases of {dataset!r} may cost. Give budget=4, or name an older ledger."
             )
-        return cls(ledger, named, budget)
+        return cls(ledger, dataset, budget)
 
 
 @dataclass(frozen=True, slots=True)

@@ -244,7 +244,7 @@ def test_collinear_columns_are_dropped(flows: Flows) -> None:
         ({"formula": "rate ~ 1 + (1 | row)"}, FitError, "3,000 effects"),
         ({"formula": "missing ~ 1 + (1 | county)"}, DataError, "missing or infinite"),
         ({"formula": "infinite ~ 1 + (1 | county)", "clip": True}, DataError, "missing or infinite"),
-        ({"ledger": "book.db", "budget": 1}, PrivacyError, "frame without a name"),
+        ({"ledger": "book.db", "budget": 1}, PrivacyError, "without a name for the data"),
         ({"ledger": "absent/book.db", "dataset": "flows"}, PrivacyError, "no budget to open"),
         ({"budget": 1}, PrivacyError, "without a ledger"),
         ({"epsilon": None}, PrivacyError, "No loss"),

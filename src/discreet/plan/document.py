@@ -45,11 +45,11 @@ class Document:
     lines: Mapping[Place, int] = field(repr=False)
 
     @classmethod
-    def read(cls, path: str | Path) -> Document:
-        """Read a file; what is not TOML is refused with the line."""
+    def read(cls, path: str | Path, text: bytes | None = None) -> Document:
+        """Read a file, or `text` as if it stood there; what is not TOML is refused with the line."""
         path = Path(path)
         try:
-            raw = path.read_bytes()[: LARGEST + 1]
+            raw = (path.read_bytes() if text is None else text)[: LARGEST + 1]
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", error)
             raise PlanError(
@@ -61,8 +61,8 @@ class Document:
                 f"Plan {str(path)!r} has more than {LARGEST:,} bytes. A plan is a short text. {UNTOUCHED} Name a plan."
             )
         try:
-            text = raw.decode("utf-8-sig").replace("\r\n", "\n")
-            return cls(path, tomllib.loads(text, parse_float=Decimal), dict(_lines(text)))
+            words = raw.decode("utf-8-sig").replace("\r\n", "\n")
+            return cls(path, tomllib.loads(words, parse_float=Decimal), dict(_lines(words)))
         except UnicodeDecodeError as error:
             line = raw[: error.start].count(b"\n") + 1
             raise PlanError(
@@ -70,7 +70,7 @@ class Document:
                 "plan as UTF-8."
             ) from None
         except tomllib.TOMLDecodeError as error:
-            raise PlanError(_syntax(path, text, str(error))) from None
+            raise PlanError(_syntax(path, words, str(error))) from None
         except RecursionError:
             raise PlanError(
                 f"Plan {path.name!r} has brackets in brackets beyond what can be read. A plan has lists of lists and "
@@ -78,7 +78,7 @@ class Document:
             ) from None
         except (ValueError, ArithmeticError):  # Python reads no whole number of more than 4,300 digits
             raise PlanError(
-                f"{path.name}:{_longest_number(text)}: a number is beyond what can be read. Amounts have a few digits "
+                f"{path.name}:{_longest_number(words)}: a number is beyond what can be read. Amounts have a few digits "
                 f"and exponents. {UNTOUCHED} Correct the number."
             ) from None
 

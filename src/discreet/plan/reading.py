@@ -66,9 +66,9 @@ class PlanFile:
         return next(i for i, release in enumerate(self.plan.release) if release.name == name)
 
 
-def read_plan(path: str | Path) -> PlanFile:
-    """Read and check the shape of a plan; all faults are reported together."""
-    document = Document.read(path)
+def read_plan(path: str | Path, text: bytes | None = None) -> PlanFile:
+    """Read and check the shape of a plan; all faults are reported together. `text` is read in place of the file."""
+    document = Document.read(path, text)
     try:
         plan = Plan.model_validate(document.content)
     except ValidationError as error:

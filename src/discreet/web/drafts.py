@@ -174,8 +174,8 @@ def new_name(title: str, source: str) -> str:
     return f"{slug(title or source)[:40].strip('-')}-{secrets.token_hex(3)}"
 
 
-def digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+def digest(text: str | bytes) -> str:
+    return hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()
 
 
 def as_toml(content: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from discreet.plan.shape import Plan as Content
 from discreet.report.page import write_text
 from discreet.web.accounts import Person
 from discreet.web.audit_log import now, record
-from discreet.web.desk import Desk, no_source
+from discreet.web.desk import SETTINGS, Desk, no_source
 from discreet.web.drafts import Draft, as_toml, digest, new_name
 from discreet.web.store import Store, audit, decisions, plans
 
@@ -60,11 +60,16 @@ def number(store: Store) -> int:
         return int(connection.execute(select(func.count()).select_from(plans)).scalar_one())
 
 
+def text_of(desk: Desk, draft: Draft, name: str) -> str:
+    """The plan that a draft and the desk's settings make together."""
+    return MARK + as_toml(draft.content(desk, name))
+
+
 def save(desk: Desk, store: Store, draft: Draft, person: Person, *, name: str | None = None) -> str:
     """Keep a draft, as a row and as the file that `discreet check` reads; an approval of another text is gone."""
     known = name is not None
     name = name or new_name(draft.title, draft.source)
-    text = MARK + as_toml(draft.content(desk, name))
+    text = text_of(desk, draft, name)
     row = {
         "source": draft.source,
         "author": person.name,
@@ -106,18 +111,14 @@ def decide(desk: Desk, store: Store, name: str, person: Person, *, verdict: str,
         plan = _asked(connection, name)
         if plan.digest != seen:
             raise DataError(f"{name!r} changed since you read it. Only what was read is decided. Read it again.")
-        if desk.settings.second_person and person.name in _writers(connection, name):
-            raise PrivacyError(
-                f"{person.name} wrote at {name!r} and cannot decide about it: this desk wants a second person. Ask a "
-                "colleague who is a reviewer."
-            )
+        _refuse_own(desk, connection, name, person.name)
         if plan.state != "submitted":
             raise DataError(
                 f"{name!r} is {plan.state}, so there is nothing to decide. A decision is asked for with `Send to "
                 "review`, once for a text. Change or send the plan first."
             )
         if verdict == "approved":
-            refuse_other_unit(desk, plan.source, plan.text)
+            refuse_other_text(desk, plan)
         connection.execute(update(plans).where(plans.c.name == name).values(state=verdict))
         connection.execute(
             insert(decisions).values(
@@ -127,14 +128,52 @@ def decide(desk: Desk, store: Store, name: str, person: Person, *, verdict: str,
         record(connection, person.name, f"plan {verdict}", name, digest=seen)
 
 
-def refuse_other_unit(desk: Desk, source: str, text: str) -> None:
-    """Refuse a plan whose text does not protect what the settings of its source fix; they may have changed since."""
-    found = desk.sources.get(source)
-    if found is None:
-        raise DataError(no_source(source))
-    refusal = found.refusal(Content.model_validate(tomllib.loads(text)).unit.unit())
+def approved(desk: Desk, connection: Connection, name: str) -> Any:
+    """The plan, if it is approved, by somebody who may, for the text that draft and settings give now."""
+    plan = connection.execute(select(plans).where(plans.c.name == name)).first()
+    asked = select(decisions).where(decisions.c.plan == name).order_by(desc(decisions.c.id)).limit(1)
+    last = connection.execute(asked).first()
+    if (
+        plan is None
+        or plan.state != "approved"
+        or last is None
+        or (last.verdict, last.digest) != ("approved", plan.digest)
+    ):
+        raise DataError(
+            f"A run of {name[:64]!r} was asked for, which is not approved as it is now. Only approved plans are run. "
+            "Have it approved under Review."
+        )
+    refuse_other_text(desk, plan)
+    _refuse_own(Desk.open(desk.folder), connection, name, last.by)
+    return plan
+
+
+def refuse_other_text(desk: Desk, plan: Any) -> None:
+    """Refuse a plan whose text is not what its draft and desk.toml, as it is on disk, give now."""
+    fresh, draft = Desk.open(desk.folder), Draft.model_validate(json.loads(plan.draft))
+    source = fresh.sources.get(draft.source)
+    if source is None or plan.source != draft.source:
+        raise DataError(no_source(plan.source))
+    text = text_of(fresh, draft, plan.name)
+    if text != plan.text or digest(text) != plan.digest:
+        stale = text_of(desk, draft, plan.name) != text if draft.source in desk.sources else True
+        raise DataError(
+            f"The text of {plan.name!r} is not what its draft and {SETTINGS} give now: the settings changed since it "
+            "was saved. Only what they give is approved and run. "
+            + ("Open the desk again, so that it knows them. " if stale else "")
+            + "Save it again and have it approved."
+        )
+    refusal = source.refusal(Content.model_validate(tomllib.loads(text)).unit.unit())
     if refusal:
         raise PrivacyError(refusal)
+
+
+def _refuse_own(desk: Desk, connection: Connection, name: str, person: str) -> None:
+    if desk.settings.second_person and person in _writers(connection, name):
+        raise PrivacyError(
+            f"{person} wrote at {name!r} and cannot decide about it: this desk wants a second person. Ask a "
+            "colleague who is a reviewer."
+        )
 
 
 def history(store: Store, name: str) -> list[dict[str, Any]]:

@@ -28,13 +28,13 @@ from discreet.report.page import write_text
 from discreet.web.accounts import Person
 from discreet.web.audit_log import now, record
 from discreet.web.desk import Desk
-from discreet.web.drafts import digest
-from discreet.web.planning import refuse_other_unit
-from discreet.web.store import Store, plans, runs
+from discreet.web.planning import approved
+from discreet.web.store import Store, runs
 
 State: TypeAlias = Literal["running", "done", "failed", "interrupted"]
 FINAL = {"done": "done", "failed": "failed"}
 LONGEST_LINE = 100_000
+WORKER = ["-m", "discreet.web.worker"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +76,7 @@ def start(desk: Desk, store: Store, plan: str, person: Person) -> str:
     """Start a run of an approved plan; the name of the run."""
     name = f"run-{secrets.token_hex(5)}"
     with store.writing() as connection:
-        row = connection.execute(select(plans).where(plans.c.name == plan)).first()
-        if row is None or row.state != "approved":
-            raise DataError(
-                f"A run of {plan!r} was asked for, which is not approved as it is now. Only approved plans are run. "
-                "Have it approved under Review."
-            )
-        refuse_other_unit(desk, row.source, row.text)
+        row = approved(desk, connection, plan)
         others = connection.execute(select(runs.c.name).where(runs.c.plan == plan)).all()
         for other in others:
             if state_of(desk.runs, other.name) != "done":
@@ -106,35 +100,37 @@ def resume(desk: Desk, store: Store, name: str, person: Person) -> None:
 
 def _launch(desk: Desk, store: Store, name: str, person: Person) -> None:
     with store.reading() as connection:
-        asked = select(plans).join(runs, runs.c.plan == plans.c.name).where(runs.c.name == name)
-        row = connection.execute(asked).first()
-    if row is None or row.state != "approved":
-        raise DataError(
-            f"Run {name} cannot go on: its plan is not approved as it is now. Only approved plans are run. Have the "
-            "plan approved under Review, then resume the run."
-        )
-    refuse_other_unit(desk, row.source, row.text)
-    path = desk.plan_file(row.name)
-    write_text(path, row.text)  # as it was approved, whatever became of the file
+        plan = connection.execute(select(runs.c.plan).where(runs.c.name == name)).scalar()
+        row = approved(desk, connection, str(plan))
+    path, text = desk.plan_file(row.name), row.text.encode()
+    write_text(path, row.text)  # for whoever looks; the worker is given the bytes
     lock = _taken(desk.runs / f"{name}.lock")
     if lock is None:
         raise DiscreetError(f"Run {name} is under way. A run has one worker. Wait for it, or watch its page.")
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", "2")}
     if person.role != "local":
         environment["LOGNAME"] = person.name  # whom the ledger names
-    command = [sys.executable, "-m", "discreet.web.worker", str(path), str(desk.runs), name, digest(row.text)]
+    command = [sys.executable, *WORKER, str(path), str(desk.runs), name, row.digest]
     try:
         process = subprocess.Popen(
             [*command, str(desk.settings.runs_at_once)],
             env=environment,
             pass_fds=[lock],
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
+        assert process.stdin is not None
+        with suppress(BrokenPipeError), process.stdin as given:
+            given.write(text)
     finally:
         os.close(lock)
+    _awaited(process, name)
+
+
+def _awaited(process: subprocess.Popen[bytes], name: str) -> None:
+    """Let the system forget the worker when it has ended."""
     threading.Thread(target=process.wait, name=f"wait for {name}", daemon=True).start()
 
 

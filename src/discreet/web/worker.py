@@ -1,7 +1,8 @@
 """The process that carries a plan out: what `discreet run` does, with its progress written to a file.
 
-python -m discreet.web.worker PLAN FOLDER RUN DIGEST AT_ONCE. It inherits the run's lock and needs nothing else of the
-server, so it goes on when the server ends. Killed, it leaves what `discreet run` leaves: something to resume.
+python -m discreet.web.worker PLAN FOLDER RUN DIGEST AT_ONCE, with the plan's text on standard input: PLAN says where
+the text is at home and is not read. It inherits the run's lock and needs nothing else of the server, so it goes on when
+the server ends. Killed, it leaves what `discreet run` leaves: something to resume.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ PATIENCE = 0.25
 """Seconds between two looks for a free place."""
 
 
-def main(plan: Path, folder: Path, name: str, digest: str, at_once: int) -> int:
+def main(plan: Path, folder: Path, name: str, digest: str, at_once: int, text: bytes) -> int:
     with (folder / f"{name}.jsonl").open("ab", buffering=0) as file:
 
         def tell(kind: str, text: str, **more: Any) -> None:
@@ -31,7 +32,7 @@ def main(plan: Path, folder: Path, name: str, digest: str, at_once: int) -> int:
         _begin_line(folder / f"{name}.jsonl", file)
         tell("started", "the worker started", pid=os.getpid())
         try:
-            return _carry_out(plan, folder, digest, at_once, tell)
+            return _carry_out(plan, text, folder, digest, at_once, tell)
         except DiscreetError as error:
             tell("failed", str(error))
         except BaseException as error:
@@ -39,18 +40,21 @@ def main(plan: Path, folder: Path, name: str, digest: str, at_once: int) -> int:
         return 1
 
 
-def _carry_out(plan: Path, folder: Path, digest: str, at_once: int, tell: Any) -> int:
+def _carry_out(plan: Path, text: bytes, folder: Path, digest: str, at_once: int, tell: Any) -> int:
+    from discreet.plan.reading import read_plan
     from discreet.plan.run import run
     from discreet.privacy.ledger.budget import amounts
     from discreet.web.drafts import digest as digest_of
 
     place = _place(folder, at_once, tell)
     try:
-        if digest_of(plan.read_text(encoding="utf-8")) != digest:
+        if digest_of(text) != digest:
             raise DiscreetError(
                 f"{plan.name} is not the text that was approved. Only that is run. Nothing was spent. Start it again."
             )
-        outcome = run(plan, progress=lambda text, done, steps: tell("step", text, done=done, steps=steps))
+        outcome = run(
+            read_plan(plan, text), progress=lambda text, done, steps: tell("step", text, done=done, steps=steps)
+        )
     finally:
         os.close(place)
     left = amounts(outcome.remaining)
@@ -98,4 +102,5 @@ def _unforeseen(error: BaseException) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], sys.argv[4], int(sys.argv[5])))
+    given = sys.stdin.buffer.read()
+    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], sys.argv[4], int(sys.argv[5]), given))

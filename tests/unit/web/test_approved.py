@@ -1,0 +1,255 @@
+"""What was approved is what runs: the text that draft and settings give, and the very bytes of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from discreet.errors import DiscreetError
+from discreet.web import planning, runs
+from discreet.web import worker as worker_module
+from discreet.web.accounts import Person
+from discreet.web.desk import Desk
+from discreet.web.drafts import digest, first_draft
+from discreet.web.store import Store
+
+ANNA, RITA = Person("anna", "analyst", "a"), Person("rita", "reviewer", "b")
+SETTINGS = {
+    "a smaller budget": ("epsilon = 4", "epsilon = 2"),
+    "a larger budget": ("epsilon = 4", "epsilon = 40"),
+    "a delta": ("epsilon = 4", "epsilon = 4\ndelta = 1e-9"),
+    "other data": ('path = "data"', 'path = "others"'),
+    "another name in the ledger": ('dataset = "jobs"', 'dataset = "others"'),
+    "a list of workplaces": ('path = "data"', 'path = "data"\nworkplaces = "places.csv"'),
+    "a list of workers": ('path = "data"', 'path = "data"\nworkers = "workers.csv"'),
+    "other sizes": ('sizes = "sizes.csv"', 'sizes = "others.csv"'),
+    "other kinds of workers": ('sex = ["female", "male"]', 'sex = ["female", "male", "other"]'),
+    "other attributes": ('["place", "sector"]', '["place", "sector", "size"]'),
+    "another ledger": ('title = "Test desk"', 'title = "Test desk"\nledger = "others.db"'),
+    "another unit, fixed": ("alpha = 0.1 }", "alpha = 0.2 }\nunit_fixed = true"),
+    "no such source": ('name = "jobs"', 'name = "posts"'),
+    "no settings": ('title = "Test desk"', "title = "),
+}
+HARMLESS = {
+    "a title": ('title = "Test desk"', 'title = "Desk"'),
+    "a description": ('path = "data"', 'path = "data"\nabout = "Jobs"'),
+    "more runs": ('title = "Test desk"', 'title = "Test desk"\nruns_at_once = 5'),
+}
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Workers that would have been started."""
+    begun: list[Any] = []
+
+    class Started:
+        def __init__(self, command: list[str], **more: Any) -> None:
+            begun.append((command, more))
+            self.stdin = open("/dev/null", "wb")  # noqa: PTH123, SIM115
+
+        def wait(self) -> int:
+            self.stdin.close()
+            return 0
+
+    monkeypatch.setattr("discreet.web.runs.subprocess.Popen", Started)
+    return begun
+
+
+@pytest.fixture
+def opened() -> Iterator[Callable[[Desk], Store]]:
+    stores = []
+
+    def open_(desk: Desk) -> Store:
+        stores.append(Store(desk.database))
+        return stores[-1]
+
+    yield open_
+    for store in stores:
+        store.close()
+
+
+def submitted(desk: Desk, store: Store) -> tuple[str, str]:
+    """A plan that waits for a decision, and the digest of its text."""
+    name = planning.save(desk, store, first_draft(desk, desk.sources["jobs"]), ANNA)
+    planning.submit(store, name, ANNA)
+    plan = planning.get(store, name)
+    assert plan is not None
+    return name, plan.digest
+
+
+def changed(desk: Desk, before: str, after: str) -> None:
+    path = desk.folder / "desk.toml"
+    text = path.read_text()
+    assert text.count(before) >= 1
+    path.write_text(text.replace(before, after, 1))
+
+
+@pytest.mark.parametrize("reopened", [False, True], ids=["while the desk is open", "before it is opened again"])
+@pytest.mark.parametrize("what", SETTINGS)
+def test_a_setting_that_changes_ends_an_approval(
+    make: Callable[..., Desk], opened: Any, started: list[Any], what: str, reopened: bool
+) -> None:
+    desk = make()
+    store = opened(desk)
+    waits, digest_of_waiting = submitted(desk, store)
+    name, seen = submitted(desk, store)
+    planning.decide(desk, store, name, RITA, verdict="approved", seen=seen)
+    begun = runs.start(desk, store, name, ANNA)
+    other, seen = submitted(desk, store)
+    planning.decide(desk, store, other, RITA, verdict="approved", seen=seen)
+    changed(desk, *SETTINGS[what])
+    if reopened:
+        if what == "no settings":
+            return
+        desk = Desk.open(desk.folder)
+    started.clear()
+    for refused in (
+        lambda: runs.start(desk, store, other, ANNA),
+        lambda: runs.resume(desk, store, begun, ANNA),
+        lambda: planning.decide(desk, store, waits, RITA, verdict="approved", seen=digest_of_waiting),
+    ):
+        with pytest.raises(DiscreetError, match=r"desk\.toml"):
+            refused()
+    assert started == []
+    assert len(runs.listed(desk, store)) == 1
+
+
+@pytest.mark.parametrize("what", HARMLESS)
+def test_other_settings_may_change(make: Callable[..., Desk], opened: Any, started: list[Any], what: str) -> None:
+    desk = make()
+    store = opened(desk)
+    name, seen = submitted(desk, store)
+    planning.decide(desk, store, name, RITA, verdict="approved", seen=seen)
+    changed(desk, *HARMLESS[what])
+    runs.start(Desk.open(desk.folder), store, name, ANNA)
+    assert len(started) == 1
+
+
+def test_a_plan_saved_again_can_be_approved_again(make: Callable[..., Desk], opened: Any, started: list[Any]) -> None:
+    desk = make()
+    store = opened(desk)
+    name, seen = submitted(desk, store)
+    planning.decide(desk, store, name, RITA, verdict="approved", seen=seen)
+    changed(desk, *SETTINGS["a smaller budget"])
+    desk = Desk.open(desk.folder)
+    with pytest.raises(DiscreetError, match="Save it again"):
+        runs.start(desk, store, name, ANNA)
+    plan = planning.get(store, name)
+    assert plan is not None
+    planning.save(desk, store, plan.draft, ANNA, name=name)
+    planning.submit(store, name, ANNA)
+    plan = planning.get(store, name)
+    assert plan is not None and "epsilon = 2\n" in plan.text
+    planning.decide(desk, store, name, RITA, verdict="approved", seen=plan.digest)
+    runs.start(desk, store, name, ANNA)
+    assert len(started) == 1
+
+
+def test_a_rule_that_came_later_holds(make: Callable[..., Desk], opened: Any, started: list[Any]) -> None:
+    """Approved by its author while that was allowed; not run once it is not."""
+    desk = make("accounts = true")
+    store = opened(desk)
+    name, seen = submitted(desk, store)
+    planning.decide(desk, store, name, ANNA, verdict="approved", seen=seen)
+    changed(desk, "accounts = true", "accounts = true\nsecond_person = true")
+    with pytest.raises(DiscreetError, match="second person"):
+        runs.start(desk, store, name, RITA)
+    assert started == []
+
+
+def test_a_row_that_was_changed_by_hand_is_not_run(make: Callable[..., Desk], opened: Any, started: list[Any]) -> None:
+    desk = make()
+    store = opened(desk)
+    name, seen = submitted(desk, store)
+    planning.decide(desk, store, name, RITA, verdict="approved", seen=seen)
+    plan = planning.get(store, name)
+    assert plan is not None
+    for column, value in {
+        "text": plan.text.replace("epsilon = 1", "epsilon = 3"),
+        "digest": "0" * 64,
+        "draft": plan.draft.model_dump_json().replace('"epsilon":"1"', '"epsilon":"3"'),
+    }.items():
+        before = getattr(plan, column) if column != "draft" else plan.draft.model_dump_json()
+        assert before != value
+        with store.writing() as connection:
+            connection.exec_driver_sql(f"UPDATE plan SET {column} = ? WHERE name = ?", (value, name))
+        with pytest.raises(DiscreetError):
+            runs.start(desk, store, name, ANNA)
+        with store.writing() as connection:
+            connection.exec_driver_sql(f"UPDATE plan SET {column} = ? WHERE name = ?", (before, name))
+    assert started == []
+    runs.start(desk, store, name, ANNA)
+
+
+def with_data(desk: Desk) -> None:
+    """A few jobs, so that a plan can be run."""
+    (desk.folder / "data").mkdir()
+    jobs = {
+        "workplace": [str(i // 5) for i in range(200)],
+        "worker": [str(i) for i in range(200)],
+        "place": [f"P{i // 5 % 3}" for i in range(200)],
+        "sector": [str(i // 5 % 2) for i in range(200)],
+        "sex": ["female", "male"] * 100,
+    }
+    pq.write_table(pa.table(jobs), desk.folder / "data" / "jobs.parquet")
+    (desk.folder / "sizes.csv").write_text(
+        "place,sector,jobs,largest\n" + "".join(f"P{i},{j},30,5\n" for i in range(3) for j in range(2))
+    )
+
+
+def test_a_save_in_between_does_not_change_what_runs(
+    make: Callable[..., Desk], opened: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is exchanged at every instant at which the worker looks at anything: the approved bytes are run."""
+    desk = make()
+    with_data(desk)
+    changed(desk, 'path = "data"', 'path = "data/jobs.parquet"')
+    desk = Desk.open(desk.folder)
+    store = opened(desk)
+    name, seen = submitted(desk, store)
+    planning.decide(desk, store, name, RITA, verdict="approved", seen=seen)
+    plan = planning.get(store, name)
+    assert plan is not None
+    other = plan.text.replace("jobs-1", "unapproved").replace("epsilon = 1", "epsilon = 3")
+    assert other != plan.text
+
+    def exchanging(text: Any) -> str:
+        found = digest(text)
+        desk.plan_file(name).write_text(other)
+        return found
+
+    monkeypatch.setattr("discreet.web.drafts.digest", exchanging)
+    folder = desk.runs
+    desk.plan_file(name).write_text(plan.text)
+    (folder / "run-a.jsonl").touch()
+    code = worker_module.main(desk.plan_file(name), folder, "run-a", plan.digest, 1, plan.text.encode())
+    events = [json.loads(line) for line in (folder / "run-a.jsonl").read_text().splitlines()]
+    assert code == 0, events
+    assert {path.name for path in (desk.releases / name).iterdir() if path.is_dir()} == {"jobs-1"}
+    assert desk.plan_file(name).read_text() == other
+    code = worker_module.main(desk.plan_file(name), folder, "run-b", plan.digest, 1, other.encode())
+    said = (folder / "run-b.jsonl").read_text()
+    assert code == 1 and "is not the text that was approved" in said
+
+
+def test_the_worker_is_given_the_bytes(make: Callable[..., Desk], opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes to the worker's standard input is what was approved, whatever becomes of the file."""
+    desk = make()
+    store = opened(desk)
+    name, seen = submitted(desk, store)
+    planning.decide(desk, store, name, RITA, verdict="approved", seen=seen)
+    got = desk.folder / "got"
+    monkeypatch.setattr(
+        "discreet.web.runs.WORKER", ["-c", f"import sys; open({str(got)!r}, 'wb').write(sys.stdin.buffer.read())"]
+    )
+    waited = []
+    monkeypatch.setattr("discreet.web.runs._awaited", lambda process, name: waited.append(process))
+    runs.start(desk, store, name, ANNA)
+    waited[0].wait()
+    assert digest(Path(got).read_text()) == seen

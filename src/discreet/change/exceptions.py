@@ -1,17 +1,20 @@
 """The exception report: which series to look at next, ranked, with the right and wrong alarms to expect.
 
 Past forecasts, whose outcomes the panel holds, make the ROC curve; costs and prevalence pick the threshold; forecasts
-of periods that the panel does not hold yet are ranked and flagged. The report as a page is the command's business.
+of periods that the panel does not hold yet are ranked and flagged. Only what can happen is ranked and counted: a series
+that the gold standard cannot call a large change, which is known at the origin, and one that has ended are set aside
+with the reason; past cases of the first kind do not calibrate. The report as a page is the command's business.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Mask, Matrix, Vector
+from discreet.arrays import Integers, Mask, Vector
 from discreet.change import roc, standards
 from discreet.change.operating import OperatingPoint, chances, check_prevalence, operating_point
 from discreet.change.panel import Cases, Missing, cases
@@ -32,8 +35,9 @@ class ExceptionReport:
     method : whose forecasts rank the series; its partial area on the past is `pauc`.
     curve, point : its ROC curve on the past, and the decision rule on it.
     past, past_positives : the cases that calibrate it.
-    rows : every series of the coming period, most alarming first, with the chance that it is a large change and the
-        right and false alarms to expect when stopping there.
+    rows : every series that may change in the coming period, most alarming first, with the chance that it is a large
+        change and the right and false alarms to expect when stopping there.
+    set_aside : the series that are not ranked, and why.
     choices : what other cost ratios would flag.
     """
 
@@ -45,6 +49,7 @@ class ExceptionReport:
     past: int
     past_positives: int
     rows: list[dict[str, Any]]
+    set_aside: list[dict[str, Any]]
     choices: list[dict[str, Any]]
 
     @property
@@ -74,8 +79,15 @@ class ExceptionReport:
             f"{self.method}: about {self.expected_true:.1f} right and {self.expected_false:.1f} false alarms to "
             f"expect. On {self.past} past cases with {self.past_positives} large changes the rule finds "
             f"{point.tpr:.0%} of them at {point.fpr:.1%} false positives; a miss counts as {point.cost_ratio:g} "
-            "false alarms."
+            f"false alarms.{self._not_ranked()}"
         )
+
+    def _not_ranked(self) -> str:
+        counts = Counter(row["why"] for row in self.set_aside)
+        jumped, ended = counts.pop(_jump(self.direction), 0), sum(counts.values())
+        parts = [f"{jumped} {_jump(self.direction)}"] if jumped else []
+        parts += [f"{ended} ended before the panel"] if ended else []
+        return f" Not ranked: {'; '.join(parts)}." if parts else ""
 
     def to_dict(self) -> dict[str, Any]:
         """What goes to JSON."""
@@ -97,6 +109,7 @@ class ExceptionReport:
             "expected_false": self.expected_false,
             "choices": self.choices,
             "rows": self.rows,
+            "set_aside": self.set_aside,
         }
 
 
@@ -118,21 +131,26 @@ def exception_report(
     """Rank the coming period's series by alarm and flag those worth a look.
 
     `method` is by default the one with the largest partial area on the past; `prevalence` the share of large changes
-    in the past. The threshold stays within the upper end of `fpr`.
+    in the past. The threshold stays within the upper end of `fpr`. Series that cannot be large changes under
+    `regression` are neither ranked nor used to calibrate.
     """
     aligned = cases(panel, forecasts, horizon=horizon, missing=missing)
     known = np.isfinite(aligned.actual)
     _check(known)
-    scores, positive = _judged(aligned, known, cutoff, policy, direction, regression)
-    kept = known.copy()
-    kept[known] = positive.kept
-    truth = positive.positive[positive.kept]
-    areas = roc.partial_auc(truth, scores[:, kept], fpr=fpr)
+    base = standards.baseline(aligned.histories)
+    scores = standards.standardise(base, aligned.forecasts, policy=policy, direction=direction)
+    standard = standards.large_changes(
+        base, aligned.actual, cutoff=cutoff, policy=policy, direction=direction, regression=regression
+    )
+    jumped = standards.jumped(base, cutoff=cutoff, policy=policy, direction=direction)
+    past, ahead = (mask & (~jumped | (regression == "keep")) for mask in (known, ~known))
+    truth = standard.positive[past]
+    areas = roc.partial_auc(truth, scores[:, past], fpr=fpr)
     chosen = _chosen(aligned.methods, areas, method)
     score, share = scores[chosen], float(truth.mean()) if prevalence is None else prevalence
-    curve, ahead = roc.curve(truth, score[kept]), ~known
+    curve = roc.curve(truth, score[past])
     check_prevalence(share)
-    likely = chances(score[ahead], past=score[kept], positive=truth, prevalence=share)
+    likely = chances(score[ahead], past=score[past], positive=truth, prevalence=share, folds=_folds(aligned.t[past]))
 
     def rule(ratio: float) -> OperatingPoint:
         limit = roc.false_positive_range(fpr)[1]
@@ -148,8 +166,32 @@ def exception_report(
         past=len(truth),
         past_positives=int(truth.sum()),
         rows=_rows(aligned.select(ahead), score[ahead], aligned.forecasts[chosen, ahead], likely, point),
+        set_aside=_set_aside(aligned, aligned.select(~known & ~ahead), direction),
         choices=[_choice(rule(ratio), score[ahead], likely) for ratio in sorted({*RATIOS, cost_ratio})],
     )
+
+
+def _folds(t: np.ndarray) -> Integers:
+    """The past periods, or five parts of a single one."""
+    periods, fold = np.unique(t, return_inverse=True)
+    return fold if len(periods) > 1 else np.arange(len(t)) % 5
+
+
+def _set_aside(every: Cases, jumped: Cases, direction: Direction) -> list[dict[str, Any]]:
+    """The series that cannot be large changes in the coming period, and the reason."""
+    rows = [
+        {"series": str(name), "t": str(t), "last": float(history[-1]), "why": _jump(direction)}
+        for name, t, history in zip(jumped.series, jumped.t, jumped.histories, strict=True)
+    ]
+    return rows + [
+        {"series": name, "t": None, "last": None, "why": f"ended at {last}, before the panel"}
+        for name, last in every.ended
+    ]
+
+
+def _jump(direction: Direction) -> str:
+    up, down = ("rise", "fall") if direction == "decline" else ("fall", "rise")
+    return f"had a large {up} at the origin, and a {down} from there counts as a return"
 
 
 def _check(known: Mask) -> None:
@@ -160,22 +202,6 @@ def _check(known: Mask) -> None:
             "No forecast is for a period that the panel holds, so no threshold can be set; add forecasts of past "
             "periods, made at their time (`forecast_panel` makes them)."
         )
-
-
-def _judged(
-    aligned: Cases, known: Mask, cutoff: float, policy: Policy, direction: Direction, regression: Regression
-) -> tuple[Matrix, standards.Standard]:
-    base = standards.baseline(aligned.histories)
-    scores = standards.standardise(base, aligned.forecasts, policy=policy, direction=direction)
-    standard = standards.large_changes(
-        base.select(known),
-        aligned.actual[known],
-        cutoff=cutoff,
-        policy=policy,
-        direction=direction,
-        regression=regression,
-    )
-    return scores, standard
 
 
 def _chosen(methods: tuple[str, ...], areas: Vector, method: str | None) -> int:

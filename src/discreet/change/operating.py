@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.arrays import Mask, Vector
+from discreet.arrays import Integers, Mask, Vector
 from discreet.change.roc import Curve
 from discreet.errors import DataError
 
@@ -73,15 +73,38 @@ def check_prevalence(prevalence: float) -> None:
         raise DataError(f"Prevalence {prevalence:g} is not between 0 and 1; give the share of large changes.")
 
 
-def chances(score: Vector, *, past: Vector, positive: Mask, prevalence: float) -> Vector:
+def chances(score: Vector, *, past: Vector, positive: Mask, prevalence: float, folds: Integers | None = None) -> Vector:
     """The chance that a case with this score is a large change, never falling with the score.
 
     Past shares are pooled until they rise with the score, which follows the upper hull of the ROC curve; one case of
-    average chance is added at each end, so that a score beyond all others is not a certainty.
+    average chance is added at each end, so that a score beyond all others is not a certainty. A hull is too steep
+    where scores say little, so with `folds`, usually the past periods, chances are drawn towards the prevalence as far
+    as past cases ask for whose own fold was left out.
     """
+    pooled = _pooled(past, positive, prevalence, score)
+    if folds is None:
+        return pooled
+    left_out = np.empty(len(past))
+    for fold in np.unique(folds):
+        out = folds == fold
+        if positive[~out].all() or not positive[~out].any():
+            return pooled
+        left_out[out] = _pooled(past[~out], positive[~out], prevalence, past[out]) - prevalence
+    weight = _weights(positive, prevalence)
+    lean = (weight * left_out**2).sum()
+    slope = (weight * left_out * (positive - prevalence)).sum() / lean if lean > 0 else 0.0
+    return np.asarray(prevalence + np.clip(slope, 0, 1) * (pooled - prevalence))
+
+
+def _weights(positive: Mask, prevalence: float) -> Vector:
+    """What each case stands for, if a share `prevalence` of cases is positive."""
+    return np.asarray(np.where(positive, prevalence / positive.mean(), (1 - prevalence) / (1 - positive.mean())))
+
+
+def _pooled(past: Vector, positive: Mask, prevalence: float, score: Vector) -> Vector:
     from scipy.optimize import isotonic_regression
 
-    weight = np.where(positive, prevalence / positive.mean(), (1 - prevalence) / (1 - positive.mean()))
+    weight = _weights(positive, prevalence)
     known, place = np.unique(past, return_inverse=True)
     cases = np.bincount(place, weights=weight)
     share = np.bincount(place, weights=weight * positive) / cases

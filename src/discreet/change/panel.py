@@ -4,11 +4,13 @@ A panel has columns `series`, `t`, `value`; forecasts have `series`, `method`, `
 forecast, and may have `horizon`. Any table or file that `frames` opens will do. Periods are the panel's own, in order:
 a month that no row mentions does not exist, and a series that lacks one which others have is refused, since a missing
 row may mean zero. The forecast origin of a case is `horizon` rows before its period, and the history ends there; later
-rows are never read.
+rows are never read. Forecasts of periods after the panel's end are told apart by their labels (`calendar`); a series
+that ended earlier has no coming period.
 """
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -17,6 +19,7 @@ import numpy as np
 
 from discreet import frames
 from discreet.arrays import Integers, Mask, Matrix, Vector
+from discreet.change.calendar import calendar
 from discreet.errors import DataError
 
 Missing: TypeAlias = Literal["refuse", "drop"]
@@ -33,6 +36,7 @@ class Cases:
     histories : the values up to the forecast origin of each case.
     methods, forecasts : names, and values of shape (methods, cases).
     silent : how many of the panel's series no method forecasts.
+    ended : the series that end before the panel does, and their last periods.
     """
 
     series: np.ndarray
@@ -42,6 +46,7 @@ class Cases:
     methods: tuple[str, ...]
     forecasts: Matrix
     silent: int = 0
+    ended: Sequence[tuple[str, str]] = ()
 
     def __len__(self) -> int:
         return len(self.series)
@@ -55,6 +60,7 @@ class Cases:
             methods=self.methods,
             forecasts=self.forecasts[:, keep],
             silent=self.silent,
+            ended=self.ended,
         )
 
 
@@ -64,7 +70,7 @@ def cases(panel: Any, forecasts: Any, *, horizon: int = 1, missing: Missing = "r
         raise DataError(f"Horizon {horizon!r} is not a number of periods ahead; give 1 or more whole ones.")
     if missing not in ("refuse", "drop"):
         raise DataError(f"missing={missing!r} is not known; cases without a forecast are 'refuse' or 'drop'.")
-    known = columns(panel, ("series", "t", "value"), what="panel", numbers=("value",))
+    known, names = histories(panel)
     asked = columns(
         forecasts,
         ("series", "method", "t", "forecast"),
@@ -72,29 +78,24 @@ def cases(panel: Any, forecasts: Any, *, horizon: int = 1, missing: Missing = "r
         numbers=("forecast",),
         optional=("horizon",),
     )
-    if "horizon" in asked:
+    declared = "horizon" in asked
+    if declared:
         ahead = asked.pop("horizon")
         if not (ahead == horizon).any():
             found = ", ".join(str(h) for h in np.unique(ahead)[:12])
             raise DataError(f"No forecast has horizon {horizon}; the frame has {found}. Choose one of these.")
         asked = {name: values[ahead == horizon] for name, values in asked.items()}
-    known_as, asked_as = (table["series"].dtype.kind in "iuf" for table in (known, asked))
-    names, series = np.unique(known["series"].astype(str), return_inverse=True)
-    refuse_gaps(series, known["t"])
-    if len(names) < 2:
-        raise DataError(f"The panel has {len(names)} series, and a comparison across series needs at least 2.")
     asked["series"] = asked["series"].astype(str)
     wanted = np.minimum(np.searchsorted(names, asked["series"]), len(names) - 1)
     strangers = names[wanted] != asked["series"]
     if strangers.any():
         count = len(np.unique(asked["series"][strangers]))
-        hint = " Names are numbers in one table and text in the other." if known_as != asked_as else ""
-        raise DataError(f"{count} series of the forecasts are not in the panel; add their history or drop them.{hint}")
-    keys, targets, periods = _keys(series, known["t"], wanted, asked["t"])
-    order = np.argsort(keys, kind="stable")
-    keys, value = keys[order], _finite(known["value"][order], "values of the panel")
-    if (keys[1:] == keys[:-1]).any():
-        raise DataError("The panel has two rows for one series and period; aggregate them first.")
+        raise DataError(
+            f"{count} series of the forecasts are not in the panel; add their history or drop them. A name is the same "
+            "only if it is number or text in both tables."
+        )
+    keys, targets, periods = _keys(known["series"], known["t"], wanted, asked["t"])
+    value = known["value"]
     case, position = np.unique(targets, return_inverse=True)
     methods = tuple(dict.fromkeys(map(str, asked["method"])))
     row = np.argsort(methods)[np.searchsorted(np.sort(methods), asked["method"].astype(str))]
@@ -103,32 +104,56 @@ def cases(panel: Any, forecasts: Any, *, horizon: int = 1, missing: Missing = "r
     matrix = np.full((len(methods), len(case)), np.nan)
     matrix[row, position] = asked["forecast"].astype(float)
     aligned = _aligned(case, keys, value, names, periods, horizon)
-    silent = len(names) - len(np.unique(wanted))
-    result = Cases(*aligned, methods=methods, forecasts=matrix, silent=silent)
+    held = np.unique(keys % len(periods))
+    last = keys[np.searchsorted(keys, (np.arange(len(names)) + 1) * len(periods)) - 1] % len(periods)
+    ended = np.flatnonzero(last < held[-1])
+    result = Cases(
+        *aligned,
+        methods=methods,
+        forecasts=matrix,
+        silent=len(names) - len(np.unique(wanted)),
+        ended=[(str(names[k]), str(periods[last[k]])) for k in ended],
+    )
+    coming = np.isnan(result.actual)
+    keep = ~(coming & np.isin(case // len(periods), ended))
+    keep[coming & keep] = _at_horizon(periods[held], result.t[coming & keep], horizon, declared=declared)
+    result, matrix = result.select(keep), matrix[:, keep]
     covered = np.isfinite(matrix).all(axis=0)
     if covered.all():
         return result
     if missing == "refuse":
         worst = int(np.argmin(np.isfinite(matrix).sum(axis=1)))
         raise DataError(
-            f"Method {methods[worst]!r} forecasts {int(np.isfinite(matrix[worst]).sum())} of {len(case)} cases, and "
+            f"Method {methods[worst]!r} forecasts {int(np.isfinite(matrix[worst]).sum())} of {len(result)} cases, and "
             "methods are compared on the same cases; forecast the rest, or leave them out with missing='drop'."
         )
     return result.select(covered)
 
 
-def refuse_gaps(series: Integers, t: np.ndarray) -> None:
-    """Every series must have all the panel's periods between its first and its last."""
-    period = np.unique(t, return_inverse=True)[1]
+def histories(panel: Any) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """The panel in order of series and time, with numbers for series, and their names; or why it is none."""
+    known = columns(panel, ("series", "t", "value"), what="panel", numbers=("value",))
+    names, series = np.unique(known["series"].astype(str), return_inverse=True)
+    periods, period = np.unique(known["t"], return_inverse=True)
     order = np.lexsort((period, series))
-    lacking = (np.diff(period[order]) > 1) & (np.diff(series[order]) == 0)
+    series, period = series[order], period[order]
+    same = np.diff(series) == 0
+    if (same & (np.diff(period) == 0)).any():
+        raise DataError("The panel has two rows for one series and period; aggregate them first.")
+    lacking = same & (np.diff(period) > 1)
     if lacking.any():
-        count = len(np.unique(series[order][1:][lacking]))
         raise DataError(
-            f"{count} of {int(series.max()) + 1} series lack periods between their first and last that other series "
-            "have, and changes over a gap are not changes of one period; fill them, with zeros if that is what they "
-            "mean."
+            f"{len(np.unique(series[1:][lacking]))} of {len(names)} series lack periods between their first and last "
+            "that other series have, and changes over a gap are not changes of one period; fill them, with zeros if "
+            "that is what they mean."
         )
+    value = known["value"][order].astype(float)
+    bad = int((~np.isfinite(value)).sum())
+    if bad:
+        raise DataError(f"{bad} values of the panel are missing or infinite; fill them or drop their series.")
+    if len(names) < 2:
+        raise DataError(f"The panel has {len(names)} series, and a comparison across series needs at least 2.")
+    return {"series": series, "t": periods[period], "value": value}, names
 
 
 def columns(
@@ -143,7 +168,45 @@ def columns(
     table = frames.collect(frame.select(*wanted), step=f"read {what}")
     if not len(table):
         raise DataError(f"No rows in the {what}; check the file or the filter that made it.")
-    return {name: table[name].to_numpy() for name in wanted}
+    return {name: _dated(table[name].to_numpy()) for name in wanted}
+
+
+def _dated(values: np.ndarray) -> np.ndarray:
+    """Python's dates as NumPy's."""
+    if values.dtype == object and all(isinstance(value, datetime.date) for value in values):
+        if any(getattr(value, "tzinfo", None) for value in values):
+            raise DataError("A column has times with a time zone, which have no calendar here; give them without.")
+        return values.astype("datetime64[us]")
+    return values
+
+
+def _at_horizon(held: np.ndarray, t: np.ndarray, horizon: int, *, declared: bool) -> Mask | bool:
+    """Which forecasts of coming periods are `horizon` ahead of the panel's end, or why that is not known.
+
+    Without a column `horizon` the labels tell; with one they must agree.
+    """
+    labels, place = np.unique(t, return_inverse=True)
+    if not len(labels):
+        return True
+    try:
+        ahead, why = calendar(held).ahead(labels), "whose labels do not tell how far ahead they are"
+    except DataError:
+        ahead, why = None, "and the panel's dates follow no calendar"
+    if ahead is None:
+        if len(labels) > 1:
+            raise DataError(
+                f"The forecasts are for {len(labels)} coming periods, {why}. One coming period is ranked. Keep that "
+                f"one, or {'correct' if declared else 'add'} the column `horizon`."
+            )
+        return True
+    right = ahead == horizon
+    if not right.any() or (declared and not right.all()):
+        found = ", ".join(str(each) for each in np.unique(ahead[~right])[:12])
+        raise DataError(
+            f"Horizon {horizon} was asked for, and by their labels the forecasts of coming periods are {found} ahead. "
+            "The panel's last period is the origin. Choose another horizon, or correct the labels."
+        )
+    return np.asarray(right[place])
 
 
 def _keys(
@@ -177,11 +240,3 @@ def _aligned(
     actual = np.where(known, value[np.minimum(place, len(value) - 1)], np.nan)
     histories = [value[a : b + 1] for a, b in zip(first, origin, strict=True)]
     return names[owner], periods[case % len(periods)], actual, histories
-
-
-def _finite(values: np.ndarray, what: str) -> Vector:
-    numbers = values.astype(float)
-    bad = int((~np.isfinite(numbers)).sum())
-    if bad:
-        raise DataError(f"{bad} {what} are missing or infinite; fill them or drop their series.")
-    return numbers

@@ -28,6 +28,9 @@ Regression: TypeAlias = Literal["negative", "drop", "keep"]
 SHORTEST = 3
 """Values that a history needs, so that its first differences have a standard deviation."""
 
+ROUNDING = 1e-12
+"""Share of a history's largest value below which its standard deviation is rounding: the history does not vary."""
+
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
@@ -84,8 +87,11 @@ def baseline(histories: Sequence[Vector], *, lag: int = 1) -> Baseline:
     for history in histories:
         change = history[lag:] - history[:-lag]
         moments = change.mean(), change.std(ddof=1), history.mean(), history.std(ddof=1)
-        rows.append((history[-1], change[-1], *moments))
-    return Baseline(*np.array(rows).reshape(len(rows), 6).T)
+        rows.append((history[-1], change[-1], *moments, np.abs(history).max()))
+    *found, size = np.array(rows).reshape(len(rows), 7).T
+    for spread in found[3::2]:
+        spread[spread <= ROUNDING * size] = 0.0
+    return Baseline(*found)
 
 
 def standardise(
@@ -95,19 +101,23 @@ def standardise(
     sign = {"decline": -1.0, "increase": 1.0}.get(direction)
     if sign is None:
         raise DataError(f"Direction {direction!r} is not known; large changes are 'decline' or 'increase'.")
-    if policy == "relative":
-        centre, spread = base.last + base.change_mean, base.change_sd
-    elif policy == "absolute":
-        centre, spread = base.level_mean, base.level_sd
-    else:
+    spread = varying(base, policy=policy)
+    centre = base.last + base.change_mean if policy == "relative" else base.level_mean
+    return np.asarray(sign * (value - centre) / spread)
+
+
+def varying(base: Baseline, *, policy: Policy) -> Vector:
+    """The standard deviations that the policy measures in, or a refusal where one is zero."""
+    if policy not in ("relative", "absolute"):
         raise DataError(f"Gold standard {policy!r} is not known; it is 'relative' or 'absolute'.")
+    spread = base.change_sd if policy == "relative" else base.level_sd
     constant = int((~(spread > 0)).sum())
     if constant:
         raise DataError(
             f"{constant} of {len(spread)} histories do not vary, so no change can be measured in their standard "
             "deviations; drop those series."
         )
-    return np.asarray(sign * (value - centre) / spread)
+    return spread
 
 
 def large_changes(
@@ -126,23 +136,36 @@ def large_changes(
     negatives (`negative`, what the printed tables of the paper agree with), leave the analysis (`drop`, what its
     text says) or stay positives (`keep`).
     """
-    if not 0.5 < cutoff < 1:
-        raise DataError(f"Cutoff {cutoff:g} is not a quantile of the upper half; give for example 0.95.")
+    threshold = _threshold(cutoff)
+    beyond = standardise(base, actual, policy=policy, direction=direction) >= threshold
     if regression not in ("negative", "drop", "keep"):
         raise DataError(f"Regression rule {regression!r} is not known; it is 'negative', 'drop' or 'keep'.")
-    threshold = float(ndtri(cutoff))
-    beyond = standardise(base, actual, policy=policy, direction=direction) >= threshold
-    rebound = np.zeros_like(beyond)
-    if policy == "relative":
-        opposite: Direction = "increase" if direction == "decline" else "decline"
-        jump = standardise(base, base.last + base.previous, policy=policy, direction=opposite)
-        rebound = beyond & (jump >= threshold)
+    rebound = beyond & jumped(base, cutoff=cutoff, policy=policy, direction=direction)
     return Standard(
         positive=beyond if regression == "keep" else beyond & ~rebound,
         regression=rebound,
         kept=~rebound if regression == "drop" else np.ones_like(beyond),
         threshold=threshold,
     )
+
+
+def jumped(
+    base: Baseline, *, cutoff: float = 0.95, policy: Policy = "relative", direction: Direction = "decline"
+) -> Mask:
+    """Cases whose last change before the origin was as extreme in the other direction (relative policy only).
+
+    Unless the rule is to keep them they can never be positives, and that is known at the origin.
+    """
+    if policy != "relative":
+        return np.zeros(len(base.last), bool)
+    opposite: Direction = "increase" if direction == "decline" else "decline"
+    return standardise(base, base.last + base.previous, policy=policy, direction=opposite) >= _threshold(cutoff)
+
+
+def _threshold(cutoff: float) -> float:
+    if not 0.5 < cutoff < 1:
+        raise DataError(f"Cutoff {cutoff:g} is not a quantile of the upper half; give for example 0.95.")
+    return float(ndtri(cutoff))
 
 
 def smoothed_mean(counts: Matrix, *, smoothing: float = 0.05, start: int = 12) -> Matrix:

@@ -142,7 +142,13 @@ def report(
             from discreet.change.forecasters import forecast_panel
 
             made = forecast_panel(
-                panel, methods=(method or "theta",), horizon=horizon, season=season, past=past, progress=progress
+                panel,
+                methods=(method or "theta",),
+                horizon=horizon,
+                season=season,
+                past=past,
+                policy=standard.value,
+                progress=progress,
             )
         found = exception_report(
             panel,
@@ -208,7 +214,7 @@ def _p(value: float | None) -> str | None:
 
 def exception_page(found: ExceptionReport) -> Page:
     """An exception report for people."""
-    from discreet.report.page import Figure, Heading, Note, Page, Prose, Table
+    from discreet.report.page import Block, Figure, Heading, Note, Page, Prose, Table
 
     point = found.point
     periods = sorted({row["t"] for row in found.rows})
@@ -227,10 +233,17 @@ def exception_page(found: ExceptionReport) -> Page:
         for row in found.flagged
     ]
     flagged = (
-        Table(titles, listed, f"{len(listed)} of {len(found.rows)} series, {_span(periods)}.", "flagged")
+        Table(titles, listed, f"{len(listed)} of {len(found.rows)} ranked series, {_span(periods)}.", "flagged")
         if listed
         else Prose("None. No series is worth its false alarms at this cost.")
     )
+    apart: list[Block] = []
+    if found.set_aside:
+        apart = [
+            Heading("Series that are not ranked"),
+            Prose("They cannot be large changes of the coming period, which is known already, or have no such period."),
+            Table.of(found.set_aside, f"{len(found.set_aside)} series, and why.", "not-ranked"),
+        ]
     return Page(
         f"Series to look at: large {found.direction}s ahead",
         [
@@ -242,13 +255,14 @@ def exception_page(found: ExceptionReport) -> Page:
                 "expect when stopping at that row."
             ),
             flagged,
+            *apart,
             Heading("How the line was drawn"),
             Prose(
                 f"A missed large {found.direction} counts as {point.cost_ratio:g} false alarms and "
                 f"{point.prevalence:.1%} of cases are large, so the best point of the ROC curve is where its slope "
                 f"falls to {point.slope:.2f}: "
                 f"{point.tpr:.0%} of large changes found at {point.fpr:.1%} false positives. Partial area of "
-                f"{found.method} on {found.past} past cases: {found.pauc:.4f}."
+                f"{found.method} on {found.past} past cases, those that could be large changes: {found.pauc:.4f}."
             ),
             Figure(
                 _roc_with_point(found),

@@ -50,10 +50,13 @@ def test_report_lists_and_writes(files, tmp_path):
     done = RUN.invoke(app, [*arguments, "--out", str(tmp_path / "out")], catch_exceptions=False)
     assert done.exit_code == 0 and "are flagged for a large decline" in " ".join(done.stdout.split())
     found = json.loads(RUN.invoke(app, [*arguments, "--json"], catch_exceptions=False).stdout)
-    assert found["cost_ratio"] == 20 and len(found["rows"]) == 80
+    assert found["cost_ratio"] == 20 and len(found["rows"]) + len(found["set_aside"]) == 80 and found["set_aside"]
     every = (tmp_path / "out" / "tables" / "every-series.csv").read_text().splitlines()
-    assert len(every) == 81
-    assert "Series to look at" in (tmp_path / "out" / "report.html").read_text()
+    assert len(every) == 1 + len(found["rows"])
+    apart = (tmp_path / "out" / "tables" / "not-ranked.csv").read_text()
+    assert all(row["series"] in apart for row in found["set_aside"])
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "Series to look at" in page and "Series that are not ranked" in page
 
 
 @pytest.mark.parametrize(

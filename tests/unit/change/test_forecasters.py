@@ -4,6 +4,7 @@ import importlib.util
 import sys
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -34,19 +35,6 @@ def test_refusals_need_no_extra():
         forecast_panel(panel()[0], methods=("prophet",))
     with pytest.raises(DataError, match="Horizon 0"):
         forecast_panel(panel()[0], horizon=0)
-
-
-def test_labels_of_later_periods():
-    later = forecasters._later
-    assert later(np.array([3, 4, 5]), 2) == 7
-    assert later(np.array([2000, 2004]), 1) == 2008
-    months = np.array(["2001-11-01", "2001-12-01"], "datetime64[D]")
-    assert later(months, 2) == np.datetime64("2002-02-01")
-    ends = np.array(["2001-11-15", "2001-12-15"], "datetime64[D]")
-    assert later(ends, 1) == np.datetime64("2002-01-15")
-    weeks = np.array(["2001-11-01", "2001-11-08"], "datetime64[D]")
-    assert later(weeks, 1) == np.datetime64("2001-11-15")
-    assert "2001-12" < later(np.array(["2001-11", "2001-12"], object), 1) < "2002-01"
 
 
 class Fake:
@@ -85,7 +73,63 @@ def test_dates_go_in_and_come_out(monkeypatch, unit):
     found = [t for t, name in zip(made["t"].to_numpy(), made["series"].to_pylist(), strict=True) if name == "s1"]
     assert [str(t)[:10] for t in found] == ["1993-03-01", "1993-04-01", "1993-05-01"]
     report = exception_report(data, forecast_panel(data, methods=("naive",), past=8), cutoff=0.6)
-    assert {row["t"][:10] for row in report.rows} == {"1993-05-01"}
+    assert {row["t"][:10] for row in (*report.rows, *report.set_aside)} == {"1993-05-01"}
+
+
+@pytest.mark.parametrize("frequency", ["ME", "QE", "YE", "B", "W-THU", "MS"])
+def test_the_coming_period_has_its_own_label(monkeypatch, frequency):
+    monkeypatch.setattr(forecasters, "_statsforecast", lambda: Fake)
+    data, _ = panel()
+    days = pd.date_range("2019-01-31", periods=42, freq=frequency).to_numpy()
+    data = data.set_column(1, "t", pa.array(np.tile(days[:40], 2)))
+    for horizon in (1, 2):
+        made = forecast_panel(data, methods=("naive",), past=8, horizon=horizon)
+        assert made["t"].to_numpy().max() == days[39 + horizon]
+        report = exception_report(data, made, cutoff=0.6, horizon=horizon)
+        assert {row["t"][:10] for row in (*report.rows, *report.set_aside)} == {str(days[39 + horizon])[:10]}
+
+
+def test_a_series_that_has_ended_gets_no_coming_period(monkeypatch):
+    monkeypatch.setattr(forecasters, "_statsforecast", lambda: Fake)
+    data, _ = panel(n=3)
+    data = data.slice(0, 115)
+    rows = forecast_panel(data, methods=("naive",), past=2).to_pylist()
+    last = {row["series"]: row["t"] for row in rows}
+    assert last == {"s0": 40, "s1": 40, "s2": 34}
+
+
+def broken(change):
+    data, _ = panel()
+    rows = data.to_pandas()
+    return change(rows)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda p: pd.concat([p, p[:1]]), "two rows for one series"),
+        (lambda p: p.assign(value=np.where(p.series == "s1", 7.1, p.value)), "1 of 2 histories do not vary"),
+        (lambda p: p.assign(value=np.where((p.series == "s1") & (p.t < 30), 0, p.value)), "1 of 2 histories do not"),
+        (lambda p: p.assign(value=np.where(p.series == "s1", 0.1 * p.t, p.value)), "1 of 2 histories do not vary"),
+        (lambda p: p.assign(value=np.where(p.t == 3, np.nan, p.value)), "2 values of the panel are missing"),
+        (lambda p: p[p.series == "s1"], "1 series"),
+        (lambda p: p[p.t > 26], "fewer than 3 values"),
+        (lambda p: p.assign(t=pd.Timestamp("2024-01-01") + pd.to_timedelta(p.t**2, unit="D")), "follow no rule"),
+    ],
+)
+def test_what_cannot_be_judged_is_refused_before_the_work(monkeypatch, change, words):
+    def begun():
+        raise AssertionError("work was begun")
+
+    monkeypatch.setattr(forecasters, "_statsforecast", begun)
+    with pytest.raises(DataError, match=words):
+        forecast_panel(broken(change), methods=("naive",))
+
+
+def test_a_straight_line_can_be_judged_by_its_level(monkeypatch):
+    monkeypatch.setattr(forecasters, "_statsforecast", lambda: Fake)
+    data = broken(lambda p: p.assign(value=np.where(p.series == "s1", 0.1 * p.t, p.value)))
+    assert len(forecast_panel(data, methods=("naive",), past=8, policy="absolute")) == 18
 
 
 @needs_extra

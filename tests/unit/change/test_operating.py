@@ -88,3 +88,20 @@ def test_chances_follow_the_prevalence_given():
     assert rare.mean() < 0.03 and chances(score, past=score, positive=positive, prevalence=0.2).mean() == pytest.approx(
         0.2, abs=0.01
     )
+
+
+def test_chances_of_scores_that_say_nothing_are_the_prevalence():
+    """Pooling alone expects 40 % too much of the highest scores; what the periods left out say is believed."""
+    rng = np.random.default_rng(2)
+    naive, drawn = [], []
+    for _ in range(40):
+        score, positive = rng.normal(size=600), rng.random(600) < 0.05
+        top = np.sort(score)[-30:]
+        naive.append(chances(top, past=score, positive=positive, prevalence=0.05).mean())
+        folds = np.arange(600) % 12
+        drawn.append(chances(top, past=score, positive=positive, prevalence=0.05, folds=folds).mean())
+    assert np.mean(naive) > 0.065
+    assert np.mean(drawn) == pytest.approx(0.05, abs=0.006)
+    score, positive = np.arange(600.0), np.arange(600) >= 540
+    sure = chances(score, past=score, positive=positive, prevalence=0.1, folds=np.arange(600) % 12)
+    assert sure[-1] > 0.95 and sure[0] < 0.01

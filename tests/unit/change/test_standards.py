@@ -102,3 +102,11 @@ def test_refusals(call, words):
     histories, actual = random_histories()
     with pytest.raises(DataError, match=words):
         call(standards.baseline(histories), actual)
+
+
+@pytest.mark.parametrize("history", [[0.1] * 10, [1e9 + 0.1] * 10, [0.0] * 10])
+@pytest.mark.parametrize("policy", ["relative", "absolute"])
+def test_rounding_is_no_variation(history, policy):
+    base = standards.baseline([np.array(history), np.arange(10.0) ** 2])
+    with pytest.raises(DataError, match="1 of 2 histories do not vary"):
+        standards.standardise(base, np.ones(2), policy=policy)

@@ -114,7 +114,11 @@ def reported(request: Request, here: At, asking: Asking, name: str) -> Response:
         [[row[key] for key in columns] for row in flagged[:200]],
         f"{len(flagged)} of {len(result['rows'])} series are flagged, most alarming first",
     )
-    return page(request, "exceptions.html", result=result, kept=kept_result, table=table, flagged=len(flagged))
+    aside = result.get("set_aside", [])
+    apart = Table.of(aside[:200], f"{len(aside)} series are not ranked: they cannot be large changes, or have ended")
+    return page(
+        request, "exceptions.html", result=result, kept=kept_result, table=table, apart=apart, flagged=len(flagged)
+    )
 
 
 def _compared(here: Here, before: str, after: str) -> dict[str, Any]:

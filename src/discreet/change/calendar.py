@@ -1,0 +1,247 @@
+"""The calendar of a panel: how its periods follow each other, what a later one is called, how far ahead a label lies.
+
+Only labels. They are numbers at equal steps, or dates: days, weeks on any day, working days, and months, quarters or
+years by a day, by their end, by their last or first working day. Dates may be spelled as text (2024-01-31, 2024-01,
+2024Q1) or as whole numbers (20240131, 202401). Other text has an order and nothing more; dates that follow no rule
+have no successor.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+
+from discreet.arrays import Integers, Mask, Vector
+from discreet.errors import DataError
+
+FORMS = ("%Y-%m-%d", "%Y-%m", "%YQ", "%Y-Q", "%Y%m%d", "%Y%m")
+"""Spellings of dates; the first four are text, the last two may be whole numbers."""
+
+HOLIDAYS = 0.1
+"""Largest share of steps over closed days in a calendar of working days."""
+
+ROUNDED = 0.02
+"""Largest deviation from equal steps, in steps: 1990.083, 1990.167, 1990.25 are months."""
+
+
+class Rule(Protocol):
+    """Periods as whole numbers, 0 for the panel's last."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether later periods are certain; a calendar of working days does not know holidays to come."""
+        ...
+
+    def place(self, value: Any) -> int | None:
+        """The number of a period, None for a value that is no period of this rule."""
+        ...
+
+    def at(self, place: int) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Even:
+    """Numbers, days or times at equal steps."""
+
+    last: Any
+    step: Any
+    exact: bool = True
+
+    def place(self, value: Any) -> int | None:
+        count = float((value - self.last) / self.step)
+        return round(count) if abs(count - round(count)) <= 5 * ROUNDED else None
+
+    def at(self, place: int) -> Any:
+        return self.last + place * self.step
+
+
+@dataclass(frozen=True, slots=True)
+class Months:
+    """One day of every `step`-th month, which `anchor` finds."""
+
+    last: np.datetime64
+    step: int
+    anchor: Callable[[Any], Any]
+    exact: bool = True
+
+    def place(self, value: Any) -> int | None:
+        count, rest = divmod(int((value.astype("datetime64[M]") - self.last).astype(int)), self.step)
+        return None if rest else count
+
+    def at(self, place: int) -> Any:
+        return self.anchor(self.last + place * self.step)
+
+
+@dataclass(frozen=True, slots=True)
+class Weekdays:
+    """The same days of every week."""
+
+    last: np.datetime64
+    days: Mask
+    exact: bool
+
+    def place(self, value: Any) -> int | None:
+        worked = np.is_busday(value, weekmask=self.days)
+        return int(np.busday_count(self.last, value, weekmask=self.days)) if worked else None
+
+    def at(self, place: int) -> Any:
+        return np.busday_offset(self.last, place, weekmask=self.days)
+
+
+@dataclass(frozen=True, slots=True)
+class Calendar:
+    """The periods of a panel under their labels; without a `rule` they are only in order."""
+
+    last: Any
+    rule: Rule | None
+    read: Callable[[Any], Any]
+    write: Callable[[Any], Any]
+
+    def later(self, steps: int) -> Any:
+        """The label `steps` periods after the last."""
+        return f"{self.last} +{steps}" if self.rule is None else self.write(self.rule.at(steps))
+
+    def ahead(self, labels: np.ndarray) -> Integers | None:
+        """How many periods after the last each label lies, or None where that cannot be known."""
+        if self.rule is None or not self.rule.exact:
+            return None
+        values = [self.read(label) for label in labels]
+        places = [None if value is None else self.rule.place(value) for value in values]
+        return None if None in places else np.array(places, np.int64)
+
+
+def calendar(labels: np.ndarray) -> Calendar:
+    """The calendar of a panel's periods, given in order, each once; a refusal if they follow no rule."""
+    kind = labels.dtype
+    if kind.kind == "M":
+        return Calendar(labels[-1], _of_times(labels), lambda label: label, lambda time: time.astype(kind))
+    spelled = [str(label) for label in labels]
+    for form in FORMS if kind.kind not in "iuf" else FORMS[4:] if kind.kind != "f" else ():
+        dates = [_date(text, form) for text in spelled]
+        if None not in dates:
+            days = np.array(dates, "datetime64[D]")
+            spell = partial(_spell, form=form, kind=kind)
+            return Calendar(labels[-1], _of_days(days), partial(_day, form=form), spell)
+    if kind.kind not in "iuf":
+        return Calendar(labels[-1], None, str, str)
+    rule = _even(labels.astype(float), "")
+    whole = kind.kind in "iu"
+    return Calendar(labels[-1], rule, float, lambda value: kind.type(round(value) if whole else value))
+
+
+def _of_times(labels: np.ndarray) -> Rule:
+    """Dates at one time of day follow days; other times must be at equal steps."""
+    days = labels.astype("datetime64[D]")
+    clock = labels - days
+    if (clock != clock[0]).any():
+        even = _even((labels - labels[-1]) / np.timedelta64(1, "s"), "seconds ")
+        step = np.timedelta64(round(even.step * 1e6), "us")
+        return Even(labels[-1].astype("datetime64[us]"), step)
+    return _Clocked(_of_days(days), clock[0])
+
+
+@dataclass(frozen=True, slots=True)
+class _Clocked:
+    """Days at a time of day."""
+
+    days: Rule
+    clock: np.timedelta64
+
+    @property
+    def exact(self) -> bool:
+        return self.days.exact
+
+    def place(self, value: Any) -> int | None:
+        return self.days.place(value.astype("datetime64[D]"))
+
+    def at(self, place: int) -> Any:
+        return self.days.at(place) + self.clock
+
+
+def _of_days(days: np.ndarray) -> Rule:
+    for rule in (_monthly(days), _daily(days), _weekly(days)):
+        if rule is not None:
+            return rule
+    raise _irregular(np.diff(days).astype(float), "days ")
+
+
+def _even(values: Vector, unit: str) -> Even:
+    gaps = np.diff(values)
+    step = float(gaps.mean()) if len(gaps) else 1.0
+    if (np.abs(gaps - step) > ROUNDED * step).any():
+        raise _irregular(gaps, unit)
+    return Even(float(values[-1]), step)
+
+
+def _monthly(days: np.ndarray) -> Rule | None:
+    months = days.astype("datetime64[M]")
+    gaps, day = np.diff(months).astype(int), (days - months).astype(int).max()
+    if not len(gaps) or gaps[0] < 1 or (gaps != gaps[0]).any():
+        return None
+    anchors: Sequence[Callable[[Any], Any]] = (
+        _end,
+        lambda month: np.minimum(month.astype("datetime64[D]") + day, _end(month)),
+        lambda month: np.busday_offset(_end(month), 0, roll="backward"),
+        lambda month: np.busday_offset(month.astype("datetime64[D]"), 0, roll="forward"),
+    )
+    fitting = [anchor for anchor in anchors if (anchor(months) == days).all()]
+    return Months(months[-1], int(gaps[0]), fitting[0]) if fitting else None
+
+
+def _end(month: Any) -> Any:
+    return (month + 1).astype("datetime64[D]") - 1
+
+
+def _daily(days: np.ndarray) -> Rule | None:
+    gaps = np.diff(days)
+    return Even(days[-1], gaps[0]) if len(gaps) and (gaps == gaps[0]).all() else None
+
+
+def _weekly(days: np.ndarray) -> Rule | None:
+    """Two weeks or more with the same weekdays; five worked days or more may have holidays between them."""
+    if (days[-1] - days[0]).astype(int) < 13:
+        return None
+    worked = np.isin(np.arange(7), (days.astype(int) + 3) % 7)  # the first day of 1970 was a Thursday
+    closed = np.busday_count(days[:-1], days[1:], weekmask=worked) > 1
+    if closed.any() and (closed.mean() > HOLIDAYS or not 5 <= worked.sum() <= 6):
+        return None
+    return Weekdays(days[-1], worked, exact=not closed.any())
+
+
+def _irregular(gaps: Vector, unit: str) -> DataError:
+    if not len(gaps):
+        return DataError("The panel has one period, so the next has no name; give at least two.")
+    return DataError(
+        f"The panel's periods lie {gaps.min():g} to {gaps.max():g} {unit}apart and follow no rule, so a later one has "
+        "no name. Equal steps, working days, weeks, months, quarters and years are known. Add the periods that are "
+        "missing, or number them 1, 2, 3."
+    )
+
+
+def _date(text: str, form: str) -> datetime.date | None:
+    """A date by its spelling; a quarter is its first day."""
+    if form.endswith("Q"):
+        found = re.fullmatch(form.replace("%Y", r"(\d{4})") + "([1-4])", text)
+        return datetime.date(int(found[1]), 3 * int(found[2]) - 2, 1) if found else None
+    try:
+        date = datetime.datetime.strptime(text, form).date()
+    except ValueError:
+        return None
+    return date if date.strftime(form) == text and 1900 <= date.year <= 2199 else None
+
+
+def _day(label: Any, form: str) -> np.datetime64 | None:
+    date = _date(str(label), form)
+    return None if date is None else np.datetime64(date, "D")
+
+
+def _spell(day: Any, form: str, kind: np.dtype[Any]) -> Any:
+    date = day.item()
+    text = date.strftime(form) + (str((date.month + 2) // 3) if form.endswith("Q") else "")
+    return text if kind.kind in "OUT" else kind.type(text)

@@ -1,0 +1,95 @@
+"""Labels of coming periods, beside pandas, which knows calendars by name."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from discreet.change.calendar import calendar
+from discreet.errors import DataError
+
+WEEKS = [f"W-{day}" for day in ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")]
+NAMED = ["D", "B", *WEEKS, "2W-WED", "MS", "ME", "BME", "BMS", "QS", "QE", "QE-JAN", "BQE", "YS", "YE", "YE-FEB", "h"]
+
+
+@pytest.mark.parametrize("start", ["2019-02-27", "2022-11-10", "2023-12-31"])
+@pytest.mark.parametrize("frequency", NAMED)
+@pytest.mark.parametrize("unit", ["D", "us"])
+def test_later_periods_are_pandas(frequency, start, unit):
+    unit = "us" if frequency == "h" else unit
+    made = pd.date_range(start, periods=40, freq=frequency).to_numpy().astype(f"datetime64[{unit}]")
+    for length in (16, 25, 30):
+        found = calendar(made[:length])
+        assert [found.later(k) for k in range(1, 11)] == list(made[length : length + 10])
+        assert found.later(1).dtype == made.dtype
+        assert found.ahead(made[length : length + 10]).tolist() == list(range(1, 11))
+
+
+def dates(*texts):
+    return np.array(texts, "datetime64[D]")
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        (dates("2023-11-30", "2023-12-31", "2024-01-31"), "2024-02-29"),
+        (dates("2024-01-31", "2024-02-29"), "2024-03-31"),
+        (dates("2024-01-29", "2024-02-29"), "2024-03-29"),
+        (dates("2023-12-30", "2024-01-30", "2024-02-29"), "2024-03-30"),
+        (dates("2023-06-30", "2023-09-30"), "2023-12-31"),
+        (dates("2022-12-31", "2023-12-31"), "2024-12-31"),
+        (dates("2016-02-29", "2020-02-29"), "2024-02-29"),
+        (dates("2022-02-28", "2023-02-28"), "2024-02-29"),
+        (dates("2024-01-15", "2024-02-15"), "2024-03-15"),
+        (dates("2024-01-29", "2024-02-26", "2024-03-25"), "2024-04-22"),
+        (np.array(["2023-11", "2023-12"]), "2024-01"),
+        (np.array(["2023-11-30", "2023-12-31"], object), "2024-01-31"),
+        (np.array(["2023Q3", "2023Q4"]), "2024Q1"),
+        (np.array(["2023-Q1", "2023-Q3"]), "2024-Q1"),
+        (np.array([202311, 202312]), "202401"),
+        (np.array([20240130, 20240131]), "20240201"),
+        (np.array([1, 2, 3]), "4"),
+        (np.array([2000, 2004]), "2008"),
+        (np.array([1999.0, 2000.0]), "2001.0"),
+        (np.array([1990.083, 1990.167, 1990.25]), "1990.3335"),
+        (np.array(["week 8", "week 9"]), "week 9 +1"),
+    ],
+)
+def test_labels_by_hand(known, expected):
+    found = calendar(known).later(1)
+    assert str(found) == expected
+    if known.dtype.kind != "O":
+        assert np.array([found]).dtype.kind == known.dtype.kind
+
+
+def test_working_days_with_holidays_have_a_next_day_and_no_count():
+    days = pd.bdate_range("2024-01-01", "2024-03-28").drop(["2024-01-01", "2024-02-19"]).to_numpy().astype("<M8[D]")
+    found = calendar(days)
+    assert found.later(1) == np.datetime64("2024-03-29") and found.later(2) == np.datetime64("2024-04-01")
+    assert found.ahead(dates("2024-04-02")) is None
+
+
+def test_labels_that_cannot_be_counted():
+    assert calendar(np.array(["a", "b"])).ahead(np.array(["c"])) is None
+    assert calendar(np.array([1, 3, 5])).ahead(np.array([8])) is None
+    assert calendar(np.array([1, 3, 5])).ahead(np.array([9])).tolist() == [2]
+    assert calendar(dates("2024-01-03", "2024-01-10")).ahead(dates("2024-01-18")) is None
+    assert calendar(dates("2024-01-31", "2024-02-29")).ahead(dates("2024-03-01", "2024-05-31")).tolist() == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("known", "words"),
+    [
+        (dates("2024-01-03", "2024-01-09", "2024-01-20", "2024-03-04"), "6 to 44 days apart"),
+        (dates("2024-01-31", "2024-02-29", "2024-04-30"), "follow no rule"),
+        (dates("2024-01-31"), "one period"),
+        (np.array([1, 2, 4]), "1 to 2 apart"),
+        (np.array([datetime.date(2024, 1, 3)], "datetime64[us]"), "at least two"),
+    ],
+)
+def test_periods_without_a_rule_are_refused(known, words):
+    with pytest.raises(DataError, match=words):
+        calendar(known)

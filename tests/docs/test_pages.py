@@ -32,7 +32,7 @@ BLOCK = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 RUN = {"python", "console", "sh"}
-SHOWN = {"toml", "text", "json", "r", "csv", "html", "sql", ""}
+SHOWN = {"toml", "nginx", "text", "json", "r", "csv", "html", "sql", ""}
 SECONDS = 300
 
 

@@ -40,6 +40,13 @@ def serve(
     role: Annotated[str, typer.Option(help="With --add-account: analyst, reviewer or administrator.")] = "analyst",
     certificate: Annotated[Path | None, typer.Option(help="TLS certificate, in PEM.")] = None,
     key: Annotated[Path | None, typer.Option(help="Its private key, in PEM.")] = None,
+    behind_tls: Annotated[
+        bool, typer.Option("--behind-tls", help="A proxy speaks TLS for the desk, which answers to it alone.")
+    ] = False,
+    proxy: Annotated[
+        list[str] | None,
+        typer.Option(help="With --behind-tls: an address of the proxy, loopback where none is given; may be repeated."),
+    ] = None,
 ) -> None:
     """Open the release desk: prepare plans, see their error before paying, have them approved, run them, publish.
 
@@ -69,9 +76,10 @@ def serve(
         return
     host = host.strip().removeprefix("[").removesuffix("]")
     everywhere = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}
+    proxies = _proxies(desk, behind_tls=behind_tls, proxy=proxy, name=name, certificate=certificate)
     entrance = _entrance(desk, host)
     names = [own_name(each) for each in (*(name or []), *([] if host in everywhere else [host]))]
-    app = create(desk, entrance=entrance, hosts=[*LOOPBACK, *names])
+    app = create(desk, entrance=entrance, hosts=[*LOOPBACK, *names], proxies=proxies)
     config = uvicorn.Config(
         app,
         host=host,
@@ -86,10 +94,13 @@ def serve(
     listening = config.bind_socket()
     scheme = "https" if certificate else "http"
     shown = names[0] if names else everywhere[host]
-    address = f"{scheme}://{shown}:{listening.getsockname()[1]}/"
+    address = f"https://{shown}/" if proxies else f"{scheme}://{shown}:{listening.getsockname()[1]}/"
     link = address if entrance is None else f"{address}enter?token={entrance}"
     typer.echo(f"The desk {desk.settings.title!r} in {desk.folder} is open. Ctrl-C closes it.")
     typer.echo(f"Open {link}" + ("" if entrance is None else "   (works once)"))
+    if proxies:
+        at = "{}:{}".format(*listening.getsockname()[:2])
+        typer.echo(f"The proxy finds the desk at {at}; others are not answered.")
     sys.stdout.flush()
     if browser:
         webbrowser.open(link)
@@ -126,6 +137,38 @@ def _entrance(desk: Desk, host: str) -> str | None:
     finally:
         store.close()
     return None
+
+
+def _proxies(
+    desk: Desk, *, behind_tls: bool, proxy: list[str] | None, name: list[str] | None, certificate: Path | None
+) -> list[str]:
+    """The addresses that are believed about their clients; none where the desk is not behind a proxy."""
+    from discreet.web.proxies import LOOPBACK, networks
+
+    if not behind_tls:
+        if proxy:
+            raise PlanError(
+                f"--proxy {proxy[0]} was given without --behind-tls. A proxy is believed where it speaks TLS for the "
+                "desk. Give both, or neither."
+            )
+        return []
+    if certificate is not None:
+        raise PlanError(
+            "--behind-tls was given with --certificate. TLS is spoken by the proxy or by the desk. Leave one out."
+        )
+    if not name:
+        raise PlanError(
+            "--behind-tls was given without --name. The desk answers under the name that browsers use for the proxy. "
+            "Give it, for example --name desk.agency.example."
+        )
+    if not desk.settings.accounts:
+        raise PlanError(
+            "--behind-tls was asked for a desk without accounts. Without them it answers to this machine only. Set "
+            "accounts = true in desk.toml and add people with `discreet serve --add-account NAME --role ROLE`."
+        )
+    found = proxy or list(LOOPBACK)
+    networks(found)
+    return found
 
 
 def _is_loopback(host: str) -> bool:

@@ -32,6 +32,7 @@ from discreet.web.pages import (
     runs,
     utility,
 )
+from discreet.web.proxies import BehindTLS, networks
 from discreet.web.rendering import Here, page
 from discreet.web.security import Guard, login_address
 from discreet.web.store import Store
@@ -42,7 +43,12 @@ ROUTERS = (entrance, overview, data, plans, utility, review, runs, releases, led
 
 
 def create(
-    desk: Desk, *, store: Store | None = None, entrance: str | None = None, hosts: Sequence[str] = LOOPBACK
+    desk: Desk,
+    *,
+    store: Store | None = None,
+    entrance: str | None = None,
+    hosts: Sequence[str] = LOOPBACK,
+    proxies: Sequence[str] = (),
 ) -> FastAPI:
     """The application of a desk.
 
@@ -50,6 +56,7 @@ def create(
     ----------
     entrance : the token of the link by which the one person of a desk without accounts comes in, once.
     hosts : names under which the desk answers, without ports.
+    proxies : addresses of the proxies that speak TLS for the desk; where there are any, it answers to them alone.
     """
     here = Here(desk, store or Store(desk.database), entrance)
 
@@ -82,6 +89,8 @@ def create(
         largest=desk.settings.upload_megabytes * MEGABYTE,
         local=not desk.settings.accounts,
     )
+    if proxies:
+        app.add_middleware(BehindTLS, proxies=networks(proxies))  # the last one added is asked first
     return app
 
 

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -135,11 +135,11 @@ def serve() -> Iterator[Callable[..., Served]]:
     """Start `discreet serve` on a folder; a port that was used before can be used again."""
     begun: list[Served] = []
 
-    def start(folder: Path, port: int | None = None, host: str = "127.0.0.1") -> Served:
+    def start(folder: Path, port: int | None = None, host: str = "127.0.0.1", options: Sequence[str] = ()) -> Served:
         port = port or _free_port()
         command = [sys.executable, "-c", "from discreet.cli import main; main()", "serve", str(folder)]
         process = subprocess.Popen(
-            [*command, "--port", str(port), "--host", host, "--no-browser"],
+            [*command, "--port", str(port), "--host", host, "--no-browser", *options],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -147,7 +147,7 @@ def serve() -> Iterator[Callable[..., Served]]:
         )
         assert process.stdout is not None
         said = ""
-        while not (found := re.search(r"Open (http://\S+)", said)):
+        while not (found := re.search(r"Open (https?://\S+)", said)):
             line = process.stdout.readline()
             assert line, said
             said += line
@@ -214,6 +214,16 @@ def worker_of() -> Callable[..., int]:
         raise AssertionError(f"no worker came to {step!r}")
 
     return stop
+
+
+@pytest.fixture(scope="session")
+def free_port() -> Callable[[], int]:
+    return _free_port
+
+
+@pytest.fixture(scope="session")
+def wait_until() -> Callable[..., None]:
+    return _wait_until
 
 
 @pytest.fixture(scope="session")

@@ -9,13 +9,17 @@ posterior. With M parts, power = M stands for the whole data (section 4), and sh
 parts together (docs/explanation/posterior-summaries.md says why that matters).
 
 A part that cannot be used (a design without full rank under `GPrior`, numbers that overflow) is answered with 1/2 or 0
-and never with an exception: an error would tell something about its rows.
+and never with an exception or a warning: either would tell something about its rows.
+
+A part's number is a function of its own rows, to the last bit: that is what privacy rests on. Shapes depend on public
+numbers only, matrices are factored one by one, and in a search a part that has converged stays while others go on.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -82,7 +86,8 @@ class GPrior:
     def posterior(self, parts: Parts, columns: Integers, *, power: float = 1.0, share: float = 1.0) -> Posterior:
         g = float(parts.rows.sum()) if self.g is None else self.g
         # A part knows the whole data set's X'X as its own times the number of parts.
-        rows = parts.factor[:, :-1] * math.sqrt(share * len(parts) / g)
+        with np.errstate(all="ignore"):
+            rows = parts.factor[:, :-1] * math.sqrt(share * len(parts) / g)
         rows[:, :, -1] = 0.0
         return _student(self, parts, rows, columns, power)
 
@@ -131,9 +136,10 @@ class SemiConjugate:
         mean, L = _normal_prior(self, p)
         L = L / math.sqrt(share)
         # With theta = L^-1 (beta - mean) ~ N(0, I) and R_xx L = U S V', the coordinates of V' theta are independent.
-        U, S, Vt = np.linalg.svd(parts.factor[:, :p, :p] @ L)
-        c = np.einsum("jki,jk->ji", U, parts.factor[:, :p, p] - parts.factor[:, :p, :p] @ mean)
-        rest = parts.factor[:, p, p] ** 2
+        with np.errstate(all="ignore"):
+            U, S, Vt = _singular(parts.factor[:, :p, :p] @ L)
+            c = np.einsum("jki,jk->ji", U, parts.factor[:, :p, p] - parts.factor[:, :p, :p] @ mean)
+            rest = parts.factor[:, p, p] ** 2
         size = self.nu + power * parts.rows
 
         def shrinkage(x: Matrix) -> Matrix:
@@ -155,7 +161,7 @@ class SemiConjugate:
             back = np.einsum("ki,jli->jkl", L, Vt)[:, columns]  # the rows of L V that are asked for
             location = mean[columns][:, None] + np.einsum("jkl,jql->jkq", back, theta)
             scale = np.sqrt(np.einsum("jkl,jql->jkq", back**2, 1 / shrink))
-        return Mixture(location, scale, (weight / weight.sum(axis=1, keepdims=True))[:, None, :])
+            return Mixture(location, scale, (weight / weight.sum(axis=1, keepdims=True))[:, None, :])
 
 
 Prior: TypeAlias = GPrior | Conjugate | SemiConjugate
@@ -191,30 +197,33 @@ class Mixture:
     weight: Matrix
 
     def cdf(self, b: Vector) -> Matrix:
-        return _usable(self._below(np.broadcast_to(b, self.location.shape[:2])), 0.5)
+        with np.errstate(all="ignore"):
+            return _usable(self._below(np.broadcast_to(b, self.location.shape[:2])), 0.5)
 
     def quantile(self, q: Vector) -> Matrix:
-        """By Newton's method between the smallest and the largest of the normals' own quantiles."""
+        """By Newton's method between the smallest and the largest of the normals' own quantiles, each part alone."""
         from scipy.special import ndtri
 
-        own = self.location + self.scale * ndtri(np.asarray(q))[:, None]
-        low, high = own.min(axis=-1), own.max(axis=-1)
-        x = (self.weight * own).sum(axis=-1)
         with np.errstate(all="ignore"):
+            own = self.location + self.scale * ndtri(np.asarray(q))[:, None]
+            low, high = own.min(axis=-1), own.max(axis=-1)
+            x = (self.weight * own).sum(axis=-1)
+            active = np.isfinite(x)
             for _ in range(60):
                 excess = self._below(x) - q
-                if not (np.abs(excess) > 1e-13).any():
+                active &= np.abs(excess) > 1e-13
+                if not active.any():
                     break
                 low, high = np.where(excess < 0, x, low), np.where(excess < 0, high, x)
                 step = x - excess / self._density(x)
-                x = np.where((step >= low) & (step <= high), step, (low + high) / 2)
+                move = np.where((step >= low) & (step <= high), step, (low + high) / 2)
+                x = np.where(active, move, x)
         return _usable(x, 0.0)
 
     def _below(self, b: Matrix) -> Matrix:
         from scipy.special import ndtr
 
-        with np.errstate(all="ignore"):
-            return np.asarray((self.weight * ndtr((b[..., None] - self.location) / self.scale)).sum(axis=-1))
+        return np.asarray((self.weight * ndtr((b[..., None] - self.location) / self.scale)).sum(axis=-1))
 
     def _density(self, b: Matrix) -> Matrix:
         z = (b[..., None] - self.location) / self.scale
@@ -224,9 +233,9 @@ class Mixture:
 def _student(prior: GPrior | Conjugate, parts: Parts, rows: Matrix, columns: Integers, power: float) -> Student:
     """The posterior when the prior of beta is worth the further `rows` [root of precision, root * mean]."""
     p = parts.coefficients
-    R = _triangular(np.concatenate([parts.factor * math.sqrt(power), rows], axis=1))
     df = np.asarray(prior.nu + power * parts.rows[:, None], dtype=np.float64)
     with np.errstate(all="ignore"):
+        R = _triangular(np.concatenate([parts.factor * math.sqrt(power), rows], axis=1))
         inverse = _inverse(R[:, :p, :p])[:, columns]
         squares = prior.nu * prior.variance + R[:, p, p][:, None] ** 2
         location = np.einsum("jki,ji->jk", inverse, R[:, :p, p])
@@ -239,6 +248,16 @@ def _triangular(blocks: Matrix) -> Matrix:
     if rows < k:
         blocks = np.concatenate([blocks, np.zeros((parts, k - rows, k))], axis=1)
     return np.asarray(np.linalg.qr(blocks, mode="r"))
+
+
+def _singular(stack: Matrix) -> tuple[Matrix, Matrix, Matrix]:
+    """U, S, V' of square matrices, one by one: NaN for one that has none, where NumPy's batch would fail for all."""
+    U, Vt = np.full_like(stack, np.nan), np.full_like(stack, np.nan)
+    S = np.full(stack.shape[:2], np.nan)
+    for j, matrix in enumerate(stack):
+        with suppress(np.linalg.LinAlgError):
+            U[j], S[j], Vt[j] = np.linalg.svd(matrix)
+    return U, S, Vt
 
 
 def _inverse(R: Matrix) -> Matrix:

@@ -1,7 +1,7 @@
 """Private sums of bounded numbers, one for each part of a data set, exact on a public grid.
 
 Each number is clipped to [0, span] and rounded to whole steps of a grid before anything is added, so the sum is an
-integer that a replaced row changes by at most the steps in the span. Rounding costs nothing: the span is whole steps.
+integer that a replaced row changes by at most the steps in the span. Rounding costs nothing: these are whole.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.arrays import Matrix, Vector
+from discreet.arrays import Integers, Matrix, Vector
 from discreet.noise.laws import Laplace
 from discreet.noise.sampler import draw_integers
 from discreet.privacy.losses import upward
@@ -43,8 +43,14 @@ def noisy_sums(values: Matrix, *, span: float, epsilons: Sequence[Fraction], sou
     """The sum of each column of `values`, clipped to [0, span], with Laplace(span / its epsilon) noise."""
     grid = 2.0 ** (math.ceil(math.log2(span)) - BITS)
     steps = math.ceil(span / grid)
-    with np.errstate(over="ignore"):  # a value too large to be counted in steps is clipped like any other
-        totals = np.clip(np.rint(values / grid), 0, steps).astype(np.int64).sum(axis=0)
+    totals = whole_steps(values, grid, steps).sum(axis=0)
     scales = {epsilon: upward(steps / epsilon) for epsilon in set(epsilons)}
     scale = np.array([scales[epsilon] for epsilon in epsilons])
     return NoisySums((totals + draw_integers(Laplace(), scale=scale, source=source)) * grid, scale * grid)
+
+
+def whole_steps(values: Matrix, grid: float, steps: int) -> Integers:
+    """Each value in whole steps of the grid, from 0 to `steps`; what is not a number counts 0."""
+    with np.errstate(all="ignore"):  # a value too large to be counted in steps is clipped like any other
+        found = np.clip(np.rint(values / grid), 0, steps)
+    return np.where(np.isnan(found), 0.0, found).astype(np.int64)

@@ -3,8 +3,8 @@
 Sub-sample and aggregate (section IV of Abowd, Schneider and Vilhuber 2012) needs the estimates of every block.
 Within a block a group counts only through its size, so a block is a few matrices, one per group size, and all
 blocks are profiled together in batched linear algebra. As in the paper, a level that a block does not contain
-has no estimate there, a block may find no variance between groups, and a block whose moment matrix is singular
-is not estimable: all three are counted, none is hidden.
+has no estimate there, a block may find no variance between groups, and a block whose moment matrix is singular, or
+whose response its fixed part reproduces, is not estimable: all are counted, none is hidden.
 """
 
 from __future__ import annotations
@@ -124,10 +124,13 @@ def fit_blocks(
     parts = []
     for start in range(0, blocks, per_chunk):
         chosen = order[start : start + per_chunk]
-        parts.append(_fit_chunk(rows, design, origin, chosen, start, reml=method == "REML"))
+        with np.errstate(all="ignore"):
+            parts.append(fit_chunk(rows, design, origin, chosen, start, reml=method == "REML"))
         if progress:
             progress(start + len(chosen), blocks)
     joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    fitted = np.isfinite(joined["effect"])
+    joined |= {name: joined[name][fitted] for name in ("block", "level", "effect")}
     return Blocks(design.names, design.random[0].grouping.labels, size, rows.count - blocks * size, **joined)
 
 
@@ -160,9 +163,14 @@ class _SizeCurve:
         return replace(self, **{name: getattr(self, name)[which] for name in parts})
 
 
-def _fit_chunk(
+def fit_chunk(
     rows: Rows, design: Design, origin: Origin, chosen: Integers, first: int, *, reml: bool
 ) -> dict[str, Any]:
+    """Estimates of some blocks.
+
+    The design alone decides all shapes and which entries there are: a block whose response cannot be fitted has NaN
+    in its own, and no other block knows of it.
+    """
     count, size = chosen.shape
     part = rows.take(chosen.ravel())
     grouping, p = design.random[0].grouping, len(design.names)
@@ -207,21 +215,22 @@ def _fit_chunk(
     ).take(solvable)
     ratio, beta, variances = np.full(count, np.nan), np.full((count, p), np.nan), np.full((count, 2), np.nan)
     if solvable.any():
-        ratio[solvable] = best_ratio(curve, reml=reml)
-        found = profile(curve, ratio[solvable], reml=reml)
+        best = best_ratio(curve, reml=reml)
+        found = profile(curve, best, reml=reml)
+        ratio[solvable] = np.where(np.isfinite(found.sigma2), best, np.nan)
         beta[solvable] = np.where(present[solvable], found.beta, np.nan)
         variances[solvable] = np.column_stack([ratio[solvable] * found.sigma2, found.sigma2])
     against = np.concatenate([-np.nan_to_num(beta), np.ones((count, 1))], axis=1)
     residual = (joint.reshape(count, size, p + 1) @ against[:, :, None]).ravel()
     effect = ratio[block] / (1 + ratio[block] * n) * np.add.reduceat(residual[by_group], starts)
-    known = solvable[block]
+    known = solvable[block]  # a matter of the design
     return {
         "beta": origin.beta(beta),
         "variances": variances,
         "block": block[known] + first,
         "level": level[known],
         "effect": effect[known],
-        "estimable": solvable,
+        "estimable": solvable & np.isfinite(ratio),
         "zero_variance": solvable & (ratio == 0),
         "missing_columns": p - columns,
         "missing_levels": len(grouping) - groups,

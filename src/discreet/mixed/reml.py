@@ -8,6 +8,10 @@ eigenbasis of I + lambda ZZ', group g counts its mean with weight v = n / (1 + l
 is a sum of positive semi-definite parts at every lambda in [0, inf) and no digits cancel. Its derivatives
 replace v by -v^2 and 2 v^3, which makes Newton's method in log lambda exact and cheap. Profiling beta and
 sigma out follows Bates et al. (2015, doi:10.18637/jss.v067.i01), equations 34, 35, 41 and 42.
+
+Private releases need that a data set's result is a function of its own numbers, to the last bit, whatever else is in
+the batch. So shapes never depend on values, a data set that has converged stays as it is while others go on, matrices
+are factored one by one, and one that cannot be factored makes its own result NaN and raises nothing.
 """
 
 from __future__ import annotations
@@ -46,10 +50,6 @@ class Curve(Protocol):
         """A and log det(I + lambda ZZ') with their derivatives up to `order`, shapes (B, p + 1, p + 1) and (B,)."""
         ...
 
-    def take(self, which: Mask | Integers) -> Curve:
-        """The same for some of the data sets."""
-        ...
-
 
 @dataclass(frozen=True)
 class GroupCurve:
@@ -77,9 +77,6 @@ class GroupCurve:
         logdet = [np.log1p(ratio[0] * self.n).sum(), v.sum(), -(v @ v)]
         return [a[None] for a in A], [np.array([value]) for value in logdet[: order + 1]]
 
-    def take(self, which: Mask | Integers) -> GroupCurve:
-        return self
-
 
 @dataclass(frozen=True, slots=True)
 class Profiled:
@@ -102,33 +99,51 @@ class Profiled:
 
 
 def profile(curve: Curve, ratio: Vector, *, reml: bool) -> Profiled:
-    """The models at the given ratios."""
-    (A,), (logdet,) = curve.at(ratio, 0)
-    inverse = np.asarray(np.linalg.inv(A[:, :-1, :-1]), dtype=np.float64)
-    beta = (inverse @ A[:, :-1, -1:])[..., 0]
-    criterion, rss = _criterion(A, logdet, curve, reml=reml)
-    return Profiled(criterion, ratio, beta, rss / _freedom(curve, reml=reml), inverse)
+    """The models at the given ratios; NaN where a model has none."""
+    with np.errstate(all="ignore"):
+        (A,), (logdet,) = curve.at(ratio, 0)
+        pivots, inverse = _factored(A, inverse=True)
+        beta = (inverse @ A[:, :-1, -1:])[..., 0]
+        criterion, rss = _criterion(pivots, logdet, curve, reml=reml)
+        return Profiled(criterion, ratio, beta, rss / _freedom(curve, reml=reml), inverse)
 
 
 def _freedom(curve: Curve, *, reml: bool) -> Vector:
     return curve.rows - curve.columns if reml else curve.rows
 
 
-def _criterion(A: Matrix, logdet: Vector, curve: Curve, *, reml: bool) -> tuple[Vector, Vector]:
-    """The criterion and the residual sum of squares; both from one Cholesky factor of [X y]' V^-1 [X y]."""
-    pivots = np.diagonal(np.linalg.cholesky(A), axis1=1, axis2=2)
+def _factored(A: Matrix, among: Mask | None = None, *, inverse: bool = False) -> tuple[Matrix, Matrix]:
+    """Pivots of each matrix [X y]' V^-1 [X y], shape (B, p + 1), and inverses of X' V^-1 X, empty unless asked for.
+
+    NaN outside `among` and where a pivot is not positive. A batch of NumPy's would raise for all if one fails.
+    """
+    from scipy.linalg.lapack import dpotrf, dpotri
+
+    p = A.shape[1] - 1
+    pivots = np.full(A.shape[:2], np.nan)
+    upper = np.full((len(A), p, p) if inverse else (0, p, p), np.nan)
+    for b in range(len(A)) if among is None else np.flatnonzero(among).tolist():
+        factor, failed = dpotrf(A[b].T, clean=0)
+        if not failed:
+            pivots[b] = factor.diagonal()
+            if inverse and p:
+                upper[b] = dpotri(factor[:p, :p])[0]
+    return pivots, np.where(np.tri(p, dtype=bool), upper.swapaxes(1, 2), upper)
+
+
+def _criterion(pivots: Matrix, logdet: Vector, curve: Curve, *, reml: bool) -> tuple[Vector, Vector]:
+    """The criterion and the residual sum of squares; both from the pivots of [X y]' V^-1 [X y]."""
     freedom, rss = _freedom(curve, reml=reml), pivots[:, -1] ** 2
     fixed = 2 * np.log(pivots[:, :-1]).sum(axis=1) if reml else 0.0
     return logdet + fixed + freedom * (1 + np.log(2 * np.pi * rss / freedom)), rss
 
 
-def _slopes(curve: Curve, ratio: Vector, *, reml: bool) -> tuple[Vector, Vector]:
-    """First and second derivative of the criterion in lambda."""
+def _slopes(curve: Curve, ratio: Vector, among: Mask | None = None, *, reml: bool) -> tuple[Vector, Vector]:
+    """First and second derivative of the criterion in lambda; NaN outside `among`."""
     (A, A1, A2), (_, first, second) = curve.at(ratio, 2)
     p = A.shape[1] - 1
-    inverse = np.linalg.inv(A[:, :p, :p])
-    beta = (inverse @ A[:, :p, p:])[..., 0]
-    rss = A[:, p, p] - np.einsum("bi,bi->b", A[:, :p, p], beta)
+    pivots, inverse = _factored(A, among, inverse=True)
+    beta, rss = (inverse @ A[:, :p, p:])[..., 0], pivots[:, p] ** 2
     z = np.concatenate([-beta, np.ones((len(beta), 1))], axis=1)
     A1z = (A1 @ z[..., None])[..., 0]
     rss1 = np.einsum("bi,bi->b", z, A1z)
@@ -145,47 +160,53 @@ def _slopes(curve: Curve, ratio: Vector, *, reml: bool) -> tuple[Vector, Vector]
 
 
 def best_ratio(curve: Curve, *, reml: bool, start: Vector | None = None) -> Vector:
-    """The ratio that minimises each criterion; 0 where the random effects have no variance.
+    """The ratio that minimises each criterion; 0 where the random effects have no variance, NaN where it has none.
 
     `start` replaces the search over a grid where the answer is known to be near.
     """
+    with np.errstate(all="ignore"):
+        return _newton(curve, *_started(curve, start, reml=reml), reml=reml)
+
+
+def _started(curve: Curve, start: Vector | None, *, reml: bool) -> tuple[Vector, Vector, Vector]:
+    """Where to start, and between which logarithms to stay; a start of NaN where a criterion has no value."""
     size = len(curve.rows)
     if start is None:
         grid = _grid(*curve.span)
         values = np.stack([_value(curve, np.full(size, ratio), reml=reml) for ratio in grid])
         best = values.argmin(axis=0)
-        start = np.maximum(grid[best], SMALLEST)
+        ratio = np.where(np.isfinite(values).all(axis=0), np.maximum(grid[best], SMALLEST), np.nan)
         low = np.log(np.maximum(grid[np.maximum(best - 1, 0)], SMALLEST))
         high = np.log(np.append(grid, LARGEST)[best + 1])
     else:
-        best = np.ones(size, dtype=np.int64)
-        low, high = np.full(size, np.log(SMALLEST)), np.full(size, np.log(LARGEST))
-    ratio = np.array(start, dtype=np.float64)
-    at_zero = (best == 0) | (ratio <= SMALLEST)
-    if at_zero.any():
-        rising = _slopes(curve.take(at_zero), np.zeros(int(at_zero.sum())), reml=reml)[0] >= 0
-        ratio[np.flatnonzero(at_zero)[rising]] = 0.0
-        ratio[np.flatnonzero(at_zero)[~rising]] = np.maximum(ratio[at_zero][~rising], 1e-6)
-    active = np.flatnonzero(ratio > 0)
+        ratio, low, high = start, np.full(size, np.log(SMALLEST)), np.full(size, np.log(LARGEST))
+    at_zero = ratio <= SMALLEST
+    rising = _slopes(curve, np.zeros(size), at_zero, reml=reml)[0] >= 0
+    off_zero = np.where(rising, 0.0, np.maximum(ratio, 1e-6))
+    return np.where(at_zero, off_zero, ratio), low, high
+
+
+def _newton(curve: Curve, ratio: Vector, low: Vector, high: Vector, *, reml: bool) -> Vector:
+    """Newton's method in log lambda between `low` and `high`; a data set that has converged moves no more."""
+    active = ratio > 0
     t = np.log(np.maximum(ratio, SMALLEST))
     for _ in range(STEPS):
-        if not len(active):
+        if not active.any():
             break
-        lam = np.exp(t[active])
-        first, second = _slopes(curve.take(active), lam, reml=reml)
+        lam = np.exp(t)
+        first, second = _slopes(curve, lam, active, reml=reml)
         slope, bend = lam * first, lam**2 * second + lam * first
-        high[active] = np.where(slope > 0, t[active], high[active])
-        low[active] = np.where(slope <= 0, t[active], low[active])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            newton = t[active] - slope / bend
-        inside = (bend > 0) & (newton > low[active]) & (newton < high[active])
-        move = np.where(inside, newton, (low[active] + high[active]) / 2)
-        step = np.abs(move - t[active])
-        t[active] = move
+        high = np.where(active & (slope > 0), t, high)
+        low = np.where(active & (slope <= 0), t, low)
+        newton = t - slope / bend
+        inside = (bend > 0) & (newton > low) & (newton < high)
+        move = np.where(np.isnan(slope), np.nan, np.where(inside, newton, (low + high) / 2))
+        step = np.abs(move - t)
+        t = np.where(active, move, t)
         # Newton's error is the square of its step; a bisection's is the step itself.
-        active = active[step > np.where(inside, np.sqrt(TOLERANCE), TOLERANCE)]
+        active &= step > np.where(inside, np.sqrt(TOLERANCE), TOLERANCE)
     found = np.exp(t)
-    return np.where((ratio > 0) & (found > 2 * SMALLEST), found, 0.0)
+    return np.where(np.isnan(t) | ((ratio > 0) & (found > 2 * SMALLEST)), found, 0.0)
 
 
 def _grid(smallest: float, largest: float) -> Vector:
@@ -199,7 +220,7 @@ def _grid(smallest: float, largest: float) -> Vector:
 
 def _value(curve: Curve, ratio: Vector, *, reml: bool) -> Vector:
     (A,), (logdet,) = curve.at(ratio, 0)
-    return _criterion(A, logdet, curve, reml=reml)[0]
+    return _criterion(_factored(A)[0], logdet, curve, reml=reml)[0]
 
 
 def effects(moments: Moments, *, ratio: float, beta: Vector) -> Vector:
@@ -236,5 +257,4 @@ def estimable(gram: Matrix, *, floor: Vector, tolerance: float = 1e-11) -> tuple
     correlation = np.where(present[:, :, None] & present[:, None, :], gram / (unit[:, :, None] * unit[:, None, :]), 0.0)
     own = np.arange(gram.shape[1])
     correlation[:, own, own] = 1.0 + tolerance
-    pivots = np.diagonal(np.linalg.cholesky(correlation), axis1=1, axis2=2)
-    return present, pivots.min(axis=1) ** 2 > 3 * tolerance
+    return present, _factored(correlation)[0].min(axis=1) ** 2 > 3 * tolerance

@@ -77,6 +77,8 @@ def solve_moments(moments: Moments, *, reml: bool) -> Solution:
     with _exact_fit_refused():
         ratio = one.best_ratio(curve, reml=reml)
         at = one.profile(curve, ratio, reml=reml)
+        if not np.isfinite(at.criterion[0]):
+            raise np.linalg.LinAlgError
     beta, ratio0 = at.beta[0], float(ratio[0])
     return Solution(
         criterion=float(at.criterion[0]),

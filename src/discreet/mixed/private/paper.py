@@ -169,12 +169,15 @@ def corrected(blocks: BlockEstimates, whole: Whole) -> Averages:
 
     A coefficient or a level that no block has is 0, as are its sums.
     """
-    bias = np.where(blocks.estimable[:, None], blocks.variances - whole.variances, 0.0)
-    block, column = np.nonzero(np.isfinite(blocks.beta))
+    fitted = blocks.estimable
+    bias = np.where(fitted[:, None], blocks.variances - whole.variances, 0.0)
+    block, column = np.nonzero(np.isfinite(blocks.beta) & fitted[:, None])
+    effects = [(b[known], level[known], u[known]) for b, level, u in blocks.effects for known in [fitted[b]]]
+    variances = blocks.variances[fitted].sum(axis=0) / max(int(fitted.sum()), 1)
     return Averages(
         beta=_average(block, column, blocks.beta[block, column], bias, whole.beta),
-        effects=tuple(_average(*entries, bias, u) for entries, u in zip(blocks.effects, whole.effects, strict=True)),
-        deviations=np.sqrt(np.nanmean(blocks.variances, axis=0)),
+        effects=tuple(_average(*entries, bias, u) for entries, u in zip(effects, whole.effects, strict=True)),
+        deviations=np.sqrt(variances),
     )
 
 

@@ -1,8 +1,9 @@
 """Random disjoint blocks of the rows, and the estimates of every block: the first half of sub-sample and aggregate.
 
 Smith's method as section IV of Abowd, Schneider and Vilhuber (2012) uses it: k blocks of floor(N / k) rows, every model
-fitted to each block by itself. A block's estimates depend on its own rows only. One random intercept goes through
-`discreet.mixed.blocks`; the linear model and nested intercepts are here.
+fitted to each block by itself. A block's estimates are a function of its own rows, to the last bit: what a response
+holds changes no shape, raises nothing and warns of nothing, and a block that cannot be fitted has NaN in its own place.
+One random intercept goes through `discreet.mixed.blocks`; the linear model and nested intercepts are here.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 
 from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.errors import FitError, PrivacyError
-from discreet.mixed.blocks import CHUNK_NUMBERS, _fit_chunk
+from discreet.mixed.blocks import CHUNK_NUMBERS, fit_chunk
 from discreet.mixed.matrix import dense
 from discreet.mixed.private.public import PublicDesign
 from discreet.mixed.reml import estimable
@@ -28,6 +29,7 @@ Entries: TypeAlias = tuple[Integers, Integers, Vector]
 _NO_ENTRIES: Entries = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0))
 SMALLEST_BLOCK = 2
 LARGEST_RATIO = 1e4
+EXACT = "the fixed part reproduces the response"
 
 
 def best_blocks(rows: int, *, spread: float, epsilon: float) -> int:
@@ -64,7 +66,8 @@ class BlockEstimates:
     ----------
     beta : shape (k, p); NaN where the block has no such level or is not estimable.
     variances : of each random term, then residual, shape (k, terms + 1); NaN where not estimable.
-    effects : per term, arrays of block, level and EBLUP, one entry for each pair present.
+    effects : per term, arrays of block, level and EBLUP, one entry for each pair that the design has; NaN where the
+        block's response could not be fitted.
     estimable : whether the block's model could be fitted, shape (k,).
     """
 
@@ -102,23 +105,11 @@ def fit_partition(
     parts: list[BlockEstimates] = []
     for start in range(0, len(chosen), together):
         rows = chosen[start : start + together]
-        try:
+        with np.errstate(all="ignore"):
             parts.append(fit(data, public, rows))
-        except np.linalg.LinAlgError:
-            # A response that the fixed part reproduces exactly: find the block, which is then not estimable.
-            parts += [_alone(fit, data, public, row[None]) for row in rows]
         if progress:
             progress(start + len(rows), len(chosen))
     return _joined(parts)
-
-
-def _alone(fit: Callable[..., BlockEstimates], data: Rows, public: PublicDesign, row: Integers) -> BlockEstimates:
-    try:
-        return fit(data, public, row)
-    except np.linalg.LinAlgError:
-        terms = len(public.terms)
-        unknown = np.full((1, len(public.kept)), np.nan), np.full((1, terms + 1), np.nan)
-        return BlockEstimates(*unknown, (_NO_ENTRIES,) * terms, np.zeros(1, dtype=bool))
 
 
 def _joined(parts: list[BlockEstimates]) -> BlockEstimates:
@@ -142,7 +133,7 @@ def _joined(parts: list[BlockEstimates]) -> BlockEstimates:
 
 
 def _one_intercept(data: Rows, public: PublicDesign, chosen: Integers) -> BlockEstimates:
-    found: dict[str, Any] = _fit_chunk(data, public.design, _AS_THEY_ARE, chosen, 0, reml=True)
+    found: dict[str, Any] = fit_chunk(data, public.design, _AS_THEY_ARE, chosen, 0, reml=True)
     effects = (found["block"], found["level"], found["effect"])
     return BlockEstimates(found["beta"], found["variances"], (effects,), found["estimable"])
 
@@ -183,12 +174,12 @@ def _linear(data: Rows, public: PublicDesign, chosen: Integers) -> BlockEstimate
     solvable &= present.sum(axis=1) < size
     beta = np.full((len(chosen), p), np.nan)
     variances = np.full((len(chosen), 1), np.nan)
-    if solvable.any():
+    if solvable.any():  # a matter of the design
         some = gram[solvable]
         beta[solvable] = _solve_present(some[:, :p, :p], some[:, :p, p], present[solvable])
         rss = some[:, p, p] - np.einsum("bi,bi->b", some[:, :p, p], np.nan_to_num(beta[solvable]))
         variances[solvable, 0] = np.maximum(rss, 0) / (size - present[solvable].sum(axis=1))
-    return BlockEstimates(beta, variances, (), solvable)
+    return BlockEstimates(beta, variances, (), np.isfinite(variances[:, 0]))
 
 
 def _nested(data: Rows, public: PublicDesign, chosen: Integers) -> BlockEstimates:
@@ -212,9 +203,13 @@ def _nested(data: Rows, public: PublicDesign, chosen: Integers) -> BlockEstimate
         solvable[b] &= 1 < len(nest.n) < size and len(columns) <= size
         if not solvable[b]:
             continue
-        ratios = nest.best_ratios()
-        beta[b, columns[:-1]], sigma2, u_fine, u_coarse = nest.solve(ratios)
-        variances[b] = sigma2 * np.append(ratios, 1.0)
+        try:
+            ratios = nest.best_ratios()
+            beta[b, columns[:-1]], sigma2, u_fine, u_coarse = nest.solve(ratios)
+            variances[b] = sigma2 * np.append(ratios, 1.0)
+        except np.linalg.LinAlgError:
+            solvable[b] = False
+            u_fine, u_coarse = np.full(len(nest.fine), np.nan), np.full(len(nest.coarse), np.nan)
         entries[0].append((np.full(len(u_fine), b), nest.fine, u_fine))
         entries[1].append((np.full(len(u_coarse), b), nest.coarse, u_coarse))
     return BlockEstimates(beta, variances, tuple(_concatenated(found) for found in entries), solvable)
@@ -262,8 +257,8 @@ class _Nest:
         inverse = np.linalg.inv(A[:-1, :-1])
         z = np.append(-inverse @ A[:-1, -1], 1.0)
         rss, freedom = float(z @ A @ z), self.rows - len(inverse)
-        if rss <= 0:
-            raise np.linalg.LinAlgError("the fixed part reproduces the response")
+        if not 0 < rss < math.inf:
+            raise np.linalg.LinAlgError(EXACT)
         logdet = np.log1p(ratios[0] * self.n).sum() + np.log1p(ratios[1] * weight).sum()
         value = logdet + np.linalg.slogdet(A[:-1, :-1])[1] + freedom * np.log(rss)
         traces = (w.sum() - shrink @ np.add.reduceat(w**2, self.starts), (weight / (1 + ratios[1] * weight)).sum())
@@ -284,6 +279,9 @@ class _Nest:
         """beta, sigma2 and the effects of the finest and of the coarser groups."""
         _, _, fine, A = self._reduced(ratios)
         beta = np.asarray(np.linalg.solve(A[:-1, :-1], A[:-1, -1]), dtype=np.float64)
-        sigma2 = float(A[-1, -1] - A[:-1, -1] @ beta) / (self.rows - len(beta))
+        rss = float(A[-1, -1] - A[:-1, -1] @ beta)
+        if not 0 <= rss < math.inf:
+            raise np.linalg.LinAlgError(EXACT)
+        sigma2 = rss / (self.rows - len(beta))
         t = fine @ np.append(-beta, 1.0)
         return beta, sigma2, ratios[0] * t, np.asarray(ratios[1] * np.add.reduceat(t, self.starts))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.arrays import Integers, Vector
+from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import PrivacyError
 from discreet.mixed.private.partition import BlockEstimates, fit_partition
 from discreet.mixed.private.public import PublicDesign
@@ -79,7 +79,7 @@ def with_response(data: Rows, public: PublicDesign, y: Vector) -> Rows:
 def dithered(whole: Vector, step: float, rng: np.random.Generator) -> Vector:
     """Responses in whole steps, each moved by less than half a step at random.
 
-    No block's responses then lie exactly in the span of its design, where linear algebra would fail for a whole batch.
+    Few blocks' responses then lie in the span of their design, where nothing can be estimated.
     """
     return np.asarray(step * (whole + rng.uniform(-0.5, 0.5, len(whole))))
 
@@ -99,13 +99,20 @@ class Part:
         return self.radius / STEPS
 
     def whole(self, block: Integers, values: Vector, blocks: int) -> Integers:
-        """Entries of every block's vector, pulled into the ball together and cut to whole steps."""
-        if isinstance(self.loss, Pure):
-            norm = np.bincount(block, np.abs(values), blocks)
-        else:
-            norm = np.sqrt(np.bincount(block, values**2, blocks))
-        pull = INSIDE * np.minimum(1.0, self.radius / np.maximum(norm, 1e-300))
-        return np.trunc(values * pull[block] / self.step).astype(np.int64)
+        """Entries of every block's vector, pulled into the ball together and cut to whole steps.
+
+        What is not a number counts 0. The pull is in floating point; that a block's integers lie in the ball is
+        checked on them, without rounding, and a block outside counts 0.
+        """
+        values = np.where(np.isfinite(values), values, 0.0)
+        power = 1 if isinstance(self.loss, Pure) else 2
+        with np.errstate(all="ignore"):
+            norm = np.bincount(block, np.abs(values) ** power, blocks) ** (1 / power)
+            pull = INSIDE * np.minimum(1.0, self.radius / np.maximum(norm, 1e-300))
+            steps = np.trunc(values * pull[block] / self.step)
+        steps = np.where(np.abs(steps) <= STEPS, steps, 0.0)
+        inside = np.bincount(block, np.abs(steps) ** power, blocks) <= STEPS**power
+        return np.where(inside[block], steps, 0.0).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,22 +218,27 @@ def draw(
 
     answer = noisy(np.array([whole]), noise_scale(2 * HALF, mechanism.mean))[0]
     centre = int(np.clip(round(int(answer) / public.rows), -HALF, HALF))
-    count = len(blocks)
-    block, column = np.nonzero(np.isfinite(blocks.beta))
-    values = (blocks.beta - centre * step * public.constant)[block, column] * mechanism.units[column]
-    fixed = _sum(column, mechanism.fixed.whole(block, values, count), len(public.kept))
+    count, p = blocks.beta.shape
+    with np.errstate(all="ignore"):
+        values = (blocks.beta - centre * step * public.constant) * mechanism.units
+    fixed = mechanism.fixed.whole(np.repeat(np.arange(count), p), values.ravel(), count).reshape(count, p).sum(axis=0)
     groups = []
     for part, (block, level, effect), term in zip(mechanism.groups, blocks.effects, public.terms, strict=True):
         size = len(public.design.random[term].grouping)
         groups.append(noisy(_sum(level, part.whole(block, effect, count), size), part.scale))
     part = mechanism.deviations
-    deviations = np.clip(np.sqrt(np.nan_to_num(blocks.variances)) / part.step, 0, STEPS)
     return NoisyAverages(
         centre,
         noisy(fixed, mechanism.fixed.scale),
         tuple(groups),
-        noisy(np.trunc(deviations).astype(np.int64).sum(axis=0), part.scale),
+        noisy(whole_deviations(blocks.variances, part).sum(axis=0), part.scale),
     )
+
+
+def whole_deviations(variances: Matrix, part: Part) -> Integers:
+    """Standard deviations of every block in whole steps from 0 to STEPS; what is not a positive number counts 0."""
+    usable = np.where(np.isfinite(variances) & (variances > 0), variances, 0.0)
+    return np.asarray(np.minimum(np.trunc(np.sqrt(usable) / part.step), STEPS), dtype=np.int64)
 
 
 def _sum(at: Integers, values: Integers, size: int) -> Integers:

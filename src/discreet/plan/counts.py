@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from discreet.account import Account
-from discreet.arrays import Integers
 from discreet.errors import DataError, PrivacyError
 from discreet.jobs import Jobs
 from discreet.noise.source import Source
@@ -32,9 +31,10 @@ from discreet.report.page import slug
 from discreet.report.release import Results, TableOfCounts
 from discreet.schema import Label, Schema
 from discreet.tables.cells import Cells
-from discreet.tables.consistency import consistent, finest_of
+from discreet.tables.consistency import finest_of
 from discreet.tables.query import CountQuery, Prepared
 from discreet.tables.release import CountRelease
+from discreet.tables.workload import agreed
 
 DEFAULT_ROUNDING = 5
 ONE_EACH = "The public sizes do not tell the largest establishments, so each cell counts as if it were a single one."
@@ -105,9 +105,9 @@ class CountRequest:
         ]
         labels = self.file.plan.data.labels
         forms: dict[str, dict[Form, Any]] = {}
-        for place, table, counts in zip(self.folders, tables, self._improved(tables), strict=True):
+        for place, table, moved in zip(self.folders, tables, self._improved(tables), strict=True):
             research = table.to_arrow()
-            simple = basic(research, counts.ravel(), labels, round_to=self.rounding)
+            simple = basic(research, moved, labels, round_to=self.rounding)
             forms[place] = {"research": research, "basic": simple}
         about = [
             {**table, "noise": noise(ready.mechanism)}
@@ -157,13 +157,13 @@ class CountRequest:
             notes[f"{alone}{left_out} to the error."] = True
         return tuple(note for note, applies in notes.items() if applies)
 
-    def _improved(self, tables: Sequence[CountRelease]) -> list[Integers]:
-        """The counts of the basic form: made to agree, drawn towards groups or cut at zero, as the plan says."""
+    def _improved(self, tables: Sequence[CountRelease]) -> list[CountRelease]:
+        """The tables of the basic form: made to agree, drawn towards groups or cut at zero, as the plan says."""
         if isinstance(self.release, Counts) and self.release.add_up:
-            return [t.counts for t in consistent(tables, [ready.mechanism for ready in self.ready])]
+            return list(agreed(self.queries, self.ready, tables, level=float(self.release.level)))
         towards = self.release.shrink if isinstance(self.release, Count) else None
         moved = [table if towards is None else table.shrunk(towards) for table in tables]
-        return [(table.non_negative() if self.release.non_negative else table).counts for table in moved]
+        return [table.non_negative() if self.release.non_negative else table for table in moved]
 
     def _published(self, folder: Path, number: int) -> CountRelease:
         """A published table: the research form, or the basic one where only that was released."""

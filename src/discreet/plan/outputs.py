@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from discreet.arrays import Integers, Vector
+from discreet.arrays import Vector
 from discreet.plan.shape import Form, Output
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Entry
@@ -31,6 +31,8 @@ from discreet.tables.mechanisms import Baseline, LogLaplace, SmoothNoise
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from discreet.tables.release import CountRelease
 
 MANIFEST = "release.json"
 FORMAT = "discreet release, format 1"
@@ -87,7 +89,9 @@ def write_release(
     (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
 
 
-def basic(research: pa.Table, counts: Integers, labels: Mapping[str, Mapping[str, str]], *, round_to: int) -> pa.Table:
+def basic(
+    research: pa.Table, moved: CountRelease, labels: Mapping[str, Mapping[str, str]], *, round_to: int
+) -> pa.Table:
     """The form for readers; interval ends are rounded outwards, so that they still hold what they held."""
     import pyarrow as pa
 
@@ -95,11 +99,10 @@ def basic(research: pa.Table, counts: Integers, labels: Mapping[str, Mapping[str
     for i, name in enumerate(research.column_names[:-3]):
         if name in labels:
             table = table.set_column(i, name, labelled(table[name], labels[name]))
-    lower, upper = (np.array(research[name], dtype=np.float64) for name in ("lower", "upper"))
     columns = {
-        "count": rounded(counts.astype(np.float64), round_to),
-        "lower": np.floor(lower / round_to) * round_to,
-        "upper": np.ceil(upper / round_to) * round_to,
+        "count": rounded(moved.counts.ravel().astype(np.float64), round_to),
+        "lower": np.floor(moved.lower.ravel() / round_to) * round_to,
+        "upper": np.ceil(moved.upper.ravel() / round_to) * round_to,
     }
     for name, values in columns.items():
         fits = np.abs(values) < 2.0**63  # and neither infinite nor absent

@@ -19,7 +19,6 @@ from discreet.plan.outputs import basic, noise, read_table
 from discreet.plan.requests import Request
 from discreet.plan.summaries import shortened
 from discreet.privacy.units import Establishments
-from discreet.tables.intervals import intervals
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,8 +71,7 @@ def check_intervals(request: Request, folder: Path, about: dict[str, Any]) -> st
         if not _alike(noise(ready.mechanism), about["parameters"]["tables"][number]["noise"]):
             raise UncheckedError("the stated constants are not those that this code would use")
         table = request._published(folder, number)
-        bounded = query._bounds_size(ready.mechanism)
-        ends = intervals(table.counts, ready.mechanism, level=table.level, bounded=bounded)
+        ends = query._ends(ready, table.counts, level=table.level)
         for stated, found in zip((table.lower, table.upper), ends, strict=True):
             if not np.allclose(stated, found, rtol=1e-9, atol=1e-9, equal_nan=True):
                 raise RefutedError("they are not those that the counts and the constants give")
@@ -93,8 +91,8 @@ def check_basic(request: Request, folder: Path, about: dict[str, Any], *, same_c
         tables = [request._published(folder, number) for number in range(len(places))]
         moved = request._improved(tables)
         expected = [
-            basic(table, counts.ravel(), {}, round_to=request.rounding)
-            for table, counts in zip(research, moved, strict=True)
+            basic(table, improved, {}, round_to=request.rounding)
+            for table, improved in zip(research, moved, strict=True)
         ]
     else:
         expected = [shortened(table) for table in research]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from discreet.account import Account
-from discreet.arrays import Integers
+from discreet.arrays import Integers, Vector
 from discreet.errors import DataError, PrivacyError
 from discreet.jobs import Jobs
 from discreet.noise.source import Source
@@ -245,8 +245,7 @@ class CountQuery:
 
     def rehearse(self, ready: Prepared, *, level: float) -> None:
         """Compute once, on nothing, what follows the noise: what can fail there must fail before it is paid for."""
-        nothing = np.zeros((1, self.levels), dtype=np.int64)
-        intervals(nothing, ready.mechanism, level=level, bounded=self._bounds_size(ready.mechanism))
+        self._ends(ready, np.zeros((1, self.levels), dtype=np.int64), level=level)
 
     def statistics(self, ready: Prepared) -> Cells:
         """The confidential aggregates that the mechanism needs, in one pass of the engine.
@@ -289,7 +288,7 @@ class CountQuery:
         self, ready: Prepared, cells: Cells, published: Integers, guarantee: Guarantee, *, level: float
     ) -> CountRelease:
         """The public table: from here on nothing confidential is left."""
-        lower, upper = intervals(published, ready.mechanism, level=level, bounded=self._bounds_size(ready.mechanism))
+        lower, upper = self._ends(ready, published, level=level)
         return CountRelease(
             keys=cells.keys,
             worker_by=self.worker_by,
@@ -314,6 +313,10 @@ class CountQuery:
             "make a value appear that no other has, and its absence would be told. Give the list as workplaces, or "
             "open a session with unit=Establishments(alpha=0.1), for which existence is public."
         )
+
+    def _ends(self, ready: Prepared, published: Integers, *, level: float) -> tuple[Vector, Vector]:
+        """The ends of the intervals, from published numbers and public constants."""
+        return intervals(published, ready.mechanism, level=level, bounded=self._bounds_size(ready.mechanism))
 
     def _default(self) -> Name:
         if isinstance(self.account.unit, Workers):

@@ -24,6 +24,17 @@ if TYPE_CHECKING:
     from discreet.tables.cells import Cells
 
 
+def agreed(
+    queries: Sequence[CountQuery], ready: Sequence[Prepared], tables: Sequence[CountRelease], *, level: float
+) -> tuple[CountRelease, ...]:
+    """Tables made to agree. Two intervals bear on each of their counts, so each may fail half as often."""
+    ends = [
+        query._ends(part, table.counts, level=(1 + level) / 2)
+        for query, part, table in zip(queries, ready, tables, strict=True)
+    ]
+    return consistent(tables, [part.mechanism for part in ready], ends)
+
+
 @dataclass(frozen=True, slots=True)
 class Workload:
     """Tables that are released together."""
@@ -93,7 +104,7 @@ class Workload:
             query._wrap(part, cell, counts, released.guarantee, level=level).of(released.entry, released.name)
             for (query, part, cell), counts in zip(self._zip(ready, cells), released.value, strict=True)
         )
-        return consistent(tables, [part.mechanism for part in ready]) if add_up else tables
+        return agreed(self.queries, ready, tables, level=level) if add_up else tables
 
     def _zip(self, ready: Sequence[Prepared], cells: Sequence[Cells]) -> list[tuple[CountQuery, Prepared, Cells]]:
         return list(zip(self.queries, ready, cells, strict=True))

@@ -108,7 +108,8 @@ def test_least_squares_is_the_normal_equations() -> None:
     spread = rng.uniform(1, 5, 12)
     member = np.arange(12) // 4
     sums, size = rng.integers(40, 120, 3), rng.uniform(0.5, 2, 3)
-    found = least_squares(fine, spread, [(member, sums, size)])
+    within = np.bincount(member, spread**2)
+    found = least_squares(fine, spread**2, [(member, sums, size**2 / within)])
     A = np.vstack([np.eye(12), (member == np.arange(3)[:, None]).astype(float)])
     w = np.concatenate([1 / spread, 1 / size])
     wanted = np.linalg.lstsq(A * w[:, None], np.concatenate([fine, sums]) * w, rcond=None)[0]

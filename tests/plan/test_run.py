@@ -87,13 +87,13 @@ def test_basic_form() -> None:
         {
             "sector": ["11", "11", "52"],
             "kind": [1, 2, 1],
-            "count": [-3, 12, 8],
+            "count": [0, 12, 8],
             "lower": [0.0, 11.0, np.nan],
             "upper": [2.0, np.inf, np.nan],
         }
     )
     research = research.set_column(3, "lower", pa.array([0.0, 11.0, None]))
-    shown = basic(research, np.array([0, 12, 8]), {"sector": {"11": "Farming"}}, round_to=5)
+    shown = basic(research, {"sector": {"11": "Farming"}}, round_to=5)
     assert shown.to_pylist() == [
         {"sector": "Farming", "kind": 1, "count": 0, "lower": 0, "upper": 5},
         {"sector": "Farming", "kind": 2, "count": 10, "lower": 10, "upper": None},

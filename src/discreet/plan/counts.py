@@ -106,9 +106,8 @@ class CountRequest:
         labels = self.file.plan.data.labels
         forms: dict[str, dict[Form, Any]] = {}
         for place, table, moved in zip(self.folders, tables, self._improved(tables), strict=True):
-            research = table.to_arrow()
-            simple = basic(research, moved, labels, round_to=self.rounding)
-            forms[place] = {"research": research, "basic": simple}
+            simple = basic(moved.to_arrow(), labels, round_to=self.rounding)
+            forms[place] = {"research": table.to_arrow(), "basic": simple}
         about = [
             {**table, "noise": noise(ready.mechanism)}
             for table, ready in zip(self.details["tables"], self.ready, strict=True)

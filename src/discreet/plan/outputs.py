@@ -32,8 +32,6 @@ from discreet.tables.mechanisms import Baseline, LogLaplace, SmoothNoise
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from discreet.tables.release import CountRelease
-
 MANIFEST = "release.json"
 FORMAT = "discreet release, format 1"
 LIBRARIES = ("duckdb", "narwhals", "numpy", "pyarrow", "python-flint", "scipy")
@@ -89,20 +87,19 @@ def write_release(
     (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
 
 
-def basic(
-    research: pa.Table, moved: CountRelease, labels: Mapping[str, Mapping[str, str]], *, round_to: int
-) -> pa.Table:
+def basic(moved: pa.Table, labels: Mapping[str, Mapping[str, str]], *, round_to: int) -> pa.Table:
     """The form for readers; interval ends are rounded outwards, so that they still hold what they held."""
     import pyarrow as pa
 
-    table = research
-    for i, name in enumerate(research.column_names[:-3]):
+    table = moved
+    for i, name in enumerate(moved.column_names[:-3]):
         if name in labels:
             table = table.set_column(i, name, labelled(table[name], labels[name]))
+    count, lower, upper = (np.array(moved[name], dtype=np.float64) for name in ("count", "lower", "upper"))
     columns = {
-        "count": rounded(moved.counts.ravel().astype(np.float64), round_to),
-        "lower": np.floor(moved.lower.ravel() / round_to) * round_to,
-        "upper": np.ceil(moved.upper.ravel() / round_to) * round_to,
+        "count": rounded(count, round_to),
+        "lower": np.floor(lower / round_to) * round_to,
+        "upper": np.ceil(upper / round_to) * round_to,
     }
     for name, values in columns.items():
         fits = np.abs(values) < 2.0**63  # and neither infinite nor absent

@@ -20,10 +20,11 @@ from discreet.errors import FitError
 from discreet.mixed.cells import cells_of
 from discreet.mixed.design import Design
 from discreet.mixed.estimate import is_one_intercept, origin_of, refuse_unidentifiable
-from discreet.mixed.fit import Method, Origin
+from discreet.mixed.fit import Method
 from discreet.mixed.formula import read_formula
 from discreet.mixed.gram import products
 from discreet.mixed.matrix import dense
+from discreet.mixed.origin import Origin
 from discreet.mixed.reml import best_ratio, estimable, independent, profile
 from discreet.mixed.rows import Rows, open_frame, plan, read_rows
 
@@ -105,7 +106,7 @@ def fit_blocks(
     frame = open_frame(data)
     layout = plan(frame, read_formula(formula))
     rows, learned = read_rows(frame, layout)
-    layout = layout.centred(learned.means)
+    layout = layout.centred(learned.means, learned.distant)
     cells = cells_of(rows, layout, learned.levels)
     design = Design.of(layout, cells.codes, learned.levels)
     if not is_one_intercept(design):

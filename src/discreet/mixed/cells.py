@@ -7,19 +7,19 @@ memory it is counting (`bincount`). Where combinations are as many as rows, each
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass, field, replace
 from itertools import combinations_with_replacement
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.arrays import Vector
+from discreet.arrays import Integers, Vector
 from discreet.errors import DataError
 from discreet.frames import collect
 from discreet.mixed.design import Codes, Layout, Levels, Monomial
 from discreet.mixed.formula import Factor
 from discreet.mixed.rows import (
+    DISTANT,
     Learned,
     Rows,
     States,
@@ -40,7 +40,6 @@ LEARNS = ("log", "center", "scale")
 ENGINE_FUNCTIONS = ("", "C", *LEARNS)
 FIRST = 1000  # rows whose means are the guess
 FAR = 100.0  # standard deviations between a guess and the mean: four digits of sixteen
-Atoms: TypeAlias = tuple[tuple[Factor, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +51,17 @@ class Cells:
     codes: Codes = field(repr=False)
     total: Callable[[Monomial, Monomial], Vector] = field(repr=False)
 
+    @classmethod
+    def of_rows(cls, rows: Rows) -> Cells:
+        """Each row its own cell."""
+        return cls(rows.count, rows.count, rows.codes, rows.product)
+
 
 def cells_of(rows: Rows, layout: Layout, levels: Levels) -> Cells:
     """Sum rows in memory into cells."""
     possible = float(np.prod([float(len(levels[column])) for column in layout.coded]))
     if possible > CELLS_PER_ROW * rows.count:
-        return Cells(rows.count, rows.count, rows.codes, lambda a, b: rows.evaluate(a) * rows.evaluate(b))
+        return Cells.of_rows(rows)
     cell = np.zeros(rows.count, dtype=np.int64)
     for column in layout.coded:
         cell *= len(levels[column])
@@ -66,20 +70,32 @@ def cells_of(rows: Rows, layout: Layout, levels: Levels) -> Cells:
     counts = np.bincount(cell, minlength=size)
     used = np.flatnonzero(counts)
     codes = np.unravel_index(used, [len(levels[column]) for column in layout.coded])
+    sums = _Counted(rows, cell, counts, used)
+    return Cells(len(used), rows.count, dict(zip(layout.coded, codes, strict=True)), sums.total)
 
-    @cache
-    def total(a: Monomial, b: Monomial) -> Vector:
+
+@dataclass(frozen=True)
+class _Counted:
+    """Sums of rows in memory by cell, each computed once."""
+
+    rows: Rows
+    cell: Integers
+    counts: Integers
+    used: Integers
+    known: dict[frozenset[Monomial], Vector] = field(default_factory=dict)
+
+    def total(self, a: Monomial, b: Monomial) -> Vector:
+        pair = frozenset((a, b))
+        if pair not in self.known:
+            self.known[pair] = self._sum(a, b)
+        return self.known[pair]
+
+    def _sum(self, a: Monomial, b: Monomial) -> Vector:
         if not a.atoms and not b.atoms:
-            return np.array(counts[used], dtype=np.float64)
-        weights = rows.evaluate(a) * rows.evaluate(b) if a.atoms and b.atoms else rows.evaluate(a if a.atoms else b)
-        return np.array(np.bincount(cell, weights=weights, minlength=size)[used], dtype=np.float64)
-
-    return Cells(len(used), rows.count, dict(zip(layout.coded, codes, strict=True)), _symmetric(total))
-
-
-def _symmetric(total: Callable[[Monomial, Monomial], Vector]) -> Callable[[Monomial, Monomial], Vector]:
-    """Ask for each unordered pair under one name, so that a cached or stored sum is found either way round."""
-    return lambda a, b: total(a, b) if hash(a) <= hash(b) else total(b, a)
+            return np.array(self.counts[self.used], dtype=np.float64)
+        weights = [self.rows.evaluate(monomial) for monomial in (a, b) if monomial.atoms]
+        product = weights[0] if len(weights) == 1 else weights[0] * weights[1]
+        return np.array(np.bincount(self.cell, product, len(self.counts))[self.used], dtype=np.float64)
 
 
 def runs_in_engine(layout: Layout) -> bool:
@@ -91,54 +107,78 @@ def cells_in_engine(frame: nw.LazyFrame[Any], layout: Layout) -> tuple[Cells, La
     """Let the frame's engine compute the cells: one group-by, about a guess of every column's mean.
 
     Sums about a guess become sums about the mean without a loss of digits, unless the guess is far off: then there is
-    a second pass. Functions that learn from the column need its mean first.
+    a second pass. Functions that learn from the column, and products of columns, need its mean first.
     """
     learns = any(factor.function in LEARNS for factor in layout.numeric)
-    states, guess = _survey(frame, layout) if learns else ({factor: {} for factor in layout.numeric}, {})
-    guess = guess or _first_means(frame, layout)
-    found = _pass(frame, layout, states, guess)
-    means = {factor: found.mean(((factor, 0),)) for factor in layout.numeric}
-    if any(found.is_far(((factor, 0),)) for factor in layout.numeric):
-        found = _pass(frame, layout, states, means)
-    layout = layout.centred({factor: np.array([mean]) for factor, mean in means.items()})
+    multiplies = any(len(monomial.atoms) > 1 for monomial in layout.monomials)
+    distant: frozenset[Factor] = frozenset()
+    if learns or multiplies:
+        states, means, distant = _survey(frame, layout)
+    else:
+        states, means = {factor: {} for factor in layout.numeric}, _first_means(frame, layout)
+    found = _pass(frame, layout.centred(_vectors(means), distant), states, means)
+    if not multiplies:
+        means = {factor: found.mean(factor) for factor in layout.numeric}
+        distant = frozenset(f for f in layout.numeric if abs(means[f]) > DISTANT * found.deviation(f))
+        if any(found.is_far(factor) for factor in layout.numeric):
+            found = _pass(frame, layout, states, means)
+    layout = layout.centred(_vectors(means), distant)
     codes, levels = {}, {}
     ordered = given_order(frame, layout.coded)
     for i, column in enumerate(layout.coded):
-        codes[column], levels[column] = encode(found.table[f"k{i}"], column, given_order=column in ordered)
-    learned = Learned(levels, states, {factor: np.array([mean]) for factor, mean in means.items()})
-    return Cells(found.table.num_rows, int(found.n.sum()), codes, found.total), layout, learned
+        codes[column], levels[column] = encode(found.keys[i], column, given_order=column in ordered)
+    learned = Learned(levels, states, _vectors(means), distant)
+    return Cells(found.rows, int(found.n.sum()), codes, found.total), layout, learned
+
+
+def cells_again(frame: nw.LazyFrame[Any], layout: Layout, cells: Cells, learned: Learned) -> Cells:
+    """The same cells with the sums that another layout of the same columns needs."""
+    found = _pass(frame, layout, learned.states, {factor: float(mean[0]) for factor, mean in learned.means.items()})
+    return replace(cells, total=found.total)
+
+
+def _vectors(means: Mapping[Factor, float]) -> dict[Factor, Vector]:
+    return {factor: np.array([mean]) for factor, mean in means.items()}
 
 
 @dataclass(frozen=True)
 class _Sums:
-    """Sums by cell of products of columns, each measured from its `origin`."""
+    """Sums by cell of products of monomials; those of one factor are measured from its `origin`."""
 
-    table: Any
-    names: Mapping[Atoms, str]
-    origin: Mapping[Atoms, float]
+    sums: Mapping[str, Vector]
+    names: Mapping[Monomial, str]
+    origin: Mapping[Factor, float]
+    keys: tuple[Any, ...]
 
     def stored(self, *names: str) -> Vector:
-        return np.asarray(values_of(self.table["_".join(sorted(names)) or "n"]), dtype=np.float64)
+        return self.sums["_".join(sorted(names)) or "n"]
 
     @property
     def n(self) -> Vector:
         return self.stored()
 
-    def mean(self, atoms: Atoms) -> float:
-        return self.origin[atoms] + float(self.stored(self.names[atoms]).sum() / self.n.sum())
+    @property
+    def rows(self) -> int:
+        return len(self.n)
 
-    def is_far(self, atoms: Atoms) -> bool:
-        """Whether the origin is so many standard deviations from the mean that digits were lost."""
-        name, rows = self.names[atoms], self.n.sum()
+    def mean(self, factor: Factor) -> float:
+        return self.origin[factor] + float(self.stored(self.names[_alone(factor)]).sum() / self.n.sum())
+
+    def deviation(self, factor: Factor) -> float:
+        name, rows = self.names[_alone(factor)], self.n.sum()
         offset, square = self.stored(name).sum() / rows, self.stored(name, name).sum() / rows
-        return bool(offset**2 > FAR**2 * (square - offset**2))
+        return float(np.sqrt(max(square - offset**2, 0.0)))
+
+    def is_far(self, factor: Factor) -> bool:
+        """Whether the origin is so many standard deviations from the mean that digits were lost."""
+        return abs(self.mean(factor) - self.origin[factor]) > FAR * self.deviation(factor)
 
     def total(self, a: Monomial, b: Monomial) -> Vector:
         """The sum of a b, from sums about the origins."""
         known, moved = [], []
         for monomial in (a, b):
-            known.append([self.names[monomial.atoms]] if monomial.atoms else [])
-            moved.append(self.origin[monomial.atoms] - monomial.shift if monomial.atoms else 0.0)
+            known.append([self.names[_measured(monomial)]] if monomial.atoms else [])
+            moved.append(self.origin[monomial.atoms[0][0]] - monomial.shift if _moves(monomial) else 0.0)
         found = self.stored(*known[0], *known[1])
         if moved[0] and b.atoms:
             found = found + moved[0] * self.stored(*known[1])
@@ -152,17 +192,14 @@ class _Sums:
 def _pass(frame: nw.LazyFrame[Any], layout: Layout, states: States, guess: Mapping[Factor, float]) -> _Sums:
     import narwhals.stable.v2 as nw
 
-    wanted = dict.fromkeys(m.atoms for m in layout.monomials if m.atoms)
-    wanted |= dict.fromkeys(((factor, 0),) for factor in layout.numeric)
-    names = {atoms: f"m{i}" for i, atoms in enumerate(wanted)}
-    origin = {atoms: 0.0 if atoms[1:] else guess[atoms[0][0]] for atoms in names}
+    wanted = dict.fromkeys(_measured(m) for m in layout.monomials if m.atoms)
+    wanted |= dict.fromkeys(_alone(factor) for factor in layout.numeric)
+    names = {monomial: f"m{i}" for i, monomial in enumerate(wanted)}
     raw = list(dict.fromkeys(factor.column for factor in layout.numeric))
     columns = []
-    for atoms, name in names.items():
-        product = nw.lit(1.0)
-        for factor, _ in atoms:
-            product = product * value_of(factor, states)
-        columns.append((product - origin[atoms]).alias(name))
+    for monomial, name in names.items():
+        start = guess[monomial.atoms[0][0]] if _moves(monomial) else 0.0
+        columns.append((expression(monomial, states) - start).alias(name))
     for i, column in enumerate(raw):
         x = nw.col(column).cast(nw.Float64())
         columns.append((x.is_null() | ~x.is_finite()).cast(nw.Int64()).alias(f"bad{i}"))
@@ -176,7 +213,36 @@ def _pass(frame: nw.LazyFrame[Any], layout: Layout, states: States, guess: Mappi
     for i, column in enumerate(raw):
         if values_of(table[f"bad{i}"]).any():
             raise DataError(missing_message(column))
-    return _Sums(table, names, origin)
+    found = {
+        name: np.asarray(values_of(table[name]), dtype=np.float64) for name in table.column_names if name[0] in "mn"
+    }
+    return _Sums(found, names, dict(guess), tuple(table[name] for name in keys))
+
+
+def _alone(factor: Factor) -> Monomial:
+    return Monomial(((factor, 0),))
+
+
+def _moves(monomial: Monomial) -> bool:
+    """Whether a change of origin can be worked out from sums: of one factor, with nothing subtracted."""
+    return len(monomial.atoms) == 1 and not monomial.less
+
+
+def _measured(monomial: Monomial) -> Monomial:
+    """The monomial whose sums serve this one."""
+    return Monomial(monomial.atoms) if _moves(monomial) else monomial
+
+
+def expression(monomial: Monomial, states: States) -> nw.Expr:
+    """A monomial as an expression of the frame's columns."""
+    import narwhals.stable.v2 as nw
+
+    product = nw.lit(1.0)
+    for (factor, _), shift in zip(monomial.atoms, monomial.shifts or (0.0,) * len(monomial.atoms), strict=True):
+        product = product * (value_of(factor, states) - shift)
+    for share, other in monomial.less:
+        product = product - share * expression(other, states)
+    return product
 
 
 def value_of(factor: Factor, states: States) -> nw.Expr:
@@ -202,8 +268,8 @@ def _first_means(frame: nw.LazyFrame[Any], layout: Layout) -> dict[Factor, float
     return {factor: found[f"x{i}"] or 0.0 for i, factor in enumerate(layout.numeric)}
 
 
-def _survey(frame: nw.LazyFrame[Any], layout: Layout) -> tuple[States, dict[Factor, float]]:
-    """What functions learn from their columns, and about where their values lie, in one scan."""
+def _survey(frame: nw.LazyFrame[Any], layout: Layout) -> tuple[States, dict[Factor, float], frozenset[Factor]]:
+    """What functions learn from their columns, about where their values lie, and which lie far off, in one scan."""
     import narwhals.stable.v2 as nw
 
     asked = [nw.len().alias("rows")]
@@ -216,6 +282,7 @@ def _survey(frame: nw.LazyFrame[Any], layout: Layout) -> tuple[States, dict[Fact
     refuse_empty(found["rows"])
     states: dict[Factor, dict[str, Any]] = {}
     means: dict[Factor, float] = {}
+    distant: set[Factor] = set()
     for factor in layout.numeric:
         if found[f"bad {factor.column}"]:
             raise DataError(missing_message(factor.column))
@@ -225,4 +292,6 @@ def _survey(frame: nw.LazyFrame[Any], layout: Layout) -> tuple[States, dict[Fact
         scaled = factor.function in ("center", "scale")
         states[factor] = {"centre": mean, "scale": scale if factor.function == "scale" else 1.0} if scaled else {}
         means[factor] = float(np.log(mean)) if factor.function == "log" else 0.0 if scaled else mean
-    return states, means
+        if not factor.function and scale is not None and abs(mean) > DISTANT * scale:
+            distant.add(factor)
+    return states, means, frozenset(distant)

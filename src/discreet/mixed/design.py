@@ -8,7 +8,7 @@ dense matrix of all rows is ever built. No data are read here; `rows` and `cells
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -24,10 +24,20 @@ Codes = Mapping[str, Integers]
 
 @dataclass(frozen=True, slots=True)
 class Monomial:
-    """A product of numeric factors, each a `(factor, basis column)`, less a constant that keeps sums small."""
+    """A product of numeric factors, each a `(factor, basis column)`.
+
+    `shifts` are the origins from which the factors are measured, none where all are zero. `less` are multiples of other
+    monomials that are subtracted from the product, so that the column is not nearly a combination of theirs.
+    """
 
     atoms: tuple[tuple[Factor, int], ...] = ()
-    shift: float = 0.0
+    shifts: tuple[float, ...] = ()
+    less: tuple[tuple[float, Monomial], ...] = ()
+
+    @property
+    def shift(self) -> float:
+        """The origin of a single factor."""
+        return self.shifts[0] if self.shifts else 0.0
 
 
 ONE = Monomial()
@@ -46,6 +56,16 @@ class Piece:
 
     def width(self, levels: Levels) -> int:
         return int(np.prod([len(levels[column]) - reduced for column, reduced in self.coded], dtype=np.int64))
+
+    @property
+    def adds_up_to_one(self) -> bool:
+        """Whether the columns together are 1 in every row."""
+        return not self.monomial.atoms and not any(reduced for _, reduced in self.coded)
+
+    def factor(self, column: str) -> Factor:
+        """The factor of the term that a coded column stands for."""
+        numeric = dict(self.monomial.atoms)
+        return next(factor for factor in self.term if factor.column == column and factor not in numeric)
 
     def position(self, codes: Codes, levels: Levels, count: int) -> Integers:
         """The column each row touches, the first factor varying fastest; -1 where it touches none."""
@@ -92,6 +112,12 @@ class Layout:
         groups = [column for term in self.model.random for column in term.group]
         return tuple(dict.fromkeys([*groups, *(column for piece in pieces for column, _ in piece.coded)]))
 
+    @property
+    def bare(self) -> tuple[str, ...]:
+        """Coded columns that stand in a term by their bare name."""
+        pieces = [*self.fixed, *(piece for pieces in self.random for piece in pieces)]
+        return tuple({column: 0 for p in pieces for column, _ in p.coded if not p.factor(column).function})
+
     @cached_property
     def monomials(self) -> tuple[Monomial, ...]:
         pieces = [*self.fixed, *(piece for pieces in self.random for piece in pieces)]
@@ -101,23 +127,55 @@ class Layout:
     def numeric(self) -> tuple[Factor, ...]:
         return tuple(dict.fromkeys(factor for monomial in self.monomials for factor, _ in monomial.atoms))
 
-    def centred(self, means: Mapping[Factor, Vector]) -> Layout:
-        """The same column space with main effects and response near zero, so that sums of squares keep their digits.
+    def centred(self, means: Mapping[Factor, Vector], distant: Collection[Factor]) -> Layout:
+        """The same column spaces with numbers near zero, so that sums of squares keep their digits.
 
-        Only when the constant is in the span of the fixed effects; `Design.origin` undoes it.
+        Products and random slopes are centred in `distant` factors, whose values lie far from zero: elsewhere there is
+        nothing to gain, and one far value would move all others. `origin` undoes it.
         """
-        spans_constant = any(not piece.monomial.atoms for piece in self.fixed)
-        if not spans_constant:
-            return self
-
-        def centre(monomial: Monomial) -> Monomial:
-            (factor, part), *others = monomial.atoms
-            return monomial if others else Monomial(monomial.atoms, float(means[factor][part]))
-
-        fixed = tuple(
-            replace(p, monomial=centre(p.monomial)) if p.monomial.atoms and not p.coded else p for p in self.fixed
+        fixed, random = self.model.fixed, zip(self.random, self.model.random, strict=True)
+        response = _centred((Piece(self.response, term=(self.model.response,)),), (), means, (), self.spans_constant)
+        return Layout(
+            self.model,
+            _centred(self.fixed, fixed, means, distant, self.spans_constant),
+            tuple(_centred(pieces, term.terms, means, distant, False) for pieces, term in random),
+            response[0].monomial,
         )
-        return Layout(self.model, fixed, self.random, centre(self.response))
+
+    @property
+    def spans_constant(self) -> bool:
+        """Whether a combination of the fixed columns is the same in every row."""
+        return _span_constant(self.fixed)
+
+
+def _span_constant(pieces: tuple[Piece, ...]) -> bool:
+    return any(piece.adds_up_to_one for piece in pieces)
+
+
+def _centred(
+    pieces: tuple[Piece, ...],
+    terms: tuple[Term, ...],
+    means: Mapping[Factor, Vector],
+    distant: Collection[Factor],
+    alone: bool,
+) -> tuple[Piece, ...]:
+    """The pieces with factors measured from their means where the span allows it.
+
+    That is a distant factor whose terms have all their margins and, if `alone`, every factor that is a term itself.
+    """
+    present = {frozenset(term) for term in terms} | ({frozenset[Factor]()} if _span_constant(pieces) else set())
+    movable = {f for f in distant if all(frozenset(t) - {f} in present for t in terms if f in t)}
+    for piece in pieces:  # R also leaves a level out where the margin is only a part of another term
+        if any(frozenset(piece.term) - {piece.factor(c)} not in present for c, reduced in piece.coded if reduced):
+            movable = set()
+
+    def moved(piece: Piece) -> Piece:
+        atoms = piece.monomial.atoms
+        single = alone and len(piece.term) == 1
+        shifts = tuple(float(means[f][part]) if single or f in movable else 0.0 for f, part in atoms)
+        return replace(piece, monomial=Monomial(atoms, shifts if any(shifts) else ()))
+
+    return tuple(moved(piece) for piece in pieces)
 
 
 def lay_out(model: Model, categorical: Iterable[str]) -> Layout:
@@ -129,20 +187,19 @@ def lay_out(model: Model, categorical: Iterable[str]) -> Layout:
 
 
 def _pieces(terms: tuple[Term, ...], kinds: frozenset[str]) -> tuple[Piece, ...]:
-    present = {frozenset(term) for term in terms}
-    spans_constant = frozenset() in present
     pieces = []
-    for term in terms:
+    first = () not in terms  # R: without an intercept, the first factor has a column for every level
+    for at, term in enumerate(terms):
         coded, bases = [], []
         for factor in term:
             if factor.function == "C" or (not factor.function and factor.column in kinds):
-                # R: contrasts where the term without this factor is in the model, else one column per level.
+                # R: contrasts where an earlier term holds all the others of this one, else one column per level.
                 margin = frozenset(term) - {factor}
-                reduced = margin in present or (not margin and spans_constant)
-                coded.append((factor.column, reduced))
+                reduced = not margin or any(margin <= frozenset(earlier) for earlier in terms[:at])
+                coded.append((factor.column, reduced and not first))
+                first = False
             else:
                 bases.append([(factor, part) for part in range(basis_size(factor))])
-        spans_constant |= not bases
         pieces += [Piece(Monomial(tuple(atoms)), tuple(coded), term) for atoms in product(*bases)]
     return tuple(pieces)
 
@@ -234,12 +291,6 @@ class Design:
         """Factors of the fixed part with one level, which R would refuse to code."""
         coded = {column: None for piece in self.layout.fixed for column, _ in piece.coded}
         return tuple(column for column in coded if len(self.levels[column]) == 1)
-
-    @property
-    def shift(self) -> Vector:
-        """What was subtracted from each fixed column."""
-        widths = [piece.width(self.levels) for piece in self.layout.fixed]
-        return np.repeat([piece.monomial.shift for piece in self.layout.fixed], widths)
 
 
 def _names(pieces: tuple[Piece, ...], levels: Levels) -> tuple[str, ...]:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet.arrays import Integers, Matrix
 from discreet.errors import FitError, Unidentified
-from discreet.mixed.cells import Cells, cells_in_engine, cells_of, runs_in_engine
+from discreet.mixed.cells import Cells, cells_again, cells_in_engine, cells_of, runs_in_engine
 from discreet.mixed.design import ONE, Design, Piece
-from discreet.mixed.fit import Method, MixedFit, MixedWarning, Origin, RandomEffects
+from discreet.mixed.fit import Method, MixedFit, MixedWarning, RandomEffects
 from discreet.mixed.formula import Model, read_formula
 from discreet.mixed.gram import gram_of, moments_of, products
 from discreet.mixed.moments import Moments
+from discreet.mixed.origin import Origin, origin
 from discreet.mixed.reml import independent
 from discreet.mixed.rows import Learned, Rows, open_frame, plan, read_rows
 from discreet.mixed.solution import Solution, solve
@@ -22,6 +24,10 @@ from discreet.mixed.sparse import Gram
 
 if TYPE_CHECKING:
     from discreet.mixed.rows import Frame
+
+R_TOLERANCE = 1e-7  # R drops a column whose norm falls below this share when earlier ones are taken out
+DOUBT = 1e-3  # of the criterion: what rounding may do before a note says so
+NEARLY = 1e-8  # of a column's sum of squares: what is left then has half its digits
 
 
 def mixed(formula: str, data: Any, *, method: Method = "REML") -> MixedFit:
@@ -40,12 +46,16 @@ def mixed(formula: str, data: Any, *, method: Method = "REML") -> MixedFit:
     frame = open_frame(data)
     cells, rows, design, learned = collect(frame, model)
     refuse_unidentifiable(design, cells.rows)
-    with np.errstate(over="ignore", invalid="ignore"):  # refused below
-        statistics: Moments | Gram = moments_of(cells, design) if is_one_intercept(design) else gram_of(cells, design)
-    if not np.isfinite(statistics.joint).all():
-        raise FitError("Squares of a column are too large for a double. Give it in a larger unit, such as millions.")
+    statistics = _statistics(cells, design)
+    least = np.zeros(len(design.names))
+    if apart := told_apart(design, statistics.joint[:-1, :-1]):
+        least = R_TOLERANCE**2 * np.diag(statistics.joint)[:-1]
+        design = replace(design, layout=replace(design.layout, fixed=apart))
+        if rows is None:
+            cells = cells_again(frame.lazy(), design.layout, cells, learned)
+        statistics = _statistics(cells, design)
     XX = statistics.joint[:-1, :-1]
-    kept = independent(XX)
+    kept = independent(XX, least=least)
     _refuse_saturated(cells.rows, len(kept), statistics)
     statistics = statistics.keep(kept)
     reml = method == "REML"
@@ -60,8 +70,8 @@ def mixed(formula: str, data: Any, *, method: Method = "REML") -> MixedFit:
         covariance=solution.sigma2 * origin.restore @ solution.unscaled @ origin.restore.T,
         dropped=dropped,
         random=tuple(
-            RandomEffects(t.term.name, t.names, t.grouping.labels, solution.sigma2 * T @ T.T, u)
-            for t, T, u in zip(design.random, solution.triangles, solution.effects, strict=True)
+            RandomEffects.of(random, solution.sigma2 * T @ T.T, u)
+            for random, T, u in zip(design.random, solution.triangles, solution.effects, strict=True)
         ),
         sigma2=solution.sigma2,
         criterion=solution.criterion + (origin.logdet if reml else 0.0),
@@ -82,6 +92,38 @@ def mixed(formula: str, data: Any, *, method: Method = "REML") -> MixedFit:
     return fit
 
 
+def _statistics(cells: Cells, design: Design) -> Moments | Gram:
+    with np.errstate(over="ignore", invalid="ignore"):
+        found: Moments | Gram = moments_of(cells, design) if is_one_intercept(design) else gram_of(cells, design)
+    if not np.isfinite(found.joint).all():
+        raise FitError("Squares of a column are too large for a double. Give it in a larger unit, such as millions.")
+    return found
+
+
+def told_apart(design: Design, XX: Matrix) -> tuple[Piece, ...]:
+    """The fixed pieces with numeric columns that are nearly combinations of earlier ones replaced by what differs.
+
+    Empty where no column is. R tells such columns apart down to `R_TOLERANCE`; sums of squares, with half the digits,
+    cannot, so the combination is subtracted from the rows before they are summed.
+    """
+    fixed, levels = design.layout.fixed, design.levels
+    starts = np.cumsum([0, *(piece.width(levels) for piece in fixed)])
+    plain = [i for i, piece in enumerate(fixed) if not piece.coded]
+    changed = list(fixed)
+    for at, i in enumerate(plain):
+        columns = starts[[j for j in plain[:at] if XX[starts[j], starts[j]] > 0]]
+        whole, square = XX[np.ix_(columns, columns)], XX[starts[i], starts[i]]
+        if not len(columns) or not fixed[i].monomial.atoms or square <= 0:
+            continue
+        share = np.linalg.lstsq(whole, XX[columns, starts[i]], rcond=1e-10)[0]
+        left = square - share @ XX[columns, starts[i]]
+        if left < NEARLY * square:
+            parts = [fixed[j].monomial for j in plain[:at] if XX[starts[j], starts[j]] > 0]
+            less = tuple((float(c), part) for c, part in zip(share, parts, strict=True) if c)
+            changed[i] = replace(fixed[i], monomial=replace(fixed[i].monomial, less=less))
+    return tuple(changed) if changed != list(fixed) else ()
+
+
 def collect(frame: Frame, model: Model) -> tuple[Cells, Rows | None, Design, Learned]:
     """One pass over the data: cells, the design they define, and the rows if they came into memory."""
     import narwhals.stable.v2 as nw
@@ -91,7 +133,7 @@ def collect(frame: Frame, model: Model) -> tuple[Cells, Rows | None, Design, Lea
         cells, layout, learned = cells_in_engine(frame, layout)
     else:
         rows, learned = read_rows(frame, layout)
-        layout = layout.centred(learned.means)
+        layout = layout.centred(learned.means, learned.distant)
         cells = cells_of(rows, layout, learned.levels)
     return cells, rows, Design.of(layout, cells.codes, learned.levels), learned
 
@@ -129,14 +171,13 @@ def _refuse_saturated(rows: int, columns: int, statistics: Moments | Gram) -> No
 
 
 def origin_of(cells: Cells, XX: Matrix, design: Design, kept: Integers) -> Origin:
-    """Undo centring: with X a = 1 for the centred columns, the original ones are X (I + a s')."""
-    shift, moved = design.shift[kept], design.layout.response.shift
-    if not shift.any() and not moved:
-        return Origin(np.eye(len(kept)), np.zeros(len(kept)), 0.0)
-    a = np.linalg.solve(XX, products(cells, (Piece(ONE),), design.layout.fixed, design.levels)[0, kept])
-    stretch = 1 + shift @ a
-    restore = np.eye(len(kept)) - np.outer(a, shift) / stretch
-    return Origin(restore, restore @ a * moved, float(2 * np.log(abs(stretch))))
+    """The way back from the kept columns, with cross-products `XX`, to those of the formula."""
+    fixed, levels = design.layout.fixed, design.levels
+    own = np.eye(len(design.names))[kept]
+    if len(kept) < len(design.names):
+        dropped = np.setdiff1d(np.arange(len(design.names)), kept)
+        own[:, dropped] = np.linalg.solve(XX, products(cells, fixed, fixed, levels)[np.ix_(kept, dropped)])
+    return origin(fixed, levels, kept=kept, own=own, moved=design.layout.response.shift)
 
 
 def _notes(solution: Solution, dropped: tuple[str, ...], constant: tuple[str, ...]) -> tuple[str, ...]:
@@ -146,4 +187,9 @@ def _notes(solution: Solution, dropped: tuple[str, ...], constant: tuple[str, ..
         notes.append(f"fixed-effect model matrix is rank deficient, so {count} dropped: {', '.join(dropped)}")
     if solution.is_singular:
         notes.append("boundary (singular) fit: a variance is zero or a correlation is one")
+    if solution.doubt > DOUBT:
+        notes.append(
+            "random effects are so far above the residual that squares lose digits: the criterion is known to about "
+            f"{solution.doubt:.1g}, and a small variance beside a large one is uncertain"
+        )
     return tuple(notes)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,9 +15,10 @@ from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import DataError, FitError
 from discreet.frames import missing
 from discreet.mixed.cells import Cells
-from discreet.mixed.design import Design
+from discreet.mixed.design import Design, RandomDesign
 from discreet.mixed.matrix import linear, random_part
 from discreet.mixed.moments import Moments
+from discreet.mixed.origin import Origin, basis
 from discreet.mixed.rows import Learned, Rows, open_frame, read_rows, refuse_kinds
 from discreet.mixed.solution import Solution, effect_variances
 from discreet.mixed.sparse import Gram
@@ -50,6 +52,12 @@ class RandomEffects:
     covariance: Matrix
     values: Matrix
 
+    @classmethod
+    def of(cls, random: RandomDesign, covariance: Matrix, values: Matrix) -> RandomEffects:
+        """From the covariance and the effects of the columns as centred."""
+        back = np.linalg.inv(basis(random))
+        return cls(random.term.name, random.names, random.grouping.labels, back @ covariance @ back.T, values @ back.T)
+
     def component(self, i: int, j: int | None = None) -> str:
         """The name of a variance or a covariance in `fit.variances`."""
         if self.names == ("(Intercept)",):
@@ -58,27 +66,13 @@ class RandomEffects:
         return f"{self.group}: {effects}"
 
     def __getitem__(self, level: str) -> Mapping[str, float]:
+        if level not in self.levels:
+            near = difflib.get_close_matches(str(level), self.levels, n=2) or self.levels[:2]
+            raise DataError(
+                f"{level!r} is not a level of {self.group!r}, which has {len(self.levels):,}. Levels are text, as in "
+                f"`levels`. Use for example {' or '.join(map(repr, near))}."
+            )
         return dict(zip(self.names, self.values[self.levels.index(level)].tolist(), strict=True))
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """From coefficients of centred columns to those of the columns as given; holds for any part of the rows too.
-
-    Attributes
-    ----------
-    restore, offset : beta = restore @ centred + offset, shapes (p, p) and (p,).
-    logdet : what centring took from log det X'V^-1 X.
-    """
-
-    restore: Matrix
-    offset: Vector
-    logdet: float
-
-    def beta(self, centred: Matrix) -> Matrix:
-        """One vector of coefficients, or one per row; a missing coefficient (NaN) stays missing alone."""
-        present = np.where(np.isnan(centred), 0.0, centred)
-        return np.where(np.isnan(centred), np.nan, present @ self.restore.T + self.offset)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -117,7 +111,7 @@ class MixedFit:
     origin: Origin
     kept: Integers
     learned: Learned
-    frame: Frame
+    frame: Frame | None
     in_memory: Rows | None
 
     @property
@@ -154,15 +148,17 @@ class MixedFit:
     def effects(self) -> dict[str, RandomEffects]:
         """EBLUPs by grouping factor; terms that share one keep lme4's suffix, as in ``g.1``."""
         found: dict[str, RandomEffects] = {}
-        for term in self.random:
-            again = sum(name.partition(".")[0] == term.group for name in found)
+        for at, term in enumerate(self.random):
+            again = sum(earlier.group == term.group for earlier in self.random[:at])
             found[f"{term.group}.{again}" if again else term.group] = term
         return found
 
     @cached_property
     def effect_variances(self) -> list[tuple[Matrix, Matrix]]:
         """Per term, prediction variances var(u^ - u) and lme4's, which take beta as known; (levels, q, q) each."""
-        return effect_variances(self.solution, self.statistics)
+        found = effect_variances(self.solution, self.statistics)
+        back = [np.linalg.inv(basis(random)) for random in self.design.random]
+        return [(B @ free @ B.T, B @ known @ B.T) for B, (free, known) in zip(back, found, strict=True)]
 
     @property
     def is_singular(self) -> bool:
@@ -189,7 +185,7 @@ class MixedFit:
     @cached_property
     def data(self) -> Rows:
         """The rows in memory, read on first use where the fit itself only needed aggregates."""
-        return self.in_memory or read_rows(self.frame, self.design.layout, self.learned)[0]
+        return self.in_memory or read_rows(self._open_frame, self.design.layout, self.learned)[0]
 
     @property
     def response(self) -> Vector:
@@ -248,7 +244,7 @@ class MixedFit:
         """
         from discreet.mixed.private import release_mixed
 
-        return release_mixed(self.formula, self.frame, **asked)
+        return release_mixed(self.formula, self._open_frame, **asked)
 
     def tidy(self) -> Any:
         """Every estimate in one PyArrow table: effect, group, term, estimate, std_error, statistic."""
@@ -288,6 +284,19 @@ class MixedFit:
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(self.summary())}</pre>"
+
+    @property
+    def _open_frame(self) -> Frame:
+        if self.frame is None:
+            raise FitError(
+                "This fit was stored, and its data were not. Estimates and predictions for given data are possible. "
+                "Fit the formula to the data again."
+            )
+        return self.frame
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is stored: estimates and what predictions need, with the rows that are in memory, without the source."""
+        return {field.name: getattr(self, field.name) for field in fields(self)} | {"frame": None}
 
     @cached_property
     def _beta_everywhere(self) -> Vector:

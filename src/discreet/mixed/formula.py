@@ -45,11 +45,18 @@ class RandomTerm:
 
     terms: tuple[Term, ...]
     group: tuple[str, ...]
+    nested: bool = field(default=False, compare=False)
 
     @property
     def name(self) -> str:
-        """lme4's name of the grouping factor, such as ``cask:batch``."""
-        return ":".join(self.group)
+        """lme4's name of the grouping factor, such as ``cask:batch``, or ``c:(b:a)`` for ``a/b/c``."""
+        *inner, outermost = self.group
+        if not self.nested:
+            return ":".join(self.group)
+        name = outermost
+        for depth, column in enumerate(reversed(inner)):
+            name = f"{column}:({name})" if depth else f"{column}:{name}"
+        return name
 
     def __str__(self) -> str:
         inside = [":".join(map(str, term)) if term else "1" for term in self.terms]
@@ -98,7 +105,7 @@ def read_formula(text: str, *, needs_random: bool = True) -> Model:
     repeated = [str(t) for i, t in enumerate(expression.random) if t in expression.random[:i]]
     if repeated:
         raise FormulaError(f"Formula {text!r} has the term {repeated[0]} twice; one is enough, so drop the other.")
-    return Model(text, response, expression.ordered(), tuple(expression.random))
+    return Model(text, response, expression.ordered(reader.seen), tuple(expression.random))
 
 
 @dataclass(slots=True)
@@ -116,8 +123,9 @@ class _Expression:
     def remove(self, term: Term) -> None:
         self.terms = [known for known in self.terms if set(known) != set(term)]
 
-    def ordered(self) -> tuple[Term, ...]:
-        return tuple(sorted(self.terms, key=len))
+    def ordered(self, seen: list[Factor]) -> tuple[Term, ...]:
+        """R's order: terms by their number of factors, factors of a term as they first appear in the formula."""
+        return tuple(tuple(sorted(term, key=seen.index)) for term in sorted(self.terms, key=len))
 
 
 _TOKEN = re.compile(
@@ -133,6 +141,7 @@ class _Reader:
         self.tokens: list[str] = []
         self.position = 0
         self.depth = 0
+        self.seen: list[Factor] = []
         rest = text.rstrip()
         start = 0
         while start < len(rest):
@@ -235,11 +244,13 @@ class _Reader:
             self.depth += 1
             if self.depth > DEEPEST:
                 self.fail(f"parentheses are nested more than {DEEPEST} deep")
+            before = len(self.seen)
             inside = self.sum(implicit_intercept=False)
             if bar := self.accept("|", "||"):
                 if not inside.drops_intercept:
                     inside.add(())
-                inside = self.random(inside, separate=bar == "||")
+                inside = self.random(inside, self.seen[before:], separate=bar == "||")
+                del self.seen[before:]
             self.expect(")")
             self.depth -= 1
             return inside
@@ -247,12 +258,13 @@ class _Reader:
             return _Expression([()]) if self.take() == "1" else _Expression(drops_intercept=True)
         if self.token in ("|", "||"):
             self.fail("write random terms in parentheses, such as (1 | g)")
-        return _Expression([(self.factor(),)])
+        self.seen.append(self.factor())
+        return _Expression([(self.seen[-1],)])
 
-    def random(self, inside: _Expression, *, separate: bool) -> _Expression:
+    def random(self, inside: _Expression, seen: list[Factor], *, separate: bool) -> _Expression:
         if inside.random:
             self.fail("a random term cannot stand inside another")
-        terms = inside.ordered()
+        terms = inside.ordered(seen)
         if not terms:
             self.fail("a random term has nothing before its |")
         nested = [self.crossed_names()]
@@ -263,7 +275,8 @@ class _Reader:
             tuple(name for part in reversed(nested[: depth + 1]) for name in part) for depth in range(len(nested))
         ]
         blocks = [(term,) for term in terms] if separate else [terms]
-        return _Expression(random=[RandomTerm(block, group) for group in reversed(groups) for block in blocks])
+        found = [RandomTerm(block, group, len(nested) > 1) for group in reversed(groups) for block in blocks]
+        return _Expression(random=found)
 
     def crossed_names(self) -> list[str]:
         names = [self.name()]

@@ -16,6 +16,7 @@ import numpy as np
 from discreet.arrays import Matrix, Vector
 from discreet.mixed import sparse
 from discreet.mixed.moments import Moments
+from discreet.mixed.origin import basis
 from discreet.mixed.reml import GroupCurve
 from discreet.mixed.solution import Solution, solve
 from discreet.mixed.sparse import Gram
@@ -45,8 +46,9 @@ def intervals(fit: MixedFit, *, level: float = 0.95) -> dict[str, tuple[float, f
     if not 0 < level < 1:
         raise ValueError(f"level={level} is not a probability; use one such as 0.95.")
     best = solve(fit.statistics, reml=False)
-    parameters = _parameters(fit.random, best)
-    deviance = _deviance(fit.statistics, [len(term.names) for term in fit.random])
+    bases = [basis(random) for random in fit.design.random]
+    parameters = _parameters(fit.random, best, bases)
+    deviance = _deviance(fit.statistics, bases)
     rise = float(np.sqrt(chi2.ppf(level, 1)))
     found = {}
     for index, parameter in enumerate(parameters):
@@ -55,9 +57,10 @@ def intervals(fit: MixedFit, *, level: float = 0.95) -> dict[str, tuple[float, f
     return found
 
 
-def _parameters(random: tuple[RandomEffects, ...], best: Solution) -> list[Parameter]:
+def _parameters(random: tuple[RandomEffects, ...], best: Solution, bases: list[Matrix]) -> list[Parameter]:
     sigma, found = float(np.sqrt(best.sigma2)), []
-    for term, T in zip(random, best.triangles, strict=True):
+    for term, B, centred in zip(random, bases, best.triangles, strict=True):
+        T = np.linalg.solve(B, centred)
         sd = np.linalg.norm(T, axis=1) * sigma
         typical = np.sqrt(np.mean(term.values**2, axis=0)) + 0.1 * sigma
         for i, name in enumerate(term.names):
@@ -69,8 +72,11 @@ def _parameters(random: tuple[RandomEffects, ...], best: Solution) -> list[Param
     return [*found, Parameter("sigma", sigma, 1e-3 * sigma, np.inf, sigma)]
 
 
-def _deviance(statistics: Moments | Gram, sizes: list[int]) -> Callable[[Vector], float]:
-    """-2 log likelihood as a function of standard deviations, correlations and sigma; beta is profiled out."""
+def _deviance(statistics: Moments | Gram, bases: list[Matrix]) -> Callable[[Vector], float]:
+    """-2 log likelihood as a function of standard deviations, correlations and sigma; beta is profiled out.
+
+    `bases` take effects of the columns as given to those of the centred columns that the statistics are about.
+    """
     if isinstance(statistics, Moments):
         curve, rows = GroupCurve.of(statistics), statistics.rows
 
@@ -86,14 +92,19 @@ def _deviance(statistics: Moments | Gram, sizes: list[int]) -> Callable[[Vector]
 
     def deviance(values: Vector) -> float:
         sigma, theta, start = values[-1], [], 0
-        for q in sizes:
+        for B in bases:
+            q = len(B)
             triangle = _triangle(values[start : start + q * (q + 1) // 2], q)
             if triangle is None:
                 return IMPOSSIBLE
-            theta.append(triangle.T[np.triu_indices(q)] / sigma)
+            upper = np.asarray(np.linalg.qr((B @ triangle).T, mode="r"))  # any root of a covariance, made triangular
+            theta.append(upper[np.triu_indices(q)] / sigma)
             start += q * (q + 1) // 2
-        logdet, A = parts(np.concatenate(theta))
-        rss = np.linalg.cholesky(A)[-1, -1] ** 2
+        try:
+            logdet, A = parts(np.concatenate(theta))
+            rss = np.linalg.cholesky(A)[-1, -1] ** 2
+        except np.linalg.LinAlgError:  # a step so far that rounding leaves no positive definite matrix
+            return IMPOSSIBLE
         return float(rows * np.log(2 * np.pi * sigma**2) + logdet + rss / sigma**2)
 
     return deviance
@@ -132,7 +143,8 @@ class _Rise:
         self.deviance, self.index, self.least, self.rise = deviance, index, least, rise
         self.moved = parameters[index]
         self.others = [parameter for at, parameter in enumerate(parameters) if at != index]
-        self.near = np.array([parameter.estimate / parameter.unit for parameter in self.others])
+        self.estimates = np.array([parameter.estimate / parameter.unit for parameter in self.others])
+        self.near = self.estimates
 
     def __call__(self, value: float) -> float:
         """Signed root of the rise, less the root that ends the interval."""
@@ -155,14 +167,34 @@ class _Rise:
         return min(float(found.fun), constrained(np.array([bounds[0]])))
 
     def _several(self, constrained: Callable[[Vector], float]) -> float:
+        """From where the last search ended and from the estimates; the better one counts.
+
+        Logarithms of standard deviations and inverse hyperbolic tangents of correlations have no walls to run into.
+        """
         from scipy.optimize import minimize
 
-        bounds = [(other.low / other.unit, min(other.high / other.unit, WIDEST)) for other in self.others]
-        # The slope in a standard deviation is zero at zero, so no search may start there.
-        start = np.maximum(self.near, [low + 0.05 if low == 0 else low for low, _ in bounds])
-        found = minimize(constrained, start, method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-11, "gtol": 1e-4})
-        self.near = found.x
-        return float(found.fun)
+        units = np.array([other.unit for other in self.others])
+        bounded = np.array([other.low < 0 for other in self.others])
+
+        def free(scaled: Vector) -> Vector:
+            held = np.where(bounded, np.clip(scaled * units, -1 + 1e-9, 1 - 1e-9), np.maximum(scaled, 0.05))
+            return np.where(bounded, np.arctanh(np.where(bounded, held, 0.0)), np.log(np.where(bounded, 1.0, held)))
+
+        def scaled(free: Vector) -> Vector:
+            return np.where(bounded, np.tanh(free) / units, np.exp(np.where(bounded, 0.0, free)))
+
+        limits = [(-15.0, 15.0) if other.low < 0 else (-15.0, float(np.log(WIDEST))) for other in self.others]
+        options = {"ftol": 1e-11, "gtol": 1e-4}
+        best = None
+        for start in (self.near, self.estimates):
+            found = minimize(
+                lambda x: constrained(scaled(x)), free(start), method="L-BFGS-B", bounds=limits, options=options
+            )
+            if best is None or found.fun < best.fun:
+                best = found
+        assert best is not None
+        self.near = scaled(best.x)
+        return float(best.fun)
 
     def end(self, toward: int) -> float:
         """The end of the interval on one side: where the rise is reached, else the parameter's bound."""

@@ -228,10 +228,11 @@ def effects(moments: Moments, *, ratio: float, beta: Vector) -> Vector:
     return ratio / (1 + ratio * moments.n) * (moments.Sy - moments.Sx @ beta)
 
 
-def independent(gram: Matrix, *, tolerance: float = 1e-11) -> Integers:
+def independent(gram: Matrix, *, tolerance: float = 1e-11, least: Vector | None = None) -> Integers:
     """Indices of columns that are not combinations of earlier ones, from X'X: the columns lme4 keeps.
 
     R drops a column whose norm falls below 1e-7 of itself; sums of squares carry half the digits, hence 1e-11.
+    A column whose sum of squares is not above `least` is dropped too.
     """
     scale = np.diag(gram).copy()
     kept: list[int] = []
@@ -239,7 +240,7 @@ def independent(gram: Matrix, *, tolerance: float = 1e-11) -> Integers:
     for j in range(len(gram)):
         solved = factor[: len(kept), j]
         left = scale[j] - solved @ solved
-        if scale[j] > 0 and left > tolerance * scale[j]:
+        if scale[j] > (0 if least is None else least[j]) and left > tolerance * scale[j]:
             row = len(kept)
             factor[row, j:] = (gram[j, j:] - solved @ factor[:row, j:]) / np.sqrt(left)
             kept.append(j)

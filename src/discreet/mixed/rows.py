@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 # What a function of a column has learned from the data: nothing, a centre, a scale, a polynomial's recurrence.
 States: TypeAlias = Mapping[Factor, dict[str, Any]]
+
+
+DISTANT = 3.0
 
 
 def open_frame(data: Any) -> Frame:
@@ -73,6 +77,12 @@ def refuse_kinds(schema: Mapping[str, Any], layout: Layout, *, response: bool = 
                 f"{factor} needs a numeric column, but {factor.column!r} is {schema[factor.column]}. "
                 "Use a numeric column, or the bare name for categories."
             )
+    for column in layout.bare:
+        if schema[column].is_temporal():
+            raise DataError(
+                f"Column {column!r} is {schema[column]}, and every moment would be a level of its own. Numbers and "
+                f"categories are possible. Make a number of it, such as days since a date, or write C({column})."
+            )
     for column in layout.coded:
         if schema[column].is_nested():
             raise DataError(
@@ -96,22 +106,31 @@ class Rows:
 
     def evaluate(self, monomial: Monomial) -> Vector:
         """The monomial at every row."""
-        total: Vector | None = None
-        for factor, part in monomial.atoms:
-            value = self.values[factor][:, part]
-            total = value if total is None else total * value
-        if total is None:
-            return np.full(self.count, 1.0 - monomial.shift)
-        return total - monomial.shift if monomial.shift else total
+        if not monomial.atoms:
+            return np.ones(self.count)
+        shifts = monomial.shifts or (0.0,) * len(monomial.atoms)
+        parts = [self.values[factor][:, part] for factor, part in monomial.atoms]
+        total = reduce(np.multiply, [x - shift if shift else x for x, shift in zip(parts, shifts, strict=True)])
+        for share, other in monomial.less:
+            total = total - share * self.evaluate(other)
+        return np.asarray(total)
+
+    def product(self, a: Monomial, b: Monomial) -> Vector:
+        """The product of two monomials at every row."""
+        return self.evaluate(a) * self.evaluate(b)
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What was learned while reading: levels of every coded column, states of every function, column means."""
+    """What was learned while reading: levels of every coded column, states of every function, column means.
+
+    `distant` are the factors whose mean is at least `DISTANT` standard deviations from zero.
+    """
 
     levels: Levels
     states: States
     means: Mapping[Factor, Vector]
+    distant: frozenset[Factor]
 
 
 def read_rows(
@@ -148,8 +167,13 @@ def read_rows(
         if not known:
             states[factor] = _learn(factor, raw)
         values[factor] = _apply(factor, raw, states[factor])
-    means = known.means if known else {factor: value.mean(axis=0) for factor, value in values.items()}
-    return Rows(arrow.num_rows, codes, values), Learned(levels, states, means)
+    rows = Rows(arrow.num_rows, codes, values)
+    if known:
+        return rows, known
+    means = {factor: value.mean(axis=0) for factor, value in values.items()}
+    with np.errstate(over="ignore", invalid="ignore"):  # squares too large for a double are refused later
+        distant = frozenset(f for f, x in values.items() if (np.abs(means[f]) > DISTANT * x.std(axis=0)).any())
+    return rows, Learned(levels, states, means, distant)
 
 
 def refuse_empty(count: int) -> None:

@@ -20,6 +20,8 @@ from discreet.mixed.moments import Moments
 from discreet.mixed.sparse import Eliminated, Gram
 
 FAR = 1e15  # the criterion where rounding leaves no positive definite matrix
+STEEP = 100.0  # effects over the residual, in standard deviations
+ROUNDS, FLAT = 8, 1e-3  # searches by simplex at most; a gain of the criterion that ends them
 BOUNDARY = 1e-4  # lme4's isSingular: a diagonal theta below this is zero
 
 
@@ -51,6 +53,13 @@ class Solution:
     def theta(self) -> Vector:
         """lme4's theta: the lower triangles, column by column."""
         return flat(self.triangles)
+
+    @property
+    def doubt(self) -> float:
+        """About how far rounding may move the criterion: effects far above the residual cost digits of its squares."""
+        triangles = self.eliminated.triangles if self.eliminated else ()
+        steepest = max((float(np.abs(T).max()) for T in triangles), default=0.0)
+        return 10 * float(np.finfo(float).eps) * steepest**2 * (self.eliminated.gram.rows if self.eliminated else 0.0)
 
     @property
     def is_singular(self) -> bool:
@@ -144,7 +153,8 @@ def _standardised(gram: Gram, scales: list[Vector]) -> Gram:
 def search(value: Callable[[Vector], float], gram: Gram) -> tuple[Vector, int]:
     """Minimise over theta by L-BFGS, unbounded: the sign of a column of T is free, so zero is no wall to run into.
 
-    Slopes by central differences are exact to about 1e-10 of the criterion.
+    Slopes by central differences are exact to about 1e-10 of the criterion, but not where effects are `STEEP` times the
+    residual: there sums of squares lose the digits that slopes need, and a simplex in relative steps goes on.
     """
     from scipy.optimize import minimize
 
@@ -169,9 +179,21 @@ def search(value: Callable[[Vector], float], gram: Gram) -> tuple[Vector, int]:
     if (np.abs(theta[diagonal]) < BOUNDARY).any():  # a zero may be a saddle: leave it once
         again, other = run(np.where(diagonal & (np.abs(theta) < BOUNDARY), 0.1, theta))
         theta, best = (again, other) if other < best else (theta, best)
+    for _ in range(ROUNDS if (np.abs(theta) > STEEP).any() else 0):
+        found = minimize(safe, theta, method="Nelder-Mead", options=_relative_steps(theta))
+        gain, (theta, best) = best - found.fun, min([(theta, best), (found.x, float(found.fun))], key=lambda at: at[1])
+        if gain < FLAT:
+            break
     zeroed = np.where(diagonal & (np.abs(theta) < 10 * BOUNDARY), 0.0, theta)
     found = gram.triangles(zeroed if safe(zeroed) <= best + 1e-9 else theta)
     return flat([T * np.where(np.diag(T) < 0, -1.0, 1.0) for T in found]), count
+
+
+def _relative_steps(theta: Vector) -> dict[str, object]:
+    """A simplex around theta whose steps are half of each entry, or of the residual's scale where an entry is small."""
+    steps = np.diag(np.maximum(np.abs(theta), 1.0) / 2)
+    simplex = np.vstack([theta, theta + steps])
+    return {"initial_simplex": simplex, "xatol": 1e-7 * np.abs(theta).max(), "fatol": FLAT / 10, "maxiter": 500}
 
 
 @contextmanager

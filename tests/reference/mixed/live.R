@@ -8,6 +8,7 @@ answers <- lapply(fromJSON(files[2], simplifyVector = FALSE), function(asked) {
   v <- as.data.frame(VarCorr(m))
   list(criterion = if (asked$reml) REMLcrit(m) else deviance(m), fixef = as.list(fixef(m)), se = sqrt(diag(as.matrix(vcov(m)))),
        residual = sigma(m)^2, variances = sort(v$vcov[is.na(v$var2)]), singular = isSingular(m),
+       groups = I(names(ranef(m))),
        fitted = as.numeric(fitted(m)), hat = as.numeric(hatvalues(m)))
 })
 write_json(answers, files[3], digits = NA, auto_unbox = TRUE)

@@ -24,6 +24,11 @@ FORMULAS = [
     "y ~ x + (1 | g/h)",
     "y ~ x + (x || g) + (1 | k)",
     "z ~ x + (1 | g)",
+    "y ~ x:k + h:k + (1 | g)",
+    "y ~ h + w:x + x + k:h + (1 | g)",
+    "y ~ 0 + w:k + k:x + (1 | g)",
+    "y ~ far * w + k:far + (far | g)",
+    "y ~ x + (1 | g/h/k)",
 ]
 CASES = [*((formula, True) for formula in FORMULAS), *((formula, False) for formula in FORMULAS[::3])]
 
@@ -38,7 +43,8 @@ def data() -> pa.Table:
     names = {"g": np.array([f"g{i}" for i in g]), "h": np.array([f"h{i}" for i in h]), "k": np.array(list("pqrs"))[k]}
     z = rng.normal(size=n)
     means = np.bincount(g, z) / np.bincount(g)
-    return pa.table({"y": y + rng.normal(size=n), "z": z - means[g], "x": x, **names})
+    more = {"w": rng.normal(size=n), "far": 10 + rng.normal(size=n)}
+    return pa.table({"y": y + rng.normal(size=n), "z": z - means[g], "x": x, **names, **more})
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +74,8 @@ def test_lme4_agrees(index: int, data: pa.Table, answers: list[dict[str, Any]]) 
         fit = mixed(formula, data, method="REML" if reml else "ML")
     assert fit.criterion == pytest.approx(theirs["criterion"], rel=1e-6)
     assert fit.fixed == pytest.approx(theirs["fixef"], rel=1e-4, abs=1e-6)
+    assert list(fit.fixed) == list(theirs["fixef"])
+    assert {term.group for term in fit.random} == set(theirs["groups"])
     assert list(fit.se.values()) == pytest.approx(np.atleast_1d(theirs["se"]).tolist(), rel=1e-4)
     variances = sorted(value for name, value in fit.variances.items() if ", " not in name)
     assert variances == pytest.approx(theirs["variances"], rel=2e-4, abs=1e-4)

@@ -16,7 +16,9 @@ def moments(panel: dict) -> Moments:
 def test_moments_are_the_sums_of_the_design(panel: dict, dense: tuple) -> None:
     y, X, Z = dense
     fit = mixed(FORMULA, panel)
-    X, y = X - fit.design.shift, y - fit.design.layout.response.shift
+    pieces = fit.design.layout.fixed
+    shift = np.repeat([p.monomial.shift for p in pieces], [p.width(fit.design.levels) for p in pieces])
+    X, y = X - shift, y - fit.design.layout.response.shift
     m = fit.moments
     assert m.rows == len(y)
     for ours, theirs in [(m.n, Z.sum(0)), (m.Sx, Z.T @ X), (m.Sy, Z.T @ y), (m.XX, X.T @ X), (m.Xy, X.T @ y)]:

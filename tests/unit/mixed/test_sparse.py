@@ -32,7 +32,7 @@ def assemble(terms: str, panel: dict) -> tuple[Gram, np.ndarray, np.ndarray, lis
     frame = open_frame(panel)
     layout = plan(frame, read_formula(f"y ~ t + {terms}"))
     rows, learned = read_rows(frame, layout)
-    layout = layout.centred(learned.means)
+    layout = layout.centred(learned.means, learned.distant)
     cells = cells_of(rows, layout, learned.levels)
     design = Design.of(layout, cells.codes, learned.levels)
     Z = []

@@ -18,9 +18,9 @@ from discreet.frames import missing
 from discreet.mixed.cells import Cells
 from discreet.mixed.design import ONE, Codes, Design, Monomial, Piece
 from discreet.mixed.estimate import collect, origin_of, refuse_unidentifiable
-from discreet.mixed.fit import Origin
 from discreet.mixed.formula import Model
 from discreet.mixed.gram import grouped_products, products
+from discreet.mixed.origin import Origin
 from discreet.mixed.private.noisy import Level
 from discreet.mixed.reml import independent
 from discreet.mixed.rows import Learned, Rows, plan, read_rows
@@ -185,8 +185,8 @@ def _rows_as_cells(frame: Frame, model: Model) -> tuple[Cells, Rows, Design, Lea
     """A linear model of numeric columns only has no levels to count by: each row is its own cell."""
     layout = plan(frame, model)
     rows, learned = read_rows(frame, layout)
-    layout = layout.centred(learned.means)
-    cells = Cells(rows.count, rows.count, rows.codes, lambda a, b: rows.evaluate(a) * rows.evaluate(b))
+    layout = layout.centred(learned.means, learned.distant)
+    cells = Cells.of_rows(rows)
     return cells, rows, Design.of(layout, cells.codes, learned.levels), learned
 
 

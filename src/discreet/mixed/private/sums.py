@@ -10,22 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet.arrays import Integers, Vector
 from discreet.errors import DataError
 from discreet.frames import collect, tally
-from discreet.mixed.cells import value_of
+from discreet.mixed.cells import expression
 from discreet.mixed.design import Codes, Monomial
 from discreet.mixed.private.public import PublicDesign, monomials
 from discreet.mixed.rows import missing_message, read_rows
 
 if TYPE_CHECKING:
-    import narwhals.stable.v2 as nw
-
-    from discreet.mixed.rows import Frame, States
+    from discreet.mixed.rows import Frame
 
 HALF = 2**13  # steps from the middle of the response's range to either end
 EXACT = 53  # bits of a double: sums of products below 2^53 are exact
@@ -83,7 +81,7 @@ def units_of(frame: Frame, public: PublicDesign) -> Units:
         largest = {m: float(np.abs(public.in_memory.evaluate(m)).max()) for m in wanted}
     elif wanted:
         states = public.learned.states
-        asked = [_value(m, states).abs().max().alias(f"m{i}") for i, m in enumerate(wanted)]
+        asked = [expression(m, states).abs().max().alias(f"m{i}") for i, m in enumerate(wanted)]
         found = collect(frame.lazy().select(*asked), step="range of the public columns").to_pylist()[0]
         largest = {m: float(found[f"m{i}"]) for i, m in enumerate(wanted)}
     return Units({m: (size or 1.0) / most for m, size in largest.items()}, dict.fromkeys(wanted, most))
@@ -154,7 +152,7 @@ def _from_engine(frame: Frame, public: PublicDesign, units: Units, scale: Scale)
     k = ((y - scale.middle) / scale.step).round().clip(-HALF, HALF).cast(nw.Int64())
     columns = [k.alias("_k")]
     for i, m in enumerate(wanted):
-        most, x = units.most[m], _value(m, public.learned.states) / units.step[m]
+        most, x = units.most[m], expression(m, public.learned.states) / units.step[m]
         columns.append(x.round().clip(-most, most).cast(nw.Int64()).alias(f"_x{i}"))
     sums = [nw.col("_k").sum().alias("_s"), (nw.col("_k") * nw.col("_k")).sum().alias("_q")]
     sums += [(nw.col("_k") * nw.col(f"_x{i}")).sum().alias(f"_s{i}") for i in range(len(wanted))]
@@ -169,16 +167,6 @@ def _from_engine(frame: Frame, public: PublicDesign, units: Units, scale: Scale)
     # Rows are in the order of the public cells, which were sorted by the same columns.
     assert table.num_rows == public.cells.count
     return ResponseSums(public.cells.codes, table.num_rows, total, sum(int(q) for q in table["_q"].to_pylist()))
-
-
-def _value(monomial: Monomial, states: States) -> Any:
-    """The monomial as an expression of the frame's columns, as `cells_in_engine` computes it."""
-    import narwhals.stable.v2 as nw
-
-    product: nw.Expr = nw.lit(1.0)
-    for factor, _ in monomial.atoms:
-        product = product * value_of(factor, states)
-    return product - monomial.shift
 
 
 def summed(sums: ResponseSums, at: Integers, size: int, monomial: Monomial) -> Integers:

@@ -1,7 +1,7 @@
 """Which forecasts foresee large changes? One call from tidy frames to a tested ranking.
 
 The steps are elsewhere: `panel` aligns the frames, `standards` marks the large changes and puts forecasts on their
-scale, `bootstrap` measures and tests, `combine` adds rules of rules.
+scale, `bootstrap` measures, `exchange` tests, `combine` adds rules of rules.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Mask, Matrix
-from discreet.change import roc, standards
+from discreet.arrays import Mask, Matrix, Vector
+from discreet.change import exchange, roc, standards
 from discreet.change.bootstrap import Replicates, replicate
 from discreet.change.combine import Rule
 from discreet.change.kendall import Kendall, kendall
@@ -21,6 +21,9 @@ from discreet.change.panel import Missing, cases
 from discreet.change.roc import Curve, Range
 from discreet.change.standards import Direction, Policy, Regression, Standard
 from discreet.errors import DataError
+
+FEW = 30
+"""Positives below which limits of partial areas are flagged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,7 @@ class Comparison:
     positive, scores : the cases that took part, shapes (cases,) and (methods, cases); larger is more alarming.
     standard : the gold standard on all cases.
     replicates : partial areas on the data and on common resamples.
+    p : could equally good methods differ as the best and this one do? The choice of the best is accounted for.
     concordance : Kendall's tau of the partial areas with the complexity ranks, if these were given.
     silent : how many of the panel's series nobody forecasts.
     """
@@ -42,6 +46,7 @@ class Comparison:
     scores: Matrix
     standard: Standard
     replicates: Replicates
+    p: Vector
     concordance: Kendall | None
     fpr: Range
     horizon: int
@@ -52,12 +57,24 @@ class Comparison:
     def best(self) -> str:
         return self.methods[0]
 
+    @property
+    def warning(self) -> str:
+        """What few large changes mean for the figures; empty if there are enough."""
+        found = int(self.positive.sum())
+        if found >= FEW:
+            return ""
+        return (
+            f"Only {found} large change{'s' if found != 1 else ''} took part. Limits are too narrow below {FEW}, and "
+            "equal methods look different; p-values stay exact and are seldom small. Add series or periods, or lower "
+            "the cutoff."
+        )
+
     def rows(self) -> list[dict[str, Any]]:
-        """One dictionary per method: areas, interval, and the one-sided p-value of the best against it."""
+        """One dictionary per method: areas, interval, the best's lead in standard deviations and its p-value."""
         area, (low, high) = self.replicates.area, self.replicates.interval().T
         standardised = roc.rescale(area, *self.fpr, "mcclish")
         auc = roc.auc(self.positive, self.scores)
-        tests = [(None, None)] + [self.replicates.test(0, i) for i in range(1, len(self.methods))]
+        leads = [None] + [self.replicates.test(0, i)[0] for i in range(1, len(self.methods))]
         return [
             {
                 "method": name,
@@ -66,8 +83,8 @@ class Comparison:
                 "high": float(high[i]),
                 "mcclish": float(standardised[i]),
                 "auc": float(auc[i]),
-                "statistic": tests[i][0],
-                "p": tests[i][1],
+                "statistic": leads[i],
+                "p": float(self.p[i]) if i else None,
             }
             for i, name in enumerate(self.methods)
         ]
@@ -120,8 +137,10 @@ class Comparison:
         lines = [
             f"{positives} large changes in {len(self.positive)} cases at cutoff {self.cutoff:g}, "
             f"horizon {self.horizon} ({undone} cases only undo an opposite jump).",
-            f"Partial area for false positive rates {lo:g} to {hi:g}; p: is {self.best} better?",
+            f"Partial area for false positive rates {lo:g} to {hi:g}; p: could equal methods differ by as much?",
         ]
+        if self.warning:
+            lines.append(self.warning)
         if self.silent:
             lines.append(f"{self.silent} series of the panel have no forecast and took no part.")
         width = max(len(name) for name in self.methods)
@@ -143,6 +162,7 @@ class Comparison:
             "positives": int(self.positive.sum()),
             "regression": int(self.standard.regression.sum()),
             "series_without_forecast": self.silent,
+            "warning": self.warning or None,
             "methods": self.rows(),
             "kendall": None if tau is None else {"tau": tau.tau, "p": tau.p, "n": tau.n},
         }
@@ -194,6 +214,7 @@ def compare_large_changes(
     scores = np.stack([*by_name.values(), *rules.values()])[:, standard.kept]
     positive = standard.positive[standard.kept]
     result = replicate(positive, scores, fpr=fpr, resamples=resamples, rng=seed)
+    p = exchange.leads(positive, scores, fpr=fpr, exchanges=resamples, rng=seed)
     names = [*by_name, *rules]
     order = np.argsort(-result.area, kind="stable")
     ranked = [name for name in by_name if name in (complexity or {})]
@@ -203,6 +224,7 @@ def compare_large_changes(
         scores=scores[order],
         standard=standard,
         replicates=Replicates(area=result.area[order], draws=result.draws[order]),
+        p=p[order],
         concordance=kendall([result.area[names.index(name)] for name in ranked], [complexity[name] for name in ranked])
         if complexity
         else None,

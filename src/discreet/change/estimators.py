@@ -1,8 +1,10 @@
 """The models as estimators with `fit` and `predict`, in scikit-learn's manner and without needing it.
 
-Settings are constructor arguments, what was learnt ends in an underscore, `get_params` and `set_params` let grid
-searches and `clone` handle them. `X` is (rows, columns) without a column of ones. Models of the ranking take the large
-changes as `y` and the month of each row as `groups`, since cases are only ranked against their own month.
+Settings are constructor arguments, what was learnt ends in an underscore. scikit-learn's `clone`, `Pipeline`,
+`cross_val_score` and `GridSearchCV` take them as they are (tests hold them to version 1.9); it is imported only when it
+asks. `X` is (rows, columns) without a column of ones. Models of the ranking take the large changes as `y` and the month
+of each row as `groups`, since cases are only ranked against their own month; with scikit-learn's metadata routing a
+search hands `groups` on to them.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.arrays import Mask, Matrix, Vector
-from discreet.change import pauc, regression
+from discreet.change import pauc, regression, roc
 from discreet.change.pairwise import rank_regression
 from discreet.change.power import power_regression
 from discreet.change.quantile import quantile_regression
@@ -47,12 +49,34 @@ class Estimator:
         X = self._known(X)
         return np.asarray(X @ self.coef_ + self.intercept_)
 
+    def score(self, X: ArrayLike, y: ArrayLike) -> float:
+        """The share of the variance of y that the forecasts explain."""
+        y = np.asarray(y, float)
+        error, spread = ((y - self.predict(X)) ** 2).sum(), ((y - y.mean()) ** 2).sum()
+        return float(1 - error / spread) if spread > 0 else 0.0
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "coef_")
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import RegressorTags, Tags, TargetTags
+
+        return Tags("regressor", TargetTags(required=True), None, None, RegressorTags())
+
+    def get_metadata_routing(self) -> Any:
+        """What scikit-learn hands on to `fit` and `score` beside X and y."""
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        return MetadataRequest(owner=self)
+
     def _known(self, X: ArrayLike) -> Matrix:
         if not hasattr(self, "coef_"):
             raise FitError(f"{type(self).__name__} has not been fitted; call fit(X, y) first.")
         X = np.asarray(X, float)
         if X.ndim != 2 or X.shape[1] != self.n_features_in_:
             raise FitError(f"X has shape {X.shape} and the model was fitted on {self.n_features_in_} columns.")
+        if not np.isfinite(X).all():
+            raise FitError("X holds missing or infinite (NaN, inf) values, which have no forecast; leave them out.")
         return X
 
     def _keep(self: Self, beta: Vector) -> Self:
@@ -114,8 +138,29 @@ class BayesianRegression(Estimator):
         )
 
 
+class Ranking(Estimator):
+    """An index whose order matters, fitted to the large changes of each month."""
+
+    fpr: Range
+
+    def score(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> float:
+        """The partial area of the index over the range of false positive rates, months pooled."""
+        return float(roc.partial_auc(np.asarray(y, float), self.predict(X), fpr=self.fpr))
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import Tags, TargetTags
+
+        return Tags(None, TargetTags(required=True), None, None, None)
+
+    def get_metadata_routing(self) -> Any:
+        request = super().get_metadata_routing()
+        for method in (request.fit, request.score):
+            method.add_request(param="groups", alias=True)
+        return request
+
+
 @dataclass
-class PAUCMaximiser(Estimator):
+class PAUCMaximiser(Ranking):
     """The paper's PMF: each month's PAUC optimum, exponentially smoothed over months."""
 
     learning_rate: float = 0.1
@@ -132,10 +177,11 @@ class PAUCMaximiser(Estimator):
 
 
 @dataclass
-class PairwiseRanking(Estimator):
-    """Logistic ranking of every positive against the negatives of its month, all months pooled."""
+class PairwiseRanking(Ranking):
+    """Logistic ranking of every positive against the negatives of its month, all months pooled; `fpr` only scores."""
 
     penalty: float = 0.01
+    fpr: Range = (0.0, 0.2)
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> PairwiseRanking:
         X, y = _rows(X, y)

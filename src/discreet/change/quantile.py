@@ -180,7 +180,11 @@ def _steps(x: Matrix, dx: Matrix, s: Matrix, z: Matrix, dz: Matrix, w: Matrix, d
 
 
 def _solve(normal: Matrix, right: Matrix) -> Matrix:
-    return np.asarray(np.linalg.solve(normal, right[..., None])[..., 0])
+    """Newton's step; the shortest one where the weights of a few rows have left the matrix singular."""
+    try:
+        return np.asarray(np.linalg.solve(normal, right[..., None])[..., 0])
+    except np.linalg.LinAlgError:
+        return np.asarray((np.linalg.pinv(normal, hermitian=True) @ right[..., None])[..., 0])
 
 
 def _vertex(X: Matrix, y: Vector, tau: float, beta: Vector) -> Vector:
@@ -194,6 +198,6 @@ def _vertex(X: Matrix, y: Vector, tau: float, beta: Vector) -> Vector:
     rows = near[pivots[:p]]
     if abs(triangle[p - 1, p - 1]) < 1e-12 * abs(triangle[0, 0]):
         return beta
-    exact = np.linalg.solve(X[rows], y[rows])
+    exact = _solve(X[rows][None], y[rows][None])[0]
     losses = check_loss(np.stack([y - X @ exact, residual]), np.array([tau, tau]))
     return np.asarray(exact if losses[0] <= losses[1] else beta)

@@ -101,13 +101,18 @@ def partial_area(g: Mask, x: Matrix, lo: float, hi: float) -> Vector:
 
 
 def partial_area_of(positives: Vector, negatives: Vector, lo: float, hi: float) -> float:
-    """The partial area from the scores of positives and negatives, for optimisers that call it thousands of times.
+    """The partial area from the scores of positives and negatives, for optimisers that call it thousands of times."""
+    return float(contributions(np.sort(positives), negatives, lo, hi).mean())  # neighbours are then found in cache
+
+
+def contributions(positives: Vector, negatives: Vector, lo: float, hi: float) -> Vector:
+    """What each positive adds to the partial area, which is the mean of these.
 
     A positive raises the curve at the share of negatives above it, spread evenly over those it ties with; from
-    there to the end of the range the rise stays. So the area is the mean of (hi - u)+ - (lo - u)+ for u uniform
+    there to the end of the range the rise stays. So it adds the mean of (hi - u)+ - (lo - u)+ for u uniform
     between the share strictly above and the share not below.
     """
-    ordered, positives = np.sort(negatives), np.sort(positives)  # neighbours are then found in cache
+    ordered = np.sort(negatives)
     above = 1 - np.searchsorted(ordered, positives, side="right") / len(ordered)
     beside = 1 - np.searchsorted(ordered, positives, side="left") / len(ordered)
     total = np.maximum(hi - above, 0) - np.maximum(lo - above, 0)
@@ -116,7 +121,7 @@ def partial_area_of(positives: Vector, negatives: Vector, lo: float, hi: float) 
         u, v = above[tied], beside[tied]
         upper, lower = (np.maximum(end - u, 0) ** 2 - np.maximum(end - v, 0) ** 2 for end in (hi, lo))
         total[tied] = (upper - lower) / (2 * (v - u))
-    return float(total.mean())
+    return np.asarray(total)
 
 
 def area(fpr: Matrix, tpr: Matrix, lo: float, hi: float) -> Vector:

@@ -194,9 +194,10 @@ def comparison_page(found: Comparison) -> Page:
                 f"{int(found.positive.sum())} large changes in {len(found.positive)} cases, {found.horizon} ahead, "
                 f"beyond the {found.cutoff:g} quantile. PAUC: area under the ROC curve for false positive rates "
                 f"{found.fpr[0]:g} to {found.fpr[1]:g}, with 95 % limits; McClish: the same from 0.5 for chance to 1; "
-                f"p: one-sided paired bootstrap of {found.best} against the row. The best was chosen on the same "
-                "cases, so p is somewhat too small."
+                f"statistic: the lead of {found.best} over the row in standard deviations of resamples; p: how often "
+                "equally good methods would differ by as much, the choice of the best included."
             ),
+            *([Note("warning", found.warning)] if found.warning else []),
             Table(titles, listed, "Methods by partial area.", "methods"),
             Figure(
                 found.plot_roc(shown),

@@ -76,3 +76,16 @@ def test_refusals():
             quantile_regression(X, y, tau)
     with pytest.raises(FitError, match="300 rows and 5 columns"):
         quantile_regression(np.column_stack([X, X[:, 1]]), y, 0.5)
+
+
+@pytest.mark.parametrize(("seed", "taus"), [(20, (0.5,)), (44, (0.05, 0.9)), (52, (0.5,))])
+def test_a_start_never_ends_in_an_error_of_linear_algebra(seed, taus):
+    """Rare dummies: the rows of a band can leave Newton's matrix singular where all rows do not."""
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.integers(1000, 3000)), int(rng.integers(2, 6))
+    X = np.column_stack([np.ones(n), rng.random((n, p - 1)) < 0.02]).astype(float)
+    y = rng.normal(size=n) * 1e6
+    cold = quantile_regression(X, y, taus)
+    for start in (0 * cold, np.full_like(cold, 9.0), *(size * rng.normal(size=cold.shape) for size in (1e9, 1e3, 1e9))):
+        warm = quantile_regression(X, y, taus, start=start)
+        assert check_loss(y - warm @ X.T, taus) == pytest.approx(check_loss(y - cold @ X.T, taus), rel=1e-9)

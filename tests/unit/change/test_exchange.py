@@ -1,0 +1,72 @@
+"""Equal methods are called different as seldom as promised, with one positive and with many; better ones are found."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from discreet.change import exchange, roc
+from discreet.change.compare import compare_large_changes
+
+from .test_compare import frames
+
+LEVEL, TRIALS = 0.1, 300
+ALLOWED = LEVEL + 3.5 * np.sqrt(LEVEL * (1 - LEVEL) / TRIALS)
+"""Three and a half deviations of the share of trials."""
+
+
+def smallest(rng, methods, positives, negatives=150, shape=lambda x: x):
+    positive = np.arange(positives + negatives) < positives
+    common, own = rng.normal(size=len(positive)), rng.normal(size=(methods, len(positive)))
+    scores = shape(common + own + 1.5 * positive)
+    return exchange.leads(positive, scores, exchanges=99, rng=rng).min()
+
+
+@pytest.mark.parametrize("methods", [2, 4])
+@pytest.mark.parametrize("positives", [1, 2, 3, 4, 5, 8, 20, 60])
+def test_equal_methods_are_seldom_told_apart(methods, positives):
+    rng = np.random.default_rng(positives)
+    found = [smallest(rng, methods, positives) for _ in range(TRIALS)]
+    assert np.mean(np.array(found) <= LEVEL) <= ALLOWED
+    if positives == 60:  # and the test is no mere refusal
+        assert np.mean(np.array(found) <= LEVEL) >= 0.03
+
+
+@pytest.mark.parametrize("shape", [np.round, lambda x: np.exp(np.stack([x[0], 4 * x[1]]))], ids=["ties", "scales"])
+def test_ties_and_scales_do_not_matter(shape):
+    for positives in (3, 12):
+        rng = np.random.default_rng(positives)
+        found = [smallest(rng, 2, positives, shape=shape) for _ in range(TRIALS)]
+        assert np.mean(np.array(found) <= LEVEL) <= ALLOWED
+
+
+def test_by_enumeration():
+    """Two methods, four positives: the lead is among the sixteen that signs can make."""
+    rng = np.random.default_rng(0)
+    positive = np.arange(2004) < 4
+    scores = rng.normal(size=(2, 2004)) + [[3.0], [1.0]] * positive
+    first, second = (roc.contributions(row[:4], row[4:], 0.0, 0.2) for row in scores)
+    signs = np.array(np.meshgrid(*[[-1, 1]] * 4)).reshape(4, -1)
+    exact = np.mean(np.abs((first - second) @ signs) >= abs((first - second).sum()) - 1e-12)
+    found = exchange.leads(positive, scores, exchanges=20_000)
+    assert found.min() == pytest.approx(exact, abs=0.02) and found.max() == 1
+
+
+def test_a_better_method_is_found_whatever_the_number_of_positives(monkeypatch):
+    rng = np.random.default_rng(1)
+    positive = np.arange(900) < 100
+    scores = rng.normal(size=(3, 900)) + [[2.5], [2.4], [0.2]] * positive
+    alone = exchange.leads(positive, scores)
+    assert alone[2] < 0.01 < 0.2 < alone[1]
+    monkeypatch.setattr(exchange, "BLOCKS", 40)
+    assert exchange.leads(positive, scores)[2] < 0.01
+
+
+def test_a_comparison_with_few_positives_warns_and_is_exact():
+    panel, forecasts = frames(n=60)
+    few = compare_large_changes(panel, forecasts, cutoff=0.995, resamples=200)
+    assert 1 <= few.positive.sum() <= 5
+    assert f"Only {few.positive.sum()} large change" in few.summary() and few.to_dict()["warning"]
+    assert all(row["p"] > 0.05 for row in few.rows()[1:])
+    many = compare_large_changes(*frames(), cutoff=0.9, resamples=200)
+    assert many.to_dict()["warning"] is None and "Only" not in many.summary()

@@ -7,15 +7,21 @@ with a hash of it known from elsewhere. The zip file has the same bytes whenever
 
 from __future__ import annotations
 
+import json
+import re
+import zipfile
+import zlib
 from collections.abc import Iterable, Mapping
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
+from discreet.plan.findings import RefutedError
 from discreet.plan.packing import LEDGER, MANIFEST, as_json, pack
 from discreet.plan.reading import PlanFile
 from discreet.plan.requests import has_public_list
 from discreet.plan.shape import Count, Counts
+from discreet.plan.unpacking import opened, text
 from discreet.privacy.ledger import Entry, Head
 
 FORMAT = "discreet bundle, format 2"
@@ -31,14 +37,48 @@ def write_bundle(
         REQUEST: as_json(request(file)),
         LEDGER: as_json({"head": head._asdict(), "lines": [line.to_row() for line in lines]}),
     }
-    files = {
-        f"{name}/{path}": digest for name, entry in published.items() for path, digest in entry.payload["files"].items()
-    }
-    hashes = {name: sha256(text).hexdigest() for name, text in texts.items()} | files
+    hashes = {name: sha256(content).hexdigest() for name, content in texts.items()} | _files(published)
     texts[MANIFEST] = as_json({"format": FORMAT, "releases": list(published), "files": hashes})
     partial = folder / f".{BUNDLE}.partial"
     pack(partial, hashes, lambda name: texts[name] if name in texts else (folder / name).read_bytes())
     return partial.replace(folder / BUNDLE)
+
+
+def set_aside(folder: Path, published: Mapping[str, Entry]) -> None:
+    """Give the bundle and the report of an earlier run names of their own where they tell of other releases.
+
+    A plan that was changed is run into the same folder: what was published before keeps its papers. They are named
+    after the bundle's bytes, so a run that was killed in between finishes what it began.
+    """
+    bundle = folder / BUNDLE
+    files = _files(published)
+    if not bundle.is_file() or packed_releases(bundle).items() <= files.items():
+        return
+    with bundle.open("rb") as file:
+        mark = file_digest(file, "sha256").hexdigest()[:12]
+    for path in (folder / REPORT, bundle):
+        if path.is_file():
+            path.rename(path.with_name(f"{path.stem}-{mark}{path.suffix}"))
+
+
+PAPER = re.compile(r"(report|bundle)(-[0-9a-f]{12})?\.(html|zip)")
+"""Names of reports and bundles, those of earlier runs included."""
+
+
+def packed_releases(bundle: Path) -> dict[str, str]:
+    """The released files of a bundle, with their hashes; what is no bundle has nothing that must be kept apart."""
+    try:
+        with opened(bundle) as packed:
+            listed = json.loads(text(packed, MANIFEST))["files"]
+        return {name: str(digest) for name, digest in listed.items() if "/" in name}
+    except (LookupError, ValueError, TypeError, AttributeError, OSError, zipfile.BadZipFile, zlib.error, RefutedError):
+        return {}
+
+
+def _files(published: Mapping[str, Entry]) -> dict[str, str]:
+    return {
+        f"{name}/{path}": digest for name, entry in published.items() for path, digest in entry.payload["files"].items()
+    }
 
 
 def request(file: PlanFile) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from discreet.errors import DataError, DiscreetError, FitError, FormulaError, PrivacyError
 from discreet.noise.source import Source
-from discreet.plan.bundle import REPORT, replace_file, write_bundle
+from discreet.plan.bundle import REPORT, replace_file, set_aside, write_bundle
 from discreet.plan.check import PlanCheck, ReleaseCheck, check, ledger_place
 from discreet.plan.confidential import Confidential
 from discreet.plan.document import Fault
@@ -132,6 +132,7 @@ def _run(file: PlanFile, *, dry_run: bool, progress: Progress) -> Outcome:
     steps.next("write the report")
     facts, bundle = facts_of(found, published, budget=budget, head=head), None
     try:
+        set_aside(folder, published)
         report = replace_file(folder / REPORT, page(facts).html().encode())
         steps.next("write the reviewer's bundle")
         if file.plan.output.bundle:

@@ -30,8 +30,9 @@ def keep(store: Store, kind: str, title: str, result: dict[str, Any], person: Pe
     return name
 
 
-def get(store: Store, name: str, person: Person) -> dict[str, Any] | None:
-    asked = select(analyses).where(analyses.c.name == name, analyses.c.by == person.name)
+def get(store: Store, kind: str, name: str, person: Person) -> dict[str, Any] | None:
+    """A person's result of one kind."""
+    asked = select(analyses).where(analyses.c.name == name, analyses.c.kind == kind, analyses.c.by == person.name)
     with store.reading() as connection:
         row = connection.execute(asked).first()
     return None if row is None else {**row._mapping, "result": json.loads(row.result)}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import LedgerError
-from discreet.plan.bundle import BUNDLE, REPORT
+from discreet.plan.bundle import PAPER, packed_releases
 from discreet.plan.outputs import MANIFEST, read_table
 from discreet.privacy.ledger import Budget, Entry, Head, Ledger
 from discreet.web.desk import NAME, Desk, Source
@@ -152,6 +152,19 @@ def release(desk: Desk, plan: str, name: str) -> Published | None:
 
 
 def papers(desk: Desk, plan: str) -> dict[str, Path]:
-    """The report and the bundle of a plan that was carried out."""
-    found = {"report": desk.releases / plan / REPORT, "bundle": desk.releases / plan / BUNDLE}
-    return {key: path for key, path in found.items() if NAME.fullmatch(plan) and path.is_file()}
+    """The reports and bundles of a plan that was carried out; those of earlier runs have a mark in their names."""
+    found = sorted((desk.releases / plan).glob("*")) if NAME.fullmatch(plan) else []
+    return {path.stem: path for path in found if PAPER.fullmatch(path.name) and path.is_file()}
+
+
+def mark(desk: Desk, plan: str, release: str) -> str:
+    """What the names of the report and the bundle that hold a release end with; nothing for those of the last run."""
+    for key, path in papers(desk, plan).items():
+        if key.startswith("bundle") and release in _releases(path, stamp(path)):
+            return key.removeprefix("bundle")
+    return ""
+
+
+@lru_cache(maxsize=512)
+def _releases(bundle: Path, _stamp: tuple[int, int]) -> frozenset[str]:
+    return frozenset(name.partition("/")[0] for name in packed_releases(bundle))

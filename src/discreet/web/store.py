@@ -123,6 +123,7 @@ class Store:
 
     def __init__(self, path: Path) -> None:
         path.touch(mode=0o600)  # SQLite gives the files beside it the same rights
+        path.chmod(0o600)  # it holds hashes of passwords, whoever copied it here
         self._engine = create_engine(f"sqlite:///{path}", pool_size=8, max_overflow=40, pool_timeout=60)
         event.listen(self._engine, "connect", _prepare)
         with self.writing() as connection:

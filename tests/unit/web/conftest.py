@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from argon2 import PasswordHasher
 from fastapi.routing import APIRoute
@@ -98,6 +100,29 @@ def make(tmp_path: Path) -> Callable[..., Desk]:
         (tmp_path / "desk.toml").write_text(SETTINGS.format(rules=rules))
         (tmp_path / "sizes.csv").write_text("place,sector,jobs,largest\nA,1,100,40\nB,1,20,5\nB,2,3000,900\n")
         return Desk.open(tmp_path)
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def with_data() -> Callable[[Path], Desk]:
+    """A desk with a few jobs, so that a plan can be run."""
+
+    def made(folder: Path, rules: str = "") -> Desk:
+        (folder / "data").mkdir()
+        jobs = {
+            "workplace": [str(i // 5) for i in range(200)],
+            "worker": [str(i) for i in range(200)],
+            "place": [f"P{i // 5 % 3}" for i in range(200)],
+            "sector": [str(i // 5 % 2) for i in range(200)],
+            "sex": ["female", "male"] * 100,
+        }
+        pq.write_table(pa.table(jobs), folder / "data" / "jobs.parquet")
+        cells = "".join(f"P{i},{j},30,5\n" for i in range(3) for j in range(2))
+        (folder / "sizes.csv").write_text(f"place,sector,jobs,largest\n{cells}")
+        text = SETTINGS.format(rules=rules).replace('path = "data"', 'path = "data/jobs.parquet"')
+        (folder / "desk.toml").write_text(text)
+        return Desk.open(folder)
 
     return made
 

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from discreet.errors import DiscreetError
@@ -187,30 +185,11 @@ def test_a_row_that_was_changed_by_hand_is_not_run(make: Callable[..., Desk], op
     runs.start(desk, store, name, ANNA)
 
 
-def with_data(desk: Desk) -> None:
-    """A few jobs, so that a plan can be run."""
-    (desk.folder / "data").mkdir()
-    jobs = {
-        "workplace": [str(i // 5) for i in range(200)],
-        "worker": [str(i) for i in range(200)],
-        "place": [f"P{i // 5 % 3}" for i in range(200)],
-        "sector": [str(i // 5 % 2) for i in range(200)],
-        "sex": ["female", "male"] * 100,
-    }
-    pq.write_table(pa.table(jobs), desk.folder / "data" / "jobs.parquet")
-    (desk.folder / "sizes.csv").write_text(
-        "place,sector,jobs,largest\n" + "".join(f"P{i},{j},30,5\n" for i in range(3) for j in range(2))
-    )
-
-
 def test_a_save_in_between_does_not_change_what_runs(
-    make: Callable[..., Desk], opened: Any, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, with_data: Callable[[Path], Desk], opened: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file is exchanged at every instant at which the worker looks at anything: the approved bytes are run."""
-    desk = make()
-    with_data(desk)
-    changed(desk, 'path = "data"', 'path = "data/jobs.parquet"')
-    desk = Desk.open(desk.folder)
+    desk = with_data(tmp_path)
     store = opened(desk)
     name, seen = submitted(desk, store)
     planning.decide(desk, store, name, RITA, verdict="approved", seen=seen)

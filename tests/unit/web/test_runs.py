@@ -13,6 +13,8 @@ import pytest
 
 from discreet.cli.serve import serve
 from discreet.errors import DataError, DiscreetError, PlanError
+from discreet.plan.packing import as_json, pack
+from discreet.web import books
 from discreet.web import confined as fence
 from discreet.web.accounts import Person, is_password
 from discreet.web.audit_log import lines
@@ -124,3 +126,18 @@ def test_wrong_settings_are_refused(make: Callable[..., Any], rules: str, fault:
 def test_a_folder_without_settings_is_no_desk(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="is not a desk"):
         serve(tmp_path, browser=False)
+
+
+def test_a_release_leads_to_the_papers_that_hold_it(make: Callable[..., Any]) -> None:
+    """Also after the plan was changed and run again, when the last bundle tells of others."""
+    desk = make()
+    folder = desk.releases / "plan"
+    folder.mkdir()
+    for mark, release in (("", "second"), ("-0123456789ab", "first")):
+        about = as_json({"files": {f"{release}/release.json": "0" * 64, "report.html": "0" * 64}})
+        pack(folder / f"bundle{mark}.zip", ["bundle.json"], lambda name, about=about: about)
+        (folder / f"report{mark}.html").write_text("")
+    (folder / "bundle-of-mine.zip").write_text("")
+    assert {*books.papers(desk, "plan")} == {"bundle", "report", "bundle-0123456789ab", "report-0123456789ab"}
+    assert [books.mark(desk, "plan", name) for name in ("first", "second", "none")] == ["-0123456789ab", "", ""]
+    assert books.papers(desk, "../plan") == books.papers(desk, "none") == {}

@@ -175,7 +175,10 @@ class Store:
         return engine
 
     def _connect_sqlite(self) -> sqlite3.Connection:
-        target = ":memory:" if self._in_memory else _sqlite_uri(Path(self.url.database or ""), self.read_only)
+        path = Path(self.url.database or "")
+        if not (self._in_memory or self.read_only):
+            _keep_private(path)
+        target = ":memory:" if self._in_memory else _sqlite_uri(path, self.read_only)
         connection = sqlite3.connect(target, uri=True, timeout=WAIT_SECONDS, check_same_thread=False)
         connection.isolation_level = None  # SQLAlchemy says BEGIN, through the event below
         connection.execute("PRAGMA synchronous = FULL")
@@ -212,6 +215,12 @@ class Store:
             f"{self.label} is a database but not a ledger of this version: {reason}. Nothing was written. "
             "Name another place for the ledger, or the ledger that you mean."
         )
+
+
+def _keep_private(path: Path) -> None:
+    """Make the file, if there is none, for this user alone; SQLite gives the files beside it the same rights."""
+    with suppress(OSError):  # SQLite says it in its own words
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
 
 
 def _found(path: Path) -> None:

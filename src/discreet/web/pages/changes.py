@@ -94,7 +94,7 @@ def _options(form: FormData) -> dict[str, Any]:
 
 @router.get("/changes/{name}")
 def reported(request: Request, here: At, asking: Asking, name: str) -> Response:
-    kept_result = analyses.get(here.store, name, asking)
+    kept_result = analyses.get(here.store, "exceptions", name, asking)
     if kept_result is None:
         raise HTTPException(
             404, f"You have no report {name[:64]!r}. Reports are open to their owner. See Large changes."

@@ -76,7 +76,7 @@ def _stand_in(here: Here, source: Source) -> Path:
 
 @router.get("/models/{name}")
 def shown(request: Request, here: At, asking: Asking, name: str) -> Response:
-    found = analyses.get(here.store, name, asking)
+    found = analyses.get(here.store, "model", name, asking)
     if found is None:
         raise HTTPException(404, f"You have no result {name[:64]!r}. Results are open to their owner. See Models.")
     result = found["result"]

@@ -51,6 +51,7 @@ def shown(request: Request, here: At, asking: Asking, plan: str, name: str, tabl
         release=release,
         plan=planning.get(here.store, plan),
         papers=books.papers(here.desk, plan),
+        mark=books.mark(here.desk, plan, name),
         tables=names,
         number=number,
         table=Table(content.column_names, rows, f"{names[number]}, rows {first + 1} to {first + len(rows)}"),
@@ -99,8 +100,8 @@ def paper(here: At, asking: Asking, plan: str, kind: str) -> Response:
     path = books.papers(here.desk, plan).get(kind)
     if path is None:
         raise HTTPException(404, f"There is no {kind[:20]!r} of {plan[:64]!r}. It is written at the end of a run.")
-    if kind == "report":
+    if path.suffix == ".html":
         return FileResponse(path, media_type="text/html", headers={"content-security-policy": f"{POLICY}; sandbox"})
     with here.store.writing() as connection:
         record(connection, asking.name, "downloaded", f"{plan}/{path.name}")
-    return FileResponse(path, filename=f"{plan}-bundle.zip", media_type="application/zip")
+    return FileResponse(path, filename=f"{plan}-{path.name}", media_type="application/zip")

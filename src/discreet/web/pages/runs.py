@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, HTTPException, Request
+from fastapi import APIRouter, Depends, HTTPException, Query, Request
 from fastapi.responses import RedirectResponse, Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
@@ -22,6 +23,9 @@ router = APIRouter(include_in_schema=False)
 Runner = Annotated[Person, Depends(needs("run"))]
 PATIENCE = 0.3
 """Seconds between two looks at a run's events."""
+
+FARTHEST = 10**15
+"""A byte of a run's events that no file has."""
 
 
 def run_of(here: Here, name: str) -> Run:
@@ -69,11 +73,13 @@ def resume(here: At, runner: Runner, form: Form, name: str) -> Response:
 
 
 @router.get("/runs/{name}/events")
-async def events(request: Request, here: At, asking: Asking, name: str, after: int = 0) -> Response:
+async def events(
+    request: Request, here: At, asking: Asking, name: str, after: Annotated[int, Query(ge=0, le=FARTHEST)] = 0
+) -> Response:
     """The run's events as they are written, from byte `after` on or from where the browser lost the connection."""
     run = await run_in_threadpool(run_of, here, name)
     last = request.headers.get("last-event-id", "")
-    start = int(last) if last.isdigit() else max(after, 0)
+    start = int(last) if re.fullmatch("[0-9]{1,15}", last) else after
     token = session_token(request.headers.get("cookie", "")) or ""
     return StreamingResponse(
         _tail(here, run.name, start, token), media_type="text/event-stream", headers={"x-accel-buffering": "no"}

@@ -119,8 +119,7 @@ def posterior_interval(
         parts = partition(model.X, model.y, M, shuffle)
         posterior = prior.posterior(parts, columns, power=M)
         median = posterior.quantile(np.full(len(names), 0.5))
-        with np.errstate(over="ignore"):
-            reach = (posterior.quantile((1 + levels) / 2) - posterior.quantile((1 - levels) / 2)) / 2
+        reach = (posterior.quantile((1 + levels) / 2) - posterior.quantile((1 - levels) / 2)) / 2
         found = [
             (
                 plan.release(median[:, k], epsilon=e * (1 - spread), source=source),

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import numpy as np
-
 from discreet.account import Account, Released
 from discreet.arrays import Vector
 from discreet.bayes.conjugate import UNIT_INFORMATION, Prior
@@ -208,8 +206,7 @@ class ClippedMean:
             cell = find_centre(values, unit=self.unit, epsilon=spend["centre"], source=source)
             centre, last = cell.middle, cell.outermost(self.unit)
             width = DEVIATIONS * find_width(values, cell, share=ONE_DEVIATION, epsilon=spend["width"], source=source)
-        with np.errstate(over="ignore"):
-            above = (values - (centre - width))[:, None]
+        above = (values - (centre - width))[:, None]
         total = noisy_sums(above, span=2 * width, epsilons=[spend["mean"]], source=source)
         mean, scale, reach = (float(x[0]) / len(values) for x in (total.value, total.scale, total.reach))
         return Clipped(centre - width + mean, scale, reach, centre, width, last)

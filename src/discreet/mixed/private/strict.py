@@ -110,8 +110,7 @@ class Part:
             norm = np.bincount(block, np.abs(values) ** power, blocks) ** (1 / power)
             pull = INSIDE * np.minimum(1.0, self.radius / np.maximum(norm, 1e-300))
             steps = np.trunc(values * pull[block] / self.step)
-        steps = np.where(np.abs(steps) <= STEPS, steps, 0.0)
-        inside = np.bincount(block, np.abs(steps) ** power, blocks) <= STEPS**power
+            inside = np.bincount(block, np.abs(steps) ** power, blocks) <= STEPS**power
         return np.where(inside[block], steps, 0.0).astype(np.int64)
 
 

@@ -14,6 +14,7 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from discreet.errors import DiscreetError
+from discreet.web import uploads
 from discreet.web.audit_log import record
 from discreet.web.desk import Desk
 from discreet.web.hosts import own_name
@@ -62,6 +63,7 @@ def create(
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        uploads.tidy()
         yield
         here.checks.close()
         here.store.close()

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import DataError, DiscreetError
+from discreet.web import tether
 
 SECONDS = 90
 MEMORY = 4 * 2**30  # of addresses: libraries reserve far more than they use
@@ -33,7 +34,8 @@ def confined(task: str, arguments: dict[str, Any], *, seconds: int = SECONDS) ->
     asked = json.dumps({"task": task, "arguments": arguments})
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "discreet.web.confined"],
+            [sys.executable, "-m", "discreet.web.confined", str(tether.line())],
+            pass_fds=[tether.line()],
             input=asked,
             capture_output=True,
             text=True,
@@ -126,6 +128,7 @@ def _limit() -> None:
 
 
 def main() -> None:
+    tether.hold(int(sys.argv[1]))
     asked = json.loads(sys.stdin.read())
     _limit()
     try:

@@ -119,16 +119,16 @@ def _factored(A: Matrix, among: Mask | None = None, *, inverse: bool = False) ->
     """
     from scipy.linalg.lapack import dpotrf, dpotri
 
-    p = A.shape[1] - 1
-    pivots = np.full(A.shape[:2], np.nan)
+    p, pivots = A.shape[1] - 1, np.full(A.shape[:2], np.nan)
     upper = np.full((len(A), p, p) if inverse else (0, p, p), np.nan)
+    columns_first = A.copy().swapaxes(1, 2)  # as LAPACK likes them, and may use as its own
     for b in range(len(A)) if among is None else np.flatnonzero(among).tolist():
-        factor, failed = dpotrf(A[b].T, clean=0)
+        factor, failed = dpotrf(columns_first[b], clean=0, overwrite_a=1)
         if not failed:
             pivots[b] = factor.diagonal()
             if inverse and p:
                 upper[b] = dpotri(factor[:p, :p])[0]
-    return pivots, np.where(np.tri(p, dtype=bool), upper.swapaxes(1, 2), upper)
+    return pivots, np.where(np.tri(p, dtype=bool), upper.swapaxes(1, 2), upper) if inverse else upper
 
 
 def _criterion(pivots: Matrix, logdet: Vector, curve: Curve, *, reml: bool) -> tuple[Vector, Vector]:

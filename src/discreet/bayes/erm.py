@@ -16,20 +16,23 @@ and its price is part of epsilon.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet.account import Account, Released
-from discreet.arrays import Matrix, Vector
+from discreet.arrays import Integers, Matrix, Vector
 from discreet.bayes.conjugate import HUGE
 from discreet.bayes.regression import regression
 from discreet.bayes.spending import PUBLIC, account_for, loss_of
 from discreet.errors import FitError, PrivacyError
+from discreet.noise.exact import SATURATION
 from discreet.noise.laws import Laplace
-from discreet.noise.sampler import draw_on_grid
+from discreet.noise.sampler import draw_integers
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Number
 
@@ -39,7 +42,9 @@ if TYPE_CHECKING:
 PROOF = "docs/proofs/objective-perturbation.md"
 SMOOTHING = Fraction(1, 50)  # share of epsilon that pays for finite arithmetic
 BLOCK = 64  # rows summed in doubles before the exact sum, so that the rounding of a gradient is known and small
-FAR = 40  # noise whose absolute sum exceeds FAR + 4 p scales has probability below 1e-17 and is taken not to occur
+FAR = 40  # noise whose absolute sum exceeds FAR + 4 p scales has probability below 1e-17; it is minimised in Arb
+MOST = 2**61  # steps of a published coefficient
+NEWTON = 200  # steps; whatever they leave is done by steps that provably end
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +92,10 @@ class Perturbation:
     scale : of the Laplace noise in the gradient.
     rounding : bound of the error of a computed gradient's coordinate; also the grid of the noise, about.
     smoothing : scale of the Laplace noise on the result.
+    step : grid of the result, a power of two.
+    noise : the sum of the gradient's noise up to which doubles have digits enough.
+    reach : bound of the minimiser's length for such noise.
+    curve : bound of the objective's second derivatives.
     """
 
     tau: float
@@ -95,11 +104,14 @@ class Perturbation:
     scale: float
     rounding: float
     smoothing: float
+    step: float
+    noise: float
+    reach: float
+    curve: float
 
-    @property
-    def tolerance(self) -> float:
-        """Of the solver: the largest coordinate of the computed gradient."""
-        return 4 * self.rounding
+    def tolerance(self, p: int) -> float:
+        """Of the solver: the length of the computed gradient."""
+        return 4 * self.rounding * math.sqrt(p)
 
 
 def objective_perturbation(
@@ -193,54 +205,126 @@ def calibrate(
     f = 2 * noise / penalty + largest * math.sqrt(n / penalty)
     rounding = 2.0**-53 * (n * norm * ((p + 2) * (norm * f + largest) + (BLOCK + 8) * tau) + 3 * (penalty * f + noise))
     error = 5.5 * rounding * math.sqrt(p) / penalty
-    smoothing = 2.2 * p * error / smooth
-    if not (math.isfinite(smoothing) and rounding * 2**10 < scale):
+    step = 2.0 ** math.floor(math.log2(error / (8 * math.sqrt(p)))) if 0 < error < math.inf else math.nan
+    smoothing = 2 * (math.sqrt(p) * error + p * step) / smooth * (1 + 2.0**-40)
+    if not (
+        math.isfinite(smoothing)
+        and step > 0
+        and rounding * 2**10 < scale
+        and smoothing < 2.0**50 * step
+        and norm * f < 1e150 * tau
+    ):
         raise FitError(
             f"penalty={asked:g} with norm={norm:g} and epsilon={float(epsilon):g} needs more digits than a number has: "
             "rounding would drown the noise. A larger penalty is possible. Raise it, for example to "
             f"{max(1.0, 1e-6 * n * norm**2):.2g}."
         )
-    return Perturbation(tau, norm, penalty, scale, rounding, smoothing)
+    return Perturbation(tau, norm, penalty, scale, rounding, smoothing, step, noise, f, n * norm**2 + penalty)
 
 
 def release(X: Matrix, y: Vector, constants: Perturbation, *, source: Source) -> Vector:
     """The minimiser of the perturbed objective, smoothed."""
-    p = X.shape[1]
-    grid, step = (2.0 ** math.floor(math.log2(x)) for x in (constants.rounding, constants.smoothing * 2.0**-20))
-    b = draw_on_grid(Laplace(), scale=np.full(p, constants.scale), grid=grid, source=source)
-    f = minimise(X, y, b, constants)
-    smooth = draw_on_grid(Laplace(), scale=np.full(p, constants.smoothing), grid=step, source=source)
-    return np.asarray(np.rint(f / step) * step + smooth)
+    p, step = X.shape[1], constants.step
+    whole = _steps(minimise(X, y, noise(p, constants, source=source), constants), step)
+    smooth = draw_integers(Laplace(), scale=np.full(p, constants.smoothing / step), source=source)
+    # Cut after the noise is added, below what the sampler cuts: a function of the uncut sum.
+    return np.asarray(np.clip(whole + smooth, -MOST, MOST) * step)
+
+
+def noise(p: int, constants: Perturbation, *, source: Source) -> Vector:
+    """Laplace noise for the gradient as exact fractions, on a grid; beyond the sampler's cut the law begins anew."""
+    grid = Fraction(2) ** math.floor(math.log2(constants.rounding))
+    scale = np.full(p, constants.scale / float(grid))
+    drawn = draw_integers(Laplace(), scale=scale, source=source)
+    sign, half_steps = np.sign(drawn).tolist(), [0] * p
+    while True:
+        cut = np.abs(drawn) == SATURATION
+        added = np.where(cut, 2 * SATURATION - 1, 2 * np.abs(np.where(cut, 0, drawn))).tolist()
+        half_steps = [size + more for size, more in zip(half_steps, added, strict=True)]
+        if not cut.any():
+            return np.array([s * size * grid / 2 for s, size in zip(sign, half_steps, strict=True)], dtype=object)
+        drawn = np.where(cut, draw_integers(Laplace(), scale=scale, source=source), 0)
 
 
 def minimise(X: Matrix, y: Vector, b: Vector, constants: Perturbation) -> Vector:
-    """The f of least sum loss(y - Xf) + penalty/2 ||f||^2 + b'f, by Newton's method with halved steps."""
-    tau, penalty = constants.tau, constants.penalty
+    """The f of least sum loss(y - Xf) + penalty/2 ||f||^2 + b'f: Newton's method, or plain descent where that fails.
+
+    Where the noise is too large for doubles the result is fractions.
+    """
     length = np.abs(X).sum(axis=1, keepdims=True)
     X = X * (constants.norm / np.maximum(length, constants.norm))
+    drawn = float(np.abs(b).sum())
+    if drawn > constants.noise:
+        return _minimise_in_arb(X, y, b, constants, digits=math.ceil(math.log2(drawn / constants.noise)))
+    gradient = partial(_gradient, X, y, b.astype(np.float64), constants)
+    with np.errstate(all="ignore"):  # a warning would tell about the data
+        f = _newton(X, y, gradient, constants)
+        return f if f is not None else _descend(gradient, np.zeros(len(b)), constants)
 
-    def residual(f: Vector) -> Vector:
-        return np.asarray((X @ f - y) / tau)
 
-    def objective(f: Vector) -> float:
-        return float(tau**2 * (np.sqrt(1 + residual(f) ** 2) - 1).sum() + penalty / 2 * (f @ f) + b @ f)
+def _gradient(X: Matrix, y: Vector, b: Vector, constants: Perturbation, f: Vector) -> Vector:
+    r = (X @ f - y) / constants.tau
+    return np.asarray(_sum_rows((constants.tau * r / np.sqrt(1 + r**2))[:, None] * X) + constants.penalty * f + b)
 
+
+def _newton(X: Matrix, y: Vector, gradient: Callable[[Vector], Vector], constants: Perturbation) -> Vector | None:
+    """The minimiser, or None where Newton's steps do not lead there; each must shorten the gradient."""
     f = np.zeros(X.shape[1])
-    for _ in range(200):
-        r = residual(f)
-        g = _sum_rows((tau * r / np.sqrt(1 + r**2))[:, None] * X) + penalty * f + b
-        if np.abs(g).max() <= constants.tolerance:
-            return f
-        curvature = (X * ((1 + r**2) ** -1.5)[:, None]).T @ X
-        step = np.linalg.solve(curvature + penalty * np.eye(len(f)), g)
-        size, height, slope = 1.0, objective(f), float(g @ step)
-        while size > 2.0**-30 and objective(f - size * step) > height - size * slope / 4 + 1e-12 * abs(height):
-            size /= 2
-        f = f - size * step
-    raise FitError("The perturbed objective was not minimised in 200 steps, so nothing is released. Raise the penalty.")
+    g = gradient(f)
+    for _ in range(NEWTON):
+        size = float(np.linalg.norm(g))
+        if size <= constants.tolerance(len(f)):
+            return f if np.linalg.norm(f) <= constants.reach else None
+        weight = (1 + ((X @ f - y) / constants.tau) ** 2) ** -1.5
+        try:
+            step = np.linalg.solve((X * weight[:, None]).T @ X + constants.penalty * np.eye(len(f)), g)
+        except np.linalg.LinAlgError:
+            return None
+        for share in 0.5 ** np.arange(30):
+            moved = gradient(f - share * step)
+            if np.linalg.norm(moved) <= (1 - share / 4) * size:
+                break
+        else:
+            return None
+        f, g = f - share * step, moved
+    return None
+
+
+def _descend(gradient: Callable[[Vector], Vector], f: Vector, constants: Perturbation) -> Vector:
+    """The minimiser by steps against the gradient: slow, and every one lowers the objective by a fixed amount."""
+    while float(((g := gradient(f)) ** 2).sum()) > constants.tolerance(len(f)) ** 2:
+        f = f - g / constants.curve
+    return f
+
+
+def _minimise_in_arb(X: Matrix, y: Vector, b: Vector, constants: Perturbation, *, digits: int) -> Vector:
+    """The same with so many more binary digits than a double has: the error of a gradient grows with the noise."""
+    from flint import arb, ctx
+
+    def lift(x: Any) -> Any:
+        x = Fraction(x)
+        return arb(x.numerator) / arb(x.denominator)
+
+    def middles(x: Any) -> Any:
+        return np.array([number.mid() for number in x])
+
+    with ctx.workprec(64 + digits):
+        X, y, b, f = (np.vectorize(lift, otypes=[object])(x) for x in (X, y, b, np.zeros(len(b))))
+        f = middles(_descend(lambda f: middles(_gradient(X, y, b, constants, middles(f))), f, constants))
+    exact = [x.man_exp() for x in f]
+    return np.array([int(man) * Fraction(2) ** int(exponent) for man, exponent in exact], dtype=object)
+
+
+def _steps(f: Vector, step: float) -> Integers:
+    """The nearest whole numbers of steps; far ones are cut, which brings no two further apart."""
+    if f.dtype == object:
+        return np.array([max(-MOST // 2, min(MOST // 2, round(x / Fraction(step)))) for x in f], dtype=np.int64)
+    return np.clip(np.rint(f / step), -MOST / 2, MOST / 2).astype(np.int64)
 
 
 def _sum_rows(values: Matrix) -> Vector:
     """Column sums: blocks in doubles, then exactly."""
+    if values.dtype == object:
+        return np.asarray(values.sum(axis=0))
     blocks = np.add.reduceat(values, np.arange(0, len(values), BLOCK), axis=0)
     return np.array([math.fsum(column) for column in blocks.T])

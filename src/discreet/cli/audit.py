@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from itertools import product
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +12,9 @@ from discreet.cli.blackbox import blackbox_command
 from discreet.cli.posterior_audit import posterior_command
 from discreet.privacy.guarantee import Calibration
 from discreet.tables.calibration import PrivateName
+
+if TYPE_CHECKING:
+    from discreet.tables.mechanisms import LogLaplace, SmoothNoise
 
 audit = typer.Typer(
     help="Check privacy claims: exact verification of mechanisms, black-box lower bounds.",
@@ -22,34 +26,72 @@ audit.command("blackbox")(blackbox_command)
 audit.command("posterior")(posterior_command)
 
 
+GRID = {"alpha": ("0.01", "0.1", "0.5", "1", "3", "10"), "epsilon": ("0.5", "1", "2", "4", "8.31", "19.16", "22.41")}
+DELTAS = ("0.05", "1e-6", "1e-12")
+"""Up to where the Tables paper's constants for Smooth Laplace are not enough."""
+
+
 @audit.command("verify")
 def verify_command(
     mechanism: Annotated[PrivateName, typer.Option(help="Which count mechanism.")],
-    alpha: Annotated[str, typer.Option(help="Share by which a workforce may change unnoticed, e.g. 0.1.")] = "0.1",
+    alpha: Annotated[str, typer.Option(help="Share by which a workforce may grow unnoticed, e.g. 0.1.")] = "0.1",
     epsilon: Annotated[str, typer.Option(help="Privacy loss of one cell (of the vector, for a joint one).")] = "1",
     delta: Annotated[str | None, typer.Option(help="Failure probability; smooth-laplace only.")] = None,
     cells: Annotated[int, typer.Option(min=1, help="Counts of the same establishments; joint-polynomial only.")] = 1,
     calibration: Annotated[Calibration, typer.Option(help="Our constants, or the Tables paper's.")] = "tight",
+    substitution: Annotated[bool, typer.Option("--substitution", help="One worker takes half of epsilon.")] = False,
     scale: Annotated[float, typer.Option(help="Share of the noise to keep: 0.95 must be found out.")] = 1.0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    grid: Annotated[bool, typer.Option("--grid", help="Many alphas and epsilons, large ones too.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, or one a line.")] = False,
 ) -> None:
     """Find a count mechanism's worst privacy loss over all neighbouring data, exactly.
 
     Establishments of 0 to 1,000,000 workers, alone or beside others, are grown by alpha or by one worker; the worst
-    log ratio over all outputs is compared with the claim. Ends with 1 when the claim is refuted.
+    log ratio over all outputs is compared with the claim. Ends with 1 when the claim is refuted. With --grid the
+    alphas and epsilons (and deltas) are those of a grid, and establishments have up to 150 workers.
 
     Example: `discreet audit verify --mechanism polynomial --alpha 0.1 --epsilon 2`
     """
-    from discreet.errors import PrivacyError
+    from discreet.errors import Infeasible, PrivacyError
+    from discreet.privacy.exchange import one_worker
+    from discreet.privacy.losses import Pure
     from discreet.privacy.units import Establishments
-    from discreet.privacy.verify import verify
+    from discreet.privacy.verify import neighbouring_cells, verify
     from discreet.tables.calibration import calibrate
 
     if not 0 < scale < float("inf"):
         raise PrivacyError(f"--scale {scale} leaves no noise to verify. It is a share above 0. Use 1, or 0.95 to test.")
-    unit = Establishments(alpha)
-    built = calibrate(mechanism, unit=unit, epsilon=epsilon, delta=delta, calibration=calibration, cells=cells)
-    verdict = verify(built.scaled(scale))
+
+    def build(alpha: str, epsilon: str, delta: str | None) -> SmoothNoise | LogLaplace:
+        unit = Establishments(alpha, substitution=substitution)
+        built = calibrate(mechanism, unit=unit, epsilon=epsilon, delta=delta, calibration=calibration, cells=cells)
+        return built.scaled(scale)
+
+    if grid:
+        violated = False
+        deltas = DELTAS if mechanism == "smooth-laplace" else (None,)
+        for a, e, d in product(GRID["alpha"], GRID["epsilon"], deltas):
+            point = {"mechanism": mechanism, "calibration": calibration, "alpha": a, "epsilon": e, "delta": d}
+            found: dict[str, object]
+            try:
+                ready = build(a, e, d)
+            except Infeasible as error:
+                outcome, found = "refused", {"why": str(error)}
+            else:
+                verdict = verify(ready, neighbours=neighbouring_cells(ready.unit, largest=150))
+                outcome, found = "holds" if verdict.holds else "VIOLATED", verdict.to_dict()
+                violated |= not verdict.holds
+            if as_json:
+                typer.echo(json.dumps({**point, "outcome": outcome, **found}))
+            else:
+                asked = f"alpha {a:>5}  epsilon {e:>5}" + (f"  delta {d:>5}" if d else "")
+                worst = f"worst loss {found['worst_loss']:.7g}" if "worst_loss" in found else ""
+                worst += f", delta {found['worst_delta']:.4g}" if d and worst else ""
+                typer.echo(f"{asked}  {outcome:8}  {worst}".rstrip())
+        raise typer.Exit(1 if violated else 0)
+
+    built = build(alpha, epsilon, delta)
+    verdict = verify(built)
     result: dict[str, Any] = {"mechanism": mechanism, "alpha": alpha, "calibration": calibration, "scale": scale}
     result |= verdict.to_dict()
     if as_json:
@@ -64,4 +106,6 @@ def verify_command(
             typer.echo(f"  as integers   {verdict.worst_rounded_loss:.7g}")
         typer.echo(f"  at            {verdict.witness}")
         typer.echo(f"  neighbours    {verdict.neighbours:,}")
+        if isinstance(built.loss, Pure):
+            typer.echo(f"  one worker    {one_worker(built)}")
     raise typer.Exit(0 if verdict.holds else 1)

@@ -156,9 +156,9 @@ class DiscreteLaplace(Law):
         return np.asarray(2 * np.exp(-1 / scale) / -np.expm1(-2 / scale))
 
     def reach(self, level: float, scale: float) -> int:
-        """The least r with P(|J| <= r) >= level; P(|J| > r) = 2 q^(r+1) / (1 + q)."""
+        """The least r with P(|J| <= r) >= level, rounded outward; P(|J| > r) = 2 q^(r+1) / (1 + q)."""
         most = scale * (math.log(2 / (1 - level)) - math.log1p(math.exp(-1 / scale)))
-        return max(math.ceil(most) - 1, 0)
+        return max(math.ceil(most * (1 + 2.0**-40)) - 1, 0)
 
 
 class PolynomialTail(Rounded):
@@ -372,6 +372,19 @@ class RadialPolynomial(PolynomialTail):
 
     def probability(self, j: ArrayLike, scale: ArrayLike) -> Vector:
         return cube_mass(self._log_density_at, self._vectors(j), _positive(scale), kink=self.core, slope=self._rate)
+
+    def radius_survival(self, r: ArrayLike) -> Vector:
+        """P(|z_1| + ... + |z_d| > r): an incomplete gamma function inside the core, a beta function beyond."""
+        from scipy.special import betainc, betaln, gammainc, gammaincc, gammaln
+
+        r, c, d, a = np.asarray(r, dtype=np.float64), self.core, self.d, self.p - self.d
+        beyond = betainc(a, d, 1 / (1 + np.maximum(r, c)))
+        if c == 0:
+            return np.asarray(beyond)
+        # The weight of the law without a core, relative to that of the exponential law.
+        weight = math.exp(self.p * math.log1p(c) - self._edge + betaln(a, d) + d * math.log(self._rate) - gammaln(d))
+        inside = gammaincc(d, self._rate * np.minimum(r, c)) - gammaincc(d, self._edge)
+        return np.asarray((inside + weight * beyond) / (gammainc(d, self._edge) + weight * betainc(a, d, 1 / (1 + c))))
 
     def _radius(self, z: ArrayLike) -> Vector:
         return np.asarray(np.abs(self._vectors(z)).sum(axis=-1))

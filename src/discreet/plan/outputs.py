@@ -156,7 +156,9 @@ def read_table(
 def noise(mechanism: SmoothNoise | LogLaplace | Baseline) -> dict[str, Any]:
     """The public constants of a mechanism: what has to be known to compute with its noise."""
     constants: dict[str, Any] = {"law": type(mechanism.law).__name__, "parameters": asdict(mechanism.law)}
-    names = {SmoothNoise: ("factor",), LogLaplace: ("exponent", "shrink"), Baseline: ("width",)}[type(mechanism)]
+    names = {SmoothNoise: ("factor", "floor"), LogLaplace: ("exponent", "shrink"), Baseline: ("width",)}[
+        type(mechanism)
+    ]
     return constants | {name: getattr(mechanism, name) for name in names}
 
 

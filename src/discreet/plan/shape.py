@@ -220,12 +220,15 @@ class EstablishmentsUnit(Table):
 
     kind: Literal["establishments"]
     alpha: Annotated[Amount, _above_zero("0.1")] = Field(
-        description="The share by which one workforce may differ unnoticed, for example 0.1."
+        description="The share by which one workforce may grow unnoticed, for example 0.1."
     )
     strength: Strength = Field("strong", description="Whether the whole workforce, or that of every kind, differs.")
+    substitution: StrictBool = Field(
+        False, description="Whether one worker of another kind, or with another employer, is inside the same epsilon."
+    )
 
     def unit(self) -> Unit:
-        return Establishments(self.alpha, self.strength)
+        return Establishments(self.alpha, self.strength, substitution=self.substitution)
 
 
 class WorkersUnit(Table):

@@ -362,7 +362,10 @@ def _mechanism(table: Mapping[str, Any], unit: Establishments) -> SmoothNoise | 
     amounts = {name: amount / shares for name, amount in _loss(table["loss"]).amounts.items()}
     if table["mechanism"] == "log-laplace":
         return LogLaplace(unit, loss(**amounts), noise["exponent"], noise["shrink"], table["calibration"], "")
-    return SmoothNoise(table["mechanism"], unit, loss(**amounts), law, noise["factor"], table["calibration"], "")
+    sizes = {"factor": noise["factor"], "floor": noise["floor"]}
+    return SmoothNoise(
+        table["mechanism"], unit, loss(**amounts), law, calibration=table["calibration"], proof="", **sizes
+    )
 
 
 def _ledger(folder: Path, where: str | Path | None) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from discreet.privacy.losses import Loss, Pure, shown
+from discreet.privacy.losses import Loss, Pure, odds, shown
 from discreet.privacy.units import Establishments, Unit
 
 Basis: TypeAlias = Literal["proved", "as published", "empirical"]
@@ -48,7 +47,8 @@ class Guarantee:
         """The definition's name with its parameters, as the literature writes them."""
         amounts = ", ".join(f"{name}={value}" for name, value in _amounts(self))
         if isinstance(self.unit, Establishments):
-            return f"{self.unit.strength} ({amounts})-employer-employee privacy"
+            exchanged = " with substitution" * self.unit.substitution
+            return f"{self.unit.strength} ({amounts})-employer-employee privacy{exchanged}"
         return f"({amounts})-differential privacy"
 
     def noted(self, *notes: str) -> Guarantee:
@@ -65,9 +65,7 @@ class Guarantee:
     def _claim(self) -> str:
         effect = ""
         if isinstance(self.loss, Pure):
-            epsilon = float(self.loss.epsilon)
-            factor = f"{math.exp(epsilon):.3g}" if epsilon < 700 else f"e^{epsilon:g}"
-            effect = f": no event becomes more than {factor} times as likely"
+            effect = f": no event becomes more than {odds(self.loss.epsilon)} times as likely"
         ground = f"{self.basis} ({self.proof})" if self.basis == "proved" and self.proof else self.basis
         notes = f". {'. '.join(self.notes)}" if self.notes else ""
         claimed = (

@@ -23,6 +23,7 @@ Number: TypeAlias = int | float | str | Decimal | Fraction
 
 
 LONGEST = 1_000
+DIGITS = 40
 WRITTEN = re.compile(r"\s*[+-]?[0-9.]+(/[0-9]+|[eE][+-]?[0-9]{1,3})?\s*")
 """Amounts in text, with so few digits in the exponent that making a fraction of them takes no time."""
 
@@ -90,7 +91,7 @@ class Loss(ABC):
     def __mul__(self, times: int) -> Loss:
         if times < 0:
             raise PrivacyError(f"A loss cannot be multiplied by {times}. The factor counts releases: use 0, 1, 2, ...")
-        return reduce(lambda total, _: total + self, range(times), self.zero())
+        return type(self)(*(amount * times for amount in self.amounts.values()))
 
     __rmul__ = __mul__
 
@@ -166,10 +167,19 @@ class Approximate(Loss):
         return Approximate(mine.epsilon + theirs.epsilon, mine.delta + theirs.delta)
 
     def at_distance(self, distance: int) -> Loss:
-        """delta grows as delta * (1 + e^eps + ... + e^((d-1) eps)), rounded up; it may pass one."""
+        """delta grows as delta * (1 + e^eps + ... + e^((d-1) eps)), rounded up; from one on, nothing is promised."""
         steps = _steps(distance)
-        growth = sum(_exp_upper(self.epsilon * i) for i in range(steps))
-        return Approximate(self.epsilon * steps, self.delta * growth)
+        beyond = self.delta and self.epsilon * (steps - 1) > LONGEST * 3  # more than any delta makes up for
+        return Approximate(self.epsilon * steps, 1 if beyond else min(self.delta * self.growth(steps), Fraction(1)))
+
+    def growth(self, steps: int) -> Fraction:
+        """1 + e^eps + ... + e^((steps-1) eps), rounded up."""
+        reached, growth = 0, Fraction(0)
+        for bit in f"{steps:b}":  # the sum of 2 m terms is that of m, times 1 + e^(m eps)
+            growth, reached = growth * (1 + _exp_upper(self.epsilon * reached)), 2 * reached
+            if bit == "1":
+                growth, reached = 1 + _exp_upper(self.epsilon) * growth, reached + 1
+        return growth
 
 
 @dataclass(frozen=True, slots=True, order=False)
@@ -200,8 +210,10 @@ class Concentrated(Loss):
             raise PrivacyError(
                 f"delta={delta} is not between 0 and 1. Give a small positive failure probability, e.g. 1e-6."
             )
-        epsilon = float(self.rho) + 2 * math.sqrt(float(self.rho) * -math.log(float(chance)))
-        return Approximate(_round_up(epsilon), chance)
+        with localcontext(prec=DIGITS, rounding=ROUND_CEILING):
+            rho, inverse = _decimal(self.rho), _decimal(1 / chance)
+            epsilon = rho + 2 * (rho * inverse.ln().next_plus()).sqrt().next_plus()
+        return Approximate(Fraction(epsilon), chance)
 
 
 def loss(*, epsilon: Number | None = None, delta: Number | None = None, rho: Number | None = None) -> Loss:
@@ -232,6 +244,22 @@ def shown(amount: Fraction) -> str:
         context.prec, context.rounding = 12, ROUND_CEILING
         decimal = (Decimal(amount.numerator) / Decimal(amount.denominator)).normalize()
     return f"{decimal:f}" if -7 < decimal.adjusted() < 12 else f"{decimal:e}"
+
+
+def half(whole: Loss) -> Loss:
+    """The loss of one step of which two take `whole`: docs/proofs/composition.md, substitution."""
+    if not isinstance(whole, Approximate):
+        return type(whole)(*(amount / 2 for amount in whole.amounts.values()))
+    one = Approximate(whole.epsilon / 2, 0)
+    return Approximate(one.epsilon, whole.delta / one.growth(2))
+
+
+def odds(epsilon: Fraction) -> str:
+    """e^epsilon in three digits, rounded up: a printed bound is a bound."""
+    if epsilon > 700:
+        return f"e^{shown(epsilon)}"
+    with localcontext(prec=3, rounding=ROUND_CEILING):
+        return f"{float(+_decimal(_exp_upper(epsilon))):g}"
 
 
 def _common(a: Loss, b: Loss) -> tuple[Loss, Loss]:
@@ -268,9 +296,13 @@ def _steps(distance: int) -> int:
 
 
 def _exp_upper(exponent: Fraction) -> Fraction:
-    """A rational number not below e^exponent, within a relative 2^-48."""
-    return Fraction(math.exp(float(exponent))) * (1 + Fraction(1, 2**48))
+    """A rational number not below e^exponent, and closer than one part in 10^30 for exponents up to 10^6."""
+    if not exponent:
+        return Fraction(1)
+    with localcontext(prec=DIGITS, rounding=ROUND_CEILING):
+        return Fraction(_decimal(exponent).exp().next_plus())  # `exp` rounds to nearest, whatever the context says
 
 
-def _round_up(value: float) -> Fraction:
-    return Fraction(value) * (1 + Fraction(1, 2**48))
+def _decimal(amount: Fraction) -> Decimal:
+    """In the context's digits and direction."""
+    return Decimal(amount.numerator) / Decimal(amount.denominator)

@@ -25,12 +25,17 @@ class Establishments:
     Strong neighbours: E is a subset of E' and ``|E| < |E'| <= max((1 + alpha) |E|, |E| + 1)``.
     Weak neighbours: the same bound for the number of workers with any attribute, not only for all of them; fewer
     pairs are neighbours, so the promise is weaker.
+
+    Neighbours may be read in either direction: from E' to E a workforce shrinks to 1 / (1 + alpha) of its size. A
+    worker of another kind, or with another employer, is one worker less and one more: two steps, and twice the loss.
+    With `substitution` one worker more or less takes half of the loss only: such an exchange is inside it.
     """
 
     alpha: Fraction
     strength: Strength = "strong"
+    substitution: bool = False
 
-    def __init__(self, alpha: Number, strength: Strength = "strong") -> None:
+    def __init__(self, alpha: Number, strength: Strength = "strong", *, substitution: bool = False) -> None:
         share = exact(alpha, name="alpha")
         if share <= 0:
             raise PrivacyError(
@@ -39,8 +44,13 @@ class Establishments:
             )
         if strength not in ("strong", "weak"):
             raise PrivacyError(f"strength={strength!r} is unknown. It is 'strong' or 'weak'. Leave it out for strong.")
+        if not isinstance(substitution, bool):
+            raise PrivacyError(
+                f"substitution={substitution!r} is neither yes nor no. It is True or False. Leave it out for False."
+            )
         object.__setattr__(self, "alpha", share)
         object.__setattr__(self, "strength", strength)
+        object.__setattr__(self, "substitution", substitution)
 
     @property
     def log_growth(self) -> float:
@@ -52,12 +62,19 @@ class Establishments:
         return max(math.floor((1 + self.alpha) * size), size + 1)
 
     @property
+    def exchange(self) -> int:
+        """How many times the loss a worker of another kind, or with another employer, may take."""
+        return 1 if self.substitution else 2
+
+    @property
     def key(self) -> str:
-        return f"establishments(alpha={self.alpha},{self.strength})"
+        return f"establishments(alpha={self.alpha},{self.strength}{',substitution' * self.substitution})"
 
     def __str__(self) -> str:
-        whom = "whole workforce differs" if self.strength == "strong" else "workforce of every kind differs"
-        return f"two data sets in which one establishment's {whom} by at most {shown(self.alpha * 100)} % or one worker"
+        whom = "whole workforce" if self.strength == "strong" else "workforce of every kind"
+        share = shown(self.alpha * 100)
+        exchanged = ", or in which one worker is exchanged for another or changes employer" * self.substitution
+        return f"two data sets in which one establishment's {whom} grows by at most {share} % or one worker{exchanged}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,19 +15,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Protocol, cast
 
 import numpy as np
 
 from discreet.arrays import Integers, Vector
-from discreet.privacy.losses import Approximate, Loss
+from discreet.privacy.losses import Approximate, Loss, half
 from discreet.privacy.units import Establishments
 
 LARGEST_SIZE = 10**6
 # A supremum found on doubles carries rounding errors of about 1e-13; claims are exact, so allow a little more.
 TOLERANCE = 1e-9
+MOST_EPSILON = 700  # e^epsilon is a double
 _FAR = 1e13
 
 
@@ -83,6 +84,11 @@ class Neighbours:
 
     def __len__(self) -> int:
         return len(self.before)
+
+    def of_one_worker(self) -> Neighbours:
+        """The pairs in which one worker is hired."""
+        one = self.after == self.before + 1
+        return Neighbours(self.before[one], self.after[one], self.other[one], self.rest[one])
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,19 +152,42 @@ class Verdict:
 
 
 def verify(mechanism: CountMechanism, *, neighbours: Neighbours | None = None) -> Verdict:
-    """Find the worst loss of `mechanism` over all neighbours, and say where it occurs."""
+    """Find the worst loss of `mechanism` over all neighbours, and say where it occurs.
+
+    Where the unit promises substitution, twice the loss of one worker more is compared with the claim as well.
+    """
     pairs = neighbours if neighbours is not None else neighbouring_cells(mechanism.unit)
+    found = examine(mechanism, pairs, mechanism.loss)
+    if not mechanism.unit.substitution:
+        return found
+    one = half(mechanism.loss)
+    step = examine(mechanism, pairs.of_one_worker(), one)
+    growth = float(one.growth(2)) if isinstance(one, Approximate) else 0.0
+    worse = 2 * step.worst_loss > found.worst_loss or step.worst_delta * growth > found.worst_delta
+    return replace(
+        found,
+        worst_loss=max(found.worst_loss, 2 * step.worst_loss),
+        worst_delta=max(found.worst_delta, step.worst_delta * growth),
+        worst_rounded_loss=max(found.worst_rounded_loss, 2 * (step.worst_rounded_loss or 0.0))
+        if found.worst_rounded_loss is not None
+        else None,
+        witness=step.witness if worse else found.witness,
+    )
+
+
+def examine(mechanism: CountMechanism, pairs: Neighbours, loss: Loss) -> Verdict:
+    """What `mechanism` loses between `pairs`, against a claim of `loss`."""
     shift, ratio = _moves(mechanism, pairs)
     rows = _dominating(shift, ratio)
     u, w = shift[rows], ratio[rows]
     losses, outputs = supremum(mechanism.law, shift=u, ratio=w)
     worst, worst_loss, worst_delta, rounded = int(np.argmax(losses)), float(losses.max()), 0.0, None
-    if isinstance(mechanism.loss, Approximate):
+    if isinstance(loss, Approximate):
         law = cast(LineLaw, mechanism.law)
-        deltas = exact_delta(law, shift=u, ratio=w, epsilon=float(mechanism.loss.epsilon))
+        deltas = exact_delta(law, shift=u, ratio=w, epsilon=float(loss.epsilon))
         worst, worst_delta = int(np.argmax(deltas)), float(deltas.max())
         top = np.argsort(deltas)[-64:]
-        worst_loss = _least_epsilon(law, shift=u[top], ratio=w[top], delta=float(mechanism.loss.delta))
+        worst_loss = _least_epsilon(law, shift=u[top], ratio=w[top], delta=float(loss.delta))
     elif mechanism.additive and math.isfinite(worst_loss):
         rounded = _rounded_supremum(mechanism, pairs, rows[np.argsort(losses)[-16:]])
     at = rows[worst]
@@ -170,7 +199,7 @@ def verify(mechanism: CountMechanism, *, neighbours: Neighbours | None = None) -
         output=float(outputs[worst]),
     )
     return Verdict(
-        claimed=mechanism.loss,
+        claimed=loss,
         worst_loss=worst_loss,
         worst_delta=worst_delta,
         worst_rounded_loss=rounded,
@@ -259,10 +288,12 @@ def exact_delta(law: LineLaw, *, shift: Vector, ratio: Vector, epsilon: float) -
 
 
 def _least_epsilon(law: LineLaw, *, shift: Vector, ratio: Vector, delta: float) -> float:
-    """The smallest epsilon at which the exact delta of every pair is at most `delta`, from above."""
+    """The smallest epsilon at which the exact delta of every pair is at most `delta`, from above; or infinity."""
     low, high = 0.0, 1.0
     while exact_delta(law, shift=shift, ratio=ratio, epsilon=high).max() > delta:
         low, high = high, 2 * high
+        if high > MOST_EPSILON:
+            return math.inf
     for _ in range(30):
         middle = (low + high) / 2
         over = exact_delta(law, shift=shift, ratio=ratio, epsilon=middle).max() > delta

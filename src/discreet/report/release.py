@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.privacy.losses import Loss, Pure, shown, total
-from discreet.privacy.units import EstablishmentNodes, Establishments, Unit, Workers
+from discreet.privacy.units import AnyRow, EstablishmentNodes, Establishments, Rows, Unit, Workers
 from discreet.report import charts, comparison
 from discreet.report.comparison import Comparison
 from discreet.report.numbers import GROUP, PERCENT, minute, plural, text, unbroken
@@ -167,10 +167,11 @@ def plain_words(unit: Unit) -> str:
         share = f"{shown(unit.alpha * 100)}{PERCENT}"
         whom = "its whole workforce" if unit.strength == "strong" else "its workforce of any one kind"
         return (
-            f"Take any establishment, and imagine that {whom} had been larger or smaller by up to {share}, or by one "
-            "worker. The published tables would have come out the same with nearly the same probability. So nobody can "
-            "tell from them, beyond the odds below, which of the two it was: neither how large an employer is, more "
-            f"closely than {share}, nor whether a given person works there."
+            f"Take any establishment, and imagine that {whom} had been larger by up to {share}, or by one worker; or "
+            "take the larger one, and imagine the smaller. The published tables would have come out the same with "
+            "nearly the same probability. So nobody can tell, beyond the odds below, which of the two it was: "
+            f"neither how large an employer is, more closely than {share}, nor whether a given person works there. "
+            f"{_exchange(unit)}"
         )
     if isinstance(unit, Workers):
         return (
@@ -185,6 +186,26 @@ def plain_words(unit: Unit) -> str:
     return "Take any one row, and imagine its response had been another. The release would have come out much the same."
 
 
+def _exchange(unit: Establishments) -> str:
+    if unit.substitution:
+        return "Nor, within the same odds, of which kind a worker is, or who employs them."
+    return "Of which kind a worker is, or who employs them, takes two such changes: the odds move twice as far."
+
+
+def _suspicions(unit: Unit, epsilon: float) -> Table:
+    """What can be learnt from all releases, about one protected change and about one worker exchanged for another."""
+    steps = (
+        [1] if isinstance(unit, Rows | AnyRow) or (isinstance(unit, Establishments) and unit.substitution) else [1, 2]
+    )
+    reached = "can become sure, from all releases, to at most"
+    return Table(
+        ("Somebody who was sure to", reached, "or, of a worker's kind or employer, to at most")[: 1 + len(steps)],
+        [(percent(p), *(percent(_posterior(p, n * epsilon), up=True) for n in steps)) for p in PRIORS],
+        "The guarantee in plain words: suspicions about one protected change, before and after",
+        "suspicions",
+    )
+
+
 def _protection(facts: Facts) -> Iterator[Block]:
     yield Heading("What was protected, and how")
     if not all(release.private for release in facts.releases):
@@ -196,12 +217,7 @@ def _protection(facts: Facts) -> Iterator[Block]:
     )
     spent = facts.total - facts.remaining
     if isinstance(spent, Pure) and spent:
-        yield Table(
-            ("Somebody who was sure to", "can become sure, from all releases, to at most"),
-            [(percent(prior), percent(_posterior(prior, float(spent.epsilon)), up=True)) for prior in PRIORS],
-            "The guarantee in plain words: suspicions about one protected change, before and after",
-            "suspicions",
-        )
+        yield _suspicions(facts.unit, float(spent.epsilon))
     promises: dict[str, list[str]] = {}
     for release in facts.releases:
         promises.setdefault(unbroken(release.promise), []).append(f"**{release.name}**")

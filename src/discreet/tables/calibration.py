@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal, TypeAlias, get_args, overload
 
-import numpy as np
-
-from discreet.arrays import Vector
 from discreet.errors import Infeasible, PrivacyError
 from discreet.noise.laws import DiscreteLaplace, GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
 from discreet.privacy.guarantee import Calibration
-from discreet.privacy.losses import Loss, Number, Pure, exact, loss, shown, upward
+from discreet.privacy.losses import Loss, Number, Pure, exact, half, loss, shown, upward
 from discreet.privacy.units import EstablishmentNodes, Establishments, Workers
-from discreet.privacy.verify import Law, LineLaw, exact_delta, supremum
+from discreet.tables.expected import refuse_extremes, three_digits
 from discreet.tables.mechanisms import Baseline, LogLaplace, SmoothNoise
+from discreet.tables.worst import delta_floor, gamma_loss, laplace_delta, least
 
 PrivateName: TypeAlias = Literal["polynomial", "joint-polynomial", "log-laplace", "smooth-gamma", "smooth-laplace"]
 BaselineName: TypeAlias = Literal["edge-laplace", "node-truncation", "down-sensitivity"]
@@ -35,6 +33,8 @@ BASELINES: tuple[BaselineName, ...] = get_args(BaselineName)
 MARGIN = 2.0**-30
 MOST_EPSILON = 10**6
 MOST_SEARCHED = 500  # beyond, e^epsilon and the noise that it asks for leave the range of doubles
+LEAST_SEARCHED = 2.0**-16  # below, a rounded scale can lose more than the margin
+LEAST_DELTA = Fraction(1, 10**80)  # times e^-500 it is still a double, so that `verify` can follow
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,8 @@ class Request:
 
     def refuse(self, name: str, inequality: str, remedy: str) -> Infeasible:
         asked = f"alpha={shown(self.unit.alpha)}, {self.loss}" + (f", {self.cells} cells" if self.cells > 1 else "")
+        if self.unit.substitution and "polynomial" not in name:
+            asked += " for one of the two steps of a substitution"
         return Infeasible(f"{name} ({self.calibration}) cannot give {asked}: it needs {inequality}. {remedy}")
 
 
@@ -115,6 +117,7 @@ def calibrate(
         raise PrivacyError(f"epsilon={epsilon} buys nothing. It must be above 0. Use for example epsilon=1.")
     if amount > MOST_EPSILON:
         raise PrivacyError(f"epsilon={epsilon} promises nothing. At most {MOST_EPSILON:,} is taken. Use for example 1.")
+    refuse_extremes(unit, amount)
     if name not in PRIVATE + BASELINES:
         raise PrivacyError(
             f"mechanism {name!r} is unknown. There are: {', '.join(PRIVATE + BASELINES)}. Leave it out for the default."
@@ -126,10 +129,15 @@ def calibrate(
         )
     if cells < 1:
         raise PrivacyError(f"cells={cells} leaves nothing to count. It is a number of counts. Use 1 or more.")
-    if name.startswith("smooth-") and calibration == "tight" and amount > MOST_SEARCHED:
+    if name.startswith("smooth-") and amount > MOST_SEARCHED:
         raise PrivacyError(
-            f"{name} with epsilon={shown(amount)} for a count hides nothing. Its tight constants are searched up to "
+            f"{name} with epsilon={shown(amount)} for a count hides nothing. Its constants are searched up to "
             f"{MOST_SEARCHED}. Lower epsilon, or use polynomial."
+        )
+    if name.startswith("smooth-") and amount < LEAST_SEARCHED:
+        raise PrivacyError(
+            f"{name} with epsilon={shown(amount)} for a count needs more digits than a number has. Its constants are "
+            f"searched from {LEAST_SEARCHED:.2g} on. Raise epsilon, or count fewer kinds."
         )
     if name == "smooth-laplace":
         chance = exact(delta, name="delta") if delta is not None else exact(0)
@@ -137,6 +145,12 @@ def calibrate(
             raise PrivacyError(
                 f"smooth-laplace with delta={delta}: it promises (epsilon, delta) and needs 0 < delta < 1. "
                 "Give delta=1e-6, say, or use polynomial, which needs none."
+            )
+        if chance < LEAST_DELTA or 1 - chance < MARGIN:
+            raise PrivacyError(
+                f"smooth-laplace with delta={shown(chance)} for a count: so close to 0 or 1 it cannot be computed. "
+                f"Between {float(LEAST_DELTA):g} and 1 - 1e-9 it can. Give delta=1e-6, say, or use polynomial, which "
+                "needs none."
             )
         asked = loss(epsilon=amount, delta=chance)
     elif delta is not None and exact(delta, name="delta"):
@@ -147,7 +161,10 @@ def calibrate(
         asked = Pure(amount)
     if name in BASELINES:
         return _baseline(name, unit, amount, theta, calibration)
-    return _CALIBRATIONS[name](Request(unit=unit, loss=asked, calibration=calibration, cells=cells))
+    ask = Request(unit=unit, loss=asked, calibration=calibration, cells=cells)
+    if unit.substitution and "polynomial" not in name:
+        return replace(_CALIBRATIONS[name](replace(ask, loss=half(asked))), loss=asked)
+    return _CALIBRATIONS[name](ask)
 
 
 def _polynomial(ask: Request) -> SmoothNoise:
@@ -183,16 +200,30 @@ def _radial(ask: Request, name: str, *, dimension: int) -> SmoothNoise:
         t = alpha * r
         return p * min(t, core) / (1 + core) + p * math.log1p(max(t - core, 0.0) / (1 + core))
 
-    def excess(core: float) -> float:
-        return max(psi(1.0, core) - budget, psi(math.exp(-b), core) - (budget - d * b))
+    # The longest distances, and what each may cost: (2) and (3) of the proof, and the same for half of the loss.
+    costs = {1.0: budget, math.exp(-b): budget - d * b}
+    floor = 1.0
+    if ask.unit.substitution:
+        floor = 1 + math.exp(b / 2)
+        costs |= {1 / floor: budget / 2, math.exp(-b / 2) / floor: (budget - d * b) / 2}
 
-    core = max(least(excess, alpha), (d - 1) / (p - d) * (1 + MARGIN))
+    def excess(core: float) -> float:
+        return max(psi(r, core) - cost for r, cost in costs.items())
+
+    # Below the first a condition fails; at the second the core holds all distances and is long enough for each.
+    low = min(alpha, math.sqrt(2 * d * b / p))
+    high = max(alpha, *(p * alpha * r / cost for r, cost in costs.items()))
+    # The sampler needs the last; a longer core keeps both conditions.
+    core = max(least(excess, low, high), (d - 1) / (p - d) * (1 + MARGIN))
     law = Polynomial(p, core) if d == 1 else RadialPolynomial(p, d, core)
-    return SmoothNoise(name, ask.unit, ask.loss, law, (1 + MARGIN) / alpha, "tight", "docs/proofs/polynomial.md")
+    proof = "docs/proofs/polynomial.md"
+    return SmoothNoise(name, ask.unit, ask.loss, law, (1 + MARGIN) / alpha, "tight", proof, floor=floor)
 
 
 def _log_laplace(ask: Request) -> LogLaplace:
     factor = 2 if ask.calibration == "paper" else 1
+    if factor == 1 and ask.b < MARGIN * 2**10:
+        raise ask.refuse("log-laplace", f"ln(1 + alpha) of at least {MARGIN * 2**10:.3g}", "Raise alpha.")
     exponent = factor * ask.b / ask.epsilon * (1 if ask.calibration == "paper" else 1 + MARGIN)
     if exponent >= 1:
         word = "2 ln(1 + alpha)" if factor == 2 else "ln(1 + alpha)"
@@ -216,16 +247,17 @@ def _smooth_gamma(ask: Request) -> SmoothNoise:
                 f"Raise epsilon to {4 * ask.b:.4g} or lower alpha to {math.expm1(ask.epsilon / 4):.4g}.",
             )
         return SmoothNoise("smooth-gamma", ask.unit, ask.loss, law, 16 / ask.epsilon, "paper", proof)
-    if ask.epsilon <= 3 * ask.b:
+    budget = ask.epsilon * (1 - MARGIN)
+    if budget <= 3 * ask.b:
         raise ask.refuse(
             "smooth-gamma",
             f"epsilon > 3 ln(1 + alpha) = {3 * ask.b:.4g}",
             f"Raise epsilon above {3 * ask.b:.4g} or lower alpha below {math.expm1(ask.epsilon / 3):.4g}.",
         )
-    # The published-style constant 3^(3/4) / (eps - 3 b) adds the two worst cases; they never meet, so it is a bound.
-    bound = 3**0.75 / (ask.epsilon - 3 * ask.b)
-    k = least(lambda k: worst_loss(law, k, ask.b) - ask.epsilon, bound)
-    return SmoothNoise("smooth-gamma", ask.unit, ask.loss, law, k * (1 + MARGIN), "tight", proof)
+    # Less noise lets the count itself lose epsilon; more than the sum of the two worst cases is never needed.
+    low, high = math.expm1(budget) ** -0.25, 3**0.75 / (budget - 3 * ask.b)
+    k = least(lambda k: gamma_loss(1 / k, ask.b) - budget, low, high)
+    return SmoothNoise("smooth-gamma", ask.unit, ask.loss, law, k, "tight", proof)
 
 
 def _smooth_laplace(ask: Request) -> SmoothNoise:
@@ -240,16 +272,31 @@ def _smooth_laplace(ask: Request) -> SmoothNoise:
                 f"Raise epsilon to {needed:.4g}, raise delta to {math.exp(-ask.epsilon / (2 * ask.b)):.3g}, "
                 f"or lower alpha to {math.expm1(ask.epsilon / (2 * math.log(1 / ask.delta))):.4g}.",
             )
+    # Scales are rounded: they may change by a little more than 1 + alpha, and the count by a little more than one.
+    growth = ask.b + MARGIN / 2**10
+    alpha = math.expm1(growth)
+    aim = math.log(ask.delta) - 1e-6 - MARGIN / 2**15 * (ask.epsilon + growth) / alpha
+    if ask.calibration == "paper":
+        reached = laplace_delta(ask.epsilon / 2 * (1 + MARGIN / 2**10), growth, ask.epsilon)
+        if reached > aim:
+            needed = three_digits(math.exp(reached) * (1 + 1e-5), up=True)
+            raise ask.refuse(
+                "smooth-laplace",
+                f"delta >= {needed:g}, which its constants reach although their condition holds",
+                "Raise delta to that, lower alpha, or leave `calibration` out for constants that are enough.",
+            )
         return SmoothNoise("smooth-laplace", ask.unit, ask.loss, law, 2 / ask.epsilon, "paper", proof)
-    floor = _dilation_delta(ask.b, ask.epsilon)
-    if ask.delta <= floor:
+    lowest = delta_floor(alpha, ask.epsilon)
+    if aim <= lowest:
+        least_delta = three_digits(math.exp(lowest), up=True)
         raise ask.refuse(
             "smooth-laplace",
-            f"delta > {floor:.3g}, which a change of scale by 1 + alpha alone uses up",
-            f"Raise delta above {floor:.3g}, raise epsilon, lower alpha, or use polynomial, which needs no delta.",
+            f"delta > {least_delta:g}, which a change of scale by 1 + alpha alone uses up",
+            f"Raise delta above {least_delta:g}, raise epsilon, lower alpha, or use polynomial, which needs no delta.",
         )
-    aim = math.log(ask.delta) - 1e-7
-    k = least(lambda k: math.log(worst_delta(law, k, ask.b, ask.epsilon) + 1e-300) - aim, 2 / ask.epsilon)
+    low = 1 / (ask.epsilon - 2 * math.log1p(-ask.delta))
+    high = 1 / min(ask.epsilon, alpha * (aim - lowest))
+    k = least(lambda k: laplace_delta(1 / k, growth, ask.epsilon) - aim, low, high)
     return SmoothNoise("smooth-laplace", ask.unit, ask.loss, law, k * (1 + MARGIN), "tight", proof)
 
 
@@ -270,57 +317,6 @@ _CALIBRATIONS: Mapping[str, Callable[[Request], SmoothNoise | LogLaplace]] = {
     "smooth-gamma": _smooth_gamma,
     "smooth-laplace": _smooth_laplace,
 }
-
-
-def worst_moves(factor: float, b: float) -> tuple[Vector, Vector]:
-    """The (shift, ratio) pairs that decide: the largest shift min(1, w) / factor for every ratio w in [e^-b, e^b]."""
-    ratio = np.exp(np.linspace(-b, b, 129))
-    return np.minimum(1.0, ratio) / factor, ratio
-
-
-def worst_loss(law: Law, factor: float, b: float) -> float:
-    """The supremum of the loss over outputs and neighbours of noise `factor * max(alpha x, 1) * Z`."""
-    shift, ratio = worst_moves(factor, b)
-    return float(supremum(law, shift=shift, ratio=ratio)[0].max())
-
-
-def worst_delta(law: LineLaw, factor: float, b: float, epsilon: float) -> float:
-    """The exact delta over neighbours of noise `factor * max(alpha x, 1) * Z`."""
-    shift, ratio = worst_moves(factor, b)
-    return float(exact_delta(law, shift=shift, ratio=ratio, epsilon=epsilon).max())
-
-
-def _dilation_delta(b: float, epsilon: float) -> float:
-    """delta(eps) between Laplace laws whose scales differ by e^b: what no amount of noise can go below."""
-    ratio = math.exp(b)
-    edge = (epsilon + b) / (1 - 1 / ratio)
-    return math.exp(-edge / ratio) - math.exp(epsilon - edge)
-
-
-def least(excess: Callable[[float], float], guess: float) -> float:
-    """The smallest positive number from which on `excess`, which falls, is not above zero: from above, to 1e-10.
-
-    Regula falsi that halves the value at an end which stays (Illinois), every third step a bisection. SciPy's root
-    finders would do; their module takes longer to load than a release takes to draw.
-    """
-    low = high = guess
-    while (beyond := excess(high)) > 0:
-        high *= 1.5
-    while (before := excess(low)) <= 0:
-        low /= 1.5
-    moved = step = 0
-    while high > low * (1 + 1e-10):
-        step += 1
-        share = before / (before - beyond) if step % 3 else 0.5
-        # A root next to one end must not keep the other away.
-        x = min(max(low + (high - low) * share, low * (1 + 4e-11)), high / (1 + 4e-11))
-        found = excess(x)
-        if found > 0:
-            low, before, beyond = x, found, beyond / (2 if moved > 0 else 1)
-        else:
-            high, beyond, before = x, found, before / (2 if moved < 0 else 1)
-        moved = 1 if found > 0 else -1
-    return high
 
 
 def least_epsilon(*, alpha: Number, delta: Number) -> float:

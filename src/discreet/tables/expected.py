@@ -145,7 +145,7 @@ def mean_error(
         error, sure = multiplied_by_kinds(mechanism, jobs, kinds.levels)
         return error, ~sure | kinds.filtered
     if isinstance(mechanism, SmoothNoise):
-        follows = float(mechanism.unit.alpha) * largest > 1
+        follows = float(mechanism.unit.alpha) * largest > mechanism.floor
         if mechanism.unit.strength == "weak" and kinds.some and not mechanism.joint:
             return by_kinds(mechanism, jobs, largest, kinds.levels), follows
         return integer_error(mechanism, jobs, largest), follows & (not known)

@@ -58,7 +58,10 @@ class Mechanism(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SmoothNoise:
-    """count + factor * max(alpha * largest, 1) * Z: noise in proportion to the smooth sensitivity."""
+    """count + factor * max(alpha * largest, floor) * Z: noise in proportion to the smooth sensitivity.
+
+    `floor` is the step of one worker, or more where that is to take half of the loss only.
+    """
 
     name: str
     unit: Establishments
@@ -68,6 +71,7 @@ class SmoothNoise:
     calibration: Calibration
     proof: str
     basis: Basis = "proved"
+    floor: float = 1.0
 
     @property
     def additive(self) -> bool:
@@ -85,7 +89,7 @@ class SmoothNoise:
         return count
 
     def scale(self, largest: Vector) -> Vector:
-        return self.factor * np.maximum(float(self.unit.alpha) * largest, 1.0)
+        return self.factor * np.maximum(float(self.unit.alpha) * largest, self.floor)
 
     def expected_error(self, count: Vector, largest: Vector) -> Vector:
         return self.scale(largest) * self.law.mean_abs

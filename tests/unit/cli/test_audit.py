@@ -48,3 +48,29 @@ def test_wrong_requests_end_with_2(options: list[str], words: str) -> None:
     done = discreet("audit", "verify", *options)
     assert done.returncode == 2, done.stdout
     assert words in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("mechanism", ["smooth-laplace", "log-laplace"])
+def test_the_papers_constants_are_refused_or_hold_on_a_grid_of_large_alphas(mechanism: str) -> None:
+    done = discreet("audit", "verify", "--grid", "--calibration", "paper", "--mechanism", mechanism, "--json")
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    points = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {point["outcome"] for point in points} == {"holds", "refused"}
+    assert {point["alpha"] for point in points} >= {"0.1", "1", "3", "10"}
+    if mechanism == "smooth-laplace":
+        refuted = {(point["alpha"], point["epsilon"], point["delta"]) for point in points if "reach" in str(point)}
+        assert {("1", "19.16", "1e-6"), ("0.5", "22.41", "1e-12"), ("3", "8.31", "0.05")} <= refuted
+
+
+def test_a_grid_finds_too_little_noise() -> None:
+    done = discreet("audit", "verify", "--grid", "--mechanism", "log-laplace", "--scale", "0.95")
+    assert done.returncode == 1 and "VIOLATED" in done.stdout and "refused" in done.stdout
+
+
+def test_what_is_learnt_about_one_worker() -> None:
+    """The figures of docs/how-to/choose.md; with substitution kind and employer are inside one epsilon."""
+    ask = ("audit", "verify", "--mechanism", "joint-polynomial", "--alpha", "0.1", "--epsilon", "1", "--cells", "2")
+    done = discreet(*ask)
+    assert "73.2 % sure that they are there, 88.1 % of their employer, 85.6 % of their kind" in done.stdout, done
+    done = discreet(*ask, "--substitution")
+    assert "62.0 % sure that they are there, 72.7 % of their employer, 70.1 % of their kind" in done.stdout, done.stdout

@@ -13,7 +13,8 @@ from discreet.errors import Infeasible, PrivacyError
 from discreet.noise.source import SeededSource
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Establishments
-from discreet.tables.calibration import PRIVATE, calibrate, least, least_epsilon, worst_loss
+from discreet.tables.calibration import PRIVATE, calibrate, least_epsilon
+from discreet.tables.worst import gamma_loss, least
 
 ALPHA = Establishments(0.1)
 
@@ -52,7 +53,7 @@ def test_tight_smooth_gamma_beats_the_sum_of_its_worst_cases() -> None:
     b = math.log(1.1)
     mechanism = calibrate("smooth-gamma", unit=ALPHA, epsilon=2)
     assert mechanism.factor < 3**0.75 / (2 - 3 * b)
-    assert worst_loss(mechanism.law, mechanism.factor, b) == pytest.approx(2, abs=1e-6)
+    assert gamma_loss(1 / mechanism.factor, b) == pytest.approx(2, abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -187,18 +188,24 @@ def test_drawn_errors_have_their_expected_size(name: str, options: dict[str, obj
         assert bias == pytest.approx(published if options else 0.0, abs=4 * drawn.std() / math.sqrt(cells))
 
 
-@pytest.mark.parametrize("guess", [1e-6, 0.3, 1.0, 50.0])
-def test_the_least_number_is_found_from_above(guess: float) -> None:
+@pytest.mark.parametrize(("low", "high"), [(1e-6, 1e6), (0.3, 30.0), (1e-300, 1e300), (5e-324, 25.0)])
+def test_the_least_number_is_found_from_above(low: float, high: float) -> None:
     """Steep, flat, and with a jump; a jump has no root, only a first number beyond it."""
     for excess, root in (
         (lambda x: 2 - x, 2.0),
         (lambda x: math.exp(-x) - 1e-9, math.log(1e9)),
-        (lambda x: x**-30 - 1, 1.0),
+        (lambda x: -math.log(x), 1.0),
         (lambda x: 1e-12 * (0.7 - x), 0.7),
         (lambda x: 5.0 if x < 0.4 else -1e-6, 0.4),
     ):
         calls: list[float] = []
-        found = least(lambda x, f=excess, c=calls: (c.append(x), f(x))[1], guess)
+        found = least(lambda x, f=excess, c=calls: (c.append(x), f(x))[1], low, high)
         assert excess(found) <= 0
         assert root * (1 - 1e-12) <= found <= root * (1 + 2e-10)
-        assert len(calls) < 150
+        assert len(calls) < 200
+
+
+def test_where_nothing_less_is_enough_the_proved_end_is_taken() -> None:
+    assert least(lambda x: 1.0, 0.5, 8.0) == 8.0
+    assert least(lambda x: -1.0, 0.5, 8.0) == 0.5
+    assert least(lambda x: 1.0, 9.0, 8.0) == 8.0

@@ -145,7 +145,7 @@ def test_extreme_noise_never_shows_the_count() -> None:
     from discreet.tables.calibration import calibrate
     from discreet.tables.mechanisms import MOST
 
-    mechanism = calibrate("polynomial", unit=dc.Establishments("1e60"), epsilon=200)
+    mechanism = calibrate("polynomial", unit=dc.Establishments("0.1"), epsilon=2).scaled(1e40)
     drawn = mechanism.draw(np.arange(1000), np.full(1000, 10**6), SeededSource(1))
     assert set(np.abs(drawn[np.abs(drawn) > 2**60]).tolist()) == {MOST}
 

@@ -38,7 +38,7 @@ title = "Demo: private counts of jobs"
 [data]
 source = "data"                 # simulated jobs, with the public list of workplaces
 
-[unit]                          # one establishment's workforce may differ by 5 %, or by one worker, unnoticed
+[unit]                          # one establishment's workforce may grow by 5 %, or by one worker, unnoticed
 kind = "establishments"
 alpha = 0.05
 

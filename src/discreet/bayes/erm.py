@@ -32,7 +32,7 @@ from discreet.bayes.spending import PUBLIC, account_for, loss_of
 from discreet.errors import FitError, PrivacyError
 from discreet.noise.exact import SATURATION
 from discreet.noise.laws import Laplace
-from discreet.noise.sampler import draw_integers
+from discreet.noise.sampler import MOST, add_noise, draw_integers
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Number
 
@@ -43,7 +43,6 @@ PROOF = "docs/proofs/objective-perturbation.md"
 SMOOTHING = Fraction(1, 50)  # share of epsilon that pays for finite arithmetic
 BLOCK = 64  # rows summed in doubles before the exact sum, so that the rounding of a gradient is known and small
 FAR = 40  # noise whose absolute sum exceeds FAR + 4 p scales has probability below 1e-17; it is minimised in Arb
-MOST = 2**61  # steps of a published coefficient
 NEWTON = 200  # steps; whatever they leave is done by steps that provably end
 
 
@@ -226,9 +225,7 @@ def release(X: Matrix, y: Vector, constants: Perturbation, *, source: Source) ->
     """The minimiser of the perturbed objective, smoothed."""
     p, step = X.shape[1], constants.step
     whole = _steps(minimise(X, y, noise(p, constants, source=source), constants), step)
-    smooth = draw_integers(Laplace(), scale=np.full(p, constants.smoothing / step), source=source)
-    # Cut after the noise is added, below what the sampler cuts: a function of the uncut sum.
-    return np.asarray(np.clip(whole + smooth, -MOST, MOST) * step)
+    return np.asarray(add_noise(whole, Laplace(), scale=np.full(p, constants.smoothing / step), source=source) * step)
 
 
 def noise(p: int, constants: Perturbation, *, source: Source) -> Vector:

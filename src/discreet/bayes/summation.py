@@ -16,7 +16,7 @@ import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.noise.laws import Laplace
-from discreet.noise.sampler import draw_integers
+from discreet.noise.sampler import add_noise
 from discreet.privacy.losses import upward
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def noisy_sums(values: Matrix, *, span: float, epsilons: Sequence[Fraction], sou
     totals = whole_steps(values, grid, steps).sum(axis=0)
     scales = {epsilon: upward(steps / epsilon) for epsilon in set(epsilons)}
     scale = np.array([scales[epsilon] for epsilon in epsilons])
-    return NoisySums((totals + draw_integers(Laplace(), scale=scale, source=source)) * grid, scale * grid)
+    return NoisySums(add_noise(totals, Laplace(), scale=scale, source=source) * grid, scale * grid)
 
 
 def whole_steps(values: Matrix, grid: float, steps: int) -> Integers:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from discreet.arrays import Integers, Mask, Vector
     from discreet.noise.source import Source
 
+MOST = arb.SATURATION // 2
 CHUNK = 8192  # draws whose temporaries stay in a processor's second-level cache
 WORDS = 2**18  # at most this many random words at a time, whatever the dimension
 
@@ -39,6 +40,15 @@ def draw_integers(law: Law, *, scale: ArrayLike, source: Source, exact: bool = F
     scale = _check("scale", scale, minimum=_LEAST if isinstance(law, DiscreteLaplace) else 0)
     draws = _draw(transform(law), [scale.ravel()], source=source, exact=exact)
     return draws.reshape((*scale.shape, law.dimension) if isinstance(law, RadialPolynomial) else scale.shape)
+
+
+def add_noise(exact: Integers, law: Law, *, scale: ArrayLike, source: Source) -> Integers:
+    """Integers of at most `MOST` plus noise, cut at `MOST`.
+
+    The sampler cuts noise at twice that, where every such sum lies beyond `MOST`: what comes out is a function of the
+    sum with uncut noise, so that a cut never shows an exact number.
+    """
+    return np.asarray(np.clip(exact + draw_integers(law, scale=scale, source=source), -MOST, MOST))
 
 
 def draw_on_grid(

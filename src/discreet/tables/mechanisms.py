@@ -13,18 +13,13 @@ import numpy as np
 
 from discreet.arrays import Integers, Vector
 from discreet.noise.laws import DiscreteLaplace, GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
-from discreet.noise.sampler import draw_integers, draw_log_laplace
+from discreet.noise.sampler import add_noise, draw_log_laplace
 from discreet.noise.source import Source
 from discreet.privacy.guarantee import Basis, Calibration
 from discreet.privacy.losses import Loss
 from discreet.privacy.units import EstablishmentNodes, Establishments, Workers
 
 NoiseLaw: TypeAlias = Laplace | GeneralisedCauchy | Polynomial | RadialPolynomial
-
-
-MOST = 2**61
-"""Published counts are cut here. The sampler cuts noise at 2^62; a sum whose noise was cut always lands on this limit,
-so what is published is a function of the sum with uncut noise."""
 
 
 class Mechanism(Protocol):
@@ -95,7 +90,7 @@ class SmoothNoise:
         return self.scale(largest) * self.law.mean_abs
 
     def draw(self, count: Integers, largest: Integers, source: Source) -> Integers:
-        return _cut(count + draw_integers(self.law, scale=self.scale(largest.astype(np.float64)), source=source))
+        return add_noise(count, self.law, scale=self.scale(largest.astype(np.float64)), source=source)
 
     def scaled(self, share: float) -> SmoothNoise:
         """The same mechanism with `share` of its noise: for verification, never for a release."""
@@ -210,8 +205,4 @@ class Baseline:
         return self.law.mean(scale) if isinstance(self.law, DiscreteLaplace) else scale
 
     def draw(self, count: Integers, largest: Integers, source: Source) -> Integers:
-        return _cut(count + draw_integers(self.law, scale=self.scale(largest.astype(np.float64)), source=source))
-
-
-def _cut(published: Integers) -> Integers:
-    return np.clip(published, -MOST, MOST)
+        return add_noise(count, self.law, scale=self.scale(largest.astype(np.float64)), source=source)

@@ -141,9 +141,9 @@ def test_seeds_and_unchecked_rows_are_on_record(jobs: Jobs, tmp_path: Path) -> N
 
 
 def test_extreme_noise_never_shows_the_count() -> None:
+    from discreet.noise.sampler import MOST
     from discreet.noise.source import SeededSource
     from discreet.tables.calibration import calibrate
-    from discreet.tables.mechanisms import MOST
 
     mechanism = calibrate("polynomial", unit=dc.Establishments("0.1"), epsilon=2).scaled(1e40)
     drawn = mechanism.draw(np.arange(1000), np.full(1000, 10**6), SeededSource(1))

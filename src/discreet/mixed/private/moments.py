@@ -24,7 +24,7 @@ from discreet.mixed.private.public import PublicDesign
 from discreet.mixed.private.request import Request, noise_scale, read_split
 from discreet.mixed.private.sums import HALF, ResponseSums, Units, summed
 from discreet.noise.laws import Gaussian, Laplace
-from discreet.noise.sampler import draw_integers
+from discreet.noise.sampler import add_noise
 from discreet.privacy.losses import Concentrated, Loss, Number, Pure, total
 
 if TYPE_CHECKING:
@@ -118,14 +118,13 @@ class Mechanism:
     def draw(self, sums: ResponseSums, public: PublicDesign, source: Source) -> NoisyStatistics:
         exact = [part.of(sums, public) for part in self.parts]
         scales = np.repeat([part.scale for part in self.parts], [len(found) for found in exact])
-        noise = draw_integers(_law(self.squares), scale=scales, source=source)
         ends = np.cumsum([len(found) for found in exact])[:-1]
-        noisy = [found + drawn for found, drawn in zip(exact, np.split(noise, ends), strict=True)]
+        noisy = np.split(add_noise(np.concatenate(exact), _law(self.squares), scale=scales, source=source), ends)
         whole = next(found for part, found in zip(self.parts, noisy, strict=True) if part.counts_every_row)
         centre = int(np.clip(round(int(whole.sum()) / self.rows), -HALF, HALF))
         squares = sums.squares - 2 * centre * int(sums.total(ONE).sum()) + self.rows * centre**2
         scale = noise_scale((HALF + abs(centre)) ** 2, self.squares)
-        drawn = squares + draw_integers(_law(self.squares), scale=np.array([scale]), source=source)
+        drawn = add_noise(np.array([squares]), _law(self.squares), scale=np.array([scale]), source=source)
         return NoisyStatistics(tuple(noisy), centre, int(drawn[0]), scale)
 
 

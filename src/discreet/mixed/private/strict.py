@@ -23,7 +23,7 @@ from discreet.mixed.private.request import Request, noise_scale, read_split
 from discreet.mixed.private.sums import HALF
 from discreet.mixed.rows import Rows
 from discreet.noise.laws import Gaussian, Laplace
-from discreet.noise.sampler import draw_integers
+from discreet.noise.sampler import add_noise
 from discreet.privacy.losses import Concentrated, Loss, Number, Pure, exact, total
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def draw(
     law = Laplace() if isinstance(mechanism.mean, Pure) else Gaussian()
 
     def noisy(exact_sums: Integers, scale: float) -> Integers:
-        return np.asarray(exact_sums + draw_integers(law, scale=np.full(len(exact_sums), scale), source=source))
+        return add_noise(exact_sums, law, scale=np.full(len(exact_sums), scale), source=source)
 
     answer = noisy(np.array([whole]), noise_scale(2 * HALF, mechanism.mean))[0]
     centre = int(np.clip(round(int(answer) / public.rows), -HALF, HALF))

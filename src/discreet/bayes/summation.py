@@ -46,7 +46,8 @@ def noisy_sums(values: Matrix, *, span: float, epsilons: Sequence[Fraction], sou
     totals = whole_steps(values, grid, steps).sum(axis=0)
     scales = {epsilon: upward(steps / epsilon) for epsilon in set(epsilons)}
     scale = np.array([scales[epsilon] for epsilon in epsilons])
-    return NoisySums(add_noise(totals, Laplace(), scale=scale, source=source) * grid, scale * grid)
+    noisy = add_noise(totals, Laplace(), scale=scale, source=source)
+    return NoisySums(np.asarray(noisy * grid, dtype=np.float64), scale * grid)
 
 
 def whole_steps(values: Matrix, grid: float, steps: int) -> Integers:

@@ -33,7 +33,7 @@ NUMBERS = frozenset({"alpha", "epsilon", "delta", "lower", "upper", "level", "at
 
 LISTS = {"by", "shrink", "coefficient", "at", "lagged", "split"}
 WHOLE = {"round_to", "theta", "partitions"}
-TICKED = {"add_up", "clip"}
+TICKED = {"add_up", "clip", "substitution"}
 EMPTY = {"by", "shrink"}
 """Lists that say something without a member: one total; groups of all cells together."""
 
@@ -41,7 +41,7 @@ LONGEST, FILTER = 2_000, 20_000
 """Characters of one field, and of a filter."""
 
 OF_UNIT = {
-    "establishments": ("alpha", "strength"),
+    "establishments": ("alpha", "strength", "substitution"),
     "workers": (),
     "establishment-nodes": ("theta",),
     "rows": ("lower", "upper"),
@@ -86,7 +86,8 @@ class Draft(BaseModel):
 
 def first_draft(desk: Desk, source: Source, number: int = 1) -> Draft:
     """What a form shows before anything was chosen; `number` makes the release's name its own."""
-    unit = {key: _plain(key, value) for key, value in source.unit.model_dump(mode="json", exclude_none=True).items()}
+    dumped = source.unit.model_dump(mode="json", exclude_none=True)
+    unit = {key: _plain(key, value) for key, value in dumped.items() if value is not False}
     if source.kind == "rows":
         release: Values = {"name": "", "kind": "model", "formula": source.formula, "epsilon": "1"}
     else:
@@ -100,8 +101,9 @@ def first_draft(desk: Desk, source: Source, number: int = 1) -> Draft:
 def from_form(form: FormData, source: str, schema: Schema | None = None) -> Draft:
     """The draft that a form holds; what is wrong with it is found by the plan's own checks."""
     kind = _text(form, "unit-kind")
+    asked = {key: _value(form, f"unit-{key}", key) for key in OF_UNIT.get(kind, ())}
     unit: Values = {"kind": kind} | {
-        key: value for key in OF_UNIT.get(kind, ()) if (value := _value(form, f"unit-{key}", key)) not in ("", None)
+        key: value for key, value in asked.items() if value not in ("", None) and value is not False
     }
     numbers = sorted({int(m[1]) for name in form if (m := re.match(r"release-(\d{1,3})-", name))})
     return Draft(

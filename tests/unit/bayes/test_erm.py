@@ -104,7 +104,7 @@ def test_smoothing_covers_the_solvers_error_and_is_small_beside_the_noise() -> N
 def test_finite_arithmetic_costs_what_was_set_aside_for_it(p: int, epsilon: str) -> None:
     """All terms, in exact fractions: twice the L1 distance of the two whole vectors, over the scale of the smoothing.
 
-    With the grid at 2^-20 of the smoothing p = 100 and epsilon = 0.01 lost 3.7 % of epsilon where 2 % were set aside.
+    With the grid at 2^-20 of the smoothing p = 100 and epsilon = 0.01 lost up to 3.7 % of epsilon of 2 % set aside.
     """
     share = Fraction(epsilon)
     c = calibrate(500, p, tau=2.0, largest=1.0, norm=1.0, penalty=50.0, epsilon=share)

@@ -7,6 +7,7 @@ noise can be calibrated and whether the budget suffices is found in `requests` a
 from __future__ import annotations
 
 import re
+from collections import Counter
 from fractions import Fraction
 from functools import partial
 from typing import Annotated, Any, Literal, TypeAlias
@@ -135,7 +136,8 @@ def _folder_name(name: str) -> str:
 
 
 def _different(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    twice = sorted({value if isinstance(value, str) else written(value) for value in values if values.count(value) > 1})
+    repeated = [value for value, times in Counter(values).items() if times > 1]
+    twice = sorted(value if isinstance(value, str) else written(value) for value in repeated)
     if twice:
         raise ValueError(f"{twice[0]} is listed twice. Each is listed once. Leave one out.")
     return values

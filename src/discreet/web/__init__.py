@@ -12,6 +12,8 @@ forms      what may be sent where, and how it is read
 security   what every request must pass and every response carries
 filters    the lines of a form that keep some values
 drafts     a plan as a form fills it in, and as TOML
+turns      whose turn it is at heavy work
+calculators  processes that compute what pages show, and can be ended
 estimates  what a draft would cost and how far off it would be; reads no confidential data
 runs       plans carried out by workers that outlive the server
 worker     the process that carries a plan out

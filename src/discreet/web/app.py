@@ -14,7 +14,7 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from discreet.errors import DiscreetError
-from discreet.web import uploads
+from discreet.web import calculators, confined, uploads
 from discreet.web.audit_log import record
 from discreet.web.desk import Desk
 from discreet.web.hosts import own_name
@@ -37,6 +37,7 @@ from discreet.web.proxies import BehindTLS, networks
 from discreet.web.rendering import Here, page
 from discreet.web.security import Guard, login_address
 from discreet.web.store import Store
+from discreet.web.turns import TooMuch
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 MEGABYTE = 1_000_000
@@ -66,6 +67,8 @@ def create(
         uploads.tidy()
         yield
         here.checks.close()
+        calculators.shared.close()
+        confined.close()
         here.store.close()
 
     app = FastAPI(
@@ -83,6 +86,7 @@ def create(
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(DiscreetError, _refused)
+    app.add_exception_handler(TooMuch, _later)
     app.add_middleware(
         Guard,
         store=here.store,
@@ -128,6 +132,12 @@ def _refused(request: Request, error: Exception) -> Response:
     if request.method == "POST":
         _recorded(request, 409)
     return _told(request, 409, str(error))
+
+
+def _later(request: Request, error: Exception) -> Response:
+    response = _told(request, 429, str(error))
+    response.headers["retry-after"] = "10"
+    return response
 
 
 def _recorded(request: Request, status: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,9 +14,6 @@ from discreet.plan.bundle import PAPER, packed_releases
 from discreet.plan.outputs import MANIFEST, read_table
 from discreet.privacy.ledger import Budget, Entry, Head, Ledger
 from discreet.web.desk import NAME, Desk, Source
-
-ONE_AT_A_TIME = threading.Lock()
-"""Public files are read by the process's one DuckDB connection, which refuses a second query while one is under way."""
 
 PREVIEW = 50
 """Rows of a published table on one page."""

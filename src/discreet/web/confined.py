@@ -6,6 +6,7 @@ and nothing else.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import resource
@@ -13,41 +14,65 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from discreet.errors import DataError, DiscreetError
 from discreet.web import tether
+from discreet.web.turns import Turns
 
 SECONDS = 90
-MEMORY = 4 * 2**30  # of addresses: libraries reserve far more than they use
+MEMORY = 2**30  # that can be written to; of addresses libraries reserve far more than they use
+VALUES = 30_000_000
+"""Rows times columns of a file; a Parquet file of a megabyte can say that it has billions."""
+
+LEAN = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "MALLOC_ARENA_MAX": "2",
+}
+"""Libraries that take no memory before they need it, so that a limit is one of use."""
+
 FILE = 64 * 2**20
+AT_ONCE = 2
+TURNS = Turns("fits and reports", at_once=AT_ONCE, each=1, waiting=3)
 ENDINGS = (".csv", ".parquet")
 PAST, HISTORY = 12, 4  # periods that are forecast again, to set the threshold; the least that theta forecasts from
+
+Result = TypeVar("Result")
+_threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="confined")
+_running: set[subprocess.Popen[str]] = set()
 
 
 def confined(task: str, arguments: dict[str, Any], *, seconds: int = SECONDS) -> Any:
     """The result of a task, or its error in words."""
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     asked = json.dumps({"task": task, "arguments": arguments})
+    with subprocess.Popen(
+        [sys.executable, "-P", "-m", "discreet.web.confined", str(tether.line())],
+        pass_fds=[tether.line()],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, **LEAN},
+        start_new_session=True,
+    ) as process:
+        _running.add(process)
+        try:
+            said, _ = process.communicate(asked, timeout=seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise DataError(
+                f"The work took more than {seconds} seconds. The desk ends it there. Send less data."
+            ) from None
+        finally:
+            _running.discard(process)
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", "discreet.web.confined", str(tether.line())],
-            pass_fds=[tether.line()],
-            input=asked,
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-            env=environment,
-            start_new_session=True,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise DataError(f"The work took more than {seconds} seconds. The desk ends it there. Send less data.") from None
-    try:
-        answer = json.loads(done.stdout)
+        answer = json.loads(said)
     except ValueError:
         raise DataError(
             "The file could not be worked on: it is damaged, or needs more memory than the desk gives. Files are CSV "
@@ -56,6 +81,18 @@ def confined(task: str, arguments: dict[str, Any], *, seconds: int = SECONDS) ->
     if "refused" in answer:
         raise DataError(_without_folders(answer["refused"], arguments))
     return answer["result"]
+
+
+async def in_turn(who: str, work: Callable[[], Result]) -> Result:
+    """The result of work that uses the fence, when it is this person's turn."""
+    async with TURNS.of(who):
+        return await asyncio.get_running_loop().run_in_executor(_threads, work)
+
+
+def close() -> None:
+    """End what is under way; whoever waits for it is told."""
+    for process in list(_running):
+        process.kill()
 
 
 def _without_folders(text: str, arguments: dict[str, Any]) -> str:
@@ -119,7 +156,7 @@ TASKS: dict[str, Callable[..., Any]] = {"exceptions": exceptions, "fit": fit, "m
 
 def _limit() -> None:
     for kind, most in (
-        (resource.RLIMIT_AS, MEMORY),
+        (resource.RLIMIT_DATA, MEMORY),
         (resource.RLIMIT_CPU, SECONDS),
         (resource.RLIMIT_FSIZE, FILE),
         (resource.RLIMIT_CORE, 0),
@@ -127,11 +164,31 @@ def _limit() -> None:
         resource.setrlimit(kind, (most, most))
 
 
+def _not_too_many(arguments: dict[str, Any]) -> None:
+    """Refuse a Parquet file by what it says of itself, before it is read."""
+    for path in arguments.values():
+        if not (isinstance(path, str) and path.endswith(".parquet")):
+            continue
+        from pyarrow import ArrowException
+        from pyarrow.parquet import read_metadata
+
+        try:
+            found = read_metadata(path)
+        except (ArrowException, OSError):
+            continue  # its reader says what is wrong
+        if found.num_rows * found.num_columns > VALUES:
+            raise DataError(
+                f"{found.num_rows:,} rows of {found.num_columns:,} columns were sent. The desk works on {VALUES:,} "
+                "values at most. Send fewer rows, or only the columns that are needed."
+            )
+
+
 def main() -> None:
     tether.hold(int(sys.argv[1]))
     asked = json.loads(sys.stdin.read())
     _limit()
     try:
+        _not_too_many(asked["arguments"])
         answer = {"result": _finite(TASKS[asked["task"]](**asked["arguments"]))}
     except DiscreetError as error:
         answer = {"refused": str(error)}

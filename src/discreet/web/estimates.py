@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pydantic import ValidationError
 
@@ -13,9 +12,12 @@ from discreet.errors import DiscreetError, PrivacyError
 from discreet.plan.check import PlanCheck, check
 from discreet.plan.document import Document, Fault
 from discreet.plan.reading import PlanFile, faults
-from discreet.plan.shape import Plan
+from discreet.plan.requests import Request
+from discreet.plan.shape import AnyRelease, Plan
+from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.budget import amounts
-from discreet.web.books import ONE_AT_A_TIME, stamp, stamps
+from discreet.web.books import stamp, stamps
+from discreet.web.calculators import TooLong, shared
 from discreet.web.desk import Desk, Source, no_source
 from discreet.web.drafts import Draft
 
@@ -27,6 +29,14 @@ class Trouble:
     where: str
     text: str
     field: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Of a request what pages show."""
+
+    release: AnyRelease
+    guarantee: Guarantee
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +64,37 @@ class Estimate:
         }
 
 
-def estimate(desk: Desk, draft: Draft, plan: str) -> Estimate:
-    """Judge a draft as the plan that it would become; the same draft before the same public facts is judged once."""
+async def estimate(desk: Desk, draft: Draft, plan: str, *, by: str) -> Estimate:
+    """Judge a draft for a person, in a process that can be ended; before the same public facts it is judged once."""
     source = desk.sources.get(draft.source)
     if source is None:
         return Estimate(None, (Trouble("", no_source(draft.source), ""),))
+    asked = draft.model_dump_json()
     facts = [stamp(desk.folder / source.sizes) if source.sizes else None, stamp(desk.releases / plan)]
-    if "://" in desk.ledger:
-        return _judged.__wrapped__(desk, draft.model_dump_json(), plan, ())
-    return _judged(desk, draft.model_dump_json(), plan, (*facts, *stamps(Path(desk.ledger))))
+    key = None if "://" in desk.ledger else (desk, asked, plan, *facts, *stamps(Path(desk.ledger)))
+    try:
+        found: Estimate = await shared.result(by, _judged, desk, asked, plan, key=key)
+    except TooLong as error:
+        return Estimate(None, (Trouble("", str(error), ""),))
+    return found
 
 
-@lru_cache(maxsize=256)
-def _judged(desk: Desk, asked: str, plan: str, _facts: tuple[Any, ...]) -> Estimate:
-    draft = Draft.model_validate_json(asked)
+def _judged(desk: Desk, asked: str, plan: str) -> Estimate:
+    """The same from what can be sent to a process, and to be sent back: of a request what pages show."""
+    judged = judge(desk, Draft.model_validate_json(asked), plan)
+    if judged.found is None:
+        return judged
+    releases = [
+        replace(each, request=cast(Request, Asked(each.request.release, each.request.guarantee)))
+        for each in judged.found.releases
+    ]
+    return replace(judged, found=replace(judged.found, releases=tuple(releases)))
+
+
+def judge(desk: Desk, draft: Draft, plan: str) -> Estimate:
+    """Judge a draft as the plan that it would become."""
+    if draft.source not in desk.sources:
+        return Estimate(None, (Trouble("", no_source(draft.source), ""),))
     content = draft.content(desk, plan)
     document = Document(desk.plan_file(plan), content, {})
     try:
@@ -84,8 +111,7 @@ def _judged(desk: Desk, asked: str, plan: str, _facts: tuple[Any, ...]) -> Estim
         return Estimate(None, told(document, twice))
     refused = told(document, _refused(desk.sources[draft.source], shaped))
     try:
-        with ONE_AT_A_TIME:
-            found = check(PlanFile(shaped, document))
+        found = check(PlanFile(shaped, document))
     except DiscreetError as error:
         lines = str(error).splitlines()
         return Estimate(None, (*refused, *(Trouble("", line, "") for line in lines[1:] or lines)))

@@ -8,8 +8,9 @@ needs a session. Routes then check the token of their forms (`form_of`) and righ
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -23,6 +24,11 @@ from discreet.web.store import Store
 
 COOKIE = "discreet-desk"
 OPEN = ("/static/", "/login", "/enter", "/favicon.ico")
+SENDING = 24
+FULL = (
+    f"More than {SENDING} forms of yours are under way. The desk takes no more of one person at once. Wait until some "
+    "are answered, then try again."
+)
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 UNFORESEEN = "The desk met a fault of its own. Nothing was spent by it. Try again, or tell who runs it."
@@ -55,6 +61,7 @@ class Guard:
     refused : the response that tells why a request does not pass.
     largest : bytes of an upload.
     local : whether the desk has no accounts.
+    sending : how many requests that change something are under way, by person.
     """
 
     app: ASGIApp
@@ -63,6 +70,7 @@ class Guard:
     refused: Callable[[Request, int, str], Response]
     largest: int
     local: bool
+    sending: Counter[str] = field(default_factory=Counter)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -78,11 +86,18 @@ class Guard:
         if refusal:
             await self.refused(Request(scope), *refusal)(scope, receive, send)
             return
+        who = "" if person is None or scope["method"] in SAFE else person.name
+        if who and self.sending[who] >= SENDING:
+            await self.refused(Request(scope), 429, FULL)(scope, receive, send)
+            return
+        self.sending[who] += 1
         try:
             await self.app(scope, forms.limited(receive, self._limit(scope, headers)), send)
         except Exception as error:  # its message, and a traceback, may hold a value of the data: only the kind is kept
             log.error("%s %s ended with an unforeseen %s", scope["method"], scope["path"], type(error).__name__)
             await self.refused(Request(scope), 500, UNFORESEEN)(scope, receive, send)
+        finally:
+            self.sending[who] -= 1
 
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
         given = [value for name, value in scope["headers"] if name.lower() == b"host"]

@@ -14,7 +14,7 @@ from discreet.web import planning, runs
 from discreet.web.accounts import Person
 from discreet.web.desk import Desk
 from discreet.web.drafts import first_draft
-from discreet.web.estimates import estimate
+from discreet.web.estimates import judge
 from discreet.web.store import Store
 from discreet.web.store import runs as started
 
@@ -42,8 +42,8 @@ def fix(folder: Path) -> Desk:
 def test_another_unit_is_refused_by_the_estimate(copied: Any, unit: dict[str, Any], fits: bool) -> None:
     folder = copied()
     draft = first_draft(desk := Desk.open(folder), desk.sources["jobs"]).model_copy(update={"unit": unit})
-    assert estimate(desk, draft, "x").can_run  # a unit that is only suggested refuses none
-    judged = estimate(fix(folder), draft, "x")
+    assert judge(desk, draft, "x").can_run  # a unit that is only suggested refuses none
+    judged = judge(fix(folder), draft, "x")
     assert judged.can_run == fits
     if not fits:
         (trouble,) = judged.trouble

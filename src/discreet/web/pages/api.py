@@ -106,7 +106,7 @@ class LedgerAnswer(BaseModel):
 
 
 REFUSALS: dict[int | str, dict[str, Any]] = {
-    status: {"model": Refusal} for status in (400, 401, 403, 404, 409, 413, 421, 422)
+    status: {"model": Refusal} for status in (400, 401, 403, 404, 409, 413, 415, 421, 422, 429)
 }
 router = APIRouter(prefix="/api", tags=["desk"], responses=REFUSALS)
 
@@ -135,10 +135,11 @@ def sources(here: At, asking: Asking) -> list[SourceAnswer]:
 
 
 @router.post("/estimate", dependencies=[Depends(own_script)])
-def estimated(here: At, asking: Asking, draft: Draft) -> EstimateAnswer:
+async def estimated(here: At, asking: Asking, draft: Draft) -> EstimateAnswer:
     """Cost, expected error and faults of a draft. Reads no confidential data, writes and spends nothing."""
     source_of(here, draft.source)
-    return EstimateAnswer.model_validate(estimate(here.desk, draft, "estimate").to_dict())
+    judged = await estimate(here.desk, draft, "estimate", by=asking.name)
+    return EstimateAnswer.model_validate(judged.to_dict())
 
 
 @router.get("/plans")

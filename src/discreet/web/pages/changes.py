@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, get_args
 
 import numpy as np
@@ -20,7 +21,7 @@ from discreet.utility.changes import change, largest_changes
 from discreet.web import analyses, books
 from discreet.web.accounts import Person
 from discreet.web.books import Published
-from discreet.web.confined import confined
+from discreet.web.confined import confined, in_turn
 from discreet.web.rendering import At, Here, drawn, page
 from discreet.web.security import Asking, Form, needs
 from discreet.web.uploads import kept
@@ -61,17 +62,22 @@ def changes(request: Request, here: At, asking: Asking, before: str = "", after:
 
 
 @router.post("/changes")
-def report(here: At, analyst: Analyst, form: Form) -> Response:
+async def report(here: At, analyst: Analyst, form: Form) -> Response:
     """Work on a panel in a process with limits and keep the result for its owner."""
     options = _options(form)
+    name = await in_turn(analyst.name, partial(_report, here, analyst, form, options))
+    return RedirectResponse(f"/changes/{name}", status_code=303)
+
+
+def _report(here: Here, analyst: Person, form: FormData, options: dict[str, Any]) -> str:
+    """The name of the result."""
     with kept(form, "panel", "forecasts") as files:
         if "panel" not in files:
             raise DataError("No panel was sent. It is a CSV or Parquet file with series, t and value. Choose one.")
         arguments = {"panel": files["panel"], "forecasts": files.get("forecasts"), "options": options}
         found = confined("exceptions", arguments)
     title = f"Large {options['direction']}s ahead"
-    name = analyses.keep(here.store, "exceptions", title, {"options": options, **found}, analyst)
-    return RedirectResponse(f"/changes/{name}", status_code=303)
+    return analyses.keep(here.store, "exceptions", title, {"options": options, **found}, analyst)
 
 
 def _options(form: FormData) -> dict[str, Any]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, HTTPException, Request
 from fastapi.responses import RedirectResponse, Response
+from starlette.datastructures import FormData
 
 from discreet.errors import DataError
 from discreet.mixed.formula import read_formula
@@ -15,7 +17,7 @@ from discreet.report import charts
 from discreet.report.page import Figure
 from discreet.web import analyses
 from discreet.web.accounts import Person
-from discreet.web.confined import confined
+from discreet.web.confined import confined, in_turn
 from discreet.web.desk import Source
 from discreet.web.pages.data import source_of
 from discreet.web.rendering import At, Here, drawn, page
@@ -39,10 +41,16 @@ def models(request: Request, here: At, asking: Asking) -> Response:
 
 
 @router.post("/models")
-def tried(here: At, analyst: Annotated[Person, Depends(needs("analyse"))], form: Form) -> Response:
+async def tried(here: At, analyst: Annotated[Person, Depends(needs("analyse"))], form: Form) -> Response:
     """Fit and draw the curve in a process with limits, on a stand-in or on what was sent; never on the source."""
     formula = str(form.get("formula", "")).strip()[:LONGEST]
     read_formula(formula, needs_random=False)
+    name = await in_turn(analyst.name, partial(_tried, here, analyst, form, formula))
+    return RedirectResponse(f"/models/{name}", status_code=303)
+
+
+def _tried(here: Here, analyst: Person, form: FormData, formula: str) -> str:
+    """The name of the result."""
     chosen = str(form.get("source", ""))
     with kept(form, "data") as files:
         if "data" in files:
@@ -52,8 +60,7 @@ def tried(here: At, analyst: Annotated[Person, Depends(needs("analyse"))], form:
             source = source_of(here, chosen).name
             result = _worked(formula, str(_stand_in(here, here.desk.sources[source])))
     result |= {"formula": formula, "source": source}
-    name = analyses.keep(here.store, "model", formula, result, analyst)
-    return RedirectResponse(f"/models/{name}", status_code=303)
+    return analyses.keep(here.store, "model", formula, result, analyst)
 
 
 def _worked(formula: str, data: str) -> dict[str, Any]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, HTTPException, Request
 from fastapi.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData
 
 from discreet.report.release import plain_words
 from discreet.tables.calibration import PRIVATE
@@ -13,7 +16,7 @@ from discreet.web import books, planning
 from discreet.web.accounts import Person
 from discreet.web.desk import Source
 from discreet.web.drafts import Draft, first_draft, from_form
-from discreet.web.estimates import Estimate, estimate
+from discreet.web.estimates import estimate
 from discreet.web.pages.data import source_of
 from discreet.web.planning import Plan
 from discreet.web.rendering import At, Here, page
@@ -39,20 +42,21 @@ def plans(request: Request, here: At, asking: Asking) -> Response:
 
 
 @router.get("/plans/new")
-def new(request: Request, here: At, planner: Planner, source: str = "", formula: str = "") -> Response:
+async def new(request: Request, here: At, planner: Planner, source: str = "", formula: str = "") -> Response:
     if not here.desk.settings.source:
-        return page(request, "plans.html", plans=planning.listed(here.store))
+        return await run_in_threadpool(plans, request, here, planner)
     chosen = source_of(here, source or here.desk.settings.source[0].name)
-    draft = first_draft(here.desk, chosen, planning.number(here.store) + 1)
+    number = await run_in_threadpool(planning.number, here.store)
+    draft = first_draft(here.desk, chosen, number + 1)
     if formula and chosen.kind == "rows":
         draft.release[0]["formula"] = formula[:500]
-    return _form(request, here, chosen, draft, name=NEW)
+    return await _form(request, here, planner, chosen, draft, name=NEW)
 
 
 @router.get("/plans/{name}")
-def edit(request: Request, here: At, asking: Asking, name: str) -> Response:
-    plan = plan_of(here, name)
-    return _form(request, here, source_of(here, plan.source), plan.draft, name=name, plan=plan)
+async def edit(request: Request, here: At, asking: Asking, name: str) -> Response:
+    plan = await run_in_threadpool(plan_of, here, name)
+    return await _form(request, here, asking, source_of(here, plan.source), plan.draft, name=name, plan=plan)
 
 
 @router.get("/plans/{name}/plan.toml")
@@ -62,55 +66,71 @@ def text(here: At, asking: Asking, name: str) -> Response:
 
 
 @router.post("/plans/{source}/{name}/estimate")
-def estimated(request: Request, here: At, asking: Asking, form: Form, source: str, name: str) -> Response:
+async def estimated(request: Request, here: At, asking: Asking, form: Form, source: str, name: str) -> Response:
     """The estimate alone, for the script."""
     chosen = source_of(here, source)
-    draft = from_form(form, chosen.name, here.desk.schema(chosen))
-    return page(request, "_estimate.html", **_judged(here, draft, name))
+    draft = await run_in_threadpool(from_form, form, chosen.name, here.desk.schema(chosen))
+    judged = await estimate(here.desk, draft, name, by=asking.name)
+    shown = partial(page, request, "_estimate.html", estimate=judged, source=chosen, draft=draft)
+    return await run_in_threadpool(shown)
 
 
 @router.post("/plans/{source}/{name}")
-def change(request: Request, here: At, planner: Planner, form: Form, source: str, name: str) -> Response:
+async def change(request: Request, here: At, planner: Planner, form: Form, source: str, name: str) -> Response:
     """Do what the pressed button says with the form."""
     chosen = source_of(here, source)
-    draft = from_form(form, chosen.name, here.desk.schema(chosen))
+    draft, plan, saved = await run_in_threadpool(_pressed, here, planner, form, chosen, name)
+    if saved is None:
+        return await _form(request, here, planner, chosen, draft, name=name, plan=plan)
+    if form.get("do") != "submit":
+        return RedirectResponse(f"/plans/{saved}", status_code=303)
+    judged = await estimate(here.desk, draft, saved, by=planner.name)
+    if not judged.can_run:
+        return RedirectResponse(f"/plans/{saved}?tried=1", status_code=303)
+    await run_in_threadpool(planning.submit, here.store, saved, planner)
+    return RedirectResponse(f"/review/{saved}", status_code=303)
+
+
+def _pressed(
+    here: Here, planner: Person, form: FormData, source: Source, name: str
+) -> tuple[Draft, Plan | None, str | None]:
+    """The draft after the button was pressed, its plan so far, and the name under which it was saved, if it was."""
+    draft = from_form(form, source.name, here.desk.schema(source))
     plan = None if name == NEW else plan_of(here, name)
     pressed = str(form.get("do", "save"))
     if pressed == "add":
         number = planning.number(here.store) + 1 + len(draft.release)
-        another = first_draft(here.desk, chosen, number).release[0]
+        another = first_draft(here.desk, source, number).release[0]
         draft = draft.model_copy(update={"release": [*draft.release, another][:12]})
     elif pressed.startswith("remove-"):
         kept = [release for i, release in enumerate(draft.release) if f"remove-{i}" != pressed]
         draft = draft.model_copy(update={"release": kept or draft.release})
-    if pressed in ("save", "submit"):
+    elif pressed in ("save", "submit"):
         saved = planning.save(here.desk, here.store, draft, planner, name=None if name == NEW else name)
-        judged = estimate(here.desk, draft, saved)
-        if pressed == "submit" and judged.can_run:
-            planning.submit(here.store, saved, planner)
-            return RedirectResponse(f"/review/{saved}", status_code=303)
-        return RedirectResponse(f"/plans/{saved}{'?tried=1' if pressed == 'submit' else ''}", status_code=303)
-    return _form(request, here, chosen, draft, name=name, plan=plan)
+        return draft, plan, saved
+    return draft, plan, None
 
 
-def _judged(here: Here, draft: Draft, name: str) -> dict[str, Any]:
-    judged: Estimate = estimate(here.desk, draft, name)
-    return {"estimate": judged, "source": here.desk.sources[draft.source], "draft": draft}
-
-
-def _form(
-    request: Request, here: Here, source: Source, draft: Draft, *, name: str, plan: Plan | None = None
+async def _form(
+    request: Request, here: Here, asking: Person, source: Source, draft: Draft, *, name: str, plan: Plan | None = None
 ) -> Response:
-    return page(
-        request,
-        "plan.html",
-        plan=plan,
-        name=name,
-        schema=here.desk.schema(source),
-        standing=books.standing(here.desk, source),
-        mechanisms=PRIVATE,
-        unit=first_draft(here.desk, source).unit if source.unit_fixed else None,
-        words=plain_words(source.unit.unit()),
-        tried="tried" in request.query_params,
-        **_judged(here, draft, name),
-    )
+    judged = await estimate(here.desk, draft, name, by=asking.name)
+
+    def shown() -> Response:
+        return page(
+            request,
+            "plan.html",
+            plan=plan,
+            name=name,
+            schema=here.desk.schema(source),
+            standing=books.standing(here.desk, source),
+            mechanisms=PRIVATE,
+            unit=first_draft(here.desk, source).unit if source.unit_fixed else None,
+            words=plain_words(source.unit.unit()),
+            tried="tried" in request.query_params,
+            estimate=judged,
+            source=source,
+            draft=draft,
+        )
+
+    return await run_in_threadpool(shown)

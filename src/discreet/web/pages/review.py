@@ -6,14 +6,16 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import RedirectResponse, Response
+from starlette.concurrency import run_in_threadpool
 
 from discreet.plan.check import PlanCheck
 from discreet.report.release import plain_words
 from discreet.web import books, planning, runs
 from discreet.web.accounts import Person
 from discreet.web.desk import Source
-from discreet.web.estimates import estimate
+from discreet.web.estimates import Estimate, estimate
 from discreet.web.pages.plans import plan_of
+from discreet.web.planning import Plan
 from discreet.web.rendering import At, Here, page
 from discreet.web.security import Asking, Form, needs
 
@@ -32,10 +34,14 @@ def waiting(request: Request, here: At, asking: Asking) -> Response:
 
 
 @router.get("/review/{name}")
-def review(request: Request, here: At, asking: Asking, name: str) -> Response:
-    plan = plan_of(here, name)
+async def review(request: Request, here: At, asking: Asking, name: str) -> Response:
+    plan = await run_in_threadpool(plan_of, here, name)
+    judged = await estimate(here.desk, plan.draft, name, by=asking.name)
+    return await run_in_threadpool(_shown, request, here, asking, plan, judged)
+
+
+def _shown(request: Request, here: Here, asking: Person, plan: Plan, judged: Estimate) -> Response:
     source = here.desk.sources.get(plan.source)
-    judged = estimate(here.desk, plan.draft, name)
     return page(
         request,
         "review.html",
@@ -45,9 +51,9 @@ def review(request: Request, here: At, asking: Asking, name: str) -> Response:
         unit_facts=[] if source is None or judged.found is None else _unit_facts(here, source, judged.found),
         words=plain_words(judged.found.file.plan.unit.unit()) if judged.found else "",
         standing=None if source is None else books.standing(here.desk, source),
-        decisions=planning.history(here.store, name),
-        runs=runs.listed(here.desk, here.store, plan=name),
-        own=here.desk.settings.second_person and asking.name in planning.writers(here.store, name),
+        decisions=planning.history(here.store, plan.name),
+        runs=runs.listed(here.desk, here.store, plan=plan.name),
+        own=here.desk.settings.second_person and asking.name in planning.writers(here.store, plan.name),
     )
 
 

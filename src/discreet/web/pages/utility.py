@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
+from starlette.concurrency import run_in_threadpool
 
 from discreet.errors import DataError
 from discreet.plan.document import Document
@@ -14,7 +15,8 @@ from discreet.plan.reading import PlanFile
 from discreet.plan.shape import Plan
 from discreet.plan.sizes import PublicSizes
 from discreet.privacy.units import Strength
-from discreet.web.books import ONE_AT_A_TIME, stamp
+from discreet.web.books import stamp
+from discreet.web.calculators import shared
 from discreet.web.curves import ALPHAS, EPSILONS, Curves, curves
 from discreet.web.desk import Desk
 from discreet.web.drafts import first_draft
@@ -24,10 +26,11 @@ from discreet.web.security import Asking
 
 router = APIRouter(include_in_schema=False)
 MOST_ATTRIBUTES = 6
+SECONDS = 60
 
 
 @router.get("/utility")
-def utility(
+async def utility(
     request: Request,
     here: At,
     asking: Asking,
@@ -45,8 +48,12 @@ def utility(
     attributes = [*schema.workplace_attributes, *schema.worker_attributes]
     kept = [name for name in attributes if name in (by or [])] or list(schema.workplace_attributes[-2:])
     sizes = stamp(here.desk.folder / chosen.sizes) if chosen.sizes else None
-    found, figures = _found(here.desk, chosen.name, tuple(kept), strength, sizes)
-    return page(
+    key = ("curves", here.desk, chosen.name, tuple(kept), strength, sizes)
+    found, figures = await shared.result(
+        asking.name, _found, here.desk, chosen.name, tuple(kept), strength, key=key, seconds=SECONDS
+    )
+    shown = partial(
+        page,
         request,
         "utility.html",
         sources=jobs,
@@ -60,17 +67,16 @@ def utility(
         values={(row["alpha"], row["epsilon"]): row for row in found.rows},
         figures=figures,
     )
+    return await run_in_threadpool(shown)
 
 
-@lru_cache(maxsize=64)
-def _found(desk: Desk, name: str, by: tuple[str, ...], strength: Strength, _sizes: Any) -> tuple[Curves, list[Drawn]]:
-    """The curves of a table and their pictures; computed once for a source and its public sizes."""
+def _found(desk: Desk, name: str, by: tuple[str, ...], strength: Strength) -> tuple[Curves, list[Drawn]]:
+    """The curves of a table and their pictures."""
     source = desk.sources[name]
     schema = desk.schema(source)
     assert schema is not None
     content = first_draft(desk, source).content(desk, "curves")
     file = PlanFile(Plan.model_validate(content), Document(desk.plan_file("curves"), content, {}))
-    with ONE_AT_A_TIME:
-        sizes, _ = PublicSizes.of(file)
+    sizes, _ = PublicSizes.of(file)
     found = curves(schema, sizes, by, strength)
     return found, [drawn(figure, figure.name) for figure in found.figures()]

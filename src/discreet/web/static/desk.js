@@ -21,24 +21,30 @@ const plan = document.getElementById("plan");
 if (plan) {
   const shown = document.getElementById("estimate");
   let waiting = 0;
-  let asked = 0;
+  let underway = false;
+  let changed = false;
 
+  // One at a time: what changes meanwhile is asked for when the answer is there.
   async function estimate() {
-    const mine = ++asked;
+    changed = underway;
+    if (underway) return;
+    underway = true;
     shown.setAttribute("aria-busy", "true");
     try {
       const answer = await fetch(plan.dataset.estimate, { method: "POST", body: new URLSearchParams(new FormData(plan)) });
       const text = await answer.text();
-      if (mine !== asked) return;
       if (!answer.ok) throw new Error(String(answer.status));
-      shown.innerHTML = text;
-      mark();
-      brief();
+      if (!changed) {
+        shown.innerHTML = text;
+        mark();
+        brief();
+      }
     } catch {
-      if (mine !== asked) return;
       shown.textContent = "The estimate cannot be had now. The desk may be closed, or you may be logged out. Reload the page.";
     }
-    shown.setAttribute("aria-busy", "false");
+    underway = false;
+    if (changed) estimate();
+    else shown.setAttribute("aria-busy", "false");
   }
 
   function mark() {

@@ -2,7 +2,10 @@
 
 Schneider (2014, section 2.4): violent crimes in 175 tracts and 144 months (January 1990 to December 2001), led by
 drug calls, shots-fired calls and simple assaults at lags of one to four months; table 2.1 gives their moments, which
-the constants here were chosen to meet. No forecasting model had a part in the choice.
+the constants here were chosen to meet. No forecasting model had a part in the choice, so the panel is of the paper's
+shape and not of its difficulty: least squares on the indicators correlates 8.6 % with the five largest counts of each
+month, where the paper prints 2.5 %. Without any lead (`follow=0`) it is still 5.5 %, since tracts drift slowly, as
+Pittsburgh's do (6 % there); no strength of the lead reaches the paper's figure.
 
 A tract's level, the city's years and months and a slow local drift move all four series together. Flares, sudden
 local rises that fade, appear in the indicators at once and in violent crime one to four months later; a part of them

@@ -2,8 +2,8 @@
 
 Tables 2.1 to 2.4 and Figures 2.1 and 2.2 on simulated panels of the paper's shape (`simulate.crime`, whose generator
 was settled by Table 2.1 and by indicators that lead, before any model was run on it), with the paper's values beside
-ours; the same on real Pittsburgh data where a file is given. What came out, good or bad, and why, is in
-docs/explanation/large-changes.md.
+ours; the same on real Pittsburgh data where a file is given, and PMF beside OLS as a range over cities, windows and
+smoothing constants. What came out, good or bad, and why, is in docs/explanation/large-changes.md.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ import numpy as np
 from discreet.arrays import Matrix, Vector
 from discreet.change import families, roc, rolling
 from discreet.change.bootstrap import replicate
-from discreet.errors import DataError
 from discreet.report.page import Page
 from discreet.simulate import crime
-from discreet.studies import crime_page
+from discreet.studies import cities, crime_page
+from discreet.studies.cities import FILE as FILE
+from discreet.studies.cities import WHERE, Panel, read
+from discreet.studies.crime_trials import FPR, LAGS, Trial, advantage, fitted, trials
 from discreet.studies.study import Progress, Study, silent
 
-FILE = "pittsburgh_violent_tract_month_1990_2000.csv"
 PANELS, WORKERS = 20, 2
-FPR = (0.0, 0.2)
-LAGS = (1, 2, 3, 4)
+LEADLESS = replace(crime.SHAPE, follow=0.0)
 INDICATORS = ("drugs", "shots", "assaults")
 FIVE = ("PMF", "Quantile", "Power", "Bayesian", "OLS")
 PAPER = {
@@ -55,21 +55,6 @@ SUMMARY = {
     "a high-crime tract": (2, 7, 7.7, 3.5, 20),
 }
 """Table 2.1: minimum, median, mean, standard deviation, maximum; the tracts are 404 and 1115."""
-
-WHERE = (
-    "Violent offences by census tract and month come from the City of Pittsburgh. Give `--data` a CSV file with "
-    "columns tract, year, month, violent, robbery, aggravated_assault (rows of tracts and months with any), or the "
-    f"directory that holds it as {FILE} (or .gz)."
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Panel:
-    """Counts of shape (months, tracts) and leading indicators of shape (months, tracts, indicators)."""
-
-    y: Matrix
-    indicators: Matrix
-    names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +101,18 @@ def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progres
     first_panel = simulated(seed)
     jobs = [Job(first_panel, schedule, points)]
     if real is not None:
-        spare = len(real.y) - max(LAGS) - (schedule.total - schedule.test)
-        jobs.append(Job(real, replace(schedule, test=min(schedule.test, spare)), points))
+        jobs.append(Job(real, fitted(real, schedule), points))
     main = len(jobs)
     jobs += [Job(seed + k, schedule, 21) for k in range(1, 1 if quick else PANELS)]
-    first, *rest = _forecasts(jobs, progress)
+    places = {} if data is None else cities.further(data)
+    others = [] if quick else [Job(panel, fitted(panel, rolling.Schedule()), 21) for panel in places.values()]
+    if real is not None:
+        places = {"Pittsburgh, violence": real} | places
+    places |= {"simulated": first_panel, "simulated, nothing leads": simulated(seed, shape=LEADLESS)}
+    tried = [trial for city, panel in places.items() for trial in trials(city, panel, quick=quick)]
+    made = _carried_out([*jobs, *others, *tried], progress)
+    first, rest = made[0], made[1 : len(jobs)]
+    range_ = [row for rows in made[len(jobs) + len(others) :] for row in rows]
     progress("testing", 0.96)
     resamples = 200 if quick else 1000
     results = {
@@ -129,6 +121,16 @@ def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progres
         "summary": _summary(first_panel),
         **_tested(first, resamples=resamples, seed=seed),
         "over_panels": _over_panels([outcome.areas() for outcome in (first, *rest[main - 1 :])]),
+        "advantage": advantage(range_),
+        "trials": range_,
+        "cities": [
+            {"city": city, **{name: outcome.areas()[name] for name in FIVE}}
+            for city, outcome in zip(
+                [name for name in places if name in cities.FURTHER],
+                made[len(jobs) : len(jobs) + len(others)],
+                strict=False,
+            )
+        ],
         "real": None
         if real is None
         else {
@@ -152,37 +154,14 @@ def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progres
     return Study(name="crime", title=page.title, results=results, page=page)
 
 
-def simulated(seed: int) -> Panel:
+def simulated(seed: int, *, shape: crime.Shape = crime.SHAPE) -> Panel:
     """A panel of the paper's shape."""
-    ((_, batch),) = crime.batches(seed=seed)
+    ((_, batch),) = crime.batches(seed=seed, shape=shape)
     counts = {
         name: np.asarray(batch[name], float).reshape(crime.SHAPE.tracts, crime.SHAPE.months).T
         for name in ("violent", *INDICATORS)
     }
     return Panel(counts["violent"], np.stack([counts[name] for name in INDICATORS], axis=2), INDICATORS)
-
-
-def read(data: Path) -> Panel:
-    """Real counts by tract and month; months and tracts without a row are zeros. Robbery and assault lead."""
-    from pyarrow import csv
-
-    choices = (data / FILE, data / f"{FILE}.gz") if data.is_dir() else (data,)
-    path = next((choice for choice in choices if choice.exists()), None)
-    if path is None:
-        raise DataError(f"{str(data)!r} holds no crime counts. {WHERE}")
-    table = csv.read_csv(path)
-    needed = ("tract", "year", "month", "violent", "robbery", "aggravated_assault")
-    absent = [name for name in needed if name not in table.column_names]
-    if absent:
-        raise DataError(f"{path.name} has no column {', '.join(absent)}. {WHERE}")
-    column = {name: table[name].to_numpy() for name in needed}
-    tracts, tract = np.unique(column["tract"], return_inverse=True)
-    t = 12 * column["year"] + column["month"]
-    t = t - t.min()
-    counts = np.zeros((3, t.max() + 1, len(tracts)))
-    for k, name in enumerate(needed[3:]):
-        np.add.at(counts[k], (t, tract), column[name])
-    return Panel(counts[0], np.moveaxis(counts[1:], 0, 2), ("robbery", "aggravated assault"))
 
 
 def forecast(panel: Panel, schedule: rolling.Schedule, *, points: int) -> Outcome:
@@ -211,17 +190,21 @@ def forecast(panel: Panel, schedule: rolling.Schedule, *, points: int) -> Outcom
     return Outcome(fits, more, plain.positive[schedule.testing].ravel())
 
 
-def _forecasts(jobs: Sequence[Job], progress: Progress) -> list[Outcome]:
+def _carried_out(jobs: Sequence[Job | Trial], progress: Progress) -> list[Any]:
     """Carry out the jobs, two at a time, each on one core.
 
     Linear algebra on many threads wastes most of two busy cores on waiting, so the workers are told to use one.
     """
     with _single_threaded(), ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn")) as pool:
         done = []
-        for outcome in pool.map(Job.run, jobs):
+        for outcome in pool.map(_run, jobs):
             done.append(outcome)
-            progress(f"panel {len(done)} of {len(jobs)} forecast", 0.05 + 0.9 * len(done) / len(jobs))
+            progress(f"{len(done)} of {len(jobs)} panels forecast", 0.05 + 0.9 * len(done) / len(jobs))
         return done
+
+
+def _run(job: Job | Trial) -> Any:
+    return job.run()
 
 
 @contextmanager

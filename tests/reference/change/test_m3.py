@@ -89,6 +89,19 @@ def test_two_step_order(study):
         assert [r["method"] for r in by(study.results["pauc"], horizon=2, cutoff=cutoff)][: len(names)] == names
 
 
+def test_best_and_worst_by_ordinary_errors(study):
+    """Table 1.2: all entries but the fourth by sMAPE, where ForecastPro is printed and ForcX is next."""
+    assert sum(row["agree"] for row in study.results["errors"]) == 23
+    by_measure = {row["measure"]: row for row in study.results["errors"]}
+    assert by_measure["sMAPE"]["best (ours)"] == "SMARTFCS, THETA, Auto-ANN, ForcX"
+    for measure in ("Median sAPE", "RMSE"):
+        row = by_measure[measure]
+        assert row["best (ours)"] == row["best (paper)"]
+        assert row["worst (ours)"].startswith(row["worst (paper)"])
+    printed = study.page.tables["table-1-2"]
+    assert "23 of 24 entries agree" in printed.caption
+
+
 def test_study_is_complete(study):
     assert {"table-1-1", "table-1-2", "table-1-3-1-99", "table-1-4", "table-1-5"} <= set(study.page.tables)
     assert "figure-1-1" in study.page.figures

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,6 +15,9 @@ from discreet.plan.bundle import PAPER, packed_releases
 from discreet.plan.outputs import MANIFEST, read_table
 from discreet.privacy.ledger import Budget, Entry, Head, Ledger
 from discreet.web.desk import NAME, Desk, Source
+
+ONE_READER = threading.Lock()
+"""Of the ledger: while it changes, every page would read the whole of it at once."""
 
 PREVIEW = 50
 """Rows of a published table on one page."""
@@ -37,7 +41,8 @@ def book(desk: Desk) -> Book:
     where = desk.ledger
     if "://" in where:
         return _read(where)
-    return _cached(where, *stamps(Path(where)))
+    with ONE_READER:  # the others find what it read
+        return _cached(where, *stamps(Path(where)))
 
 
 def stamps(ledger: Path) -> tuple[tuple[int, int], tuple[int, int]]:

@@ -29,15 +29,17 @@ class Plan:
     name: str
     source: str
     author: str
-    draft: Draft
+    title: str
+    filled_in: str
     text: str
     digest: str
     state: str
     at: str
 
     @property
-    def title(self) -> str:
-        return self.draft.title or self.name
+    def draft(self) -> Draft:
+        """What was filled in; read where it is needed, because lists hold hundreds of plans and show their titles."""
+        return Draft.model_validate_json(self.filled_in)
 
 
 def get(store: Store, name: str) -> Plan | None:
@@ -46,12 +48,19 @@ def get(store: Store, name: str) -> Plan | None:
     return None if row is None else _plan(row)
 
 
-def listed(store: Store, *, state: str | None = None) -> list[Plan]:
-    """Plans, the latest first."""
-    asked = select(plans).order_by(desc(plans.c.at), plans.c.name).limit(500)
+def listed(store: Store, *states: str, most: int = 500, first: int = 0) -> list[Plan]:
+    """Plans, or those in certain states, the latest first, from number `first` on."""
+    asked = select(plans).order_by(desc(plans.c.at), plans.c.name).limit(most).offset(first)
     with store.reading() as connection:
-        rows = connection.execute(asked if state is None else asked.where(plans.c.state == state)).all()
+        rows = connection.execute(asked.where(plans.c.state.in_(states)) if states else asked).all()
     return [_plan(row) for row in rows]
+
+
+def titles(store: Store) -> dict[str, str]:
+    """What every plan is called."""
+    asked = select(plans.c.name, func.json_extract(plans.c.draft, "$.title"))
+    with store.reading() as connection:
+        return {name: title or name for name, title in connection.execute(asked)}
 
 
 def number(store: Store) -> int:
@@ -202,5 +211,5 @@ def _asked(connection: Connection, name: str) -> Any:
 
 
 def _plan(row: Any) -> Plan:
-    draft = Draft.model_validate(json.loads(row.draft))
-    return Plan(row.name, row.source, row.author, draft, row.text, row.digest, row.state, row.at)
+    title = json.loads(row.draft)["title"] or row.name
+    return Plan(row.name, row.source, row.author, title, row.draft, row.text, row.digest, row.state, row.at)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from fastapi import Depends, Request
+from fastapi import Depends, Query, Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from discreet.report import numbers, svg
 from discreet.report.page import Figure, Table, inline, paragraphs
@@ -46,10 +46,13 @@ async def _here(request: Request) -> Here:
 
 
 At = Annotated[Here, Depends(_here)]
+First = Annotated[int, Query(ge=0, le=10**9)]
+ROWS = 50
+"""Rows of a list on one page; `first` is the number of the first one."""
 
 
 def _when(text: str) -> Markup:
-    return Markup('<time datetime="{}">{}</time>').format(text, numbers.minute(text))
+    return Markup(f'<time datetime="{escape(text)}">{escape(numbers.minute(text))}</time>')
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -27,6 +28,7 @@ from discreet.errors import DataError, DiscreetError
 from discreet.report.page import write_text
 from discreet.web.accounts import Person
 from discreet.web.audit_log import now, record
+from discreet.web.books import stamp
 from discreet.web.desk import Desk
 from discreet.web.planning import approved
 from discreet.web.store import Store, runs
@@ -140,9 +142,9 @@ def get(desk: Desk, store: Store, name: str) -> Run | None:
     return None if row is None else _run(desk, row)
 
 
-def listed(desk: Desk, store: Store, *, plan: str | None = None, last: int = 100) -> list[Run]:
-    """Runs, latest first."""
-    asked = select(runs).order_by(desc(runs.c.at), desc(runs.c.name)).limit(last)
+def listed(desk: Desk, store: Store, *, plan: str | None = None, last: int = 100, first: int = 0) -> list[Run]:
+    """Runs, latest first, from number `first` on."""
+    asked = select(runs).order_by(desc(runs.c.at), desc(runs.c.name)).limit(last).offset(first)
     if plan is not None:
         asked = asked.where(runs.c.plan == plan)
     with store.reading() as connection:
@@ -150,21 +152,39 @@ def listed(desk: Desk, store: Store, *, plan: str | None = None, last: int = 100
     return [_run(desk, row) for row in rows]
 
 
+def begun(store: Store) -> set[str]:
+    """The plans that have a run."""
+    with store.reading() as connection:
+        return set(connection.execute(select(runs.c.plan).distinct()).scalars())
+
+
 def _run(desk: Desk, row: Any) -> Run:
-    # The state first: an event that is written in between makes the run look younger, never dead.
-    state = state_of(desk.runs, row.name)
-    return Run(row.name, row.plan, row.by, row.at, state, [event for _, event in events(desk.runs, row.name)])
+    state, told = _read(desk.runs, row.name)
+    return Run(row.name, row.plan, row.by, row.at, state, list(told))
 
 
 def state_of(folder: Path, name: str) -> State:
     """What the two files of a run say."""
-    alive = is_alive(folder / f"{name}.lock")
-    kind = None
-    for _, event in events(folder, name):
-        kind = event.get("kind")
-    if kind in FINAL:
-        return FINAL[kind]  # type: ignore[return-value]
-    return "running" if alive else "interrupted"
+    return _read(folder, name)[0]
+
+
+def _read(folder: Path, name: str) -> tuple[State, tuple[dict[str, Any], ...]]:
+    """The state of a run and its events. A run that came to its end is read again only when its file changed."""
+    told = _ended(folder, name, stamp(folder / f"{name}.jsonl"))
+    if not told:
+        # The lock first: an event that is written in between makes the run look younger, never dead.
+        alive = is_alive(folder / f"{name}.lock")
+        told = tuple(event for _, event in events(folder, name))
+        if not told or told[-1].get("kind") not in FINAL:
+            return ("running" if alive else "interrupted"), told
+    return FINAL[told[-1]["kind"]], told  # type: ignore[return-value]
+
+
+@lru_cache(maxsize=1000)
+def _ended(folder: Path, name: str, _stamp: tuple[int, int]) -> tuple[dict[str, Any], ...]:
+    """The events of a run that came to its end; none of one that did not."""
+    told = tuple(event for _, event in events(folder, name))
+    return told if told and told[-1].get("kind") in FINAL else ()
 
 
 def events(folder: Path, name: str, start: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from starlette.datastructures import FormData
 
 from discreet.plan.reading import read_plan
-from discreet.web import planning
+from discreet.web import planning, runs
 from discreet.web.accounts import Person
 from discreet.web.audit_log import lines
 from discreet.web.drafts import Draft, as_toml, first_draft, from_form
 from discreet.web.estimates import Estimate, estimate, judge
+from discreet.web.rendering import ROWS
 
 ANNA, RITA = Person("anna", "analyst", "a"), Person("rita", "reviewer", "b")
 words = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -212,3 +213,27 @@ def _store(desk: Any) -> Any:
     from discreet.web.store import Store
 
     return Store(desk.database)
+
+
+def test_lists_are_read_page_by_page(client: Any) -> None:
+    """A desk in use has hundreds of plans: a page shows the latest, and the way to the rest."""
+    desk, store = client.app.state.here.desk, client.app.state.here.store
+    names = [planning.save(desk, store, first_draft(desk, desk.sources["jobs"], i), ANNA) for i in range(ROWS + 3)]
+    pages = [client.get(f"/plans?first={first}").text for first in (0, ROWS, 10 * ROWS)]
+    shown = [{name for name in names if f"/plans/{name}" in page} for page in pages]
+    assert [len(found) for found in shown] == [ROWS, 3, 0] and shown[0] | shown[1] == {*names}
+    assert f"?first={ROWS}" in pages[0] and "?first=0" in pages[1] and "no earlier plans" in pages[2]
+    assert planning.titles(store) == {name: name for name in names}
+
+
+def test_a_list_reads_no_run_that_ended_twice(make: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = make().runs
+    path = folder / "run-a.jsonl"
+    path.write_text('{"kind": "done", "text": "all"}\n')
+    opened, looked = [], runs.events
+    monkeypatch.setattr(runs, "events", lambda *given: opened.append(given) or looked(*given))
+    assert [runs.state_of(folder, "run-a") for _ in range(5)] == ["done"] * 5
+    assert len(opened) == 1
+    with path.open("a") as file:  # resumed: what was read before no longer counts
+        file.write('{"kind": "started", "text": "again"}\n')
+    assert runs.state_of(folder, "run-a") == "interrupted"

@@ -14,15 +14,14 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/")
 def overview(request: Request, here: At, asking: Asking) -> Response:
-    plans = planning.listed(here.store)
     recent = runs.listed(here.desk, here.store, last=5)
     return page(
         request,
         "overview.html",
         standing={source.name: books.standing(here.desk, source) for source in here.desk.settings.source},
-        drafts=[plan for plan in plans if plan.state in ("draft", "declined")][:5],
-        waiting=[plan for plan in plans if plan.state == "submitted"],
-        titles={plan.name: plan.title for plan in plans},
+        drafts=planning.listed(here.store, "draft", "declined", most=5),
+        waiting=planning.listed(here.store, "submitted"),
+        titles=planning.titles(here.store),
         runs=recent,
         releases=books.published(here.desk)[:5],
     )

@@ -19,7 +19,7 @@ from discreet.web.drafts import Draft, first_draft, from_form
 from discreet.web.estimates import estimate
 from discreet.web.pages.data import source_of
 from discreet.web.planning import Plan
-from discreet.web.rendering import At, Here, page
+from discreet.web.rendering import ROWS, At, First, Here, page
 from discreet.web.security import Asking, Form, needs
 
 router = APIRouter(include_in_schema=False)
@@ -37,8 +37,9 @@ def plan_of(here: Here, name: str) -> Plan:
 
 
 @router.get("/plans")
-def plans(request: Request, here: At, asking: Asking) -> Response:
-    return page(request, "plans.html", plans=planning.listed(here.store))
+def plans(request: Request, here: At, asking: Asking, first: First = 0) -> Response:
+    found = planning.listed(here.store, most=ROWS, first=first)
+    return page(request, "plans.html", plans=found, first=first, rows=ROWS)
 
 
 @router.get("/plans/new")

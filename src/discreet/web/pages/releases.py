@@ -30,7 +30,7 @@ def release_of(here: Here, plan: str, name: str) -> Published:
 
 @router.get("/releases")
 def listed(request: Request, here: At, asking: Asking) -> Response:
-    titles = {plan.name: plan.title for plan in planning.listed(here.store)}
+    titles = planning.titles(here.store)
     releases = books.published(here.desk)  # before the ledger is read: it only grows, so it knows all of these
     when = {(e.dataset, e.release): str(e.payload["at"]) for e in books.book(here.desk).entries if e.kind == "publish"}
     return page(request, "releases.html", releases=releases, titles=titles, when=when)

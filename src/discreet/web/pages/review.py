@@ -24,12 +24,11 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/review")
 def waiting(request: Request, here: At, asking: Asking) -> Response:
-    plans = planning.listed(here.store)
     return page(
         request,
         "reviews.html",
-        waiting=[plan for plan in plans if plan.state == "submitted"],
-        decided=[plan for plan in plans if plan.state in ("approved", "declined")][:30],
+        waiting=planning.listed(here.store, "submitted"),
+        decided=planning.listed(here.store, "approved", "declined", most=30),
     )
 
 

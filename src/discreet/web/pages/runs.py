@@ -15,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 
 from discreet.web import books, planning, runs
 from discreet.web.accounts import Person, person_of
-from discreet.web.rendering import At, Here, page
+from discreet.web.rendering import ROWS, At, First, Here, page
 from discreet.web.runs import FINAL, Run
 from discreet.web.security import Asking, Form, needs, session_token
 
@@ -36,14 +36,11 @@ def run_of(here: Here, name: str) -> Run:
 
 
 @router.get("/runs")
-def listed(request: Request, here: At, asking: Asking) -> Response:
-    approved = planning.listed(here.store, state="approved")
-    every = runs.listed(here.desk, here.store)
-    begun = {run.plan for run in every}
-    titles = {plan.name: plan.title for plan in planning.listed(here.store)}
-    return page(
-        request, "runs.html", runs=every, ready=[plan for plan in approved if plan.name not in begun], titles=titles
-    )
+def listed(request: Request, here: At, asking: Asking, first: First = 0) -> Response:
+    found, begun = runs.listed(here.desk, here.store, last=ROWS, first=first), runs.begun(here.store)
+    ready = [plan for plan in planning.listed(here.store, "approved") if plan.name not in begun]
+    titles = planning.titles(here.store)
+    return page(request, "runs.html", runs=found, ready=ready, titles=titles, first=first, rows=ROWS)
 
 
 @router.post("/runs")

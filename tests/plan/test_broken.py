@@ -152,7 +152,7 @@ UNIT = 'kind = "establishments"\nalpha = 0.1'
 COUNT = 'name = "places"\nkind = "count"'
 SCHEMA = '[data.schema]\nworkplace_attributes = ["place", "sector"]\nworker_attributes = { sex = ["f", "m"] }\n'
 SECRET = "is among the confidential data, or holds some of them"
-UNTOUCHED = "Nothing was written and nothing was spent."
+UNTOUCHED = "This call wrote nothing and spent nothing."
 OVER = "is needed. Write it so"
 
 # kind of fault: what is done to a good plan, the line it is on (0 for none), words of the message
@@ -426,6 +426,6 @@ def test_all_faults_at_once(plan: Path, command) -> None:
         BROKEN[change][0](plan)
     code, _, err = command("check", plan)
     assert code == 2
-    assert "has 4 faults. Nothing was written and nothing was spent." in err
+    assert "has 4 faults. This call wrote nothing and spent nothing." in err
     lines = [int(row.split(":")[1]) for row in err.splitlines()[1:]]
     assert lines == sorted(lines)

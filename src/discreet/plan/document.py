@@ -22,7 +22,7 @@ from discreet.plan.wording import in_a_plan
 Place: TypeAlias = tuple[str | int, ...]
 """A key by its path: ("release", 0, "by") is `by` of the first [[release]]."""
 
-UNTOUCHED = "Nothing was written and nothing was spent."
+UNTOUCHED = "This call wrote nothing and spent nothing."
 
 LARGEST = 100_000
 """Bytes of a plan. A longer file is something else that was named by mistake."""

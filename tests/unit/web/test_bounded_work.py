@@ -331,8 +331,9 @@ def test_a_file_that_swells_ends_its_own_process(swelling: Path) -> None:
 SLOW = "import time\ndef forever(*_):\n    time.sleep(600)\n"
 SERVER = """
 import slow
-from discreet.web import estimates
+from discreet.web import calculators, estimates
 estimates._judged = slow.forever
+calculators.Calculators.result.__kwdefaults__["seconds"] = 600  # so that its own limit does not end it
 from discreet.cli import main
 main()
 """

@@ -18,7 +18,7 @@ from discreet.errors import DataError
 
 Label: TypeAlias = str | int | bool
 
-RESERVED = frozenset({"count", "lower", "upper"})
+RESERVED = frozenset({"count", "lower", "upper", "quality", "largest"})
 """Columns of every published table of counts."""
 
 

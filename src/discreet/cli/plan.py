@@ -147,7 +147,8 @@ def _print_check(found: PlanCheck) -> None:
     from rich.table import Table
 
     from discreet.privacy.ledger.budget import amounts
-    from discreet.tables.expected import spans
+    from discreet.tables.expected import SIZES, spans
+    from discreet.tables.widths import AT, MANY, told_width
 
     console = Console(highlight=False)
     costs = Table(
@@ -161,8 +162,16 @@ def _print_check(found: PlanCheck) -> None:
         ),
     )  # fmt: skip
     public = Table(
-        "release", "public cells", "how many", "expected error of a count", title_justify="left",
-        title="Expected error of one count, on publicly known sizes",
+        "release", "public cells", "how many", "expected error of a count", "half-width", "mostly noise",
+        title="Expected error of a count and half-width of its interval, on publicly known sizes", title_justify="left",
+    )  # fmt: skip
+    widths = Table(
+        "release", *(f"{size:,}" for size in SIZES), title_justify="left",
+        title=f"Typical half-width of an interval, by that size: alone in its cell, among {MANY} times as many jobs",
+    )  # fmt: skip
+    trades = Table(
+        "release", "scale_share", "error", "half-width alone", "among many", title_justify="left",
+        title=f"What a part of epsilon for narrow intervals changes, where the largest establishment has {AT} workers",
     )  # fmt: skip
     for known in found.releases:
         name, cost, asked = escape(known.name), amounts(known.loss), known.request.release
@@ -173,10 +182,14 @@ def _print_check(found: PlanCheck) -> None:
             costs.add_row(name, amounts(table.loss), known.state, by, table.mechanism, str(table.levels))
             label = name if len(known.tables) == 1 else f"{known.name}, table {i}"
             by_largest.add_row(escape(label), *map(table.by_largest.told, sizes.values()))
+            widths.add_row(escape(label), *(", ".join(map(told_width, both)) for both in table.widths.values()))
+            for trade in table.tradeoff if len(table.tradeoff) > 1 else ():
+                told = map(told_width, (trade.error, trade.alone, trade.among))
+                trades.add_row(escape(label), trade.share, *told)
             for row in _on_public_sizes(table):
                 public.add_row(escape(label), *row)
     console.print(costs)
-    for errors in (by_largest, public):
+    for errors in (by_largest, widths, trades, public):
         if errors.rows:
             console.print(errors)
     for note in dict.fromkeys(note for known in found.releases for table in known.tables for note in table.notes):
@@ -188,20 +201,26 @@ def _print_check(found: PlanCheck) -> None:
     )
 
 
-def _on_public_sizes(table: TableCheck) -> list[tuple[str, str, str]]:
+def _on_public_sizes(table: TableCheck) -> list[tuple[str, ...]]:
     """Expected errors by class of cell; upper bounds where what they depend on is not public."""
     from discreet.tables.expected import told
+    from discreet.tables.widths import told_width
 
     known = table.expected
     if known is None:
         return []
     rows = [
-        (f"{low:,} {'job' if low == 1 else 'jobs'} and more" if low else "no jobs", f"{n:,}", told(error, at_most))
-        for low, n, error, at_most in known.by_size
-    ]
+        (
+            f"{low:,} {'job' if low == 1 else 'jobs'} and more" if low else "no jobs",
+            f"{n:,}", told(error, at_most), told_width(width), f"{noisy:,}",
+        )
+        for (low, n, error, at_most), width, noisy in zip(
+            known.by_size, known.half_widths, known.mostly_noise, strict=True
+        )
+    ]  # fmt: skip
     share = f"at most {math.ceil(known.share * 1e4) / 1e4:.2%}" if known.is_bound else f"{known.share:.2%}"
     overall = f"{told(known.mean, known.is_bound)}; together {share} of all jobs"
-    return [*rows, ("all", f"{known.cells:,}", overall)]
+    return [*rows, ("all", f"{known.cells:,}", overall, "", f"{sum(known.mostly_noise):,}")]
 
 
 def _print_outcome(outcome: Outcome) -> None:

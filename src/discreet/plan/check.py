@@ -333,8 +333,10 @@ def _changed_keys(request: Request, charge: Entry) -> list[str]:
     before, now = old.get("tables", []), new.get("tables", [])
     if [table["by"] for table in before] != [table["by"] for table in now]:
         return [*keys, "by" if "by" in type(request.release).model_fields else "tables"]
-    differ = {key for one, other in zip(before, now, strict=True) for key in one if one[key] != other.get(key)}
-    keys += [key for key in ("where", "calibration") if key in differ]
+    differ = {
+        key for one, other in zip(before, now, strict=True) for key in one | other if one.get(key) != other.get(key)
+    }
+    keys += [key for key in ("where", "calibration", "scale_share") if key in differ]
     follows = {"domains": ("schema", "where"), "loss": ("split", "epsilon", "delta"), "labels": ("labels",)}
     keys += [key for cause, (key, *causes) in follows.items() if cause in differ and not {*causes} & {*keys}]
     return keys + ["mechanism"] * ("mechanism" in differ and not keys)

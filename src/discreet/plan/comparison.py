@@ -20,7 +20,8 @@ from discreet.report.comparison import Comparison, Group
 from discreet.simulate.lodes import SHAPE
 from discreet.tables.establishments import Histograms
 from discreet.tables.infusion import Infusion
-from discreet.tables.query import CountQuery, Prepared
+from discreet.tables.prepared import Prepared
+from discreet.tables.query import CountQuery
 from discreet.tables.ranking import spearman
 from discreet.tables.release import CountRelease
 from discreet.utility.strata import NAMES, stratum_of

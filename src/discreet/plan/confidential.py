@@ -19,7 +19,8 @@ from discreet.plan.reading import PlanFile
 from discreet.privacy.units import Establishments
 from discreet.tables.cells import Cells
 from discreet.tables.mechanisms import Baseline
-from discreet.tables.query import CountQuery, Prepared
+from discreet.tables.prepared import Prepared
+from discreet.tables.query import CountQuery
 
 
 @dataclass(slots=True)

@@ -32,17 +32,22 @@ from discreet.report.release import Results, TableOfCounts
 from discreet.schema import Label, Schema
 from discreet.tables.cells import Cells
 from discreet.tables.consistency import finest_of
-from discreet.tables.query import CountQuery, Prepared
+from discreet.tables.prepared import Prepared
+from discreet.tables.quality import MEANING
+from discreet.tables.query import CountQuery
 from discreet.tables.release import CountRelease
+from discreet.tables.widths import tradeoff, widths
 from discreet.tables.workload import agreed
 
 DEFAULT_ROUNDING = 5
 ONE_EACH = "The public sizes do not tell the largest establishments, so each cell counts as if it were a single one."
 COLUMNS = {
     "count": "jobs, as published",
-    "lower": "lower end of the interval",
+    "lower": "lower end of the interval; empty where there is none",
     "upper": "upper end of the interval; empty where there is none",
+    "quality": MEANING,
 }
+LARGEST = {"largest": "size of the cell's largest establishment, with noise of its own; in the research form"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +77,14 @@ class CountRequest:
     @property
     def columns(self) -> dict[str, str]:
         """What each column of the published tables is."""
-        return {name: "attribute" for table in self.details["tables"] for name in table["by"]} | COLUMNS
+        attributes = {name: "attribute" for table in self.details["tables"] for name in table["by"]}
+        return attributes | COLUMNS | (LARGEST if any(ready.sizes for ready in self.ready) else {})
 
     def check(self, sizes: PublicSizes | None) -> tuple[TableCheck, ...]:
         """What each table costs and how far off it would be."""
-        found = []
-        for query, ready in zip(self.queries, self.ready, strict=True):
-            expected = None if sizes is None else sizes.expected(query, ready)
+        found, level = [], float(self.release.level)
+        for query, ready, share in zip(self.queries, self.ready, _shares(self.release), strict=True):
+            expected = None if sizes is None else sizes.expected(query, ready, level=level)
             whole = sizes is not None and sizes.is_bound and expected is not None and expected.is_bound
             table = TableCheck(
                 by=(*query.workplace_by, *query.worker_by),
@@ -86,6 +92,8 @@ class CountRequest:
                 levels=query.levels,
                 loss=ready.guarantee.loss,
                 by_largest=query.expected_by_largest(ready),
+                widths=widths(query, ready, level=level),
+                tradeoff=tradeoff(query, _asked(self.release, share), level=level),
                 expected=expected,
                 notes=(*self._notes(query, ready), *([ONE_EACH] if whole else [])),
             )
@@ -100,7 +108,7 @@ class CountRequest:
         """Draw, and write every file of the release into `folder`. From the draw on nothing confidential is left."""
         level = float(self.release.level)
         tables = [
-            query._wrap(ready, cells, query._draw(ready, cells, source), guarantee, level=level)
+            query._wrap(ready, cells, query.drawn(ready, cells, source), guarantee, level=level)
             for query, ready, cells in zip(self.queries, self.ready, reading, strict=True)
         ]
         labels = self.file.plan.data.labels
@@ -109,8 +117,7 @@ class CountRequest:
             simple = basic(moved.to_arrow(), labels, round_to=self.rounding)
             forms[place] = {"research": table.to_arrow(), "basic": simple}
         about = [
-            {**table, "noise": noise(ready.mechanism)}
-            for table, ready in zip(self.details["tables"], self.ready, strict=True)
+            {**table, "noise": noise(ready)} for table, ready in zip(self.details["tables"], self.ready, strict=True)
         ]
         write_release(
             folder,
@@ -170,20 +177,22 @@ class CountRequest:
         places = [folder / self.folders[number] / name for name in forms]
         path = next((place for place in places if place.exists()), places[0])
         query, domains = self.queries[number], self.details["tables"][number]["domains"]
-        numbers = ("count", "lower", "upper")
-        table = read_table(
-            path, kind=path.suffix[1:], attributes=query.workplace_by, columns=[*query.workplace_by, *numbers]
-        )
-        count, lower, upper = (np.array(table[name]).reshape(-1, query.levels) for name in numbers)
+        numbers = ["count", "lower", "upper"]
+        sized = ["largest"] if self.ready[number].sizes is not None and path.stem == "research" else []
+        columns = [*query.workplace_by, *numbers, *sized]
+        table = read_table(path, kind=path.suffix[1:], attributes=query.workplace_by, columns=columns)
+        count, lower, upper, *sizes = (np.array(table[name]).reshape(-1, query.levels) for name in (*numbers, *sized))
+        lower, upper = lower.astype(np.float64), upper.astype(np.float64)
         return CountRelease(
             keys=table.select(list(query.workplace_by)).take(np.arange(0, len(table), query.levels)),
             worker_by=query.worker_by,
             levels=tuple(product(*(domains[name] for name in query.worker_by))),
             counts=count.astype(np.int64),
-            lower=lower.astype(np.float64),
-            upper=upper.astype(np.float64),
+            lower=lower,
+            upper=np.where(np.isfinite(lower) & np.isnan(upper), np.inf, upper),
             level=float(self.release.level),
             guarantee=self.guarantee,
+            largest=sizes[0][:, 0].astype(np.int64) if sizes else None,
         )
 
 
@@ -206,12 +215,7 @@ def count_request(file: PlanFile, release: Count | Counts, jobs: Jobs, account: 
             f"{', '.join(queries[0].workplace_by) or 'none'}. Use one of these, or leave it out."
         )
     ready = tuple(
-        query.prepare(
-            epsilon=release.epsilon * share,
-            delta=None if release.delta is None else release.delta * share,
-            mechanism=release.mechanism if isinstance(release, Count) else None,
-            calibration=release.calibration,
-        )
+        query.prepare(**_asked(release, share), scale_share=release.scale_share)
         for query, share in zip(queries, _shares(release), strict=True)
     )
     for query, part in zip(queries, ready, strict=True):
@@ -219,6 +223,16 @@ def count_request(file: PlanFile, release: Count | Counts, jobs: Jobs, account: 
     guarantee = replace(ready[0].guarantee, loss=total([part.guarantee.loss for part in ready]))
     request = CountRequest(file, release, queries, ready, guarantee, {})
     return replace(request, details=_details(request))
+
+
+def _asked(release: Count | Counts, share: Fraction) -> dict[str, Any]:
+    """What is asked of a table that has this share of the release's loss."""
+    return {
+        "epsilon": release.epsilon * share,
+        "delta": None if release.delta is None else release.delta * share,
+        "mechanism": release.mechanism if isinstance(release, Count) else None,
+        "calibration": release.calibration,
+    }
 
 
 def _shares(release: Count | Counts) -> list[Fraction]:

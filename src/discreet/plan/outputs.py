@@ -28,6 +28,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Entry
 from discreet.privacy.ledger.publication import fingerprints
 from discreet.tables.mechanisms import Baseline, LogLaplace, SmoothNoise
+from discreet.tables.prepared import Prepared
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -92,7 +93,7 @@ def basic(moved: pa.Table, labels: Mapping[str, Mapping[str, str]], *, round_to:
     import pyarrow as pa
 
     table = moved
-    for i, name in enumerate(moved.column_names[:-3]):
+    for i, name in enumerate(moved.column_names):
         if name in labels:
             table = table.set_column(i, name, labelled(table[name], labels[name]))
     count, lower, upper = (np.array(moved[name], dtype=np.float64) for name in ("count", "lower", "upper"))
@@ -105,7 +106,7 @@ def basic(moved: pa.Table, labels: Mapping[str, Mapping[str, str]], *, round_to:
         fits = np.abs(values) < 2.0**63  # and neither infinite nor absent
         whole = pa.array(np.where(fits, values, 0).astype(np.int64), mask=~fits)
         table = table.set_column(table.column_names.index(name), name, whole)
-    return table
+    return table.drop_columns(["largest"]) if "largest" in table.column_names else table
 
 
 def rounded(values: Vector, to: int) -> Vector:
@@ -148,18 +149,21 @@ def read_table(
         "count": pa.int64(),
         "lower": pa.float64(),
         "upper": pa.float64(),
+        "quality": pa.string(),
     }
     options = pyarrow.csv.ConvertOptions(column_types=types, include_columns=columns)
     return pyarrow.csv.read_csv(file, convert_options=options)
 
 
-def noise(mechanism: SmoothNoise | LogLaplace | Baseline) -> dict[str, Any]:
+def noise(ready: Prepared) -> dict[str, Any]:
     """The public constants of a mechanism: what has to be known to compute with its noise."""
+    mechanism = ready.mechanism
     constants: dict[str, Any] = {"law": type(mechanism.law).__name__, "parameters": asdict(mechanism.law)}
     names = {SmoothNoise: ("factor", "floor"), LogLaplace: ("exponent", "shrink"), Baseline: ("width",)}[
         type(mechanism)
     ]
-    return constants | {name: getattr(mechanism, name) for name in names}
+    sizes = {} if ready.sizes is None else {"sizes": {"exponent": ready.sizes.exponent}}
+    return constants | {name: getattr(mechanism, name) for name in names} | sizes
 
 
 @cache

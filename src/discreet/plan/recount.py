@@ -19,6 +19,7 @@ from discreet.plan.outputs import basic, noise, read_table
 from discreet.plan.requests import Request
 from discreet.plan.summaries import shortened
 from discreet.privacy.units import Establishments
+from discreet.tables.prepared import Drawn
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,13 +69,16 @@ def check_intervals(request: Request, folder: Path, about: dict[str, Any]) -> st
     if "research" not in request.details["forms"]:
         raise UncheckedError("there is no research form to compute them from")
     for number, (query, ready) in enumerate(zip(request.queries, request.ready, strict=True)):
-        if not _alike(noise(ready.mechanism), about["parameters"]["tables"][number]["noise"]):
+        if not _alike(noise(ready), about["parameters"]["tables"][number]["noise"]):
             raise UncheckedError("the stated constants are not those that this code would use")
         table = request._published(folder, number)
-        ends = query._ends(ready, table.counts, level=table.level)
+        ends = query._ends(ready, Drawn(table.counts, table.largest), level=table.level)
         for stated, found in zip((table.lower, table.upper), ends, strict=True):
             if not np.allclose(stated, found, rtol=1e-9, atol=1e-9, equal_nan=True):
                 raise RefutedError("they are not those that the counts and the constants give")
+        flags = _read(request, folder / request.folders[number], "research", [])["quality"]
+        if flags.to_pylist() != table.quality.ravel().tolist():
+            raise RefutedError("the quality flags are not those that the intervals give")
     return "computed again from the counts and the constants: the same"
 
 

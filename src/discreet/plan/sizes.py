@@ -9,7 +9,8 @@ Where large establishments are left out of the counts, their jobs are part of th
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,9 @@ from discreet.plan.reading import PlanFile
 from discreet.privacy.losses import Loss
 from discreet.tables.expected import ByLargest, dropped, mean_error
 from discreet.tables.mechanisms import Baseline
-from discreet.tables.query import CountQuery, Prepared
+from discreet.tables.prepared import Prepared
+from discreet.tables.query import CountQuery
+from discreet.tables.widths import Trade, half_widths
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,6 +49,9 @@ class Expected:
     share : the expected error of all counts together, as a share of all jobs.
     by_size : for each class of cell sizes that occurs: its lower end, its cells, the mean error of a count, and whether
         that is an upper bound.
+    half_widths : for each of these classes the mean of the typical half-widths of intervals; infinite where some have
+        none.
+    mostly_noise : for each of these classes the counts that will be mostly noise.
     is_bound : whether the mean is an upper bound, because it depends on sizes of establishments, or on how workers
         divide into kinds, which are not public.
     """
@@ -55,11 +61,21 @@ class Expected:
     share: float
     by_size: tuple[tuple[int, int, float, bool], ...]
     is_bound: bool
+    half_widths: tuple[float, ...] = ()
+    mostly_noise: tuple[int, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
+        widths = [width if np.isfinite(width) else None for width in self.half_widths]
         classes = [
-            {"from": low, "cells": cells, "mean": mean, "is_upper_bound": at_most}
-            for low, cells, mean, at_most in self.by_size
+            {
+                "from": low,
+                "cells": cells,
+                "mean": mean,
+                "is_upper_bound": at_most,
+                "half_width": width,
+                "mostly_noise": n,
+            }
+            for (low, cells, mean, at_most), width, n in zip(self.by_size, widths, self.mostly_noise, strict=True)
         ]
         return {
             "cells": self.cells,
@@ -78,6 +94,8 @@ class TableCheck:
     ----------
     by_largest : expected absolute error of one count, by the size of the cell's largest establishment, and where it is
         an upper bound.
+    widths : typical half-width of an interval by the same size: alone in the cell, and among many.
+    tradeoff : error and half-width for other shares of epsilon that pay for sizes of establishments.
     expected : the error on publicly known sizes, where there are any.
     notes : what has to be known to read the errors.
     """
@@ -87,6 +105,8 @@ class TableCheck:
     levels: int
     loss: Loss
     by_largest: ByLargest
+    widths: Mapping[int, tuple[float, float]]
+    tradeoff: Sequence[Trade]
     expected: Expected | None
     notes: tuple[str, ...] = ()
 
@@ -99,6 +119,14 @@ class TableCheck:
             "loss": self.loss.to_dict(),
             "expected_error_by_largest_establishment": dict(self.by_largest),
             "is_upper_bound_by_largest_establishment": {s: s in self.by_largest.at_most for s in self.by_largest},
+            "half_width_by_largest_establishment": {
+                size: {"alone": _finite(alone), "among_many": _finite(among)}
+                for size, (alone, among) in self.widths.items()
+            },
+            "scale_share": [
+                {**asdict(trade), "alone": _finite(trade.alone), "among": _finite(trade.among)}
+                for trade in self.tradeoff
+            ],
             "expected_error": None if known is None else known.to_dict(),
             "notes": list(self.notes),
         }
@@ -136,7 +164,7 @@ class PublicSizes:
             return None, [Fault(("public", key), line) for line in str(error).splitlines()]
         return None, []
 
-    def expected(self, query: CountQuery, ready: Prepared) -> Expected | None:
+    def expected(self, query: CountQuery, ready: Prepared, *, level: float) -> Expected | None:
         """The error of `query` on these sizes; None where they lack one of its attributes, or jobs."""
         import pyarrow.compute as pc
 
@@ -163,6 +191,8 @@ class PublicSizes:
             ready.mechanism, query.kinds, jobs=jobs, largest=largest, known=not self.is_bound, parts=parts
         )
         size = np.searchsorted(CLASSES, jobs, side="right")
+        width = half_widths(query, ready, jobs=jobs, largest=largest, level=level)
+        noisy = ~(width <= jobs / query.levels)
         return Expected(
             cells=len(jobs),
             mean=float(error.mean()),
@@ -173,7 +203,13 @@ class PublicSizes:
                 for chosen in [size == i]
             ),
             is_bound=bool(at_most.any()),
+            half_widths=tuple(float(width[size == i].mean()) for i in np.unique(size)),
+            mostly_noise=tuple(int(noisy[size == i].sum()) * query.levels for i in np.unique(size)),
         )
+
+
+def _finite(width: float) -> float | None:
+    return width if np.isfinite(width) else None
 
 
 def _from_table(path: Path) -> PublicSizes:

@@ -13,6 +13,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from fractions import Fraction
 from functools import partial
 from hashlib import file_digest
 from importlib.metadata import version
@@ -36,7 +37,7 @@ from discreet.plan.unpacking import check_tables, opened, text, unpack
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Budget, Entry, Head, Ledger
 from discreet.privacy.ledger.entries import EntryError
-from discreet.privacy.losses import Loss, from_dict, loss, shown, total
+from discreet.privacy.losses import Loss, Pure, from_dict, loss, shown, total
 from discreet.privacy.units import EstablishmentNodes, Establishments
 from discreet.privacy.verify import verify
 from discreet.tables.mechanisms import LogLaplace, NoiseLaw, SmoothNoise
@@ -272,10 +273,11 @@ def _mechanisms(plan: Rebuilt, name: str) -> str:
                 raise RefutedError(f"{table['mechanism']} needs {law} noise of width {float(needed):.6g} and has less")
             words.append(f"{table['mechanism']}: {law} noise of width {float(needed):.6g}, as the definition needs")
             continue
-        verdict = verify(_mechanism(table, unit))
-        if not verdict.holds:
-            raise RefutedError(f"{table['mechanism']} loses {verdict.worst_loss:.6g}, more than {verdict.claimed}")
-        words.append(f"{table['mechanism']}: worst loss {verdict.worst_loss:.6g} of {verdict.claimed}")
+        for mechanism in _stated(table, unit):
+            verdict = verify(mechanism)
+            if not verdict.holds:
+                raise RefutedError(f"{mechanism.name} loses {verdict.worst_loss:.6g}, more than {verdict.claimed}")
+            words.append(f"{mechanism.name}: worst loss {verdict.worst_loss:.6g} of {verdict.claimed}")
     return "; ".join(dict.fromkeys(words))
 
 
@@ -352,7 +354,18 @@ def _draws(plan: Rebuilt) -> str:
     raise UncheckedError(f"{', '.join(claims[:-1])} and {claims[-1]}, cannot be seen without the data")
 
 
-def _mechanism(table: Mapping[str, Any], unit: Establishments) -> SmoothNoise | LogLaplace:
+def _stated(table: Mapping[str, Any], unit: Establishments) -> Iterator[SmoothNoise | LogLaplace]:
+    """The mechanisms of a table with the constants that are stated, each promising what it costs."""
+    share, noise = Fraction(table.get("scale_share", 0)), table["noise"]
+    if ("sizes" in noise) != (share > 0):
+        raise RefutedError("sizes of establishments are paid for and not stated, or stated and not paid for")
+    yield _mechanism(table, unit, 1 - share)
+    if share:
+        paid = Pure(_loss(table["loss"]).amounts["epsilon"] * share)
+        yield LogLaplace(unit, paid, noise["sizes"]["exponent"], 1.0, "tight", "", name="noisy-sizes")
+
+
+def _mechanism(table: Mapping[str, Any], unit: Establishments, share: Fraction) -> SmoothNoise | LogLaplace:
     """The mechanism with the constants that are stated, promising what one of its counts costs."""
     noise = table["noise"]
     law = LAWS[noise["law"]](**noise["parameters"])
@@ -360,6 +373,7 @@ def _mechanism(table: Mapping[str, Any], unit: Establishments) -> SmoothNoise | 
     if law.dimension not in (1, table["levels"]):
         raise RefutedError(f"the noise is for {law.dimension} counts of a cell, which has {table['levels']}")
     amounts = {name: amount / shares for name, amount in _loss(table["loss"]).amounts.items()}
+    amounts["epsilon"] *= share
     if table["mechanism"] == "log-laplace":
         return LogLaplace(unit, loss(**amounts), noise["exponent"], noise["shrink"], table["calibration"], "")
     sizes = {"factor": noise["factor"], "floor": noise["floor"]}

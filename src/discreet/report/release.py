@@ -21,6 +21,7 @@ from discreet.report.numbers import GROUP, PERCENT, minute, plural, text, unbrok
 from discreet.report.numbers import percent as percent
 from discreet.report.page import Block, Code, Figure, Heading, Note, Page, Prose, Table
 from discreet.tables.expected import ByLargest, spans, three_digits
+from discreet.tables.quality import MEANING, NOISE, NONE, QUALITY
 
 if TYPE_CHECKING:
     from discreet.arrays import Integers, Vector
@@ -135,10 +136,14 @@ def page(facts: Facts, *, more: Sequence[Block] = ()) -> Page:
 def _summary(facts: Facts) -> Iterator[Block]:
     """What somebody reads who reads nothing else."""
     tables = [part.table for release in facts.releases for part in release.results.counts]
-    counts = plural(sum(table.counts.size for table in tables), "count")
-    bounded = all(np.isfinite(table.lower).all() for table in tables)
-    interval = ", each with an interval that was computed from published numbers alone" * bounded
-    lines = [f"{counts} in {plural(len(tables), 'table')}{interval}."] if tables else []
+    all_counts = sum(table.counts.size for table in tables)
+    bounded = sum(int(np.isfinite(table.lower + table.upper).sum()) for table in tables)
+    which = "each" if bounded == all_counts else f"{text(bounded)} of them" if bounded else "none"
+    computed = " that was computed from published numbers alone" * bool(bounded)
+    words = f"{plural(all_counts, 'count')} in {plural(len(tables), 'table')}, {which} with an interval{computed}."
+    lines = [words] if tables else []
+    noisy = sum(int((table.quality == NOISE).sum()) for table in tables)
+    lines += [f"{plural(noisy, 'count')} {'is' if noisy == 1 else 'are'} mostly noise, and flagged so."] * bool(noisy)
     lines.append(f"All releases cost {facts.total - facts.remaining} of {facts.total}; {facts.remaining} is left.")
     found = {label: each.ratio for label, each in _compared(facts).items() if each.ratio is not None}
     if found:
@@ -319,7 +324,8 @@ def _intervals(label: str, table: CountRelease) -> Iterator[Block]:
     known = np.isfinite(lower) & np.isfinite(upper)
     if not known.any():
         yield Prose(
-            f"**No intervals.** Nothing public bounds the size of the establishments behind the counts of {label}."
+            f"**No intervals.** Nothing public bounds the size of the establishments behind the counts of {label}. A "
+            "small part of epsilon (scale_share) would."
         )
         return
     rows = []
@@ -336,6 +342,14 @@ def _intervals(label: str, table: CountRelease) -> Iterator[Block]:
         f"Intervals that hold {_held(table.guarantee.unit)} with a probability of {percent(table.level)} or more, "
         f"{label}",
         f"{label} intervals",
+    )
+    flags, number = np.unique(table.quality, return_counts=True)
+    found = dict(zip(flags.tolist(), number.tolist(), strict=True))
+    yield Table(
+        ("Quality", "Counts"),
+        [(flag, found[flag]) for flag in (*QUALITY, NOISE, NONE) if flag in found],
+        f"Quality flags, {label}: {MEANING}",
+        f"{label} quality",
     )
 
 
@@ -374,7 +388,7 @@ def _range(low: object, high: object) -> str:
 
 
 def _end(upper: float) -> str:
-    return text(int(upper)) if np.isfinite(upper) else "any number"
+    return text(int(upper)) if np.isfinite(upper) else NONE
 
 
 def _rank_ranges(lower: Vector, upper: Vector) -> tuple[Integers, Integers]:

@@ -171,7 +171,7 @@ def mean_rounded(law: NoiseLaw | DiscreteLaplace, scale: Vector) -> Vector:
     mean = scale * law.mean_abs
     near = mean < WIDE
     s = scale[near, None]
-    chance, excess = _beyond(law, (np.arange(TERMS + 1) + 0.5) / s), _excess(law, TERMS / s)[:, 0]
+    chance, excess = chance_beyond(law, (np.arange(TERMS + 1) + 0.5) / s), _excess(law, TERMS / s)[:, 0]
     mean[near] = chance[:, :-1].sum(axis=1) + s[:, 0] * excess + (chance[:, -1] - chance[:, -2]) / 24
     return mean
 
@@ -258,7 +258,7 @@ def _too_wide(asked: str) -> Infeasible:
     )
 
 
-def _beyond(law: NoiseLaw, x: Vector) -> Vector:
+def chance_beyond(law: NoiseLaw, x: Vector) -> Vector:
     """P(|Z_1| > x)."""
     if not isinstance(law, RadialPolynomial):
         return 2 * law.survival(x)
@@ -274,14 +274,14 @@ def _excess(law: NoiseLaw, x: Vector) -> Vector:
         return np.exp(-x)
     if isinstance(law, GeneralisedCauchy):
         y, share = expit(-law.g * np.log(x)), 2 / law.g
-        return np.asarray(law.mean_abs * betainc(1 - share, share, y) - x * _beyond(law, x))
+        return np.asarray(law.mean_abs * betainc(1 - share, share, y) - x * chance_beyond(law, x))
     if isinstance(law, Polynomial):
         edge, inside = np.maximum(x, law.core), np.maximum(law.core - x, 0.0)
         rate, at_core = law.p / (1 + law.core), math.exp(law._log_outside)
         # Inside the core the chance is an exponential and a constant; its slope at the edge is that of the power law.
         grown = (np.exp(law._log_outside + rate * inside) - at_core) / rate - at_core * inside
         within = (law.p - 1) / law.p * grown + at_core * inside
-        return np.asarray(_beyond(law, edge) * (1 + edge) / (law.p - 2) + within)
+        return np.asarray(chance_beyond(law, edge) * (1 + edge) / (law.p - 2) + within)
     r, weight = radius(law)
     part = [np.maximum(1 - row[:, None] / r, 0.0) ** law.d @ (weight * r) / law.d for row in x]
     return np.array(part).reshape(x.shape)

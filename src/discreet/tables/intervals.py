@@ -4,7 +4,9 @@ The scale is factor * max(alpha x, floor) with x the largest establishment, whic
 cell's true count, so a count n is plausible for a published m only if |m - n| <= q factor max(alpha n, floor) + 1/2,
 q the law's quantile. The set of plausible n is an interval whose ends depend on m alone: it holds the true count
 with at least the stated probability, and costs nothing. Where many establishments share the cell it is wider than
-needed; that is the price of a confidential scale. Quantiles and ends are rounded outward: docs/proofs/intervals.md.
+needed; that is the price of a confidential scale. Where a share of epsilon paid for a noisy size of every cell's
+largest establishment (`sizes`), both bounds are used and the probability to fail is divided between them.
+Quantiles and ends are rounded outward: docs/proofs/intervals.md.
 """
 
 from __future__ import annotations
@@ -22,6 +24,10 @@ from discreet.errors import PrivacyError
 from discreet.noise.laws import DiscreteLaplace, GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
 from discreet.tables.expected import radius
 from discreet.tables.mechanisms import Baseline, LogLaplace, SmoothNoise
+from discreet.tables.sizes import half_width
+
+BY_SIZES = 0.8
+"""The share of the probability to fail that goes to the bound by noisy sizes, where there are two bounds."""
 
 OUTWARD = 1 + 2.0**-30
 """More than the relative error of a quantile."""
@@ -36,13 +42,36 @@ COUNTS = 8192  # whose temporaries stay in a processor's second-level cache
 
 
 def intervals(
-    published: Integers, mechanism: SmoothNoise | LogLaplace | Baseline, *, level: float, bounded: bool
+    published: Integers,
+    mechanism: SmoothNoise | LogLaplace | Baseline,
+    *,
+    level: float,
+    bounded: bool,
+    largest: Integers | None = None,
+    sizes: LogLaplace | None = None,
 ) -> tuple[Vector, Vector]:
     """Lower and upper ends for every count, each holding its true count with probability at least `level`.
 
     `published` has one row per workplace cell. `bounded` tells that the row's sum (or the count itself, when noise is
-    per cell) is at least the size that sets the scale; without it there is no interval, and both ends are NaN.
+    per cell) is at least the size that sets the scale. `largest` is what `sizes` published for each workplace cell.
+    Without either there is no interval, and both ends are NaN; an upper end that nothing bounds is infinite.
     """
+    if largest is None or sizes is None or not isinstance(mechanism, SmoothNoise):
+        return _from_counts(published, mechanism, level=level, bounded=bounded)
+    by_sizes = 1 - BY_SIZES * (1 - level) if bounded else level
+    reach = half_width(largest, mechanism, sizes, level=by_sizes)[:, None]
+    lower, upper = _not_below_zero(published - reach, published + reach)
+    if bounded:
+        low, high = _from_counts(published, mechanism, level=1 - (1 - BY_SIZES) * (1 - level), bounded=True)
+        upper = np.minimum(upper, high)
+        lower = np.minimum(np.maximum(lower, low), upper)
+    return lower, upper
+
+
+def _from_counts(
+    published: Integers, mechanism: SmoothNoise | LogLaplace | Baseline, *, level: float, bounded: bool
+) -> tuple[Vector, Vector]:
+    """The ends that follow from the published counts alone."""
     lower, upper = np.empty(published.shape), np.empty(published.shape)
     size = max(1, COUNTS // published.shape[1])
     for start in range(0, len(published), size):

@@ -20,7 +20,7 @@ from discreet.errors import DataError, PrivacyError
 from discreet.jobs import Jobs
 from discreet.noise.source import Source
 from discreet.privacy.guarantee import Calibration, Guarantee
-from discreet.privacy.losses import Loss, Number, exact
+from discreet.privacy.losses import Number, exact
 from discreet.privacy.units import EstablishmentNodes, Establishments, Workers
 from discreet.schema import Label
 from discreet.tables.calibration import Name, calibrate
@@ -28,52 +28,16 @@ from discreet.tables.expected import ByLargest, Kinds, refuse_extremes, refuse_o
 from discreet.tables.intervals import check_level, intervals
 from discreet.tables.limits import limits
 from discreet.tables.mechanisms import Baseline, LogLaplace, SmoothNoise
+from discreet.tables.prepared import Check, Drawn, Prepared
 from discreet.tables.release import CountRelease
+from discreet.tables.sizes import NOTE, share_of, sizes_for
+from discreet.tables.widths import tradeoff, widths
 
 if TYPE_CHECKING:
     from discreet.tables.cells import Cells
 
 MOST_COUNTS = 50_000_000
 """Counts of one table that fit in memory with their noise: about 2 GiB."""
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """What a release would cost and how far off it would be; nothing was read and nothing spent.
-
-    Attributes
-    ----------
-    guarantee : what the release would promise.
-    remaining : what the account has left now.
-    affordable : whether it can be paid.
-    expected_error : expected absolute error of one count, by the size of the cell's largest establishment; its
-        `at_most` are the sizes for which it is an upper bound.
-    """
-
-    guarantee: Guarantee
-    remaining: Loss
-    affordable: bool
-    mechanism: str
-    cells_per_workplace_cell: int
-    expected_error: ByLargest
-
-    def __str__(self) -> str:
-        verdict = "affordable" if self.affordable else "NOT affordable"
-        return (
-            f"{self.mechanism}, {self.cells_per_workplace_cell} counts per workplace cell. "
-            f"Costs {self.guarantee.loss}; {self.remaining} is left: {verdict}.\n"
-            f"Expected error of a count, by the size of the cell's largest establishment: {self.expected_error}.\n"
-            f"{self.guarantee}"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A query with its mechanism: all that is decided before data are read."""
-
-    mechanism: SmoothNoise | LogLaplace | Baseline
-    guarantee: Guarantee
-    parameters: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +98,13 @@ class CountQuery:
         delta: Number | None = None,
         mechanism: Name | None = None,
         calibration: Calibration = "tight",
+        scale_share: Number = 0,
     ) -> Prepared:
-        """Choose and calibrate the mechanism for the whole table's loss; raises `Infeasible` with the inequality."""
+        """Choose and calibrate the mechanism for the whole table's loss; raises `Infeasible` with the inequality.
+
+        A share `scale_share` of epsilon pays for a noisy size of every cell's largest establishment, which makes
+        intervals narrow; the rest pays for the counts.
+        """
         unit, d = self.account.unit, self.levels
         name = mechanism or self._default()
         joint = name == "joint-polynomial"
@@ -148,6 +117,8 @@ class CountQuery:
         whole = exact(epsilon, name="epsilon")
         if whole <= 0:
             raise PrivacyError(f"epsilon={epsilon} buys nothing. It must be above 0. Use for example epsilon=1.")
+        for_sizes = share_of(scale_share, whole)
+        whole -= for_sizes
         refuse_extremes(unit, whole)
         chance = None if delta is None else exact(delta, name="delta") / shares
         if isinstance(unit, Establishments):
@@ -173,16 +144,14 @@ class CountQuery:
                 "Open a session with unit=Establishments(alpha=0.1)."
             )
         refuse_overflow(built)
+        sizes = sizes_for(built, for_sizes) if for_sizes else None
+        notes = (*limits(self.jobs, unit), *(() if sizes is None else (NOTE.format(sizes.loss),)))
+        loss = built.cost(d) if sizes is None else built.cost(d) + sizes.loss
         guarantee = Guarantee(
-            unit,
-            built.cost(d),
-            built.calibration,
-            built.basis,
-            built.proof,
-            limits(self.jobs, unit),
-            private=self.account.private,
+            unit, loss, built.calibration, built.basis, built.proof, notes, private=self.account.private
         )
-        return Prepared(built, guarantee, self._parameters(built))
+        told = {} if sizes is None else {"scale_share": str(exact(scale_share, name="scale_share"))}
+        return Prepared(built, guarantee, self._parameters(built) | told, sizes)
 
     def check(
         self,
@@ -191,9 +160,13 @@ class CountQuery:
         delta: Number | None = None,
         mechanism: Name | None = None,
         calibration: Calibration = "tight",
+        scale_share: Number = 0,
+        level: float = 0.95,
     ) -> Check:
-        """Cost, feasibility and expected error, without reading confidential data or spending anything."""
-        ready = self.prepare(epsilon=epsilon, delta=delta, mechanism=mechanism, calibration=calibration)
+        """Cost, feasibility, expected error and width, without reading confidential data or spending anything."""
+        check_level(level)
+        asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "calibration": calibration}
+        ready = self.prepare(**asked, scale_share=scale_share)
         remaining = self.account.remaining
         return Check(
             guarantee=ready.guarantee,
@@ -202,6 +175,8 @@ class CountQuery:
             mechanism=f"{ready.mechanism.name} ({ready.mechanism.calibration})",
             cells_per_workplace_cell=self.levels,
             expected_error=self.expected_by_largest(ready),
+            widths=widths(self, ready, level=level),
+            tradeoff=tradeoff(self, asked, level=level),
         )
 
     def expected_by_largest(self, ready: Prepared) -> ByLargest:
@@ -222,21 +197,25 @@ class CountQuery:
         delta: Number | None = None,
         mechanism: Name | None = None,
         calibration: Calibration = "tight",
+        scale_share: Number = 0,
         name: str | None = None,
         level: float = 0.95,
     ) -> CountRelease:
         """Publish the table: exact integer noise, intervals of probability `level`, one ledger line.
 
-        `epsilon` and `delta` are the loss of the whole table. `name` makes the release unique and resumable.
+        `epsilon` and `delta` are the loss of the whole table, of which `scale_share` makes intervals narrow. `name`
+        makes the release unique and resumable.
         """
         check_level(level)
-        ready = self.prepare(epsilon=epsilon, delta=delta, mechanism=mechanism, calibration=calibration)
+        ready = self.prepare(
+            epsilon=epsilon, delta=delta, mechanism=mechanism, calibration=calibration, scale_share=scale_share
+        )
         self.rehearse(ready, level=level)
         cells = self.statistics(ready)
         released = self.account.release(
             name,
             guarantee=ready.guarantee,
-            draw=lambda source: self._draw(ready, cells, source),
+            draw=lambda source: self.drawn(ready, cells, source),
             details=dict(ready.parameters),
         )
         return self._wrap(ready, cells, released.value, released.guarantee, level=level).of(
@@ -245,7 +224,8 @@ class CountQuery:
 
     def rehearse(self, ready: Prepared, *, level: float) -> None:
         """Compute once, on nothing, what follows the noise: what can fail there must fail before it is paid for."""
-        self._ends(ready, np.zeros((1, self.levels), dtype=np.int64), level=level)
+        nothing = np.zeros((1, self.levels), dtype=np.int64)
+        self._ends(ready, Drawn(nothing, None if ready.sizes is None else nothing[:, 0]), level=level)
 
     def statistics(self, ready: Prepared) -> Cells:
         """The confidential aggregates that the mechanism needs, in one pass of the engine.
@@ -272,6 +252,11 @@ class CountQuery:
             )
         return found
 
+    def drawn(self, ready: Prepared, cells: Cells, source: Source) -> Drawn:
+        """All that the charge paid for."""
+        counts, sizes = self._draw(ready, cells, source), ready.sizes
+        return Drawn(counts, None if sizes is None else sizes.draw(cells.largest_total, cells.largest_total, source))
+
     def _draw(self, ready: Prepared, cells: Cells, source: Source) -> Integers:
         """Noisy counts, shape (workplace cells, levels)."""
         mechanism = ready.mechanism
@@ -285,7 +270,7 @@ class CountQuery:
         return mechanism.draw(cells.counts, self._hidden(cells), source)
 
     def _wrap(
-        self, ready: Prepared, cells: Cells, published: Integers, guarantee: Guarantee, *, level: float
+        self, ready: Prepared, cells: Cells, published: Drawn, guarantee: Guarantee, *, level: float
     ) -> CountRelease:
         """The public table: from here on nothing confidential is left."""
         lower, upper = self._ends(ready, published, level=level)
@@ -293,9 +278,10 @@ class CountQuery:
             keys=cells.keys,
             worker_by=self.worker_by,
             levels=cells.levels,
-            counts=published,
+            counts=published.counts,
             lower=lower,
             upper=upper,
+            largest=published.largest,
             level=level,
             guarantee=guarantee,
             parameters=ready.parameters,
@@ -314,9 +300,16 @@ class CountQuery:
             "open a session with unit=Establishments(alpha=0.1), for which existence is public."
         )
 
-    def _ends(self, ready: Prepared, published: Integers, *, level: float) -> tuple[Vector, Vector]:
+    def _ends(self, ready: Prepared, published: Drawn, *, level: float) -> tuple[Vector, Vector]:
         """The ends of the intervals, from published numbers and public constants."""
-        return intervals(published, ready.mechanism, level=level, bounded=self._bounds_size(ready.mechanism))
+        return intervals(
+            published.counts,
+            ready.mechanism,
+            level=level,
+            bounded=self._bounds_size(ready.mechanism),
+            largest=published.largest,
+            sizes=ready.sizes,
+        )
 
     def _default(self) -> Name:
         if isinstance(self.account.unit, Workers):

@@ -17,6 +17,7 @@ from discreet.errors import DataError
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Entry
 from discreet.schema import Label
+from discreet.tables.quality import Words, quality
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,8 +33,9 @@ class CountRelease:
     worker_by, levels : the worker attributes and their combinations.
     counts : shape (workplace cells, levels).
     lower, upper : intervals that hold the true count with probability at least `level`, computed from the published
-        counts and public constants alone; NaN where no such interval exists.
+        counts and public constants alone; NaN where there is none, and infinite above where nothing bounds it.
     parameters : what was asked for, in plain words for the ledger and release.json.
+    largest : a noisy size of the largest establishment of each workplace cell, where a share of epsilon paid for it.
     """
 
     keys: pa.Table
@@ -47,6 +49,7 @@ class CountRelease:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     entry: Entry | None = None
     name: str = ""
+    largest: Integers | None = None
 
     def of(self, entry: Entry, name: str) -> CountRelease:
         """The same release with the ledger line that paid for it."""
@@ -56,8 +59,16 @@ class CountRelease:
     def by(self) -> tuple[str, ...]:
         return (*self.keys.column_names, *self.worker_by)
 
+    @property
+    def quality(self) -> Words:
+        """How much of each count is noise, told from its interval: see `QUALITY`."""
+        return quality(self.counts, self.lower, self.upper)
+
     def to_arrow(self) -> pa.Table:
-        """One row per count: the attributes, `count`, `lower`, `upper`."""
+        """One row per count: the attributes, `count`, `lower`, `upper`, `quality`, and `largest` where it was paid for.
+
+        An end that does not exist is null.
+        """
         import pyarrow as pa
 
         cells, d = self.counts.shape
@@ -69,7 +80,10 @@ class CountRelease:
             columns[name] = pa.array([level[i] for level in self.levels] * cells)
         columns["count"] = pa.array(self.counts.ravel())
         for name, ends in (("lower", self.lower.ravel()), ("upper", self.upper.ravel())):
-            columns[name] = pa.array(ends, mask=np.isnan(ends))  # from_pandas=True would load pandas
+            columns[name] = pa.array(ends, mask=~np.isfinite(ends))  # from_pandas=True would load pandas
+        columns["quality"] = pa.array(self.quality.ravel().tolist(), pa.string())
+        if self.largest is not None:
+            columns["largest"] = pa.array(np.repeat(self.largest, d))
         return pa.table(columns)
 
     def non_negative(self) -> CountRelease:

@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from discreet.arrays import Integers
 from discreet.errors import PrivacyError
 from discreet.noise.source import Source
 from discreet.privacy.guarantee import Calibration
 from discreet.privacy.losses import Number, exact, total
 from discreet.tables.consistency import consistent, finest_of
 from discreet.tables.intervals import check_level
-from discreet.tables.query import Check, CountQuery, Prepared
+from discreet.tables.prepared import Check, Drawn, Prepared
+from discreet.tables.query import CountQuery
 from discreet.tables.release import CountRelease
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def agreed(
 ) -> tuple[CountRelease, ...]:
     """Tables made to agree. Two intervals bear on each of their counts, so each may fail half as often."""
     ends = [
-        query._ends(part, table.counts, level=(1 + level) / 2)
+        query._ends(part, Drawn(table.counts, table.largest), level=(1 + level) / 2)
         for query, part, table in zip(queries, ready, tables, strict=True)
     ]
     return consistent(tables, [part.mechanism for part in ready], ends)
@@ -54,10 +54,11 @@ class Workload:
         split: Sequence[Number] | None = None,
         delta: Number | None = None,
         calibration: Calibration = "tight",
+        scale_share: Number = 0,
     ) -> tuple[Check, ...]:
         """What each table would cost and how far off it would be; reads and spends nothing."""
         return tuple(
-            query.check(epsilon=share, delta=chance, calibration=calibration)
+            query.check(epsilon=share, delta=chance, calibration=calibration, scale_share=scale_share)
             for query, share, chance in self._shares(epsilon, split, delta)
         )
 
@@ -68,20 +69,22 @@ class Workload:
         split: Sequence[Number] | None = None,
         delta: Number | None = None,
         calibration: Calibration = "tight",
+        scale_share: Number = 0,
         name: str | None = None,
         level: float = 0.95,
         add_up: bool = False,
     ) -> tuple[CountRelease, ...]:
         """Publish all tables under one loss.
 
-        `split` gives each table its share of `epsilon` (and `delta`), equal shares otherwise. `add_up` makes all
-        tables agree: weighted least squares, then non-negative integers; one table must have all attributes.
+        `split` gives each table its share of `epsilon` (and `delta`), equal shares otherwise; `scale_share` is the part
+        of each that makes intervals narrow. `add_up` makes all tables agree: weighted least squares, then non-negative
+        integers; one table must have all attributes.
         """
         check_level(level)
         if add_up:
             finest_of([(*query.workplace_by, *query.worker_by) for query in self.queries])
         ready = [
-            query.prepare(epsilon=share, delta=chance, calibration=calibration)
+            query.prepare(epsilon=share, delta=chance, calibration=calibration, scale_share=scale_share)
             for query, share, chance in self._shares(epsilon, split, delta)
         ]
         for query, part in zip(self.queries, ready, strict=True):
@@ -90,8 +93,8 @@ class Workload:
         loss = total([part.guarantee.loss for part in ready])
         cells = [query.statistics(part) for query, part in zip(self.queries, ready, strict=True)]
 
-        def draw(source: Source) -> list[Integers]:
-            return [query._draw(part, cell, source) for query, part, cell in self._zip(ready, cells)]
+        def draw(source: Source) -> list[Drawn]:
+            return [query.drawn(part, cell, source) for query, part, cell in self._zip(ready, cells)]
 
         first = ready[0].guarantee
         guarantee = replace(first, loss=loss)

@@ -28,7 +28,7 @@ Scalar: TypeAlias = str | int | float | bool
 Values: TypeAlias = dict[str, Scalar | list[Scalar] | list[list[str]] | dict[str, list[Scalar]]]
 MOST_RELEASES = 12
 
-NUMBERS = frozenset({"alpha", "epsilon", "delta", "lower", "upper", "level", "at", "split", "scale"})
+NUMBERS = frozenset({"alpha", "epsilon", "delta", "lower", "upper", "level", "at", "split", "scale", "scale_share"})
 """Keys whose text is written as a number where it is a plain one."""
 
 LISTS = {"by", "shrink", "coefficient", "at", "lagged", "split"}
@@ -47,8 +47,8 @@ OF_UNIT = {
     "rows": ("lower", "upper"),
 }
 OF_KIND = {
-    "count": ("by", "mechanism", "delta", "where", "shrink", "stratum", "round_to"),
-    "counts": ("tables", "split", "add_up", "delta", "where", "stratum", "round_to"),
+    "count": ("by", "mechanism", "delta", "scale_share", "where", "shrink", "stratum", "round_to"),
+    "counts": ("tables", "split", "add_up", "delta", "scale_share", "where", "stratum", "round_to"),
     "model": ("formula", "clip", "lagged"),
     "posterior": ("formula", "summary", "coefficient", "at", "scale"),
 }

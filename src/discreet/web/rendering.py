@@ -13,6 +13,7 @@ from markupsafe import Markup, escape
 from discreet.report import numbers, svg
 from discreet.report.page import Figure, Table, inline, paragraphs
 from discreet.tables.expected import told
+from discreet.tables.widths import told_width
 from discreet.web import filters
 from discreet.web.attempts import Attempts, Checks
 from discreet.web.audit_log import Strangers
@@ -85,6 +86,7 @@ environment.filters |= {
     "paragraphs": lambda text: Markup(paragraphs(text)),
     "three": lambda value: f"{value:,.3g}" if abs(value) < 999.5 else f"{value:,.0f}",
     "told": told,
+    "width": told_width,
     "zip_same": lambda names: [(name, name) for name in names],
     "is_number": numbers.is_numeric,
     "filter_lines": filters.lines,

@@ -1,0 +1,36 @@
+"""How much of a published count is noise: a flag for every count, from published numbers and fixed thresholds alone."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.arrays import Integers, Vector
+
+Words: TypeAlias = NDArray[Any]
+
+QUALITY = {
+    "good": 0.1,
+    "fair": 1 / 3,
+    "poor": 1.0,
+}
+"""The flags with the most that the half-width of an interval may be, as a share of the count."""
+
+NOISE, NONE = "mostly noise", "no interval"
+"""The flags of a count whose half-width is larger than the count, and of one without an interval."""
+
+MEANING = (
+    "how far the interval reaches from the count: good, at most 10 % of it; fair, at most a third; poor, at most all "
+    "of it; mostly noise, further; no interval, where an end is missing"
+)
+
+
+def quality(counts: Integers | Vector, lower: Vector, upper: Vector) -> Words:
+    """The flag of every count."""
+    count = np.maximum(np.asarray(counts, dtype=np.float64), 0.0)
+    with np.errstate(invalid="ignore"):
+        reach = np.maximum(upper - count, count - lower)
+        chosen = [~np.isfinite(lower + upper), *(reach <= share * count for share in QUALITY.values())]
+    return np.select(chosen, [NONE, *QUALITY], default=NOISE)

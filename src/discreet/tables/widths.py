@@ -1,0 +1,90 @@
+"""How wide intervals will be, told before anything is paid: from public constants and assumed or public sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.arrays import Vector
+from discreet.errors import DiscreetError
+from discreet.tables.expected import SIZES, three_digits
+
+if TYPE_CHECKING:
+    from discreet.tables.prepared import Prepared
+    from discreet.tables.query import CountQuery
+
+MANY = 50
+"""Jobs of a cell over those of its largest establishment, where it has many."""
+
+SHARES = ("0", "1/20", "1/10", "1/5")
+AT = 100
+"""Shares that are compared, at cells whose largest establishment has this many workers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trade:
+    """What a share of epsilon for sizes costs and buys, in cells whose largest establishment has `AT` workers.
+
+    Attributes
+    ----------
+    error : expected absolute error of a count.
+    alone, among : typical half-width of an interval, where the cell has no other establishment and where it has many.
+    """
+
+    share: str
+    error: float
+    alone: float
+    among: float
+
+
+def half_widths(query: CountQuery, ready: Prepared, *, jobs: Vector, largest: Vector, level: float) -> Vector:
+    """Typical half-widths in cells of so many jobs, divided evenly into kinds: noise and sizes are at their medians."""
+    from discreet.tables.prepared import Drawn
+
+    counts = np.rint(np.repeat(jobs[:, None] / query.levels, query.levels, axis=1)).astype(np.int64)
+    sizes = None if ready.sizes is None else np.rint(largest).astype(np.int64)
+    lower, upper = query._ends(ready, Drawn(counts, sizes), level=level)
+    return np.asarray(np.maximum(upper - counts, counts - lower)[:, 0])
+
+
+def widths(query: CountQuery, ready: Prepared, *, level: float) -> dict[int, tuple[float, float]]:
+    """Half-widths by the size of the cell's largest establishment: alone in the cell, and among many."""
+    size = np.array(SIZES, dtype=np.float64)
+    found = [half_widths(query, ready, jobs=size * times, largest=size, level=level).tolist() for times in (1, MANY)]
+    return dict(zip(SIZES, zip(*found, strict=True), strict=True))
+
+
+def tradeoff(query: CountQuery, asked: Mapping[str, Any], *, level: float) -> tuple[Trade, ...]:
+    """The same table with other shares for sizes, as far as they are possible."""
+    found = []
+    for share in SHARES:
+        try:
+            ready = query.prepare(**asked, scale_share=share)
+        except DiscreetError:
+            continue
+        alone, among = widths(query, ready, level=level)[AT]
+        found.append(Trade(share, query.expected_by_largest(ready)[AT], alone, among))
+    return tuple(found)
+
+
+def told_width(width: float) -> str:
+    """A half-width in three digits, or that there is no interval."""
+    return f"{three_digits(width):,.15g}" if np.isfinite(width) else "no interval"
+
+
+def told_widths(by_largest: Mapping[int, tuple[float, float]], trades: Sequence[Trade]) -> str:
+    """Widths, and what a share of epsilon for sizes would change, in words."""
+    told = "; ".join(
+        f"{size:,} {told_width(alone)} alone, {told_width(among)} among {MANY} times as many jobs"
+        for size, (alone, among) in by_largest.items()
+    )
+    others = "; ".join(
+        f"{trade.share}: error {told_width(trade.error)}, half-width {told_width(trade.alone)} alone, "
+        f"{told_width(trade.among)} among many"
+        for trade in trades
+    )
+    traded = f"\nWith scale_share, where that establishment has {AT} workers: {others}." if len(trades) > 1 else ""
+    return f"Typical half-width of an interval, by the same size: {told}.{traded}"

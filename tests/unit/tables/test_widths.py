@@ -1,0 +1,196 @@
+"""Intervals that can be used: noisy sizes cover in every size class, on data of every kind, and are narrow.
+
+Kinds of data: one establishment, 1,000 of 20, few large among many small, a giant, skewed sizes, nobody.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet.errors import Infeasible, PrivacyError
+from discreet.noise.source import SeededSource
+from discreet.privacy.losses import Pure
+from discreet.privacy.units import Establishments
+from discreet.privacy.verify import verify
+from discreet.schema import Schema
+from discreet.tables.calibration import calibrate
+from discreet.tables.intervals import coordinate_quantile
+from discreet.tables.quality import MEANING, NOISE, NONE, QUALITY, quality
+from discreet.tables.sizes import noisy_sizes, pivot_quantile
+
+CELLS = 1500
+LEVEL = 0.95
+SIZES = {
+    "one establishment of 300": [300],
+    "1,000 establishments of 20": [20] * 1000,
+    "few large among many small": [400] * 3 + [2] * 500,
+    "one giant": [20_000] + [3] * 200,
+    "skewed": np.exp(np.random.default_rng(3).normal(1.5, 1.3, 300)).astype(int).tolist(),
+    "nobody": [0, 0, 0],
+    "single workers": [1] * 12,
+}
+SCHEMA = Schema(workplace_attributes=["cell"], worker_attributes={"sex": ["f", "m"]}, size="n")
+
+
+@cache
+def jobs(kind: str) -> Any:
+    """One cell of establishments of these sizes, a third of each workforce women."""
+    sizes = np.array(SIZES[kind])
+    rows = {
+        "workplace": np.repeat(np.arange(len(sizes)), 2),
+        "cell": np.zeros(2 * len(sizes), dtype=np.int64),
+        "sex": np.tile(["f", "m"], len(sizes)),
+        "n": np.stack([sizes // 3, sizes - sizes // 3], axis=1).ravel(),
+    }
+    return dc.read_jobs(rows, schema=SCHEMA)
+
+
+TABLES: dict[str, dict[str, Any]] = {
+    "all workers": {"by": "cell"},
+    "by sex": {"by": ["cell", "sex"]},
+    "women": {"by": "cell", "where": {"sex": ["f"]}},
+}
+
+
+@cache
+def released(kind: str, table: str, epsilon: str) -> tuple[Any, Any, float]:
+    """`CELLS` cells like this one with their intervals, the true counts, the true 95 % point at all of epsilon."""
+    query = dc.Session(jobs(kind), unit=Establishments("0.1"), budget=100).count(**TABLES[table])
+    ready, whole = query.prepare(epsilon=epsilon, scale_share="0.1"), query.prepare(epsilon=epsilon).mechanism
+    cells = query.statistics(ready)
+    many = replace(
+        cells,
+        keys=cells.keys.take(np.zeros(CELLS, dtype=np.int64)),
+        **{
+            name: np.repeat(getattr(cells, name), CELLS, axis=0)
+            for name in ("counts", "largest", "largest_total", "establishments")
+        },
+    )
+    found = query._wrap(ready, many, query.drawn(ready, many, SeededSource(5)), ready.guarantee, level=LEVEL)
+    law: Any = whole.law
+    quantile = coordinate_quantile(law, 1 - LEVEL) if law.dimension > 1 else float(law.quantile(0.5 + LEVEL / 2))
+    return found, many.counts, quantile * float(whole.scale(np.array([float(max(SIZES[kind]))]))[0])
+
+
+@pytest.mark.parametrize("epsilon", ["1", "4"])
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("kind", SIZES)
+def test_intervals_cover_in_every_kind_of_cell(kind: str, table: str, epsilon: str) -> None:
+    found, truth, _ = released(kind, table, epsilon)
+    held = (found.lower <= truth) & (truth <= found.upper)
+    assert np.isfinite(found.upper).all()
+    assert held.mean(axis=0).min() >= LEVEL - 3 * np.sqrt(LEVEL * (1 - LEVEL) / len(held))
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("kind", ["1,000 establishments of 20", "few large among many small", "skewed", "one giant"])
+@pytest.mark.parametrize("epsilon", ["2", "4"])
+def test_intervals_of_many_establishments_are_at_most_eight_times_the_error(
+    kind: str, table: str, epsilon: str
+) -> None:
+    """For a tenth of epsilon; without it, up to 1,000 times or without an end."""
+    found, _, point = released(kind, table, epsilon)
+    half = ((found.upper - found.lower) / 2).mean()
+    assert half <= 8 * point, half / point
+
+
+def test_without_a_share_nothing_changes() -> None:
+    query = dc.Session(jobs("skewed"), unit=Establishments("0.1"), budget=100, seed=5).count("cell")
+    ready = query.prepare(epsilon=2)
+    assert ready.sizes is None and ready.guarantee.loss == Pure(2) and "scale_share" not in ready.parameters
+    assert query.release(epsilon=2).largest is None
+
+
+def test_the_share_is_part_of_the_price() -> None:
+    query = dc.Session(jobs("skewed"), unit=Establishments("0.1"), budget=2).count(["cell", "sex"])
+    ready = query.prepare(epsilon=2, scale_share="0.1")
+    assert ready.guarantee.loss == Pure(2) and ready.sizes is not None
+    assert ready.mechanism.loss + ready.sizes.loss == Pure(2) and ready.sizes.loss == Pure("0.2")
+    assert "0.2" in str(ready.guarantee) and "docs/proofs/sizes.md" in str(ready.guarantee)
+    query.release(epsilon=2, scale_share="0.1")
+    assert not query.account.remaining
+
+
+@pytest.mark.parametrize("alpha", ["0.01", "0.1"])
+@pytest.mark.parametrize("epsilon", ["1/5", "3"])
+def test_noisy_sizes_keep_their_promise_and_need_it(alpha: str, epsilon: str) -> None:
+    """The exact loss over all neighbours is at most the claim, and above it with a tenth less noise."""
+    unit = Establishments(alpha)
+    if unit.log_growth / 4 > float(Fraction(epsilon)):
+        pytest.skip("refused")
+    sizes = noisy_sizes(unit, Fraction(epsilon))
+    assert verify(sizes).holds
+    assert not verify(sizes.scaled(0.9)).holds
+
+
+@pytest.mark.parametrize("exponent", [0.1, 0.5, 0.95, 2.0])
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.99])
+def test_the_quantile_of_noise_over_size_is_never_too_small(exponent: float, level: float) -> None:
+    rng = np.random.default_rng(7)
+    law = calibrate("polynomial", unit=Establishments("0.1"), epsilon=2).law
+    drawn = np.abs(law.quantile(rng.random(400_000))) * np.exp(-exponent * rng.laplace(size=400_000))  # type: ignore[union-attr]
+    q = pivot_quantile(law, exponent, level)
+    assert (drawn <= q).mean() >= level - 4 * np.sqrt(level * (1 - level) / len(drawn))
+    assert q <= 1.06 * np.quantile(drawn, level)
+
+
+def test_sizes_are_drawn_as_log_laplace_draws() -> None:
+    sizes = noisy_sizes(Establishments("0.1"), Fraction(1, 5))
+    drawn = sizes.draw(np.full(40_000, 200), np.full(40_000, 200), SeededSource(2))
+    assert np.median(drawn) == pytest.approx(200, rel=0.02)
+    ratio = np.log((drawn + 10) / 210) / sizes.exponent
+    assert np.abs(ratio).mean() == pytest.approx(1, abs=0.03)
+
+
+def test_shares_that_make_no_sense_are_refused() -> None:
+    query = dc.Session(jobs("nobody"), unit=Establishments("0.1"), budget=2).count("cell")
+    for share in (1, "1.5", -1):
+        with pytest.raises(PrivacyError, match="is not a share of epsilon"):
+            query.check(epsilon=1, scale_share=share)
+    with pytest.raises(Infeasible, match="tells nothing"):
+        query.check(epsilon=1, scale_share="0.001")
+    with pytest.raises(PrivacyError, match="would be paid for and not used"):
+        query.check(epsilon=1, mechanism="log-laplace", scale_share="0.1")
+    assert query.account.remaining == Pure(2)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_check_tells_the_width_before_it_is_paid(table: str) -> None:
+    """What is told for a cell of many establishments is the median of what is released."""
+    kind = "1,000 establishments of 20"
+    query = dc.Session(jobs(kind), unit=Establishments("0.1"), budget=2).count(**TABLES[table])
+    check = query.check(epsilon=2, scale_share="0.1")
+    trade = {each.share: each for each in check.tradeoff}
+    assert trade["1/10"].among < trade["0"].among or not np.isfinite(trade["0"].among)
+    assert trade["1/5"].error > trade["1/10"].error > trade["0"].error
+    assert "half-width" in str(check) and ("no interval" in str(query.check(epsilon="0.3")) or table == "all workers")
+    found, _, _ = released(kind, table, "2")
+    half = np.median((found.upper - found.lower) / 2)
+    scale = check.widths[10][1] + (check.widths[100][1] - check.widths[10][1]) * (20 - 10) / 90
+    assert half == pytest.approx(scale, rel=0.35)
+
+
+def test_flags_follow_published_thresholds() -> None:
+    counts = np.array([[1000], [1000], [1000], [10], [0], [0], [7], [7]])
+    lower = np.array([[900.0], [899], [0], [0], [0], [0], [0], [np.nan]])
+    upper = np.array([[1100.0], [1100], [2000], [21], [0], [3], [np.inf], [np.nan]])
+    assert quality(counts, lower, upper).ravel().tolist() == [
+        "good", "fair", "poor", NOISE, "good", NOISE, NONE, NONE,
+    ]  # fmt: skip
+    assert all(flag in MEANING for flag in (*QUALITY, NOISE, NONE))
+
+
+def test_an_end_that_is_not_there_is_null_everywhere() -> None:
+    """By sex at (alpha 0.1, epsilon 0.3) no upper end exists: one spelling, and the flag says so."""
+    query = dc.Session(jobs("skewed"), unit=Establishments("0.1"), budget=9, seed=1).count(["cell", "sex"])
+    wide = query.release(epsilon="0.3").to_arrow()
+    assert set(wide["upper"].to_pylist()) == {None} and set(wide["quality"].to_pylist()) == {NONE}
+    narrow = query.release(epsilon=1, scale_share="0.2").to_arrow()
+    assert narrow["upper"].null_count == 0 and "largest" in narrow.column_names

@@ -1,0 +1,108 @@
+"""Plans that buy narrow intervals: told before paying, published in one spelling, verified afterwards."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from discreet.errors import DiscreetError
+from discreet.plan.check import check
+from discreet.plan.reading import read_plan
+from discreet.plan.run import run
+from discreet.plan.verification import verify_bundle
+
+PLAN = """
+[data]
+source = "jobs.parquet"
+[data.schema]
+workplace_attributes = ["place"]
+worker_attributes = { sex = ["f", "m"] }
+size = "n"
+[unit]
+kind = "establishments"
+alpha = 0.1
+[budget]
+epsilon = 3
+ledger = "ledger.db"
+dataset = "jobs"
+[public]
+sizes = "sizes.csv"
+[[release]]
+name = "narrow"
+kind = "count"
+by = ["place", "sex"]
+epsilon = 2
+scale_share = 0.1
+[[release]]
+name = "wide"
+kind = "count"
+by = ["place", "sex"]
+epsilon = "0.3"
+[output]
+folder = "out"
+"""
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Path:
+    """A place with a thousand establishments of 20, and one with three of one worker."""
+    size = np.r_[np.full(1000, 20), np.ones(3, dtype=np.int64)]
+    rows = {
+        "workplace": np.repeat(np.arange(1003), 2),
+        "place": np.repeat(np.where(size == 20, "P", "Q"), 2),
+        "sex": np.tile(["f", "m"], 1003),
+        "n": np.stack([size // 2, size - size // 2], axis=1).ravel(),
+    }
+    pq.write_table(pa.table(rows), tmp_path / "jobs.parquet")
+    (tmp_path / "sizes.csv").write_text("place,jobs,largest\nP,20000,20\nQ,3,1\n")
+    (tmp_path / "plan.toml").write_text(PLAN)
+    return tmp_path / "plan.toml"
+
+
+def test_widths_are_told_and_kept(plan: Path) -> None:
+    found = check(read_plan(plan))
+    narrow, wide = (known.to_dict()["tables"][0] for known in found.releases)
+    assert narrow["half_width_by_largest_establishment"][10]["among_many"] < 20
+    assert wide["half_width_by_largest_establishment"][10]["among_many"] is None
+    assert [row["share"] for row in narrow["scale_share"]] == ["0", "1/20", "1/10", "1/5"]
+    small, large = narrow["expected_error"]["by_cell_size"]
+    assert (small["mostly_noise"], large["mostly_noise"]) == (2, 0)
+    assert sum(row["mostly_noise"] for row in wide["expected_error"]["by_cell_size"]) == 4
+
+    outcome = run(plan)
+    out = plan.parent / "out"
+    for form in ("basic", "research"):
+        for name, ends in (("narrow", True), ("wide", False)):
+            table = pq.read_table(out / name / f"{form}.parquet")
+            with (out / name / f"{form}.csv").open() as file:
+                text = list(csv.DictReader(file))
+            assert [row["upper"] != "" for row in text] == [value is not None for value in table["upper"].to_pylist()]
+            assert all((row["upper"] != "") is ends for row in text)
+            assert [row["quality"] for row in text] == table["quality"].to_pylist()
+            assert ("largest" in table.column_names) is (ends and form == "research")
+            assert all(row["quality"] == "no interval" for row in text) is not ends
+    report = (out / "report.html").read_text()
+    assert "4 of them with an interval" in report and "each with an interval" not in report
+    assert outcome.bundle is not None
+    findings = verify_bundle(outcome.bundle)
+    assert not [finding for finding in findings if finding.wrong]
+    assert any("noisy-sizes: worst loss" in finding.words for finding in findings)
+    about = json.loads((out / "narrow" / "release.json").read_text())
+    assert about["columns"]["quality"].startswith("how far the interval reaches")
+    assert about["guarantee"]["loss"] == {"epsilon": "2"}
+
+
+def test_a_share_cannot_be_changed_afterwards(plan: Path) -> None:
+    run(plan)
+    plan.write_text(PLAN.replace("scale_share = 0.1", "scale_share = 0.2"))
+    with pytest.raises(DiscreetError, match=r"with other settings \(scale_share\)"):
+        run(plan)
+    plan.write_text(PLAN.replace("scale_share = 0.1", "scale_share = 1.5"))
+    with pytest.raises(DiscreetError, match="is not a part of epsilon"):
+        run(plan)

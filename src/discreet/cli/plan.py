@@ -163,10 +163,12 @@ def _print_check(found: PlanCheck) -> None:
     )  # fmt: skip
     public = Table(
         "release", "public cells", "how many", "expected error of a count", "half-width", "mostly noise",
-        title="Expected error of a count and half-width of its interval, on publicly known sizes", title_justify="left",
+        title="Expected error and interval of one count, on publicly known sizes", title_justify="left",
     )  # fmt: skip
+    reaches = [table.widths for known in found.releases for table in known.tables]
+    apart = any(len({*reach.values()}) > 1 for reach in reaches)
     widths = Table(
-        "release", *(f"{size:,}" for size in SIZES), title_justify="left",
+        "release", *((f"{size:,}" for size in SIZES) if apart else ["any"]), title_justify="left",
         title=f"Typical half-width of an interval, by that size: alone in its cell, among {MANY} times as many jobs",
     )  # fmt: skip
     trades = Table(
@@ -182,7 +184,8 @@ def _print_check(found: PlanCheck) -> None:
             costs.add_row(name, amounts(table.loss), known.state, by, table.mechanism, str(table.levels))
             label = name if len(known.tables) == 1 else f"{known.name}, table {i}"
             by_largest.add_row(escape(label), *map(table.by_largest.told, sizes.values()))
-            widths.add_row(escape(label), *(", ".join(map(told_width, both)) for both in table.widths.values()))
+            both = [", ".join(map(told_width, pair)) for pair in table.widths.values()]
+            widths.add_row(escape(label), *both if apart else both[:1])
             for trade in table.tradeoff if len(table.tradeoff) > 1 else ():
                 told = map(told_width, (trade.error, trade.alone, trade.among))
                 trades.add_row(escape(label), trade.share, *told)

@@ -348,7 +348,7 @@ def _intervals(label: str, table: CountRelease) -> Iterator[Block]:
     yield Table(
         ("Quality", "Counts"),
         [(flag, found[flag]) for flag in (*QUALITY, NOISE, NONE) if flag in found],
-        f"Quality flags, {label}: {MEANING}",
+        unbroken(f"Quality flags, {label}: {MEANING}"),
         f"{label} quality",
     )
 

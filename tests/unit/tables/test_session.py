@@ -307,7 +307,7 @@ def test_the_published_table_is_long_and_labelled(jobs: Jobs) -> None:
     release = session(jobs).count(by=KINDS).release(epsilon=4)
     table = release.to_arrow()
     assert isinstance(table, pa.Table)
-    assert table.column_names == [*KINDS, "count", "lower", "upper"]
+    assert table.column_names == [*KINDS, "count", "lower", "upper", "quality"]
     assert len(table) == release.counts.size
     row = table.slice(8 * 3 + 5, 1).to_pylist()[0]
     assert row["count"] == release.counts[3, 5] and (row["sex"], row["education"]) == release.levels[5]

@@ -13,7 +13,6 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from fractions import Fraction
 from functools import partial
 from hashlib import file_digest
 from importlib.metadata import version
@@ -22,8 +21,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, NoReturn
 
 from discreet.errors import PlanError, PrivacyError
-from discreet.noise.laws import GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
 from discreet.plan.bundle import FORMAT
+from discreet.plan.constants import stated, stated_loss
 from discreet.plan.counts import CountRequest
 from discreet.plan.findings import Finding, RefutedError, UncheckedError
 from discreet.plan.outputs import FORMAT as ABOUT_FORMAT
@@ -37,14 +36,10 @@ from discreet.plan.unpacking import check_tables, opened, text, unpack
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Budget, Entry, Head, Ledger
 from discreet.privacy.ledger.entries import EntryError
-from discreet.privacy.losses import Loss, Pure, from_dict, loss, shown, total
+from discreet.privacy.losses import Loss, shown, total
 from discreet.privacy.units import EstablishmentNodes, Establishments
 from discreet.privacy.verify import verify
-from discreet.tables.mechanisms import LogLaplace, NoiseLaw, SmoothNoise
 
-LAWS: Mapping[str, Callable[..., NoiseLaw]] = {
-    law.__name__: law for law in (Laplace, GeneralisedCauchy, Polynomial, RadialPolynomial)
-}
 MALFORMED = (
     *(LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RuntimeError, OSError, EOFError),
     *(zipfile.BadZipFile, zlib.error),
@@ -237,9 +232,11 @@ def _guarantee(plan: Rebuilt, name: str) -> str:
     claim, charge = about["guarantee"], _charge(plan.folder, about)
     if claim["private"] is not True or about["randomness"] != SYSTEM:
         raise RefutedError("the noise was seeded: it is not private")
-    promised = _loss(claim["loss"])
+    promised = stated_loss(claim["loss"])
     tables = about["parameters"].get("tables")
-    parts = promised if tables is None else total([_loss(table["loss"]) for table in tables], zero=promised.zero())
+    parts = (
+        promised if tables is None else total([stated_loss(table["loss"]) for table in tables], zero=promised.zero())
+    )
     if charge.loss is None or charge.loss.to_dict() != promised.to_dict():
         raise RefutedError(f"{promised} is claimed, {charge.loss} was paid in entry {charge.seq}")
     if parts.to_dict() != promised.to_dict():
@@ -265,7 +262,7 @@ def _mechanisms(plan: Rebuilt, name: str) -> str:
         _constants(about)
     unit, words = plan.requests[name].guarantee.unit, []
     for table in about["parameters"]["tables"]:
-        epsilon = _loss(table["loss"]).amounts["epsilon"]
+        epsilon = stated_loss(table["loss"]).amounts["epsilon"]
         if not isinstance(unit, Establishments):
             needed = (unit.theta if isinstance(unit, EstablishmentNodes) else 1) / epsilon
             law = "DiscreteLaplace" if table["calibration"] == "tight" else "Laplace"
@@ -273,7 +270,7 @@ def _mechanisms(plan: Rebuilt, name: str) -> str:
                 raise RefutedError(f"{table['mechanism']} needs {law} noise of width {float(needed):.6g} and has less")
             words.append(f"{table['mechanism']}: {law} noise of width {float(needed):.6g}, as the definition needs")
             continue
-        for mechanism in _stated(table, unit):
+        for mechanism in stated(table, unit):
             verdict = verify(mechanism)
             if not verdict.holds:
                 raise RefutedError(f"{mechanism.name} loses {verdict.worst_loss:.6g}, more than {verdict.claimed}")
@@ -283,11 +280,11 @@ def _mechanisms(plan: Rebuilt, name: str) -> str:
 
 def _constants(about: Mapping[str, Any]) -> NoReturn:
     """Of models and summaries the losses of the parts are added up; their scales rest on a proof and on the design."""
-    constants, promised = about["parameters"]["mechanism"], _loss(about["guarantee"]["loss"])
+    constants, promised = about["parameters"]["mechanism"], stated_loss(about["guarantee"]["loss"])
     proof = about["guarantee"]["proof"]
     if "parts" not in constants:
         raise UncheckedError(f"its noise rests on {proof} and was not computed again")
-    parts = total([*(_loss(part["loss"]) for part in constants["parts"]), _loss(constants["squares"])])
+    parts = total([*(stated_loss(part["loss"]) for part in constants["parts"]), stated_loss(constants["squares"])])
     if parts.to_dict() != promised.to_dict():
         raise RefutedError(f"{promised} is claimed, its parts add up to {parts}")
     raise UncheckedError(
@@ -354,34 +351,6 @@ def _draws(plan: Rebuilt) -> str:
     raise UncheckedError(f"{', '.join(claims[:-1])} and {claims[-1]}, cannot be seen without the data")
 
 
-def _stated(table: Mapping[str, Any], unit: Establishments) -> Iterator[SmoothNoise | LogLaplace]:
-    """The mechanisms of a table with the constants that are stated, each promising what it costs."""
-    share, noise = Fraction(table.get("scale_share", 0)), table["noise"]
-    if ("sizes" in noise) != (share > 0):
-        raise RefutedError("sizes of establishments are paid for and not stated, or stated and not paid for")
-    yield _mechanism(table, unit, 1 - share)
-    if share:
-        paid = Pure(_loss(table["loss"]).amounts["epsilon"] * share)
-        yield LogLaplace(unit, paid, noise["sizes"]["exponent"], 1.0, "tight", "", name="noisy-sizes")
-
-
-def _mechanism(table: Mapping[str, Any], unit: Establishments, share: Fraction) -> SmoothNoise | LogLaplace:
-    """The mechanism with the constants that are stated, promising what one of its counts costs."""
-    noise = table["noise"]
-    law = LAWS[noise["law"]](**noise["parameters"])
-    shares = int(table["levels"]) if law.dimension == 1 else 1
-    if law.dimension not in (1, table["levels"]):
-        raise RefutedError(f"the noise is for {law.dimension} counts of a cell, which has {table['levels']}")
-    amounts = {name: amount / shares for name, amount in _loss(table["loss"]).amounts.items()}
-    amounts["epsilon"] *= share
-    if table["mechanism"] == "log-laplace":
-        return LogLaplace(unit, loss(**amounts), noise["exponent"], noise["shrink"], table["calibration"], "")
-    sizes = {"factor": noise["factor"], "floor": noise["floor"]}
-    return SmoothNoise(
-        table["mechanism"], unit, loss(**amounts), law, calibration=table["calibration"], proof="", **sizes
-    )
-
-
 def _ledger(folder: Path, where: str | Path | None) -> str:
     if where is None:
         raise UncheckedError("that these are the lines of the agency's ledger: give it with --ledger")
@@ -400,10 +369,6 @@ def _charge(folder: Path, about: Mapping[str, Any]) -> Entry:
     if not found or found[0].release != about["name"] or found[0].dataset != about["dataset"]:
         raise RefutedError(f"no line of the ledger paid for it ({seal[:12]}...)")
     return found[0]
-
-
-def _loss(amounts: Mapping[str, str]) -> Loss:
-    return from_dict(dict(amounts))
 
 
 def _shown(loss: Loss) -> Iterator[str]:

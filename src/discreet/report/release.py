@@ -15,20 +15,16 @@ import numpy as np
 
 from discreet.privacy.losses import Loss, Pure, shown, total
 from discreet.privacy.units import AnyRow, EstablishmentNodes, Establishments, Rows, Unit, Workers
-from discreet.report import charts, comparison
+from discreet.report import charts, comparison, counts
 from discreet.report.comparison import Comparison
 from discreet.report.numbers import GROUP, PERCENT, minute, plural, text, unbroken
 from discreet.report.numbers import percent as percent
 from discreet.report.page import Block, Code, Figure, Heading, Note, Page, Prose, Table
 from discreet.tables.expected import ByLargest, spans, three_digits
-from discreet.tables.quality import MEANING, NOISE, NONE, QUALITY
+from discreet.tables.quality import NOISE
 
 if TYPE_CHECKING:
-    from discreet.arrays import Integers, Vector
     from discreet.tables.release import CountRelease
-
-TOP = 10
-"""Cells of a ranking that are shown."""
 
 FOLLOWS = {
     "largest": "The expected error of a count depends on the largest establishment of its cell, whose size is "
@@ -231,8 +227,8 @@ def _protection(facts: Facts) -> Iterator[Block]:
 
 def _noisy(facts: Facts) -> str:
     """What the noise was added to."""
-    counts = [bool(release.results.counts) for release in facts.releases]
-    what = ["every count"] * any(counts) + ["the statistics from which all answers are computed"] * (not all(counts))
+    tables = [bool(release.results.counts) for release in facts.releases]
+    what = ["every count"] * any(tables) + ["the statistics from which all answers are computed"] * (not all(tables))
     return " and ".join(what)
 
 
@@ -305,8 +301,8 @@ def _table(label: str, part: TableOfCounts, *, level: int) -> Iterator[Block]:
         f"Expected absolute error, {label}",
         f"{label} expected error",
     )
-    yield from _intervals(label, table)
-    yield from _ranking(label, table)
+    yield from counts.intervals(label, table)
+    yield from counts.ranking(label, table)
     if isinstance(part.comparison, Comparison):
         yield from comparison.one(label, part.comparison, level=level)
     else:
@@ -317,86 +313,6 @@ def _error(expected: ByLargest, size: int) -> float | str:
     at_most = size in expected.at_most
     error = three_digits(expected[size], up=at_most)
     return f"at most {text(error)}" if at_most else error
-
-
-def _intervals(label: str, table: CountRelease) -> Iterator[Block]:
-    count, lower, upper = table.counts.ravel(), table.lower.ravel(), table.upper.ravel()
-    known = np.isfinite(lower) & np.isfinite(upper)
-    if not known.any():
-        yield Prose(
-            f"**No intervals.** Nothing public bounds the size of the establishments behind the counts of {label}. A "
-            "small part of epsilon (scale_share) would."
-        )
-        return
-    rows = []
-    for low, high in ((-np.inf, 0), (0, 10), (10, 100), (100, 1_000), (1_000, 10_000), (10_000, np.inf)):
-        chosen = known & (count >= low) & (count < high)
-        if chosen.any():
-            width = upper[chosen] - lower[chosen]
-            between = f"{text(low)} to {text(high - 1)}"
-            name = "below 0" if np.isinf(low) else f"{text(low)} and more" if np.isinf(high) else between
-            rows.append((name, int(chosen.sum()), float(np.median(width))))
-    yield Table(
-        ("Published count", "Counts", "Median width of the interval"),
-        rows,
-        f"Intervals that hold {_held(table.guarantee.unit)} with a probability of {percent(table.level)} or more, "
-        f"{label}",
-        f"{label} intervals",
-    )
-    flags, number = np.unique(table.quality, return_counts=True)
-    found = dict(zip(flags.tolist(), number.tolist(), strict=True))
-    yield Table(
-        ("Quality", "Counts"),
-        [(flag, found[flag]) for flag in (*QUALITY, NOISE, NONE) if flag in found],
-        unbroken(f"Quality flags, {label}: {MEANING}"),
-        f"{label} quality",
-    )
-
-
-def _held(unit: Unit) -> str:
-    """What an interval is about."""
-    if isinstance(unit, EstablishmentNodes):
-        return f"the true count without establishments of more than {unit.theta:,} workers"
-    return "the true count"
-
-
-def _ranking(label: str, table: CountRelease) -> Iterator[Block]:
-    """The largest cells; with one count in each, also the ranks that their intervals allow."""
-    names = table.keys.column_names
-    if not names or len(table.counts) < 2:
-        return
-    count = table.counts.sum(axis=1)
-    order = np.argsort(-count, kind="stable")[:TOP]
-    columns = ["Rank", *(name.replace("_", " ").capitalize() for name in names), "Jobs"]
-    keys = table.keys.take(order.tolist()).to_pylist()
-    rows: list[list[object]] = [
-        [rank, *(str(key[name]) for name in names), int(count[row])]
-        for rank, (row, key) in enumerate(zip(order, keys, strict=True), start=1)
-    ]
-    lower, upper = table.lower[:, 0], table.upper[:, 0]
-    if table.counts.shape[1] == 1 and not np.isnan(lower).any():
-        best, worst = _rank_ranges(lower, upper)
-        columns += ["Interval", "Possible ranks"]
-        for row, told in zip(order, rows, strict=True):
-            told += [_range(text(int(lower[row])), _end(upper[row])), _range(best[row], worst[row])]
-    yield Table(columns, rows, f"The {len(rows)} largest cells, {label}", f"{label} ranking")
-
-
-def _range(low: object, high: object) -> str:
-    """Both ends on one line."""
-    return f"{low}\u00a0to\u00a0{high}"
-
-
-def _end(upper: float) -> str:
-    return text(int(upper)) if np.isfinite(upper) else NONE
-
-
-def _rank_ranges(lower: Vector, upper: Vector) -> tuple[Integers, Integers]:
-    """The best and the worst rank of each cell, 1 for the largest, if every true count is in its interval."""
-    low, high = np.sort(lower), np.sort(upper)
-    best = 1 + len(low) - np.searchsorted(low, upper, side="right")
-    worst = len(high) - np.searchsorted(high, lower, side="left")
-    return best, worst
 
 
 def _limits(facts: Facts) -> Iterator[Block]:
@@ -411,7 +327,7 @@ def _limits(facts: Facts) -> Iterator[Block]:
         told.insert(0, "That an establishment exists, where, in which sector and under which ownership is public.")
     if any(np.isfinite(table.lower).any() for table in tables):
         together = "all intervals together do so less often."
-        told.append(f"An interval holds {_held(facts.unit)} with the stated probability; {together}")
+        told.append(f"An interval holds {counts.held(facts.unit)} with the stated probability; {together}")
     if tables:
         told.append("Counts of neighbouring tables need not add up unless the release says so.")
     yield Heading("What this does not promise")

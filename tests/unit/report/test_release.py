@@ -13,6 +13,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Approximate, Pure
 from discreet.privacy.units import EstablishmentNodes, Establishments, Rows, Workers
 from discreet.report.comparison import Comparison, Group
+from discreet.report.counts import _rank_ranges
 from discreet.report.page import Heading, Prose, Table
 from discreet.report.release import (
     LIMITS,
@@ -21,7 +22,6 @@ from discreet.report.release import (
     Results,
     TableOfCounts,
     _posterior,
-    _rank_ranges,
     page,
     percent,
     plain_words,

@@ -147,8 +147,10 @@ async def approved(port: int, cookie: str, csrf: str, number: int) -> str:
     return place.rsplit("/", 1)[1]
 
 
-async def carried_out(port: int, cookie: str, csrf: str, plans: list[str]) -> tuple[list[str], list[float]]:
-    """Start all plans at once and read until they ended; their states, and the readers' seconds."""
+async def carried_out(
+    port: int, bare: int, cookie: str, csrf: str, plans: list[str]
+) -> tuple[list[str], list[float], list[float]]:
+    """Start all plans at once and read until they ended; their states, the readers' seconds, those of a bare page."""
     reader = Reader(port, cookie)
     await reader.connect()
     for plan in plans:
@@ -157,14 +159,16 @@ async def carried_out(port: int, cookie: str, csrf: str, plans: list[str]) -> tu
             raise RuntimeError(f"a run was answered with {status}")
     await reader.close()
     taken: list[float] = []
+    hello: list[float] = []
     while True:
         await reader.connect()
         _, _, content = await reader.ask("/api/runs")
         await reader.close()
         states = [run["state"] for run in json.loads(content) if run["plan"] in plans]
         if "running" not in states:
-            return states, taken
+            return states, taken, hello
         taken += await read(port, PAGES, cookie, each=1)
+        hello += await read(bare, ["/"], "", each=1)
 
 
 def p95(seconds: Sequence[float]) -> float:
@@ -187,7 +191,7 @@ def compare(*, quick: bool) -> Comparison:
         ):
             cookie, csrf = asyncio.run(enter(ports["desk"], said))
             first = asyncio.run(approved(ports["desk"], cookie, csrf, 0))
-            states, _ = asyncio.run(carried_out(ports["desk"], cookie, csrf, [first]))
+            states, _, _ = asyncio.run(carried_out(ports["desk"], ports["hello"], cookie, csrf, [first]))
             assert states == ["done"], states
             seconds: dict[str, list[float]] = {"hello": [], **{page: [] for page in PAGES}}
             for page in PAGES:
@@ -198,7 +202,7 @@ def compare(*, quick: bool) -> Comparison:
                     seconds[page] += asyncio.run(read(ports["desk"], [page], cookie, each=PER_READER))
             plans = [asyncio.run(approved(ports["desk"], cookie, csrf, number)) for number in range(1, runs + 1)]
             begun = time.perf_counter()
-            states, while_running = asyncio.run(carried_out(ports["desk"], cookie, csrf, plans))
+            states, while_running, bare = asyncio.run(carried_out(ports["desk"], ports["hello"], cookie, csrf, plans))
             together = time.perf_counter() - begun
         with Ledger.open(folder / "ledger.db", read_only=True) as ledger:
             budget = next(budget for budget in ledger.budgets() if budget.dataset == "jobs")
@@ -212,6 +216,7 @@ def compare(*, quick: bool) -> Comparison:
         "p95_milliseconds": {"hello": 1e3 * hello, **{page: 1e3 * p95(taken) for page, taken in seconds.items()}},
         "runs": {state: states.count(state) for state in set(states)},
         "answers_while_running": len(while_running),
+        "p95_ratio_while_running": p95(while_running) / p95(bare),
         "seconds_of_all_runs": together,
         "ledger": {"intact": intact, "spent": spent, "total": total},
     }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -63,3 +65,37 @@ def test_rights_that_were_given_stay(tmp_path: Path) -> None:
     with Ledger.open(path) as ledger:
         ledger.open_budget(dataset="jobs", unit=Workers(), total=loss(epsilon=1))
         assert {*modes(tmp_path).values()} == {0o660}
+
+
+def test_a_ledger_that_is_there_is_opened_by_sqlite_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Closing a file lets go of every lock of the process on it: two writers could then spend the same budget."""
+    path = tmp_path / "ledger.db"
+    first = Ledger.open(path)
+    opened: list[object] = []
+    open_file = os.open
+
+    def watched(*given: Any, **more: Any) -> int:
+        handle = open_file(*given, **more)
+        opened.append(given[0])
+        return handle
+
+    monkeypatch.setattr("os.open", watched)
+    with Ledger.open(path) as second, Ledger.open(path, read_only=True):
+        second.open_budget(dataset="jobs", unit=Workers(), total=loss(epsilon=1))
+        writes = "import sys; from discreet.privacy.ledger.store import Store; Store(sys.argv[1]).close()"
+        with first._store.writing():
+            Ledger.open(path, read_only=True).close()
+            locked = subprocess.run(
+                [
+                    sys.executable,
+                    "-c",
+                    f"import discreet.privacy.ledger.store as s; s.WAIT_SECONDS = 0.1; {writes}",
+                    str(path),
+                ],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+    assert "locked" in locked.stderr
+    first.close()
+    assert opened == []

@@ -218,9 +218,12 @@ class Store:
 
 
 def _keep_private(path: Path) -> None:
-    """Make the file, if there is none, for this user alone; SQLite gives the files beside it the same rights."""
-    with suppress(OSError):  # SQLite says it in its own words
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    """Make the file, if there is none, for this user alone; SQLite gives the files beside it the same rights.
+
+    A file that is there is not opened: closing it would let go of the locks that SQLite holds on it in this process.
+    """
+    with suppress(OSError):  # it is there, or SQLite says in its own words why it cannot be
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 
 
 def _found(path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Annotated, Any
 
 from fastapi import Depends, Query, Request
@@ -30,7 +31,10 @@ NAVIGATION = (
 
 @dataclass(frozen=True)
 class Here:
-    """What every page needs: the desk, its database, who guesses passwords, the link's token while it is unused."""
+    """What every page needs: the desk, its database, who guesses passwords, the link's token.
+
+    `used` is taken once, by the first who comes with the token, and never given back.
+    """
 
     desk: Desk
     store: Store
@@ -38,7 +42,7 @@ class Here:
     attempts: Attempts = field(default_factory=Attempts)
     checks: Checks = field(default_factory=Checks)
     strangers: Strangers = field(default_factory=Strangers)
-    used: set[str] = field(default_factory=set)
+    used: Lock = field(default_factory=Lock)
 
 
 async def _here(request: Request) -> Here:

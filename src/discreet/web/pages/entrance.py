@@ -29,12 +29,12 @@ def _welcome(request: Request, token: str, to: str) -> Response:
 @router.get("/enter")
 def enter(request: Request, here: At, token: str = "") -> Response:
     """Open the session of the one person of a desk without accounts; a token works once."""
-    if here.entrance is None or not same(token, here.entrance) or here.entrance in here.used:
+    right = here.entrance is not None and same(token, here.entrance)
+    if not (right and here.used.acquire(blocking=False)):
         here.strangers.record(here.store, "link refused")
         return page(
             request, "login.html", 403, wrong="This link was used, or is of another start of the desk.", back="/"
         )
-    here.used.add(here.entrance)
     return _welcome(request, open_session(here.store, local_name(), action="entered by the link"), "/")
 
 

@@ -27,7 +27,10 @@ from discreet.report.release import Results
 from discreet.schema import Schema
 
 BLAMED = {
-    **{key: key for key in ("where", "split", "shrink", "stratum", "round_to", "coefficient", "partitions")},
+    **{
+        key: key
+        for key in ("where", "split", "shrink", "stratum", "round_to", "scale_share", "coefficient", "partitions")
+    },
     **dict.fromkeys(("probability", "level", "at = "), "at"),
     "unit=": "scale",
     "lagged": "lagged",

@@ -119,12 +119,25 @@ def test_the_estimate_moves(copied: Any, inside: Any) -> None:
     assert error(women) != error(whole)
     mining = estimated(client, sent(where="sector: 21 Mining"))
     cells = [
-        sum(map(int, re.findall(r'<td class="number">(\d+)</td><td class="number">', text))) for text in (whole, mining)
+        sum(map(int, re.findall(r'(?:and more|none)</th><td class="number">(\d+)</td>', text)))
+        for text in (whole, mining)
     ]
     assert cells == [20, 1]
     assert "towards those of all cells together" in estimated(client, sent(shrink=[""]))
     assert "towards those of groups by sector" in estimated(client, sent(shrink=["sector"]))
     assert "divides the error by sector" in estimated(client, sent(stratum="sector"))
+
+
+def test_widths_and_their_price_are_shown_before_paying(copied: Any, inside: Any) -> None:
+    client = inside(copied())
+    wide, narrow = (estimated(client, sent(scale_share=share)) for share in ("", "0.2"))
+    for text in (wide, narrow):
+        assert "counts will be mostly noise" in text and "Narrower intervals for a part of epsilon" in text
+    cell = '</td><td class="number">([^<]+)'
+    reach = f'10\u202f000 workers</th><td class="number">[^<]+{2 * cell}<'
+    among = [re.findall(reach, text)[0][1] for text in (wide, narrow)]
+    assert among[0] != among[1] and among[1] != "no interval"
+    assert error(narrow) > error(wide)
 
 
 @pytest.mark.parametrize(
@@ -136,6 +149,8 @@ def test_the_estimate_moves(copied: Any, inside: Any) -> None:
         ({"shrink": ["place"]}, "shrink", "is not a workplace attribute of it"),
         ({"stratum": "place"}, "stratum", "is not among the workplace attributes"),
         ({"delta": "2"}, "delta", "is not a probability"),
+        ({"scale_share": "2"}, "scale_share", "is not a part of epsilon"),
+        ({"scale_share": "0.0001"}, "scale_share", "tells nothing"),
         ({"delta": "1e-6"}, "delta", "promises pure epsilon"),
     ],
 )

@@ -18,7 +18,7 @@ import gzip
 import os
 import threading
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -56,18 +56,20 @@ def as_lazy(
     name: str | None = None,
     table: str | None = None,
     connection: duckdb.DuckDBPyConnection | None = None,
+    numbers: Collection[str] = (),
 ) -> Frame:
     """Open `data` as a lazy frame in the engine that its type names; nothing is read but its schema.
 
     A path is a Parquet file, a directory or a glob of them, a CSV file (also gzipped), or a DuckDB file with its
     table: `jobs.duckdb::jobs`, or `table="jobs"`. `name` is what messages call it (a file is called by its own
     name); `connection` is the DuckDB connection for files and frames in memory (the process has one of its own).
+    The rows of a CSV file decide the types of its columns, but for `numbers`, which are numbers whatever a row holds.
     """
     import narwhals.stable.v2 as nw
 
     home, name = connection or _home(), name or called(data)
     if isinstance(data, str | Path):
-        frame = nw.from_native(_scan(str(data), name=name, table=table, connection=home))
+        frame = nw.from_native(_scan(str(data), name=name, table=table, connection=home, numbers=numbers))
     elif isinstance(data, nw.DataFrame | nw.LazyFrame):
         frame = data
     else:
@@ -249,7 +251,9 @@ def _to_arrow_column(column: Any, *, name: str) -> pa.Array:
         ) from None
 
 
-def _scan(text: str, *, name: str, table: str | None, connection: duckdb.DuckDBPyConnection) -> Any:
+def _scan(
+    text: str, *, name: str, table: str | None, connection: duckdb.DuckDBPyConnection, numbers: Collection[str] = ()
+) -> Any:
     """A DuckDB relation over the file or files at a path."""
     import duckdb
 
@@ -262,9 +266,16 @@ def _scan(text: str, *, name: str, table: str | None, connection: duckdb.DuckDBP
             return _attach(path, table, name=name, connection=connection)
         if kind == "CSV":
             # The whole file decides a column's type, so that codes with leading zeros stay text.
-            found = connection.read_csv(text, header=True, sample_size=-1, auto_type_candidates=CSV_TYPES)
+            how: dict[str, Any] = {"header": True, "sample_size": -1, "auto_type_candidates": CSV_TYPES}
+            found = connection.read_csv(text, **how)
             _refuse_ragged(text, found.columns, name=name)
             _refuse_renamed(text, found.columns, name=name, connection=connection)
+            read = [column for column in found.columns if column in numbers]
+            if read:
+                # DuckDB would do a bare cast while it reads, where one that fails is an error.
+                cast = ", ".join(f"TRY_CAST(trim({quoted(column)}) AS DOUBLE) AS {quoted(column)}" for column in read)
+                texts = connection.read_csv(text, **how, dtype=dict.fromkeys(read, "VARCHAR"))
+                return texts.project(f"* REPLACE ({cast})")
             return found
         if path.is_dir():
             everything = str(path / "**" / "*.parquet").replace("'", "''")

@@ -16,11 +16,13 @@ from discreet.plan.wording import ADVICE, in_a_plan, written
 PLAN = """
 [data]
 source = "rows.parquet"
+public = ["x", "g"]
 
 [unit]
 kind = "rows"
 lower = 0
 upper = 10
+response = "y"
 
 [budget]
 epsilon = 4
@@ -48,17 +50,17 @@ def rows(tmp_path: Path) -> Path:
 
 
 BROKEN = {
-    "a question twice": (POSTERIOR.replace('["x"]', '["x", "x"]'), 20, "'x' is asked about at 0 twice"),
-    "a question at one value twice": (POSTERIOR.replace("[0]", "[0, 0.0]"), 20, "Leave one out"),
+    "a question twice": (POSTERIOR.replace('["x"]', '["x", "x"]'), 22, "'x' is asked about at 0 twice"),
+    "a question at one value twice": (POSTERIOR.replace("[0]", "[0, 0.0]"), 22, "Leave one out"),
     "values that do not pair up": (
         POSTERIOR.replace('["x"]', '["x", "(Intercept)"]').replace("[0]", "[0, 1, 2]"),
-        21,
+        23,
         "at = ['0', '1', '2'] has 3 values for 2 coefficients",
     ),
-    "an unknown coefficient": (POSTERIOR.replace('["x"]', '["z"]'), 20, "Coefficient 'z' is not in the model"),
+    "an unknown coefficient": (POSTERIOR.replace('["x"]', '["z"]'), 22, "Coefficient 'z' is not in the model"),
     "a unit of tables": (
         'kind = "count"\nby = []',
-        17,
+        19,
         "Use [unit] kind = 'establishments' with alpha = 0.1",
     ),
 }
@@ -84,7 +86,7 @@ def test_two_rows_are_the_formulas_fault(rows: Path, command, contents, kind: st
     pq.write_table(pq.read_table(rows / "rows.parquet").slice(0, 2), rows / "rows.parquet")
     plan = rows / "plan.toml"
     plan.write_text(PLAN.replace("KIND", kind), encoding="utf-8")
-    _refused(plan, command, contents, 18, "release 'one', formula: ")
+    _refused(plan, command, contents, 20, "release 'one', formula: ")
 
 
 @pytest.mark.parametrize("kind", [POSTERIOR, MODEL])
@@ -156,14 +158,22 @@ def test_rows_that_only_the_data_tell(rows: Path, command, kind: str) -> None:
     assert json.loads(command("check", plan, "--json")[1])["up_to_the_rows"] == ["one"]
 
 
-def test_responses_beyond_the_bounds_and_missing_ones(rows: Path, command, contents) -> None:
+def test_no_response_is_refused(rows: Path, command) -> None:
+    """What a run says for nothing must not depend on a response."""
     plan, path = rows / "plan.toml", rows / "rows.parquet"
     plan.write_text(PLAN.replace("KIND", MODEL), encoding="utf-8")
     table = pq.read_table(path)
     values = table["y"].to_pylist()
-    for value, words in ((11.0, "write clip = true in the release"), (None, "at the source")):
+    for value in (11.0, None):
         pq.write_table(table.set_column(2, "y", pa.array([value, *values[1:]])), path)
-        _refused(plan, command, contents, 18, words)
+        assert command("run", plan, "--dry-run")[0] == 0
+
+
+@pytest.mark.parametrize("value", ["true", "false", "[0]", "[5, 4]", "[0, 11]"])
+def test_a_clip_is_a_range_inside_the_bounds(rows: Path, command, contents, value: str) -> None:
+    plan = rows / "plan.toml"
+    plan.write_text(PLAN.replace("KIND", f"{MODEL}\nclip = {value}"), encoding="utf-8")
+    _refused(plan, command, contents, 21, "clip")
 
 
 def test_a_file_this_user_may_not_read_is_not_called_damaged(rows: Path, command, contents, monkeypatch) -> None:

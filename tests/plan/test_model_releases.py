@@ -16,10 +16,12 @@ from discreet.plan.run import run
 PLAN = """
 [data]
 source = "small.parquet"
+public = ["x", "g", "one"]
 [unit]
 kind = "rows"
 lower = 0
 upper = 2
+response = "y"
 [budget]
 epsilon = 1
 ledger = "ledger.db"
@@ -55,7 +57,7 @@ def test_notes_are_published(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("formula", "match"),
     [
-        ("nope ~ x", "'nope' is not in"),
+        ("nope ~ x", "Write response = 'nope' under"),
         ("y ~ 1 + (1 | one)", "one level"),
         ("y ~ poly(x, 59)", "too nearly dependent"),
     ],

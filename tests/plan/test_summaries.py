@@ -23,10 +23,12 @@ from discreet.privacy.units import Rows
 PLAN = """
 [data]
 source = "line.parquet"
+public = ["g"]
 [unit]
 kind = "rows"
 lower = -10
 upper = 10
+response = "y"
 [budget]
 epsilon = 5
 ledger = "ledger.db"
@@ -132,19 +134,22 @@ def test_basic_form_has_few_digits(line: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "place", "words"),
     [
-        ('formula = "y ~ x"', 'formula = "y ~ x +"', 15, "formula"),
-        ('formula = "y ~ x"', 'formula = "y ~ scale(x)"', 15, "every part"),
-        ('formula = "y ~ x"', "formula = \"y ~ {open('stolen')}\"", 15, "formula"),
-        ('formula = "y ~ x"', 'formula = "y ~ z"', 15, "'z' is not in"),
-        ('coefficient = ["x"]', 'coefficient = ["z"]', 17, "Coefficient 'z' is not in the model"),
-        ("at = [0.5]", "at = [1.5]", 26, "strictly between 0"),
-        ("at = [1.9, 2.1]", "at = []", 18, "it is empty"),
-        ("at = [1.9, 2.1]\n", "at = [1.9, 2.1]\npartitions = 90000\n", 19, "at most"),
-        ("at = [0.5]\nepsilon = 2", "at = [0.5]\nepsilon = 0.001", 27, "A private centre"),
-        ('kind = "rows"\nlower = -10\nupper = 10', 'kind = "workers"', 12, "protect single rows"),
-        ("lower = -10", "lower = 10", 4, "has no width"),
-        ("lower = -10", "lower = -1", 31, "bounds"),
-        ('(1 | g)"', '(1 | h)"', 31, "'h' is not in"),
+        ('formula = "y ~ x"', 'formula = "y ~ x +"', 17, "formula"),
+        ('formula = "y ~ x"', 'formula = "y ~ scale(x)"', 17, "every part"),
+        ('formula = "y ~ x"', "formula = \"y ~ {open('stolen')}\"", 17, "formula"),
+        ('formula = "y ~ x"', 'formula = "y ~ z"', 17, "'z' is not in"),
+        ('coefficient = ["x"]', 'coefficient = ["z"]', 19, "Coefficient 'z' is not in the model"),
+        ("at = [0.5]", "at = [1.5]", 28, "strictly between 0"),
+        ("at = [1.9, 2.1]", "at = []", 20, "it is empty"),
+        ("at = [1.9, 2.1]\n", "at = [1.9, 2.1]\npartitions = 90000\n", 21, "at most"),
+        ("at = [0.5]\nepsilon = 2", "at = [0.5]\nepsilon = 0.001", 29, "A private centre"),
+        ('kind = "rows"\nlower = -10\nupper = 10\nresponse = "y"', 'kind = "workers"', 13, "protect single rows"),
+        ("lower = -10", "lower = 10", 5, "has no width"),
+        ('(1 | g)"', '(1 | h)"', 4, "'h' is in the formula and is not declared public"),
+        ('public = ["g"]\n', "", 2, "Write public = ['g'] under [data]"),
+        ('public = ["g"]', 'public = ["g", "y"]', 4, "'y' is declared public, and one row's 'y' is protected"),
+        ('response = "y"', 'response = "x"', 33, "Write response = 'y' under [unit]"),
+        ('response = "y"\n', "", 5, "response: it is missing"),
     ],
 )
 def test_refused_before_anything_is_spent(

@@ -188,6 +188,7 @@ def test_functions_do_not_look_at_neighbours(function: Callable[..., np.ndarray]
                 assert found[~at].tobytes() == other[~at].tobytes()
 
 
+PUBLIC = ["industry", "quarter", "county", "state"]
 FORMULAS = {
     "linear": "rate ~ industry + quarter",
     "one intercept": "rate ~ 0 + industry + quarter + (1 | county)",
@@ -298,7 +299,9 @@ def test_no_mixed_model_warns_of_what_a_row_holds(base: str, model: str, method:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             asked = {"blocks": 20 if model == "nested" else 40} if method != "moments" else {}
-            release_mixed(FORMULAS[model], data, epsilon=5, method=method, bounds=(0, 2), clip=True, seed=seed, **asked)
+            release_mixed(
+                FORMULAS[model], data, epsilon=5, method=method, bounds=(0, 2), public=PUBLIC, seed=seed, **asked
+            )
 
 
 def test_objective_perturbation_warns_of_nothing() -> None:

@@ -16,7 +16,7 @@ and its price is part of epsilon.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -28,11 +28,12 @@ from discreet.account import Account, Released
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.bayes.conjugate import HUGE
 from discreet.bayes.regression import regression
-from discreet.bayes.spending import PUBLIC, account_for, loss_of
+from discreet.bayes.spending import account_for, known, loss_of
 from discreet.errors import FitError, PrivacyError
 from discreet.noise.exact import SATURATION
 from discreet.noise.laws import Laplace
 from discreet.noise.sampler import MOST, add_noise, draw_integers
+from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Number
 
@@ -122,6 +123,7 @@ def objective_perturbation(
     norm: float,
     penalty: float,
     epsilon: Number,
+    public: Sequence[str] = (),
     account: Account | None = None,
     name: str | None = None,
     seed: int | None = None,
@@ -134,7 +136,7 @@ def objective_perturbation(
     lower, upper : public bounds of the response; values beyond are clipped. An intercept is drawn to their middle.
     norm : a public bound of the sum of the absolute entries of a row of the design; longer rows are shortened.
     penalty : error variance over prior variance; raised if it is too small for epsilon.
-    account, name, seed : as for `posterior_probability`.
+    public, account, name, seed : as for `posterior_probability`.
     """
     loss = loss_of(epsilon)
     if not (_number(lower) and _number(upper) and lower < upper):
@@ -150,7 +152,7 @@ def objective_perturbation(
                 f"Use for example {what}=1."
             )
     account = account_for(account, loss, seed=seed, name=name)
-    model = regression(formula, data)
+    model = regression(formula, data, public=public, unit=account.unit)
     intercept = np.array([name == "(Intercept)" for name in model.names]) * (lower + upper) / 2
     middle = float(intercept.sum())
     constants = calibrate(
@@ -170,11 +172,12 @@ def objective_perturbation(
 
     return account.release(
         name,
-        guarantee=Guarantee(account.unit, loss, "tight", "proved", PROOF, (PUBLIC,)),
+        guarantee=Guarantee(account.unit, loss, "tight", "proved", PROOF, (known(model.public),)),
         draw=draw,
         details={
             "summary": "objective perturbation",
             "formula": formula,
+            **taken(account.unit, model.public),
             "bounds": [float(lower), float(upper)],
             "norm": float(norm),
             "penalty": constants.penalty,

@@ -22,7 +22,8 @@ from discreet.bayes.partition import Randomness, generator, number_of_parts, par
 from discreet.bayes.quantile import check_probabilities, clipped_mean, outermost
 from discreet.bayes.regression import regression
 from discreet.bayes.selection import find_magnitude
-from discreet.bayes.spending import PROOF, PUBLIC, account_for, asked, by_question, floats, loss_of, questions, shares
+from discreet.bayes.spending import PROOF, account_for, asked, by_question, floats, known, loss_of, questions, shares
+from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Number
 
@@ -74,6 +75,7 @@ def posterior_interval(
     *,
     level: float | Sequence[float] = 0.95,
     epsilon: Number,
+    public: Sequence[str] = (),
     prior: Prior = UNIT_INFORMATION,
     unit: float = 1.0,
     cover_noise: bool = True,
@@ -91,6 +93,7 @@ def posterior_interval(
     ----------
     formula, data : a regression such as "y ~ x + sector" and a frame, a mapping of columns or a file.
     coefficient, level : a name and a level in (0, 1), or several of either; they pair up.
+    public : the columns whose levels everybody may know; every category of the formula must be one of them.
     epsilon : the loss of all intervals together, divided equally or as `split` says for each coefficient.
     unit : a rough public size of the coefficients.
     cover_noise : widen the interval so that it holds its level with the noise; False keeps the posterior's own width.
@@ -107,7 +110,7 @@ def posterior_interval(
     plan = clipped_mean("private", "tight", unit, spend, epsilon=sum(spend.values(), Fraction(0)))
     amounts = by_question(names, split, epsilon=loss.epsilon)
     account = account_for(account, loss, seed=seed, name=name)
-    model = regression(formula, data, names)
+    model = regression(formula, data, names, public=public, unit=account.unit)
     shuffle = generator(rng)
     columns, n, p = model.columns(names), len(model.y), len(model.names)
     prior.check(p)
@@ -145,7 +148,7 @@ def posterior_interval(
 
     return account.release(
         name,
-        guarantee=Guarantee(account.unit, loss, "tight", "proved", PROOF, (PUBLIC,)),
+        guarantee=Guarantee(account.unit, loss, "tight", "proved", PROOF, (known(model.public),)),
         draw=draw,
         details=asked(
             *("posterior interval", formula, names, M),
@@ -153,6 +156,7 @@ def posterior_interval(
             unit=float(unit),
             cover_noise=bool(cover_noise),
             calibration="tight",
+            **taken(account.unit, model.public),
         ),
     )
 

@@ -25,9 +25,10 @@ from discreet.arrays import Matrix, Vector
 from discreet.bayes.conjugate import UNIT_INFORMATION, Prior
 from discreet.bayes.partition import Randomness, balanced, generator, number_of_parts, partition
 from discreet.bayes.regression import regression
-from discreet.bayes.spending import PROOF, PUBLIC, account_for, asked, by_question, floats, loss_of, only, questions
+from discreet.bayes.spending import PROOF, account_for, asked, by_question, floats, known, loss_of, only, questions
 from discreet.bayes.summation import NoisySums, noisy_sums
 from discreet.errors import PrivacyError
+from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Basis, Calibration, Guarantee
 from discreet.privacy.losses import Number, Pure
 
@@ -71,6 +72,7 @@ def posterior_probability(
     *,
     at: float | Sequence[float],
     epsilon: Number,
+    public: Sequence[str] = (),
     prior: Prior = UNIT_INFORMATION,
     method: Method = "normality",
     partitions: int | None = None,
@@ -88,6 +90,7 @@ def posterior_probability(
     ----------
     formula, data : a regression such as "y ~ x + sector" and a frame, a mapping of columns or a file.
     coefficient, at : a name and a cut-off, or several of either; they pair up.
+    public : the columns whose levels everybody may know; every category of the formula must be one of them.
     epsilon : the loss of all answers together, divided equally or as `split` says for each coefficient.
     method : "normality", or "-2 log p" with probabilities below `floor` counted as `floor`.
     partitions : the number M of parts; by default the one with the least error.
@@ -101,8 +104,8 @@ def posterior_probability(
     amounts = by_question(names, split, epsilon=loss.epsilon)
     way = combination(method, calibration, floor)
     charged = account  # checked before any row is read, opened when the loss is known
-    account_for(account, loss, seed=seed, name=name)
-    model = regression(formula, data, names)
+    account = account_for(account, loss, seed=seed, name=name)
+    model = regression(formula, data, names, public=public, unit=account.unit)
     shuffle = generator(rng)
     columns, n, p = model.columns(names), len(model.y), len(model.names)
     prior.check(p)
@@ -118,13 +121,19 @@ def posterior_probability(
 
     proved = way.proved(M, loss)
     account = account_for(charged, proved, seed=seed, name=name)
-    details = asked("posterior probability", formula, names, M, at=floats(cuts), method=method, calibration=calibration)
+    details = asked(
+        *("posterior probability", formula, names, M),
+        at=floats(cuts),
+        method=method,
+        calibration=calibration,
+        **taken(account.unit, model.public),
+    )
     caution = ""
     if proved != loss:
         caution = f"Not private as published: for {loss} the noise is {M} times too small. It proves {proved}, "
         caution += "which was charged"
         details |= {"claimed": loss.to_dict(), "private": False, "why": "the published noise is too small"}
-    guarantee = Guarantee(account.unit, proved, calibration, way.basis, PROOF, (PUBLIC,), caution=caution)
+    guarantee = Guarantee(account.unit, proved, calibration, way.basis, PROOF, (known(model.public),), caution=caution)
     return account.release(name, guarantee=guarantee, draw=draw, details=details)
 
 

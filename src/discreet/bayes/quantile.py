@@ -21,11 +21,11 @@ from discreet.bayes.regression import regression
 from discreet.bayes.selection import COARSEST, SURE, doubling_bound, find_centre, find_width
 from discreet.bayes.spending import (
     PROOF,
-    PUBLIC,
     account_for,
     asked,
     by_question,
     floats,
+    known,
     loss_of,
     only,
     questions,
@@ -33,6 +33,7 @@ from discreet.bayes.spending import (
 )
 from discreet.bayes.summation import noisy_sums
 from discreet.errors import Infeasible, PrivacyError
+from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Calibration, Guarantee
 from discreet.privacy.losses import Number
 
@@ -92,6 +93,7 @@ def posterior_quantile(
     *,
     probability: float | Sequence[float],
     epsilon: Number,
+    public: Sequence[str] = (),
     prior: Prior = UNIT_INFORMATION,
     centre: Centre = "private",
     unit: float = 1.0,
@@ -110,6 +112,7 @@ def posterior_quantile(
     ----------
     formula, data : a regression such as "y ~ x + sector" and a frame, a mapping of columns or a file.
     coefficient, probability : a name and a probability in (0, 1), or several of either; they pair up.
+    public : the columns whose levels everybody may know; every category of the formula must be one of them.
     epsilon : the loss of all answers together, divided equally or as `split` says for each coefficient.
     centre : "private" finds the bounds' centre first; "zero" puts them around zero, as calibration="paper" does.
     unit : a rough public size of the coefficients. Bounds are sought from a thousandth of it to a million times it.
@@ -124,7 +127,7 @@ def posterior_quantile(
     plan = clipped_mean(centre, calibration, unit, stages, epsilon=loss.epsilon)
     amounts = by_question(names, split, epsilon=loss.epsilon)
     account = account_for(account, loss, seed=seed, name=name)
-    model = regression(formula, data, names)
+    model = regression(formula, data, names, public=public, unit=account.unit)
     shuffle = generator(rng)
     columns, n, p = model.columns(names), len(model.y), len(model.names)
     prior.check(p)
@@ -142,7 +145,7 @@ def posterior_quantile(
 
     return account.release(
         name,
-        guarantee=Guarantee(account.unit, loss, calibration, "proved", PROOF, (PUBLIC,)),
+        guarantee=Guarantee(account.unit, loss, calibration, "proved", PROOF, (known(model.public),)),
         draw=draw,
         details=asked(
             *("posterior quantile", formula, names, M),
@@ -150,6 +153,7 @@ def posterior_quantile(
             centre=plan.centre,
             unit=float(unit),
             calibration=calibration,
+            **taken(account.unit, model.public),
         ),
     )
 

@@ -2,8 +2,9 @@
 
 Formulas are those of `discreet.mixed.formula` without random terms. Functions that learn from all rows (center, scale,
 poly, bs) are refused: through them one row would touch every part, and the proof would fail. The levels of categories
-are taken from the data and are public. Nothing else that a row holds can stop or warn: a row with an entry that is
-missing, infinite, the logarithm of what has none, or beyond 1e100, counts as a row of zeros and says nothing.
+are taken from the data and are public, so such columns must be declared; all others are numbers. Nothing else that a
+row holds can stop or warn: a row with an entry that is missing, infinite, the logarithm of what has none, or beyond
+1e100, counts as a row of zeros and says nothing.
 """
 
 from __future__ import annotations
@@ -20,22 +21,27 @@ from discreet.bayes.conjugate import HUGE
 from discreet.errors import DataError, FormulaError
 from discreet.mixed.design import Design, Layout
 from discreet.mixed.formula import Factor, Model, read_formula
-from discreet.mixed.rows import Rows, encode, given_order, open_frame, plan, refuse_empty, values_of
+from discreet.mixed.rows import Rows, encode, given_order, open_frame, plan, refuse_decimals, refuse_empty, values_of
+from discreet.privacy.columns import declared, refuse_undeclared
+from discreet.privacy.units import AnyRow, Unit
 
 if TYPE_CHECKING:
     from discreet.mixed.rows import Frame
 
 LEVEL = "<level>"
 LEARNING = ("center", "scale", "poly", "bs")
+PUBLISHED = "The levels of a category become names of coefficients, which are published."
+_ANY_ROW = AnyRow()
 
 
 @dataclass(frozen=True, slots=True)
 class Regression:
-    """y = X beta + error, with the coefficients' names as R writes them."""
+    """y = X beta + error, with the coefficients' names as R writes them and the `public` columns of its formula."""
 
     y: Vector
     X: Matrix
     names: tuple[str, ...]
+    public: tuple[str, ...] = ()
 
     def columns(self, coefficients: Sequence[str]) -> Integers:
         """The columns of X that carry these coefficients."""
@@ -48,14 +54,24 @@ class Regression:
         return np.array([self.names.index(name) for name in coefficients], dtype=np.int64)
 
 
-def regression(formula: str, data: Any, coefficients: Sequence[str] = ()) -> Regression:
+def regression(
+    formula: str,
+    data: Any,
+    coefficients: Sequence[str] = (),
+    *,
+    public: Sequence[str] = (),
+    unit: Unit = _ANY_ROW,
+) -> Regression:
     """Read the columns of `formula` from a frame, a mapping of columns or a file.
 
-    `coefficients` are refused before any row is read if no level of any category could make them.
+    `public` names the columns whose levels everybody may know. `coefficients` are refused before any row is read if no
+    level of any category could make them.
     """
     model = fixed_formula(formula)
-    frame = open_frame(data)
+    known = declared_in(model, public, unit)
+    frame = open_frame(data, numbers=[column for column in model.columns if column not in known])
     layout = plan(frame, model)
+    refuse_undeclared(layout.coded, known, why=PUBLISHED)
     refuse_decimals(frame, layout)
     refuse_unknown(coefficients, layout)
     rows, levels = read_any(frame, layout)
@@ -73,7 +89,15 @@ def regression(formula: str, data: Any, coefficients: Sequence[str] = ()) -> Reg
     for code in rows.codes.values():
         usable &= code >= 0
     X[~usable], y[~usable] = 0.0, 0.0
-    return Regression(y, X, design.names)
+    return Regression(y, X, design.names, known)
+
+
+def declared_in(model: Model, public: Sequence[str], unit: Unit) -> tuple[str, ...]:
+    """The columns of a formula that are declared public; categories that the formula itself names must be."""
+    known = declared(public, unit)
+    named = [factor.column for term in model.fixed for factor in term if factor.function == "C"]
+    refuse_undeclared(named, known, why=PUBLISHED)
+    return tuple(column for column in model.columns if column in known)
 
 
 def read_any(frame: Frame, layout: Layout) -> tuple[Rows, dict[str, tuple[str, ...]]]:
@@ -99,17 +123,6 @@ def read_any(frame: Frame, layout: Layout) -> tuple[Rows, dict[str, tuple[str, .
         raw = values_of(arrow[factor.column].cast(pa.float64(), safe=False).fill_null(np.nan))
         values[factor] = _apply(factor, np.asarray(raw, dtype=np.float64))[:, None]
     return Rows(arrow.num_rows, codes, values), levels
-
-
-def refuse_decimals(frame: Frame, layout: Layout) -> None:
-    """Levels are public, and the values of a measured column are not."""
-    schema = frame.collect_schema()
-    for column in layout.coded:
-        if schema[column].is_float() or schema[column].is_decimal():
-            raise FormulaError(
-                f"C({column}) would make every value of a column of decimals a public level. Levels are text, whole "
-                "numbers, dates or true/false. Use the column as it is, or cut it into classes by public limits first."
-            )
 
 
 def refuse_unknown(coefficients: Sequence[str], layout: Layout) -> None:

@@ -21,11 +21,13 @@ from discreet.privacy.units import AnyRow, Rows
 
 ANY_ROW = AnyRow()
 PROOF = "docs/proofs/posterior.md"
-PUBLIC = (
-    "Public: the number of rows, the columns and the levels of categories. A row with an entry that is no finite "
-    "number counts as zeros"
-)
 LEAST, MOST = Fraction(1, 10**7), Fraction(10**8)  # of an epsilon: noise beyond these is not a number, or nothing
+
+
+def known(public: Sequence[str]) -> str:
+    """What every summary says of its input: its public columns, and what becomes of odd rows."""
+    values = f", and which values columns {', '.join(public)} have" if public else ""
+    return f"Public: the number of rows{values}. A row with an entry that is no finite number counts as zeros"
 
 
 def only(values: Sequence[float]) -> float:

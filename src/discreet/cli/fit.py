@@ -15,7 +15,6 @@ from discreet.errors import DiscreetError
 
 PRIVATE = "Private release"
 WORDS = {
-    "clip=True": "--clip LOW HIGH",
     "clip=(lower, upper)": "--clip LOW HIGH",
     "bounds=(lower, upper)": "--bounds LOW HIGH",
     ", or an account": "",
@@ -34,6 +33,10 @@ def fit(
     rho: Annotated[
         str | None, typer.Option(help="The same with Gaussian noise (zCDP).", rich_help_panel=PRIVATE)
     ] = None,
+    public: Annotated[
+        list[str] | None,
+        typer.Option(help="A column that everybody may know; once for each of the formula's.", rich_help_panel=PRIVATE),
+    ] = None,
     method: Annotated[
         Literal["moments", "strict", "paper"],
         typer.Option(help="Noisy sums, or sub-sample and aggregate, proved or as published.", rich_help_panel=PRIVATE),
@@ -44,7 +47,7 @@ def fit(
     ] = None,
     clip: Annotated[
         tuple[str, str] | None,
-        typer.Option(metavar="LOW HIGH", help="Pull responses into this range first.", rich_help_panel=PRIVATE),
+        typer.Option(metavar="LOW HIGH", help="Pull responses into this tighter range.", rich_help_panel=PRIVATE),
     ] = None,
     blocks: Annotated[
         str, typer.Option(help="Of strict and paper: optimal, most or a number.", rich_help_panel=PRIVATE)
@@ -66,9 +69,10 @@ def fit(
 
     Example: `discreet fit 'jcr ~ 0 + industry + quarter + (1 | county)' flows/qwi.parquet`
 
-    Example: `discreet fit 'jcr ~ 1 + (1 | county)' qwi.parquet --epsilon 1 --ledger book.db --dataset qwi --budget 4`
+    Example: `discreet fit 'jcr ~ 1 + (1 | county)' flows/qwi.parquet --epsilon 1 --public county`
     """
     asked = {
+        "public": public or None,
         "bounds": bounds,
         "clip": clip,
         "ledger": ledger,
@@ -109,7 +113,9 @@ def _fit(formula: str, data: Path, *, ml: bool, intervals: bool, as_json: bool) 
 
 
 def _as_options(message: str) -> str:
-    """Advice in the command's words: `clip=True` is --clip LOW HIGH here, `epsilon=1` is --epsilon 1."""
+    """Advice in the command's words: `clip=(lower, upper)` is --clip LOW HIGH here, `epsilon=1` is --epsilon 1."""
+    message = re.sub(r"Declare it with public=\[.*?\] if", "Add --public for each such column if", message)
+    message = message.removeprefix("public: ")
     for argument, option in WORDS.items():
         message = message.replace(argument, option)
     return re.sub(r"\b(epsilon|rho|budget|ledger|dataset|name|blocks|method)=('?)([\w./]+)\2", r"--\1 \3", message)

@@ -40,10 +40,17 @@ def schema() -> None:
     typer.echo(json.dumps(json_schema(), indent=2))
 
 
-def check(path: PlanPath, as_json: AsJson = False) -> None:
+def check(
+    path: PlanPath,
+    owner: Annotated[
+        bool, typer.Option("--owner", help="Also read the data, for their owner alone: no part of any release.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
     """Price a plan: cost of every release, what the ledger has left, expected errors, feasibility.
 
-    Reads no confidential data and spends nothing. Expected errors are told by the size of a cell's largest
+    Spends nothing, and reads no confidential data without --owner, which looks for rows that are not as the plan says
+    and for public columns that hold the response again. Expected errors are told by the size of a cell's largest
     establishment, and for the cells of a public table or an earlier release if the plan names one under [public].
     Ends with 2 when the plan cannot be run.
 
@@ -54,8 +61,9 @@ def check(path: PlanPath, as_json: AsJson = False) -> None:
 
     with faults_as_json(as_json, verdict="can_run"):
         found = checked(read_plan(path))
+        notes = _owner_notes(found) if owner else []
     if as_json:
-        typer.echo(json.dumps(found.to_dict(), indent=2))
+        typer.echo(json.dumps(found.to_dict() | ({"owner": notes} if owner else {}), indent=2))
         if found.faults:
             raise typer.Exit(2)
         return
@@ -63,7 +71,17 @@ def check(path: PlanPath, as_json: AsJson = False) -> None:
     found.refuse()
     rows = f", if the data have enough rows for {', '.join(found.up_to_the_rows)}" if found.up_to_the_rows else ""
     told = [found.file.document.told(fault) for fault in found.missing] or [f"The plan can be run{rows}."]
-    typer.echo("\n".join([*told, "Nothing confidential was read; nothing was written or spent."]))
+    read = "" if owner else "Nothing confidential was read; nothing"
+    typer.echo("\n".join([*told, f"{read or 'Nothing'} was written or spent."]))
+    if owner:
+        head = "For the owner of the data alone, and no part of any release:"
+        typer.echo("\n".join(["", head, *(notes or ["nothing was found that a release would hide or tell."])]))
+
+
+def _owner_notes(found: PlanCheck) -> list[str]:
+    from discreet.plan.owner import owner_notes
+
+    return [] if found.faults or found.missing else owner_notes(found.file)
 
 
 def run(

@@ -7,7 +7,7 @@ Faulty data end here with a `DataError` that names the column and never a value.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
-from discreet.errors import DataError
+from discreet.errors import DataError, FormulaError
 from discreet.frames import as_lazy, collect, missing, working
 from discreet.mixed.design import Layout, Levels, Monomial, lay_out
 from discreet.mixed.formula import Factor, Model
@@ -33,12 +33,15 @@ States: TypeAlias = Mapping[Factor, dict[str, Any]]
 DISTANT = 3.0
 
 
-def open_frame(data: Any) -> Frame:
-    """A narwhals frame over `data`: a path is scanned by DuckDB, a lazy frame stays in its engine."""
+def open_frame(data: Any, *, numbers: Collection[str] = ()) -> Frame:
+    """A narwhals frame over `data`: a path is scanned by DuckDB, a lazy frame stays in its engine.
+
+    `numbers` are columns of numbers whatever the rows of a CSV file hold.
+    """
     import narwhals.stable.v2 as nw
 
     if isinstance(data, str | Path):
-        return as_lazy(data)
+        return as_lazy(data, numbers=numbers)
     try:
         if isinstance(data, Mapping):
             import pyarrow as pa
@@ -88,6 +91,17 @@ def refuse_kinds(schema: Mapping[str, Any], layout: Layout, *, response: bool = 
             raise DataError(
                 f"Column {column!r} is {schema[column]}, whose values are no levels of a factor. Levels are text, "
                 "numbers, dates or true/false. Take a part of it into a column of its own."
+            )
+
+
+def refuse_decimals(frame: Frame, layout: Layout) -> None:
+    """Levels are published by name, and the values of a measured column must not be."""
+    schema = frame.collect_schema()
+    for column in layout.coded:
+        if schema[column].is_float() or schema[column].is_decimal():
+            raise FormulaError(
+                f"{column!r} would make every value of a column of decimals a published level. Levels are text, whole "
+                "numbers, dates or true/false. Use the column as it is, or cut it into classes by public limits first."
             )
 
 

@@ -16,11 +16,12 @@ from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
+from discreet.mixed.formula import read_formula
 from discreet.plan.findings import RefutedError
 from discreet.plan.packing import LEDGER, MANIFEST, as_json, pack
 from discreet.plan.reading import PlanFile
 from discreet.plan.requests import has_public_list
-from discreet.plan.shape import Count, Counts
+from discreet.plan.shape import Count, Counts, Model, Posterior
 from discreet.plan.unpacking import opened, text
 from discreet.privacy.ledger import Entry, Head
 
@@ -85,6 +86,8 @@ def request(file: PlanFile) -> dict[str, Any]:
     """The public part of a plan: what was asked for, without paths and addresses."""
     whole = file.plan.model_dump(mode="json", by_alias=True)
     counts = any(isinstance(release, Count | Counts) for release in file.plan.release)
+    formulas = [release.formula for release in file.plan.release if isinstance(release, Model | Posterior)]
+    used = {column for formula in formulas for column in read_formula(formula, needs_random=False).columns}
     return {
         "title": whole["title"],
         "schema": file.schema().to_dict() if counts else None,
@@ -93,6 +96,7 @@ def request(file: PlanFile) -> dict[str, Any]:
         "unit": whole["unit"],
         "budget": {key: whole["budget"][key] for key in ("epsilon", "delta", "dataset")},
         "releases": whole["release"],
+        **({"public_columns": sorted(used & {*file.plan.data.public})} if formulas else {}),
     }
 
 

@@ -54,6 +54,7 @@ class Rebuilt:
                 "allow_multiple": asked["allow_multiple"],
                 **({"workplaces": NOWHERE} if asked["public_list"] else {}),
                 **({"schema": asked["schema"]} if asked["schema"] else {}),
+                "public": asked.get("public_columns", []),
             },
             "unit": asked["unit"],
             "budget": asked["budget"] | {"ledger": NOWHERE},

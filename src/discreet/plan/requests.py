@@ -16,7 +16,7 @@ from discreet.jobs import Jobs
 from discreet.noise.source import Source
 from discreet.plan.confidential import Confidential
 from discreet.plan.counts import count_request
-from discreet.plan.document import Fault
+from discreet.plan.document import Fault, Place
 from discreet.plan.reading import PlanFile
 from discreet.plan.shape import AnyRelease, Count, Counts, Model, Posterior
 from discreet.plan.sizes import PublicSizes, TableCheck
@@ -34,6 +34,8 @@ BLAMED = {
     **dict.fromkeys(("probability", "level", "at = "), "at"),
     "unit=": "scale",
     "lagged": "lagged",
+    "the response is": "formula",
+    "clip": "clip",
 }
 """How a message begins, and the key that it is about."""
 
@@ -76,6 +78,8 @@ def requests(file: PlanFile, account: Account) -> tuple[list[Request], list[Faul
             return [], [Fault(("data", "schema"), line) for line in str(error).splitlines()]
         jobs = without_data(schema, listed=has_public_list(file), allow_multiple=file.plan.data.allow_multiple)
         wrong += _label_faults(file, schema)
+    if file.plan.data.public and not any(isinstance(release, Model | Posterior) for release in file.plan.release):
+        wrong.append(Fault(("data", "public"), _NO_DESIGN))
     for i, release in enumerate(file.plan.release):
         try:
             if isinstance(release, Count | Counts):
@@ -84,9 +88,14 @@ def requests(file: PlanFile, account: Account) -> tuple[list[Request], list[Faul
             else:
                 found.append(summary_request(file, release, account.unit))
         except DiscreetError as error:
-            key = blamed(release, error)
-            wrong += [Fault(("release", i, key), line) for line in str(error).splitlines()]
+            wrong += [Fault(blamed(release, i, error), line) for line in str(error).splitlines()]
     return found, wrong
+
+
+_NO_DESIGN = (
+    "it declares columns, and no release is a model or a posterior summary. Tables of counts have their columns in "
+    "[data.schema]. Leave it out."
+)
 
 
 def has_public_list(file: PlanFile) -> bool:
@@ -135,7 +144,12 @@ def _label_faults(file: PlanFile, schema: Schema) -> Iterator[Fault]:
                 )
 
 
-def blamed(release: AnyRelease, error: DiscreetError) -> str:
+def blamed(release: AnyRelease, index: int, error: DiscreetError) -> Place:
+    """The place in a plan that an error about its release number `index` is about."""
+    return ("data", "public") if str(error).startswith("public") else ("release", index, _key(release, error))
+
+
+def _key(release: AnyRelease, error: DiscreetError) -> str:
     """The key of a release that an error is about."""
     text = str(error).lower()
     for start, key in BLAMED.items():

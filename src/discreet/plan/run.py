@@ -173,7 +173,7 @@ def _read(file: PlanFile, waiting: list[ReleaseCheck], steps: _Steps) -> dict[st
         try:
             readings[known.name] = known.request.read(data)
         except (DataError, FormulaError, FitError, PrivacyError) as error:
-            place = ("release", file.index(known.name), blamed(known.request.release, error))
+            place = blamed(known.request.release, file.index(known.name), error)
             faults += [Fault(place, line) for line in str(error).splitlines()]
     file.document.refuse(faults)
     return readings

@@ -149,6 +149,15 @@ def _different(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return values
 
 
+def _range(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError(
+            f"{written(value)} is no range. Responses are always pulled into lower and upper of [unit], and clip makes "
+            "that tighter. Leave it out, or give two numbers inside: [0, 1]."
+        )
+    return value
+
+
 def _mechanism(name: str) -> str:
     if name not in PRIVATE + BASELINES:
         raise ValueError(
@@ -161,6 +170,7 @@ _ANY_NUMBER = {"anyOf": [{"type": "number"}, {"type": "string", "examples": ["0.
 
 Amount: TypeAlias = Annotated[Fraction, BeforeValidator(_amount), WithJsonSchema(_ANY_NUMBER)]
 Positive: TypeAlias = Annotated[Amount, _above_zero("1")]
+Clip: TypeAlias = Annotated[tuple[Amount, Amount], BeforeValidator(_range)]
 Share: TypeAlias = Annotated[Amount, _above_zero("'1/2'")]
 Price: TypeAlias = Annotated[Positive, AfterValidator(_price)]
 Probability: TypeAlias = Annotated[Amount, AfterValidator(_probability)]
@@ -177,6 +187,11 @@ PathText: TypeAlias = Annotated[Text, AfterValidator(_path)]
 LedgerPlace: TypeAlias = Annotated[Text, AfterValidator(partial(_path, addresses=True))]
 DataSetName: TypeAlias = Annotated[Text, AfterValidator(partial(named, role="dataset"))]
 Attributes: TypeAlias = Annotated[tuple[Text, ...], AfterValidator(_different)]
+Responses: TypeAlias = Annotated[
+    Annotated[tuple[Text, ...], Field(min_length=1), AfterValidator(_different)],
+    BeforeValidator(lambda value: (value,) if isinstance(value, str) else value),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
+]
 Where: TypeAlias = dict[str, Annotated[tuple[Category, ...], Field(min_length=1), AfterValidator(_different)]]
 
 
@@ -214,6 +229,9 @@ class Data(Table):
     workers: PathText | None = Field(None, description="The workers' attributes, where they are a file apart.")
     columns: FileOrColumns | None = Field(
         None, alias="schema", description="A TOML or JSON file, or the table itself as [data.schema]."
+    )
+    public: Attributes = Field(
+        (), description="For models and posterior summaries: the columns that everybody may know, e.g. ['county']."
     )
     allow_multiple: StrictBool | Annotated[StrictInt, Field(ge=1)] = Field(
         False, description="Whether a worker may have jobs at several establishments: true, or at how many at most."
@@ -262,11 +280,12 @@ class RowsUnit(Table):
     """[unit] kind = "rows": one row's response, which lies between two bounds known without the data."""
 
     kind: Literal["rows"]
-    lower: Amount = Field(description="No response is smaller, for example 0.")
-    upper: Amount = Field(description="No response is larger, for example 2.")
+    lower: Amount = Field(description="A smaller response counts as this, for example 0.")
+    upper: Amount = Field(description="A larger response counts as this, for example 2.")
+    response: Responses = Field(description="The column to protect, for example 'jcr', or a list of several.")
 
     def unit(self) -> Unit:
-        return Rows(self.lower, self.upper)
+        return Rows(self.lower, self.upper, response=self.response)
 
 
 class Budget(Table):
@@ -357,10 +376,10 @@ class Model(_Release):
 
     kind: Literal["model"]
     formula: Text = Field(description="lme4's syntax, for example 'jcr ~ 0 + industry + quarter + (1 | county)'.")
-    clip: StrictBool = Field(
-        False, description="Whether responses outside the unit's bounds are pulled in, or refused."
+    clip: Clip | None = Field(
+        None, description="A range inside the unit's bounds into which responses are pulled, for example [0, 1]."
     )
-    lagged: Attributes = Field((), description="Columns of the formula that hold earlier, already public responses.")
+    lagged: Attributes = Field((), description="Public columns that hold earlier, already published responses.")
 
 
 class Output(Table):

@@ -21,6 +21,7 @@ from discreet.plan.reading import PlanFile
 from discreet.plan.shape import Model, Posterior
 from discreet.plan.sizes import PublicSizes, TableCheck
 from discreet.plan.wording import written
+from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Entry
 from discreet.privacy.losses import Pure, shown
@@ -135,7 +136,7 @@ class SummaryRequest:
 
     def _ask(self, data: Path | Unread, account: Account) -> tuple[pa.Table, Guarantee]:
         """The private answers as a table, with what they promise."""
-        release = self.release
+        release, public = self.release, self.file.plan.data.public
         if isinstance(release, Model):
             from discreet.mixed.private import release_mixed
 
@@ -144,15 +145,18 @@ class SummaryRequest:
                 data,
                 epsilon=release.epsilon,
                 clip=release.clip,
+                public=public,
                 lagged=release.lagged,
                 account=account,
                 name=release.name,
             )
             return fit.tidy(), fit.guarantee.noted(*fit.notes)
-        return _posterior(release, data, account)
+        return _posterior(release, data, public, account)
 
 
-def _posterior(release: Posterior, data: Path | Unread, account: Account) -> tuple[pa.Table, Guarantee]:
+def _posterior(
+    release: Posterior, data: Path | Unread, public: tuple[str, ...], account: Account
+) -> tuple[pa.Table, Guarantee]:
     import pyarrow as pa
 
     from discreet.bayes.interval import posterior_interval
@@ -162,6 +166,7 @@ def _posterior(release: Posterior, data: Path | Unread, account: Account) -> tup
     at, scale = [float(value) for value in release.at], float(release.scale)
     common: dict[str, Any] = {
         "epsilon": release.epsilon,
+        "public": public,
         "partitions": release.partitions,
         "account": account,
         "name": release.name,
@@ -191,16 +196,45 @@ def summary_request(file: PlanFile, release: Posterior | Model, unit: Unit) -> S
     if not isinstance(unit, Rows):
         raise PrivacyError(
             f"{release.kind} releases protect single rows, and this plan protects {unit.key}. "
-            "Use [unit] kind = 'rows' with lower and upper, in a plan of its own."
+            "Use [unit] kind = 'rows' with lower, upper and response, in a plan of its own."
         )
     if isinstance(release, Posterior):
         _refuse_repeated(release)
     asked = release.model_dump(mode="json", exclude={"name", "title"})
     output = file.plan.output
-    details = asked | {"forms": sorted(output.forms), "formats": sorted(output.formats)}
-    request = SummaryRequest(file, release, Guarantee(unit, Pure(release.epsilon)), details)
+    public, proof, notes = _taken_as_known(release, file.plan.data.public, unit)
+    details = asked | taken(unit, public) | {"forms": sorted(output.forms), "formats": sorted(output.formats)}
+    guarantee = Guarantee(unit, Pure(release.epsilon), proof=proof, notes=notes)
+    request = SummaryRequest(file, release, guarantee, details)
     request.refuse_without_data()
     return request
+
+
+def _taken_as_known(
+    release: Posterior | Model, public: tuple[str, ...], unit: Rows
+) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
+    """The columns that a release takes as public, its proof, and what it will say of its input."""
+    if isinstance(release, Posterior):
+        from discreet.bayes.regression import declared_in, fixed_formula
+        from discreet.bayes.spending import PROOF, known
+
+        columns = declared_in(fixed_formula(release.formula), public, unit)
+        return columns, PROOF, (known(columns),)
+    from discreet.mixed.formula import read_formula
+    from discreet.mixed.private import moments
+    from discreet.mixed.private.request import read_request
+
+    model = read_formula(release.formula, needs_random=False)
+    asked = read_request(
+        model.response.column,
+        model.columns[1:],
+        epsilon=release.epsilon,
+        public=public,
+        clip=release.clip,
+        lagged=release.lagged,
+        account=Rehearsal(unit),
+    )
+    return asked.public, moments.PROOF, asked.notes()
 
 
 def _refuse_few_parts(release: Posterior, parts: int) -> None:

@@ -29,9 +29,12 @@ ADVICE = {
     r"Rows\(lower=(.+), upper=(.+)\) has no width": r"lower = \1 with upper = \2 has no width",
     r"Or pass allow_multiple=True,": "Or write allow_multiple = true under [data],",
     r"for instance with `data\.dropna\(\)`": "at the source",
-    r"Give wider bounds, or declare clip=True to pull": (
-        "Give wider bounds as lower and upper under [unit], or write clip = true in the release to pull"
+    r"^public(: |=)": "",
+    r"Declare it with public=(\[.*?\]) if": r"Write public = \1 under [data] if",
+    r"[Oo]pen the account with unit=Rows\(lower, upper, response=('.*?')\), or a list of all responses": (
+        r"Write response = \1 under [unit], or a list of all responses"
     ),
+    r"inside the bounds as clip=\(lower, upper\)": "inside the bounds as clip = [lower, upper]",
     r", use more rows or parts, or centre='zero', whose noise is larger when the quantile is far from zero": (
         ", or use more rows or parts"
     ),

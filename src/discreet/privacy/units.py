@@ -8,6 +8,8 @@ paper's own Theorem 7.2 would fail.
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
@@ -112,20 +114,32 @@ class EstablishmentNodes:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """One row's response is replaced by any value in [lower, upper]; everything else is public."""
+    """One row's response is replaced by any value in [lower, upper]; the columns that a release declares are public.
+
+    `response` names the column that is protected, or several of them, which may all change in that row: a unit without
+    a name is that of older ledgers, under which nothing is released any more.
+    """
 
     lower: Fraction
     upper: Fraction
+    responses: tuple[str, ...]
 
-    def __init__(self, lower: Number, upper: Number) -> None:
+    def __init__(self, lower: Number, upper: Number, response: str | Sequence[str] = ()) -> None:
         low, high = exact(lower, name="lower"), exact(upper, name="upper")
         if not low < high:
             raise PrivacyError(
                 f"Rows(lower={lower}, upper={upper}) has no width. The response must lie in an interval known "
                 "without the data. Give lower < upper."
             )
+        names = (response,) if isinstance(response, str) else tuple(response)
+        if not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
+            raise PrivacyError(
+                f"response={response!r:.60} names no columns, or one twice. It says which column is protected. Give "
+                "for example response='jcr'."
+            )
         object.__setattr__(self, "lower", low)
         object.__setattr__(self, "upper", high)
+        object.__setattr__(self, "responses", names)
 
     @property
     def width(self) -> Fraction:
@@ -133,12 +147,14 @@ class Rows:
 
     @property
     def key(self) -> str:
-        return f"rows({self.lower},{self.upper})"
+        names = [name if re.fullmatch(r"[\w.]+", name) else repr(name) for name in self.responses]
+        return f"rows({','.join([str(self.lower), str(self.upper), *names])})"
 
     def __str__(self) -> str:
-        return (
-            f"two data sets that differ in one row's response, which lies in [{shown(self.lower)}, {shown(self.upper)}]"
-        )
+        *most, last = self.responses or ("",)
+        several = f"responses {', '.join(most)} and {last}, which lie" if most else ""
+        one = f"response {last}, which lies".replace(" ,", ",")
+        return f"two data sets that differ in one row's {several or one} in [{shown(self.lower)}, {shown(self.upper)}]"
 
 
 @dataclass(frozen=True, slots=True)

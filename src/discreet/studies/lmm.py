@@ -218,8 +218,9 @@ def rate_rows(table: Any, trials: Trials) -> list[dict[str, Any]]:
     releases, found = {}, []
     for rate in ("jcr", "jdr", "ar"):
         case = Case.of("LMM", MODELS["LMM"].format(rate=rate), table)
-        found += [{"rate": rate.upper(), **row} for row in by_moments(case, (1.0,), trials, clip=rate == "ar")]
-        releases[rate] = release_mixed(case.public.model.text, table, epsilon=1, clip=rate == "ar", seed=trials.seed)
+        found += [{"rate": rate.upper(), **row} for row in by_moments(case, (1.0,), trials)]
+        text, *public = case.public.model.text, *case.public.model.columns[1:]
+        releases[rate] = release_mixed(text, table, epsilon=1, public=public, seed=trials.seed)
     fit = separation_rate(**releases)
     case = Case.of("LMM", MODELS["LMM"].format(rate="sr"), table)
     correlation = case.correlation(fit.centred, case.runs([term.values for term in fit.random]))

@@ -97,18 +97,10 @@ class Case:
         """Effects in the groupings' own order, put in the order of the levels' runs."""
         return [self.public.in_runs(i, values) for i, values in enumerate(effects)]
 
-    def request(self, *, epsilon: float | None = None, rho: float | None = None, clip: Any = False) -> Request:
+    def request(self, *, epsilon: float | None = None, rho: float | None = None, clip: Any = None) -> Request:
+        response, *columns = self.public.model.columns
         return read_request(
-            self.public.model.response.column,
-            self.public.model.columns[1:],
-            epsilon=epsilon,
-            rho=rho,
-            bounds=None,
-            clip=clip,
-            lagged=self.lagged,
-            account=None,
-            name=None,
-            seed=0,
+            response, columns, epsilon=epsilon, rho=rho, public=columns, clip=clip, lagged=self.lagged, seed=0
         )
 
 
@@ -121,7 +113,7 @@ class Trials:
     seed: int
 
 
-def by_moments(case: Case, epsilons: Sequence[float], trials: Trials, *, clip: Any = False) -> Iterator[dict[str, Any]]:
+def by_moments(case: Case, epsilons: Sequence[float], trials: Trials, *, clip: Any = None) -> Iterator[dict[str, Any]]:
     """Noisy sums, one joint epsilon for everything."""
     units = units_of(case.frame, case.public)
     sums: ResponseSums | None = None
@@ -147,7 +139,7 @@ def by_paper(
 ) -> Iterator[dict[str, Any]]:
     """Sub-sample and aggregate as published; blocks are fitted once for each number of blocks."""
     for epsilon in epsilons:
-        request = case.request(epsilon=epsilon, clip=False)
+        request = case.request(epsilon=epsilon)
         ranges = paper.ranges_of(request, case.public)
         k = best_blocks(case.public.rows, spread=ranges.effect, epsilon=epsilon)
         report(f"{k:,} blocks of {case.model}")

@@ -45,6 +45,7 @@ class Source(_Settings):
     workplaces: str | None = None
     workers: str | None = None
     columns: Columns | None = Field(None, alias="schema")
+    public: tuple[str, ...] = ()
     describes: dict[str, str] = Field(default_factory=dict)
     dataset: str
     unit: AnyUnit
@@ -188,6 +189,8 @@ class Desk:
         }
         if source.columns is not None:
             data["schema"] = source.columns.model_dump(mode="json", exclude_none=True)  # type: ignore[assignment]
+        if source.public:
+            data["public"] = list(source.public)  # type: ignore[assignment]
         budget: dict[str, Any] = {"epsilon": str(source.epsilon)}
         if source.delta is not None:
             budget["delta"] = str(source.delta)

@@ -28,12 +28,14 @@ Scalar: TypeAlias = str | int | float | bool
 Values: TypeAlias = dict[str, Scalar | list[Scalar] | list[list[str]] | dict[str, list[Scalar]]]
 MOST_RELEASES = 12
 
-NUMBERS = frozenset({"alpha", "epsilon", "delta", "lower", "upper", "level", "at", "split", "scale", "scale_share"})
+NUMBERS = frozenset(
+    {"alpha", "epsilon", "delta", "lower", "upper", "level", "at", "split", "scale", "scale_share", "clip"}
+)
 """Keys whose text is written as a number where it is a plain one."""
 
-LISTS = {"by", "shrink", "coefficient", "at", "lagged", "split"}
+LISTS = {"by", "shrink", "coefficient", "at", "lagged", "split", "clip", "response"}
 WHOLE = {"round_to", "theta", "partitions"}
-TICKED = {"add_up", "clip", "substitution"}
+TICKED = {"add_up", "substitution"}
 EMPTY = {"by", "shrink"}
 """Lists that say something without a member: one total; groups of all cells together."""
 
@@ -44,7 +46,7 @@ OF_UNIT = {
     "establishments": ("alpha", "strength", "substitution"),
     "workers": (),
     "establishment-nodes": ("theta",),
-    "rows": ("lower", "upper"),
+    "rows": ("lower", "upper", "response"),
 }
 OF_KIND = {
     "count": ("by", "mechanism", "delta", "scale_share", "where", "shrink", "stratum", "round_to"),

@@ -39,7 +39,8 @@ about = "One row for each county, industry and quarter, with rates of job creati
 kind = "rows"
 path = "data/flows/qwi.parquet"
 dataset = "flows"
-unit = {{ kind = "rows", lower = 0, upper = 2 }}
+unit = {{ kind = "rows", lower = 0, upper = 2, response = "jcr" }}
+public = ["county", "industry", "quarter", "season", "state"]
 epsilon = 4
 formula = "jcr ~ 0 + industry + quarter + (1 | county)"
 stand_in = "public/flows/qwi.parquet"

@@ -102,7 +102,7 @@ def summary(function: Callable[..., Any], **asked: Any) -> Callable[[Any], objec
 
 def mixed(**asked: Any) -> Callable[[Any], object]:
     def call(data: Any) -> object:
-        fit = release_mixed("y ~ x + (1 | g)", data, bounds=(0, 2), **asked)
+        fit = release_mixed("y ~ x + (1 | g)", data, bounds=(0, 2), public=["x", "g"], **asked)
         effects = [fit.effects["g"][level] for level in "abcd"]
         return [*fit.fixed.values(), *effects, *(v if v is not None else -1.0 for v in fit.variances.values())]
 
@@ -190,8 +190,7 @@ def test_no_door_is_missing() -> None:
 def strict_draws(y: np.ndarray, asked: dict[str, Any], source: SeededSource) -> Callable[[int], np.ndarray]:
     """The strict mechanism's noisy averages for a fixed partition, as many as wanted."""
     frame, model = open_frame(GROUPS | {"y": y}), read_formula("y ~ x + (1 | g)")
-    options = {"epsilon": None, "rho": None, "bounds": (0, 2), "clip": False, "lagged": (), "account": None}
-    request = read_request("y", (), **(options | asked), name=None, seed=1)
+    request = read_request("y", (), bounds=(0, 2), seed=1, **asked)
     public = public_design(frame, model)
     rows, _ = read_rows(frame, public.design.layout, public.learned)
     k = request.scale.whole(rows.values[public.model.response][:, 0])

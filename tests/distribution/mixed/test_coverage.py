@@ -85,6 +85,6 @@ def test_releases_cover_end_to_end() -> None:
         u = rng.normal(0, 0.1, 80)
         y = 1 + 0.1 * industry + u[county] + rng.normal(0, 0.2, 4000)
         data = {"y": y, "i": industry.astype(str), "c": county}
-        fit = release_mixed("y ~ 0 + i + (1 | c)", data, epsilon=1, bounds=(0, 2), clip=True, seed=seed)
+        fit = release_mixed("y ~ 0 + i + (1 | c)", data, epsilon=1, public=["i", "c"], bounds=(0, 2), seed=seed)
         errors.append([(fit.fixed[f"i{k}"] - 1 - 0.1 * k) / fit.se[f"i{k}"] for k in range(3)])
     assert abs(covered(np.array(errors), 0.95) - 0.95) < POINTS

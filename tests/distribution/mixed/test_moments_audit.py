@@ -25,9 +25,7 @@ TRIALS = 3_000
 
 def opened(y: np.ndarray, epsilon: float) -> tuple[Mechanism, ResponseSums, PublicDesign]:
     frame, model = open_frame({**DESIGN, "y": y}), read_formula("y ~ x + (1 | g)")
-    request = read_request(
-        "y", (), epsilon=epsilon, rho=None, bounds=(0, 2), clip=False, lagged=(), account=None, name=None, seed=1
-    )
+    request = read_request("y", (), epsilon=epsilon, bounds=(0, 2), seed=1)
     public = public_design(frame, model)
     units = units_of(frame, public)
     return mechanism_for(public, units, request, None), response_sums(frame, public, units, SCALE), public

@@ -235,7 +235,9 @@ def test_categories_and_interactions_become_a_design() -> None:
     sector = rng.choice(["a", "b", "c"], size=9000)
     x = rng.normal(size=9000)
     data = {"x": x, "sector": sector, "y": 2 * x + (sector == "b") * (3 + x) + rng.normal(size=9000)}
-    found = posterior_quantile("y ~ x * sector", data, ["sectorb", "x:sectorb"], probability=0.5, epsilon=HUGE).value
+    found = posterior_quantile(
+        "y ~ x * sector", data, ["sectorb", "x:sectorb"], public=["sector"], probability=0.5, epsilon=HUGE
+    ).value
     assert found.quantile == pytest.approx((3.0, 1.0), abs=0.15)
 
 

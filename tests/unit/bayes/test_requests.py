@@ -64,8 +64,9 @@ def test_a_row_that_is_no_row_of_numbers_counts_as_zeros(small) -> None:
     x, sector = small["x"].tolist(), ["a", "b", "c"] * 1_000
     x[3], sector[5] = None, None
     table = pa.table({"y": small["y"], "x": x, "sector": sector})
-    found = regression("y ~ x * sector", table)
-    whole = regression("y ~ x * sector", {"y": small["y"], "x": small["x"], "sector": ["a", "b", "c"] * 1_000})
+    found = regression("y ~ x * sector", table, public=["sector"])
+    complete = {"y": small["y"], "x": small["x"], "sector": ["a", "b", "c"] * 1_000}
+    whole = regression("y ~ x * sector", complete, public=["sector"])
     assert found.names == whole.names
     assert not found.X[[3, 5]].any() and not found.y[[3, 5]].any()
     rest = np.delete(np.arange(3_000), [3, 5])
@@ -114,12 +115,12 @@ def test_errors_never_list_what_the_data_hold(small) -> None:
     people = small | {"name": np.array(["Alice", "Bob", "Secret"] * 1_000)}
     for wrong in ("zz", "nameZoe"):
         with pytest.raises(FormulaError) as caught:
-            posterior_probability("y ~ x + name", people, wrong, at=0.0, epsilon=1)
+            posterior_probability("y ~ x + name", people, wrong, at=0.0, epsilon=1, public=["name"])
         assert not any(level in str(caught.value) for level in ("Alice", "Bob", "Secret"))
     with pytest.raises(FormulaError, match=r"it has: \(Intercept\), x, name<level>, x:name<level>"):
-        posterior_probability("y ~ x * name", people, "zz", at=0.0, epsilon=1)
+        posterior_probability("y ~ x * name", people, "zz", at=0.0, epsilon=1, public=["name"])
     with pytest.raises(FormulaError, match="column of decimals") as caught:
-        posterior_probability("y ~ C(x)", small, "zz", at=0.0, epsilon=1)
+        posterior_probability("y ~ C(x)", small, "zz", at=0.0, epsilon=1, public=["x"])
     assert f"{small['x'][0]:.4f}" not in str(caught.value)
 
 

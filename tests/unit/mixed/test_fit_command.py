@@ -19,6 +19,7 @@ from discreet.privacy.losses import Pure
 from discreet.privacy.units import Rows
 
 FORMULA = "y ~ t + (1 | g)"
+PUBLIC = ["--public", "t", "--public", "g"]
 app = typer.Typer()
 app.command()(fit)
 
@@ -56,7 +57,7 @@ def test_refusals(path: Path) -> None:
 
 
 def released(path: Path, *options: str) -> Any:
-    return CliRunner().invoke(app, [FORMULA, str(path), "--bounds", "-200", "200", *options])
+    return CliRunner().invoke(app, [FORMULA, str(path), "--bounds", "-200", "200", *PUBLIC, *options])
 
 
 @pytest.mark.parametrize(("method", "basis"), [("moments", "proved"), ("strict", "proved"), ("paper", "as published")])
@@ -75,7 +76,7 @@ def test_the_ledger_pays_and_refuses(path: Path, tmp_path: Path) -> None:
         path, "--epsilon", "0.6", "--ledger", str(book), "--dataset", "flows", "--budget", "1", "--name", "first"
     )
     assert first.exit_code == 0
-    left = Ledger.open(book).remaining("flows", Rows(-200, 200))
+    left = Ledger.open(book).remaining("flows", Rows(-200, 200, response="y"))
     assert left == Pure("0.4")
     assert isinstance(
         released(path, "--epsilon", "0.5", "--ledger", str(book), "--dataset", "flows").exception, BudgetExceeded
@@ -86,8 +87,8 @@ def test_the_ledger_pays_and_refuses(path: Path, tmp_path: Path) -> None:
 def test_a_refused_release_writes_no_ledger(path: Path, tmp_path: Path) -> None:
     book = tmp_path / "book.db"
     paying = ["--epsilon", "1", "--ledger", str(book), "--dataset", "flows"]
-    outside = CliRunner().invoke(app, [FORMULA, str(path), "--bounds", "0", "1", *paying, "--budget", "1"])
-    assert isinstance(outside.exception, DataError) and not book.exists()
+    undeclared = CliRunner().invoke(app, [FORMULA, str(path), "--bounds", "0", "1", *paying, "--budget", "1"])
+    assert isinstance(undeclared.exception, PrivacyError) and not book.exists()
     none = released(path, *paying)
     assert isinstance(none.exception, PrivacyError) and "no budget" in str(none.exception) and not book.exists()
 
@@ -100,8 +101,9 @@ def test_a_release_without_a_ledger_says_that_nothing_counts_it(path: Path, tmp_
 
 
 def test_advice_is_in_the_words_of_the_command(path: Path) -> None:
-    outside = CliRunner().invoke(app, [FORMULA, str(path), "--epsilon", "1", "--bounds", "0", "1"]).exception
-    assert isinstance(outside, DataError) and "--clip LOW HIGH" in str(outside) and "clip=" not in str(outside)
+    undeclared = CliRunner().invoke(app, [FORMULA, str(path), "--epsilon", "1", "--bounds", "0", "1"]).exception
+    assert "'t' is in the formula" in str(undeclared) and "Add --public" in str(undeclared)
+    assert "public=" not in str(undeclared)
     unknown = CliRunner().invoke(app, [FORMULA, str(path), "--epsilon", "1"]).exception
     assert "--bounds LOW HIGH" in str(unknown) and "bounds=" not in str(unknown)
     unbooked = released(path, "--epsilon", "1", "--budget", "2").exception
@@ -114,7 +116,7 @@ def test_wrong_requests_end_with_two(panel: dict, tmp_path: Path, formula: str, 
 
     file = tmp_path / "panel.parquet"
     pyarrow.parquet.write_table(pa.table(panel | {"one": ["a"] * len(panel["y"])}), file)
-    for private in ([], ["--epsilon", "1", "--bounds", "-200", "200"]):
+    for private in ([], ["--epsilon", "1", "--bounds", "-200", "200", *PUBLIC, "--public", "one"]):
         monkeypatch.setattr("sys.argv", ["discreet", "fit", formula, str(file), *private])
         with pytest.raises(SystemExit) as end:
             main()

@@ -21,10 +21,12 @@ from discreet.privacy.losses import total
 HEAD = """
 [data]
 source = "rows.parquet"
+public = ["x"]
 [unit]
 kind = "rows"
 lower = -10
 upper = 10
+response = "y"
 [budget]
 epsilon = 200
 ledger = "ledger.db"

@@ -29,7 +29,7 @@ def test_correlations_from_sums_are_those_of_the_rows(flows) -> None:  # type: i
         case = Case.of("model", formula.format(rate="jcr"), flows)
         fit = mixed(case.public.model.text, flows)
         assert case.best == pytest.approx(np.corrcoef(fit.fitted, y)[0, 1], abs=1e-9)
-        private = release_mixed(case.public.model.text, flows, epsilon=1, seed=1)
+        private = release_mixed(case.public.model.text, flows, epsilon=1, public=case.public.model.columns[1:], seed=1)
         by_position = [private.random[i].values for i in case.public.terms]
         found = case.correlation(private.centred, case.runs(by_position))
         assert found == pytest.approx(np.corrcoef(private.fitted(flows), y)[0, 1], abs=1e-9)
@@ -43,7 +43,7 @@ def test_trials_are_releases(flows) -> None:  # type: ignore[no-untyped-def]
     """The same seed through the study and through the door gives the same correlation."""
     case = Case.of("LMM", lmm.MODELS["LMM"].format(rate="jcr"), flows)
     (row,) = by_moments(case, [2.0], Trials(1, SeededSource(5), 0))
-    fit = release_mixed(case.public.model.text, flows, epsilon=2, seed=5)
+    fit = release_mixed(case.public.model.text, flows, epsilon=2, public=case.public.model.columns[1:], seed=5)
     assert row["correlation"] == pytest.approx(np.corrcoef(fit.fitted(flows), flows["jcr"].to_numpy())[0, 1], abs=1e-9)
     assert row["relative_to_mle"] == row["correlation"] / case.best
 

@@ -40,7 +40,8 @@ name = "flows"
 kind = "rows"
 path = "flows.parquet"
 dataset = "flows"
-unit = {{ kind = "rows", lower = 0, upper = 2 }}
+unit = {{ kind = "rows", lower = 0, upper = 2, response = "y" }}
+public = ["x", "g"]
 epsilon = 2
 formula = "y ~ x + (1 | g)"
 """

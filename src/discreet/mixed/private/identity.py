@@ -10,6 +10,7 @@ from dataclasses import replace
 from discreet.errors import FitError
 from discreet.mixed.private.result import PrivateEffects, PrivateFit
 from discreet.privacy.composition import sequential
+from discreet.privacy.units import Rows
 
 NOTE = "SR = AR - JCR + JDR of three releases; the unit is one row whose three rates may all change"
 
@@ -28,8 +29,14 @@ def separation_rate(*, jcr: PrivateFit, jdr: PrivateFit, ar: PrivateFit) -> Priv
         for a, b, c in zip(*(fit.random for fit in fits), strict=True)
     )
     proved = all(fit.guarantee.basis == "proved" for fit in fits)
+    units = [fit.guarantee.unit for fit in fits if isinstance(fit.guarantee.unit, Rows)]
     guarantee = replace(
         ar.guarantee,
+        unit=Rows(
+            min(unit.lower for unit in units),
+            max(unit.upper for unit in units),
+            response=list(dict.fromkeys(name for unit in units for name in unit.responses)),
+        ),
         loss=sequential([fit.guarantee.loss for fit in fits]),
         basis="proved" if proved else "as published",
         notes=tuple(dict.fromkeys([NOTE, *(note for fit in fits for note in fit.guarantee.notes)])),

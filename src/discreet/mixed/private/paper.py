@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -16,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
-from discreet.errors import PrivacyError
+from discreet.errors import FitError, PrivacyError
 from discreet.mixed.estimate import mixed
-from discreet.mixed.fit import MixedWarning
+from discreet.mixed.fit import MixedFit, MixedWarning
 from discreet.mixed.private.partition import BlockEstimates, Report, fit_partition, partition
 from discreet.mixed.private.public import PublicDesign
 from discreet.mixed.private.request import RATES, Request, read_split
@@ -139,19 +140,22 @@ def averages(
 
 
 def whole_estimates(frame: Frame, rows: Rows, public: PublicDesign) -> Whole:
-    """REML on all rows, or least squares without random effects."""
+    """REML on all rows; least squares without random effects, or where no REML exists: no response stops a release."""
+    fit: MixedFit | None = None
     if public.terms:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), suppress(FitError):
             warnings.simplefilter("ignore", MixedWarning)
             fit = mixed(public.model.text, frame)
+    if fit is not None:
         variances = [float(fit.random[i].covariance[0, 0]) for i in public.terms]
         effects = tuple(fit.random[i].values[:, 0] for i in public.terms)
         return Whole(fit.beta, effects, np.array([*variances, fit.sigma2]))
     y = rows.values[public.model.response][:, 0]
     Xy = cross_products(rows, public, y)
     centred = np.asarray(np.linalg.solve(public.XX, Xy), dtype=np.float64)
-    sigma2 = float(y @ y - Xy @ centred) / (public.rows - len(centred))
-    return Whole(public.origin.restore @ centred, (), np.array([sigma2]))
+    sigma2 = max(float(y @ y - Xy @ centred), 0.0) / (public.rows - len(centred))
+    none = tuple(np.zeros(len(public.design.random[i].grouping)) for i in public.terms)
+    return Whole(public.origin.restore @ centred, none, np.array([*(0.0 for _ in none), sigma2]))
 
 
 def cross_products(rows: Rows, public: PublicDesign, y: Vector) -> Vector:

@@ -23,7 +23,7 @@ from discreet.mixed.gram import grouped_products, products
 from discreet.mixed.origin import Origin
 from discreet.mixed.private.noisy import Level
 from discreet.mixed.reml import independent
-from discreet.mixed.rows import Learned, Rows, plan, read_rows
+from discreet.mixed.rows import Learned, Rows, plan, read_rows, refuse_decimals
 
 if TYPE_CHECKING:
     from discreet.mixed.rows import Frame
@@ -136,7 +136,9 @@ def public_design(frame: Frame, model: Model) -> PublicDesign:
     if model.response.column not in schema:
         raise DataError(missing(model.response.column, schema.names(), name="the data"))
     hidden = frame.with_columns(nw.lit(0.0).alias(model.response.column))
-    cells, in_memory, design, learned = (collect if plan(hidden, model).coded else _rows_as_cells)(hidden, model)
+    layout = plan(hidden, model)
+    refuse_decimals(hidden, layout)
+    cells, in_memory, design, learned = (collect if layout.coded else _rows_as_cells)(hidden, model)
     refuse_unidentifiable(design, cells.rows)
     fixed = design.layout.fixed
     XX = products(cells, fixed, fixed, design.levels)

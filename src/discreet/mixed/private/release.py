@@ -16,8 +16,9 @@ from discreet.mixed.private.public import PublicDesign, public_design
 from discreet.mixed.private.reading import readings
 from discreet.mixed.private.request import Book, Interval, Method, Request, read_request
 from discreet.mixed.private.result import PrivateEffects, PrivateFit
-from discreet.mixed.private.sums import clipped, refuse_unusable, response_sums, units_of
+from discreet.mixed.private.sums import confined, response_sums, units_of
 from discreet.mixed.rows import open_frame, read_rows
+from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Concentrated, Loss, Number, Pure
 
@@ -32,9 +33,10 @@ def release_mixed(
     *,
     epsilon: Number | None = None,
     rho: Number | None = None,
+    public: Sequence[str] = (),
     method: Method = "moments",
     bounds: Interval | None = None,
-    clip: bool | Interval = False,
+    clip: Interval | None = None,
     split: Mapping[str, Number] | None = None,
     lagged: Sequence[str] = (),
     blocks: Blocks = "optimal",
@@ -49,19 +51,21 @@ def release_mixed(
 ) -> PrivateFit:
     """Release a linear model with nested random intercepts, or with none, under differential privacy.
 
-    One row's response is protected; the design and the number of rows are public.
+    One row's response is protected; the columns declared `public` and the number of rows are known to everybody. No
+    row's response can stop the release.
 
     Parameters
     ----------
     formula, data : as for `mixed`; a formula without a random term is a linear model.
     epsilon, rho : the whole loss: Laplace noise for epsilon, Gaussian for rho.
+    public : the columns that everybody may know. Every column of the formula but the response must be one of them.
     method : "moments" (noisy sums, proved jointly), "strict" (sub-sample and aggregate, proved jointly) or "paper"
         (sub-sample and aggregate as published).
     bounds : where responses lie, known without the data. An account has them; the documents' rates have defaults.
-    clip : True to pull responses into the bounds, or a tighter interval to pull them into; otherwise responses outside
-        the bounds are refused.
+        A response outside counts as the nearer end, a missing one as the middle.
+    clip : a range inside the bounds to pull responses into: less noise, and estimates of the clipped response.
     split : shares of the loss by part, adding up to one.
-    lagged : fixed columns that hold earlier responses, declared to be public already.
+    lagged : public columns that hold earlier responses, which were published already.
     blocks : for "paper" and "strict", the number of blocks: "optimal" for k*, "most" for N^(2/3), or a number.
     sizes : for "strict", typical sizes of `fixed` coefficients and `groups` effects, which decide what is clipped.
     account : whose budget pays.
@@ -73,7 +77,7 @@ def release_mixed(
     progress : called with the number of blocks fitted and of all blocks.
 
     >>> data = {"y": [0.1, 0.4, 0.3, 0.9, 0.8, 0.7] * 50, "g": list("aaabbb") * 50}
-    >>> fit = release_mixed("y ~ 1 + (1 | g)", data, epsilon=10, bounds=(0, 1), seed=1)
+    >>> fit = release_mixed("y ~ 1 + (1 | g)", data, epsilon=10, public=["g"], bounds=(0, 1), seed=1)
     >>> fit.guarantee.loss
     Pure(epsilon=Fraction(10, 1))
     >>> fit.effects["g"]["a"] < fit.effects["g"]["b"]
@@ -89,37 +93,38 @@ def release_mixed(
         rho=rho,
         bounds=bounds,
         clip=clip,
+        public=public,
         lagged=lagged,
         account=account,
         name=name,
         seed=seed,
         book=Book.of(ledger, dataset, budget),
     )
-    frame = open_frame(data)
-    public = public_design(frame, model)
+    frame = open_frame(data, numbers=[model.response.column])
+    known = public_design(frame, model)
+    frame = confined(frame, model.response.column, request.scale)
     if method == "moments":
-        return _by_moments(frame, public, request, split)
+        return _by_moments(frame, known, request, split)
     if method == "strict":
-        return _by_strict(frame, public, request, split, blocks, sizes, progress)
-    return _by_paper(frame, public, request, split, blocks, progress)
+        return _by_strict(frame, known, request, split, blocks, sizes, progress)
+    return _by_paper(frame, known, request, split, blocks, progress)
 
 
-def _check(frame: Frame, public: PublicDesign, request: Request) -> None:
-    confined = (request.scale.lower, request.scale.upper)
-    refuse_unusable(frame, public.model.response.column, bounds=confined, clip=request.clip)
+def _details(public: PublicDesign, request: Request, method: Method, **more: Any) -> dict[str, Any]:
+    """What the ledger keeps of a release: the request, its columns and its noise."""
+    return {"formula": public.model.text, "method": method, **taken(request.unit, request.public), **more}
 
 
 def _by_moments(frame: Frame, public: PublicDesign, request: Request, split: Mapping[str, Number] | None) -> PrivateFit:
     units = units_of(frame, public)
     mechanism = moments.mechanism_for(public, units, request, split)
     moments.refuse_unsolvable(mechanism, public, request)
-    _check(frame, public, request)
     sums = response_sums(frame, public, units, request.scale)
     released = request.opened().release(
         request.name,
         guarantee=Guarantee(request.unit, mechanism.loss, proof=moments.PROOF, notes=request.notes()),
         draw=lambda source: mechanism.draw(sums, public, source),
-        details={"formula": public.model.text, "method": "moments", **mechanism.to_dict()},
+        details=_details(public, request, "moments", **mechanism.to_dict()),
     )
     found, origin, unsolved = moments.solve(released.value, mechanism, public, request)
     restore = public.origin.restore
@@ -141,7 +146,6 @@ def _by_strict(
     progress: Report | None,
 ) -> PrivateFit:
     count = count_blocks(blocks, public.rows, spread=float(request.width), epsilon=_worth(request.loss))
-    _check(frame, public, request)
     rows, _ = read_rows(frame, public.design.layout, public.learned)
     k = request.scale.whole(rows.values[public.model.response][:, 0])
     rng = np.random.default_rng(request.seed)
@@ -155,7 +159,7 @@ def _by_strict(
         request.name,
         guarantee=Guarantee(request.unit, mechanism.loss, proof=strict.PROOF, notes=request.notes()),
         draw=lambda source: strict.draw(mechanism, estimates, public, int(k.sum()), step, source),
-        details={"formula": public.model.text, "method": "strict", **mechanism.to_dict()},
+        details=_details(public, request, "strict", **mechanism.to_dict()),
     )
     origin = request.scale.middle + released.value.centre * step
     centred, effects, variances = strict.averages(released.value, mechanism, presence, public, origin)
@@ -173,8 +177,6 @@ def _by_paper(
     ranges = paper.ranges_of(request, public)
     count = count_blocks(blocks, public.rows, spread=ranges.effect, epsilon=_worth(request.loss))
     scales = paper.scales_for(public, request, ranges, count, split)
-    _check(frame, public, request)
-    frame = clipped(frame, public, request.scale) if request.clip else frame
     rows, _ = read_rows(frame, public.design.layout, public.learned)
     whole = paper.whole_estimates(frame, rows, public)
     exact = paper.averages(rows, public, whole, count, np.random.default_rng(request.seed), progress=progress)
@@ -189,7 +191,7 @@ def _by_paper(
             notes=(*request.notes(), *paper.NOTES),
         ),
         draw=lambda source: scales.draw(exact, source),
-        details={"formula": public.model.text, "method": "paper", "blocks": count, **scales.to_dict()},
+        details=_details(public, request, "paper", blocks=count, **scales.to_dict()),
     )
     found = released.value
     centred = np.asarray(np.linalg.solve(public.origin.restore, found.beta), dtype=np.float64)

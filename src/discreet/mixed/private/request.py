@@ -18,6 +18,7 @@ import numpy as np
 from discreet.account import Account
 from discreet.errors import PrivacyError
 from discreet.mixed.private.sums import Scale
+from discreet.privacy.columns import declared, refuse_undeclared
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.losses import Concentrated, Loss, Number, Pure, exact, loss
 from discreet.privacy.units import Rows
@@ -44,7 +45,8 @@ class Rate:
 _JOBS = Rate((Fraction(0), Fraction(2)), Fraction(2), Fraction(1, 100), Fraction(1, 2))
 _HIRES = Rate((Fraction(0), Fraction(3)), Fraction(3), Fraction(1, 100), Fraction(3, 4))
 RATES: dict[str, Rate] = {"jcr": _JOBS, "jdr": _JOBS, "ar": _HIRES, "sr": _HIRES}
-"""JCR and JDR lie in [0, 2] by definition. AR and SR have no upper bound; 3 is the documents', so clip them."""
+"""JCR and JDR lie in [0, 2] by definition. AR and SR have no upper bound; 3 is the documents'."""
+PUBLIC = "A private model hides one row's {0!r} and publishes the values of every other column of its formula."
 
 
 class Book(NamedTuple):
@@ -84,14 +86,13 @@ class Request:
     Attributes
     ----------
     unit : one row's response is replaced; `scale`, the range to which responses are confined.
-    clip : whether responses outside `scale` are pulled in; otherwise they are refused.
-    lagged : columns that hold earlier responses and are declared public.
+    public : the columns of the formula that everybody may know; `lagged`, those of them that hold earlier responses.
     """
 
     loss: Pure | Concentrated
     unit: Rows
     scale: Scale
-    clip: bool
+    public: tuple[str, ...]
     lagged: tuple[str, ...]
     account: Account | None
     name: str | None
@@ -104,13 +105,13 @@ class Request:
 
     def notes(self) -> tuple[str, ...]:
         """What every release says of its input."""
-        said = ["The design (all columns but the response) and the number of rows are public"]
-        if self.clip:
-            ends = f"[{float(self.scale.lower):g}, {float(self.scale.upper):g}]"
-            said.append(
-                f"Responses were clipped to {ends} first: estimates are of the clipped response, and the replaced "
-                "response may be any number"
-            )
+        columns = f"columns {', '.join(self.public)}, and the number of rows" if self.public else "the number of rows"
+        ends = f"[{float(self.scale.lower):g}, {float(self.scale.upper):g}]"
+        said = [
+            f"The design is public: {columns}",
+            f"Responses were clipped to {ends}, and one that is missing or no number counted as the middle: estimates "
+            "are of these numbers, and the replaced response may hold anything",
+        ]
         if self.lagged:
             said.append(
                 f"Columns {', '.join(self.lagged)} hold earlier responses and are taken as published: what they tell "
@@ -133,14 +134,15 @@ def read_request(
     response: str,
     columns: Sequence[str],
     *,
-    epsilon: Number | None,
-    rho: Number | None,
-    bounds: Interval | None,
-    clip: bool | Interval,
-    lagged: Sequence[str],
-    account: Account | None,
-    name: str | None,
-    seed: int | None,
+    epsilon: Number | None = None,
+    rho: Number | None = None,
+    public: Sequence[str] = (),
+    bounds: Interval | None = None,
+    clip: Interval | None = None,
+    lagged: Sequence[str] = (),
+    account: Account | None = None,
+    name: str | None = None,
+    seed: int | None = None,
     book: Book | None = None,
 ) -> Request:
     """Check everything that can be checked without the data."""
@@ -167,10 +169,15 @@ def read_request(
     if account is not None and book is not None:
         raise PrivacyError(f"The ledger {str(book.ledger)!r} was given beside an account. One of them pays. Drop one.")
     unit, natural = _unit(response, bounds, account)
-    if isinstance(clip, bool):
-        clipped, confined = clip, natural
-    else:
-        clipped, confined = True, _interval(clip, "clip")
+    refuse_undeclared(columns, declared(public, unit), why=PUBLIC.format(response))
+    confined = natural
+    if clip is not None:
+        if isinstance(clip, bool):
+            raise PrivacyError(
+                f"clip={clip} is not a range. Responses are always pulled into the bounds, and a clip makes that "
+                "tighter. Leave it out, or give a range inside the bounds as clip=(lower, upper)."
+            )
+        confined = _interval(clip, "clip")
         if not natural[0] <= confined[0] < confined[1] <= natural[1]:
             raise PrivacyError(
                 f"clip={clip!r} reaches beyond the bounds [{float(natural[0]):g}, {float(natural[1]):g}]. Responses "
@@ -182,7 +189,7 @@ def read_request(
             f"lagged={list(lagged)} names {unknown[0]!r}, which is not in the formula. "
             f"It has: {', '.join(columns)}. Name fixed columns that hold earlier responses."
         )
-    return Request(spent, unit, Scale(*confined), clipped, tuple(lagged), account, name, seed, book)
+    return Request(spent, unit, Scale(*confined), tuple(columns), tuple(lagged), account, name, seed, book)
 
 
 def _unit(response: str, bounds: Interval | None, account: Account | None) -> tuple[Rows, tuple[Fraction, Fraction]]:
@@ -191,7 +198,14 @@ def _unit(response: str, bounds: Interval | None, account: Account | None) -> tu
         if not isinstance(unit, Rows):
             raise PrivacyError(
                 f"The account protects {unit.key}. A mixed model's release protects one row's response: "
-                "open the account with unit=Rows(lower, upper)."
+                f"open the account with unit=Rows(lower, upper, response={response!r})."
+            )
+        if response not in unit.responses:
+            hidden = " and ".join(map(repr, unit.responses)) or "no column by name"
+            raise PrivacyError(
+                f"The response is {response!r}, and the unit {unit.key} protects {hidden}. A release protects what its "
+                f"unit names. Open the account with unit=Rows(lower, upper, response={response!r}), or a list of all "
+                "responses."
             )
         if bounds is not None and _interval(bounds, "bounds") != (unit.lower, unit.upper):
             raise PrivacyError(
@@ -206,9 +220,9 @@ def _unit(response: str, bounds: Interval | None, account: Account | None) -> tu
     else:
         raise PrivacyError(
             f"The bounds of {response!r} are not known. They set the noise and must be stated without looking at the "
-            "data. Give bounds=(lower, upper), and clip=True if values may lie outside."
+            "data. Give bounds=(lower, upper); values outside count as the nearer end."
         )
-    return Rows(*natural), natural
+    return Rows(*natural, response=response), natural
 
 
 def _interval(values: Any, name: str) -> tuple[Fraction, Fraction]:

@@ -16,11 +16,11 @@ import numpy as np
 
 from discreet.arrays import Integers, Vector
 from discreet.errors import DataError
-from discreet.frames import collect, tally
+from discreet.frames import collect
 from discreet.mixed.cells import expression
 from discreet.mixed.design import Codes, Monomial
 from discreet.mixed.private.public import PublicDesign, monomials
-from discreet.mixed.rows import missing_message, read_rows
+from discreet.mixed.rows import read_rows
 
 if TYPE_CHECKING:
     from discreet.mixed.rows import Frame
@@ -87,37 +87,19 @@ def units_of(frame: Frame, public: PublicDesign) -> Units:
     return Units({m: (size or 1.0) / most for m, size in largest.items()}, dict.fromkeys(wanted, most))
 
 
-def refuse_unusable(frame: Frame, column: str, *, bounds: tuple[Fraction, Fraction], clip: bool) -> None:
-    """Refuse a response with missing or infinite values, or outside its bounds unless it is to be clipped."""
+def confined(frame: Frame, column: str, scale: Scale) -> Frame:
+    """The frame with a response that is a number within the range in every row, whatever a row holds.
+
+    Only the type of the column can be refused: that is known without a row.
+    """
     import narwhals.stable.v2 as nw
 
     kind = frame.collect_schema()[column]
     if not kind.is_numeric():
         raise DataError(f"The response {column!r} is {kind}. Bounds and noise are for numbers. Name a numeric column.")
     y = nw.col(column).cast(nw.Float64())
-    low, high = float(bounds[0]), float(bounds[1])
-    bad = y.is_null() | ~y.is_finite()
-    found = tally(
-        frame.lazy(),
-        {"bad": bad.cast(nw.Int64()).sum(), "outside": ((y < low) | (y > high)).cast(nw.Int64()).sum()},
-        step="check of the response",
-    )
-    if found["bad"]:
-        raise DataError(missing_message(column))
-    if found["outside"] and not clip:
-        raise DataError(
-            f"Column {column!r} has values outside the bounds [{low:g}, {high:g}]. A release protects responses within "
-            "bounds that are known without the data. Give wider bounds, or declare clip=True to pull values in."
-        )
-
-
-def clipped(frame: Frame, public: PublicDesign, scale: Scale) -> Frame:
-    """The frame with its response pulled into the range."""
-    import narwhals.stable.v2 as nw
-
-    column = public.model.response.column
-    y = nw.col(column).cast(nw.Float64()).clip(float(scale.lower), float(scale.upper))
-    return frame.with_columns(y.alias(column))
+    number = nw.when(y.is_null() | y.is_nan()).then(nw.lit(scale.middle)).otherwise(y)
+    return frame.with_columns(number.clip(float(scale.lower), float(scale.upper)).alias(column))
 
 
 def response_sums(frame: Frame, public: PublicDesign, units: Units, scale: Scale) -> ResponseSums:
@@ -148,7 +130,7 @@ def _from_engine(frame: Frame, public: PublicDesign, units: Units, scale: Scale)
     import narwhals.stable.v2 as nw
 
     coded, wanted = public.design.layout.coded, monomials(public.design)
-    y = nw.col(public.model.response.column).cast(nw.Float64()).clip(float(scale.lower), float(scale.upper))
+    y = nw.col(public.model.response.column).cast(nw.Float64())
     k = ((y - scale.middle) / scale.step).round().clip(-HALF, HALF).cast(nw.Int64())
     columns = [k.alias("_k")]
     for i, m in enumerate(wanted):

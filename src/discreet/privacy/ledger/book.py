@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import PrivacyError
+from discreet.privacy.columns import refuse_conflict
 from discreet.privacy.ledger import chain
 from discreet.privacy.ledger.budget import Budget, amounts
 from discreet.privacy.ledger.entries import Entry, Head, Row, canonical, named
@@ -122,6 +123,10 @@ class Ledger:
             budget = self._open_account(page, dataset, unit)
             earlier = page.last(kind="charge", dataset=dataset, release=release)
             if earlier is None:
+                if details.keys() & {"response", "public"}:
+                    for other in page.entries(kind="charge", dataset=dataset):
+                        before = other.payload.get("details") or {}
+                        refuse_conflict(details, before, dataset=dataset, release=str(other.release))
                 return page.append(
                     kind="charge",
                     dataset=dataset,

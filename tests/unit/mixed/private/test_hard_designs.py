@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,14 @@ import pytest
 
 from discreet.account import Account
 from discreet.errors import DataError, FitError
-from discreet.mixed.private import moments, release_mixed
+from discreet.mixed import private
+from discreet.mixed.private import moments
 from discreet.mixed.private.noisy import _inverted
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Rows
 
 Table = dict[str, np.ndarray]
+release_mixed = partial(private.release_mixed, public=["f", "x", "s", "z", "g", "one", "industry", "quarter", "county"])
 HARD = "y ~ f + x + s + z + f:x + s:z"
 
 
@@ -44,7 +47,7 @@ def test_designs_that_cannot_be_solved_cost_nothing(small: Table, degree: int, m
 
 
 def test_what_fails_in_rehearsal_is_refused_before_the_charge(small: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    account = Account.open(None, dataset="small", unit=Rows(0, 2), budget=Pure(1))
+    account = Account.open(None, dataset="small", unit=Rows(0, 2, response="y"), budget=Pure(1))
     monkeypatch.setattr(moments, "evaluate", _fails)
     with pytest.raises(FitError, match="Nothing was spent"):
         release_mixed(HARD, small, epsilon=1, account=account)

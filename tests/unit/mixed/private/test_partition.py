@@ -104,3 +104,13 @@ def test_collinear_columns_are_refused(flows: Flows) -> None:
     rows, public = opened("rate ~ quarter + twice + (1 | county)", {**flows, "twice": 2 * flows["quarter"]})
     with pytest.raises(FitError, match="twice"):
         fit_partition(rows, public, partition(3000, 5, np.random.default_rng(1)))
+
+
+def test_a_block_without_the_first_level_is_not_solved() -> None:
+    """Its constant is the sum of the other levels; how far that shows depends on how rare one of them is."""
+    data = {"y": np.arange(60.0) % 7, "h": ["a"] * 30 + ["b"] * 29 + ["c"]}
+    frame, model = open_frame(data), read_formula("y ~ h", needs_random=False)
+    public = public_design(frame, model)
+    rows, _ = read_rows(frame, public.design.layout, public.learned)
+    blocks = np.array([[*range(30)], [*range(30, 60)], [*range(0, 60, 2)]])
+    assert fit_partition(rows, public, blocks).estimable.tolist() == [True, False, True]

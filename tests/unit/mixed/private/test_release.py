@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ import pytest
 
 from discreet.account import Account
 from discreet.errors import BudgetExceeded, DataError, FitError, FormulaError, PrivacyError
+from discreet.mixed import private
 from discreet.mixed.formula import read_formula
-from discreet.mixed.private import PrivateFit, release_mixed, separation_rate
+from discreet.mixed.private import PrivateFit, separation_rate
 from discreet.mixed.private.moments import Mechanism, mechanism_for
 from discreet.mixed.private.public import public_design
 from discreet.mixed.private.request import noise_scale, read_request
@@ -24,13 +26,14 @@ from discreet.privacy.losses import Concentrated, Pure
 from discreet.privacy.units import Establishments, Rows
 
 FORMULA = "rate ~ 0 + industry + quarter + (1 | county)"
+PUBLIC = ["industry", "quarter", "county", "season", "state", "nothing", "one", "row", "twice", "before", "lag", "g"]
 Flows = dict[str, np.ndarray]
+release_mixed = partial(private.release_mixed, public=PUBLIC)
 
 
 def mechanism(flows: Flows, **asked: Any) -> Mechanism:
     split = asked.pop("split", None)
-    settings = {"epsilon": None, "rho": None, "clip": False, "lagged": (), "account": None, "name": None, "seed": None}
-    request = read_request("rate", (), bounds=(0, 2), **{**settings, **asked})
+    request = read_request("rate", (), bounds=(0, 2), **asked)
     frame = open_frame(flows)
     public = public_design(frame, read_formula(FORMULA))
     return mechanism_for(public, units_of(frame, public), request, split)
@@ -82,7 +85,7 @@ def test_estimates_approach_reml_as_epsilon_grows(flows: Flows) -> None:
 def test_a_fit_releases_its_model(flows: Flows) -> None:
     from discreet.mixed import mixed
 
-    private = mixed(FORMULA, flows).release(epsilon=1, method="moments", bounds=(0, 2), seed=3)
+    private = mixed(FORMULA, flows).release(epsilon=1, public=PUBLIC, method="moments", bounds=(0, 2), seed=3)
     direct = release_mixed(FORMULA, flows, epsilon=1, bounds=(0, 2), seed=3)
     assert np.array_equal(private.beta, direct.beta) and private.guarantee == direct.guarantee
 
@@ -142,24 +145,21 @@ def test_a_result_reads_well(flows: Flows) -> None:
 
 
 def test_the_account_pays(flows: Flows) -> None:
-    account = Account.open(None, dataset="flows", unit=Rows(0, 2), budget=Pure(1), seed=4)
+    account = Account.open(None, dataset="flows", unit=Rows(0, 2, "rate"), budget=Pure(1), seed=4)
     release_mixed(FORMULA, flows, epsilon="0.6", account=account, name="first")
     assert account.remaining == Pure("0.4")
     with pytest.raises(BudgetExceeded):
         release_mixed(FORMULA, flows, epsilon="0.5", account=account)
-    assert release_mixed(FORMULA, flows, epsilon="0.4", account=account, clip=(0.2, 1.8)).guarantee.unit == Rows(0, 2)
+    assert release_mixed(FORMULA, flows, epsilon="0.4", account=account, clip=(0.2, 1.8)).guarantee.unit == account.unit
     assert account.remaining == Pure(0)
 
 
-def test_clipping_is_declared_and_noted(flows: Flows) -> None:
+def test_clipping_is_always_done_and_noted(flows: Flows) -> None:
     wild = {**flows, "rate": np.where(np.arange(3000) == 11, 7.0, flows["rate"])}
-    with pytest.raises(DataError, match=r"outside the bounds \[0, 2\]") as caught:
-        release_mixed(FORMULA, wild, epsilon=1, bounds=(0, 2), seed=1)
-    assert "7" not in str(caught.value)
-    fit = release_mixed(FORMULA, wild, epsilon=1, bounds=(0, 2), clip=True, seed=1)
+    fit = release_mixed(FORMULA, wild, epsilon=1, bounds=(0, 2), seed=1)
     assert any("clipped to [0, 2]" in note for note in fit.guarantee.notes)
     capped = {**flows, "rate": np.where(np.arange(3000) == 11, 2.0, flows["rate"])}
-    assert np.array_equal(fit.beta, release_mixed(FORMULA, capped, epsilon=1, bounds=(0, 2), clip=True, seed=1).beta)
+    assert np.array_equal(fit.beta, release_mixed(FORMULA, capped, epsilon=1, bounds=(0, 2), seed=1).beta)
     tight = release_mixed(FORMULA, wild, epsilon=10**6, bounds=(0, 2), clip=(0.5, 1.5), seed=1)
     assert tight.sigma2 < 0.9 * release_mixed(FORMULA, flows, epsilon=10**6, bounds=(0, 2), seed=1).sigma2
 
@@ -167,7 +167,7 @@ def test_clipping_is_declared_and_noted(flows: Flows) -> None:
 def test_known_rates_have_bounds(flows: Flows) -> None:
     data = {**flows, "jcr": flows["rate"]}
     fit = release_mixed("jcr ~ industry + (1 | county)", data, epsilon=1, seed=1)
-    assert fit.guarantee.unit == Rows(0, 2)
+    assert fit.guarantee.unit == Rows(0, 2, response="jcr")
     with pytest.raises(PrivacyError, match="bounds of 'rate' are not known"):
         release_mixed(FORMULA, flows, epsilon=1)
 
@@ -242,8 +242,13 @@ def test_collinear_columns_are_dropped(flows: Flows) -> None:
         ({"formula": "nope ~ quarter + (1 | county)", "method": "paper"}, DataError, "'nope' is not in"),
         ({"formula": "rate ~ 1 + (1 | one)"}, FitError, "one level"),
         ({"formula": "rate ~ 1 + (1 | row)"}, FitError, "3,000 effects"),
-        ({"formula": "missing ~ 1 + (1 | county)"}, DataError, "missing or infinite"),
-        ({"formula": "infinite ~ 1 + (1 | county)", "clip": True}, DataError, "missing or infinite"),
+        ({"clip": True}, PrivacyError, "not a range"),
+        ({"clip": False}, PrivacyError, "not a range"),
+        ({"public": ["industry", "quarter"]}, PrivacyError, "'county' is in the formula and is not declared"),
+        ({"public": "county"}, PrivacyError, "not a list of columns"),
+        ({"public": [*PUBLIC, "rate"]}, PrivacyError, "'rate' is declared public, and one row's 'rate' is protected"),
+        ({"formula": "rate ~ 1 + (1 | decimal)", "public": ["decimal"]}, FormulaError, "column of decimals"),
+        ({"formula": "rate ~ C(decimal)", "public": ["decimal"]}, FormulaError, "column of decimals"),
         ({"ledger": "book.db", "budget": 1}, PrivacyError, "without a name for the data"),
         ({"ledger": "absent/book.db", "dataset": "flows"}, PrivacyError, "no budget to open"),
         ({"budget": 1}, PrivacyError, "without a ledger"),
@@ -277,8 +282,7 @@ def test_collinear_columns_are_dropped(flows: Flows) -> None:
     ],
 )
 def test_bad_requests_are_refused(flows: Flows, change: dict[str, Any], error: type[Exception], match: str) -> None:
-    data = {**flows, "one": np.full(3000, "a"), "row": np.arange(3000), "missing": np.full(3000, np.nan)}
-    data["infinite"] = np.full(3000, np.inf)
+    data = {**flows, "one": np.full(3000, "a"), "row": np.arange(3000), "decimal": np.arange(3000) % 7 / 8}
     asked: dict[str, Any] = {"formula": FORMULA, "epsilon": 1, "bounds": (0, 2), "seed": 1, **change}
     with pytest.raises(error, match=match):
         release_mixed(asked.pop("formula"), data, **asked)
@@ -312,23 +316,25 @@ def test_a_ledger_pays_in_one_call(flows: Flows, tmp_path: Path) -> None:
 
     book = tmp_path / "book.db"
     fit = mixed(FORMULA, flows)
-    paid = fit.release(epsilon="0.6", bounds=(0, 2), ledger=book, budget=1, dataset="flows", name="first")
+    paid = fit.release(
+        public=PUBLIC, epsilon="0.6", bounds=(0, 2), ledger=book, budget=1, dataset="flows", name="first"
+    )
     assert paid.entry.release == "first" and paid.guarantee.private
-    assert Ledger.open(book).remaining("flows", Rows(0, 2)) == Pure("0.4")
+    assert Ledger.open(book).remaining("flows", Rows(0, 2, response="rate")) == Pure("0.4")
     with pytest.raises(BudgetExceeded):
-        fit.release(epsilon="0.5", bounds=(0, 2), ledger=book, dataset="flows")
-    gaussian = fit.release(rho=1, bounds=(0, 2), ledger=tmp_path / "rho.db", budget=2, dataset="flows")
+        fit.release(public=PUBLIC, epsilon="0.5", bounds=(0, 2), ledger=book, dataset="flows")
+    gaussian = fit.release(public=PUBLIC, rho=1, bounds=(0, 2), ledger=tmp_path / "rho.db", budget=2, dataset="flows")
     assert gaussian.guarantee.loss == Concentrated(1)
-    account = Account.open(None, dataset="flows", unit=Rows(0, 2), budget=Pure(1))
+    account = Account.open(None, dataset="flows", unit=Rows(0, 2, "rate"), budget=Pure(1))
     with pytest.raises(PrivacyError, match="beside an account"):
-        fit.release(epsilon=1, account=account, ledger=book, dataset="flows")
+        fit.release(public=PUBLIC, epsilon=1, account=account, ledger=book, dataset="flows")
 
 
 def test_accounts_of_other_units_are_refused(flows: Flows) -> None:
     account = Account.open(None, dataset="flows", unit=Establishments(0.1), budget=Pure(1))
-    with pytest.raises(PrivacyError, match=r"Rows\(lower, upper\)"):
+    with pytest.raises(PrivacyError, match=r"Rows\(lower, upper, response='rate'\)"):
         release_mixed(FORMULA, flows, epsilon=1, account=account)
-    rows = Account.open(None, dataset="flows", unit=Rows(0, 2), budget=Pure(1))
+    rows = Account.open(None, dataset="flows", unit=Rows(0, 2, "rate"), budget=Pure(1))
     with pytest.raises(PrivacyError, match="differ from the account's"):
         release_mixed(FORMULA, flows, epsilon=1, account=rows, bounds=(0, 1))
     with pytest.raises(PrivacyError, match="Seed the account"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import PrivacyError
+from discreet.mixed import private
 from discreet.mixed.formula import read_formula
-from discreet.mixed.private import release_mixed, strict
+from discreet.mixed.private import strict
 from discreet.mixed.private.partition import fit_partition, partition
 from discreet.mixed.private.public import PublicDesign, public_design
 from discreet.mixed.private.request import read_request
@@ -20,6 +22,7 @@ from discreet.mixed.rows import Rows, open_frame, read_rows
 from discreet.privacy.losses import Concentrated, Pure
 
 Flows = dict[str, np.ndarray]
+release_mixed = partial(private.release_mixed, public=["industry", "quarter", "county", "season"])
 FORMULA = "rate ~ 0 + industry + quarter + (1 | county)"
 STEP = 1 / HALF  # of a response in [0, 2]
 
@@ -38,8 +41,7 @@ def prepared(data: Flows, blocks: int, **asked: Any) -> tuple[Rows, PublicDesign
     public = public_design(frame, read_formula(FORMULA))
     rows = read_rows(frame, public.design.layout, public.learned)[0]
     chosen = partition(public.rows, blocks, np.random.default_rng(1))
-    settings_ = {"epsilon": None, "rho": None, "clip": True, "lagged": (), "account": None, "name": None, "seed": 1}
-    request = read_request("rate", (), bounds=(0, 2), **{**settings_, **asked})
+    request = read_request("rate", (), bounds=(0, 2), seed=1, **asked)
     presence = strict.presence_of(rows, public, chosen)
     units = strict.column_units(rows, public)
     return rows, public, chosen, strict.mechanism_for(public, request, presence, units, None, None)

@@ -31,9 +31,7 @@ def summed_up(formula: str, data: object) -> tuple[PublicDesign, Units, Response
 def parts_of(formula: str, data: object) -> list[np.ndarray]:
     """Every confidential integer of a release: sums by part, and the sum of squares."""
     public, units, sums = summed_up(formula, data)
-    request = read_request(
-        "rate", (), epsilon=1, rho=None, bounds=(0, 2), clip=True, lagged=(), account=None, name=None, seed=1
-    )
+    request = read_request("rate", (), epsilon=1, bounds=(0, 2), seed=1)
     mechanism = mechanism_for(public, units, request, None)
     return [*(part.of(sums, public) for part in mechanism.parts), np.array([sums.squares])]
 

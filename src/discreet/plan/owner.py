@@ -1,0 +1,29 @@
+"""What the owner of a plan's data should know before it is run: read from the data, and no part of any release."""
+
+from __future__ import annotations
+
+from discreet.errors import DiscreetError
+from discreet.plan.confidential import Confidential
+from discreet.plan.reading import PlanFile
+from discreet.plan.shape import Model
+from discreet.privacy.units import Rows
+
+
+def owner_notes(file: PlanFile) -> list[str]:
+    """Warnings for whoever may see the data; empty where nothing was found."""
+    data, unit = Confidential(file), file.plan.unit.unit()
+    if not isinstance(unit, Rows):
+        try:
+            data.jobs()
+        except DiscreetError as error:
+            return str(error).splitlines()
+        return []
+    from discreet.mixed.private.owner import look
+
+    lagged = [column for release in file.plan.release if isinstance(release, Model) for column in release.lagged]
+    bounds = (unit.lower, unit.upper)
+    return [
+        note
+        for response in unit.responses
+        for note in look(data.path, response=response, public=file.plan.data.public, bounds=bounds, lagged=lagged)
+    ]

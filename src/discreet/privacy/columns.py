@@ -1,0 +1,65 @@
+"""Which columns everybody may know, and which a release protects: declared by name, never found out from the data.
+
+A design names the values of its columns: levels of a category are printed beside their estimates. So a column enters
+a release as a public one only if it was declared, and no column is public for one release of a data set and protected
+by another: each would tell what the other hides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from discreet.errors import PrivacyError
+from discreet.privacy.units import Rows, Unit
+
+
+def declared(public: Sequence[str], unit: Unit) -> tuple[str, ...]:
+    """The columns declared public, after none was found that `unit` protects."""
+    if isinstance(public, str) or not all(isinstance(column, str) for column in public):
+        raise PrivacyError(
+            f"public={public!r:.60} is not a list of columns. It names those that everybody may know. Give one even "
+            "for a single column: ['county']."
+        )
+    both = [column for column in public if column in protected(unit)]
+    if both:
+        raise PrivacyError(
+            f"public: {both[0]!r} is declared public, and one row's {both[0]!r} is protected. A column is one or the "
+            "other. Take it off the list, or protect another column."
+        )
+    return tuple(dict.fromkeys(public))
+
+
+def refuse_undeclared(used: Collection[str], public: Collection[str], *, why: str) -> None:
+    """Refuse a column that enters a release as public and was not declared so, whatever it holds."""
+    unknown = [column for column in dict.fromkeys(used) if column not in public]
+    if unknown:
+        raise PrivacyError(
+            f"public: {unknown[0]!r} is in the formula and is not declared public. {why} Declare it with "
+            f"public={[*public, *unknown]!r} if everybody may know it, or leave it out of the formula."
+        )
+
+
+def protected(unit: Unit) -> tuple[str, ...]:
+    """The columns by name whose values the unit hides; other units than rows' responses name none."""
+    return unit.responses if isinstance(unit, Rows) else ()
+
+
+def taken(unit: Unit, public: Sequence[str]) -> dict[str, Any]:
+    """What the ledger keeps of a release's columns, so that later ones can be compared with it."""
+    return {"response": sorted(protected(unit)), "public": sorted(public)}
+
+
+def refuse_conflict(asked: Mapping[str, Any], earlier: Mapping[str, Any], *, dataset: str, release: str) -> None:
+    """Refuse a release that takes as public what an earlier one of the same data protects, or the other way round."""
+    for role, other, words in (
+        ("public", "response", "takes {0!r} as public, which {1!r} protects"),
+        ("response", "public", "protects {0!r}, which {1!r} takes as public"),
+    ):
+        both = sorted({*asked.get(role, ())} & {*earlier.get(other, ())})
+        if both:
+            raise PrivacyError(
+                f"The release of {dataset!r} {words.format(both[0], release)}. A column of one data set is public or "
+                "protected in all of its releases: each would tell what the other hides. Leave the column out of the "
+                "formula, or protect all such columns under one unit, as response=[...]."
+            )

@@ -1,0 +1,131 @@
+"""The owner is told when a column that is declared public holds the response again; a release never is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+from discreet.mixed.private import release_mixed
+from discreet.mixed.private.owner import look
+
+rng = np.random.default_rng(8)
+COUNTIES, QUARTERS = 40, 25
+Y = np.clip(0.4 + rng.normal(0, 0.1, COUNTIES)[:, None] + rng.normal(0, 0.1, (COUNTIES, QUARTERS + 4)), 0, 2)
+PANEL = {
+    "y": Y[:, 4:].ravel(),
+    "x": rng.normal(size=COUNTIES * QUARTERS),
+    "z": rng.normal(size=COUNTIES * QUARTERS),
+    "quarter": np.tile(np.arange(QUARTERS), COUNTIES),
+    "county": np.repeat([f"c{i}" for i in range(COUNTIES)], QUARTERS),
+    "row": np.arange(COUNTIES * QUARTERS),
+}
+PUBLIC = ["x", "z", "quarter", "county", "row"]
+
+
+def lag(steps: int) -> np.ndarray:
+    return Y[:, 4 - steps : -steps].ravel()
+
+
+CLASSES = np.array([f"level {i}" for i in np.digitize(PANEL["y"], np.linspace(0, 2, 2000))])
+TELLING = {
+    "a copy": (PANEL["y"], "follows 'y' from row to row"),
+    "another scale": (7 - 3 * PANEL["y"], "follows"),
+    "a curve": (np.log(PANEL["y"] + 0.1), "follows"),
+    "a nearly exact copy": (PANEL["y"] + rng.normal(0, 1e-4, len(PANEL["y"])), "follows"),
+    "a copy as text": (PANEL["y"].astype(str), "follows"),
+    "the last response": (lag(1), "of other rows"),
+    "the fourth last response": (lag(4), "of other rows"),
+    "rows in another order": (rng.permutation(PANEL["y"]), "of other rows"),
+    "levels that decide": (
+        np.array([f"level {i}" for i in np.digitize(PANEL["y"], np.linspace(0, 2, 2000))]),
+        "decide",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TELLING)
+def test_a_column_that_is_the_response_again_is_told(case: str) -> None:
+    column, words = TELLING[case]
+    y = np.round(PANEL["y"], 3) if "decide" in words else PANEL["y"]
+    found = look(PANEL | {"y": y, "again": column}, response="y", public=[*PUBLIC, "again"], bounds=(0, 2))
+    assert len(found) == 1 and words in found[0] and "'again'" in found[0]
+
+
+def test_rounded_lags_in_the_order_of_the_panel_are_told() -> None:
+    data = PANEL | {"y": np.round(PANEL["y"], 2), "again": np.round(lag(2), 2)}
+    assert "of other rows" in look(data, response="y", public=["again"], bounds=(0, 2))[0]
+    assert look(data, response="y", public=["again"], bounds=(0, 2), lagged=["again"]) == []
+
+
+def test_columns_that_add_up_to_the_response_are_told() -> None:
+    data = PANEL | {"rest": PANEL["y"] - PANEL["x"] + 2 * PANEL["z"]}
+    found = look(data, response="y", public=["x", "z", "rest"], bounds=(0, 2))
+    assert len(found) == 1 and "x, z, rest" in found[0] and "add up to 'y'" in found[0]
+
+
+def test_an_ordinary_design_is_not_accused() -> None:
+    constant = np.full(len(PANEL["y"]), 3.0)
+    assert look(PANEL | {"one": constant}, response="y", public=[*PUBLIC, "one"], bounds=(0, 2)) == []
+    binary = PANEL | {"y": (PANEL["y"] > 0.4).astype(float), "group": (PANEL["x"] > 0).astype(float)}
+    assert look(binary, response="y", public=["x", "group", "county"], bounds=(0, 1)) == []
+
+
+def test_responses_that_will_be_moved_are_counted(tmp_path: Path) -> None:
+    y = [*map(str, PANEL["y"][:-3]), "7", "", "text"]
+    pa.csv.write_csv(pa.table(PANEL | {"y": y}), tmp_path / "panel.csv")
+    found = look(tmp_path / "panel.csv", response="y", public=["x"], bounds=(0, 2))
+    assert [note.split(" of ")[0] for note in found] == ["1", "2"]
+
+
+PLAN = """
+[data]
+source = "panel.parquet"
+public = ["county", "again"]
+[unit]
+kind = "rows"
+lower = 0
+upper = 2
+response = "y"
+[budget]
+epsilon = 4
+ledger = "ledger.db"
+dataset = "panel"
+[[release]]
+name = "m"
+kind = "model"
+formula = "y ~ again + (1 | county)"
+epsilon = 1
+[output]
+folder = "out"
+"""
+
+
+def test_the_owner_is_told_and_nobody_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same plan, on data with a copy and without: what is released and refused says nothing of the difference."""
+    from discreet.cli import main
+
+    def ran(*arguments: str) -> str:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("sys.argv", ["discreet", *arguments])
+            with pytest.raises(SystemExit) as end:
+                main()
+        found = capsys.readouterr()
+        return f"{end.value.code} {found.out} {found.err}"
+
+    plan, said = tmp_path / "plan.toml", {}
+    plan.write_text(PLAN, encoding="utf-8")
+    for kind, again in {"copy": PANEL["y"], "noise": PANEL["x"]}.items():
+        pa.parquet.write_table(pa.table(PANEL | {"again": again}), tmp_path / "panel.parquet")
+        said[kind] = [ran("check", str(plan)), ran("run", str(plan), "--dry-run")]
+        owner = ran("check", str(plan), "--owner")
+        assert ("follows 'y' from row to row" in owner) == (kind == "copy")
+        assert "no part of any release" in " ".join(owner.split())
+    assert said["copy"] == said["noise"]
+    fit: Callable[..., object] = release_mixed
+    fit("y ~ again", PANEL | {"again": PANEL["y"]}, epsilon=1, public=["again"], bounds=(0, 2))

@@ -24,7 +24,7 @@ from discreet.tables.mechanisms import Baseline, LogLaplace, NoiseLaw, SmoothNoi
 
 PROOF = "docs/proofs/sizes.md"
 NOTE = (
-    "Of epsilon, {} paid for a noisy size of every cell's largest establishment, from which intervals are computed "
+    "Of the loss, {} paid for a noisy size of every cell's largest establishment, from which intervals are computed "
     f"({PROOF})"
 )
 MOST_EXPONENT = 4.0

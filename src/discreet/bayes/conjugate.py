@@ -318,3 +318,12 @@ def _usable(values: Matrix, otherwise: float) -> Matrix:
 
 
 UNIT_INFORMATION = GPrior()
+
+
+def check_prior(prior: object) -> None:
+    """Refuse what is no prior."""
+    if not isinstance(prior, Prior):
+        raise FitError(
+            f"prior={prior!r:.40} is no prior. GPrior(), Conjugate() and SemiConjugate() are. "
+            "Leave it out for the first."
+        )

@@ -44,6 +44,10 @@ PROOF = "docs/proofs/objective-perturbation.md"
 SMOOTHING = Fraction(1, 50)  # share of epsilon that pays for finite arithmetic
 BLOCK = 64  # rows summed in doubles before the exact sum, so that the rounding of a gradient is known and small
 FAR = 40  # noise whose absolute sum exceeds FAR + 4 p scales has probability below 1e-17; it is minimised in Arb
+NO_ERRORS = (
+    "No standard errors: how far noise in the gradient moves a coefficient depends on the rows, and this release pays "
+    "for nothing else about them. Use `posterior_interval` for an interval."
+)
 NEWTON = 200  # steps; whatever they leave is done by steps that provably end
 
 
@@ -77,7 +81,7 @@ class Predictor:
     def __str__(self) -> str:
         answers = [f"{name}  {value:.6g}" for name, value in zip(self.coefficient, self.value, strict=True)]
         noise = f"noise: Laplace({self.scale:.4g}) in the gradient, Laplace({self.smoothing:.2g}) on each coefficient"
-        return "\n".join([*answers, noise, *(f"Note: {note}" for note in self.notes)])
+        return "\n".join([*answers, noise, NO_ERRORS, *(f"Note: {note}" for note in self.notes)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +124,7 @@ def objective_perturbation(
     *,
     lower: float,
     upper: float,
-    norm: float,
+    norm: float | None = None,
     penalty: float,
     epsilon: Number,
     public: Sequence[str] = (),
@@ -134,9 +138,13 @@ def objective_perturbation(
     ----------
     formula, data : a regression such as "y ~ x + sector" and a frame, a mapping of columns or a file.
     lower, upper : public bounds of the response; values beyond are clipped. An intercept is drawn to their middle.
-    norm : a public bound of the sum of the absolute entries of a row of the design; longer rows are shortened.
+    norm : a public bound of the sum of the absolute entries of a row of the design; longer rows are shortened. By
+        default the number of terms, if all are categories: a column of numbers has no bound that is public.
     penalty : error variance over prior variance; raised if it is too small for epsilon.
     public, account, name, seed : as for `posterior_probability`.
+
+    There are no standard errors: how far the noise moves a coefficient depends on the rows' curvature, which is
+    confidential, and nothing is spent on it. `posterior_interval` gives an interval.
     """
     loss = loss_of(epsilon)
     if not (_number(lower) and _number(upper) and lower < upper):
@@ -144,7 +152,7 @@ def objective_perturbation(
             f"The response's bounds [{lower!r:.40}, {upper!r:.40}] hold nothing. They are public numbers, lower < "
             "upper. Give the range that the response has by its definition."
         )
-    for what, amount in {"norm": norm, "penalty": penalty}.items():
+    for what, amount in {"norm": 1 if norm is None else norm, "penalty": penalty}.items():
         if not (_number(amount) and amount > 0):
             hint = "A penalty of 0 is an improper prior. " if what == "penalty" else ""
             raise FitError(
@@ -153,6 +161,13 @@ def objective_perturbation(
             )
     account = account_for(account, loss, seed=seed, name=name)
     model = regression(formula, data, public=public, unit=account.unit)
+    norm = model.longest if norm is None else norm
+    if norm is None:
+        raise FitError(
+            f"norm is left out, and {formula!r} has a column of numbers, for which there is no public bound. It bounds "
+            "the sum of a row's absolute entries, the intercept's 1 included. Give for example norm=2 for an intercept "
+            "and a column between -1 and 1."
+        )
     intercept = np.array([name == "(Intercept)" for name in model.names]) * (lower + upper) / 2
     middle = float(intercept.sum())
     constants = calibrate(

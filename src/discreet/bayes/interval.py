@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.account import Account, Released
-from discreet.bayes.conjugate import UNIT_INFORMATION, Prior
+from discreet.bayes.conjugate import UNIT_INFORMATION, Prior, check_prior
 from discreet.bayes.partition import Randomness, generator, number_of_parts, partition
 from discreet.bayes.quantile import check_probabilities, clipped_mean, outermost
 from discreet.bayes.regression import regression
@@ -103,6 +103,7 @@ def posterior_interval(
     seed : makes the noise reproducible and the release not private. `rng` seeds the partition, which is harmless.
     """
     loss = loss_of(epsilon)
+    check_prior(prior)
     names, levels = questions(coefficient, level)
     check_probabilities(levels)
     spend = shares(stages, STAGES, epsilon=loss.epsilon)
@@ -116,7 +117,7 @@ def posterior_interval(
     prior.check(p)
     least = min(amounts) * (1 - spread)
     M = number_of_parts(partitions, rows=n, coefficients=p, best=plan.best_parts(n / (p + 1), least))
-    plan.check(M, least, of=min(amounts))
+    plan.check(M, least, whole=loss.epsilon, questions=len(names))
 
     def draw(source: Source) -> Intervals:
         parts = partition(model.X, model.y, M, shuffle)

@@ -22,7 +22,7 @@ import numpy as np
 
 from discreet.account import Account, Released
 from discreet.arrays import Matrix, Vector
-from discreet.bayes.conjugate import UNIT_INFORMATION, Prior
+from discreet.bayes.conjugate import UNIT_INFORMATION, Prior, check_prior
 from discreet.bayes.partition import Randomness, balanced, generator, number_of_parts, partition
 from discreet.bayes.regression import regression
 from discreet.bayes.spending import PROOF, account_for, asked, by_question, floats, known, loss_of, only, questions
@@ -100,6 +100,7 @@ def posterior_probability(
     seed : makes the noise reproducible and the release not private. `rng` seeds the partition, which is harmless.
     """
     loss = loss_of(epsilon)
+    check_prior(prior)
     names, cuts = questions(coefficient, at)
     amounts = by_question(names, split, epsilon=loss.epsilon)
     way = combination(method, calibration, floor)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from discreet.account import Account, Released
 from discreet.arrays import Vector
-from discreet.bayes.conjugate import UNIT_INFORMATION, Prior
+from discreet.bayes.conjugate import UNIT_INFORMATION, Prior, check_prior
 from discreet.bayes.partition import Randomness, balanced, generator, number_of_parts, partition
 from discreet.bayes.regression import regression
 from discreet.bayes.selection import COARSEST, SURE, doubling_bound, find_centre, find_width
@@ -51,6 +51,7 @@ DEVIATIONS = 2.0  # what lies further out is clipped: wider bounds cost more in 
 # Share of the parts that zero-centred bounds should hold. The thesis does not print its own. In its setting less than
 # 0.6 clips too much, and from 0.8 on the doubling often goes on for long: noise hides that all parts are within.
 WITHIN = 0.65
+AROUND_ZERO = ", or in Python centre='zero', whose noise is larger when the quantile is far from zero"
 NOISE = 2 * (2 * DEVIATIONS) ** 2  # variance of the noise in units of the posterior's, times M epsilon^2
 
 
@@ -122,6 +123,7 @@ def posterior_quantile(
     seed : makes the noise reproducible and the release not private. `rng` seeds the partition, which is harmless.
     """
     loss = loss_of(epsilon)
+    check_prior(prior)
     names, q = questions(coefficient, probability)
     check_probabilities(q)
     plan = clipped_mean(centre, calibration, unit, stages, epsilon=loss.epsilon)
@@ -132,7 +134,7 @@ def posterior_quantile(
     columns, n, p = model.columns(names), len(model.y), len(model.names)
     prior.check(p)
     M = number_of_parts(partitions, rows=n, coefficients=p, best=plan.best_parts(n / (p + 1), min(amounts)))
-    plan.check(M, min(amounts))
+    plan.check(M, min(amounts), whole=loss.epsilon, questions=len(names), instead=AROUND_ZERO)
 
     def draw(source: Source) -> Quantiles:
         parts = partition(model.X, model.y, M, shuffle)
@@ -185,18 +187,19 @@ class ClippedMean:
     def best_parts(self, rows_per_number: float, epsilon: Fraction) -> float:
         return balanced(NOISE, rows_per_number=rows_per_number, epsilon=epsilon * self.shares["mean"])
 
-    def check(self, M: int, epsilon: Fraction, *, of: Fraction | None = None) -> None:
+    def check(self, M: int, epsilon: Fraction, *, whole: Fraction, questions: int, instead: str = "") -> None:
         """Refuse a centre that would be chosen by noise alone; only public numbers decide.
 
-        `of` is the epsilon of the whole question, where other stages than these have a part in it.
+        `epsilon` is what the poorest question spends here, `whole` what all questions and stages spend, `instead` what
+        else the caller could ask for.
         """
         spent = M * float(epsilon * self.shares.get("centre", Fraction(0)))
         if self.centre == "private" and spent < SURE:
-            enough = 1.005 * float(of or epsilon) * SURE / spent  # still enough when three digits are shown
+            enough = 1.005 * float(whole) * SURE / spent  # still enough when three digits are shown
+            together = f" for all {questions} questions together" if questions > 1 else ""
             raise Infeasible(
                 f"A private centre from {M} parts: it needs M times the epsilon of the centre to be at least {SURE:g}, "
-                f"but that is {spent:.3g}. Raise epsilon to {enough:.3g} for this question, use "
-                "more rows or parts, or centre='zero', whose noise is larger when the quantile is far from zero."
+                f"but that is {spent:.3g}. Raise epsilon to {enough:.3g}{together}, or use more rows or parts{instead}."
             )
 
     def release(self, values: Vector, *, epsilon: Fraction, source: Source) -> Clipped:

@@ -36,12 +36,17 @@ _ANY_ROW = AnyRow()
 
 @dataclass(frozen=True, slots=True)
 class Regression:
-    """y = X beta + error, with the coefficients' names as R writes them and the `public` columns of its formula."""
+    """y = X beta + error, with the coefficients' names as R writes them and the `public` columns of its formula.
+
+    `longest` bounds the sum of a row's absolute entries by the formula alone; there is no such bound with a column of
+    numbers.
+    """
 
     y: Vector
     X: Matrix
     names: tuple[str, ...]
     public: tuple[str, ...] = ()
+    longest: int | None = None
 
     def columns(self, coefficients: Sequence[str]) -> Integers:
         """The columns of X that carry these coefficients."""
@@ -89,7 +94,8 @@ def regression(
     for code in rows.codes.values():
         usable &= code >= 0
     X[~usable], y[~usable] = 0.0, 0.0
-    return Regression(y, X, design.names, known)
+    numbers = any(piece.monomial.atoms for piece in layout.fixed)
+    return Regression(y, X, design.names, known, None if numbers else len(layout.fixed))
 
 
 def declared_in(model: Model, public: Sequence[str], unit: Unit) -> tuple[str, ...]:

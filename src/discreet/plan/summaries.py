@@ -247,7 +247,8 @@ def _refuse_few_parts(release: Posterior, parts: int) -> None:
     spend = {stage: share * release.epsilon for stage, share in stages.items() if stage != "spread"}
     epsilon = sum(spend.values(), Fraction(0))
     mean = quantile.clipped_mean("private", "tight", float(release.scale), spend, epsilon=epsilon)
-    mean.check(parts, epsilon / max(len(release.coefficient), len(release.at)))
+    questions = max(len(release.coefficient), len(release.at))
+    mean.check(parts, epsilon / questions, whole=Fraction(release.epsilon), questions=questions)
 
 
 def _refuse_repeated(release: Posterior) -> None:

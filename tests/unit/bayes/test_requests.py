@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from discreet.account import Account
+from discreet.bayes.conjugate import GPrior
 from discreet.bayes.erm import objective_perturbation
 from discreet.bayes.interval import posterior_interval
 from discreet.bayes.probability import posterior_probability
@@ -198,15 +200,57 @@ def test_a_centre_at_the_end_of_the_ladder_is_noted(small) -> None:
         assert call("y ~ x", data, "x", epsilon=4).value.notes == ()
 
 
+@pytest.mark.parametrize("questions", [1, 2, 3])
 @pytest.mark.parametrize("ask", [posterior_quantile, posterior_interval])
-def test_the_epsilon_that_is_advised_is_enough(ask) -> None:
-    """And not much more than enough: two percent less is refused again."""
+def test_the_epsilon_that_is_advised_is_enough(ask, questions: int) -> None:
+    """For all questions together, and not much more than enough: two percent less is refused again."""
     rng = np.random.default_rng(3)
     data = {"x": rng.normal(size=400), "y": rng.normal(size=400)}
-    options = {"probability": 0.5} if ask is posterior_quantile else {"level": 0.9}
+    values = [0.5, 0.9, 0.8][:questions]
+    options = {"probability": values} if ask is posterior_quantile else {"level": values}
     with pytest.raises(Infeasible, match="A private centre from 10 parts") as found:
         ask("y ~ x", data, "x", epsilon=1, partitions=10, **options)
+    assert ("all 2 questions together" in str(found.value)) == (questions == 2)
     advised = float(re.search(r"Raise epsilon to ([0-9.]+)", str(found.value))[1])
     ask("y ~ x", data, "x", epsilon=advised, partitions=10, **options)
     with pytest.raises(Infeasible):
         ask("y ~ x", data, "x", epsilon=0.98 * advised, partitions=10, **options)
+
+
+@pytest.mark.parametrize("ask", [posterior_quantile, posterior_interval])
+def test_options_that_are_advised_exist(ask) -> None:
+    data = {"x": np.arange(400.0), "y": np.ones(400)}
+    options = {"probability": 0.5} if ask is posterior_quantile else {}
+    with pytest.raises(Infeasible) as found:
+        ask("y ~ x", data, "x", epsilon=1, partitions=10, **options)
+    advised = re.findall(r"(\w+)='", str(found.value))
+    assert set(advised) <= set(inspect.signature(ask).parameters)
+    assert ("centre" in advised) == (ask is posterior_quantile)
+
+
+@each_summary
+@pytest.mark.parametrize("prior", [None, "vague", 1.0, GPrior], ids=str)
+def test_what_is_no_prior_is_refused_before_anything_is_read_or_charged(account, call, prior) -> None:
+    with pytest.raises(FitError, match=r"is no prior.*GPrior\(\).*Leave it out"):
+        call("y ~ x", "no/such/file.csv", "x", epsilon=4, prior=prior, account=account)
+    assert account.remaining == Pure(5)
+
+
+def test_rows_of_categories_have_a_norm_that_the_formula_knows(small) -> None:
+    """Every term touches one column with a 1 in it; a column of numbers has no bound that is public."""
+    data = small | {"sector": ["a", "b", "c"] * 1_000, "size": ["s", "t"] * 1_500}
+    public = {"public": ["sector", "size"]}
+    ask = {"lower": -8, "upper": 8, "penalty": 100.0, "epsilon": 1, **public}
+    for formula, terms in (("y ~ sector", 2), ("y ~ 0 + sector", 1), ("y ~ sector * size", 4)):
+        model = regression(formula, data, **public)
+        assert model.longest == terms and np.abs(model.X).sum(axis=1).max() == terms
+        found = objective_perturbation(formula, data, **ask)
+        assert found.entry.payload["details"]["norm"] == terms
+    for formula in ("y ~ x", "y ~ sector * x", "y ~ log(x) + sector"):
+        with pytest.raises(FitError, match=r"norm is left out.*no public bound.*norm="):
+            objective_perturbation(formula, data, **ask)
+
+
+def test_perturbation_says_that_it_has_no_standard_errors(small) -> None:
+    found = objective_perturbation("y ~ x", small, lower=-8, upper=8, norm=4, penalty=100.0, epsilon=1)
+    assert "No standard errors" in str(found.value) and "posterior_interval" in str(found.value)

@@ -104,5 +104,5 @@ def test_a_share_cannot_be_changed_afterwards(plan: Path) -> None:
     with pytest.raises(DiscreetError, match=r"with other settings \(scale_share\)"):
         run(plan)
     plan.write_text(PLAN.replace("scale_share = 0.1", "scale_share = 1.5"))
-    with pytest.raises(DiscreetError, match="is not a part of epsilon"):
+    with pytest.raises(DiscreetError, match="is not a share of epsilon"):
         run(plan)

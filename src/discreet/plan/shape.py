@@ -81,12 +81,6 @@ def _probability(amount: Fraction) -> Fraction:
     return amount
 
 
-def _part(amount: Fraction) -> Fraction:
-    if not 0 <= amount < 1:
-        raise ValueError(f"{shown(amount)} is not a part of epsilon. It is from 0 to below 1. Use for example 0.1.")
-    return amount
-
-
 def _label(value: object) -> Label:
     if isinstance(value, str | int):
         return value
@@ -323,9 +317,7 @@ class _Tables(_Release):
     where: Where = Field(default_factory=dict, description="Values to keep: { ownership = ['private'] }.")
     calibration: Calibration = Field("tight", description="The least noise that is proved, or the paper's constants.")
     level: Probability = Field(Fraction(19, 20), description="Probability that an interval holds the true count.")
-    scale_share: Annotated[Amount, AfterValidator(_part)] = Field(
-        Fraction(0), description="The part of epsilon that makes intervals narrow, for example 0.1."
-    )
+    scale_share: Amount = Field(Fraction(0), description="The part of epsilon that makes intervals narrow: 0.1.")
     non_negative: StrictBool = Field(True, description="Whether the basic form shows negative counts as 0.")
     round_to: Annotated[StrictInt, Field(ge=1, le=1_000_000)] | None = Field(
         None, description="The basic form's counts are multiples of this: 5, or 1 where tables add up."

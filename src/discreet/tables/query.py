@@ -64,8 +64,8 @@ class CountQuery:
         by = _attributes(by)
         if where is not None and not isinstance(where, Mapping):
             raise DataError(
-                f"where={where!r:.60} does not say which values to keep. It gives them for each attribute. Use for example "
-                "where={'sector': ['11', '23']}."
+                f"where={where!r:.60} does not say which values to keep. It gives them for each attribute. Use for "
+                "example where={'sector': ['11', '23']}."
             )
         known = (*schema.workplace_attributes, *schema.worker_attributes)
         filtered = [name for name in where or {} if name not in known]

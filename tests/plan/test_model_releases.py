@@ -54,6 +54,18 @@ def test_notes_are_published(folder: Path) -> None:
     assert "noise drowns" in json.dumps(published["guarantee"]["notes"])
 
 
+def test_flags_are_published_beside_their_estimates_and_at_the_top_of_the_report(folder: Path) -> None:
+    """With so little spent the residual variance is out of bounds, or not found, but for one run in thousands."""
+    plan = PLAN.replace("FORMULA", "y ~ 1 + (1 | g)")
+    (folder / "plan.toml").write_text(plan.replace("epsilon = 1", "epsilon = 0.0001"))
+    run(folder / "plan.toml")
+    table = pq.read_table(next((folder / "out").rglob("research.parquet"))).to_pylist()
+    words = {row["group"]: row["flag"] for row in table if row["effect"] == "variance"}
+    assert words["Residual"] in {"noise", "not found"}
+    top = next((folder / "out").rglob("report.html")).read_text().split("In short")[0]
+    assert f"variance of Residual: {words['Residual']}." in top
+
+
 @pytest.mark.parametrize(
     ("formula", "match"),
     [

@@ -27,7 +27,7 @@ from discreet.privacy.ledger import Entry
 from discreet.privacy.losses import Pure, shown
 from discreet.privacy.units import Rows, Unit
 from discreet.report.page import Prose, Table
-from discreet.report.release import LIMITS, Results
+from discreet.report.release import FLAGS, LIMITS, Results
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,6 +47,7 @@ COLUMNS = {
     "term": "name of the coefficient or level",
     "estimate": "the private estimate",
     "std_error": "its standard error, noise included",
+    "flag": "why the estimate must not be read as it stands; empty where nothing is known against it",
 }
 
 
@@ -116,6 +117,7 @@ class SummaryRequest:
         more = f", the first {ROWS_SHOWN} of {len(table):,}" if len(table) > ROWS_SHOWN else ""
         caption = f"Private answers{more}, {self.release.name}"
         return Results(
+            flagged=_flagged(self.release.name, table),
             answers=[
                 Prose(f"Formula `{self.release.formula}`, {self.guarantee.loss} for all answers together."),
                 Table(table.column_names, rows, caption, f"{self.release.name} answers"),
@@ -152,6 +154,18 @@ class SummaryRequest:
             )
             return fit.tidy(), fit.guarantee.noted(*fit.notes)
         return _posterior(release, data, public, account)
+
+
+def _flagged(name: str, table: pa.Table) -> list[str]:
+    """A line for each flag and kind of estimate that has it."""
+    found: dict[str, None] = {}
+    for row in table.to_pylist() if "flag" in table.column_names else ():
+        what = {"fixed": "fixed effects", "random": f"effects of {row['group']}"}.get(
+            row["effect"], f"variance of {row['group']}"
+        )
+        for word in (row["flag"] or "").split(", ") if row["flag"] else ():
+            found[f"**{name}, {what}: {word}.** {FLAGS[word]}"] = None
+    return list(found)
 
 
 def _posterior(

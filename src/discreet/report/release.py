@@ -50,6 +50,16 @@ LIMITS = {
 }
 """What answers of each kind do not say."""
 
+FLAGS = {
+    "clipped": "The estimates lie on the limit to which blocks were pulled, and may be far too small.",
+    "not found": "The variance is the least that is looked for, not an estimate: nothing was seen above the noise. "
+    "What is computed with it is too certain.",
+    "noise": "The variance is more than the bounds of the response allow.",
+    "informative sizes": "Effects go with the public sizes of their groups, which the model does not know of. Noise "
+    "moves weight from groups to rows, so the intercept may lie outside its interval. Add the size to the model.",
+}
+"""What the words in the column `flag` mean, to be read before the estimates."""
+
 PRIORS = (0.01, 0.1, 0.5)
 """How sure somebody may be beforehand, in the table of what they can learn."""
 
@@ -74,11 +84,15 @@ class TableOfCounts:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What a release published: tables of counts, or answers that fit on a page; `limits` of what these say."""
+    """What a release published: tables of counts, or answers that fit on a page; `limits` of what these say.
+
+    `flagged` is what must be read before the answers.
+    """
 
     counts: Sequence[TableOfCounts] = ()
     answers: Sequence[Block] = ()
     limits: Sequence[str] = ()
+    flagged: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +145,9 @@ def page(facts: Facts, *, more: Sequence[Block] = ()) -> Page:
 
 def _summary(facts: Facts) -> Iterator[Block]:
     """What somebody reads who reads nothing else."""
+    flagged = [line for release in facts.releases for line in release.results.flagged]
+    if flagged:
+        yield Note("warning", "\n".join(f"- {line}" for line in flagged))
     tables = [part.table for release in facts.releases for part in release.results.counts]
     all_counts = sum(table.counts.size for table in tables)
     bounded = sum(int(np.isfinite(table.lower + table.upper).sum()) for table in tables)

@@ -14,7 +14,7 @@ from discreet.privacy.losses import Approximate, Pure
 from discreet.privacy.units import EstablishmentNodes, Establishments, Rows, Workers
 from discreet.report.comparison import Comparison, Group
 from discreet.report.counts import _rank_ranges
-from discreet.report.page import Heading, Prose, Table
+from discreet.report.page import Heading, Note, Prose, Table
 from discreet.report.release import (
     LIMITS,
     Facts,
@@ -179,6 +179,15 @@ def test_a_report_without_counts_says_nothing_of_counts() -> None:
     nothing = np.full(one.shape, np.nan)
     bare = page(facts(table(one, nothing, nothing))).html()
     assert "An interval holds" not in bare and "each with an interval" not in bare and "need not add up" in bare
+
+
+def test_what_must_be_read_first_stands_first() -> None:
+    results = Results(answers=[Prose("x")], flagged=["**m, variance of g: not found.** Nothing was seen."])
+    known = Facts("", "data", Rows(0, 1), Pure(4), Pure(0), [], "cd", "0")
+    release = Release("m", "", Pure(1), "a promise", True, 2, "today", results, {})
+    assert page(replace(known, releases=[release])).blocks[0] == Note("warning", f"- {results.flagged[0]}")
+    silent = replace(release, results=replace(results, flagged=()))
+    assert page(replace(known, releases=[silent])).blocks[0].kind == "in short"
 
 
 def test_the_summary_says_what_it_cost() -> None:

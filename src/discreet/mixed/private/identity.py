@@ -8,11 +8,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from discreet.errors import FitError
+from discreet.mixed.private.reading import Flag
 from discreet.mixed.private.result import PrivateEffects, PrivateFit
 from discreet.privacy.composition import sequential
 from discreet.privacy.units import Rows
 
 NOTE = "SR = AR - JCR + JDR of three releases; the unit is one row whose three rates may all change"
+
+
+def _lasting(fit: PrivateFit) -> list[Flag]:
+    """Flags of estimates that the identity adds; variances do not follow from it."""
+    return [flag for flag in fit.flags if flag.effect != "variance"]
 
 
 def separation_rate(*, jcr: PrivateFit, jdr: PrivateFit, ar: PrivateFit) -> PrivateFit:
@@ -51,7 +57,8 @@ def separation_rate(*, jcr: PrivateFit, jdr: PrivateFit, ar: PrivateFit) -> Priv
         sigma2=None,
         guarantee=guarantee,
         name=" + ".join(fit.name for fit in fits),
-        notes=(),
+        notes=tuple(dict.fromkeys(flag.note for fit in fits for flag in _lasting(fit))),
+        flags=tuple(dict.fromkeys(flag for fit in fits for flag in _lasting(fit))),
         released=tuple(fit.released for fit in fits),
         centred=ar.centred - jcr.centred + jdr.centred,
     )

@@ -5,7 +5,8 @@ All of it follows from the public design and the released numbers, so saying it 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -17,9 +18,54 @@ from discreet.mixed.private.request import Request
 SHOWN = 8  # names of columns that a note lists
 
 
-def readings(
-    public: PublicDesign, request: Request, centred: Vector, variances: Mapping[str, float], covariance: Matrix | None
-) -> list[str]:
+class Flag(NamedTuple):
+    """What must be read before the estimates: a word beside them in tables, and the sentence it stands for.
+
+    `effect` and `group` name the estimates as `PrivateFit.tidy` does; `group` is None for fixed effects.
+    """
+
+    effect: Literal["fixed", "random", "variance"]
+    group: str | None
+    word: str
+    note: str
+
+
+def clipping_flags(groups: Sequence[str], clipped: Sequence[bool]) -> list[Flag]:
+    """Flags of averages over blocks that lie on their radius: the fixed part's first, then each term's."""
+    found = []
+    for group, on_radius in zip((None, *groups), clipped, strict=True):
+        what, size = ("the fixed effects", "fixed") if group is None else (f"the effects of {group}", "groups")
+        note = (
+            f"{what} were clipped: the blocks' estimates reach their limit, so the average is pulled towards zero "
+            f"and may be far too small. State a larger typical size, sizes={{{size!r}: ...}}, or use method='moments'"
+        )
+        if on_radius:
+            found.append(Flag("fixed" if group is None else "random", group, "clipped", note))
+    return found
+
+
+def variance_flags(request: Request, variances: Mapping[str, float]) -> list[Flag]:
+    """Flags of variances that are no estimates: the least that is looked for, or more than the bounds allow."""
+    width = float(request.width)
+    floor, most = (2 * SMALLEST * width / 2) ** 2, (width / 2) ** 2
+    found = []
+    for name, value in variances.items():
+        if value <= floor:
+            note = (
+                f"no variance of {name} was found above the noise: {value:.3g} is the least that is looked for, not an "
+                "estimate, and what is computed with it is too certain"
+            )
+            found.append(Flag("variance", name, "not found", note))
+        elif value > most:
+            note = (
+                f"the variance of {name}, {value:.3g}, is more than any response within a range of {width:g} can have "
+                f"({most:.3g}): it is noise. Spend more, or use fewer columns and groups"
+            )
+            found.append(Flag("variance", name, "noise", note))
+    return found
+
+
+def readings(public: PublicDesign, request: Request, centred: Vector, covariance: Matrix | None) -> list[str]:
     """Notes on a release; `centred` are coefficients of centred columns, `covariance` that of the columns as given."""
     width = float(request.width)
     notes = []
@@ -35,18 +81,8 @@ def readings(
             f"noise drowns {_listed(drowned)}: what they add to the response, or its standard error, is more than the "
             f"response's whole range of {width:g}. Spend more, or use fewer columns and cap their far values"
         )
-    floor, most = (2 * SMALLEST * width / 2) ** 2, (width / 2) ** 2
-    for name, value in variances.items():
-        if value <= floor:
-            notes.append(
-                f"no variance of {name} was found above the noise: {value:.3g} is the least that is looked for, not an "
-                "estimate, and what is computed with it is too certain"
-            )
-        elif value > most:
-            notes.append(
-                f"the variance of {name}, {value:.3g}, is more than any response within a range of {width:g} can have "
-                f"({most:.3g}): it is noise. Spend more, or use fewer columns and groups"
-            )
+    if covariance is None:
+        notes.append("no standard errors: this method does not release the spread that they need; 'moments' has them")
     return notes
 
 

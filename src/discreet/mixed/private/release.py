@@ -13,7 +13,7 @@ from discreet.mixed.formula import read_formula
 from discreet.mixed.private import moments, paper, strict
 from discreet.mixed.private.partition import Blocks, Report, count_blocks, fit_partition, partition
 from discreet.mixed.private.public import PublicDesign, public_design
-from discreet.mixed.private.reading import readings
+from discreet.mixed.private.reading import Flag, clipping_flags, readings, variance_flags
 from discreet.mixed.private.request import Book, Interval, Method, Request, read_request
 from discreet.mixed.private.result import PrivateEffects, PrivateFit
 from discreet.mixed.private.sums import confined, response_sums, units_of
@@ -59,15 +59,16 @@ def release_mixed(
     formula, data : as for `mixed`; a formula without a random term is a linear model.
     epsilon, rho : the whole loss: Laplace noise for epsilon, Gaussian for rho.
     public : the columns that everybody may know. Every column of the formula but the response must be one of them.
-    method : "moments" (noisy sums, proved jointly), "strict" (sub-sample and aggregate, proved jointly) or "paper"
-        (sub-sample and aggregate as published).
+    method : "moments" (noisy sums, proved jointly), "strict" (sub-sample and aggregate, proved jointly, no
+        standard errors) or "paper" (sub-sample and aggregate as published).
     bounds : where responses lie, known without the data. An account has them; the documents' rates have defaults.
         A response outside counts as the nearer end, a missing one as the middle.
     clip : a range inside the bounds to pull responses into: less noise, and estimates of the clipped response.
     split : shares of the loss by part, adding up to one.
     lagged : public columns that hold earlier responses, which were published already.
     blocks : for "paper" and "strict", the number of blocks: "optimal" for k*, "most" for N^(2/3), or a number.
-    sizes : for "strict", typical sizes of `fixed` coefficients and `groups` effects, which decide what is clipped.
+    sizes : for "strict", typical sizes of `fixed` coefficients and `groups` effects, which decide what is clipped; a
+        share of the loss chooses those that are left out.
     account : whose budget pays.
     ledger, budget, dataset : instead of an account, the ledger that pays, the total that opens the budget of `dataset`
         in it (a number is in epsilon or rho, as the loss is; leave it out once it is open), and that name (a file has
@@ -163,7 +164,9 @@ def _by_strict(
     )
     origin = request.scale.middle + released.value.centre * step
     centred, effects, variances = strict.averages(released.value, mechanism, presence, public, origin)
-    return _private_fit("strict", released, public, request, centred, effects, variances)
+    names = [public.design.random[term].term.name for term in public.terms]
+    flags = clipping_flags(names, strict.clipped(released.value, mechanism))
+    return _private_fit("strict", released, public, request, centred, effects, variances, flags=flags)
 
 
 def _by_paper(
@@ -215,6 +218,7 @@ def _private_fit(
     covariance: Matrix | None = None,
     errors: Sequence[Vector] | None = None,
     unsolved: str = "",
+    flags: Sequence[Flag] = (),
 ) -> PrivateFit:
     """Estimates of the columns as given, in the formula's order; `effects` and `variances` run from fine to coarse."""
     terms: dict[int, PrivateEffects] = {}
@@ -229,7 +233,8 @@ def _private_fit(
         )
     components = {terms[i].group: float(variances[position]) for position, i in enumerate(public.terms)}
     components["Residual"] = float(variances[-1])
-    notes = [unsolved] if unsolved else readings(public, request, centred, components, covariance)
+    flags = () if unsolved else (*flags, *variance_flags(request, components))
+    notes = [unsolved] if unsolved else readings(public, request, centred, covariance)
     return PrivateFit(
         formula=public.model.text,
         method=method,
@@ -242,7 +247,8 @@ def _private_fit(
         guarantee=released.guarantee,
         entry=released.entry,
         name=released.name,
-        notes=tuple(notes),
+        notes=(*(flag.note for flag in flags), *notes),
+        flags=flags,
         released=released.value,
         design=public.design,
         learned=public.learned,

@@ -13,6 +13,7 @@ from discreet.errors import DataError
 from discreet.frames import missing
 from discreet.mixed.design import Design
 from discreet.mixed.matrix import linear, random_part
+from discreet.mixed.private.reading import Flag
 from discreet.mixed.private.request import Method
 from discreet.mixed.rows import Learned, open_frame, read_rows, refuse_kinds
 from discreet.privacy.guarantee import Guarantee
@@ -50,7 +51,8 @@ class PrivateFit:
     sigma2 : residual variance; None for a model that follows from others.
     rows : number of observations, which is public.
     guarantee : what the release promises; `entry`, the ledger line that paid; `name`, the release's.
-    notes : what a reader of the estimates should know.
+    flags : what must be read before the estimates, in every table beside the estimates concerned.
+    notes : what a reader of the estimates should know; flags come first.
     released : the noisy statistics behind the estimates, which are just as public.
     """
 
@@ -71,6 +73,7 @@ class PrivateFit:
     learned: Learned = field(repr=False, compare=False)
     centred: Vector = field(repr=False)
     kept: Integers = field(repr=False)
+    flags: tuple[Flag, ...] = ()
 
     @property
     def fixed(self) -> dict[str, float]:
@@ -116,7 +119,7 @@ class PrivateFit:
         return total
 
     def tidy(self) -> Any:
-        """Every estimate in one PyArrow table: effect, group, term, estimate, std_error, statistic."""
+        """Every estimate in one PyArrow table: effect, group, term, estimate, std_error, flag."""
         from discreet.mixed.private.text import tidy
 
         return tidy(self)

@@ -18,6 +18,10 @@ def tidy(fit: PrivateFit) -> Any:
     import pyarrow as pa
 
     se = fit.se
+    words: dict[tuple[str, str | None], str] = {}
+    for flag in fit.flags:
+        at = (flag.effect, flag.group)
+        words[at] = f"{words[at]}, {flag.word}" if at in words else flag.word
     rows: list[tuple[str, str | None, str, float | None, float | None]] = [
         ("fixed", None, name, value, se[name]) for name, value in fit.fixed.items()
     ]
@@ -29,8 +33,9 @@ def tidy(fit: PrivateFit) -> Any:
             for level, value, error in zip(term.levels, term.values.tolist(), errors, strict=True)
         ]
     columns = [list(column) for column in zip(*rows, strict=True)]
-    names = ("effect", "group", "term", "estimate", "std_error")
-    types = (pa.string(), pa.string(), pa.string(), pa.float64(), pa.float64())
+    columns.append([words.get((effect, group)) for effect, group, *_ in rows])
+    names = ("effect", "group", "term", "estimate", "std_error", "flag")
+    types = (pa.string(), pa.string(), pa.string(), pa.float64(), pa.float64(), pa.string())
     arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
     return pa.table(dict(zip(names, arrays, strict=True)))
 
@@ -48,6 +53,7 @@ def to_dict(fit: PrivateFit) -> dict[str, Any]:
         },
         "release": fit.name,
         "guarantee": fit.guarantee.to_dict(),
+        "flags": [flag._asdict() for flag in fit.flags],
         "notes": list(fit.notes),
     }
 
@@ -60,7 +66,9 @@ def _numbers(values: Mapping[str, float | None]) -> dict[str, float | None]:
 def summary(fit: PrivateFit) -> str:
     """Text in the order of lme4's summary, and the promise at the end."""
     kind = "mixed model" if fit.random else "linear model"
-    lines = [f"Private {kind} (method {fit.method})", f"Formula: {fit.formula}", "", "Variances:"]
+    lines = [f"Private {kind} (method {fit.method})", f"Formula: {fit.formula}"]
+    lines += [f"Warning: {flag.note}" for flag in fit.flags]
+    lines += ["", "Variances:"]
     table = [["group", "variance", "std. dev."]]
     for group, value in fit.variances.items():
         table.append([group, "", ""] if value is None else [group, f"{value:.6g}", f"{np.sqrt(value):.5g}"])
@@ -73,5 +81,6 @@ def summary(fit: PrivateFit) -> str:
         error = se[name]
         table.append([name, f"{value:.6g}", "" if error is None else f"{error:.5g}"])
     lines += _aligned(table, left=1)
-    lines += [f"Note: {note}" for note in fit.notes]
+    said = {flag.note for flag in fit.flags}
+    lines += [f"Note: {note}" for note in fit.notes if note not in said]
     return "\n".join([*lines, "", f"Release {fit.name}: {fit.guarantee}"])

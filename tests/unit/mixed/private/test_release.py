@@ -137,7 +137,7 @@ def test_the_result_holds_nothing_confidential(flows: Flows) -> None:
 def test_a_result_reads_well(flows: Flows) -> None:
     fit = release_mixed(FORMULA, flows, epsilon=1, bounds=(0, 2), seed=1, name="rates")
     table = fit.tidy()
-    assert table.column_names == ["effect", "group", "term", "estimate", "std_error"]
+    assert table.column_names == ["effect", "group", "term", "estimate", "std_error", "flag"]
     assert table.num_rows == 4 + 2 + 40
     assert fit.name == "rates" and fit.entry.loss == Pure(1)
     assert "NOT PRIVATE" in str(fit) and "docs/proofs/mixed-moments.md" in fit.summary()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -14,11 +15,12 @@ from discreet.plan.document import Document, Fault
 from discreet.plan.reading import PlanFile, faults
 from discreet.plan.requests import Request
 from discreet.plan.shape import AnyRelease, Plan
+from discreet.plan.wording import in_a_plan
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.budget import amounts
 from discreet.web.books import stamp, stamps
 from discreet.web.calculators import TooLong, shared
-from discreet.web.desk import Desk, Source, no_source
+from discreet.web.desk import SETTINGS, Desk, Source, no_source
 from discreet.web.drafts import Draft
 
 
@@ -128,7 +130,12 @@ def _refused(source: Source, plan: Plan) -> list[Fault]:
 
 
 def told(document: Document, found: Any) -> tuple[Trouble, ...]:
-    return tuple(Trouble(document.name(fault.place), fault.text, _field(fault.place)) for fault in found)
+    return tuple(Trouble(document.name(fault.place), _at_the_desk(fault.text), _field(fault.place)) for fault in found)
+
+
+def _at_the_desk(message: str) -> str:
+    """A fault in a plan's words; what a plan would declare under [data] is the desk's to declare."""
+    return re.sub(r"Write public = \[.*?\] under \[data\] if", f"Have it declared in {SETTINGS} if", in_a_plan(message))
 
 
 def _field(place: tuple[str | int, ...]) -> str:

@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 TOOLS := $(VENV)/.tools
 WORKERS ?= 2
 
-.PHONY: setup demo test test-full lint types bench docs clean
+.PHONY: setup demo test test-full mutants lint types bench docs clean
 
 setup: $(TOOLS)
 
@@ -41,6 +41,10 @@ test: setup
 
 test-full: setup
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+
+# ONLY='*erm*': those whose file and reason match.
+mutants: setup
+	$(BIN)/python tests/mutants/run.py --workers $(WORKERS) $(if $(ONLY),--only '$(ONLY)')
 
 lint: setup
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .

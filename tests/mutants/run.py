@@ -11,6 +11,7 @@ What was found is kept in out/mutants.json and used again while neither source n
 from __future__ import annotations
 
 import argparse
+import compileall
 import fnmatch
 import hashlib
 import importlib
@@ -39,7 +40,7 @@ PATIENCE = 600  # seconds: what hangs is noticed too
 
 SERVE = "--serve"
 LOADED = ("numpy", "scipy.special", "scipy.optimize", "scipy.stats", "pyarrow.parquet", "duckdb", "flint", "pydantic")
-LOADED += ("narwhals.stable.v2", "sqlalchemy", "hypothesis", "formulaic")
+LOADED += ("narwhals.stable.v2", "sqlalchemy", "formulaic")
 
 KILLED, SURVIVED, STALE, BROKEN, EQUIVALENT = "killed", "survived", "stale", "broken", "equivalent"
 GOOD = (KILLED, EQUIVALENT)
@@ -108,6 +109,7 @@ def copied(files: list[Path], into: Path) -> Path:
     for path in files:
         (into / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / path, into / path)
+    compileall.compile_dir(into / "src", quiet=1)
     return into
 
 
@@ -177,8 +179,8 @@ def judged(mutation: Mutation, tester: Tester) -> dict[str, str]:
     """What became of a mutation, and the test that noticed it."""
     path = tester.copy / mutation.path
     source = path.read_text(encoding="utf-8") if path.is_file() else ""
-    changed = mutation.applied(source)
-    if changed is None:
+    times, changed = path.stat() if source else None, mutation.applied(source)
+    if changed is None or times is None:
         return {"outcome": STALE, "by": f"its text is there {source.count(mutation.text)} times"}
     try:
         compile(changed, str(path), "exec")
@@ -188,11 +190,15 @@ def judged(mutation: Mutation, tester: Tester) -> dict[str, str]:
         return {"outcome": BROKEN, "by": str(error)}
     finally:
         path.write_text(source, encoding="utf-8")
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # so that what was compiled holds again
     if code == 0:
         return {"outcome": EQUIVALENT if mutation.equivalent else SURVIVED, "by": mutation.equivalent}
-    if code not in (1, -1):
+    noticed = [line.split()[1] for line in output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+    if code == -1:
+        noticed = ["a test that did not end"]
+    if code not in (1, -1) or not noticed:
         return {"outcome": BROKEN, "by": output[-2000:]}
-    by = next((line.split()[1] for line in output.splitlines() if line.startswith("FAILED ")), "it did not end")
+    by = noticed[0]
     if mutation.equivalent:
         return {"outcome": BROKEN, "by": f"it is called equivalent, and {by} noticed"}
     return {"outcome": KILLED, "by": by}

@@ -9,7 +9,9 @@ import pytest
 from discreet.account import Account
 from discreet.errors import BudgetExceeded, PrivacyError
 from discreet.noise.source import Source
+from discreet.plan.folders import FolderAccount
 from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.ledger import Entry
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import AnyRow
 
@@ -63,3 +65,14 @@ def test_a_caution_survives_private_noise(tmp_path: Path) -> None:
     assert done.value is True and not done.guarantee.private
     assert str(done.guarantee).startswith("NOT PRIVATE. The published noise is too small. NOT PROVED")
     assert done.entry.payload["details"]["basis"] == "as published"
+
+
+def test_a_seed_marks_the_files_of_a_release_too(tmp_path: Path) -> None:
+    account = FolderAccount.open(tmp_path / "ledger.db", dataset="d", unit=AnyRow(), budget=Pure(2), seed=1)
+    assert isinstance(account, FolderAccount)
+
+    def write(source: Source, guarantee: Guarantee, entry: Entry, folder: Path) -> None:
+        (folder / "promise.txt").write_text(f"{source.private} {guarantee}")
+
+    account.release_folder("r", guarantee=PROMISE, folder=tmp_path / "r", write=write, details={})
+    assert (tmp_path / "r" / "promise.txt").read_text().startswith("False NOT PRIVATE: the noise was seeded")

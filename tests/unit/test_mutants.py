@@ -24,13 +24,21 @@ def harness() -> Any:
 
 
 @cache
+def mutations() -> dict[str, Any]:
+    found = harness().mutations()
+    named = {mutation.name: mutation for mutation in found}
+    assert len(named) == len(found), "two mutations of a file have the same reason"
+    return named
+
+
+@cache
 def source(path: str) -> str:
     return (ROOT / path).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", [m.name for m in harness().mutations()])
+@pytest.mark.parametrize("name", list(mutations()))
 def test_a_mutation_fits_its_file_and_names_tests_that_exist(name: str) -> None:
-    (mutation,) = (m for m in harness().mutations() if m.name == name)
+    mutation = mutations()[name]
     changed = mutation.applied(source(mutation.path))
     assert changed is not None, f"{mutation.text!r} is there {source(mutation.path).count(mutation.text)} times"
     assert changed != source(mutation.path)
@@ -41,7 +49,7 @@ def test_a_mutation_fits_its_file_and_names_tests_that_exist(name: str) -> None:
 
 
 def test_there_are_enough_of_them_and_few_are_equivalent() -> None:
-    found = harness().mutations()
+    found = list(mutations().values())
     assert len(found) >= LEAST + sum(bool(m.equivalent) for m in found)
 
 

@@ -324,3 +324,13 @@ def test_what_follows_the_noise_is_rehearsed_before_the_charge(plan: Path, monke
         with pytest.raises(PlanError, match="cannot be computed"):
             ask()
     assert not (plan.parent / "ledger.db").exists() and not (plan.parent / "out").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_found_before_a_ledger_is(plan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(**_: object) -> str:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("tempfile.mkdtemp", full)
+    with pytest.raises(PlanError, match=r"folder.*no folder can be made in .*: No space left on device"):
+        run(plan)
+    assert not (plan.parent / "ledger.db").exists() and not (plan.parent / "out").exists()

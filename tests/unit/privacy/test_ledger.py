@@ -168,6 +168,10 @@ def test_one_charge_pays_for_one_draw(ledger: Ledger) -> None:
     with Ledger.in_memory() as other, pytest.raises(PrivacyError, match="not a charge of this ledger"):
         other.open_budget(total=Pure(1), **JOBS)
         other.publish(entry, files=HASHES)
+    with Ledger.in_memory() as other, pytest.raises(PrivacyError, match="not a charge of this ledger"):
+        other.open_budget(total=Pure(1), **JOBS)
+        other.charge(release="county", loss=Pure("0.25"), **JOBS)
+        other.publish(entry, files=HASHES)
     assert ledger.verify()
 
 

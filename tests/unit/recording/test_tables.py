@@ -18,8 +18,8 @@ Workforce = dict[int, tuple[int, int]]  # women and men of every establishment
 ALPHA = Fraction(1, 10)
 SMALLEST = 0.97  # of a charge: growth by alpha in whole workers, and a grid of outputs
 SCHEMA = dc.Schema(workplace_attributes=["place"], worker_attributes={"sex": ["f", "m"]})
-PLACES = {1: "a", 2: "a", 3: "b", 4: "c", 5: "c"}
-WORKFORCE: Workforce = {1: (600, 400), 2: (3, 0), 3: (2, 1), 4: (90, 10), 5: (40, 60)}
+PLACES = {1: "a", 2: "a", 3: "b", 4: "c", 5: "c", 6: "d", 7: "e"}
+WORKFORCE: Workforce = {1: (600, 400), 2: (3, 0), 3: (2, 1), 4: (90, 10), 5: (40, 60), 6: (1, 0), 7: (0, 0)}
 
 
 @lru_cache
@@ -51,6 +51,13 @@ def weak() -> Iterator[Workforce]:
     yield from (grown(1, 60, 40), grown(4, 9, 1), grown(3, 0, 1))
 
 
+def exchanged() -> Iterator[Workforce]:
+    """A step of an establishment, or one worker of another kind or with another employer, in the place or elsewhere."""
+    yield from (grown(1, 100, 0), grown(3, -1, 1), grown(2, -1, 1))
+    yield grown(2, -1, 0) | {5: grown(5, 1, 0)[5]}
+    yield grown(6, -1, 0) | {7: grown(7, 1, 0)[7]}
+
+
 def hired() -> Iterator[Workforce]:
     yield from (grown(3, 1, 0), grown(3, 0, 1))
 
@@ -63,16 +70,19 @@ def closed() -> Iterator[Workforce]:
 NEIGHBOURS: dict[str, Callable[[], Iterator[Workforce]]] = {
     "establishments(alpha=1/10,strong)": strong,
     "establishments(alpha=1/10,weak)": weak,
+    "establishments(alpha=1/10,strong,substitution)": exchanged,
     "workers": hired,
     "establishment-nodes(theta=100)": closed,
 }
 STRONG, WEAK = dc.Establishments(ALPHA), dc.Establishments(ALPHA, "weak")
+EXCHANGED = dc.Establishments(ALPHA, substitution=True)
 WORKERS, NODES = dc.Workers(), dc.EstablishmentNodes(100)
 
 # The published constants are too careful; a change of one kind of workers does not move the count of the other.
 LEAST = {
     "log-laplace, published": 0.49,
     "smooth-gamma, published": 0.24,
+    "smooth-laplace, published": 0.0,
     "smooth-gamma, two kinds": 0.6,
     "smooth-laplace, two kinds": 0.49,
 }
@@ -90,6 +100,14 @@ DOORS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "smooth-gamma, two kinds": (STRONG, ["place", "sex"], {"mechanism": "smooth-gamma"}),
     "smooth-laplace": (STRONG, "place", {"mechanism": "smooth-laplace", "delta": "1e-3"}),
     "smooth-laplace, two kinds": (STRONG, ["place", "sex"], {"mechanism": "smooth-laplace", "delta": "1e-2"}),
+    "smooth-laplace, published": (
+        STRONG,
+        "place",
+        {"mechanism": "smooth-laplace", "calibration": "paper", "delta": "1e-3"},
+    ),
+    "polynomial, exchanged": (EXCHANGED, "place", {}),
+    "joint, exchanged": (EXCHANGED, ["place", "sex"], {}),
+    "log-laplace, exchanged": (EXCHANGED, "place", {"mechanism": "log-laplace"}),
     "edge-laplace": (WORKERS, ["place", "sex"], {}),
     "edge-laplace, published": (WORKERS, ["place", "sex"], {"calibration": "paper"}),
     "node-truncation": (NODES, ["place", "sex"], {}),

@@ -185,6 +185,37 @@ def test_a_row_that_was_changed_by_hand_is_not_run(make: Callable[..., Desk], op
     runs.start(desk, store, name, ANNA)
 
 
+def test_a_text_that_came_back_is_decided_anew(make: Callable[..., Desk], opened: Any, started: list[Any]) -> None:
+    """Approved, changed and changed back: the digest is that of the approval, and the plan is a draft."""
+    desk = make()
+    store = opened(desk)
+    name, seen = submitted(desk, store)
+    planning.decide(desk, store, name, RITA, verdict="approved", seen=seen)
+    plan = planning.get(store, name)
+    assert plan is not None
+    planning.save(desk, store, plan.draft.model_copy(update={"title": "another"}), ANNA, name=name)
+    planning.save(desk, store, plan.draft, ANNA, name=name)
+    again = planning.get(store, name)
+    assert again is not None and again.digest == seen
+    with pytest.raises(DiscreetError, match="not approved as it is now"):
+        runs.start(desk, store, name, ANNA)
+    assert started == []
+
+
+def test_a_declined_plan_that_calls_itself_approved_is_not_run(
+    make: Callable[..., Desk], opened: Any, started: list[Any]
+) -> None:
+    desk = make()
+    store = opened(desk)
+    name, seen = submitted(desk, store)
+    planning.decide(desk, store, name, RITA, verdict="declined", seen=seen)
+    with store.writing() as connection:
+        connection.exec_driver_sql("UPDATE plan SET state = 'approved' WHERE name = ?", (name,))
+    with pytest.raises(DiscreetError, match="not approved as it is now"):
+        runs.start(desk, store, name, ANNA)
+    assert started == []
+
+
 def test_a_save_in_between_does_not_change_what_runs(
     tmp_path: Path, with_data: Callable[[Path], Desk], opened: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

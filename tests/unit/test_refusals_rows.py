@@ -173,3 +173,20 @@ def test_no_response_stops_a_plan(odd: float | None, tmp_path: Path) -> None:
     pa.parquet.write_table(with_row(base(), y=odd), tmp_path / "rows.parquet")
     (tmp_path / "plan.toml").write_text(PLAN, encoding="utf-8")
     assert len(run(tmp_path / "plan.toml").publications) == 2
+
+
+@pytest.mark.parametrize("odd", [None, math.nan, -math.inf, -7.0])
+@pytest.mark.parametrize("how", ["arrow", "polars", "parquet"])
+def test_what_an_odd_response_counts_as(odd: float | None, how: str, tmp_path: Path) -> None:
+    """The guarantee says it: the nearer end of the bounds, and the middle where there is no number."""
+    import polars
+
+    def released(value: float | None) -> tuple[float, ...]:
+        data = with_row(base(), y=value)
+        pa.parquet.write_table(data, path := tmp_path / f"{value}.parquet")
+        given = {"arrow": data, "polars": polars.from_arrow(data), "parquet": path}[how]
+        fit = release_mixed("y ~ x + (1 | g)", given, epsilon=2, bounds=(0, 1), public=KNOWN, seed=1)
+        return tuple(fit.fixed.values())
+
+    counted = 0.5 if odd is None or not math.isfinite(odd) else min(max(odd, 0.0), 1.0)
+    assert released(odd) == released(counted) != released(0.7)

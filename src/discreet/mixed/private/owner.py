@@ -74,12 +74,12 @@ def _numbers(column: Any) -> Vector | None:
 
 def _outside(y: Vector, name: str, bounds: tuple[Number, Number]) -> Iterator[str]:
     low, high = (float(exact(end)) for end in bounds)
-    odd, beyond = int(np.isnan(y).sum()), int(((y < low) | (y > high)).sum())
+    odd, beyond = int((~np.isfinite(y)).sum()), int((np.isfinite(y) & ((y < low) | (y > high))).sum())
     of = f"of {len(y):,} values of {name!r}"
     if beyond:
         yield f"{beyond:,} {of} lie outside [{low:g}, {high:g}] and count as the nearer end."
     if odd:
-        yield f"{odd:,} {of} are missing or no numbers and count as the middle."
+        yield f"{odd:,} {of} are missing or not finite and count as the middle."
 
 
 def _again(x: Vector, y: Vector, name: str, response: str, lagged: Sequence[str]) -> Iterator[str]:

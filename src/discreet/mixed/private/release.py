@@ -62,7 +62,7 @@ def release_mixed(
     method : "moments" (noisy sums, proved jointly), "strict" (sub-sample and aggregate, proved jointly, no
         standard errors) or "paper" (sub-sample and aggregate as published).
     bounds : where responses lie, known without the data. An account has them; the documents' rates have defaults.
-        A response outside counts as the nearer end, a missing one as the middle.
+        A response outside counts as the nearer end, one that is missing or not finite as the middle.
     clip : a range inside the bounds to pull responses into: less noise, and estimates of the clipped response.
     split : shares of the loss by part, adding up to one.
     lagged : public columns that hold earlier responses, which were published already.

@@ -98,7 +98,8 @@ def confined(frame: Frame, column: str, scale: Scale) -> Frame:
     if not kind.is_numeric():
         raise DataError(f"The response {column!r} is {kind}. Bounds and noise are for numbers. Name a numeric column.")
     y = nw.col(column).cast(nw.Float64())
-    number = nw.when(y.is_null() | y.is_nan()).then(nw.lit(scale.middle)).otherwise(y)
+    # Not `is_nan`: DuckDB answers that from the statistics of a Parquet file, which leave NaN out.
+    number = nw.when(y.is_null() | ~y.is_finite()).then(nw.lit(scale.middle)).otherwise(y)
     return frame.with_columns(number.clip(float(scale.lower), float(scale.upper)).alias(column))
 
 

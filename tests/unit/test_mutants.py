@@ -8,8 +8,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 LEAST = 100
 
@@ -36,16 +34,17 @@ def source(path: str) -> str:
     return (ROOT / path).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", list(mutations()))
-def test_a_mutation_fits_its_file_and_names_tests_that_exist(name: str) -> None:
-    mutation = mutations()[name]
-    changed = mutation.applied(source(mutation.path))
-    assert changed is not None, f"{mutation.text!r} is there {source(mutation.path).count(mutation.text)} times"
-    assert changed != source(mutation.path)
-    compile(changed, mutation.path, "exec")
-    for test in mutation.tests:
-        path, _, function = test.partition("::")
-        assert f"def {function.partition('[')[0]}" in source(path)
+def test_mutations_fit_their_files_and_name_tests_that_exist() -> None:
+    faults = []
+    for mutation in mutations().values():
+        text = source(mutation.path)
+        if mutation.applied(text) in (None, text):
+            faults.append(f"{mutation.name}: {mutation.text!r} is there {text.count(mutation.text)} times")
+        for test in mutation.tests:
+            path, _, function = test.partition("::")
+            if not (ROOT / path).is_file() or f"def {function.partition('[')[0]}" not in source(path):
+                faults.append(f"{mutation.name}: there is no {test}")
+    assert not faults, "\n".join(faults)
 
 
 def test_there_are_enough_of_them_and_few_are_equivalent() -> None:
@@ -53,28 +52,43 @@ def test_there_are_enough_of_them_and_few_are_equivalent() -> None:
     assert len(found) >= LEAST + sum(bool(m.equivalent) for m in found)
 
 
+class Fake:
+    """Tests that pass, fail, hang or cannot start, as the mutated file says."""
+
+    def __init__(self, copy: Path) -> None:
+        self.copy = copy
+
+    def run(self, tests: tuple[str, ...]) -> tuple[int, str]:
+        text = (self.copy / "src" / "discreet" / "core.py").read_text()
+        if "noise = 2" in text:
+            return 0, "1 passed"
+        return (-1, "") if "while" in text else (1, "" if "crash" in text else f"FAILED {tests[0]} - assert 1 == 2")
+
+
 def test_the_harness_sees_what_becomes_of_a_mutation(tmp_path: Path) -> None:
-    """A copy with one file and one test: noticed, not noticed, equivalent, stale and broken."""
     run = harness()
-    (tmp_path / "src" / "discreet").mkdir(parents=True)
-    (tmp_path / "src" / "discreet" / "core.py").write_text("noise = 2\n")
-    (tmp_path / "test_core.py").write_text(
-        "from pathlib import Path\n\n"
-        "def test_noise():\n    assert 'noise = 2' in Path('src/discreet/core.py').read_text()\n"
-    )
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = full_size\n")
+    core = tmp_path / "src" / "discreet" / "core.py"
+    core.parent.mkdir(parents=True)
+    core.write_text("noise = 2\n")
+    times = core.stat().st_mtime_ns
 
-    tester = run.Tester(tmp_path, loaded=())
-
-    def outcome(text: str, becomes: str, equivalent: str = "") -> str:
+    def outcome(text: str, becomes: str, equivalent: str = "", tester: Any = None) -> str:
         mutation = run.Mutation("core.py", text, becomes, ("test_core.py::test_noise",), "less noise", equivalent)
-        return str(run.judged(mutation, tester)["outcome"])
+        return str(run.judged(mutation, tester or Fake(tmp_path))["outcome"])
 
     assert outcome("noise = 2", "noise = 1") == run.KILLED
+    assert outcome("noise = 2", "while True:\n    pass") == run.KILLED
     assert outcome("noise = 2", "noise = 2  # much") == run.SURVIVED
     assert outcome("noise = 2", "noise = 2  # much", "a remark") == run.EQUIVALENT
     assert outcome("noise = 2", "noise = 1", "it is not") == run.BROKEN
+    assert outcome("noise = 2", "crash = 1") == run.BROKEN, "an end that no test explains is no notice"
     assert outcome("noise = 3", "noise = 1") == run.STALE
     assert outcome("noise = 2", "noise = (") == run.BROKEN
-    assert (tmp_path / "src" / "discreet" / "core.py").read_text() == "noise = 2\n"
-    tester.close()
+    assert (core.read_text(), core.stat().st_mtime_ns) == ("noise = 2\n", times)
+    (tmp_path / "test_core.py").write_text(
+        "def test_noise():\n    from discreet.core import noise\n    assert noise == 2\n"
+    )
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = full_size\n")
+    real = run.Tester(tmp_path, loaded=())
+    assert outcome("noise = 2", "noise = 1", tester=real) == run.KILLED
+    real.close()

@@ -72,7 +72,13 @@ def test_moments_lose_what_they_are_charged(formula: str, ask: str, losses, amou
 
 
 BLOCKS = 6
-EXTREMES = [(-1e9, 0.0), (1e9, 0.0), (1e9, 1e9), (np.nan, np.nan)]  # a block's coefficients and effects; its variances
+EXTREMES = [
+    (-1e9, 0.0),
+    (1e9, 0.0),
+    (1e9, 1e9),
+    (0.02, 0.0),
+    (np.nan, np.nan),
+]  # a block's coefficients and effects; its variances
 
 
 @pytest.mark.parametrize("ask", LOSSES)

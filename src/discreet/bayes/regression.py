@@ -1,10 +1,10 @@
 """The border between data and a posterior: a formula and a frame become a response and a design.
 
 Formulas are those of `discreet.mixed.formula` without random terms. Functions that learn from all rows (center, scale,
-poly, bs) are refused: through them one row would touch every part, and the proof would fail. The levels of categories
-are taken from the data and are public, so such columns must be declared; all others are numbers. Nothing else that a
-row holds can stop or warn: a row with an entry that is missing, infinite, the logarithm of what has none, or beyond
-1e100, counts as a row of zeros and says nothing.
+poly, bs, log_size) are refused: through them one row would touch every part, and the proof would fail. The levels of
+categories are taken from the data and are public, so such columns must be declared; all others are numbers. Nothing
+else that a row holds can stop or warn: a row with an entry that is missing, infinite, the logarithm of what has none,
+or beyond 1e100, counts as a row of zeros and says nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from discreet.mixed.rows import Frame
 
 LEVEL = "<level>"
-LEARNING = ("center", "scale", "poly", "bs")
+LEARNING = ("center", "scale", "poly", "bs", "log_size")
 PUBLISHED = "The levels of a category become names of coefficients, which are published."
 _ANY_ROW = AnyRow()
 

@@ -26,7 +26,7 @@ from discreet.mixed.gram import products
 from discreet.mixed.matrix import dense
 from discreet.mixed.origin import Origin
 from discreet.mixed.reml import best_ratio, estimable, independent, profile
-from discreet.mixed.rows import Rows, open_frame, plan, read_rows
+from discreet.mixed.rows import Rows, open_frame, plan, read_rows, with_sizes_in_order
 
 CHUNK_NUMBERS = 500_000  # dense design entries worked on at a time: 4 MB stay in cache
 
@@ -103,8 +103,8 @@ def fit_blocks(
     progress: Callable[[int, int], None] | None = None,
 ) -> Blocks:
     """Fit a model with one random intercept to each of `blocks` random disjoint blocks of floor(N / blocks) rows."""
-    frame = open_frame(data)
-    layout = plan(frame, read_formula(formula))
+    frame, model = with_sizes_in_order(open_frame(data), read_formula(formula))
+    layout = plan(frame, model)
     rows, learned = read_rows(frame, layout)
     layout = layout.centred(learned.means, learned.distant)
     cells = cells_of(rows, layout, learned.levels)

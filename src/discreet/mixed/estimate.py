@@ -18,7 +18,7 @@ from discreet.mixed.gram import gram_of, moments_of, products
 from discreet.mixed.moments import Moments
 from discreet.mixed.origin import Origin, origin
 from discreet.mixed.reml import independent
-from discreet.mixed.rows import Learned, Rows, open_frame, plan, read_rows
+from discreet.mixed.rows import Learned, Rows, open_frame, plan, read_rows, with_sizes_in_order
 from discreet.mixed.solution import Solution, solve
 from discreet.mixed.sparse import Gram
 
@@ -42,8 +42,7 @@ def mixed(formula: str, data: Any, *, method: Method = "REML") -> MixedFit:
     """
     if method not in ("REML", "ML"):
         raise ValueError(f"method={method!r} is not known; use 'REML' or 'ML'.")
-    model = read_formula(formula)
-    frame = open_frame(data)
+    frame, model = with_sizes_in_order(open_frame(data), read_formula(formula))
     cells, rows, design, learned = collect(frame, model)
     refuse_unidentifiable(design, cells.rows)
     statistics = _statistics(cells, design)

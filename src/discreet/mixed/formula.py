@@ -14,10 +14,10 @@ from typing import Literal, NoReturn, TypeAlias
 
 from discreet.errors import FormulaError
 
-FUNCTIONS = ("C", "center", "scale", "log", "poly", "bs")
+FUNCTIONS = ("C", "center", "scale", "log", "poly", "bs", "log_size")
 DEEPEST = 20  # nested parentheses; keeps hostile text from exhausting the stack
 LONGEST, MOST_PRODUCTS = 5_000, 1_000  # characters; terms that one product may have before repetitions are dropped
-Function: TypeAlias = Literal["", "C", "center", "scale", "log", "poly", "bs"]
+Function: TypeAlias = Literal["", "C", "center", "scale", "log", "poly", "bs", "log_size"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ Faulty data end here with a `DataError` that names the column and never a value.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -19,7 +19,7 @@ from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import DataError, FormulaError
 from discreet.frames import as_lazy, collect, missing, working
 from discreet.mixed.design import Layout, Levels, Monomial, lay_out
-from discreet.mixed.formula import Factor, Model
+from discreet.mixed.formula import Factor, Model, Term
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
@@ -61,8 +61,48 @@ def open_frame(data: Any, *, numbers: Collection[str] = ()) -> Frame:
     return frame
 
 
+def with_sizes(frame: Frame, model: Model) -> tuple[Frame, Model]:
+    """The frame with a column for each `log_size(g)`, the log of the rows that share a row's g; and the model of these.
+
+    Engines may return rows in another order then.
+    """
+    import narwhals.stable.v2 as nw
+
+    schema = frame.collect_schema()
+    for column in _sized(model):
+        if column == model.response.column:
+            raise FormulaError(f"Column {column!r} is the response, so its sizes cannot explain it. Name a group.")
+        if column not in schema:
+            raise DataError(missing(column, schema.names(), name="the data"))
+        frame = frame.with_columns(nw.len().over(column).cast(nw.Float64()).log().alias(f"log_size({column})"))
+
+    def named(terms: tuple[Term, ...]) -> tuple[Term, ...]:
+        return tuple(tuple(Factor(str(f)) if f.function == "log_size" else f for f in term) for term in terms)
+
+    random = tuple(replace(each, terms=named(each.terms)) for each in model.random)
+    return frame, replace(model, fixed=named(model.fixed), random=random)
+
+
+def with_sizes_in_order(frame: Frame, model: Model) -> tuple[Frame, Model]:
+    """`with_sizes` where rows must keep their order, which engines do not promise."""
+    import narwhals.stable.v2 as nw
+
+    if (columns := _sized(model)) and isinstance(frame, nw.LazyFrame):
+        raise FormulaError(
+            f"log_size({columns[0]}) was asked of a file or a lazy frame, whose rows would lose their order. Frames in "
+            "memory and private releases know it. Load the data, or compute the column first."
+        )
+    return with_sizes(frame, model)
+
+
+def _sized(model: Model) -> list[str]:
+    terms = [*model.fixed, *(term for random in model.random for term in random.terms)]
+    return sorted({f.column for term in terms for f in term if f.function == "log_size"})
+
+
 def plan(frame: Frame, model: Model) -> Layout:
     """Lay a formula out on a frame's schema; refuses unknown columns and columns that hold no numbers."""
+    assert not _sized(model), "sizes become columns first"
     schema = frame.collect_schema()
     for column in model.columns:
         if column not in schema:

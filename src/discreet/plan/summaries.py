@@ -158,14 +158,18 @@ class SummaryRequest:
 
 def _flagged(name: str, table: pa.Table) -> list[str]:
     """A line for each flag and kind of estimate that has it."""
-    found: dict[str, None] = {}
-    for row in table.to_pylist() if "flag" in table.column_names else ():
-        what = {"fixed": "fixed effects", "random": f"effects of {row['group']}"}.get(
-            row["effect"], f"variance of {row['group']}"
-        )
-        for word in (row["flag"] or "").split(", ") if row["flag"] else ():
-            found[f"**{name}, {what}: {word}.** {FLAGS[word]}"] = None
-    return list(found)
+    found: dict[tuple[str, str, str], list[str]] = {}
+    rows = table.to_pylist() if "flag" in table.column_names else []
+    for row in rows:
+        for word in row["flag"].split(", ") if row["flag"] else ():
+            found.setdefault((row["effect"], row["group"] or "", word), []).append(row["term"])
+    fixed = sum(row["effect"] == "fixed" for row in rows)
+    lines = []
+    for (effect, group, word), terms in found.items():
+        some = f" {', '.join(terms)}" if len(terms) < fixed else ""
+        what = {"fixed": f"fixed effects{some}", "random": f"effects of {group}"}.get(effect, f"variance of {group}")
+        lines.append(f"**{name}, {what}: {word}.** {FLAGS[word]}")
+    return lines
 
 
 def _posterior(

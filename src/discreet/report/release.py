@@ -56,7 +56,9 @@ FLAGS = {
     "What is computed with it is too certain.",
     "noise": "The variance is more than the bounds of the response allow.",
     "informative sizes": "Effects go with the public sizes of their groups, which the model does not know of. Noise "
-    "moves weight from groups to rows, so the intercept may lie outside its interval. Add the size to the model.",
+    "moves weight from groups to rows, so the estimate may lie outside its interval. Add `log_size(group)`.",
+    "sizes not ruled out": "Whether effects go with the public sizes of their groups cannot be told under this noise. "
+    "If they do, the estimate may lie outside its interval. Add `log_size(group)`.",
 }
 """What the words in the column `flag` mean, to be read before the estimates."""
 

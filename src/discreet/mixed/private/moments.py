@@ -221,7 +221,7 @@ def refuse_unsolvable(mechanism: Mechanism, public: PublicDesign, request: Reque
     tau2, sigma2 = (share * float(request.width) ** 2 for share in TYPICAL)
     try:
         evaluate(
-            _noisy_sums(empty, mechanism, public, request),
+            noisy_sums(empty, mechanism, public, request),
             sigma2=sigma2,
             variances=np.full(len(public.terms), tau2),
             robust=False,
@@ -242,7 +242,7 @@ def solve(
     The sums are paid for, so a failure leaves estimates empty and is told, and the sums can be solved again.
     """
     sums, origin = (
-        _noisy_sums(noisy, mechanism, public, request),
+        noisy_sums(noisy, mechanism, public, request),
         request.scale.middle + noisy.centre * request.scale.step,
     )
     try:
@@ -258,7 +258,8 @@ def solve(
     return empty, origin, "the noisy sums could not be solved: estimates are empty, the sums are in `released`"
 
 
-def _noisy_sums(noisy: NoisyStatistics, mechanism: Mechanism, public: PublicDesign, request: Request) -> NoisySums:
+def noisy_sums(noisy: NoisyStatistics, mechanism: Mechanism, public: PublicDesign, request: Request) -> NoisySums:
+    """What a release drew, beside the public design, in the response's units from its centre."""
     step, p = request.scale.step, len(public.kept)
     s, ds, Xy, dx = np.empty(0), 0.0, np.empty(p), np.empty(p)
     for part, sums in zip(mechanism.parts, noisy.sums, strict=True):

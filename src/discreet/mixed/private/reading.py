@@ -21,13 +21,15 @@ SHOWN = 8  # names of columns that a note lists
 class Flag(NamedTuple):
     """What must be read before the estimates: a word beside them in tables, and the sentence it stands for.
 
-    `effect` and `group` name the estimates as `PrivateFit.tidy` does; `group` is None for fixed effects.
+    `effect` and `group` name the estimates as `PrivateFit.tidy` does; `group` is None for fixed effects, `term`
+    None for all of them.
     """
 
     effect: Literal["fixed", "random", "variance"]
     group: str | None
     word: str
     note: str
+    term: str | None = None
 
 
 def clipping_flags(groups: Sequence[str], clipped: Sequence[bool]) -> list[Flag]:

@@ -11,13 +11,14 @@ import numpy as np
 from discreet.arrays import Matrix, Vector
 from discreet.mixed.formula import read_formula
 from discreet.mixed.private import moments, paper, strict
+from discreet.mixed.private.informative import size_flags
 from discreet.mixed.private.partition import Blocks, Report, count_blocks, fit_partition, partition
 from discreet.mixed.private.public import PublicDesign, public_design
 from discreet.mixed.private.reading import Flag, clipping_flags, readings, variance_flags
 from discreet.mixed.private.request import Book, Interval, Method, Request, read_request
 from discreet.mixed.private.result import PrivateEffects, PrivateFit
 from discreet.mixed.private.sums import confined, response_sums, units_of
-from discreet.mixed.rows import open_frame, read_rows
+from discreet.mixed.rows import open_frame, read_rows, with_sizes
 from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Concentrated, Loss, Number, Pure
@@ -102,6 +103,7 @@ def release_mixed(
         book=Book.of(ledger, dataset, budget),
     )
     frame = open_frame(data, numbers=[model.response.column])
+    frame, model = with_sizes(frame, model)
     known = public_design(frame, model)
     frame = confined(frame, model.response.column, request.scale)
     if method == "moments":
@@ -134,7 +136,11 @@ def _by_moments(frame: Frame, public: PublicDesign, request: Request, split: Map
     effects = [public.in_own_order(i, u) for i, u in enumerate(found.effects)]
     errors = [np.sqrt(public.in_own_order(i, v)) for i, v in enumerate(found.effect_variances)]
     variances = np.append(found.variances, found.sigma2)
-    return _private_fit("moments", released, public, request, centred, effects, variances, covariance, errors, unsolved)
+    sized = moments.noisy_sums(released.value, mechanism, public, request)
+    flags = [] if unsolved else size_flags(sized, found, restore, public.names)
+    return _private_fit(
+        "moments", released, public, request, centred, effects, variances, covariance, errors, unsolved, flags
+    )
 
 
 def _by_strict(

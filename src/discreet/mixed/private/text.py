@@ -18,10 +18,6 @@ def tidy(fit: PrivateFit) -> Any:
     import pyarrow as pa
 
     se = fit.se
-    words: dict[tuple[str, str | None], str] = {}
-    for flag in fit.flags:
-        at = (flag.effect, flag.group)
-        words[at] = f"{words[at]}, {flag.word}" if at in words else flag.word
     rows: list[tuple[str, str | None, str, float | None, float | None]] = [
         ("fixed", None, name, value, se[name]) for name, value in fit.fixed.items()
     ]
@@ -33,11 +29,16 @@ def tidy(fit: PrivateFit) -> Any:
             for level, value, error in zip(term.levels, term.values.tolist(), errors, strict=True)
         ]
     columns = [list(column) for column in zip(*rows, strict=True)]
-    columns.append([words.get((effect, group)) for effect, group, *_ in rows])
+    columns.append([_words(fit, effect, group, term) for effect, group, term, *_ in rows])
     names = ("effect", "group", "term", "estimate", "std_error", "flag")
     types = (pa.string(), pa.string(), pa.string(), pa.float64(), pa.float64(), pa.string())
     arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
     return pa.table(dict(zip(names, arrays, strict=True)))
+
+
+def _words(fit: PrivateFit, effect: str, group: str | None, term: str) -> str | None:
+    found = [flag.word for flag in fit.flags if flag[:2] == (effect, group) and flag.term in (None, term)]
+    return ", ".join(dict.fromkeys(found)) or None
 
 
 def to_dict(fit: PrivateFit) -> dict[str, Any]:

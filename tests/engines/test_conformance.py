@@ -94,7 +94,7 @@ def test_cells_of_three_tables(into: Any, tables: Any, schema: Schema, loop: Any
 
 
 def test_cells_of_counted_rows(into: Any, tables: Any, schema: Schema, loop: Any, as_loop: Any) -> None:
-    counted = tables["jobs"].drop_columns(["worker"]).append_column("jobs", pa.array([i % 5 for i in range(300)]))
+    counted = tables["jobs"].drop_columns(["worker"]).append_column("jobs", pa.array(range(300)))
     jobs = read_jobs(into(counted, "counted"), schema=Schema.of({**schema.to_dict(), "size": "jobs"}))
     query = QUERIES[2]
     wanted = expected(query, counted, with_jobs(tables), loop, size="jobs")

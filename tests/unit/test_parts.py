@@ -20,6 +20,7 @@ from discreet.bayes import probability as probabilities
 from discreet.bayes import quantile as quantiles
 from discreet.bayes.conjugate import Conjugate, GPrior, Parts, SemiConjugate
 from discreet.bayes.erm import objective_perturbation
+from discreet.bayes.halves import corrects
 from discreet.bayes.interval import posterior_interval
 from discreet.bayes.probability import posterior_probability
 from discreet.bayes.quantile import posterior_quantile
@@ -103,6 +104,7 @@ def stages(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
 @pytest.mark.parametrize("door", ASKED)
 def test_a_hostile_row_moves_its_own_part_only(door: str, prior: Any, stages: list[np.ndarray]) -> None:
     others = np.arange(PARTS) != part_of(CHANGED)
+    assert corrects(ROWS, PARTS, 2)  # halves of the part are looked at too
     for data in lines():
 
         def seen(row: tuple[float, float] | None, data: Data = data) -> list[np.ndarray]:

@@ -3,7 +3,9 @@
 The interval is a location and a half-width, not two quantiles: the location needs bounds as wide as the parts'
 estimates scatter, sqrt(M) posterior deviations, while the half-widths of the parts nearly agree and their median costs
 little. Both come from posteriors whose likelihood counts M times. By default the interval also covers the Laplace
-noise of its own location, so that it holds its level for the coefficient and not only for the unpublished posterior.
+noise of its own location and the variance of working in parts, so that it holds its level for the coefficient and not
+only for the unpublished posterior. Where the parts' estimates scatter more widely than the model says, which the width
+of the bounds shows at no cost, the interval follows the scatter, and a note says so if that is much.
 """
 
 from __future__ import annotations
@@ -18,8 +20,10 @@ import numpy as np
 
 from discreet.account import Account, Released
 from discreet.bayes.conjugate import UNIT_INFORMATION, Prior, check_prior
-from discreet.bayes.partition import Randomness, generator, number_of_parts, partition
+from discreet.bayes.halves import in_parts, lost
+from discreet.bayes.partition import Randomness, generator, number_of_parts
 from discreet.bayes.quantile import check_probabilities, clipped_mean, outermost
+from discreet.bayes.reach import TRUST, reach_of
 from discreet.bayes.regression import regression
 from discreet.bayes.selection import find_magnitude
 from discreet.bayes.spending import PROOF, account_for, asked, by_question, floats, known, loss_of, questions, shares
@@ -36,6 +40,7 @@ STAGES = {
     "mean": Fraction(1, 2),
     "spread": Fraction(3, 20),
 }
+WIDER = 1.6  # scatter of the parts over the model's from which a note says so; the ladder alone makes up to 1.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,9 @@ class Intervals:
     half_width : the private half-width of the posterior's own interval, without the noise.
     scale : of the Laplace noise in `location`.
     partitions : the number M of parts.
-    notes : where the centre is the last that was sought, so that the answer may be cut off.
+    scatter : what the parts' own scatter says of the deviation of `location`, from the private bounds.
+    notes : where an interval should not be trusted: parts that scatter otherwise than the model says, or a centre that
+        is the last that was sought.
     """
 
     coefficient: tuple[str, ...]
@@ -59,13 +66,14 @@ class Intervals:
     location: tuple[float, ...]
     half_width: tuple[float, ...]
     scale: tuple[float, ...]
+    scatter: tuple[float, ...]
     partitions: int
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         rows = zip(self.coefficient, self.level, self.low, self.high, strict=True)
         answers = [f"{c}: {level:.4g} credible in [{low:.6g}, {high:.6g}]" for c, level, low, high in rows]
-        return "\n".join([*answers, *(f"Note: {note}" for note in self.notes)])
+        return "\n".join([*answers, TRUST, *(f"Note: {note}" for note in self.notes)])
 
 
 def posterior_interval(
@@ -96,7 +104,8 @@ def posterior_interval(
     public : the columns whose levels everybody may know; every category of the formula must be one of them.
     epsilon : the loss of all intervals together, divided equally or as `split` says for each coefficient.
     unit : a rough public size of the coefficients.
-    cover_noise : widen the interval so that it holds its level with the noise; False keeps the posterior's own width.
+    cover_noise : widen the interval so that it holds its level with the noise and with the parts' own scatter; False
+        keeps the posterior's own width.
     stages : how `epsilon` is spent on "centre", "width", "mean" and "spread".
     partitions : the number M of parts; by default the one with the least error.
     account, name : the budget to charge and the release's name in it; by default a budget of its own, in memory.
@@ -116,12 +125,13 @@ def posterior_interval(
     columns, n, p = model.columns(names), len(model.y), len(model.names)
     prior.check(p)
     least = min(amounts) * (1 - spread)
-    M = number_of_parts(partitions, rows=n, coefficients=p, best=plan.best_parts(n / (p + 1), least))
+    M = number_of_parts(partitions, rows=n, coefficients=p, best=plan.best_parts(n, p, least))
     plan.check(M, least, whole=loss.epsilon, questions=len(names))
 
     def draw(source: Source) -> Intervals:
-        parts = partition(model.X, model.y, M, shuffle)
-        posterior = prior.posterior(parts, columns, power=M)
+        from scipy.special import ndtri
+
+        posterior = in_parts(prior, model.X, model.y, M, shuffle, columns, inflated=True)
         median = posterior.quantile(np.full(len(names), 0.5))
         reach = (posterior.quantile((1 + levels) / 2) - posterior.quantile((1 - levels) / 2)) / 2
         found = [
@@ -131,9 +141,17 @@ def posterior_interval(
             )
             for k, e in enumerate(amounts)
         ]
+        more = math.sqrt(1 + lost(n, M, p))
+        own = [more * h / float(ndtri((1 + level) / 2)) for (_, h), level in zip(found, levels.tolist(), strict=True)]
         half = [
-            covering(h, at.scale, level) if cover_noise else h
-            for (at, h), level in zip(found, levels.tolist(), strict=True)
+            reach_of(max(deviation, at.scatter), at.scale, level) if cover_noise else h
+            for (at, h), deviation, level in zip(found, own, levels.tolist(), strict=True)
+        ]
+        notes = [outermost(name, unit) for name, (at, _) in zip(names, found, strict=True) if at.outermost]
+        notes += [
+            scattered(name, at.scatter / deviation)
+            for name, (at, _), deviation in zip(names, found, own, strict=True)
+            if at.scatter > WIDER * deviation and not at.outermost
         ]
         return Intervals(
             names,
@@ -143,8 +161,9 @@ def posterior_interval(
             tuple(at.mean for at, _ in found),
             tuple(h for _, h in found),
             tuple(at.scale for at, _ in found),
+            tuple(at.scatter for at, _ in found),
             M,
-            tuple(outermost(name, unit) for name, (at, _) in zip(names, found, strict=True) if at.outermost),
+            tuple(notes),
         )
 
     return account.release(
@@ -162,22 +181,10 @@ def posterior_interval(
     )
 
 
-def covering(half_width: float, scale: float, level: float) -> float:
-    """The h with P(|posterior + noise| <= h) = level, for a normal posterior of this half-width at this level."""
-    from scipy.special import log_ndtr, ndtr, ndtri
-
-    sigma = half_width / float(ndtri((1 + level) / 2))
-    r = sigma / scale
-
-    def above(h: float) -> float:
-        """P(normal + Laplace > h)."""
-        z = h / sigma
-        left = math.exp(r**2 / 2 - z * r + float(log_ndtr(z - r)))
-        right = math.exp(r**2 / 2 + z * r + float(log_ndtr(-z - r)))
-        return float(ndtr(-z)) + (left - right) / 2
-
-    low, high = half_width, half_width - scale * math.log((1 - level) / 2) * 2
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if above(middle) > (1 - level) / 2 else (low, middle)
-    return high
+def scattered(name: str, times: float) -> str:
+    """What is said of a coefficient whose estimates scatter otherwise than the model says."""
+    return (
+        f"do not trust the interval of {name}: the parts' estimates scatter {times:.1f} times as widely as the model "
+        "says, so the model does not describe these rows; the interval follows the scatter, and its middle may be off. "
+        "Look for a curve, far values or unequal variances, or ask with fewer `partitions`"
+    )

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from discreet.arrays import Matrix, Vector
+from discreet.arrays import Integers, Matrix, Vector
 from discreet.bayes.conjugate import Parts
 from discreet.bayes.spending import whole
 from discreet.errors import FitError
@@ -24,13 +24,18 @@ LEAST_ROWS = 10  # rows of a part for each of its p + 1 numbers, by default: bel
 
 def partition(X: Matrix, y: Vector, parts: int, rng: np.random.Generator) -> Parts:
     """Cut the rows into `parts` random disjoint parts of equal size, give or take one row."""
+    return Parts.of(*blocks(X, y, parts, rng))
+
+
+def blocks(X: Matrix, y: Vector, parts: int, rng: np.random.Generator) -> tuple[Matrix, Integers]:
+    """The rows [X y] of each part, padded with a row of zeros where it has one less, and how many it has."""
     rows, more = divmod(len(y), parts)
-    blocks = np.zeros((parts, rows + (more > 0), X.shape[1] + 1))
+    block = np.zeros((parts, rows + (more > 0), X.shape[1] + 1))
     shuffled = np.column_stack([X, y])[rng.permutation(len(y))]
-    blocks[:, :rows] = shuffled[: parts * rows].reshape(parts, rows, -1)
+    block[:, :rows] = shuffled[: parts * rows].reshape(parts, rows, -1)
     if more:
-        blocks[:more, rows] = shuffled[parts * rows :]
-    return Parts.of(blocks, rows + (np.arange(parts) < more))
+        block[:more, rows] = shuffled[parts * rows :]
+    return block, rows + (np.arange(parts) < more)
 
 
 def generator(rng: Randomness) -> np.random.Generator:
@@ -63,10 +68,13 @@ def number_of_parts(asked: int | None, *, rows: int, coefficients: int, best: fl
     return int(asked)
 
 
-def balanced(noise: float, *, rows_per_number: float, epsilon: Fraction) -> float:
+def balanced(noise: float, *, bias: float, rows: int, coefficients: int, epsilon: Fraction) -> float:
     """The M at which noise and the price of working in parts together cost least.
 
     In units of the posterior variance the noise costs noise / (M epsilon^2). Least squares within parts of n / M rows
-    is less efficient and costs (p + 1) M / n. `rows_per_number` is n / (p + 1). Only public numbers enter.
+    is less efficient and costs (p + 1) M / n. What skewed or curved data leave of a bias grows with (p + 1) M / n too,
+    which is M (p + 1) / sqrt(n) posterior deviations, times `bias`. Only public numbers enter.
     """
-    return math.sqrt(noise * rows_per_number) / float(epsilon)
+    numbers, spent = coefficients + 1, float(epsilon)
+    efficient = math.sqrt(noise * rows / numbers) / spent
+    return min(efficient, float(np.cbrt(noise * rows / 2 / (bias * numbers * spent) ** 2)))

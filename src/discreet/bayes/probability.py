@@ -23,7 +23,9 @@ import numpy as np
 from discreet.account import Account, Released
 from discreet.arrays import Matrix, Vector
 from discreet.bayes.conjugate import UNIT_INFORMATION, Prior, check_prior
-from discreet.bayes.partition import Randomness, balanced, generator, number_of_parts, partition
+from discreet.bayes.halves import in_parts, lost
+from discreet.bayes.partition import Randomness, balanced, generator, number_of_parts
+from discreet.bayes.reach import ALL_ROWS, NOISE_ALONE, TRUST, band, reach_of
 from discreet.bayes.regression import regression
 from discreet.bayes.spending import PROOF, account_for, asked, by_question, floats, known, loss_of, only, questions
 from discreet.bayes.summation import NoisySums, noisy_sums
@@ -35,6 +37,10 @@ from discreet.privacy.losses import Number, Pure
 if TYPE_CHECKING:
     from discreet.noise.source import Source
 
+# Posterior deviations that an answer from parts is off for each M (p + 1) / sqrt(n), for p = 2 and a skewness of 2: a
+# part's estimate and its error variance then move together, which moves the mean of p_j by 0.094 skewness / sqrt(m).
+BIAS = 0.22
+
 Method: TypeAlias = Literal["normality", "-2 log p"]
 
 
@@ -45,8 +51,10 @@ class Probabilities:
     Attributes
     ----------
     probability : the private answers.
-    low, high : what the answer would have been without noise lies between them with probability 0.95.
+    low, high : the answer of all rows at once lies between them with probability 0.95, if the model is right; for
+        "-2 log p" and the thesis's constants, which have no theory, what would have been answered without noise.
     partitions : the number M of parts.
+    covers : which of these two.
     """
 
     coefficient: tuple[str, ...]
@@ -56,13 +64,16 @@ class Probabilities:
     high: tuple[float, ...]
     partitions: int
     method: Method
+    covers: str = ALL_ROWS
 
     def __float__(self) -> float:
         return only(self.probability)
 
     def __str__(self) -> str:
         rows = zip(self.coefficient, self.at, self.probability, self.low, self.high, strict=True)
-        return "\n".join(f"P({c} <= {b:g}) = {p:.4f}  ({low:.4f} to {high:.4f})" for c, b, p, low, high in rows)
+        label = band(self.covers)
+        answers = [f"P({c} <= {b:g}) = {p:.4f}  ({label}: {low:.4f} to {high:.4f})" for c, b, p, low, high in rows]
+        return "\n".join([*answers, TRUST])
 
 
 def posterior_probability(
@@ -110,15 +121,16 @@ def posterior_probability(
     shuffle = generator(rng)
     columns, n, p = model.columns(names), len(model.y), len(model.names)
     prior.check(p)
-    M = number_of_parts(partitions, rows=n, coefficients=p, best=way.best_parts(n / (p + 1), min(amounts)))
+    M = number_of_parts(partitions, rows=n, coefficients=p, best=way.best_parts(n, p, min(amounts)))
 
     def draw(source: Source) -> Probabilities:
-        parts = partition(model.X, model.y, M, shuffle)
-        within = prior.posterior(parts, columns, share=1 / M).cdf(cuts)
+        ours = calibration == "tight"
+        within = in_parts(prior, model.X, model.y, M, shuffle, columns, inflated=False, corrected=ours).cdf(cuts)
         sums = way.noisy(within, amounts, source)
-        answer, one, other = (way.combine(sums.value + k * sums.reach, M) for k in (0, -1, 1))
+        reach = way.reach(sums, M, rows=n, coefficients=p)
+        answer, one, other = (way.combine(sums.value + k * reach, M) for k in (0, -1, 1))
         low, high = floats(np.minimum(one, other)), floats(np.maximum(one, other))
-        return Probabilities(names, floats(cuts), floats(answer), low, high, M, method)
+        return Probabilities(names, floats(cuts), floats(answer), low, high, M, method, way.covers)
 
     proved = way.proved(M, loss)
     account = account_for(charged, proved, seed=seed, name=name)
@@ -146,9 +158,26 @@ class Normality:
 
     basis: ClassVar[Basis] = "proved"
 
-    def best_parts(self, rows_per_number: float, epsilon: Fraction) -> float:
+    @property
+    def covers(self) -> str:
+        return ALL_ROWS if self.calibration == "tight" else NOISE_ALONE
+
+    def best_parts(self, rows: int, coefficients: int, epsilon: Fraction) -> float:
         # Noise of variance 2 / (M epsilon)^2 in the mean is magnified by c / phi(0), c^2 = 2 M.
-        return balanced(8 * math.pi, rows_per_number=rows_per_number, epsilon=epsilon)
+        return balanced(8 * math.pi, bias=BIAS, rows=rows, coefficients=coefficients, epsilon=epsilon)
+
+    def reach(self, sums: NoisySums, M: int, *, rows: int, coefficients: int) -> Vector:
+        """How far a noisy sum may be from the one whose answer is that of all rows.
+
+        Given the whole's estimate, a mean of Phi(U), U normal, still varies by 1/12 - 1/(4 pi) for each part. Parts add
+        variance, and errors with a skewness up to 2 a bias. All in posterior deviations, then on the scale of the sum.
+        """
+        if self.calibration == "paper":
+            return sums.reach
+        skewed = BIAS * (coefficients + 1) * (M - 1) / math.sqrt(rows)
+        deviations = math.sqrt((math.pi / 3 - 1) * (1 - 1 / M) + lost(rows, M, coefficients) + skewed**2)
+        own = deviations * M / math.sqrt(2 * math.pi * (2 * M - 1))
+        return np.array([reach_of(own, scale) for scale in sums.scale.tolist()])
 
     def noisy(self, p: Matrix, epsilons: Sequence[Fraction], source: Source) -> NoisySums:
         return noisy_sums(p, span=1.0, epsilons=epsilons, source=source)
@@ -190,9 +219,15 @@ class LogProbabilities:
     def span(self) -> float:
         return -2 * math.log(self.floor)
 
-    def best_parts(self, rows_per_number: float, epsilon: Fraction) -> float:
+    covers: ClassVar[str] = NOISE_ALONE
+
+    def best_parts(self, rows: int, coefficients: int, epsilon: Fraction) -> float:
         # Noise costs span^2 / (2 M epsilon^2); parts whose p_j are not quite uniform cost ((p + 1) M^1.5 / 2 n)^2.
-        return math.sqrt(math.sqrt(2 / 3) * self.span * rows_per_number / float(epsilon))
+        return math.sqrt(math.sqrt(2 / 3) * self.span * rows / (coefficients + 1) / float(epsilon))
+
+    def reach(self, sums: NoisySums, M: int, *, rows: int, coefficients: int) -> Vector:
+        """Of the noise: nothing is known of the rest."""
+        return sums.reach
 
     def noisy(self, p: Matrix, epsilons: Sequence[Fraction], source: Source) -> NoisySums:
         # The published noise is that of M times the claimed epsilon.

@@ -88,8 +88,8 @@ def find_centre(values: Vector, *, unit: float, epsilon: Fraction, source: Sourc
 
 
 def find_width(values: Vector, cell: Cell, *, share: float, epsilon: Fraction, source: Source) -> float:
-    """A width around the cell's middle within which about `share` of the values lie, from a ladder of half octaves."""
-    widths = (cell.high - cell.low) / 8 * 2.0 ** np.arange(0, WIDEST, 0.5)
+    """A width around the cell's middle with about `share` of the values within, from a ladder of quarter octaves."""
+    widths = (cell.high - cell.low) / 8 * 2.0 ** np.arange(0, WIDEST, 0.25)
     counts = np.searchsorted(np.sort(np.abs(values - cell.middle)), widths, side="right")
     at = first_above(counts, math.ceil(share * len(values)), epsilon=epsilon, source=source)
     return float(widths[at])

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
+from discreet.bayes.reach import BAND
 from discreet.noise.laws import Laplace
 from discreet.noise.sampler import add_noise
 from discreet.privacy.losses import upward
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from discreet.noise.source import Source
 
 BITS = 30  # of the grid: steps in a span; two thousand million parts still add up exactly in 64 bits
-BAND = 0.95
 
 
 @dataclass(frozen=True, slots=True)

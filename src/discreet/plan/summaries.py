@@ -40,7 +40,7 @@ COLUMNS = {
     "coefficient": "name of a coefficient, as R writes it",
     "at": "the cut-off, the probability or the level asked about",
     "answer": "the private answer",
-    "low": "lower end: what the answer would have been without noise, at 95 %; the interval itself for intervals",
+    "low": "lower end: the answer of all rows at once, at 95 %, if the model is right; of an interval, its own end",
     "high": "upper end of the same",
     "effect": "fixed, random or variance",
     "group": "grouping factor",
@@ -198,12 +198,12 @@ def _posterior(
         names = p.value.coefficient
     elif release.summary == "quantile":
         q = posterior_quantile(*asked, probability=at, unit=scale, **common)
-        guarantee = q.guarantee
+        guarantee = q.guarantee.noted(*q.value.notes)
         columns = {"at": q.value.probability, "answer": q.value.quantile, "low": q.value.low, "high": q.value.high}
         names = q.value.coefficient
     else:
         i = posterior_interval(*asked, level=at, unit=scale, **common)
-        guarantee = i.guarantee
+        guarantee = i.guarantee.noted(*i.value.notes)
         columns = {"at": i.value.level, "answer": i.value.location, "low": i.value.low, "high": i.value.high}
         names = i.value.coefficient
     return pa.table({"coefficient": list(names), **{name: list(values) for name, values in columns.items()}}), guarantee

@@ -37,16 +37,17 @@ FOLLOWS = {
 """What the expected error depends on."""
 
 BAND = (
-    "The ends of posterior probabilities and quantiles cover the noise alone: with a probability of 95 % they hold "
-    "what would have been answered without it. Answers are put together from parts of the rows; all rows at once may "
-    "say something a little different."
+    "The ends of posterior probabilities and quantiles hold what all rows at once would say, with a probability of "
+    "95 %, if the model is right. Answers are put together from parts of the rows: where a line is fitted to a curve, "
+    "or a few values are far from all others, they may be off by many posterior deviations and should not be trusted."
 )
 LIMITS = {
     "model": "Standard errors of a model include the noise. They suppose that the model is right, as without noise.",
     "probability": BAND,
     "quantile": BAND,
     "interval": "A posterior interval holds its coefficient with the stated probability, the noise included, if model "
-    "and prior are right; several of them together do so less often.",
+    "and prior are right; several of them together do so less often. Where the parts of the rows scatter otherwise "
+    "than the model says, a note says so, and the interval should not be trusted.",
 }
 """What answers of each kind do not say."""
 

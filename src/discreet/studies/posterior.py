@@ -37,7 +37,7 @@ SETS, QUICK = 400, 60  # data sets
 EPSILON, PARTS = Fraction(1, 4), 1_000  # of the probabilities: parts of 100 rows
 STAGE, FEW_PARTS = Fraction(9, 20), 100  # of the quantiles: epsilon_1 = epsilon_2, parts of 1,000 rows
 # Slopes whose quantiles are ever further from zero, in deviations of the parts' answers; from 7 on it is called far,
-# since bounds of two deviations, found to within half an octave, then beat bounds that reach zero at least three times.
+# since bounds of 2.35 deviations, found to a quarter octave, then beat bounds that reach zero at least three times.
 AWAY, FAR = (0.5, 1.0, 2.0, 3.0, 5.0, 7.1, 10.0, 20.0, 50.0, 100.0), 7.0
 METHODS: dict[tuple[str, str], Combination] = {
     ("normality", "paper"): Normality("paper"),
@@ -103,7 +103,7 @@ def _probabilities(sets: int, rng: np.random.Generator, account: Account, tell: 
     """Answers by (method, calibration, M): one vector of cut-offs for each data set."""
     cuts, columns = SLOPE + DEVIATIONS / np.sqrt(ROWS), np.full(len(DEVIATIONS), COLUMN)
     amounts = [EPSILON] * len(cuts)
-    best = int(min(Normality().best_parts(ROWS / 3, EPSILON), ROWS / 30))
+    best = int(min(Normality().best_parts(ROWS, 2, EPSILON), ROWS / 30))
     found: dict[tuple[Any, ...], Answers] = defaultdict(lambda: defaultdict(list))
     for i in range(sets):
         X, y = _simulate(rng)
@@ -127,7 +127,7 @@ def _posterior(prior: Prior, parts: Parts, columns: Any) -> Any:
 
 def _plans() -> dict[tuple[str, str, int], ClippedMean]:
     """The thesis's bounds and parts; then its bounds and a private centre with the number of parts best for that."""
-    best = int(min(PRIVATE_CENTRE.best_parts(ROWS / 3, 2 * STAGE), ROWS / 30))
+    best = int(min(PRIVATE_CENTRE.best_parts(ROWS, 2, 2 * STAGE), ROWS / 30))
     return {
         ("paper", "zero", FEW_PARTS): AROUND_ZERO,
         ("paper", "zero", best): AROUND_ZERO,

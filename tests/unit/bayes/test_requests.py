@@ -197,7 +197,7 @@ def test_a_centre_at_the_end_of_the_ladder_is_noted(small) -> None:
     for call in (CALLS["quantile"], CALLS["interval"]):
         cut = call("y ~ x", data, "x", epsilon=4, unit=1e-8).value
         assert "give a larger `unit`" in str(cut) and len(cut.notes) == 1
-        assert call("y ~ x", data, "x", epsilon=4).value.notes == ()
+        assert "`unit`" not in str(call("y ~ x", data, "x", epsilon=4).value)
 
 
 @pytest.mark.parametrize("questions", [1, 2, 3])

@@ -171,7 +171,7 @@ def test_a_report_without_counts_says_nothing_of_counts() -> None:
     start = next(i for i, block in enumerate(blocks) if block == Heading("What this does not promise"))
     said = blocks[start + 1].text
     assert "count " not in said.replace("counts what its ledger", "") and "add up unless" not in said
-    assert said.count("cover the noise alone") == 1  # once for probabilities and quantiles
+    assert said.count("what all rows at once would say") == 1  # once for probabilities and quantiles
     assert "Standard errors of a model include the noise" in said and "holds its coefficient" in said
     one = np.array([[5], [900]])
     usual = page(facts(table(one, one - 3.0, one + 3.0))).html()

@@ -1,0 +1,128 @@
+"""What answers from parts are worth: their ends hold what they say, and where they do not, a note says so.
+
+Noise is seeded, so that nothing here depends on luck; the study `discreet study posterior` has the larger tables.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from discreet.bayes.conjugate import GPrior, SemiConjugate
+from discreet.bayes.halves import Shifted, corrects, in_parts, lost
+from discreet.bayes.interval import posterior_interval
+from discreet.bayes.partition import partition
+from discreet.bayes.probability import posterior_probability
+from discreet.bayes.quantile import posterior_quantile
+from discreet.studies.posterior_kinds import KINDS
+
+SLOPE = np.array([1])
+
+
+def whole(data, prior=GPrior()):  # noqa: B008
+    X = np.column_stack([np.ones(len(data["x"])), data["x"]])
+    return prior.posterior(partition(X, data["y"], 1, np.random.default_rng(0)), SLOPE)
+
+
+def draw(kind: str, rng: np.random.Generator, rows: int) -> dict[str, np.ndarray]:
+    x, y = KINDS[kind][0](rng, rows)
+    return {"x": x, "y": y}
+
+
+def test_ends_say_what_they_hold_and_when_not_to_trust_them(line) -> None:
+    ask = {"epsilon": 3, "seed": 1}
+    said = {
+        "all rows' answer": [
+            posterior_probability("y ~ x", line, "x", at=2.0, **ask),
+            posterior_quantile("y ~ x", line, "x", probability=0.5, **ask),
+        ],
+        "noise alone": [
+            posterior_probability("y ~ x", line, "x", at=2.0, method="-2 log p", **ask),
+            posterior_probability("y ~ x", line, "x", at=2.0, calibration="paper", **ask),
+            posterior_quantile("y ~ x", line, "x", probability=0.5, centre="zero", **ask),
+        ],
+    }
+    for covers, answers in said.items():
+        for answer in answers:
+            assert re.search(rf"\(95 % for {covers}: \S+ to \S+\)", str(answer.value))
+            assert answer.value.covers == covers and "if the model is right" in str(answer.value)
+    assert "if the model is right" in str(posterior_interval("y ~ x", line, "x", **ask).value)
+
+
+@pytest.mark.parametrize("kind", ["normal errors", "exponential errors"])
+def test_ends_of_probabilities_and_quantiles_hold_the_answer_of_all_rows(kind: str) -> None:
+    """At large epsilons, where the noise is small beside what parts say otherwise than all rows."""
+    rng = np.random.default_rng(5)
+    hits = np.zeros(3)
+    for seed in range(50):
+        data = draw(kind, rng, 3_000)
+        middle, upper = (whole(data).quantile(np.array([q]))[0, 0] for q in (0.5, 0.841345))
+        cuts = np.array([middle, upper])
+        right = np.array([whole(data).cdf(np.array([cut]))[0, 0] for cut in cuts])
+        ask = {"seed": seed, "rng": rng, "partitions": 75}
+        p = posterior_probability("y ~ x", data, "x", at=cuts, epsilon=16, **ask).value
+        q = posterior_quantile("y ~ x", data, "x", probability=0.5, epsilon=8, **ask).value
+        held = (np.array(p.low) <= right) & (right <= np.array(p.high))
+        hits += [*held, q.low[0] <= middle <= q.high[0]]
+    assert (hits >= 44).all(), hits
+
+
+@pytest.mark.parametrize("prior", [GPrior(), SemiConjugate()])
+def test_halves_take_most_of_the_bias_away(prior) -> None:
+    """A square taken for a line, 20,000 rows in 100 parts: posterior deviations between parts and all rows."""
+    rng = np.random.default_rng(2)
+    off = []
+    for _ in range(8):
+        data = draw("a square taken for a line", rng, 20_000)
+        X = np.column_stack([np.ones(20_000), data["x"]])
+        middle, upper = (whole(data, prior).quantile(np.array([q]))[0, 0] for q in (0.5, 0.841345))
+        answers = [
+            in_parts(
+                *(prior, X, data["y"], 100, np.random.default_rng(1), SLOPE), inflated=True, corrected=corrected
+            ).quantile(np.full(1, 0.5))
+            for corrected in (False, True)
+        ]
+        off.append([(values.mean() - middle) / (upper - middle) for values in answers])
+    before, after = np.abs(np.mean(off, axis=0))
+    assert before > 4 and after < before / 3
+
+
+def test_one_part_is_not_corrected_and_small_halves_correct_nothing() -> None:
+    assert not corrects(1_000, 1, 2) and lost(1_000, 1, 2) == 0
+    assert corrects(2_400, 100, 2) and not corrects(2_399, 100, 2)
+    X, y = np.ones((2_300, 2)), np.ones(2_300)
+    found = in_parts(GPrior(), X, y, 100, np.random.default_rng(0), SLOPE, inflated=True)
+    assert not isinstance(found, Shifted)
+
+
+def test_a_half_that_cannot_be_used_shifts_nothing() -> None:
+    """The one row with another x is in one half; the other half's line has no slope."""
+    x, y = np.zeros(48), np.arange(48.0)
+    x[7] = 1.0
+    X = np.column_stack([np.ones(48), x])
+    found = in_parts(GPrior(), X, y, 2, np.random.default_rng(0), SLOPE, inflated=True)
+    assert isinstance(found, Shifted) and not found.by.any()
+
+
+def test_an_interval_follows_parts_that_scatter_more_widely() -> None:
+    rng = np.random.default_rng(3)
+    data = draw("unequal variances", rng, 20_000)
+    middle, upper = (whole(data).quantile(np.array([q]))[0, 0] for q in (0.5, 0.841345))
+    found = posterior_interval("y ~ x", data, "x", epsilon=50, seed=1, rng=1, partitions=200).value
+    assert found.scatter[0] / (upper - middle) == pytest.approx(1.5, abs=0.25)
+    assert found.high[0] - found.location[0] > 1.3 * found.half_width[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_notes_warn_of_a_wrong_line_and_not_of_a_right_one(kind: str) -> None:
+    rng = np.random.default_rng(4)
+    notes = [
+        posterior_interval("y ~ x", draw(kind, rng, 20_000), "x", epsilon=2, seed=seed, rng=rng).value.notes
+        for seed in range(6)
+    ]
+    if "taken for a line" in kind:
+        assert all("do not trust the interval of x" in note for (note,) in notes)
+    elif kind != "unequal variances":  # where the model is wrong too, by a little
+        assert not any(notes)

@@ -1,6 +1,6 @@
 """What answers from parts are worth: their ends hold what they say, and where they do not, a note says so.
 
-Noise is seeded, so that nothing here depends on luck; the study `discreet study posterior` has the larger tables.
+Noise is seeded, so that nothing here depends on luck; docs/explanation/posterior-summaries.md has a larger table.
 """
 
 from __future__ import annotations

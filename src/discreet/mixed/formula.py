@@ -9,6 +9,7 @@ plan, a command line or a web form is as safe as a column name.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, NoReturn, TypeAlias
 
@@ -16,7 +17,8 @@ from discreet.errors import FormulaError
 
 FUNCTIONS = ("C", "center", "scale", "log", "poly", "bs", "log_size")
 DEEPEST = 20  # nested parentheses; keeps hostile text from exhausting the stack
-LONGEST, MOST_PRODUCTS = 5_000, 1_000  # characters; terms that one product may have before repetitions are dropped
+LONGEST = 5_000  # characters
+MOST_PRODUCTS = 2_000  # terms of all products together, before repetitions are dropped
 Function: TypeAlias = Literal["", "C", "center", "scale", "log", "poly", "bs", "log_size"]
 
 
@@ -108,24 +110,32 @@ def read_formula(text: str, *, needs_random: bool = True) -> Model:
     return Model(text, response, expression.ordered(reader.seen), tuple(expression.random))
 
 
-@dataclass(slots=True)
 class _Expression:
-    """Terms and random terms, so far."""
+    """Terms and random terms, so far; a product of the same factors is one term, whatever their order."""
 
-    terms: list[Term] = field(default_factory=list)
-    random: list[RandomTerm] = field(default_factory=list)
-    drops_intercept: bool = False
+    def __init__(
+        self, terms: Iterable[Term] = (), random: Iterable[RandomTerm] = (), *, drops_intercept: bool = False
+    ) -> None:
+        self.known: dict[frozenset[Factor], Term] = {}
+        self.random = list(random)
+        self.drops_intercept = drops_intercept
+        for term in terms:
+            self.add(term)
+
+    @property
+    def terms(self) -> list[Term]:
+        return list(self.known.values())
 
     def add(self, term: Term) -> None:
-        if not any(set(term) == set(known) for known in self.terms):
-            self.terms.append(term)
+        self.known.setdefault(frozenset(term), term)
 
     def remove(self, term: Term) -> None:
-        self.terms = [known for known in self.terms if set(known) != set(term)]
+        self.known.pop(frozenset(term), None)
 
     def ordered(self, seen: list[Factor]) -> tuple[Term, ...]:
         """R's order: terms by their number of factors, factors of a term as they first appear in the formula."""
-        return tuple(tuple(sorted(term, key=seen.index)) for term in sorted(self.terms, key=len))
+        place = {factor: at for at, factor in reversed(list(enumerate(seen)))}
+        return tuple(tuple(sorted(term, key=place.__getitem__)) for term in sorted(self.terms, key=len))
 
 
 _TOKEN = re.compile(
@@ -141,6 +151,7 @@ class _Reader:
         self.tokens: list[str] = []
         self.position = 0
         self.depth = 0
+        self.products = 0
         self.seen: list[Factor] = []
         rest = text.rstrip()
         start = 0
@@ -231,8 +242,9 @@ class _Reader:
         return base
 
     def crossed(self, left: list[Term], right: list[Term]) -> list[Term]:
-        if len(left) * len(right) > MOST_PRODUCTS:
-            self.fail(f"it multiplies out to more than {MOST_PRODUCTS:,} terms")
+        self.products += len(left) * len(right)
+        if self.products > MOST_PRODUCTS:
+            self.fail(f"its products have more than {MOST_PRODUCTS:,} terms together")
         return [tuple(dict.fromkeys((*a, *b))) for a in left for b in right]
 
     def fixed_only(self, left: _Expression, right: _Expression, operator: str) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 
 import pytest
 from hypothesis import given
@@ -116,3 +117,30 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 def test_a_formula_that_multiplies_out_without_end_is_refused_at_once(text: str) -> None:
     with pytest.raises(FormulaError, match=r"terms|characters"):
         read_formula(text, needs_random=False)
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        "+".join(f"(a*b*c*d*e*f*g*h*i|g{k})" for k in range(18)),
+        "*".join(f"a{i}" for i in range(22)) + "+(1|g)",
+        "(" + "+".join(f"a{i}" for i in range(30)) + ")^3+(1|g)",
+        "+".join("(a+b+c+d)^4" for _ in range(60)) + "+(1|g)",
+        "+".join(f"a{i}" for i in range(900)) + "+(1|g)",
+    ],
+)
+def test_a_formula_is_read_or_refused_with_little_work(right: str) -> None:
+    calls = 0
+
+    def count(_frame: object, _event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += 1
+
+    sys.setprofile(count)
+    try:
+        read_formula(f"y ~ {right}")
+    except FormulaError as error:
+        assert "products have more than" in str(error)
+    finally:
+        sys.setprofile(None)
+    assert calls < 400_000

@@ -11,6 +11,7 @@ import atexit
 import copyreg
 import importlib
 import os
+import pickle
 import resource
 import socket
 import subprocess
@@ -35,7 +36,7 @@ START = 120
 """Seconds that a process has to start, which is once: it imports what it needs."""
 
 MEMORY = 2 * 2**30
-KEPT = 512
+KEPT, KEPT_BYTES = 512, 16_000_000
 PREPARED = ("discreet.web.estimates", "discreet.web.curves")
 
 
@@ -69,19 +70,20 @@ class Calculator:
         self.way = Connection(ours.detach())
         self.is_ready = False
 
-    def result(self, work: Callable[..., Any], arguments: tuple[Any, ...], seconds: float) -> tuple[str, Any]:
-        """What came of it: ("done", a value), ("refused", words) or ("failed", the kind of a fault)."""
+    def result(self, work: Callable[..., Any], arguments: tuple[Any, ...], seconds: float) -> tuple[str, Any, int]:
+        """What came of it, and its bytes: ("done", a value), ("refused", words) or ("failed", the kind of a fault)."""
         if not self.is_ready:
             self._received(START)
             self.is_ready = True
         self.way.send((work, arguments))
-        found: tuple[str, Any] = self._received(seconds)
-        return found
+        sent = self._received(seconds)
+        state, value = pickle.loads(sent)
+        return state, value, len(sent)
 
-    def _received(self, seconds: float) -> Any:
+    def _received(self, seconds: float) -> bytes:
         if not self.way.poll(seconds):
             raise TimeoutError
-        return self.way.recv()
+        return self.way.recv_bytes()
 
     def end(self) -> None:
         self.process.kill()
@@ -91,13 +93,19 @@ class Calculator:
 
 @dataclass
 class Calculators:
-    """The processes of a desk; they start when they are needed."""
+    """The processes of a desk; they start when they are needed.
+
+    Attributes
+    ----------
+    kept : what was computed, with its bytes, the last that was asked for at the end.
+    pending : what is computed or waits, by person: nobody stands in another's line.
+    """
 
     turns: Turns = field(default_factory=lambda: Turns("estimates", AT_ONCE, EACH, WAITING))
     idle: list[Calculator] = field(default_factory=list)
     every: set[Calculator] = field(default_factory=set)
-    kept: OrderedDict[Hashable, Any] = field(default_factory=OrderedDict)
-    pending: dict[Hashable, asyncio.Task[Any]] = field(default_factory=dict)
+    kept: OrderedDict[Hashable, tuple[Any, int]] = field(default_factory=OrderedDict)
+    pending: dict[tuple[str, Hashable], asyncio.Task[tuple[Any, int]]] = field(default_factory=dict)
     threads: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(AT_ONCE, thread_name_prefix="calculator")
     )
@@ -107,34 +115,38 @@ class Calculators:
         self, who: str, work: Callable[..., Any], *arguments: Any, key: Hashable = None, seconds: float = SECONDS
     ) -> Any:
         """What `work` gives for the arguments, both of which can be sent to a process; kept under `key`, if any."""
-        if key is not None and key in self.kept:
-            self.kept.move_to_end(key)
-            return self.kept[key]
         if key is None:
-            return await self._computed(who, work, arguments, seconds)
-        if key not in self.pending:
-            self.pending[key] = asyncio.create_task(self._computed(who, work, arguments, seconds))
-            self.pending[key].add_done_callback(lambda done: self._keep(key, done))
-        return await asyncio.shield(self.pending[key])
+            return (await self._computed(who, work, arguments, seconds))[0]
+        if key in self.kept:
+            self.kept.move_to_end(key)
+            return self.kept[key][0]
+        own = (who, key)
+        if own not in self.pending:
+            self.pending[own] = asyncio.create_task(self._computed(who, work, arguments, seconds))
+            self.pending[own].add_done_callback(lambda done: self._keep(own, done))
+        return (await asyncio.shield(self.pending[own]))[0]
 
-    def _keep(self, key: Hashable, done: asyncio.Task[Any]) -> None:
-        self.pending.pop(key, None)
-        if not done.cancelled() and done.exception() is None:
-            self.kept[key] = done.result()
-            while len(self.kept) > KEPT:
-                self.kept.popitem(last=False)
+    def _keep(self, own: tuple[str, Hashable], done: asyncio.Task[tuple[Any, int]]) -> None:
+        self.pending.pop(own, None)
+        if done.cancelled() or done.exception() is not None or done.result()[1] > KEPT_BYTES:
+            return
+        self.kept[own[1]] = done.result()
+        while len(self.kept) > KEPT or sum(size for _, size in self.kept.values()) > KEPT_BYTES:
+            self.kept.popitem(last=False)
 
-    async def _computed(self, who: str, work: Callable[..., Any], arguments: tuple[Any, ...], seconds: float) -> Any:
+    async def _computed(
+        self, who: str, work: Callable[..., Any], arguments: tuple[Any, ...], seconds: float
+    ) -> tuple[Any, int]:
         async with self.turns.of(who):
             loop = asyncio.get_running_loop()
-            state, value = await loop.run_in_executor(self.threads, self._asked, work, arguments, seconds)
+            state, value, size = await loop.run_in_executor(self.threads, self._asked, work, arguments, seconds)
         if state == "refused":
             raise DataError(value)
         if state == "failed":
             raise RuntimeError(f"a calculator met {value}")
-        return value
+        return value, size
 
-    def _asked(self, work: Callable[..., Any], arguments: tuple[Any, ...], seconds: float) -> tuple[str, Any]:
+    def _asked(self, work: Callable[..., Any], arguments: tuple[Any, ...], seconds: float) -> tuple[str, Any, int]:
         with self.lock:
             calculator = self.idle.pop() if self.idle else Calculator()
             self.every.add(calculator)

@@ -15,7 +15,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.datastructures import FormData
 
 from discreet.errors import DataError
@@ -25,8 +25,10 @@ from discreet.web import filters
 from discreet.web.desk import Desk, Source
 
 Scalar: TypeAlias = str | int | float | bool
-Values: TypeAlias = dict[str, Scalar | list[Scalar] | list[list[str]] | dict[str, list[Scalar]]]
-MOST_RELEASES = 12
+Scalars: TypeAlias = Annotated[list[Scalar], Field(fail_fast=True)]
+Texts: TypeAlias = Annotated[list[Annotated[list[str], Field(fail_fast=True)]], Field(fail_fast=True)]
+Values: TypeAlias = dict[str, Scalar | Scalars | Texts | dict[str, Scalars]]
+MOST_RELEASES, MOST_FAULTS = 12, 50
 
 NUMBERS = frozenset(
     {"alpha", "epsilon", "delta", "lower", "upper", "level", "at", "split", "scale", "scale_share", "clip"}
@@ -84,6 +86,15 @@ class Draft(BaseModel):
             "release": self.release,
             "output": output,
         }
+
+
+def read(sent: bytes) -> Draft | list[tuple[str | int, ...]]:
+    """The draft that JSON holds, or the places where it is none."""
+    try:
+        return Draft.model_validate_json(sent)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_context=False, include_input=False)
+        return [fault["loc"] for fault in found[:MOST_FAULTS]]
 
 
 def first_draft(desk: Desk, source: Source, number: int = 1) -> Draft:

@@ -21,7 +21,7 @@ from discreet.privacy.ledger.budget import amounts
 from discreet.web.books import stamp, stamps
 from discreet.web.calculators import TooLong, shared
 from discreet.web.desk import SETTINGS, Desk, Source, no_source
-from discreet.web.drafts import Draft
+from discreet.web.drafts import Draft, digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ async def estimate(desk: Desk, draft: Draft, plan: str, *, by: str) -> Estimate:
         return Estimate(None, (Trouble("", no_source(draft.source), ""),))
     asked = draft.model_dump_json()
     facts = [stamp(desk.folder / source.sizes) if source.sizes else None, stamp(desk.releases / plan)]
-    key = None if "://" in desk.ledger else (desk, asked, plan, *facts, *stamps(Path(desk.ledger)))
+    key = None if "://" in desk.ledger else (desk, digest(asked), plan, *facts, *stamps(Path(desk.ledger)))
     try:
         found: Estimate = await shared.result(by, _judged, desk, asked, plan, key=key)
     except TooLong as error:

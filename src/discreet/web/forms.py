@@ -17,6 +17,7 @@ from starlette.types import Message, Receive
 
 LOGIN_BYTES = 4_096
 FORM_BYTES = 1_000_000
+JSON_BYTES = 250_000
 FIELDS = 2_000
 FILES = 4
 SMALL = 16_384
@@ -42,6 +43,8 @@ def limit_of(path: str, kind: str, largest: int) -> int:
     """How many bytes an address takes; `largest` of an upload."""
     if path == "/login":
         return LOGIN_BYTES
+    if path.startswith("/api/"):
+        return JSON_BYTES
     return largest if path in UPLOADS and kind.startswith(MULTIPART) else FORM_BYTES
 
 

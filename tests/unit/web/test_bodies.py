@@ -14,11 +14,13 @@ from typing import Any
 import httpx
 import pytest
 
-from discreet.web.forms import FORM_BYTES, LOGIN_BYTES
+from discreet.web.forms import FORM_BYTES, JSON_BYTES, LOGIN_BYTES
 
 CHUNK = 65_536  # as servers hand bodies on
 STRETCH = 0.4  # seconds; one page takes some hundredths
 LARGE = 900_000
+LISTED = 240_000
+DRAFT = b'{"source":"jobs","unit":{"kind":"establishments"},"release":[%b]}'
 EDGE = "edge"
 
 
@@ -47,6 +49,14 @@ def hostile() -> Iterator[tuple[str, str, bytes]]:
     yield "brackets", "application/json", b"[" * LARGE
     yield "digits", "application/json", b"9" * LARGE
     yield "a long list", "application/json", b'{"source":"x","unit":{},"release":[{"a":[' + b"0," * 400_000 + b"0]}]}"
+    for name, items in (("objects", b"{}"), ("lists of objects", b"[{}]"), ("nothings", b"null")):
+        many = items + (b"," + items) * (LISTED // (len(items) + 1))
+        yield f"a list of {name}", "application/json", DRAFT % (b'{"where":[' + many + b"]}")
+    for name, value in (("faults", b"{}"), ("deep faults", b'{"a":{}}')):
+        keys = b",".join(b'"%d":%b' % (i, value) for i in range(LISTED // (len(value) + 9)))
+        yield f"an object of {name}", "application/json", DRAFT % (b"{" + keys + b"}")
+        yield f"an object of {name} in a release", "application/json", DRAFT % (b'{"where":{' + keys + b"}}")
+        yield f"keys with {name}", "application/json", b"{" + keys + b"}"
     yield "any bytes", "application/octet-stream", bytes(range(256)) * 2_000
     yield "no type", "", b"x" * LARGE
     yield "too large", "application/x-www-form-urlencoded", b"x" * (FORM_BYTES + CHUNK)
@@ -116,6 +126,13 @@ def test_nobody_waits_for_what_somebody_sends(client: Any, csrf: Any, routes: An
 def test_each_address_takes_its_own_bodies(client: Any, path: str, kind: str, size: int, status: int) -> None:
     cookie = f"discreet-desk={client.cookies['discreet-desk']}"
     assert asyncio.run(sent(client.app, path, kind, b"x" * size, cookie))[0] == status
+
+
+def test_json_is_shorter_than_a_form(client: Any, csrf: Any) -> None:
+    token, cookie = csrf(client), f"discreet-desk={client.cookies['discreet-desk']}"
+    for size, status in ((JSON_BYTES, 422), (JSON_BYTES + 1, 413)):
+        body = b" " * size
+        assert asyncio.run(sent(client.app, "/api/estimate", "application/json", body, cookie, token))[0] == status
 
 
 def test_two_types_are_none(client: Any, csrf: Any) -> None:

@@ -227,6 +227,43 @@ def test_what_is_asked_twice_is_computed_once(pool: Calculators) -> None:
     assert asyncio.run(pool.result("ben", time.sleep, 600, key="pid")) == found[0]
 
 
+def test_nobody_waits_in_anothers_line_for_the_same(pool: Calculators) -> None:
+    async def asked() -> int:
+        endless = asyncio.create_task(pool.result("anna", time.sleep, 600))
+        await asyncio.sleep(0)
+        waits = asyncio.create_task(pool.result("anna", abs, -3, key="same"))
+        await asyncio.sleep(0)
+        other = await asyncio.wait_for(pool.result("ben", abs, -3, key="same"), 20)
+        assert not endless.done() and not waits.done()
+        pool.close()
+        await asyncio.gather(endless, waits, return_exceptions=True)
+        return int(other)
+
+    assert asyncio.run(asked()) == 3
+
+
+def test_what_is_kept_is_bounded_in_bytes(pool: Calculators, monkeypatch: Any) -> None:
+    monkeypatch.setattr(calculators, "KEPT_BYTES", 1_000_000)
+    for i in range(8):
+        assert len(asyncio.run(pool.result("anna", bytes, 300_000, key=i))) == 300_000
+    assert list(pool.kept) == [5, 6, 7]
+    assert len(asyncio.run(pool.result("anna", bytes, 2_000_000, key="large"))) == 2_000_000
+    assert "large" not in pool.kept
+
+
+def test_a_formula_is_read_in_turn_and_beside_the_loop(client: Any, csrf: Any, monkeypatch: Any) -> None:
+    readers, token = [], csrf(client)
+
+    def read(*_: Any, **__: Any) -> Any:
+        readers.append((threading.current_thread(), confined.TURNS.working.total()))
+        raise DataError("It is none.")
+
+    monkeypatch.setattr("discreet.web.pages.models.read_formula", read)
+    assert client.post("/models", data={"csrf": token, "formula": "y ~"}, headers=ORIGIN).status_code == 409
+    ((reader, working),) = readers
+    assert reader is not threading.main_thread() and working == 1
+
+
 def test_a_long_filter_is_quick(make: Any) -> None:
     """By the time of this process; ten seconds before, of which each value took its part."""
     desk = make()

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, HTTPException, Path
+from fastapi import APIRouter, Depends, HTTPException, Path, Request
+from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 
-from discreet.web import books, planning, runs
+from discreet.web import books, drafts, planning, runs
+from discreet.web.calculators import shared
 from discreet.web.drafts import Draft
 from discreet.web.estimates import estimate
+from discreet.web.forms import JSON
 from discreet.web.pages.data import source_of
 from discreet.web.pages.plans import plan_of
 from discreet.web.pages.runs import run_of
@@ -134,8 +137,20 @@ def sources(here: At, asking: Asking) -> list[SourceAnswer]:
     return found
 
 
-@router.post("/estimate", dependencies=[Depends(own_script)])
-async def estimated(here: At, asking: Asking, draft: Draft) -> EstimateAnswer:
+async def _sent(request: Request, asking: Asking) -> Draft:
+    """The draft of a body. A calculator reads it: to find all that is wrong with one can take long."""
+    found = await shared.result(asking.name, drafts.read, await request.body())
+    if isinstance(found, Draft):
+        return found
+    raise RequestValidationError([{"loc": ("body", *place)} for place in found])
+
+
+Sent = Annotated[Draft, Depends(_sent)]
+BODY = {"requestBody": {"required": True, "content": {JSON: {"schema": Draft.model_json_schema()}}}}
+
+
+@router.post("/estimate", dependencies=[Depends(own_script)], openapi_extra=BODY)
+async def estimated(here: At, asking: Asking, draft: Sent) -> EstimateAnswer:
     """Cost, expected error and faults of a draft. Reads no confidential data, writes and spends nothing."""
     source_of(here, draft.source)
     judged = await estimate(here.desk, draft, "estimate", by=asking.name)

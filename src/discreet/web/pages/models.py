@@ -44,13 +44,13 @@ def models(request: Request, here: At, asking: Asking) -> Response:
 async def tried(here: At, analyst: Annotated[Person, Depends(needs("analyse"))], form: Form) -> Response:
     """Fit and draw the curve in a process with limits, on a stand-in or on what was sent; never on the source."""
     formula = str(form.get("formula", "")).strip()[:LONGEST]
-    read_formula(formula, needs_random=False)
     name = await in_turn(analyst.name, partial(_tried, here, analyst, form, formula))
     return RedirectResponse(f"/models/{name}", status_code=303)
 
 
 def _tried(here: Here, analyst: Person, form: FormData, formula: str) -> str:
     """The name of the result."""
+    read_formula(formula, needs_random=False)
     chosen = str(form.get("source", ""))
     with kept(form, "data") as files:
         if "data" in files:

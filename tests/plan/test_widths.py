@@ -13,9 +13,12 @@ import pytest
 
 from discreet.errors import DiscreetError
 from discreet.plan.check import check
+from discreet.plan.constants import stated
+from discreet.plan.findings import RefutedError
 from discreet.plan.reading import read_plan
 from discreet.plan.run import run
 from discreet.plan.verification import verify_bundle
+from discreet.privacy.units import Establishments
 
 PLAN = """
 [data]
@@ -96,6 +99,22 @@ def test_widths_are_told_and_kept(plan: Path) -> None:
     about = json.loads((out / "narrow" / "release.json").read_text())
     assert about["columns"]["quality"].startswith("how far the interval reaches")
     assert about["guarantee"]["loss"] == {"epsilon": "2"}
+
+
+def test_sizes_where_an_exchange_is_inside_one_epsilon(plan: Path) -> None:
+    text = PLAN.replace("alpha = 0.1", "alpha = 0.1\nsubstitution = true")
+    plan.write_text(text[: text.rindex("[[release]]")] + text[text.index("[output]") :])
+    outcome = run(plan)
+    about = json.loads((plan.parent / "out" / "narrow" / "release.json").read_text())
+    (table,) = about["parameters"]["tables"]
+    assert table["noise"]["sizes"]["floor"] == table["noise"]["floor"] == pytest.approx(1 + 1.1**0.5)
+    assert outcome.bundle is not None
+    findings = verify_bundle(outcome.bundle)
+    assert not [finding for finding in findings if finding.wrong]
+    assert any("noisy-sizes: worst loss 0.2 of epsilon=0.2" in finding.words for finding in findings)
+    forged = table | {"noise": table["noise"] | {"sizes": table["noise"]["sizes"] | {"floor": 1.0}}}
+    with pytest.raises(RefutedError, match="have the floor"):
+        list(stated(forged, Establishments("0.1", substitution=True)))
 
 
 def test_a_share_cannot_be_changed_afterwards(plan: Path) -> None:

@@ -25,7 +25,7 @@ def stated(table: Mapping[str, Any], unit: Establishments) -> Iterator[SmoothNoi
     yield _mechanism(table, unit, 1 - share)
     if share:
         paid = Pure(stated_loss(table["loss"]).amounts["epsilon"] * share)
-        yield LogLaplace(unit, paid, noise["sizes"]["exponent"], 1.0, "tight", "", name="noisy-sizes")
+        yield _sizes(noise, unit, paid)
 
 
 def _mechanism(table: Mapping[str, Any], unit: Establishments, share: Fraction) -> SmoothNoise | LogLaplace:
@@ -43,6 +43,14 @@ def _mechanism(table: Mapping[str, Any], unit: Establishments, share: Fraction) 
     return SmoothNoise(
         table["mechanism"], unit, loss(**amounts), law, calibration=table["calibration"], proof="", **sizes
     )
+
+
+def _sizes(noise: Mapping[str, Any], unit: Establishments, paid: Loss) -> LogLaplace:
+    """Noisy sizes, whose floor is at least that of the counts: their intervals rest on it."""
+    exponent, floor = noise["sizes"]["exponent"], noise["sizes"]["floor"]
+    if floor < noise["floor"]:
+        raise RefutedError(f"sizes of establishments have the floor {floor}, and the counts {noise['floor']}")
+    return LogLaplace(unit, paid, exponent, 1.0, "tight", "", name="noisy-sizes", floor=floor)
 
 
 def stated_loss(amounts: Mapping[str, str]) -> Loss:

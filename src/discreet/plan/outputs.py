@@ -162,7 +162,9 @@ def noise(ready: Prepared) -> dict[str, Any]:
     names = {SmoothNoise: ("factor", "floor"), LogLaplace: ("exponent", "shrink"), Baseline: ("width",)}[
         type(mechanism)
     ]
-    sizes = {} if ready.sizes is None else {"sizes": {"exponent": ready.sizes.exponent}}
+    sizes = (
+        {} if ready.sizes is None else {"sizes": {name: getattr(ready.sizes, name) for name in ("exponent", "floor")}}
+    )
     return constants | {name: getattr(mechanism, name) for name in names} | sizes
 
 

@@ -31,6 +31,7 @@ BASELINES: tuple[BaselineName, ...] = get_args(BaselineName)
 # Scales are doubles: the product factor * max(alpha * largest, 1) is off by a few parts in 2^53. A relative margin
 # of 2^-30 in the constants covers that (docs/proofs/polynomial.md) and costs one part in 10^9 of accuracy.
 MARGIN = 2.0**-30
+LEAST_GROWTH = MARGIN * 2**10  # ln(1 + alpha) of log-laplace noise: below, rounding loses more than the margin
 MOST_EPSILON = 10**6
 MOST_SEARCHED = 500  # beyond, e^epsilon and the noise that it asks for leave the range of doubles
 LEAST_SEARCHED = 2.0**-16  # below, a rounded scale can lose more than the margin
@@ -167,6 +168,11 @@ def calibrate(
     return _CALIBRATIONS[name](ask)
 
 
+def one_worker_floor(unit: Establishments) -> float:
+    """m = 1 + e^(b/2): noise in proportion to max(alpha x, m) or alpha x + m feels one worker as half a step."""
+    return 1 + math.exp(unit.log_growth / 2) if unit.substitution else 1.0
+
+
 def _polynomial(ask: Request) -> SmoothNoise:
     return _radial(ask, "polynomial", dimension=1)
 
@@ -202,9 +208,8 @@ def _radial(ask: Request, name: str, *, dimension: int) -> SmoothNoise:
 
     # The longest distances, and what each may cost: (2) and (3) of the proof, and the same for half of the loss.
     costs = {1.0: budget, math.exp(-b): budget - d * b}
-    floor = 1.0
+    floor = one_worker_floor(ask.unit)
     if ask.unit.substitution:
-        floor = 1 + math.exp(b / 2)
         costs |= {1 / floor: budget / 2, math.exp(-b / 2) / floor: (budget - d * b) / 2}
 
     def excess(core: float) -> float:
@@ -222,8 +227,8 @@ def _radial(ask: Request, name: str, *, dimension: int) -> SmoothNoise:
 
 def _log_laplace(ask: Request) -> LogLaplace:
     factor = 2 if ask.calibration == "paper" else 1
-    if factor == 1 and ask.b < MARGIN * 2**10:
-        raise ask.refuse("log-laplace", f"ln(1 + alpha) of at least {MARGIN * 2**10:.3g}", "Raise alpha.")
+    if factor == 1 and ask.b < LEAST_GROWTH:
+        raise ask.refuse("log-laplace", f"ln(1 + alpha) of at least {LEAST_GROWTH:.3g}", "Raise alpha.")
     exponent = factor * ask.b / ask.epsilon * (1 if ask.calibration == "paper" else 1 + MARGIN)
     if exponent >= 1:
         word = "2 ln(1 + alpha)" if factor == 2 else "ln(1 + alpha)"

@@ -128,7 +128,7 @@ def _not_below_zero(lower: Vector, upper: Vector, *, beside: float = 1.0) -> tup
 
 
 def _log_interval(counts: Vector, mechanism: LogLaplace, level: float) -> tuple[Vector, Vector]:
-    offset = 1 / float(mechanism.unit.alpha)
+    offset = mechanism.offset
     spread = math.exp(mechanism.exponent * -math.log(1 - level) * OUTWARD) * OUTWARD
     low = (counts - 0.5 + offset) / mechanism.shrink / spread - offset
     high = (counts + 0.5 + offset) / mechanism.shrink * spread - offset

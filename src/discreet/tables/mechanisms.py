@@ -99,7 +99,10 @@ class SmoothNoise:
 
 @dataclass(frozen=True, slots=True)
 class LogLaplace:
-    """(count + 1/alpha) e^(exponent L) - 1/alpha, L ~ Laplace(1); `shrink` takes the bias off where it is finite."""
+    """(count + offset) e^(exponent L) - offset, L ~ Laplace(1); `shrink` takes the bias off where it is finite.
+
+    The offset is floor/alpha, with a `floor` as that of `SmoothNoise`.
+    """
 
     unit: Establishments
     loss: Loss
@@ -109,6 +112,11 @@ class LogLaplace:
     proof: str
     basis: Basis = "proved"
     name: str = "log-laplace"
+    floor: float = 1.0
+
+    @property
+    def offset(self) -> float:
+        return self.floor / float(self.unit.alpha)
 
     @property
     def law(self) -> Laplace:
@@ -122,7 +130,7 @@ class LogLaplace:
         return self.loss * cells
 
     def centre(self, count: Vector) -> Vector:
-        return np.log(count + 1 / float(self.unit.alpha))
+        return np.log(count + self.offset)
 
     def scale(self, largest: Vector) -> Vector:
         return np.full_like(np.asarray(largest, dtype=np.float64), self.exponent)
@@ -134,10 +142,10 @@ class LogLaplace:
     def beyond(self, count: Vector, x: Vector) -> tuple[Vector, Vector, Vector]:
         """E(X - x)+, E(x - X)+ and P(X > x) of the number X that is rounded and published for a `count`.
 
-        X + 1/alpha = m e^(l L), m the median. The side of the median on which x lies has a closed form, the other one
-        follows from E X = m / (1 - l^2) - 1/alpha.
+        X + offset = m e^(l L), m the median. The side of the median on which x lies has a closed form, the other one
+        follows from E X = m / (1 - l^2) - offset.
         """
-        ell, offset = self.exponent, 1 / float(self.unit.alpha)
+        ell, offset = self.exponent, self.offset
         median = self.shrink * (count + offset)
         size = np.maximum(x + offset, 0.0)
         with np.errstate(divide="ignore"):
@@ -149,11 +157,10 @@ class LogLaplace:
         return np.where(above, share, share + gain), np.where(above, share - gain, share), np.where(above, far, 1 - far)
 
     def draw(self, count: Integers, largest: Integers, source: Source) -> Integers:
-        offset = 1 / float(self.unit.alpha)
         return draw_log_laplace(
-            multiplier=self.shrink * (count.astype(np.float64) + offset),
+            multiplier=self.shrink * (count.astype(np.float64) + self.offset),
             exponent=self.exponent,
-            addend=-offset,
+            addend=-self.offset,
             source=source,
         )
 

@@ -1,10 +1,11 @@
 """How large each cell's largest establishment is, published with noise of its own: what lets intervals be narrow.
 
-x, the largest workforce of a workplace cell, sets the scale of the noise and is confidential. ln(x + 1/alpha) of all
-workplace cells together moves by at most b = ln(1 + alpha), because an establishment lies in one of them. So a share of
-epsilon buys a noisy x of every cell at once, by the law of log-laplace. Noise |e| of a count is at most
-factor (alpha x + 1) |Z|, and the published size y has y + 1/alpha = (x + 1/alpha) e^(l L): |e| <= factor (alpha y + 1)
-|Z| e^(-l L), whose last two factors have a known law whatever x is (docs/proofs/sizes.md).
+x, the largest workforce of a workplace cell, sets the scale of the noise and is confidential. ln(x + m/alpha) of all
+workplace cells together moves by at most b = ln(1 + alpha), because an establishment lies in one of them; m is 1, or
+more where one worker may move it by b/2 only. So a share of epsilon buys a noisy x of every cell at once, by the law of
+log-laplace. Noise |e| of a count is at most factor (alpha x + m) |Z|, and the published size y has
+y + m/alpha = (x + m/alpha) e^(l L): |e| <= factor (alpha y + m) |Z| e^(-l L), whose last two factors have a known law
+whatever x is (docs/proofs/sizes.md).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from discreet.arrays import Integers, Vector
 from discreet.errors import Infeasible, PrivacyError
 from discreet.privacy.losses import Number, Pure, exact, shown
 from discreet.privacy.units import Establishments
-from discreet.tables.calibration import MARGIN
+from discreet.tables.calibration import LEAST_GROWTH, MARGIN, one_worker_floor
 from discreet.tables.expected import chance_beyond
 from discreet.tables.mechanisms import Baseline, LogLaplace, NoiseLaw, SmoothNoise
 
@@ -61,6 +62,11 @@ def sizes_for(mechanism: SmoothNoise | LogLaplace | Baseline, epsilon: Fraction)
 
 def noisy_sizes(unit: Establishments, epsilon: Fraction) -> LogLaplace:
     """The mechanism that publishes every workplace cell's largest workforce for `epsilon` in all."""
+    if unit.log_growth < LEAST_GROWTH:
+        raise Infeasible(
+            f"scale_share with alpha={shown(unit.alpha)}: sizes need ln(1 + alpha) of at least {LEAST_GROWTH:.3g}, "
+            "because numbers have no more digits. Raise alpha, or leave scale_share out."
+        )
     exponent = unit.log_growth / float(epsilon) * (1 + MARGIN)
     if exponent > MOST_EXPONENT:
         raise Infeasible(
@@ -68,20 +74,18 @@ def noisy_sizes(unit: Establishments, epsilon: Fraction) -> LogLaplace:
             f"tells nothing. It needs ln(1 + alpha) / {MOST_EXPONENT:g} = {unit.log_growth / MOST_EXPONENT:.3g} or "
             "more. Raise scale_share or epsilon, lower alpha, or leave it out."
         )
-    return LogLaplace(unit, Pure(epsilon), exponent, 1.0, "tight", PROOF, name="noisy-sizes")
+    floor = one_worker_floor(unit)
+    return LogLaplace(unit, Pure(epsilon), exponent, 1.0, "tight", PROOF, name="noisy-sizes", floor=floor)
 
 
 def half_width(published: Integers | Vector, mechanism: SmoothNoise, sizes: LogLaplace, *, level: float) -> Vector:
     """How far a count may be from its published one, for cells whose largest establishment was `published` as this.
 
-    A size was rounded by at most 1/2, and so was the count. Where alpha x + 1 is below the mechanism's floor the scale
-    is that floor, which is public.
+    A size was rounded by at most 1/2, and so was the count. The floor of the sizes is at least that of the mechanism.
     """
     alpha = float(mechanism.unit.alpha)
-    size = alpha * (np.asarray(published, dtype=np.float64) + 0.5) + 1
+    size = alpha * (np.asarray(published, dtype=np.float64) + 0.5) + sizes.floor
     reach = size * pivot_quantile(mechanism.law, sizes.exponent, level)
-    if mechanism.floor > 1:
-        reach = np.maximum(reach, mechanism.floor * quantile(mechanism.law, level))
     return np.asarray(mechanism.factor * reach * OUTWARD + 0.5)
 
 
@@ -90,14 +94,6 @@ def _tail(law: NoiseLaw) -> tuple[Vector, Vector]:
     """P(|Z| > e^u), of one coordinate of Z, on the grid of u."""
     u = np.arange(LOWEST, HIGHEST, STEP)
     return u, chance_beyond(law, np.exp(u).reshape(-1, 64)).ravel() * OUTWARD
-
-
-@lru_cache(maxsize=256)
-def quantile(law: NoiseLaw, level: float) -> float:
-    """q with P(|Z| <= q) >= level, at most a step of the grid too large."""
-    u, tail = _tail(law)
-    enough = np.flatnonzero(tail <= 1 - level)
-    return float(np.exp(u[enough[0]])) if enough.size else np.inf
 
 
 @lru_cache(maxsize=256)

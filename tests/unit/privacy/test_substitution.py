@@ -73,7 +73,8 @@ def test_one_worker_costs_half_and_less_noise_is_found_out(name: str, options: d
 
 
 @pytest.mark.parametrize(
-    ("alpha", "epsilon", "d"), [("0.1", "2", 1), ("0.1", "1", 8), ("0.5", "4", 3), ("0.01", "4", 2)]
+    ("alpha", "epsilon", "d"),
+    [("0.1", "2", 1), ("0.1", "1", 8), ("0.5", "4", 3), ("0.01", "4", 2), ("7/9", "1", 1), ("7/9", "1.5", 2)],
 )
 def test_no_step_of_one_worker_loses_more_than_half(alpha: str, epsilon: str, d: int) -> None:
     """Brute force over sizes and outputs for the polynomial laws, whose noise is not simply that of half of epsilon."""

@@ -18,7 +18,7 @@ from discreet.errors import Infeasible, PrivacyError
 from discreet.noise.source import SeededSource
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Establishments
-from discreet.privacy.verify import verify
+from discreet.privacy.verify import neighbouring_cells, verify
 from discreet.schema import Schema
 from discreet.tables.calibration import calibrate
 from discreet.tables.intervals import coordinate_quantile
@@ -60,9 +60,10 @@ TABLES: dict[str, dict[str, Any]] = {
 
 
 @cache
-def released(kind: str, table: str, epsilon: str) -> tuple[Any, Any, float]:
+def released(kind: str, table: str, epsilon: str, substitution: bool = False) -> tuple[Any, Any, float]:
     """`CELLS` cells like this one with their intervals, the true counts, the true 95 % point at all of epsilon."""
-    query = dc.Session(jobs(kind), unit=Establishments("0.1"), budget=100).count(**TABLES[table])
+    unit = Establishments("0.1", substitution=substitution)
+    query = dc.Session(jobs(kind), unit=unit, budget=100).count(**TABLES[table])
     ready, whole = query.prepare(epsilon=epsilon, scale_share="0.1"), query.prepare(epsilon=epsilon).mechanism
     cells = query.statistics(ready)
     many = replace(
@@ -82,8 +83,9 @@ def released(kind: str, table: str, epsilon: str) -> tuple[Any, Any, float]:
 @pytest.mark.parametrize("epsilon", ["1", "4"])
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("kind", SIZES)
-def test_intervals_cover_in_every_kind_of_cell(kind: str, table: str, epsilon: str) -> None:
-    found, truth, _ = released(kind, table, epsilon)
+@pytest.mark.parametrize("substitution", [False, True])
+def test_intervals_cover_in_every_kind_of_cell(kind: str, table: str, epsilon: str, substitution: bool) -> None:
+    found, truth, _ = released(kind, table, epsilon, substitution)
     held = (found.lower <= truth) & (truth <= found.upper)
     assert np.isfinite(found.upper).all()
     assert held.mean(axis=0).min() >= LEVEL - 3 * np.sqrt(LEVEL * (1 - LEVEL) / len(held))
@@ -128,6 +130,32 @@ def test_noisy_sizes_keep_their_promise_and_need_it(alpha: str, epsilon: str) ->
     sizes = noisy_sizes(unit, Fraction(epsilon))
     assert verify(sizes).holds
     assert not verify(sizes.scaled(0.9)).holds
+
+
+@pytest.mark.parametrize("alpha", ["0.00001", "0.01", "0.1", "7/9", "3"])
+@pytest.mark.parametrize(("epsilon", "share"), [("1/2", "1"), ("2", "1/10"), ("2", "2/3"), ("20", "1/3")])
+def test_noisy_sizes_keep_one_worker_inside_half_where_an_exchange_is_promised(
+    alpha: str, epsilon: str, share: str
+) -> None:
+    unit, paid = Establishments(alpha, substitution=True), Fraction(epsilon) * Fraction(share)
+    near = neighbouring_cells(unit, largest=40)
+    if unit.log_growth / 4 > paid:
+        with pytest.raises(Infeasible, match="tells nothing"):
+            noisy_sizes(unit, paid)
+        return
+    sizes = noisy_sizes(unit, paid)
+    verdict = verify(sizes, neighbours=near)
+    assert verdict.holds and verdict.worst_loss > 0.999 * float(paid)
+    assert not verify(sizes.scaled(0.99), neighbours=near).holds
+    usual = replace(noisy_sizes(Establishments(alpha), paid), unit=unit)
+    assert not verify(usual, neighbours=near).holds
+
+
+@pytest.mark.parametrize("substitution", [False, True])
+def test_sizes_of_alphas_that_doubles_cannot_tell_from_none_are_refused(substitution: bool) -> None:
+    with pytest.raises(Infeasible, match="Raise alpha"):
+        noisy_sizes(Establishments("1e-7", substitution=substitution), Fraction(1))
+    noisy_sizes(Establishments("1e-6", substitution=substitution), Fraction(1))
 
 
 @pytest.mark.parametrize("exponent", [0.1, 0.5, 0.95, 2.0])

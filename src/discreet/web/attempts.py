@@ -27,7 +27,7 @@ FOR_A_NAME, FROM_AN_ADDRESS = 4 * TRIES, 10 * TRIES  # from anywhere; of anybody
 """Wrong passwords for one name, or from one address, before it has to wait."""
 
 MOST = 10_000
-"""Names and addresses that are remembered; then the oldest is forgotten."""
+"""Names and addresses that are remembered beside those under way; then the oldest is forgotten."""
 
 LINE = 16
 """Guesses that wait to be checked; a check takes a tenth of a second and 64 MiB."""
@@ -47,12 +47,19 @@ class Attempts:
             wait = max(self._wait(key, most, now) for key, most in keys.items())
             if wait > 0:
                 return int(wait + 0.999)
+            self._forget(now)  # before it counts: one that is forgiven then makes nobody be forgotten
             for key in keys:
                 self.seen.setdefault(key, deque()).append(now)
                 self.seen.move_to_end(key)
-            while len(self.seen) > MOST:
-                self.seen.popitem(last=False)
             return 0
+
+    def _forget(self, now: float) -> None:
+        """What is old, and of the rest the oldest where there are too many."""
+        while self.seen:
+            tries = next(iter(self.seen.values()))
+            if len(self.seen) <= MOST and tries and tries[-1] >= now - 60 * MINUTES:
+                return
+            self.seen.popitem(last=False)
 
     def _wait(self, key: str, most: int, now: float) -> float:
         tries = self.seen.get(key, deque())
@@ -61,11 +68,13 @@ class Attempts:
         return tries[-most] + 60 * MINUTES - now if len(tries) >= most else 0.0
 
     def forgive(self, keys: Iterable[str]) -> None:
-        """Take back one guess: it was right, or was not looked at."""
+        """Take back one guess: it was right."""
         with self.lock:
             for key in keys:
-                if self.seen.get(key):
-                    self.seen[key].pop()
+                if tries := self.seen.get(key):
+                    tries.pop()
+                if not tries:
+                    self.seen.pop(key, None)
 
 
 @dataclass
@@ -78,11 +87,14 @@ class Checks:
     waiting: list[int] = field(default_factory=lambda: [0, 0])
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def begin(self, store: Store, name: str, password: str, *, known: bool) -> Future[bool] | None:
-        """Whether the password is right, in a while; None where too many wait."""
+    def is_full(self, *, known: bool) -> bool:
+        """Whether too many wait."""
         with self.lock:
-            if self.waiting[known] >= LINE:
-                return None
+            return self.waiting[known] >= LINE
+
+    def begin(self, store: Store, name: str, password: str, *, known: bool) -> Future[bool]:
+        """Whether the password is right, in a while."""
+        with self.lock:
             self.waiting[known] += 1
         found = self.lanes[known].submit(is_password, store, name, password)
         found.add_done_callback(lambda _: self._done(known))

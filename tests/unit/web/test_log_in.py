@@ -95,10 +95,37 @@ def test_names_are_cut_and_the_oldest_is_forgotten(app: Any, quick: None) -> Non
     some = Attempts()
     for i in range(MOST + 10):
         assert some.begin({f"name {i}": TRIES}) == 0
-    assert len(some.seen) == MOST and "name 0" not in some.seen and "name 10" in some.seen
+    assert len(some.seen) == MOST + 1 and "name 0" not in some.seen and "name 10" in some.seen
     for _ in range(TRIES - 1):
         some.begin({f"name {MOST}": TRIES})
     assert some.begin({f"name {MOST}": TRIES}) > 0
+
+
+@pytest.mark.parametrize("line", [LINE, 0])
+def test_what_does_not_count_takes_no_room(app: Any, quick: None, monkeypatch: Any, line: int) -> None:
+    """Right passwords, and guesses that find the line full: nobody's count is forgotten for them."""
+    monkeypatch.setattr(attempts, "MOST", 3)
+    for _ in range(TRIES):
+        guessed(app, [("rita", WRONG)])
+    monkeypatch.setattr(attempts, "LINE", line)
+    seen = app.state.here.attempts.seen
+    before = {key: len(guesses) for key, guesses in seen.items()}
+    assert len(before) == 3
+    for i in range(3):
+        guessed(app, [("anna" if line else f"n{i}", "right")], f"198.51.100.{i}")
+    assert {key: len(guesses) for key, guesses in seen.items()} == before
+    monkeypatch.setattr(attempts, "LINE", LINE)
+    assert guessed(app, [("rita", WRONG)]) == [429]
+
+
+def test_what_is_old_takes_no_room(monkeypatch: Any) -> None:
+    some = Attempts()
+    assert some.begin({"a": TRIES, "b": TRIES}) == 0
+    some.forgive(["b"])
+    assert list(some.seen) == ["a"]
+    at = time.monotonic() + 60 * attempts.MINUTES + 1
+    monkeypatch.setattr("discreet.web.attempts.time.monotonic", lambda: at)
+    assert some.begin({"c": TRIES}) == 0 and list(some.seen) == ["c"]
 
 
 def test_who_is_in_does_not_wait_for_log_ins(staffed: Any, monkeypatch: Any) -> None:

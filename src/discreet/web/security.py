@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from discreet.web import forms, hosts
 from discreet.web.accounts import Person, Right, person_of, same
 from discreet.web.store import Store
+from discreet.web.turns import PAGES
 
 COOKIE = "discreet-desk"
 OPEN = ("/static/", "/login", "/enter", "/favicon.ico")
@@ -203,6 +204,15 @@ def _own_form(asking: Person, token: Any) -> None:
         raise HTTPException(
             403, "The form is not of this session. Forms end with the log-in. Reload the page, try again."
         )
+
+
+async def in_turn(asking: Asking) -> AsyncIterator[None]:
+    """A dependency of pages that read much."""
+    async with PAGES.of(asking.name):
+        yield
+
+
+InTurn = Depends(in_turn)
 
 
 def cookie_settings(request: Request) -> MutableMapping[str, Any]:

@@ -70,3 +70,7 @@ class Turns:
                 self.line.remove(place)
                 self.working[place.who] += 1
                 place.called.set()
+
+
+PAGES = Turns("pages that read much", at_once=8, each=2, waiting=8)
+"""Turns at pages that read a whole book, table or report."""

@@ -31,7 +31,7 @@ from discreet.web.calculators import Calculators, TooLong
 from discreet.web.drafts import first_draft
 from discreet.web.estimates import judge
 from discreet.web.security import SENDING
-from discreet.web.turns import TooMuch, Turns
+from discreet.web.turns import PAGES, TooMuch, Turns
 
 ORIGIN = {"origin": "http://127.0.0.1"}
 TABLE = "y,x,g\n" + "".join(f"{i % 7},{i % 3},g{i % 5}\n" for i in range(60))
@@ -48,8 +48,14 @@ HEAVY: dict[str, dict[str, Any]] = {
     },
     "POST /models": {"path": "/models", "data": {"formula": "y ~ x + (1 | g)"}, "files": {"data": ("a.csv", TABLE)}},
     "POST /changes": {"path": "/changes", "data": {}, "files": {"panel": ("a.csv", TABLE)}},
+    "GET /changes": {"path": "/changes?before=a/b&after=c/d"},
+    "GET /changes/{name}": {"path": "/changes/x"},
+    "GET /models/{name}": {"path": "/models/x"},
+    "GET /releases/{plan}/{name}": {"path": "/releases/x/y"},
+    "POST /ledger/verify": {"path": "/ledger/verify", "data": {}},
+    "GET /log": {"path": "/log"},
 }
-"""What starts a computation, with a request that does."""
+"""What starts a computation, or reads a whole book, table or report, with a request that does."""
 
 RUNS = {"POST /runs", "POST /runs/{name}/resume"}
 """What starts a worker of its own, of which desk.toml says how many there may be (`runs_at_once`)."""
@@ -65,16 +71,10 @@ LIGHT = {
     "GET /runs/{name}",
     "GET /runs/{name}/events",
     "GET /releases",
-    "GET /releases/{plan}/{name}",
     "GET /releases/{plan}/{name}/files/{file:path}",
     "GET /papers/{plan}/{kind}",
     "GET /ledger",
-    "POST /ledger/verify",
-    "GET /log",
-    "GET /changes",
-    "GET /changes/{name}",
     "GET /models",
-    "GET /models/{name}",
     "GET /people",
     "POST /people/{name}/disable",
     "GET /enter",
@@ -102,7 +102,7 @@ def full() -> Iterator[Callable[[str], None]]:
     filled: list[tuple[Turns, int, int]] = []
 
     def fill(_who: str) -> None:
-        for turns in (calculators.shared.turns, confined.TURNS):
+        for turns in (calculators.shared.turns, confined.TURNS, PAGES):
             filled.append((turns, turns.each, turns.waiting))
             turns.each = turns.waiting = 0
 

@@ -23,7 +23,7 @@ from discreet.web.accounts import Person
 from discreet.web.books import Published
 from discreet.web.confined import confined, in_turn
 from discreet.web.rendering import At, Here, drawn, page
-from discreet.web.security import Asking, Form, needs
+from discreet.web.security import Asking, Form, InTurn, needs
 from discreet.web.uploads import kept
 
 router = APIRouter(include_in_schema=False)
@@ -45,7 +45,7 @@ TOP = 25
 SHOWN = 12
 
 
-@router.get("/changes")
+@router.get("/changes", dependencies=[InTurn])
 def changes(request: Request, here: At, asking: Asking, before: str = "", after: str = "") -> Response:
     releases = [each for each in books.published(here.desk) if each.about["parameters"].get("kind") == "count"]
     compared = _compared(here, before, after) if before and after else None
@@ -98,7 +98,7 @@ def _options(form: FormData) -> dict[str, Any]:
     }
 
 
-@router.get("/changes/{name}")
+@router.get("/changes/{name}", dependencies=[InTurn])
 def reported(request: Request, here: At, asking: Asking, name: str) -> Response:
     kept_result = analyses.get(here.store, "exceptions", name, asking)
     if kept_result is None:

@@ -12,7 +12,7 @@ from discreet.web import audit_log, books
 from discreet.web.accounts import Person
 from discreet.web.audit_log import record
 from discreet.web.rendering import At, page
-from discreet.web.security import Asking, Form, needs
+from discreet.web.security import Asking, Form, InTurn, needs
 
 router = APIRouter(include_in_schema=False)
 SHOWN = 100
@@ -23,7 +23,7 @@ def ledger(request: Request, here: At, asking: Asking) -> Response:
     return page(request, "ledger.html", book=books.book(here.desk), shown=SHOWN, verdict=None)
 
 
-@router.post("/ledger/verify")
+@router.post("/ledger/verify", dependencies=[InTurn])
 def verify(request: Request, here: At, asking: Asking, _form: Form) -> Response:
     """Replay the ledger, now and in full."""
     book = books.book(here.desk)
@@ -36,7 +36,7 @@ def verify(request: Request, here: At, asking: Asking, _form: Form) -> Response:
     return page(request, "ledger.html", book=book, shown=SHOWN, verdict=verdict)
 
 
-@router.get("/log")
+@router.get("/log", dependencies=[InTurn])
 def log(request: Request, here: At, reader: Annotated[Person, Depends(needs("log"))]) -> Response:
     with here.store.reading() as connection:
         lines, fault = audit_log.lines(connection), audit_log.verify(connection)

@@ -21,7 +21,7 @@ from discreet.web.confined import confined, in_turn
 from discreet.web.desk import Source
 from discreet.web.pages.data import source_of
 from discreet.web.rendering import At, Here, drawn, page
-from discreet.web.security import Asking, Form, needs
+from discreet.web.security import Asking, Form, InTurn, needs
 from discreet.web.uploads import kept
 
 router = APIRouter(include_in_schema=False)
@@ -81,7 +81,7 @@ def _stand_in(here: Here, source: Source) -> Path:
     return here.desk.folder / source.stand_in
 
 
-@router.get("/models/{name}")
+@router.get("/models/{name}", dependencies=[InTurn])
 def shown(request: Request, here: At, asking: Asking, name: str) -> Response:
     found = analyses.get(here.store, "model", name, asking)
     if found is None:

@@ -14,7 +14,7 @@ from discreet.web import books, planning
 from discreet.web.audit_log import record
 from discreet.web.books import PREVIEW, Published
 from discreet.web.rendering import At, Here, drawn, page
-from discreet.web.security import Asking
+from discreet.web.security import Asking, InTurn
 
 router = APIRouter(include_in_schema=False)
 TOP = 15
@@ -36,7 +36,7 @@ def listed(request: Request, here: At, asking: Asking) -> Response:
     return page(request, "releases.html", releases=releases, titles=titles, when=when)
 
 
-@router.get("/releases/{plan}/{name}")
+@router.get("/releases/{plan}/{name}", dependencies=[InTurn])
 def shown(request: Request, here: At, asking: Asking, plan: str, name: str, table: int = 0, first: int = 0) -> Response:
     release = release_of(here, plan, name)
     names = release.tables

@@ -15,7 +15,6 @@ from starlette.exceptions import HTTPException
 
 from discreet.errors import DiscreetError
 from discreet.web import calculators, confined, uploads
-from discreet.web.audit_log import record
 from discreet.web.desk import Desk
 from discreet.web.hosts import own_name
 from discreet.web.pages import (
@@ -144,5 +143,4 @@ def _recorded(request: Request, status: int) -> None:
     """A line in the audit log for what somebody tried and was not let do."""
     person, here = getattr(request.state, "person", None), request.app.state.here
     if person is not None:
-        with here.store.writing() as connection:
-            record(connection, person.name, "refused", request.url.path[:120], status=status)
+        here.repeats.record(here.store, person.name, "refused", request.url.path[:120], status=status)

@@ -21,8 +21,8 @@ from sqlalchemy import Connection, desc, insert, select
 from discreet.privacy.ledger.entries import canonical, seal
 from discreet.web.store import Store, audit
 
-HOUR, OF_STRANGERS = 3600, 40
-"""Seconds, and lines in them about people who are not in."""
+HOUR, AN_HOUR = 3600, 40
+"""Seconds, and lines in them about people who are not in, or of one person and action."""
 
 GENESIS = hashlib.sha256(b"discreet desk, audit log 1").hexdigest()
 
@@ -61,9 +61,10 @@ def record(connection: Connection, who: str, action: str, subject: str = "", **d
 
 
 @dataclass
-class Strangers:
-    """Lines about people who are not in: some each hour, then a count, so that they cannot fill the log."""
+class Counted:
+    """Lines about somebody: some each hour, then a count, so that they cannot fill the log."""
 
+    who: str = "(nobody)"
     since: float = -math.inf
     told: int = 0
     untold: int = 0
@@ -74,17 +75,31 @@ class Strangers:
             now = time.monotonic()
             if now - self.since >= HOUR:
                 self.since, self.told = now, 0
-            if self.told >= OF_STRANGERS:
+            if self.told >= AN_HOUR:
                 self.untold += 1
                 return
             self.told += 1
-            if self.told == OF_STRANGERS:
+            if self.told == AN_HOUR:
                 detail["further"] = "only counted for an hour"
             if self.untold:
                 detail["untold before"] = self.untold
                 self.untold = 0
         with store.writing() as connection:
-            record(connection, "(nobody)", action, subject, **detail)
+            record(connection, self.who, action, subject, **detail)
+
+
+@dataclass
+class Repeats:
+    """Lines about what people who are in can do without end: counted by person and action."""
+
+    counts: dict[tuple[str, ...], Counted] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def record(self, store: Store, who: str, action: str, subject: str = "", *, of: str = "", **detail: Any) -> None:
+        """Add a line; `of` parts what is counted further, and is one of few: a file, never what somebody sent."""
+        with self.lock:
+            counted = self.counts.setdefault((who, action, of), Counted(who))
+        counted.record(store, action, subject, **detail)
 
 
 def lines(connection: Connection, *, last: int = 200) -> list[Line]:

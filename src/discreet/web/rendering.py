@@ -17,7 +17,7 @@ from discreet.tables.expected import told
 from discreet.tables.widths import told_width
 from discreet.web import filters
 from discreet.web.attempts import Attempts, Checks
-from discreet.web.audit_log import Strangers
+from discreet.web.audit_log import Counted, Repeats
 from discreet.web.desk import Desk
 from discreet.web.store import Store
 
@@ -41,7 +41,8 @@ class Here:
     entrance: str | None = None
     attempts: Attempts = field(default_factory=Attempts)
     checks: Checks = field(default_factory=Checks)
-    strangers: Strangers = field(default_factory=Strangers)
+    strangers: Counted = field(default_factory=Counted)
+    repeats: Repeats = field(default_factory=Repeats)
     used: Lock = field(default_factory=Lock)
 
 

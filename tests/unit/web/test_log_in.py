@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -178,7 +179,7 @@ def test_strangers_cannot_fill_the_log(staffed: Any, quick: None, monkeypatch: A
             outside.get("/enter?token=x")
             outside.get("/plans")
             outside.post("/plans/x/y", data={}, headers={"origin": "http://evil.example"})
-    assert length() - before == audit_log.OF_STRANGERS
+    assert length() - before == audit_log.AN_HOUR
     with store.reading() as connection:
         assert audit_log.lines(connection, last=1)[0].detail["further"]
     at = time.monotonic() + audit_log.HOUR
@@ -187,3 +188,34 @@ def test_strangers_cannot_fill_the_log(staffed: Any, quick: None, monkeypatch: A
     with store.reading() as connection:
         assert audit_log.lines(connection, last=1)[0].detail["untold before"] > 50
         assert audit_log.verify(connection) == ""
+
+
+def test_who_is_in_cannot_fill_the_log(staffed: Any, csrf: Any, monkeypatch: Any) -> None:
+    """Refusals at addresses of one's choice, and the same file again and again; the first of each stays."""
+    anna = staffed("anna")[0]
+    here, token = anna.app.state.here, csrf(anna)
+
+    def told() -> list[audit_log.Line]:
+        with here.store.reading() as connection:
+            return [line for line in audit_log.lines(connection) if line.who == "anna" and line.action != "logged in"]
+
+    for i in range(audit_log.AN_HOUR + 10):
+        assert anna.get("/log").status_code == 403
+        assert anna.post(f"/review/p{i}", data={"csrf": token}).status_code == 403
+    assert len(told()) == audit_log.AN_HOUR and told()[0].detail["further"]
+    for _ in range(audit_log.AN_HOUR + 5):
+        here.repeats.record(here.store, "anna", "downloaded", "p/a.csv", of="p/a.csv")
+    here.repeats.record(here.store, "anna", "downloaded", "p/b.csv", of="p/b.csv")
+    here.repeats.record(here.store, "rita", "refused", "/log")
+    assert len(told()) == 2 * audit_log.AN_HOUR + 1 and told()[0].subject == "p/b.csv"
+    at = time.monotonic() + audit_log.HOUR
+    monkeypatch.setattr("discreet.web.audit_log.time.monotonic", lambda: at)
+    anna.get("/log")
+    assert told()[0].detail["untold before"] == 2 * (audit_log.AN_HOUR + 10) - audit_log.AN_HOUR
+
+
+def test_every_line_that_reading_leaves_is_folded() -> None:
+    """What people can do without end, in the pages and at the door, goes through the count."""
+    folder = Path(audit_log.__file__).parent
+    texts = {path.name: path.read_text() for path in (*folder.glob("pages/*.py"), folder / "app.py")}
+    assert [name for name, text in texts.items() if "import record" in text or "audit_log.record(" in text] == []

@@ -10,7 +10,6 @@ from fastapi.responses import Response
 from discreet.privacy.ledger import Ledger
 from discreet.web import audit_log, books
 from discreet.web.accounts import Person
-from discreet.web.audit_log import record
 from discreet.web.rendering import At, page
 from discreet.web.security import Asking, Form, InTurn, needs
 
@@ -31,8 +30,7 @@ def verify(request: Request, here: At, asking: Asking, _form: Form) -> Response:
     if book.head is not None:
         with Ledger.open(here.desk.ledger, read_only=True) as opened:
             verdict = str(opened.verify())
-    with here.store.writing() as connection:
-        record(connection, asking.name, "ledger verified")
+    here.repeats.record(here.store, asking.name, "ledger verified")
     return page(request, "ledger.html", book=book, shown=SHOWN, verdict=verdict)
 
 

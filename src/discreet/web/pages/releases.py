@@ -11,7 +11,6 @@ from fastapi.responses import FileResponse, Response
 from discreet.report import charts
 from discreet.report.page import POLICY, Figure, Table
 from discreet.web import books, planning
-from discreet.web.audit_log import record
 from discreet.web.books import PREVIEW, Published
 from discreet.web.rendering import At, Here, drawn, page
 from discreet.web.security import Asking, InTurn
@@ -88,8 +87,8 @@ def file(here: At, asking: Asking, plan: str, name: str, file: str) -> Response:
     release = release_of(here, plan, name)
     if file not in dict(release.files):
         raise HTTPException(404, f"{file[:80]!r} is not a file of {name!r}. Choose one from its page.")
-    with here.store.writing() as connection:
-        record(connection, asking.name, "downloaded", f"{plan}/{name}/{file}")
+    subject = f"{plan}/{name}/{file}"
+    here.repeats.record(here.store, asking.name, "downloaded", subject, of=subject)
     flat = f"{name}-{file.replace('/', '-')}"
     return FileResponse(release.folder / file, filename=flat, media_type="application/octet-stream")
 
@@ -102,6 +101,6 @@ def paper(here: At, asking: Asking, plan: str, kind: str) -> Response:
         raise HTTPException(404, f"There is no {kind[:20]!r} of {plan[:64]!r}. It is written at the end of a run.")
     if path.suffix == ".html":
         return FileResponse(path, media_type="text/html", headers={"content-security-policy": f"{POLICY}; sandbox"})
-    with here.store.writing() as connection:
-        record(connection, asking.name, "downloaded", f"{plan}/{path.name}")
+    subject = f"{plan}/{path.name}"
+    here.repeats.record(here.store, asking.name, "downloaded", subject, of=subject)
     return FileResponse(path, filename=f"{plan}-{path.name}", media_type="application/zip")

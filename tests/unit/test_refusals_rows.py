@@ -9,7 +9,9 @@ from __future__ import annotations
 import functools
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,15 @@ from discreet.plan.run import run
 ROWS = 300
 ODD: list[float | None] = [None, math.nan, math.inf, -math.inf, 1e300, -1e300, 5.0, -3.0, 0.0, 1.0]
 """What one row's response, or one row's number, may hold; bounds are 0 and 1."""
+WIDE = 10**37 + 1
+ODD_NUMBERS: dict[pa.DataType, list[int | Decimal | None]] = {
+    pa.int64(): [2**60 + 12345, -(2**53) - 1, None],
+    pa.uint64(): [2**64 - 1, None],
+    pa.int8(): [-128],
+    pa.decimal128(38, 0): [Decimal(WIDE), Decimal(-WIDE), None],
+    pa.decimal128(38, 4): [Decimal(10) ** 33],
+}
+"""The same in columns of other types than doubles: some are no doubles."""
 
 
 @functools.cache
@@ -49,6 +60,34 @@ def with_row(table: pa.Table, **row: Any) -> pa.Table:
         values[17] = value
         table = table.set_column(table.column_names.index(name), name, pa.array(values, table[name].type))
     return table
+
+
+def in_type(table: pa.Table, name: str, kind: pa.DataType) -> pa.Table:
+    """The table with zeros and ones of that type in a column."""
+    values = [Decimal(i % 2) if pa.types.is_decimal(kind) else i % 2 for i in range(ROWS)]
+    return table.set_column(table.column_names.index(name), name, pa.array(values, kind))
+
+
+def frames(table: pa.Table, path: Path) -> Iterator[tuple[str, Any]]:
+    """The table as every kind of data that a door takes and that has its types."""
+    import duckdb
+    import narwhals.stable.v2 as nw
+    import pandas
+    import polars
+
+    pa.parquet.write_table(table, path / "table.parquet")
+    yield "arrow", table
+    yield "mapping of arrays", {name: table[name] for name in table.column_names}
+    yield "pandas", table.to_pandas()
+    yield "pandas, other index", table.to_pandas().set_index(np.arange(ROWS)[::-1])
+    yield "pandas, nullable", table.to_pandas(types_mapper={pa.int64(): pandas.Int64Dtype()}.get)
+    yield "pandas, Arrow", table.to_pandas(types_mapper=pandas.ArrowDtype)
+    yield "polars", polars.from_arrow(table)
+    yield "polars, lazy", polars.from_arrow(table).lazy()
+    yield "duckdb", duckdb.connect().from_arrow(table)
+    yield "narwhals", nw.from_native(table)
+    yield "narwhals, lazy", nw.from_native(table).lazy()
+    yield "parquet", path / "table.parquet"
 
 
 def outcome(call: Callable[[], object]) -> tuple[str, str]:
@@ -93,6 +132,57 @@ def test_no_response_stops_a_model(door: str, kind: str) -> None:
         assert modelled(with_row(base(kind), y=odd), MODELS[door]) == found
 
 
+@pytest.mark.parametrize("kind", ODD_NUMBERS, ids=str)
+def test_no_number_of_another_type_stops_a_model(kind: pa.DataType, tmp_path: Path) -> None:
+    """Nor is it quoted: every kind of data counts it as the nearer end, or the middle where there is none."""
+    table = in_type(base(), "y", kind)
+    for odd in ODD_NUMBERS[kind]:
+        counted = with_row(in_type(base(), "y", pa.float64()), y=0.5 if odd is None else float(odd > 0))
+        for door in ("moments", "moments, row by row", "strict", "paper")[: 4 if odd == ODD_NUMBERS[kind][0] else 1]:
+            asked = {"epsilon": 2, "bounds": (0, 1), "public": KNOWN, "seed": 1} | MODELS[door]
+            formula = asked.pop("formula")
+            expected = release_mixed(formula, counted, **asked).fixed
+            for name, data in frames(with_row(table, y=odd), tmp_path):
+                if door.startswith("moments") or name in ("arrow", "pandas, Arrow", "duckdb"):
+                    assert release_mixed(formula, data, **asked).fixed == pytest.approx(expected), (name, door, odd)
+
+
+@pytest.mark.parametrize("kind", ODD_NUMBERS, ids=str)
+@pytest.mark.parametrize("formula", [ONE, "y ~ x"])
+def test_no_public_number_is_quoted(kind: pa.DataType, formula: str, tmp_path: Path) -> None:
+    odd = ODD_NUMBERS[kind][0]
+    table = with_row(in_type(base(), "x", kind), x=odd)
+    for name, data in frames(table, tmp_path):
+        found = outcome(lambda data=data: release_mixed(formula, data, epsilon=2, bounds=(0, 1), public=KNOWN, seed=1))
+        objects = pa.types.is_decimal(kind) and name.startswith("pandas") and name != "pandas, Arrow"
+        assert str(odd) not in found[1] and (objects or found[0] == "released"), (name, found)
+
+
+MIXED = [2**64, -(10**400), 2**60 + 1, "text", None, math.nan, True, Decimal("0.5"), np.int8(1), Fraction(10**400)]
+
+
+@pytest.mark.parametrize("numbers", [[0, 1], [0.0, 1.0], [Decimal(0), Decimal(1)]], ids=["int", "float", "decimal"])
+def test_no_entry_of_a_list_stops_a_door(numbers: list[Any]) -> None:
+    """Arrow finds one type for a list, or none: one row would decide."""
+    import pandas
+
+    columns = base().to_pydict()
+    for odd in MIXED:
+        y = numbers * (ROWS // 2)
+        y[17] = odd
+        data = {**columns, "y": y}
+        assert modelled(data, MODELS["moments"])[0] == "released", odd
+        for door in SUMMARIES if odd == "text" else ["perturbation"]:
+            assert outcome(lambda door=door, data=data: SUMMARIES[door]("y ~ x", data))[0] == "released", (odd, door)
+    for objects in (np.array(y, dtype=object), pandas.Series(y, dtype=object)):
+        assert modelled({**columns, "y": objects}, MODELS["moments"])[0] == "released"
+    frame = pandas.DataFrame({**columns, "y": pandas.Series(y, dtype=object)})
+    assert modelled(frame, MODELS["moments"])[0] == "released"
+    for data in ({**columns, "y": ["a"] * ROWS}, {**columns, "y": [True] * ROWS}):
+        assert modelled(data, MODELS["moments"])[0] == "DataError"
+    assert "'g'" in outcome(lambda: SUMMARIES["probability"]("y ~ x + g", columns))[1]
+
+
 def test_no_response_in_a_file_stops_a_model(tmp_path: Path) -> None:
     """The rows of a CSV file decide the types of its columns, but not that of the response."""
     for i, odd in enumerate(["0.5", "", "text", "inf", "nan", "2020-01-01", "1e999"]):
@@ -135,6 +225,17 @@ def test_no_row_stops_a_summary(door: str, tmp_path: Path) -> None:
     for i, odd in enumerate(["0.5", "text", "2020-01-01"]):
         write_csv(tmp_path / f"{i}.csv", x=odd)
         assert asked(tmp_path / f"{i}.csv")[0] == "released"
+
+
+@pytest.mark.parametrize("kind", ODD_NUMBERS, ids=str)
+@pytest.mark.parametrize("door", SUMMARIES)
+def test_no_number_of_another_type_stops_a_summary(door: str, kind: pa.DataType, tmp_path: Path) -> None:
+    table = in_type(in_type(base(), "y", kind), "x", kind)
+    for odd in ODD_NUMBERS[kind][:1] if door != "perturbation" else ODD_NUMBERS[kind]:
+        for name, data in frames(with_row(table, y=odd, x=odd), tmp_path):
+            if door == "perturbation" or name in ("arrow", "pandas, Arrow", "duckdb"):
+                told = outcome(lambda data=data: SUMMARIES[door]("y ~ x + h", data, public=["h"]))
+                assert told[0] == "released", (name, odd, told)
 
 
 PLAN = """

@@ -7,9 +7,13 @@ Faulty data end here with a `DataError` that names the column and never a value.
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from functools import reduce
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -36,19 +40,18 @@ DISTANT = 3.0
 def open_frame(data: Any, *, numbers: Collection[str] = ()) -> Frame:
     """A narwhals frame over `data`: a path is scanned by DuckDB, a lazy frame stays in its engine.
 
-    `numbers` are columns of numbers whatever the rows of a CSV file hold.
+    `numbers` are columns of numbers whatever the rows of a CSV file, a list or a column of objects hold.
     """
     import narwhals.stable.v2 as nw
+    import pyarrow as pa
 
     if isinstance(data, str | Path):
         return as_lazy(data, numbers=numbers)
     try:
         if isinstance(data, Mapping):
-            import pyarrow as pa
-
-            data = pa.table(dict(data))
+            data = pa.table(dict(data) | {name: _as_numbers(data[name]) for name in numbers if name in data})
         frame: Frame = nw.from_native(data)
-        frame.collect_schema()
+        schema = frame.collect_schema()
     except nw.exceptions.DuplicateError:
         raise DataError(
             "Two columns of the data have one name, so a formula cannot tell them apart. Rename one."
@@ -58,6 +61,59 @@ def open_frame(data: Any, *, numbers: Collection[str] = ()) -> Frame:
             f"Data of type {type(data).__name__} is not a frame. Give a pandas, Polars, PyArrow, DuckDB or Spark "
             "frame, a mapping of columns of one length, or the path of a CSV or Parquet file."
         ) from None
+    held = frame.implementation.is_pyarrow() or frame.implementation.is_pandas_like()
+    if held and isinstance(frame, nw.LazyFrame):
+        frame = frame.collect()
+    if frame.implementation.is_pandas():
+        native = frame.to_native()
+        objects = [name for name in numbers if name in schema and native[name].dtype == object]
+        if objects:
+            frame = nw.from_native(native.assign(**{name: _as_numbers(native[name]) for name in objects}))
+    return frame
+
+
+def _as_numbers(values: Any) -> Any:
+    """Entries without a type of their own as doubles, nan for what is no number; as they are if there is no number.
+
+    Arrow would find one type for all of them, or none, and one row would decide.
+    """
+    if not isinstance(values, list | tuple) and str(getattr(values, "dtype", "")) != "object":
+        return values
+    entries = list(values)
+    present = [entry for entry in entries if entry is not None]
+    if present and not any(map(_is_number, present)):
+        return values
+    return np.array([_double(entry) for entry in entries], dtype=np.float64)
+
+
+def _double(entry: Any) -> float:
+    try:
+        return float(entry) if _is_number(entry) else math.nan
+    except OverflowError:
+        return math.copysign(sys.float_info.max, 1 if entry > 0 else -1)
+    except ValueError:  # a decimal that signals
+        return math.nan
+
+
+def _is_number(entry: Any) -> bool:
+    return isinstance(entry, Real | Decimal) and not isinstance(entry, bool)
+
+
+def with_doubles(frame: Frame, columns: Collection[str]) -> Frame:
+    """The frame with these columns of numbers as doubles, the nearest ones where they are none.
+
+    narwhals casts columns of Arrow in a way that fails there, with the value in its message.
+    """
+    import narwhals.stable.v2 as nw
+    import pyarrow as pa
+
+    schema = frame.collect_schema()
+    cast = [column for column in columns if schema[column].is_numeric() and not schema[column].is_float()]
+    if isinstance(frame, nw.LazyFrame) or frame.implementation.is_polars():
+        return frame.with_columns(nw.col(*cast).cast(nw.Float64())) if cast else frame
+    for column in cast:
+        values = values_of(frame[column].to_arrow().cast(pa.float64(), safe=False).fill_null(np.nan))
+        frame = frame.with_columns(nw.new_series(column, values, backend=frame.implementation))
     return frame
 
 

@@ -16,14 +16,14 @@ from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import DataError, FitError, FormulaError, Unidentified
 from discreet.frames import missing
 from discreet.mixed.cells import Cells
-from discreet.mixed.design import ONE, Codes, Design, Monomial, Piece
+from discreet.mixed.design import ONE, Codes, Design, Layout, Monomial, Piece
 from discreet.mixed.estimate import collect, origin_of, refuse_unidentifiable
 from discreet.mixed.formula import Model
 from discreet.mixed.gram import grouped_products, products
 from discreet.mixed.origin import Origin
 from discreet.mixed.private.noisy import Level
 from discreet.mixed.reml import independent
-from discreet.mixed.rows import Learned, Rows, plan, read_rows, refuse_decimals
+from discreet.mixed.rows import Learned, Rows, plan, read_rows, refuse_decimals, with_doubles
 
 if TYPE_CHECKING:
     from discreet.mixed.rows import Frame
@@ -138,6 +138,7 @@ def public_design(frame: Frame, model: Model) -> PublicDesign:
     hidden = frame.with_columns(nw.lit(0.0).alias(model.response.column))
     layout = plan(hidden, model)
     refuse_decimals(hidden, layout)
+    hidden = with_doubles(hidden, measured(layout))
     cells, in_memory, design, learned = (collect if layout.coded else _rows_as_cells)(hidden, model)
     refuse_unidentifiable(design, cells.rows)
     fixed = design.layout.fixed
@@ -221,6 +222,12 @@ def _nest(cells: Cells, design: Design) -> tuple[tuple[int, ...], tuple[Level, .
         labels.append(parent[labels[-1]])
     order = np.lexsort(labels)
     return tuple(terms), tuple(Level.of(label[order]) for label in labels), order
+
+
+def measured(layout: Layout) -> tuple[str, ...]:
+    """The columns that enter as numbers alone, never by their levels; the response left out."""
+    columns = dict.fromkeys(factor.column for factor in layout.numeric)
+    return tuple(c for c in columns if c not in layout.coded and c != layout.model.response.column)
 
 
 def monomials(design: Design) -> tuple[Monomial, ...]:

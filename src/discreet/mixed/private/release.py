@@ -105,7 +105,7 @@ def release_mixed(
     frame = open_frame(data, numbers=[model.response.column])
     frame, model = with_sizes(frame, model)
     known = public_design(frame, model)
-    frame = confined(frame, model.response.column, request.scale)
+    frame = confined(frame, known, request.scale)
     if method == "moments":
         return _by_moments(frame, known, request, split)
     if method == "strict":

@@ -19,8 +19,8 @@ from discreet.errors import DataError
 from discreet.frames import collect
 from discreet.mixed.cells import expression
 from discreet.mixed.design import Codes, Monomial
-from discreet.mixed.private.public import PublicDesign, monomials
-from discreet.mixed.rows import read_rows
+from discreet.mixed.private.public import PublicDesign, measured, monomials
+from discreet.mixed.rows import read_rows, with_doubles
 
 if TYPE_CHECKING:
     from discreet.mixed.rows import Frame
@@ -87,17 +87,18 @@ def units_of(frame: Frame, public: PublicDesign) -> Units:
     return Units({m: (size or 1.0) / most for m, size in largest.items()}, dict.fromkeys(wanted, most))
 
 
-def confined(frame: Frame, column: str, scale: Scale) -> Frame:
+def confined(frame: Frame, public: PublicDesign, scale: Scale) -> Frame:
     """The frame with a response that is a number within the range in every row, whatever a row holds.
 
     Only the type of the column can be refused: that is known without a row.
     """
     import narwhals.stable.v2 as nw
 
+    column = public.model.response.column
     kind = frame.collect_schema()[column]
     if not kind.is_numeric():
         raise DataError(f"The response {column!r} is {kind}. Bounds and noise are for numbers. Name a numeric column.")
-    y = nw.col(column).cast(nw.Float64())
+    frame, y = with_doubles(frame, [column, *measured(public.design.layout)]), nw.col(column).cast(nw.Float64())
     # Not `is_nan`: DuckDB answers that from the statistics of a Parquet file, which leave NaN out.
     number = nw.when(y.is_null() | ~y.is_finite()).then(nw.lit(scale.middle)).otherwise(y)
     return frame.with_columns(number.clip(float(scale.lower), float(scale.upper)).alias(column))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -51,7 +52,7 @@ class Schema:
         roles = [*self.keys, *self.workplace_attributes, *domains]
         faults = [
             f"Column {name!r} has two roles in the schema. Give each column one."
-            for name in sorted({name for name in roles if roles.count(name) > 1})
+            for name in sorted(name for name, times in Counter(roles).items() if times > 1)
         ]
         faults += [
             f"The domain of worker attribute {name!r} has {len(domain)} values. It must list different values of one "

@@ -17,12 +17,13 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.plan import verification
+from discreet.plan import rebuilding, verification
 from discreet.plan.findings import Finding
 from discreet.plan.packing import _entry, as_json, pack, unaccounted
 from discreet.plan.rebuilding import Rebuilt
 from discreet.plan.run import run
 from discreet.plan.verification import verify_bundle
+from discreet.privacy.ledger import Entry
 from discreet.privacy.ledger.entries import GENESIS, canonical, seal
 
 Files = dict[str, bytes]
@@ -76,7 +77,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def tables_of_a_sane_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """The process that tries the tables first takes half a second for each bundle; `test_unpacking` tests it."""
-    monkeypatch.setattr(verification, "check_tables", lambda packed, folder: None)
+    monkeypatch.setattr(verification, "check_tables", lambda packed, folder: [10**6] * 9)
 
 
 def unpacked(path: Path) -> Files:
@@ -432,3 +433,75 @@ def test_what_cannot_be_checked_is_said(bundle: Path, tmp_path: Path, command) -
     told = json.loads(out)
     assert told["not_checked"] == 5
     assert {row["holds"] for row in told["findings"]} == {True, None}
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, owner: object, name: str) -> list[None]:
+    """One item for each call of a function from now on."""
+    calls: list[None] = []
+    plain = getattr(owner, name)
+
+    def watched(*arguments: object, **more: object) -> object:
+        calls.append(None)
+        return plain(*arguments, **more)
+
+    monkeypatch.setattr(owner, name, watched)
+    return calls
+
+
+@pytest.mark.parametrize("fault", [False, True])
+def test_work_is_done_once_for_all_releases(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: bool
+) -> None:
+    """The ledger is read and the request priced once, also where that ends in a fault."""
+    monkeypatch.setattr(Rebuilt, "report", lambda self, published, budget, head: b"")
+    files = unpacked(bundle)
+    if fault:
+        said("ledger.json", lambda book: book["lines"][-1].update(hash="0" * 64))(files)
+        said("request.json", lambda asked: asked["releases"][-1].update(stratum="nowhere"))(files)
+    lines = counted(monkeypatch, Entry, "from_row")
+    priced = counted(monkeypatch, rebuilding, "requests")
+    found = verdict(tmp_path / "b.zip", files)
+    assert found["ledger lines"].wrong == found["request"].wrong == fault
+    assert len(lines) == len(json.loads(files["ledger.json"])["lines"])
+    assert len(priced) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            lambda asked: asked["schema"]["worker_attributes"].update(sex=[f"{i}" for i in range(3_000)]),
+            "asks for 2 tables with 3,001 kinds of workers together. The bundle has 8 files of tables with 2,400 rows",
+        ),
+        (
+            lambda asked: asked["releases"].append(
+                {"name": "more", "kind": "counts", "epsilon": "1"}
+                | {"tables": [[], ["place"], ["sex"], ["place", "sex"], ["sex", "place"], ["age"], ["sex", "age"]]}
+            ),
+            "asks for 9 tables with",
+        ),
+    ],
+)
+def test_a_request_beyond_what_the_tables_hold(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable, words: str
+) -> None:
+    """It is refused before it is priced: each table has a file, and each kind of worker a row."""
+    monkeypatch.setattr(verification, "check_tables", lambda packed, folder: [300] * 8)
+    monkeypatch.setattr(Rebuilt, "report", lambda self, published, budget, head: b"")
+    priced = counted(monkeypatch, rebuilding, "requests")
+    files = unpacked(bundle)
+    said("request.json", change)(files)
+    found = verdict(tmp_path / "b.zip", files)["request"]
+    assert found.wrong
+    assert words in found.words
+    assert not priced
+
+
+def test_a_share_that_takes_minutes_to_read(bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """1e999999999 is a number to Python, of a billion digits."""
+    monkeypatch.setattr(Rebuilt, "report", lambda self, published, budget, head: b"")
+    files = unpacked(bundle)
+    said("jobs/release.json", lambda about: about["parameters"]["tables"][0].update(scale_share="1e-99999"))(files)
+    found = verdict(tmp_path / "b.zip", files)["jobs: mechanisms"]
+    assert found.wrong
+    assert "PrivacyError" in found.words

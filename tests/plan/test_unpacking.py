@@ -175,12 +175,14 @@ def zeros(size: int) -> pa.Array:
     return pa.Array.from_buffers(pa.int64(), size // 8, [None, pa.py_buffer(bytes(size))])
 
 
+BITS = bytes(5 * 10**6)
 BOMBS: dict[str, Callable[[], bytes]] = {
     "rows without a value": lambda: parquet(pa.nulls(5 * 10**7, pa.int64())),
     "a page of zeros": lambda: parquet(zeros(4 * 10**8), use_dictionary=False),
     "a long text that many rows name": lambda: parquet(
         pa.DictionaryArray.from_arrays(pa.array([0] * 400, pa.int32()), pa.array(["x" * 10**6])), store_schema=False
     ),
+    "rows of a bit each": lambda: parquet(pa.Array.from_buffers(pa.bool_(), 4 * 10**7, [None, pa.py_buffer(BITS)])),
 }
 
 
@@ -191,3 +193,64 @@ def test_a_table_that_swells(files: Files, tmp_path: Path, what: str, monkeypatc
     pack(tmp_path / "b.zip", changed, changed.__getitem__)
     assert (tmp_path / "b.zip").stat().st_size < 400_000
     assert "its tables take more memory than" in refused(tmp_path / "b.zip")
+
+
+def damaged() -> bytes:
+    """A table whose second column swells, and whose first cannot be read: the page's header is overwritten."""
+    written, rows = io.BytesIO(), 500
+    swelling = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), pa.array(["x" * 10**6]))
+    table = pa.table({"largest": pa.array(range(rows)), "count": swelling})
+    pq.write_table(table, written, compression="zstd", store_schema=False, use_dictionary=["count"])
+    content = written.getvalue()
+    start = pq.read_metadata(io.BytesIO(content)).row_group(0).column(0).data_page_offset
+    return content[:start] + b"\xff" * 40 + content[start + 40 :]
+
+
+UNREADABLE: dict[str, Callable[[], Files]] = {
+    "a damaged column beside one that swells": lambda: {"places/research.parquet": damaged()},
+    "no table": lambda: {"places/basic.parquet": b"PAR1"},
+    "rows of different lengths": lambda: {"places/basic.csv": b'"count"\n1\n1,2\n'},
+    "a count in words": lambda: {"places/basic.csv": b'"count"\n1\nmany\n'},
+    "another spelling": lambda: {"places/more.Parquet": b"PAR1"},
+}
+
+
+@pytest.mark.parametrize("what", UNREADABLE)
+def test_a_table_that_cannot_be_read_whole(files: Files, tmp_path: Path, what: str) -> None:
+    """It is refused: read in part, and without a bound, it could swell."""
+    changed = relisted({**files, **UNREADABLE[what]()})
+    pack(tmp_path / "b.zip", changed, changed.__getitem__)
+    (name,) = UNREADABLE[what]()
+    assert refused(tmp_path / "b.zip") == f"{name!r} cannot be read as a table"
+
+
+def test_a_folder_in_place_of_a_table(files: Files, tmp_path: Path) -> None:
+    """Its files would be read as one table, whatever they are called."""
+    changed = relisted({name: content for name, content in files.items() if name != "places/research.parquet"})
+    changed = relisted({**changed, "places/research.parquet/part": BOMBS["a long text that many rows name"]()})
+    pack(tmp_path / "b.zip", changed, changed.__getitem__)
+    assert "cannot be the name of a file" in refused(tmp_path / "b.zip")
+
+
+def test_codes_that_first_look_like_numbers(files: Files, tmp_path: Path) -> None:
+    """A genuine CSV file may have text after a megabyte of digits."""
+    codes = "".join(f'"{code}",1\n' for code in range(10**6, 10**6 + 150_000))
+    changed = {**files, "places/more.csv": f'"sector","count"\n{codes}"31-33",1\n'.encode()}
+    pack(tmp_path / "b.zip", changed, changed.__getitem__)
+    with opened(tmp_path / "b.zip") as packed:
+        unpack(packed, tmp_path / "out")
+        assert max(unpacking.check_tables(packed, tmp_path / "out")) == 150_001
+
+
+@pytest.mark.parametrize(
+    ("releases", "words"),
+    [
+        ([f"r{i}" for i in range(200_000)], "it lists 200,000 releases. A plan has at most 1,000"),
+        (["places", "others"], "it lists the release 'others', of which no file is there"),
+        (["places", "places"], "it lists a release twice"),
+    ],
+)
+def test_releases_that_are_not_there(files: Files, tmp_path: Path, releases: list[str], words: str) -> None:
+    changed = {**files, "bundle.json": as_json({**json.loads(files["bundle.json"]), "releases": releases})}
+    pack(tmp_path / "b.zip", changed, changed.__getitem__)
+    assert refused(tmp_path / "b.zip") == words

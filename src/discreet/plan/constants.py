@@ -8,7 +8,7 @@ from typing import Any
 
 from discreet.noise.laws import GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
 from discreet.plan.findings import RefutedError
-from discreet.privacy.losses import Loss, Pure, from_dict, loss
+from discreet.privacy.losses import Loss, Pure, exact, from_dict, loss
 from discreet.privacy.units import Establishments
 from discreet.tables.mechanisms import LogLaplace, NoiseLaw, SmoothNoise
 
@@ -19,7 +19,7 @@ LAWS: Mapping[str, Callable[..., NoiseLaw]] = {
 
 def stated(table: Mapping[str, Any], unit: Establishments) -> Iterator[SmoothNoise | LogLaplace]:
     """The mechanisms of a table with the constants that are stated, each promising what it costs."""
-    share, noise = Fraction(table.get("scale_share", 0)), table["noise"]
+    share, noise = exact(table.get("scale_share", 0), name="scale_share"), table["noise"]
     if ("sizes" in noise) != (share > 0):
         raise RefutedError("sizes of establishments are paid for and not stated, or stated and not paid for")
     yield _mechanism(table, unit, 1 - share)

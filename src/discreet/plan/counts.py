@@ -29,7 +29,7 @@ from discreet.privacy.losses import total
 from discreet.privacy.units import EstablishmentNodes
 from discreet.report.page import slug
 from discreet.report.release import Results, TableOfCounts
-from discreet.schema import Label, Schema
+from discreet.schema import Label
 from discreet.tables.cells import Cells
 from discreet.tables.consistency import finest_of
 from discreet.tables.prepared import Prepared
@@ -196,11 +196,15 @@ class CountRequest:
         )
 
 
+def tables_of(release: Count | Counts) -> tuple[tuple[str, ...], ...]:
+    """The attributes of each table of a release."""
+    return (release.by,) if isinstance(release, Count) else release.tables
+
+
 def count_request(file: PlanFile, release: Count | Counts, jobs: Jobs, account: Account) -> CountRequest:
     """The request for a release of a plan, or an error that says what is wrong with it."""
-    tables = (release.by,) if isinstance(release, Count) else release.tables
+    tables = tables_of(release)
     queries = tuple(CountQuery.of(jobs, account, by=by, where=release.where) for by in tables)
-    _check_values(release, jobs.schema)
     if isinstance(release, Counts) and release.add_up:
         finest_of(tables)
         if release.round_to not in (None, 1):
@@ -244,17 +248,6 @@ def _shares(release: Count | Counts) -> list[Fraction]:
             f"one per table and add up to 1. Use for example {['1/' + str(count)] * count}."
         )
     return parts
-
-
-def _check_values(release: Count | Counts, schema: Schema) -> None:
-    for name, values in release.where.items():
-        domain = schema.worker_attributes.get(name)
-        unknown = [] if domain is None else [value for value in values if value not in domain]
-        if unknown and domain is not None:
-            raise DataError(
-                f"where.{name} asks for {unknown[0]!r}, which is not in the public domain: "
-                f"{', '.join(map(str, domain))}. Use its values."
-            )
 
 
 def _check_shrink(release: Count, query: CountQuery) -> None:

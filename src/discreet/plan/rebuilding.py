@@ -7,11 +7,10 @@ is made of published files and lines of the ledger.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from pydantic import ValidationError
 
@@ -23,26 +22,54 @@ from discreet.plan.counts import CountRequest
 from discreet.plan.document import Document
 from discreet.plan.facts import facts_of
 from discreet.plan.findings import RefutedError, UncheckedError
+from discreet.plan.lines import Lines
 from discreet.plan.outputs import MANIFEST
 from discreet.plan.packing import as_json
 from discreet.plan.reading import PlanFile
-from discreet.plan.requests import Request, requests
+from discreet.plan.requests import Request, requests, size
 from discreet.plan.shape import Plan
 from discreet.privacy.ledger import Budget, Entry, Head
 from discreet.privacy.ledger.entries import canonical
 from discreet.report.release import page
 
 NOWHERE = "not in the bundle"
+Part = TypeVar("Part")
+
+
+class once(Generic[Part]):  # noqa: N801, a decorator as `property` is
+    """A part that is computed at its first use. A fault is kept too: else every release would have it found again."""
+
+    def __init__(self, compute: Callable[[Any], Part]) -> None:
+        self.compute, self.key = compute, f"_{compute.__name__}"
+        self.__doc__ = compute.__doc__
+
+    def __get__(self, plan: Any, owner: type) -> Part:
+        kept = vars(plan)
+        if self.key not in kept:
+            try:
+                kept[self.key] = self.compute(plan), None
+            except Exception as fault:
+                kept[self.key] = None, fault
+        found: tuple[Part, Exception | None] = kept[self.key]
+        if found[1] is not None:
+            raise found[1]
+        return found[0]
 
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """A bundle that was unpacked into `folder`, with the names it lists as `releases`."""
+    """A bundle that was unpacked into `folder`, the names it lists as `releases`, and the rows of each of its files."""
 
     folder: Path
     releases: tuple[str, ...]
+    rows: tuple[int, ...]
 
-    @cached_property
+    @once
+    def lines(self) -> Lines:
+        """The ledger's lines."""
+        return Lines.read(self.folder)
+
+    @once
     def file(self) -> PlanFile:
         """The plan that asks for what `request.json` says."""
         asked = json.loads((self.folder / REQUEST).read_text(encoding="utf-8"))
@@ -66,12 +93,18 @@ class Rebuilt:
         except ValidationError:
             raise RefutedError(f"{REQUEST} asks for something that no plan can ask for") from None
 
-    @cached_property
+    @once
     def requests(self) -> dict[str, Request]:
         """Every release that was asked for, by name."""
         plan = self.file.plan
         unit = plan.unit.unit()
         account = Account.open(None, dataset="verify", unit=unit, budget=plan.budget.total())
+        tables, counts = size(self.file, account)
+        if tables > len(self.rows) or counts > sum(self.rows):
+            raise RefutedError(
+                f"{REQUEST} asks for {tables:,} tables with {counts:,} kinds of workers together. The bundle has "
+                f"{len(self.rows):,} files of tables with {sum(self.rows):,} rows together"
+            )
         found, wrong = requests(self.file, account)
         if wrong:
             raise RefutedError(f"{REQUEST} asks for what cannot be released: {wrong[0].text}")

@@ -7,6 +7,7 @@ decides the published files, so a plan that was changed afterwards asks for some
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,7 +16,7 @@ from discreet.errors import DataError, DiscreetError, FitError, FormulaError, In
 from discreet.jobs import Jobs
 from discreet.noise.source import Source
 from discreet.plan.confidential import Confidential
-from discreet.plan.counts import count_request
+from discreet.plan.counts import count_request, tables_of
 from discreet.plan.document import Fault, Place
 from discreet.plan.reading import PlanFile
 from discreet.plan.shape import AnyRelease, Count, Counts, Model, Posterior
@@ -25,6 +26,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Entry
 from discreet.report.release import Results
 from discreet.schema import Schema
+from discreet.tables.query import CountQuery
 
 BLAMED = {
     **{
@@ -90,6 +92,18 @@ def requests(file: PlanFile, account: Account) -> tuple[list[Request], list[Faul
         except DiscreetError as error:
             wrong += [Fault(blamed(release, i, error), line) for line in str(error).splitlines()]
     return found, wrong
+
+
+def size(file: PlanFile, account: Account) -> tuple[int, int]:
+    """How many tables a plan asks for, and how many kinds of workers they have together; nothing is priced."""
+    releases = [release for release in file.plan.release if isinstance(release, Count | Counts)]
+    asked = [(by, release.where) for release in releases for by in tables_of(release)]
+    kinds = 0
+    for by, where in asked:
+        with suppress(DataError):  # a fault is found again, and said, where the table is priced
+            jobs = without_data(file.schema(), listed=False)
+            kinds += CountQuery.of(jobs, account, by=by, where=where).levels
+    return len(asked), kinds
 
 
 _NO_DESIGN = (

@@ -37,6 +37,7 @@ from discreet.tables.calibration import BASELINES, MOST_EPSILON, PRIVATE, Name
 
 Format: TypeAlias = Literal["csv", "parquet"]
 Form: TypeAlias = Literal["basic", "research"]
+RELEASES = 1_000  # of one plan
 
 
 class Table(BaseModel):
@@ -408,7 +409,9 @@ class Plan(Table):
     unit: AnyUnit = Field(description="Whom to protect: kind = 'establishments' with an alpha, 'workers', ...")
     budget: Budget
     public: Public = Public.model_validate({})
-    release: Annotated[tuple[AnyRelease, ...], Field(min_length=1)] = Field(description="What is released, in order.")
+    release: Annotated[tuple[AnyRelease, ...], Field(min_length=1, max_length=RELEASES)] = Field(
+        description="What is released, in order."
+    )
     output: Output
 
 

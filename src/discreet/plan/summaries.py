@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -278,8 +279,8 @@ def _refuse_repeated(release: Posterior) -> None:
             "Give as many values as coefficients, or one of either."
         )
     asked = [(names[i % len(names)], at[i % len(at)]) for i in range(max(len(names), len(at)))]
-    for name, value in asked:
-        if asked.count((name, value)) > 1:
+    for (name, value), times in Counter(asked).items():
+        if times > 1:
             raise PrivacyError(
                 f"coefficient: {name!r} is asked about at {shown(value)} twice. Each question costs its share of "
                 "epsilon. Leave one out."

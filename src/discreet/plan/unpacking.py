@@ -7,6 +7,7 @@ ends where the bounds do. Not here: whether what was unpacked is true (`verifica
 
 from __future__ import annotations
 
+import csv
 import io
 import os
 import subprocess
@@ -39,6 +40,9 @@ METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 """How discreet packs. Of other methods Python unpacks a piece at once, however long it becomes."""
 
 TABLES = (".csv", ".parquet")
+UNREADABLE = 3
+"""How the process that reads the tables ends where one cannot be read."""
+
 READER = (
     "import sys; from pathlib import Path; from discreet.plan.unpacking import _limit, _try_tables; "
     "_limit(int(sys.argv[1])); _try_tables(sys.argv[2:])"
@@ -80,7 +84,9 @@ def unpack(packed: zipfile.ZipFile, folder: Path) -> list[str]:
     for entry in entries:
         _check_size(entry)
         place = PurePosixPath(entry.filename)
-        if entry.is_dir() or place.is_absolute() or ".." in place.parts or {"\\", "\0", ":"} & {*entry.filename}:
+        elsewhere = place.is_absolute() or ".." in place.parts or {"\\", "\0", ":"} & {*entry.filename}
+        # a folder that is called as a table would be read as one, with all that is in it
+        if entry.is_dir() or elsewhere or any(map(_is_table, place.parts[:-1])):
             raise RefutedError(f"{entry.filename[:80]!r} cannot be the name of a file of a bundle")
     for entry in entries:
         path = folder / entry.filename
@@ -91,19 +97,28 @@ def unpack(packed: zipfile.ZipFile, folder: Path) -> list[str]:
     return [entry.filename for entry in entries]
 
 
-def check_tables(packed: zipfile.ZipFile, folder: Path) -> None:
-    """Refuse tables that take more memory than those of a bundle of its size do, without taking it here."""
-    tables = [str(folder / name) for name in packed.namelist() if name.endswith(TABLES)]
+def check_tables(packed: zipfile.ZipFile, folder: Path) -> list[int]:
+    """The rows of each table. Refuse what cannot be read, or not in the memory that a bundle of its size needs.
+
+    Nothing is read here: what can be read in part alone could swell when a check reads that part.
+    """
+    tables = [name for name in packed.namelist() if _is_table(name)]
     allowed = MEMORY + SWELLING * _size(packed)
     environment = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system", "OPENBLAS_NUM_THREADS": "1"}
+    rows: list[int] = []
     for start in range(0, len(tables), 500):
-        command = [sys.executable, "-c", READER, str(allowed), *tables[start : start + 500]]
+        paths = [str(folder / name) for name in tables[start : start + 500]]
+        command = [sys.executable, "-c", READER, str(allowed), *paths]
         try:
             done = subprocess.run(command, env=environment, capture_output=True, timeout=SECONDS, check=False)
         except subprocess.TimeoutExpired:
             raise RefutedError(f"its tables are not read within {SECONDS} seconds") from None
+        rows += map(int, done.stdout.split())
+        if done.returncode == UNREADABLE:
+            raise RefutedError(f"{tables[len(rows)][:80]!r} cannot be read as a table")
         if done.returncode:
             raise RefutedError(f"its tables take more memory than {allowed:,} bytes, as no bundle of its size does")
+    return rows
 
 
 def _limit(memory: int) -> None:
@@ -119,22 +134,38 @@ def _limit(memory: int) -> None:
 
 
 def _try_tables(paths: Sequence[str]) -> None:
-    """Read every table and keep none. What is no table is a finding of a later check."""
-    from discreet.plan.outputs import read_table
-
+    """Read every table as the checks do, whole and into Python's own values; keep none and print their rows."""
     for path in paths:
         try:
-            read_table(Path(path), kind=path.rsplit(".", 1)[1], attributes=[])
+            rows = _rows(Path(path))
         except MemoryError:
             sys.exit(1)
         except Exception:
-            continue
+            sys.exit(UNREADABLE)
+        print(rows, flush=True)
+
+
+def _rows(path: Path) -> int:
+    """The rows that a table has, whatever it declares."""
+    from discreet.plan.outputs import read_table
+
+    kind, names = path.suffix[1:].lower(), list[str]()
+    if kind == "csv":  # as text, because categories that begin like numbers may go on otherwise
+        with path.open(encoding="utf-8", newline="") as file:
+            names = next(csv.reader(file), [])
+    table = read_table(path, kind=kind, attributes=names)
+    return max((len(column) for column in table.to_pydict().values()), default=0)
+
+
+def _is_table(name: str) -> bool:
+    """Whether a file of this name can be read as a table; some systems do not tell capital letters apart."""
+    return name.lower().endswith(TABLES)
 
 
 def _check_size(entry: zipfile.ZipInfo) -> None:
     if entry.compress_type not in METHODS:
         raise RefutedError(f"{entry.filename[:80]!r} is compressed in another way than discreet does")
-    if not entry.filename.endswith(TABLES) and entry.file_size > TEXT:
+    if not _is_table(entry.filename) and entry.file_size > TEXT:
         raise RefutedError(f"{entry.filename[:80]!r} has {entry.file_size:,} bytes. Such a file has at most {TEXT:,}")
 
 

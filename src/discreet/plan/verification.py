@@ -20,7 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NoReturn
 
-from discreet.errors import PlanError, PrivacyError
+from discreet.errors import PlanError
 from discreet.plan.bundle import FORMAT
 from discreet.plan.constants import stated, stated_loss
 from discreet.plan.counts import CountRequest
@@ -28,14 +28,14 @@ from discreet.plan.findings import Finding, RefutedError, UncheckedError
 from discreet.plan.outputs import FORMAT as ABOUT_FORMAT
 from discreet.plan.outputs import MANIFEST as ABOUT
 from discreet.plan.outputs import SAMPLER, SUMMARY_SAMPLER, SYSTEM, source_hash
-from discreet.plan.packing import LEDGER, MANIFEST, check_packing
+from discreet.plan.packing import MANIFEST, check_packing
 from discreet.plan.rebuilding import Rebuilt
 from discreet.plan.recount import check_basic, check_cells, check_intervals, check_rows
+from discreet.plan.shape import RELEASES
 from discreet.plan.summaries import COLUMNS
 from discreet.plan.unpacking import check_tables, opened, text, unpack
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.ledger import Budget, Entry, Head, Ledger
-from discreet.privacy.ledger.entries import EntryError
+from discreet.privacy.ledger import Ledger
 from discreet.privacy.losses import Loss, shown, total
 from discreet.privacy.units import EstablishmentNodes, Establishments
 from discreet.privacy.verify import verify
@@ -62,14 +62,14 @@ def verify_bundle(
     with TemporaryDirectory(prefix="discreet-verify-") as scratch:
         folder = Path(scratch)
         try:
-            about, there = _unpacked(path, folder)
+            about, there, rows = _unpacked(path, folder)
         except RefutedError as refutation:
             return [Finding("files", "WRONG", str(refutation))]
-        plan = Rebuilt(folder, tuple(about["releases"]))
+        plan = Rebuilt(folder, tuple(about["releases"]), tuple(rows))
         checks: list[tuple[str, Callable[[], str]]] = [
             ("bundle", partial(check_packing, path)),
             ("files", partial(_files, folder, there, about["files"])),
-            ("ledger lines", lambda: _lines(folder)[1]),
+            ("ledger lines", lambda: str(plan.lines)),
             ("request", partial(_request, plan)),
             ("names", plan.check_names),
         ]
@@ -87,7 +87,7 @@ def verify_bundle(
         checks += [
             ("workplace cells", lambda: check_cells(plan.requests, plan.folder)),
             ("report.html", partial(_report, plan)),
-            ("ledger", partial(_ledger, folder, ledger)),
+            ("ledger", partial(_ledger, plan, ledger)),
             ("draws", partial(_draws, plan)),
         ]
         return [_found(subject, check, progress) for subject, check in checks]
@@ -111,8 +111,8 @@ def _no_bundle(path: Path) -> PlanError:
     )
 
 
-def _unpacked(path: Path, folder: Path) -> tuple[dict[str, Any], list[str]]:
-    """The bundle's own description, and the names of the files that were unpacked into `folder`."""
+def _unpacked(path: Path, folder: Path) -> tuple[dict[str, Any], list[str], list[int]]:
+    """The bundle's own description, the names of the files that were unpacked into `folder`, the rows of its tables."""
     with ExitStack() as closing:
         try:
             packed = closing.enter_context(opened(path))
@@ -129,12 +129,25 @@ def _unpacked(path: Path, folder: Path) -> tuple[dict[str, Any], list[str]]:
             releases = []
         if not releases or not all(re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", name) for name in releases):
             raise _no_bundle(path)
+        _check_releases(releases, packed.namelist())
         try:
             there = unpack(packed, folder)
         except MALFORMED:
             raise RefutedError("the bundle cannot be unpacked") from None
-        check_tables(packed, folder)
-    return {"files": {}, **about, "releases": releases}, there
+        rows = check_tables(packed, folder)
+    return {"files": {}, **about, "releases": releases}, there, rows
+
+
+def _check_releases(releases: list[str], there: list[str]) -> None:
+    """Refuse names before anything is done for each of them."""
+    if len(releases) > RELEASES:
+        raise RefutedError(f"it lists {len(releases):,} releases. A plan has at most {RELEASES:,}")
+    if len({*releases}) < len(releases):
+        raise RefutedError("it lists a release twice")
+    folders = {name.partition("/")[0] for name in there if "/" in name}
+    for name in releases:
+        if name not in folders:
+            raise RefutedError(f"it lists the release {name!r}, of which no file is there")
 
 
 def _files(folder: Path, there: list[str], listed: Mapping[str, str]) -> str:
@@ -148,57 +161,10 @@ def _files(folder: Path, there: list[str], listed: Mapping[str, str]) -> str:
     return f"{len(listed)} files, every SHA-256 as listed"
 
 
-def _lines(folder: Path) -> tuple[list[Entry], str, dict[tuple[str, str], Budget]]:
-    """The ledger's lines, in words, and the budgets they leave, after seals, links and sums were found right."""
-    book = json.loads((folder / LEDGER).read_bytes())
-    entries: list[Entry] = []
-    accounts: dict[tuple[str, str], Budget] = {}
-    for row in book["lines"]:
-        try:
-            entry = Entry.from_row(row)
-            before = entries[-1] if entries else None
-            if before is not None and entry.seq <= before.seq:
-                raise RefutedError(f"entry {entry.seq} follows entry {before.seq}")
-            if before is not None and entry.seq == before.seq + 1 and entry.previous != before.hash:
-                raise RefutedError(f"entry {entry.seq} does not continue entry {before.seq}")
-            account = (entry.dataset, entry.unit)
-            accounts[account] = _posted(entry, accounts.get(account))
-        except EntryError as fault:
-            raise RefutedError(f"entry {row.get('seq')}: {fault}") from None
-        except PrivacyError:
-            raise RefutedError(f"entry {row.get('seq')} overspends its budget") from None
-        entries.append(entry)
-    head = Head(**book["head"])
-    if entries and (entries[-1].seq > head.seq or (entries[-1].seq == head.seq and entries[-1].hash != head.hash)):
-        raise RefutedError("the head is before the last line, or another")
-    sums = ", ".join(f"{budget.spent} of {budget.total} spent" for budget in accounts.values())
-    return entries, f"{len(entries)} lines as sealed; {sums}; head {head.hash}", accounts
-
-
-def _posted(entry: Entry, budget: Budget | None) -> Budget:
-    """The account after one line."""
-    if entry.kind == "budget" and entry.loss is not None:
-        opened = Budget(entry.dataset, entry.unit, entry.loss, entry.loss.zero())
-        after = opened if budget is None else budget.resized(entry.loss)
-    elif budget is None:
-        raise RefutedError(f"entry {entry.seq} spends from a budget that was never opened")
-    elif entry.kind == "charge" and entry.loss is not None:
-        after = budget.spend(entry.loss, release=str(entry.release))
-    else:
-        after = budget
-    if after.spent.to_dict() != entry.spent_after.to_dict():
-        raise RefutedError(f"entry {entry.seq} says {entry.spent_after} is spent, the lines add up to {after.spent}")
-    return after
-
-
 def _publication(plan: Rebuilt, name: str, listed: Mapping[str, str]) -> str:
     about = plan.about(name)
-    charge = _charge(plan.folder, about)
-    published = [
-        entry
-        for entry in _lines(plan.folder)[0]
-        if entry.kind == "publish" and entry.release == name and entry.payload["charge"] == charge.seq
-    ]
+    charge = plan.lines.charge(about)
+    published = [entry for entry in plan.lines.publications.get(name, ()) if entry.payload["charge"] == charge.seq]
     if len(published) != 1:
         raise RefutedError(f"the charge in entry {charge.seq} has {len(published)} publications, not one")
     files = {path.removeprefix(f"{name}/"): digest for path, digest in listed.items() if path.startswith(f"{name}/")}
@@ -212,11 +178,10 @@ def _publication(plan: Rebuilt, name: str, listed: Mapping[str, str]) -> str:
 
 
 def _request(plan: Rebuilt) -> str:
-    entries, _, budgets = _lines(plan.folder)
-    charges = {str(entry.release): entry for entry in entries if entry.kind == "charge"}
-    unpublished = {str(entry.release) for entry in entries if entry.kind == "publish"} - {*plan.releases}
+    charges = {str(entry.release): entry for entry in plan.lines.charges.values()}
+    unpublished = plan.lines.publications.keys() - {*plan.releases}
     others = f"; the ledger also published {', '.join(sorted(unpublished))}, not in this bundle" if unpublished else ""
-    return plan.check_request(charges, budgets) + others
+    return plan.check_request(charges, plan.lines.budgets) + others
 
 
 def _asked(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -229,7 +194,7 @@ def _asked(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 def _guarantee(plan: Rebuilt, name: str) -> str:
     about = plan.about(name)
-    claim, charge = about["guarantee"], _charge(plan.folder, about)
+    claim, charge = about["guarantee"], plan.lines.charge(about)
     if claim["private"] is not True or about["randomness"] != SYSTEM:
         raise RefutedError("the noise was seeded: it is not private")
     promised = stated_loss(claim["loss"])
@@ -330,12 +295,10 @@ def _report(plan: Rebuilt) -> str:
     """The report made again from the bundle; it has the same bytes whenever the same code makes it."""
     if not all(_same_code(plan.about(name)) for name in plan.releases):
         raise UncheckedError("not proved by this check: other code than this made the releases it is about")
-    entries, _, budgets = _lines(plan.folder)
-    published = {str(entry.release): entry for entry in entries if entry.kind == "publish"}
+    published = {name: entries[-1] for name, entries in plan.lines.publications.items()}
     asked = plan.file.plan
-    budget = budgets[asked.budget.dataset, asked.unit.unit().key]
-    head = Head(**json.loads((plan.folder / LEDGER).read_bytes())["head"])
-    if plan.report(published, budget=budget, head=head) != plan.packed_report():
+    budget = plan.lines.budgets[asked.budget.dataset, asked.unit.unit().key]
+    if plan.report(published, budget=budget, head=plan.lines.head) != plan.packed_report():
         raise RefutedError("it is not the report that this code makes of the bundle")
     return "made again from the bundle: the same bytes"
 
@@ -351,24 +314,14 @@ def _draws(plan: Rebuilt) -> str:
     raise UncheckedError(f"{', '.join(claims[:-1])} and {claims[-1]}, cannot be seen without the data")
 
 
-def _ledger(folder: Path, where: str | Path | None) -> str:
+def _ledger(plan: Rebuilt, where: str | Path | None) -> str:
     if where is None:
         raise UncheckedError("that these are the lines of the agency's ledger: give it with --ledger")
-    entries = _lines(folder)[0]
-    head = json.loads((folder / LEDGER).read_bytes())["head"]["hash"]
     with Ledger.open(where, read_only=True) as ledger:
-        verdict = ledger.verify(contains=[head, *(entry.hash for entry in entries)])
+        verdict = ledger.verify(contains=[plan.lines.head.hash, *(entry.hash for entry in plan.lines.entries)])
     if not verdict:
         raise RefutedError(f"{verdict}")
     return f"{verdict}; it contains every line of the bundle"
-
-
-def _charge(folder: Path, about: Mapping[str, Any]) -> Entry:
-    seal = about["ledger"]["hash"]
-    found = [entry for entry in _lines(folder)[0] if entry.hash == seal and entry.kind == "charge"]
-    if not found or found[0].release != about["name"] or found[0].dataset != about["dataset"]:
-        raise RefutedError(f"no line of the ledger paid for it ({seal[:12]}...)")
-    return found[0]
 
 
 def _shown(loss: Loss) -> Iterator[str]:

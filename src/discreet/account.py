@@ -65,6 +65,10 @@ class Account:
         """Whether nobody can reproduce this account's noise."""
         return self._source.private
 
+    def compare(self, details: Mapping[str, Any]) -> None:
+        """Refuse columns that an earlier release of the data set forbids, before any row is read for this one."""
+        self.ledger.compare(self.dataset, details)
+
     def release(
         self,
         name: str | None,

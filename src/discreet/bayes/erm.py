@@ -160,7 +160,7 @@ def objective_perturbation(
                 f"Use for example {what}=1."
             )
     account = account_for(account, loss, seed=seed, name=name)
-    model = regression(formula, data, public=public, unit=account.unit)
+    model = regression(formula, data, public=public, account=account)
     norm = model.longest if norm is None else norm
     if norm is None:
         raise FitError(
@@ -192,7 +192,7 @@ def objective_perturbation(
         details={
             "summary": "objective perturbation",
             "formula": formula,
-            **taken(account.unit, model.public),
+            **taken(account.unit, model.public, model.named),
             "bounds": [float(lower), float(upper)],
             "norm": float(norm),
             "penalty": constants.penalty,

@@ -120,7 +120,7 @@ def posterior_interval(
     plan = clipped_mean("private", "tight", unit, spend, epsilon=sum(spend.values(), Fraction(0)))
     amounts = by_question(names, split, epsilon=loss.epsilon)
     account = account_for(account, loss, seed=seed, name=name)
-    model = regression(formula, data, names, public=public, unit=account.unit)
+    model = regression(formula, data, names, public=public, account=account)
     shuffle = generator(rng)
     columns, n, p = model.columns(names), len(model.y), len(model.names)
     prior.check(p)
@@ -176,7 +176,7 @@ def posterior_interval(
             unit=float(unit),
             cover_noise=bool(cover_noise),
             calibration="tight",
-            **taken(account.unit, model.public),
+            **taken(account.unit, model.public, model.named),
         ),
     )
 

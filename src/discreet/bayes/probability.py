@@ -117,7 +117,7 @@ def posterior_probability(
     way = combination(method, calibration, floor)
     charged = account  # checked before any row is read, opened when the loss is known
     account = account_for(account, loss, seed=seed, name=name)
-    model = regression(formula, data, names, public=public, unit=account.unit)
+    model = regression(formula, data, names, public=public, account=account)
     shuffle = generator(rng)
     columns, n, p = model.columns(names), len(model.y), len(model.names)
     prior.check(p)
@@ -139,7 +139,7 @@ def posterior_probability(
         at=floats(cuts),
         method=method,
         calibration=calibration,
-        **taken(account.unit, model.public),
+        **taken(account.unit, model.public, model.named),
     )
     caution = ""
     if proved != loss:

@@ -138,7 +138,7 @@ def posterior_quantile(
     plan = clipped_mean(centre, calibration, unit, stages, epsilon=loss.epsilon)
     amounts = by_question(names, split, epsilon=loss.epsilon)
     account = account_for(account, loss, seed=seed, name=name)
-    model = regression(formula, data, names, public=public, unit=account.unit)
+    model = regression(formula, data, names, public=public, account=account)
     shuffle = generator(rng)
     columns, n, p = model.columns(names), len(model.y), len(model.names)
     prior.check(p)
@@ -166,7 +166,7 @@ def posterior_quantile(
             centre=plan.centre,
             unit=float(unit),
             calibration=calibration,
-            **taken(account.unit, model.public),
+            **taken(account.unit, model.public, model.named),
         ),
     )
 

@@ -22,10 +22,11 @@ from discreet.errors import DataError, FormulaError
 from discreet.mixed.design import Design, Layout
 from discreet.mixed.formula import Factor, Model, read_formula
 from discreet.mixed.rows import Rows, encode, given_order, open_frame, plan, refuse_decimals, refuse_empty, values_of
-from discreet.privacy.columns import declared, refuse_undeclared
+from discreet.privacy.columns import declared, refuse_undeclared, taken
 from discreet.privacy.units import AnyRow, Unit
 
 if TYPE_CHECKING:
+    from discreet.account import Account
     from discreet.mixed.rows import Frame
 
 LEVEL = "<level>"
@@ -38,6 +39,8 @@ _ANY_ROW = AnyRow()
 class Regression:
     """y = X beta + error, with the coefficients' names as R writes them and the `public` columns of its formula.
 
+    `named` are all columns of the formula, the response first.
+
     `longest` bounds the sum of a row's absolute entries by the formula alone; there is no such bound with a column of
     numbers.
     """
@@ -46,6 +49,7 @@ class Regression:
     X: Matrix
     names: tuple[str, ...]
     public: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
     longest: int | None = None
 
     def columns(self, coefficients: Sequence[str]) -> Integers:
@@ -65,15 +69,18 @@ def regression(
     coefficients: Sequence[str] = (),
     *,
     public: Sequence[str] = (),
-    unit: Unit = _ANY_ROW,
+    account: Account | None = None,
 ) -> Regression:
     """Read the columns of `formula` from a frame, a mapping of columns or a file.
 
     `public` names the columns whose levels everybody may know. `coefficients` are refused before any row is read if no
-    level of any category could make them.
+    level of any category could make them, and so are columns that `account` has seen in another role.
     """
     model = fixed_formula(formula)
+    unit = _ANY_ROW if account is None else account.unit
     known = declared_in(model, public, unit)
+    if account is not None:
+        account.compare(taken(unit, known, model.columns))
     frame = open_frame(data, numbers=[column for column in model.columns if column not in known])
     layout = plan(frame, model)
     refuse_undeclared(layout.coded, known, why=PUBLISHED)
@@ -95,12 +102,12 @@ def regression(
         usable &= code >= 0
     X[~usable], y[~usable] = 0.0, 0.0
     numbers = any(piece.monomial.atoms for piece in layout.fixed)
-    return Regression(y, X, design.names, known, None if numbers else len(layout.fixed))
+    return Regression(y, X, design.names, known, model.columns, None if numbers else len(layout.fixed))
 
 
 def declared_in(model: Model, public: Sequence[str], unit: Unit) -> tuple[str, ...]:
     """The columns of a formula that are declared public; categories that the formula itself names must be."""
-    known = declared(public, unit)
+    known = declared(public, unit, model.response.column)
     named = [factor.column for term in model.fixed for factor in term if factor.function == "C"]
     refuse_undeclared(named, known, why=PUBLISHED)
     return tuple(column for column in model.columns if column in known)

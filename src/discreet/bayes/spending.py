@@ -26,7 +26,7 @@ LEAST, MOST = Fraction(1, 10**7), Fraction(10**8)  # of an epsilon: noise beyond
 
 def known(public: Sequence[str]) -> str:
     """What every summary says of its input: its public columns, and what becomes of odd rows."""
-    values = f", and which values columns {', '.join(public)} have" if public else ""
+    values = f", and the levels of {', '.join(public)}, which are not protected" if public else ""
     return f"Public: the number of rows{values}. A row with an entry that is no finite number counts as zeros"
 
 

@@ -62,6 +62,9 @@ class Rehearsal(Account):
     def __init__(self, unit: Unit) -> None:
         self.unit, self.dataset = unit, "rehearsal"
 
+    def compare(self, details: Mapping[str, Any]) -> None:
+        """Nothing: there is no ledger."""
+
     def release(
         self,
         name: str | None,
@@ -81,6 +84,9 @@ class Paid(Account):
         self._drawn = False
         self.constants: dict[str, Any] = {}
         """What the function says of its mechanism when it asks to draw: public, and published with the answer."""
+
+    def compare(self, details: Mapping[str, Any]) -> None:
+        """Nothing: the charge did."""
 
     def release(
         self,

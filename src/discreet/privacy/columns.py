@@ -11,17 +11,18 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from discreet.errors import PrivacyError
-from discreet.privacy.units import Rows, Unit
+from discreet.privacy.units import AnyRow, Rows, Unit
 
 
-def declared(public: Sequence[str], unit: Unit) -> tuple[str, ...]:
-    """The columns declared public, after none was found that `unit` protects."""
+def declared(public: Sequence[str], unit: Unit, response: str = "") -> tuple[str, ...]:
+    """The columns declared public, after none was found that `unit` protects; whole rows hide a formula's response."""
     if isinstance(public, str) or not all(isinstance(column, str) for column in public):
         raise PrivacyError(
             f"public={public!r:.60} is not a list of columns. It names those that everybody may know. Give one even "
             "for a single column: ['county']."
         )
-    both = [column for column in public if column in protected(unit)]
+    hidden = (response,) if isinstance(unit, AnyRow) else protected(unit)
+    both = [column for column in public if column in hidden]
     if both:
         raise PrivacyError(
             f"public: {both[0]!r} is declared public, and one row's {both[0]!r} is protected. A column is one or the "
@@ -45,18 +46,25 @@ def protected(unit: Unit) -> tuple[str, ...]:
     return unit.responses if isinstance(unit, Rows) else ()
 
 
-def taken(unit: Unit, public: Sequence[str]) -> dict[str, Any]:
-    """What the ledger keeps of a release's columns, so that later ones can be compared with it."""
-    return {"response": sorted(protected(unit)), "public": sorted(public)}
+def taken(unit: Unit, public: Sequence[str], columns: Sequence[str] = ()) -> dict[str, Any]:
+    """What the ledger keeps of a release's columns, so that later ones can be compared with it.
+
+    `columns` are those of the formula, the response first: whole rows hide all of them that are not public.
+    """
+    kept = {"response": sorted(protected(unit)), "public": sorted(public)}
+    if isinstance(unit, AnyRow):
+        kept |= {"response": [*columns[:1]], "protected": sorted({*columns[1:]} - {*public, *columns[:1]})}
+    return kept
 
 
 def refuse_conflict(asked: Mapping[str, Any], earlier: Mapping[str, Any], *, dataset: str, release: str) -> None:
     """Refuse a release that takes as public what an earlier one of the same data protects, or the other way round."""
-    for role, other, words in (
-        ("public", "response", "takes {0!r} as public, which {1!r} protects"),
-        ("response", "public", "protects {0!r}, which {1!r} takes as public"),
+    open_now, open_before = ({*each.get("public", ())} for each in (asked, earlier))
+    hidden_now, hidden_before = ({*each.get("response", ()), *each.get("protected", ())} for each in (asked, earlier))
+    for both, words in (
+        (sorted(open_now & hidden_before), "takes {0!r} as public, which {1!r} protects"),
+        (sorted(hidden_now & open_before), "protects {0!r}, which {1!r} takes as public"),
     ):
-        both = sorted({*asked.get(role, ())} & {*earlier.get(other, ())})
         if both:
             raise PrivacyError(
                 f"The release of {dataset!r} {words.format(both[0], release)}. A column of one data set is public or "

@@ -102,6 +102,8 @@ def release_mixed(
         seed=seed,
         book=Book.of(ledger, dataset, budget),
     )
+    if account is not None:
+        account.compare(taken(request.unit, request.public))
     frame = open_frame(data, numbers=[model.response.column])
     frame, model = with_sizes(frame, model)
     known = public_design(frame, model)

@@ -123,10 +123,7 @@ class Ledger:
             budget = self._open_account(page, dataset, unit)
             earlier = page.last(kind="charge", dataset=dataset, release=release)
             if earlier is None:
-                if details.keys() & {"response", "public"}:
-                    for other in page.entries(kind="charge", dataset=dataset):
-                        before = other.payload.get("details") or {}
-                        refuse_conflict(details, before, dataset=dataset, release=str(other.release))
+                _compare(page, dataset, details)
                 return page.append(
                     kind="charge",
                     dataset=dataset,
@@ -148,6 +145,11 @@ class Ledger:
                     "another name."
                 )
             return earlier
+
+    def compare(self, dataset: str, details: Mapping[str, Any]) -> None:
+        """Refuse what `charge` would for its columns, before any row is read for it."""
+        with self._store.reading() as page:
+            _compare(page, dataset, details)
 
     def publish(self, entry: Entry, *, files: Mapping[str, str], by: str | None = None) -> Entry:
         """Fix the files, name to SHA-256, that `entry` paid for. Do this before anyone can see them."""
@@ -304,3 +306,9 @@ def _fingerprinted(files: Mapping[str, str], entry: Entry) -> None:
             f"Release {entry.release!r} cannot be published with {len(files)} files. Each needs a name and its SHA-256 "
             "in 64 hexadecimal digits. Compute them with hashlib.sha256(...).hexdigest()."
         )
+
+
+def _compare(page: Page, dataset: str, details: Mapping[str, Any]) -> None:
+    if details.keys() & {"response", "public"}:
+        for other in page.entries(kind="charge", dataset=dataset):
+            refuse_conflict(details, other.payload.get("details") or {}, dataset=dataset, release=str(other.release))

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from discreet.errors import PlanError
 from discreet.plan.check import check
 from discreet.plan.reading import PlanFile, read_plan
 from discreet.plan.run import run
+from discreet.plan.shape import RELEASES
 from discreet.privacy.units import Establishments
 from discreet.tables.calibration import calibrate
 
@@ -307,3 +309,11 @@ def test_what_is_released_needs_no_data(plan: Path, command) -> None:
     assert code == 0
     assert "The plan can be run.\n" in out
     assert command("run", plan)[0] == 0
+
+
+def test_a_plan_has_at_most_a_thousand_releases(plan: Path) -> None:
+    text, one = plan.read_text(), '\n[[release]]\nname = "x{}"\nkind = "count"\nby = ["place"]\nepsilon = "1/1000"\n'
+    written = [text + "".join(one.format(i) for i in range(more)) for more in (RELEASES - 3, RELEASES - 2)]
+    assert len(read_plan(plan, written[0].encode()).plan.release) == RELEASES
+    with pytest.raises(PlanError, match=r"it has too many items\. There are at most 1,000\."):
+        read_plan(plan, written[1].encode())

@@ -119,10 +119,7 @@ def _words(fault: Any) -> str:
     if kind in ("too_short", "string_too_short"):
         return "it is empty. It needs at least one item or character. Fill it in."
     if kind == "too_long":
-        most = f"{facts['max_length']:,}"
-        return (
-            f"it has {facts['actual_length'] or 'more'} items. There are at most {most}. Divide it among several plans."
-        )
+        return f"it has too many items. There are at most {facts['max_length']:,}. Divide it among several plans."
     if kind in ("greater_than_equal", "less_than_equal"):
         bound = f"at least {facts['ge']}" if "ge" in facts else f"at most {facts['le']}"
         return f"{written(value)} is out of range. It is {bound}. Change it."

@@ -169,7 +169,8 @@ def count_if(condition: nw.Expr) -> nw.Expr:
 def tally(frame: Frame, aggregates: Mapping[str, nw.Expr], *, step: str) -> dict[str, int]:
     """Whole-number aggregates of a frame by their names, all of them in one pass."""
     columns = [aggregate.alias(f"n{i}") for i, aggregate in enumerate(aggregates.values())]
-    row = collect(frame.select(*columns), step=step).to_pylist()[0] if columns else {}
+    with working(step, frame):
+        row = collect(frame.select(*columns), step=step).to_pylist()[0] if columns else {}
     return {name: int(row[f"n{i}"] or 0) for i, name in enumerate(aggregates)}
 
 

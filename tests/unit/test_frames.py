@@ -16,7 +16,7 @@ import pytest
 from pyarrow import parquet
 
 from discreet.errors import DataError, EngineError
-from discreet.frames import as_lazy, collect, holds, query_of, require, working
+from discreet.frames import as_lazy, collect, holds, query_of, require, tally, working
 
 TABLE = pa.table({"state": ["06", "37"], "jobs": [3, 4]})
 
@@ -242,3 +242,11 @@ def test_a_mapping_that_is_no_table_is_refused_without_being_quoted() -> None:
     with pytest.raises(DataError, match="no table") as caught:
         as_lazy({"x": [10**400, 1]})
     assert "000000" not in str(caught.value)
+
+
+def test_a_tally_of_a_frame_in_memory_quotes_no_value() -> None:
+    """Narwhals runs it while it is built, before any engine does."""
+    frame = as_lazy(nw.from_native(pa.table({"n": [2**60 + 12345, 1]})))
+    with pytest.raises(EngineError, match="'sizes' failed") as told:
+        tally(frame, {"large": (nw.col("n").cast(nw.Float64).max() > 5).cast(nw.Int64)}, step="sizes")
+    assert "1152921504606859321" not in str(told.value)

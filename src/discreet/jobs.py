@@ -63,6 +63,11 @@ class Jobs:
         return (None if multiple else 1) if isinstance(multiple, bool) else multiple
 
     @property
+    def of_one_worker(self) -> int | None:
+        """The most jobs that one worker can have; None where there is no bound, or workers have no name."""
+        return None if self.schema.worker is None else self.most_jobs
+
+    @property
     def frame(self) -> Frame:
         """One row per job, with the worker's attributes."""
         if self.workers is None:

@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeAlias
 from discreet.account import Account
 from discreet.errors import BudgetExceeded, LedgerError, PrivacyError
 from discreet.plan.bundle import BUNDLE, REPORT
+from discreet.plan.counts import CountRequest
 from discreet.plan.document import Fault, Place
 from discreet.plan.reading import PlanFile
 from discreet.plan.requests import Request, requests
@@ -87,6 +88,12 @@ class PlanCheck:
     after: Budget
     faults: tuple[Fault, ...]
     missing: tuple[Fault, ...] = ()
+
+    @property
+    def jobs_of_one_worker(self) -> int | None:
+        """The most jobs that one worker may have in a table of counts; None where there is no bound."""
+        tables = [check.request for check in self.releases if isinstance(check.request, CountRequest)]
+        return tables[0].queries[0].jobs.of_one_worker if tables else 1
 
     @property
     def up_to_the_rows(self) -> tuple[str, ...]:

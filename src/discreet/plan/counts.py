@@ -142,6 +142,7 @@ class CountRequest:
                     expected=query.expected_by_largest(ready),
                     notes=self._notes(query, ready),
                     comparison=compare(table, query, ready, stratum=self.release.stratum),
+                    sized=ready.sizes is not None,
                 )
             )
         return Results(counts=found)

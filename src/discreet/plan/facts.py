@@ -41,4 +41,5 @@ def facts_of(found: PlanCheck, publications: Mapping[str, Entry], *, budget: Bud
         releases=releases,
         head=head.hash,
         version=version("discreet"),
+        jobs=found.jobs_of_one_worker,
     )

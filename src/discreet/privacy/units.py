@@ -75,8 +75,9 @@ class Establishments:
     def __str__(self) -> str:
         whom = "whole workforce" if self.strength == "strong" else "workforce of every kind"
         share = shown(self.alpha * 100)
-        exchanged = ", or in which one worker is exchanged for another or changes employer" * self.substitution
-        return f"two data sets in which one establishment's {whom} grows by at most {share} % or one worker{exchanged}"
+        exchanged = ", or in which one worker with one job is exchanged for another or changes employer"
+        grows = f"two data sets in which one establishment's {whom} grows by at most {share} % or one worker"
+        return grows + exchanged * self.substitution
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,7 @@ class TableOfCounts:
     Attributes
     ----------
     comparison : beside noise infusion, or why there is none.
+    sized : noisy sizes of the largest establishments were paid for.
     notes : about expected errors.
     """
 
@@ -83,6 +84,7 @@ class TableOfCounts:
     expected: ByLargest
     comparison: Comparison | str
     notes: Sequence[str] = ()
+    sized: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All that the page says."""
+    """All that the page says. `jobs` is the most that one worker may have, None where there is no bound."""
 
     title: str
     dataset: str
@@ -125,6 +127,7 @@ class Facts:
     releases: Sequence[Release]
     head: str
     version: str
+    jobs: int | None = 1
 
 
 def page(facts: Facts, *, more: Sequence[Block] = ()) -> Page:
@@ -182,8 +185,17 @@ def _label(release: Release, number: int) -> str:
     return release.name if len(release.results.counts) == 1 else f"{release.name}, table {number}"
 
 
-def plain_words(unit: Unit) -> str:
-    """Whom the definition protects, for a reader without mathematics."""
+def plain_words(unit: Unit, jobs: int | None = 1) -> str:
+    """Whom the definition protects where a worker has so many `jobs` at most, for a reader without mathematics."""
+    if isinstance(unit, Rows | AnyRow):
+        return (
+            "Take any one row, and imagine its response had been another. The release would have come out much the "
+            "same."
+        )
+    return f"{_protected(unit)}{_several(unit, jobs)}"
+
+
+def _protected(unit: Establishments | Workers | EstablishmentNodes) -> str:
     if isinstance(unit, Establishments):
         share = f"{shown(unit.alpha * 100)}{PERCENT}"
         whom = "its whole workforce" if unit.strength == "strong" else "its workforce of any one kind"
@@ -199,12 +211,10 @@ def plain_words(unit: Unit) -> str:
             "Take any job, and imagine it had not been there. The published tables would have come out the same with "
             "nearly the same probability. The size of a large establishment is **not** hidden."
         )
-    if isinstance(unit, EstablishmentNodes):
-        return (
-            f"Take any whole establishment of at most {unit.theta:,} workers, and imagine it had not been there. The "
-            "published tables would have come out the same with nearly the same probability. Larger ones are left out."
-        )
-    return "Take any one row, and imagine its response had been another. The release would have come out much the same."
+    return (
+        f"Take any whole establishment of at most {unit.theta:,} workers, and imagine it had not been there. The "
+        "published tables would have come out the same with nearly the same probability. Larger ones are left out."
+    )
 
 
 def _exchange(unit: Establishments) -> str:
@@ -213,14 +223,34 @@ def _exchange(unit: Establishments) -> str:
     return "Of which kind a worker is, or who employs them, takes two such changes: the odds move twice as far."
 
 
-def _suspicions(unit: Unit, epsilon: float) -> Table:
+def _several(unit: Unit, jobs: int | None) -> str:
+    if jobs is None:
+        return (
+            " All this is about one job, and one worker with that job: about all jobs of a worker together nothing is "
+            "promised."
+        )
+    return (
+        f" A worker may have jobs at up to {jobs} establishments: about all of them together the odds move up to "
+        f"{jobs * _steps(unit)} times as far."
+    ) * (jobs > 1)
+
+
+def _steps(unit: Unit) -> int:
+    """How many protected changes the kind or the employer in one job takes."""
+    if isinstance(unit, Rows | AnyRow):
+        return 1
+    return unit.exchange if isinstance(unit, Establishments) else 2
+
+
+def _suspicions(unit: Unit, epsilon: float, jobs: int | None = 1) -> Table:
     """What can be learnt from all releases, about one protected change and about one worker exchanged for another."""
-    steps = (
-        [1] if isinstance(unit, Rows | AnyRow) or (isinstance(unit, Establishments) and unit.substitution) else [1, 2]
-    )
+    several = 1 if jobs is None or isinstance(unit, Rows | AnyRow) else jobs
+    steps = sorted({1, several * _steps(unit)})
     reached = "can become sure, from all releases, to at most"
+    whose = "the kind or employer in one job" if jobs is None else "a worker's kind or employer"
+    whose = f"all up to {several} jobs of one worker together" if several > 1 else whose
     return Table(
-        ("Somebody who was sure to", reached, "or, of a worker's kind or employer, to at most")[: 1 + len(steps)],
+        ("Somebody who was sure to", reached, f"or, of {whose}, to at most")[: 1 + len(steps)],
         [(percent(p), *(percent(_posterior(p, n * epsilon), up=True) for n in steps)) for p in PRIORS],
         "The guarantee in plain words: suspicions about one protected change, before and after",
         "suspicions",
@@ -232,13 +262,13 @@ def _protection(facts: Facts) -> Iterator[Block]:
     if not all(release.private for release in facts.releases):
         yield Note("warning", "The noise was seeded. Whoever knows the seed can take it off: this is not private.")
     yield Prose(
-        f"{plain_words(facts.unit)}\n\nThis holds whatever else somebody knows, and it was paid for from a budget: the "
-        f"more is published, the more the odds can move. Random noise was added to {_noisy(facts)}, exactly as much as "
-        "the promise needs, drawn from the operating system and rounded to whole numbers without error."
+        f"{plain_words(facts.unit, facts.jobs)}\n\nThis holds whatever else somebody knows, and it was paid for from a "
+        f"budget: the more is published, the more the odds can move. Random noise was added to {_noisy(facts)}, "
+        "exactly as much as the promise needs, drawn from the operating system and rounded to whole numbers without error."
     )
     spent = facts.total - facts.remaining
     if isinstance(spent, Pure) and spent:
-        yield _suspicions(facts.unit, float(spent.epsilon))
+        yield _suspicions(facts.unit, float(spent.epsilon), facts.jobs)
     promises: dict[str, list[str]] = {}
     for release in facts.releases:
         promises.setdefault(unbroken(release.promise), []).append(f"**{release.name}**")
@@ -248,7 +278,9 @@ def _protection(facts: Facts) -> Iterator[Block]:
 def _noisy(facts: Facts) -> str:
     """What the noise was added to."""
     tables = [bool(release.results.counts) for release in facts.releases]
-    what = ["every count"] * any(tables) + ["the statistics from which all answers are computed"] * (not all(tables))
+    sized = any(part.sized for release in facts.releases for part in release.results.counts)
+    what = ["every count"] * any(tables) + ["the size of the largest establishment of every cell"] * sized
+    what += ["the statistics from which all answers are computed"] * (not all(tables))
     return " and ".join(what)
 
 

@@ -179,6 +179,11 @@ class Desk:
                 return Schema.read(folder / name)
         return LODES if (folder / "about.json").is_file() else None
 
+    def jobs_of_one_worker(self, source: Source) -> int | None:
+        """One, as plans of the desk declare; None where workers have no name."""
+        schema = self.schema(source)
+        return 1 if schema is None or schema.worker is not None else None
+
     def fixed_tables(self, source: Source, plan: str) -> dict[str, dict[str, Any]]:
         """What a plan says that nobody chooses at the desk: where the data, the ledger and the output are."""
         data = {"source": self._from_plans(source.path)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,7 @@ from discreet.report.release import (
     Results,
     TableOfCounts,
     _posterior,
+    _suspicions,
     page,
     percent,
     plain_words,
@@ -78,6 +80,36 @@ def test_suspicions_follow_the_odds() -> None:
 )
 def test_plain_words(unit: object, words: str) -> None:
     assert words in plain_words(unit)
+
+
+@pytest.mark.parametrize("unit", [UNIT, Establishments("0.1", substitution=True), Workers(), EstablishmentNodes(1000)])
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_all_jobs_of_a_worker_move_the_odds_further(unit: Any, most: int) -> None:
+    """At epsilon 1 somebody undecided reaches 1 / (1 + e^-n) about a worker whose jobs are n steps."""
+    steps = most * (1 if getattr(unit, "substitution", False) else 2)
+    shown = _suspicions(unit, 1.0, most)
+    told = float(str(shown.rows[-1][-1]).split("\u00a0")[0])
+    assert told >= 100 / (1 + np.exp(-steps)) >= told - 0.1
+    assert (f"up to {most} jobs" in shown.columns[-1]) is (most > 1)
+    words = plain_words(unit, most)
+    assert (f"up to {most} establishments" in words and f"{steps} times as far" in words) is (most > 1)
+
+
+@pytest.mark.parametrize("unit", [UNIT, Establishments("0.1", substitution=True), Workers(), EstablishmentNodes(1000)])
+def test_without_a_bound_only_one_job_is_spoken_of(unit: Any) -> None:
+    assert "about all jobs of a worker together nothing is promised" in plain_words(unit, None)
+    assert "a worker's" not in " ".join(_suspicions(unit, 1.0, None).columns)
+    assert "kind or employer in one job" in _suspicions(UNIT, 1.0, None).columns[-1]
+
+
+def test_noise_on_sizes_is_spoken_of_where_sizes_were_paid_for() -> None:
+    one = np.array([[5], [900]])
+    known = facts(table(one, one - 3.0, one + 3.0))
+    assert "largest establishment of every cell, exactly" not in page(known).html()
+    (release,) = known.releases
+    sized = replace(release.results, counts=[replace(release.results.counts[0], sized=True)])
+    html = page(replace(known, releases=[replace(release, results=sized)])).html()
+    assert "added to every count and the size of the largest establishment of every cell, exactly" in html
 
 
 def test_ranks_are_shown_for_single_counts_only() -> None:

@@ -29,7 +29,7 @@ def sources(request: Request, here: At, asking: Asking) -> Response:
             "source": source,
             "schema": here.desk.schema(source),
             "standing": books.standing(here.desk, source),
-            "words": plain_words(source.unit.unit()),
+            "words": plain_words(source.unit.unit(), here.desk.jobs_of_one_worker(source)),
         }
         for source in here.desk.settings.source
     ]

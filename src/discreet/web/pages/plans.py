@@ -127,7 +127,7 @@ async def _form(
             standing=books.standing(here.desk, source),
             mechanisms=PRIVATE,
             unit=first_draft(here.desk, source).unit if source.unit_fixed else None,
-            words=plain_words(source.unit.unit()),
+            words=plain_words(source.unit.unit(), here.desk.jobs_of_one_worker(source)),
             tried="tried" in request.query_params,
             estimate=judged,
             source=source,

@@ -48,7 +48,7 @@ def _shown(request: Request, here: Here, asking: Person, plan: Plan, judged: Est
         source=source,
         estimate=judged,
         unit_facts=[] if source is None or judged.found is None else _unit_facts(here, source, judged.found),
-        words=plain_words(judged.found.file.plan.unit.unit()) if judged.found else "",
+        words=plain_words(judged.found.file.plan.unit.unit(), judged.found.jobs_of_one_worker) if judged.found else "",
         standing=None if source is None else books.standing(here.desk, source),
         decisions=planning.history(here.store, plan.name),
         runs=runs.listed(here.desk, here.store, plan=plan.name),

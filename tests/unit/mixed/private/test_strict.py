@@ -106,6 +106,24 @@ def test_vectors_stay_in_their_ball(loss: Pure | Concentrated) -> None:
     assert free.any() and np.abs(whole[free] * part.step - inside[free]).max() < 1e-7
 
 
+@pytest.mark.parametrize("loss", [Pure(1), Concentrated(1)])
+def test_a_vector_that_was_not_pulled_far_enough_counts_nothing(
+    loss: Pure | Concentrated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That integers lie in the ball is checked on them, whatever floating point did to the pull before."""
+    part = strict.Part(loss, 0.5, 2 * strict.STEPS, 1.0)
+    block, values = np.array([0, 0, 1, 1]), np.array([3.0, -4.0, 0.1, 0.2])
+    assert (part.whole(block, values, 2) != 0).all()
+    monkeypatch.setattr(strict, "INSIDE", 1 + 1e-6)
+    assert (part.whole(block, values, 2) != 0).tolist() == [False, False, True, True]
+
+
+def test_squares_that_vanish_do_not_leave_a_vector_outside_its_ball() -> None:
+    part = strict.Part(Concentrated(1), 1e-180, 2 * strict.STEPS, 1.0)
+    whole = part.whole(np.zeros(3, dtype=np.int64), np.full(3, 1e-175), 1)
+    assert (whole.astype(float) ** 2).sum() <= strict.STEPS**2
+
+
 def test_presence_does_not_depend_on_the_response(flows: Flows) -> None:
     rows, public, chosen, _ = prepared(flows, 60, epsilon=1)
     a = strict.presence_of(rows, public, chosen)

@@ -264,7 +264,8 @@ def _protection(facts: Facts) -> Iterator[Block]:
     yield Prose(
         f"{plain_words(facts.unit, facts.jobs)}\n\nThis holds whatever else somebody knows, and it was paid for from a "
         f"budget: the more is published, the more the odds can move. Random noise was added to {_noisy(facts)}, "
-        "exactly as much as the promise needs, drawn from the operating system and rounded to whole numbers without error."
+        "exactly as much as the promise needs, drawn from the operating system and rounded to whole numbers "
+        "without error."
     )
     spent = facts.total - facts.remaining
     if isinstance(spent, Pure) and spent:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.account import Account
+from discreet.account import Account, fingerprint
 from discreet.errors import BudgetExceeded, PrivacyError
 from discreet.noise.source import Source
 from discreet.plan.folders import FolderAccount
@@ -57,6 +57,14 @@ def test_a_seed_marks_the_release_and_its_ledger_line(tmp_path: Path) -> None:
     assert seeded.value is False and not seeded.guarantee.private
     assert str(seeded.guarantee).startswith("NOT PRIVATE: the noise was seeded")
     assert seeded.entry.payload["details"]["private"] is False
+
+
+def test_the_ledger_knows_the_value_that_was_paid_for(tmp_path: Path) -> None:
+    account = opened(tmp_path)
+    for value in (7, 8):
+        account.release(f"r{value}", guarantee=PROMISE, draw=lambda source, value=value: value)
+    seals = [entry.payload["files"]["value"] for entry in account.ledger.entries() if entry.kind == "publish"]
+    assert seals == [fingerprint(7), fingerprint(8)] and seals[0] != seals[1]
 
 
 def test_a_caution_survives_private_noise(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_a_float_means_what_a_person_wrote() -> None:
     assert exact(np.float64(0.7)) == Fraction(7, 10)
 
 
-@pytest.mark.parametrize("value", ["abc", math.nan, math.inf, None])
+@pytest.mark.parametrize("value", ["abc", math.nan, math.inf, None, True])
 def test_nonsense_is_refused(value: object) -> None:
     with pytest.raises(PrivacyError, match="not a number"):
         Pure(value)  # type: ignore[arg-type]

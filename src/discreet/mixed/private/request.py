@@ -20,7 +20,7 @@ from discreet.errors import PrivacyError
 from discreet.mixed.private.sums import Scale
 from discreet.privacy.columns import declared, refuse_undeclared
 from discreet.privacy.ledger import Ledger
-from discreet.privacy.losses import Concentrated, Loss, Number, Pure, exact, loss
+from discreet.privacy.losses import Concentrated, Loss, Number, Pure, exact, loss, upward
 from discreet.privacy.units import Rows
 
 Method: TypeAlias = Literal["moments", "paper", "strict"]
@@ -290,9 +290,7 @@ def noise_scale(sensitivity: Fraction | int, spent: Pure | Concentrated) -> floa
             "Nothing would be left of the estimates. Spend more, or use fewer columns."
         )
     if isinstance(spent, Pure):
-        wanted = Fraction(sensitivity) / spent.epsilon
-        scale = float(wanted)
-        return scale if Fraction(scale) >= wanted else math.nextafter(scale, math.inf)
+        return upward(Fraction(sensitivity) / spent.epsilon)
     squared = Fraction(sensitivity) ** 2 / (2 * spent.rho)
     scale = math.sqrt(float(squared))
     while Fraction(scale) ** 2 < squared:

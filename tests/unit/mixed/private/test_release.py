@@ -55,7 +55,7 @@ def test_gaussian_parts_add_up_in_rho(flows: Flows) -> None:
         assert Fraction(part.sensitivity) ** 2 / (2 * Fraction(part.scale) ** 2) <= part.loss.amounts["rho"]
 
 
-@pytest.mark.parametrize("loss", [Pure("1/3"), Pure("0.1"), Concentrated("1/7"), Concentrated("0.3")])
+@pytest.mark.parametrize("loss", [Pure("1/3"), Pure("3"), Pure("0.7"), Concentrated("1/7"), Concentrated("0.3")])
 def test_scales_are_rounded_up(loss: Pure | Concentrated) -> None:
     for sensitivity in (1, 3, 2**14, 2**30 - 1):
         scale = Fraction(noise_scale(sensitivity, loss))

@@ -55,6 +55,12 @@ def test_tight_mechanisms_hold_and_five_percent_less_noise_does_not(
     _check_tight(name, options, alpha, epsilon)
 
 
+def test_a_thousandth_less_noise_is_found_too() -> None:
+    mechanism = calibrate("polynomial", unit=Establishments("0.1"), epsilon="1")
+    few = neighbouring_cells(mechanism.unit, largest=150)
+    assert verify(mechanism, neighbours=few).holds and not verify(mechanism.scaled(0.999), neighbours=few).holds
+
+
 @pytest.mark.full_size
 @pytest.mark.parametrize("epsilon", FULL_EPSILONS)
 @pytest.mark.parametrize("alpha", FULL_ALPHAS)

@@ -105,4 +105,5 @@ def test_notes_are_kept_and_stored() -> None:
     guarantee = Guarantee(Workers(), Approximate(1, "1e-6"), basis="as published").noted("rounded", "non-negative")
     stored = guarantee.to_dict()
     assert stored["notes"] == ["rounded", "non-negative"]
+    assert str(guarantee.noted("shrunk")).endswith(". rounded. non-negative. shrunk.")
     assert stored["basis"] == "as published" and stored["loss"] == {"epsilon": "1", "delta": "1/1000000"}

@@ -204,9 +204,7 @@ def judged(mutation: Mutation, tester: Tester) -> dict[str, str]:
     return {"outcome": KILLED, "by": by}
 
 
-def run(
-    chosen: list[Mutation], *, workers: int, fresh: bool, unchecked: bool, console: Console
-) -> dict[str, dict[str, str]]:
+def run(chosen: list[Mutation], *, workers: int, fresh: bool, console: Console) -> dict[str, dict[str, str]]:
     files = list(tree())
     state = state_of(files)
     kept = json.loads(KEPT.read_text()) if KEPT.is_file() and not fresh else {}
@@ -232,7 +230,7 @@ def run(
             finally:
                 testers.put(tester)
 
-        if waiting and not unchecked:
+        if waiting:
             bar.update(task, description="the tests, without a mutation")
             tester = testers.get()
             code, output = tester.run(sorted({test for m in waiting for test in m.tests}))
@@ -264,11 +262,10 @@ def main() -> int:
     )
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 2)
     parser.add_argument("--fresh", action="store_true", help="forget what was found before")
-    parser.add_argument("--unchecked", action="store_true", help="do not run the tests without a mutation first")
     asked = parser.parse_args()
     console = Console()
     chosen = [m for m in mutations() if fnmatch.fnmatch(m.name, asked.only)]
-    answers = run(chosen, workers=asked.workers, fresh=asked.fresh, unchecked=asked.unchecked, console=console)
+    answers = run(chosen, workers=asked.workers, fresh=asked.fresh, console=console)
     for mutation in chosen:
         found = answers[mutation.name]
         if found["outcome"] != KILLED:

@@ -91,6 +91,13 @@ def test_supremum_is_what_a_dense_scan_finds(law: Laplace | GeneralisedCauchy | 
         assert value == pytest.approx(scan, abs=1e-7)
 
 
+@pytest.mark.parametrize("p", [3.0, 20.0])
+def test_the_limit_in_the_tails_is_reached(p: float) -> None:
+    """Scales that differ by w alone: the loss tends to (p - 1) ln w from below, and is there at no finite output."""
+    worst, where = supremum(Polynomial(p), shift=np.zeros(1), ratio=np.array([1.1]))
+    assert worst[0] == pytest.approx((p - 1) * math.log(1.1), rel=1e-9) and where[0] == np.inf
+
+
 def test_laplace_with_a_moving_scale_is_never_pure() -> None:
     assert supremum(Laplace(), shift=np.array([0.1]), ratio=np.array([1.1]))[0][0] == math.inf
 

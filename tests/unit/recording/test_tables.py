@@ -248,5 +248,6 @@ def test_the_tables_of_a_workload_share_one_charge(add_up: bool, record) -> None
         assert all(np.array_equal(x, y) for x, y in zip(told.public, again.public, strict=True))
         losses = [table_loss(a, b, None) for a, b in zip(told.draws, again.draws, strict=True)]
         worst = [max(pair) for pair in zip(worst, losses, strict=True)]
+    assert told.charged == dc.Pure(3)
     assert SMALLEST * 3 <= sum(worst) <= 3 * (1 + 1e-9)
     assert worst[0] == pytest.approx(2, rel=0.03)

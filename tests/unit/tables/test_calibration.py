@@ -13,7 +13,7 @@ from discreet.errors import Infeasible, PrivacyError
 from discreet.noise.source import SeededSource
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Establishments
-from discreet.tables.calibration import PRIVATE, calibrate, least_epsilon
+from discreet.tables.calibration import BASELINES, PRIVATE, calibrate, least_epsilon
 from discreet.tables.worst import gamma_loss, least
 
 ALPHA = Establishments(0.1)
@@ -156,6 +156,13 @@ def test_unknown_mechanisms_are_listed() -> None:
 def test_costs_of_cells_of_the_same_establishments() -> None:
     assert calibrate("polynomial", unit=ALPHA, epsilon=1).cost(8) == Pure(8)
     assert calibrate("joint-polynomial", unit=ALPHA, epsilon=2, cells=8).cost(8) == Pure(2)
+    with pytest.raises(PrivacyError, match="its noise is for one count"):
+        calibrate("polynomial", unit=ALPHA, epsilon=1, cells=8)
+
+
+def test_a_scale_that_follows_the_data_is_not_called_proved() -> None:
+    proved = {name: calibrate(name, unit=ALPHA, epsilon=1).basis == "proved" for name in BASELINES}
+    assert proved == {"edge-laplace": True, "node-truncation": True, "down-sensitivity": False}
 
 
 @pytest.mark.parametrize(

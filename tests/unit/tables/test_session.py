@@ -14,6 +14,7 @@ import pytest
 import discreet as dc
 from discreet.errors import BudgetExceeded, DataError, Infeasible, PrivacyError
 from discreet.jobs import Jobs
+from discreet.noise.source import SeededSource
 from discreet.privacy.losses import Approximate, Pure
 from discreet.tables.cells import cell_statistics
 from discreet.tables.query import MOST_COUNTS
@@ -95,6 +96,15 @@ def test_one_attribute_and_one_value_need_no_list(jobs: Jobs) -> None:
     short = session(jobs).count(by="sector", where={"sex": "female"})
     long = session(jobs).count(by=["sector"], where={"sex": ["female"]})
     assert (short.workplace_by, short.where) == (long.workplace_by, long.where)
+
+
+def test_more_counts_than_were_paid_for_are_not_drawn(jobs: Jobs) -> None:
+    opened = session(jobs)
+    paid, more = opened.count(by=["sex"]), opened.count(by=["sex", "education"])
+    ready = paid.prepare(epsilon=2)
+    cells = more.statistics(more.prepare(epsilon=2))
+    with pytest.raises(PrivacyError, match="8 counts in a workplace cell and 2 were paid for"):
+        paid._draw(ready, cells, SeededSource(1))
 
 
 def test_a_value_listed_twice_is_one_value(jobs: Jobs) -> None:

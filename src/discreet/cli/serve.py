@@ -59,6 +59,7 @@ def serve(
         import uvicorn
 
         from discreet.web.app import LOOPBACK, create
+        from discreet.web.connections import FromProxies, Timed
         from discreet.web.desk import Desk
         from discreet.web.hosts import own_name
     except ImportError as error:
@@ -82,6 +83,7 @@ def serve(
     app = create(desk, entrance=entrance, hosts=[*LOOPBACK, *names], proxies=proxies)
     config = uvicorn.Config(
         app,
+        http=FromProxies if proxies else Timed,
         host=host,
         port=port,
         log_level="critical",  # it would write tracebacks; the desk logs only the kind of a fault

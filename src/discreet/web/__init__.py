@@ -7,6 +7,7 @@ audit_log  who did what, sealed line to line
 accounts   passwords, roles, sessions
 attempts   guesses at passwords, counted and checked
 hosts      the names under which it is asked for
+connections  how long a sender may take, and how many connections an address has
 proxies    the proxies that speak TLS for it
 forms      what may be sent where, and how it is read
 security   what every request must pass and every response carries

@@ -102,5 +102,6 @@ def _unforeseen(error: BaseException) -> str:
 
 
 if __name__ == "__main__":
+    os.umask(os.umask(0o077) | 0o027)  # what is released is for its owner to write, and for others to be given
     given = sys.stdin.buffer.read()
     sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], sys.argv[4], int(sys.argv[5]), given))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -246,6 +248,29 @@ def test_a_save_in_between_does_not_change_what_runs(
     code = worker_module.main(desk.plan_file(name), folder, "run-b", plan.digest, 1, other.encode())
     said = (folder / "run-b.jsonl").read_text()
     assert code == 1 and "is not the text that was approved" in said
+
+
+def test_nobody_else_can_change_what_a_run_writes(
+    tmp_path: Path, with_data: Callable[[Path], Desk], opened: Any
+) -> None:
+    """Whatever the umask of whoever started the desk."""
+    before = os.umask(0)
+    try:
+        desk = with_data(tmp_path)
+        store = opened(desk)
+        name, seen = submitted(desk, store)
+        planning.decide(desk, store, name, RITA, verdict="approved", seen=seen)
+        run = runs.start(desk, store, name, ANNA)
+        for _ in range(600):
+            if runs.state_of(desk.runs, run) == "done":
+                break
+            time.sleep(0.1)
+    finally:
+        os.umask(before)
+    written = [path for place in (desk.releases, desk.plans, desk.runs) for path in (place, *place.rglob("*"))]
+    assert len(list((desk.releases / name).rglob("*"))) > 4
+    assert [path for path in written if path.stat().st_mode & 0o022] == []
+    assert (desk.releases / name).stat().st_mode & 0o007 == 0
 
 
 def test_the_worker_is_given_the_bytes(make: Callable[..., Desk], opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:

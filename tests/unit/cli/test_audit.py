@@ -50,7 +50,7 @@ def test_wrong_requests_end_with_2(options: list[str], words: str) -> None:
     assert words in done.stderr and "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("mechanism", ["smooth-laplace", "log-laplace"])
+@pytest.mark.parametrize("mechanism", [pytest.param("smooth-laplace", marks=pytest.mark.full_size), "log-laplace"])
 def test_the_papers_constants_are_refused_or_hold_on_a_grid_of_large_alphas(mechanism: str) -> None:
     done = discreet("audit", "verify", "--grid", "--calibration", "paper", "--mechanism", mechanism, "--json")
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr

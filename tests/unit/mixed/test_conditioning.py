@@ -15,13 +15,13 @@ import pytest
 from discreet.errors import DataError, FitError
 from discreet.mixed import MixedFit, MixedWarning, mixed
 
-FAR = [0.0, 1e3, -1e6, 1e8]  # in standard deviations
+FAR = [-1e6, 1e8]  # in standard deviations
 FORMULAS = [
     "y ~ x + (x | g)",
     "y ~ x * z + (1 | g)",
     "y ~ x * z * k + (1 | g)",
     "y ~ 0 + k + k:x + (1 | g)",
-    "y ~ k * x + z + (0 + h + x | g)",
+    "y ~ k * x + z + (h + x | g)",
     "y ~ 0 + x + k:h + (x * z | g)",
 ]
 """Models that span the same space wherever the zeros of x and z are."""
@@ -50,7 +50,7 @@ def test_a_shifted_column_changes_nothing_but_its_origin(formula: str, data: dic
     for far in FAR:
         moved = data | {"x": data["x"] + far, "z": data["z"] - far}
         pq.write_table(pa.table(moved), tmp_path / "moved.parquet")
-        for source in (moved, tmp_path / "moved.parquet"):
+        for source in (moved, tmp_path / "moved.parquet") if far == FAR[0] else (moved,):
             fit = fitted(formula, source)
             assert fit.names == near.names
             # Adding 1e8 to a column takes half its digits; the criterion is n times as sensitive.

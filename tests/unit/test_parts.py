@@ -73,6 +73,9 @@ class Free:
 
     unit = AnyRow()
 
+    def compare(self, *public: Any) -> None:
+        """Nothing was taken as public before."""
+
     def release(self, name: str, *, draw: Callable[[Any], Any], **rest: Any) -> Any:
         return draw(None)
 

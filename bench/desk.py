@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from bench.comparison import Comparison
-from discreet.privacy.ledger import Ledger
+from discreet.ledger import Ledger
 from discreet.web import example
 
 READERS, ROUNDS, RUNS = 200, 3, 10

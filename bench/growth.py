@@ -36,7 +36,7 @@ report(**time_, cells=release.counts.size, check=checked["cpu"], check_clock=che
 """
 
 MIXED = """
-from discreet.mixed import mixed
+from discreet.lmm import mixed
 formula, path = sys.argv[1:]
 time_, fit = measured(lambda: mixed(formula, path), 2)
 report(**time_, rows=fit.rows)
@@ -54,7 +54,7 @@ report(**time_, rows=model.fit.rows)
 COUNTIES = """
 import numpy as np
 from discreet.bayes.blmm import bayes_mixed
-from discreet.mixed import mixed
+from discreet.lmm import mixed
 counties, rows = map(int, sys.argv[1:])
 rng = np.random.default_rng(0)
 g, x = rng.integers(counties, size=rows), rng.normal(size=rows)
@@ -78,7 +78,7 @@ report(**time_)
 """
 
 BLOCKS = """
-from discreet.mixed import fit_blocks
+from discreet.lmm import fit_blocks
 formula, path, blocks = sys.argv[1:]
 time_, fits = measured(lambda: fit_blocks(formula, path, blocks=int(blocks), rng=1))
 report(**time_)

@@ -54,7 +54,7 @@ profiled(lambda: query.release(epsilon=4))
 MIXED = (
     PROFILED
     + """
-from discreet.mixed import mixed
+from discreet.lmm import mixed
 profiled(lambda: mixed("jcr ~ 0 + industry + quarter + (1 | county)", sys.argv[1]))
 """
 )

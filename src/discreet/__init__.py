@@ -23,7 +23,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Account": "discreet.account",
+    "Account": "discreet.release.account",
     "AnyRow": "discreet.privacy.units",
     "Approximate": "discreet.privacy.losses",
     "Concentrated": "discreet.privacy.losses",
@@ -33,7 +33,7 @@ _HOMES = {
     "Establishments": "discreet.privacy.units",
     "GPrior": "discreet.bayes.conjugate",
     "Guarantee": "discreet.privacy.guarantee",
-    "Ledger": "discreet.privacy.ledger",
+    "Ledger": "discreet.ledger",
     "Prior": "discreet.bayes.blmm.prior",
     "Pure": "discreet.privacy.losses",
     "Rows": "discreet.privacy.units",
@@ -46,7 +46,7 @@ _HOMES = {
     "blackbox": "discreet.audit.blackbox",
     "compare_large_changes": "discreet.change.compare",
     "calibrate": "discreet.tables.calibration",
-    "mixed": "discreet.mixed",  # the package itself, which can be called
+    "mixed": "discreet.models",
     "monte_carlo_audit": "discreet.audit.influential",
     "objective_perturbation": "discreet.bayes.erm",
     "posterior_interval": "discreet.bayes.interval",
@@ -63,7 +63,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'discreet' has no name {name!r}; it has: {', '.join(__all__)}")
     home = import_module(_HOMES[name])
-    value = home if home.__name__ == f"discreet.{name}" else getattr(home, name)
+    value = getattr(home, name)
     globals()[name] = value
     return value
 

@@ -92,13 +92,13 @@ def run(out: Path, *, share: float = 0.05, seed: int = 1, tell: Callable[[str], 
 
 
 def _tell_the_story(folder: Path, *, share: float, seed: int, say: Callable[[str], None]) -> None:
+    from discreet.ledger.budget import amounts
     from discreet.plan.check import check
     from discreet.plan.confidential import Confidential
     from discreet.plan.reading import read_plan
     from discreet.plan.run import run as carry_out
-    from discreet.plan.verification import verify_bundle
-    from discreet.privacy.ledger.budget import amounts
     from discreet.report.release import page
+    from discreet.review.verdict import verify_bundle
     from discreet.simulate import lodes
 
     rows = lodes.write(folder / "data", seed=seed, share=share)["rows"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from discreet.account import Account
 from discreet.errors import DataError, PrivacyError
 from discreet.jobs import Jobs
 from discreet.privacy.losses import Loss, Number, Pure
 from discreet.privacy.units import Unit
+from discreet.release.account import Account
 from discreet.schema import Label
 from discreet.tables.query import CountQuery
 from discreet.tables.workload import Workload

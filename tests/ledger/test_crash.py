@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.privacy.ledger import Ledger
+from discreet.ledger import Ledger
 
 KILLS = 200
 LONGEST_LIFE = 0.06  # seconds: several releases, so that instants fall on every step of one

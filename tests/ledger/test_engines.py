@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from discreet.cli.ledger import ledger as command
 from discreet.errors import BudgetExceeded, LedgerError, PrivacyError
-from discreet.privacy.ledger import Ledger
+from discreet.ledger import Ledger
 from discreet.privacy.losses import Approximate, Pure
 from discreet.privacy.units import Establishments, Workers
 

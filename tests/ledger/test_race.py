@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from discreet.privacy.ledger import Ledger
+from discreet.ledger import Ledger
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Workers
 

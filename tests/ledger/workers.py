@@ -17,8 +17,8 @@ import psycopg  # noqa: F401
 import sqlalchemy.dialects.postgresql  # noqa: F401
 
 from discreet.errors import BudgetExceeded
-from discreet.privacy.ledger import Entry, Ledger, release_once, store  # noqa: F401
-from discreet.privacy.ledger.publication import fingerprints
+from discreet.ledger import Entry, Ledger, release_once, store  # noqa: F401
+from discreet.ledger.publication import fingerprints
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Workers
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from discreet.ledger import Ledger
 from discreet.plan.run import run
-from discreet.privacy.ledger import Ledger
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Establishments, Workers
 

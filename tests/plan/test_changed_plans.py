@@ -9,7 +9,7 @@ import pytest
 
 from discreet.plan import bundle as papers
 from discreet.plan.run import run
-from discreet.plan.verification import verify_bundle
+from discreet.review.verdict import verify_bundle
 
 PLACES = '[[release]]\nname = "{}"\nkind = "count"\nby = ["place"]\nepsilon = 1\n\n'
 
@@ -53,7 +53,7 @@ def test_an_earlier_bundle_is_kept(one: Callable[..., Path], monkeypatch: pytest
     assert len(kept) == 2
     assert {Path(name).suffix: (folder / name).read_bytes() for name in kept} == before
     assert names(folder) == sorted([*kept, "bundle.zip", "report.html"])
-    monkeypatch.setattr("discreet.plan.verification.check_tables", lambda packed, folder: [10**6] * 9)
+    monkeypatch.setattr("discreet.review.verdict.check_tables", lambda packed, folder: [10**6] * 9)
     for name, release in ((kept[0], "first"), ("bundle.zip", "second")):
         found = verify_bundle(folder / name, ledger=folder.parent / "ledger.db")
         assert not [finding for finding in found if finding.wrong]

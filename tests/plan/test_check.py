@@ -245,8 +245,8 @@ def test_json_of_a_plan_that_cannot_be_read(plan: Path, command, name: str) -> N
 
 def test_beside_a_run_that_releases_meanwhile(plan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The release appears after the ledger was read, or moves from its staging folder while that is looked at."""
+    from discreet.ledger import publication
     from discreet.plan import check as module
-    from discreet.privacy.ledger import publication
 
     standing, staged = module._standing, publication._staged
 

@@ -10,8 +10,8 @@ import pytest
 
 from discreet import demo
 from discreet.errors import DataError
+from discreet.ledger import Ledger
 from discreet.plan.reading import read_plan
-from discreet.privacy.ledger import Ledger
 
 
 @pytest.fixture(scope="module")

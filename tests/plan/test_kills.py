@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.privacy.ledger import Ledger
+from discreet.ledger import Ledger
 
 RELEASES = ("places", "sexes", "margins")
 LONGEST_WAIT = 0.08  # seconds into a step: longer than any step of the toy plan but the report

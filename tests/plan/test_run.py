@@ -17,12 +17,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.errors import PlanError, PrivacyError
+from discreet.ledger import Ledger
+from discreet.ledger.publication import check_release, fingerprints
 from discreet.plan.check import check
 from discreet.plan.outputs import basic
 from discreet.plan.reading import read_plan
 from discreet.plan.run import run
-from discreet.privacy.ledger import Ledger
-from discreet.privacy.ledger.publication import check_release, fingerprints
 from discreet.privacy.units import Establishments
 
 UNIT = Establishments("0.1")

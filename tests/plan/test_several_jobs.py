@@ -11,7 +11,7 @@ import pytest
 
 from discreet.errors import DiscreetError
 from discreet.plan.run import run
-from discreet.plan.verification import verify_bundle
+from discreet.review.verdict import verify_bundle
 
 PLAN = """
 [data]

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from starlette.datastructures import FormData
 
+from discreet.ledger import Ledger
 from discreet.plan.run import run
-from discreet.plan.verification import verify_bundle
-from discreet.privacy.ledger import Ledger
+from discreet.review.verdict import verify_bundle
 from discreet.web.drafts import from_form
 
 

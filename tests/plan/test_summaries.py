@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.errors import PlanError, PrivacyError
+from discreet.ledger import Ledger
 from discreet.plan.folders import Paid, Rehearsal, RehearsedError
 from discreet.plan.run import run
-from discreet.plan.verification import verify_bundle
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.ledger import Ledger
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Rows
+from discreet.review.verdict import verify_bundle
 
 PLAN = """
 [data]

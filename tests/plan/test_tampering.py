@@ -17,14 +17,15 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.plan import rebuilding, verification
-from discreet.plan.findings import Finding
-from discreet.plan.packing import _entry, as_json, pack, unaccounted
-from discreet.plan.rebuilding import Rebuilt
+from discreet.archive.findings import Finding
+from discreet.archive.packing import _entry, as_json, pack, unaccounted
+from discreet.ledger import Entry
+from discreet.ledger.entries import GENESIS, canonical, seal
 from discreet.plan.run import run
-from discreet.plan.verification import verify_bundle
-from discreet.privacy.ledger import Entry
-from discreet.privacy.ledger.entries import GENESIS, canonical, seal
+from discreet.review import rebuild
+from discreet.review import verdict as review
+from discreet.review.rebuild import Rebuilt
+from discreet.review.verdict import verify_bundle
 
 Files = dict[str, bytes]
 
@@ -77,7 +78,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def tables_of_a_sane_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """The process that tries the tables first takes half a second for each bundle; `test_unpacking` tests it."""
-    monkeypatch.setattr(verification, "check_tables", lambda packed, folder: [10**6] * 9)
+    monkeypatch.setattr(review, "check_tables", lambda packed, folder: [10**6] * 9)
 
 
 def unpacked(path: Path) -> Files:
@@ -289,7 +290,7 @@ def test_whatever_no_claim_covers_is_refused(
     bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     monkeypatch.setattr(Rebuilt, "report", lambda self, published, budget, head: b"")
-    monkeypatch.setattr(verification, "_mechanisms", lambda plan, name: "takes long, tested above")
+    monkeypatch.setattr(review, "_mechanisms", lambda plan, name: "takes long, tested above")
     add, subject = MORE[what]
     files = unpacked(bundle)
     add(files)
@@ -354,7 +355,7 @@ def test_every_part_of_the_request_is_checked_or_named(
     """Each value of request.json is changed, one at a time. What is accepted is named as not checked, or a title."""
     files = unpacked(bundle)
     monkeypatch.setattr(Rebuilt, "report", lambda self, published, budget, head: files["report.html"])
-    monkeypatch.setattr(verification, "_mechanisms", lambda plan, name: "takes long, and reads no request")
+    monkeypatch.setattr(review, "_mechanisms", lambda plan, name: "takes long, and reads no request")
     accepted = {}
     for place in places(json.loads(files["request.json"])):
         asked = json.loads(files["request.json"])
@@ -459,7 +460,7 @@ def test_work_is_done_once_for_all_releases(
         said("ledger.json", lambda book: book["lines"][-1].update(hash="0" * 64))(files)
         said("request.json", lambda asked: asked["releases"][-1].update(stratum="nowhere"))(files)
     lines = counted(monkeypatch, Entry, "from_row")
-    priced = counted(monkeypatch, rebuilding, "requests")
+    priced = counted(monkeypatch, rebuild, "requests")
     found = verdict(tmp_path / "b.zip", files)
     assert found["ledger lines"].wrong == found["request"].wrong == fault
     assert len(lines) == len(json.loads(files["ledger.json"])["lines"])
@@ -486,9 +487,9 @@ def test_a_request_beyond_what_the_tables_hold(
     bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable, words: str
 ) -> None:
     """It is refused before it is priced: each table has a file, and each kind of worker a row."""
-    monkeypatch.setattr(verification, "check_tables", lambda packed, folder: [300] * 8)
+    monkeypatch.setattr(review, "check_tables", lambda packed, folder: [300] * 8)
     monkeypatch.setattr(Rebuilt, "report", lambda self, published, budget, head: b"")
-    priced = counted(monkeypatch, rebuilding, "requests")
+    priced = counted(monkeypatch, rebuild, "requests")
     files = unpacked(bundle)
     said("request.json", change)(files)
     found = verdict(tmp_path / "b.zip", files)["request"]

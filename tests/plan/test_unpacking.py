@@ -15,11 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.plan import unpacking
-from discreet.plan.packing import _entry, as_json, in_order, pack, unaccounted
+from discreet.archive import unpacking
+from discreet.archive.packing import _entry, as_json, in_order, pack, unaccounted
+from discreet.archive.unpacking import opened, unpack
 from discreet.plan.run import run
-from discreet.plan.unpacking import opened, unpack
-from discreet.plan.verification import verify_bundle
+from discreet.review import tables
+from discreet.review.verdict import verify_bundle
 
 Files = dict[str, bytes]
 ZEROS = bytes(60 * 10**6)
@@ -188,7 +189,7 @@ BOMBS: dict[str, Callable[[], bytes]] = {
 
 @pytest.mark.parametrize("what", BOMBS)
 def test_a_table_that_swells(files: Files, tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unpacking, "MEMORY", 2**28)
+    monkeypatch.setattr(tables, "MEMORY", 2**28)
     changed = relisted({**files, "places/research.parquet": BOMBS[what]()})
     pack(tmp_path / "b.zip", changed, changed.__getitem__)
     assert (tmp_path / "b.zip").stat().st_size < 400_000
@@ -239,7 +240,7 @@ def test_codes_that_first_look_like_numbers(files: Files, tmp_path: Path) -> Non
     pack(tmp_path / "b.zip", changed, changed.__getitem__)
     with opened(tmp_path / "b.zip") as packed:
         unpack(packed, tmp_path / "out")
-        assert max(unpacking.check_tables(packed, tmp_path / "out")) == 150_001
+        assert max(tables.check_tables(packed, tmp_path / "out")) == 150_001
 
 
 @pytest.mark.parametrize(

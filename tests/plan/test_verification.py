@@ -15,12 +15,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.plan.packing import as_json, pack
-from discreet.plan.rebuilding import Rebuilt
+from discreet.archive.packing import as_json, pack
+from discreet.ledger import Ledger
+from discreet.ledger.entries import seal
 from discreet.plan.run import run
-from discreet.plan.verification import Finding, verify_bundle
-from discreet.privacy.ledger import Ledger
-from discreet.privacy.ledger.entries import seal
+from discreet.review.rebuild import Rebuilt
+from discreet.review.verdict import Finding, verify_bundle
 
 Files = dict[str, bytes]
 
@@ -186,9 +186,7 @@ def test_tampering_is_found(
     bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tamper, subject: str, words: str
 ) -> None:
     monkeypatch.setattr(Rebuilt, "report", lambda self, published, budget, head: b"")  # takes long, tested elsewhere
-    monkeypatch.setattr(
-        "discreet.plan.verification.check_tables", lambda packed, folder: [10**6] * 9
-    )  # in test_unpacking
+    monkeypatch.setattr("discreet.review.verdict.check_tables", lambda packed, folder: [10**6] * 9)  # in test_unpacking
     files = unpacked(bundle)
     tamper(files)
     found = wrong(verify_bundle(repacked(tmp_path / "b.zip", files)))
@@ -302,5 +300,5 @@ def test_the_last_line_counts_in_words(bundle: Path, command, monkeypatch: pytes
         (("holds", "holds"), "2 claims hold, 0 are wrong, 0 were not checked."),
     ):
         findings = [Finding("subject", state, "words") for state in states]
-        monkeypatch.setattr("discreet.plan.verification.verify_bundle", lambda *_, found=findings, **__: found)
+        monkeypatch.setattr("discreet.review.verdict.verify_bundle", lambda *_, found=findings, **__: found)
         assert words in command("verify", bundle)[1]

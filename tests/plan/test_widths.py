@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from discreet.archive.findings import RefutedError
 from discreet.errors import DiscreetError
 from discreet.plan.check import check
-from discreet.plan.constants import stated
-from discreet.plan.findings import RefutedError
 from discreet.plan.reading import read_plan
 from discreet.plan.run import run
-from discreet.plan.verification import verify_bundle
 from discreet.privacy.units import Establishments
+from discreet.review.constants import stated
+from discreet.review.verdict import verify_bundle
 
 PLAN = """
 [data]

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from discreet.account import Account, fingerprint
 from discreet.errors import BudgetExceeded, PrivacyError
+from discreet.ledger import Entry
 from discreet.noise.source import Source
 from discreet.plan.folders import FolderAccount
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.ledger import Entry
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import AnyRow
+from discreet.release.account import Account, fingerprint
 
 PROMISE = Guarantee(AnyRow(), Pure(1))
 

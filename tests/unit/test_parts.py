@@ -26,12 +26,12 @@ from discreet.bayes.probability import posterior_probability
 from discreet.bayes.quantile import posterior_quantile
 from discreet.bayes.selection import Cell
 from discreet.bayes.summation import NoisySums, whole_steps
-from discreet.mixed.formula import read_formula
-from discreet.mixed.private import release_mixed, strict
-from discreet.mixed.private.partition import BlockEstimates, fit_partition, partition
-from discreet.mixed.private.public import PublicDesign, public_design
-from discreet.mixed.private.sums import HALF
-from discreet.mixed.rows import Rows, open_frame, read_rows
+from discreet.formula.formula import read_formula
+from discreet.formula.rows import Rows, open_frame, read_rows
+from discreet.lmm.private import release_mixed, strict
+from discreet.lmm.private.partition import BlockEstimates, fit_partition, partition
+from discreet.lmm.private.public import PublicDesign, public_design
+from discreet.lmm.private.sums import HALF
 from discreet.privacy.losses import Concentrated, Pure
 from discreet.privacy.units import AnyRow
 

@@ -26,7 +26,7 @@ from discreet.bayes.interval import posterior_interval
 from discreet.bayes.probability import posterior_probability
 from discreet.bayes.quantile import posterior_quantile
 from discreet.errors import DiscreetError
-from discreet.mixed.private import release_mixed
+from discreet.lmm.private import release_mixed
 from discreet.plan.run import run
 
 ROWS = 300

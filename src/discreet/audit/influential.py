@@ -20,7 +20,7 @@ from discreet.bayes.blmm.fit import BayesMixed
 from discreet.bayes.blmm.gibbs import Chains, gibbs
 from discreet.bayes.spending import whole
 from discreet.errors import DataError
-from discreet.mixed.influence import Influential, influential
+from discreet.lmm.influence import Influential, influential
 
 
 @dataclass(frozen=True)

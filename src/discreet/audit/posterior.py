@@ -23,7 +23,7 @@ from discreet.bayes.blmm.fit import BayesMixed
 from discreet.bayes.blmm.prior import Prior
 from discreet.bayes.spending import whole
 from discreet.errors import DataError
-from discreet.mixed.influence import influential
+from discreet.lmm.influence import influential
 
 CHUNK = 8_192  # rows deleted together
 EXAMINED = 64  # rows whose effect on every group is computed

@@ -7,4 +7,10 @@ selection    private choices: the sparse vector, the noisy maximum, a centre and
 probability  P(beta <= b), by the normality method or by -2 log p
 quantile     posterior quantiles, and interval the private credible interval
 erm          regularised regression by objective perturbation
+blmm       Bayesian linear mixed models with one random intercept: exact posteriors, and a Gibbs sampler to check them
+halves     posteriors within parts, whose bias is corrected by halves
+interval   A private credible interval in one call
+reach      how far an answer may be off: noise, and what parts of the rows say otherwise than all rows at once
+spending   who is protected by a summary by parts, what it costs and who pays
+summation  private sums of bounded numbers, one for each part of a data set, exact on a public grid
 """

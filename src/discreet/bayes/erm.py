@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.account import Account, Released
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.bayes.conjugate import HUGE
 from discreet.bayes.regression import regression
@@ -36,6 +35,7 @@ from discreet.noise.sampler import MOST, add_noise, draw_integers
 from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Number
+from discreet.release.account import Account, Released
 
 if TYPE_CHECKING:
     from discreet.noise.source import Source

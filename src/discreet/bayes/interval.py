@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.account import Account, Released
 from discreet.bayes.conjugate import UNIT_INFORMATION, Prior, check_prior
 from discreet.bayes.halves import in_parts, lost
 from discreet.bayes.partition import Randomness, generator, number_of_parts
@@ -30,6 +29,7 @@ from discreet.bayes.spending import PROOF, account_for, asked, by_question, floa
 from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Number
+from discreet.release.account import Account, Released
 
 if TYPE_CHECKING:
     from discreet.noise.source import Source

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from discreet.account import Account, Released
 from discreet.arrays import Matrix, Vector
 from discreet.bayes.conjugate import UNIT_INFORMATION, Prior, check_prior
 from discreet.bayes.halves import in_parts, lost
@@ -33,6 +32,7 @@ from discreet.errors import PrivacyError
 from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Basis, Calibration, Guarantee
 from discreet.privacy.losses import Number, Pure
+from discreet.release.account import Account, Released
 
 if TYPE_CHECKING:
     from discreet.noise.source import Source

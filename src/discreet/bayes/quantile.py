@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from discreet.account import Account, Released
 from discreet.arrays import Vector
 from discreet.bayes.conjugate import UNIT_INFORMATION, Prior, check_prior
 from discreet.bayes.halves import in_parts, lost
@@ -39,6 +38,7 @@ from discreet.errors import Infeasible, PrivacyError
 from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Calibration, Guarantee
 from discreet.privacy.losses import Number
+from discreet.release.account import Account, Released
 
 if TYPE_CHECKING:
     from discreet.noise.source import Source

@@ -1,6 +1,6 @@
 """The border between data and a posterior: a formula and a frame become a response and a design.
 
-Formulas are those of `discreet.mixed.formula` without random terms. Functions that learn from all rows (center, scale,
+Formulas are those of `discreet.formula` without random terms. Functions that learn from all rows (center, scale,
 poly, bs, log_size) are refused: through them one row would touch every part, and the proof would fail. The levels of
 categories are taken from the data and are public, so such columns must be declared; all others are numbers. Nothing
 else that a row holds can stop or warn: a row with an entry that is missing, infinite, the logarithm of what has none,
@@ -19,15 +19,15 @@ import numpy as np
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.bayes.conjugate import HUGE
 from discreet.errors import DataError, FormulaError
-from discreet.mixed.design import Design, Layout
-from discreet.mixed.formula import Factor, Model, read_formula
-from discreet.mixed.rows import Rows, encode, given_order, open_frame, plan, refuse_decimals, refuse_empty, values_of
+from discreet.formula.design import Design, Layout
+from discreet.formula.formula import Factor, Model, read_formula
+from discreet.formula.rows import Rows, encode, given_order, open_frame, plan, refuse_decimals, refuse_empty, values_of
 from discreet.privacy.columns import declared, refuse_undeclared, taken
 from discreet.privacy.units import AnyRow, Unit
 
 if TYPE_CHECKING:
-    from discreet.account import Account
-    from discreet.mixed.rows import Frame
+    from discreet.formula.rows import Frame
+    from discreet.release.account import Account
 
 LEVEL = "<level>"
 LEARNING = ("center", "scale", "poly", "bs", "log_size")

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from discreet.account import Account
 from discreet.arrays import Vector
 from discreet.errors import PrivacyError
 from discreet.privacy.losses import Loss, Number, Pure, exact
 from discreet.privacy.units import AnyRow, Rows
+from discreet.release.account import Account
 
 ANY_ROW = AnyRow()
 PROOF = "docs/proofs/posterior.md"

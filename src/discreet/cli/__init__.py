@@ -2,6 +2,21 @@
 
 Exit codes: 0 done, 1 the work failed or a claim was refuted, 2 the request was wrong and nothing was done.
 Each file beside this one is one command or one group of commands.
+
+app              the command tree and the one place where errors become words and exit codes
+audit            `discreet audit`: is the claim true? Verify a mechanism's loss exactly, or attack it as a black box
+blackbox         `discreet audit blackbox`: attack a function of yours and bound its epsilon from below
+change           `discreet changes`: which forecasts foresee large changes, and which series to look at next
+demo             `discreet demo`: the main job, from nothing, in under a minute
+faults           what is wrong with a request, for the machine that asked for JSON
+fit              `discreet fit`: a linear mixed model from the command line, as it is or under differential privacy
+ledger           `discreet ledger show` and `discreet ledger verify`
+plan             `discreet check`, `run` and `verify`: price a plan, carry it out, check what a reviewer was given
+posterior_audit  `discreet audit posterior`: what does one row show in the posterior of a mixed model?
+progress         the progress bar of every command: on the standard error, and gone when the work is done
+serve            `discreet serve`: the release desk in a browser
+simulate         `discreet simulate`: data of the papers' shape and size, to Parquet, in a stream
+study            `discreet study`: run one document's experiment and write its report
 """
 
 from __future__ import annotations

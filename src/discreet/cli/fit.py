@@ -96,7 +96,7 @@ def fit(
 
 
 def _fit(formula: str, data: Path, *, ml: bool, intervals: bool, as_json: bool) -> None:
-    from discreet.mixed import MixedWarning, mixed
+    from discreet.lmm import MixedWarning, mixed
 
     with Console(stderr=True).status("Fitting"), warnings.catch_warnings():
         warnings.simplefilter("ignore", MixedWarning)  # the summary and the JSON carry the same notes
@@ -122,7 +122,7 @@ def _as_options(message: str) -> str:
 
 
 def _release(formula: str, data: Path, *, as_json: bool, asked: dict[str, Any]) -> None:
-    from discreet.mixed.private import release_mixed
+    from discreet.lmm.private import release_mixed
 
     with Console(stderr=True).status("Releasing") as status:
 

@@ -15,8 +15,8 @@ from discreet.cli.faults import faults_as_json
 from discreet.errors import PlanError
 
 if TYPE_CHECKING:
-    from discreet.privacy.ledger import Entry, Ledger
-    from discreet.privacy.ledger.entries import Row
+    from discreet.ledger import Entry, Ledger
+    from discreet.ledger.entries import Row
     from discreet.privacy.losses import Loss
 
 ledger = typer.Typer(
@@ -93,7 +93,7 @@ def verify(
 
     Example: `discreet ledger verify out/demo/ledger.db --release out/demo/release/jobs/release.json`
     """
-    from discreet.privacy.ledger.publication import check_release
+    from discreet.ledger.publication import check_release
 
     with faults_as_json(as_json, verdict="intact"), _opened(where) as book:
         expected = [_hash(text) for text in expect_head or ()]
@@ -109,7 +109,7 @@ def verify(
 
 
 def _opened(where: str) -> Ledger:
-    from discreet.privacy.ledger import Ledger
+    from discreet.ledger import Ledger
 
     if "://" not in where and not os.path.isfile(where):  # noqa: PTH113 (no error)
         raise PlanError(f"There is no ledger {where!r}. It is a file, or postgresql://user@host/database. Name one.")
@@ -141,7 +141,7 @@ def _print_tables(book: Ledger, entries: list[Entry]) -> None:
     from rich.markup import escape
     from rich.table import Column, Table
 
-    from discreet.privacy.ledger.budget import amounts
+    from discreet.ledger.budget import amounts
     from discreet.report.numbers import minute
 
     console, known = Console(highlight=False), book.budgets()

@@ -132,7 +132,7 @@ def verify(
     """
     from rich.console import Console
 
-    from discreet.plan.verification import verify_bundle
+    from discreet.review.verdict import verify_bundle
 
     with faults_as_json(as_json, verdict="holds"), Console(stderr=True).status("verifying") as status:
         findings = verify_bundle(bundle, ledger=ledger, progress=lambda subject: status.update(f"verifying {subject}"))
@@ -164,7 +164,7 @@ def _print_check(found: PlanCheck) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from discreet.privacy.ledger.budget import amounts
+    from discreet.ledger.budget import amounts
     from discreet.tables.expected import SIZES, spans
     from discreet.tables.widths import AT, MANY, told_width
 
@@ -245,7 +245,7 @@ def _on_public_sizes(table: TableCheck) -> list[tuple[str, ...]]:
 
 
 def _print_outcome(outcome: Outcome) -> None:
-    from discreet.privacy.ledger.budget import amounts
+    from discreet.ledger.budget import amounts
 
     plan = outcome.check.file.plan
     for known in outcome.check.releases:

@@ -6,6 +6,10 @@ its memory, its threads or its cluster, to spill to a chosen disk, or to keep wh
     with engines.open("duckdb", memory_limit="2GB", temp_directory="/fast/disk") as engine:
         jobs = engine.read("jobs.parquet")
         cells = engine.keep(jobs.group_by("place").agg(nw.len().alias("n")), "jobs_by_place")
+
+duckdb  the embedded engine, and the default: nothing to set up, spills to disk when memory runs short
+memory  Arrow tables in this process: no database, every step is computed as a whole. For small data and for tests
+spark   for data that outgrow one machine. Needs the `spark` extra (PySpark 4) and Java 17 or newer
 """
 
 from __future__ import annotations

@@ -1,7 +1,12 @@
 """Privacy noise: its laws, where its random bits come from, and draws with exactly the law's probabilities.
 
-laws        the distributions, also rounded to integers; built on cubes (the mass of a vector of integers)
+laws        the distributions, also rounded to integers; built on mass (that of a vector of integers)
 source      operating-system randomness, or a seed that makes a release not private
 sampler     exact draws on integers or a grid; built on transforms (a law as a function of uniforms),
             balls (doubles with error bounds) and exact (Arb, when doubles cannot decide)
+
+balls       vectorised ball arithmetic in doubles
+exact       draws decided in Arb, with as many random bits as the decision takes
+mass        the mass that a density gives to the cube which rounding sends to one integer vector
+transforms  each law as an elementary function of a few uniform variables, written once for every arithmetic
 """

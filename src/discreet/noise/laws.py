@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from discreet.errors import PrivacyError
-from discreet.noise.cubes import cube_mass
+from discreet.noise.mass import cube_mass
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -13,9 +13,11 @@ folders       accounts whose releases are folders of files
 outputs       the files of a release and what they say about themselves
 run           carry a plan out, resumably
 comparison    errors beside noise infusion, on simulated data of a release's shape
+curves        error over epsilon and alpha beside noise infusion, on simulated cells
 facts         what the report says
 bundle        what a reviewer gets
-verification  whether a bundle is what it says
+owner    what the owner of a plan's data should know before it is run: read from the data, and no part of any release
+wording  how faults of a plan are worded: values as TOML writes them, advice in keys of the plan
 """
 
 from __future__ import annotations

@@ -16,14 +16,14 @@ from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
-from discreet.mixed.formula import read_formula
-from discreet.plan.findings import RefutedError
-from discreet.plan.packing import LEDGER, MANIFEST, as_json, pack
+from discreet.archive.findings import RefutedError
+from discreet.archive.packing import LEDGER, MANIFEST, as_json, pack
+from discreet.archive.unpacking import opened, text
+from discreet.formula.formula import read_formula
+from discreet.ledger import Entry, Head
 from discreet.plan.reading import PlanFile
 from discreet.plan.requests import has_public_list
 from discreet.plan.shape import Count, Counts, Model, Posterior
-from discreet.plan.unpacking import opened, text
-from discreet.privacy.ledger import Entry, Head
 
 FORMAT = "discreet bundle, format 2"
 BUNDLE, REPORT, REQUEST = "bundle.zip", "report.html", "request.json"

@@ -15,8 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from discreet.account import Account
 from discreet.errors import BudgetExceeded, LedgerError, PrivacyError
+from discreet.ledger import Budget, Entry, Ledger
+from discreet.ledger.budget import amounts
+from discreet.ledger.publication import is_kept
 from discreet.plan.bundle import BUNDLE, REPORT
 from discreet.plan.counts import CountRequest
 from discreet.plan.document import Fault, Place
@@ -24,11 +26,9 @@ from discreet.plan.reading import PlanFile
 from discreet.plan.requests import Request, requests
 from discreet.plan.shape import Model, Posterior
 from discreet.plan.sizes import PublicSizes, TableCheck
-from discreet.privacy.ledger import Budget, Entry, Ledger
-from discreet.privacy.ledger.budget import amounts
-from discreet.privacy.ledger.publication import is_kept
 from discreet.privacy.losses import Loss, shown, total
 from discreet.privacy.units import Rows, Unit
+from discreet.release.account import Account
 
 State: TypeAlias = Literal["new", "paid, not released", "released"]
 
@@ -177,7 +177,7 @@ def _stated(file: PlanFile) -> tuple[Unit, Loss]:
     try:
         unit = file.plan.unit.unit()
         if isinstance(unit, Rows):
-            from discreet.mixed.private.request import within_reach
+            from discreet.lmm.private.request import within_reach
 
             asked = f"lower = {shown(unit.lower)} with upper = {shown(unit.upper)}"
             within_reach(unit.lower, unit.upper, asked=asked)

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet.account import Account
 from discreet.errors import DataError, PrivacyError
 from discreet.jobs import Jobs
+from discreet.ledger import Entry
 from discreet.noise.source import Source
 from discreet.plan.comparison import compare
 from discreet.plan.confidential import Confidential
@@ -24,9 +24,9 @@ from discreet.plan.reading import PlanFile
 from discreet.plan.shape import Count, Counts, Form
 from discreet.plan.sizes import PublicSizes, TableCheck
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.ledger import Entry
 from discreet.privacy.losses import total
 from discreet.privacy.units import EstablishmentNodes
+from discreet.release.account import Account
 from discreet.report.page import slug
 from discreet.report.release import Results, TableOfCounts
 from discreet.schema import Label

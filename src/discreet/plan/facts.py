@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from importlib.metadata import version
 
+from discreet.ledger import Budget, Entry, Head
 from discreet.plan.check import PlanCheck
 from discreet.plan.outputs import MANIFEST
-from discreet.privacy.ledger import Budget, Entry, Head
 from discreet.report.release import Facts, Release
 
 

@@ -12,12 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from discreet.account import Account, Released
 from discreet.errors import PrivacyError
+from discreet.ledger import Entry, release_once
 from discreet.noise.source import Source
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.ledger import Entry, release_once
 from discreet.privacy.units import Unit
+from discreet.release.account import Account, Released
 
 T = TypeVar("T")
 

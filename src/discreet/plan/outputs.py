@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from discreet.arrays import Vector
+from discreet.ledger import Entry
+from discreet.ledger.publication import fingerprints
 from discreet.plan.shape import Form, Output
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.ledger import Entry
-from discreet.privacy.ledger.publication import fingerprints
 from discreet.tables.mechanisms import Baseline, LogLaplace, SmoothNoise
 from discreet.tables.prepared import Prepared
 

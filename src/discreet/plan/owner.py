@@ -18,7 +18,7 @@ def owner_notes(file: PlanFile) -> list[str]:
         except DiscreetError as error:
             return str(error).splitlines()
         return []
-    from discreet.mixed.private.owner import look
+    from discreet.lmm.private.owner import look
 
     lagged = [column for release in file.plan.release if isinstance(release, Model) for column in release.lagged]
     bounds = (unit.lower, unit.upper)

@@ -11,9 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from discreet.account import Account
 from discreet.errors import DataError, DiscreetError, FitError, FormulaError, Infeasible
 from discreet.jobs import Jobs
+from discreet.ledger import Entry
 from discreet.noise.source import Source
 from discreet.plan.confidential import Confidential
 from discreet.plan.counts import count_request, tables_of
@@ -23,7 +23,7 @@ from discreet.plan.shape import AnyRelease, Count, Counts, Model, Posterior
 from discreet.plan.sizes import PublicSizes, TableCheck
 from discreet.plan.summaries import summary_request
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.ledger import Entry
+from discreet.release.account import Account
 from discreet.report.release import Results
 from discreet.schema import Schema
 from discreet.tables.query import CountQuery

@@ -15,6 +15,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from discreet.errors import DataError, DiscreetError, FitError, FormulaError, PrivacyError
+from discreet.ledger import Entry, Head, Ledger
+from discreet.ledger.lock import alone
+from discreet.ledger.publication import others
 from discreet.noise.source import Source
 from discreet.plan.bundle import REPORT, replace_file, set_aside, write_bundle
 from discreet.plan.check import PlanCheck, ReleaseCheck, check, ledger_place
@@ -26,9 +29,6 @@ from discreet.plan.reading import PlanFile, read_plan
 from discreet.plan.requests import blamed
 from discreet.plan.shape import Count, Counts
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.ledger import Entry, Head, Ledger
-from discreet.privacy.ledger.publication import others
-from discreet.privacy.ledger.turns import alone
 from discreet.privacy.losses import Loss
 from discreet.report.release import Facts, page
 

@@ -27,9 +27,9 @@ from pydantic import (
 )
 
 from discreet.errors import PrivacyError
+from discreet.ledger.entries import named
 from discreet.plan.wording import written
 from discreet.privacy.guarantee import Calibration
-from discreet.privacy.ledger.entries import named
 from discreet.privacy.losses import Loss, exact, loss, shown
 from discreet.privacy.units import EstablishmentNodes, Establishments, Rows, Strength, Unit, Workers
 from discreet.schema import Label, Schema

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.account import Account
 from discreet.errors import PrivacyError
+from discreet.ledger import Entry
 from discreet.noise.source import Source
 from discreet.plan.confidential import Confidential
 from discreet.plan.folders import Paid, Rehearsal, RehearsedError
@@ -24,9 +24,9 @@ from discreet.plan.sizes import PublicSizes, TableCheck
 from discreet.plan.wording import written
 from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.ledger import Entry
 from discreet.privacy.losses import Pure, shown
 from discreet.privacy.units import Rows, Unit
+from discreet.release.account import Account
 from discreet.report.page import Prose, Table
 from discreet.report.release import FLAGS, LIMITS, Results
 
@@ -129,7 +129,7 @@ class SummaryRequest:
     def refuse_without_data(self) -> None:
         """Refuse what no data could mend."""
         if isinstance(self.release, Model):
-            from discreet.mixed.private.moments import refuse_wide
+            from discreet.lmm.private.moments import refuse_wide
 
             refuse_wide(Pure(self.release.epsilon))
         with suppress(UnreadError):
@@ -141,7 +141,7 @@ class SummaryRequest:
         """The private answers as a table, with what they promise."""
         release, public = self.release, self.file.plan.data.public
         if isinstance(release, Model):
-            from discreet.mixed.private import release_mixed
+            from discreet.lmm.private import release_mixed
 
             fit = release_mixed(
                 release.formula,
@@ -239,9 +239,9 @@ def _taken_as_known(
 
         columns = declared_in(fixed_formula(release.formula), public, unit)
         return columns, PROOF, (known(columns),)
-    from discreet.mixed.formula import read_formula
-    from discreet.mixed.private import moments
-    from discreet.mixed.private.request import read_request
+    from discreet.formula.formula import read_formula
+    from discreet.lmm.private import moments
+    from discreet.lmm.private.request import read_request
 
     model = read_formula(release.formula, needs_random=False)
     asked = read_request(

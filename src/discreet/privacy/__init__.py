@@ -1,5 +1,8 @@
 """The formal words: what is protected, what it costs, what is proved, what was spent. No statistics.
 
 `units` says who is protected, `losses` how much protection is given away, `composition` how losses add up,
-`guarantee` what a release promises, `ledger` what has been spent, `verify` whether a mechanism keeps its word.
+`guarantee` what a release promises, `verify` whether a mechanism keeps its word.
+
+columns   which columns everybody may know, and which a release protects
+exchange  what is learnt about one worker
 """

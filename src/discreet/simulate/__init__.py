@@ -4,4 +4,8 @@
 leading indicators; `regression` the straight line of the posterior thesis. Each has a frozen `Shape` of documented
 constants, `batches(...)` that yields named Arrow record batches in bounded memory, and `write(directory, ...)`.
 Nothing here is privacy noise: every draw comes from a NumPy generator or a hash of the seed.
+
+draws    seeded draws that the data sets share
+sectors  the twenty NAICS sectors with public margins: how many establishments, how large, who works there
+stream   named Arrow batches to a new directory of Parquet files: all of them or nothing
 """

@@ -1,6 +1,25 @@
 """One module per document's experiment; each has `run(*, quick, data, seed, progress) -> Study`.
 
 Only names live here. A study is imported when it is asked for, and a study whose module is absent is not listed.
+
+blmm             the Bayesian mixed model and its empirical epsilon
+cities           crime counts of real cities for the crime study
+crime            models fitted to large changes in crime counts: chapter 2 of the Dissertation
+crime_page       the crime study for people: its tables and figures in order. Every number comes from `crime`
+crime_trials     PMF beside least squares under what the paper leaves open
+lmm              private mixed models of job creation
+lmm_changes      which counties changed most between two periods, and do private mixed models of both still say so?
+lmm_curves       risk against utility: the correlation of a response with private fitted values, method by method
+lmm_page         the report of the mixed-model study
+lodes            employment tables under employer-employee privacy, beside noise infusion
+lodes_findings   the five findings of section 10.1: each statement of the paper beside the numbers that decide it here
+lodes_grid       the Tables paper's grid
+lodes_page       the report of the LODES study
+m3               large declines in the M3 competition's monthly micro series: chapter 1 of the Dissertation
+posterior        posterior probabilities and quantiles by parts
+posterior_kinds  posterior summaries on data that the thesis did not try: skewed, heavy-tailed, uneven and curved
+posterior_page   the page of the posterior study
+study            what a study is: numbers for machines, a page for people, and one directory that holds both
 """
 
 from __future__ import annotations

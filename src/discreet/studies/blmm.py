@@ -24,7 +24,7 @@ from discreet.bayes.blmm.estimate import bayes_mixed
 from discreet.bayes.blmm.fit import BayesMixed
 from discreet.bayes.blmm.gibbs import ConvergenceWarning
 from discreet.errors import DataError
-from discreet.mixed.rows import encode
+from discreet.formula.rows import encode
 from discreet.report import charts
 from discreet.report.page import Block, Figure, Heading, Note, Page, Prose, Table
 from discreet.studies.study import Progress, Study, beside, silent

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import DataError
-from discreet.mixed import influential, leave_groups_out, leave_rows_out, mixed
-from discreet.mixed.private import release_mixed, separation_rate
-from discreet.mixed.private.partition import best_blocks, most_blocks
+from discreet.lmm import influential, leave_groups_out, leave_rows_out, mixed
+from discreet.lmm.private import release_mixed, separation_rate
+from discreet.lmm.private.partition import best_blocks, most_blocks
 from discreet.noise.source import SeededSource
 from discreet.simulate import qwi
 from discreet.studies.blmm import lagged

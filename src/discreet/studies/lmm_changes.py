@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Matrix
-from discreet.mixed.private import moments
-from discreet.mixed.private.sums import response_sums, units_of
+from discreet.lmm.private import moments
+from discreet.lmm.private.sums import response_sums, units_of
 from discreet.report import charts
 from discreet.report.page import Block, Figure, Heading, Prose, Table
 from discreet.studies.lmm_curves import Case, Trials

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Vector
-from discreet.mixed.formula import read_formula
-from discreet.mixed.private import moments, paper, strict
-from discreet.mixed.private.partition import best_blocks, fit_partition, partition
-from discreet.mixed.private.public import PublicDesign, public_design
-from discreet.mixed.private.request import Request, read_request
-from discreet.mixed.private.sums import ResponseSums, response_sums, units_of
-from discreet.mixed.rows import Rows, open_frame, read_rows
+from discreet.formula.formula import read_formula
+from discreet.formula.rows import Rows, open_frame, read_rows
+from discreet.lmm.private import moments, paper, strict
+from discreet.lmm.private.partition import best_blocks, fit_partition, partition
+from discreet.lmm.private.public import PublicDesign, public_design
+from discreet.lmm.private.request import Request, read_request
+from discreet.lmm.private.sums import ResponseSums, response_sums, units_of
 from discreet.noise.source import SeededSource
 
 Split = tuple[str, dict[str, str]]

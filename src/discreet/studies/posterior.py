@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from discreet.account import Account
 from discreet.arrays import Matrix, Vector
 from discreet.audit.blackbox import Verdict, blackbox
 from discreet.bayes.conjugate import GPrior, Parts, Prior, SemiConjugate
@@ -28,6 +27,7 @@ from discreet.errors import DataError
 from discreet.noise.source import SeededSource
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Pure
+from discreet.release.account import Account
 from discreet.report.page import Page
 from discreet.studies.posterior_page import DEVIATIONS, LEVELS, Answers, blocks
 from discreet.studies.study import Progress, Study, silent

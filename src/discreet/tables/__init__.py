@@ -2,4 +2,22 @@
 
 `cells` asks the engine for the statistics that mechanisms work on; `calibration` and `mechanisms` turn a count into a
 published count.
+
+attacks         what a published table gives away: the three attacks of Haney et al. (2017, section 5.2) as code
+consistency     tables of one release made to agree, in non-negative integers: post-processing that costs nothing
+establishments  every establishment's own histogram of workers
+expected        the expected error of published integers
+infusion        input noise infusion
+intervals       how far off a published count may be, told without telling the confidential scale of its noise
+limits          what the guarantee of a table of counts says about the data it holds for
+prepared        A query before it is drawn, what one draw gives, and what is told about it before it is paid
+quality         how much of a published count is noise
+query           A question about counts: checked without reading confidential data, then released through the account
+ranking         rankings of workplace cells, and how far two of them agree
+release         A published table of counts: everything in it may be shown to anybody
+shrinkage       published counts of worker kinds drawn towards the shape of their group
+sizes           how large each cell's largest establishment is, published with noise of its own
+widths          how wide intervals will be, told before anything is paid
+workload        several tables in one release: one ledger line, an explicit split, and totals that add up
+worst           the neighbours and outputs at which the mechanisms of the Tables paper lose most, in closed form
 """

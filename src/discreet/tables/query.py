@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from discreet.account import Account
 from discreet.arrays import Integers, Vector
 from discreet.errors import DataError, PrivacyError
 from discreet.jobs import Jobs
@@ -22,6 +21,7 @@ from discreet.noise.source import Source
 from discreet.privacy.guarantee import Calibration, Guarantee
 from discreet.privacy.losses import Number, exact
 from discreet.privacy.units import EstablishmentNodes, Establishments, Workers
+from discreet.release.account import Account
 from discreet.schema import Label
 from discreet.tables.calibration import Name, calibrate
 from discreet.tables.expected import ByLargest, Kinds, refuse_extremes, refuse_overflow

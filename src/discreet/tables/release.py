@@ -14,8 +14,8 @@ import numpy as np
 
 from discreet.arrays import Integers, Vector
 from discreet.errors import DataError
+from discreet.ledger import Entry
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.ledger import Entry
 from discreet.schema import Label
 from discreet.tables.quality import Words, quality
 

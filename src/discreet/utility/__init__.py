@@ -3,4 +3,9 @@ the flags that they raise.
 
 Rankings are in `discreet.tables.ranking`. Everything here compares with the truth or with another table, so it is for
 those who hold both: a result is not a release.
+
+changes  which places changed most between two releases, and does a private pair of releases still say so?
+errors   errors of published counts beside the errors of noise infusion, the measure of Haney et al
+flags    do two private releases raise the flags that the truth would raise? Large changes as a measure of utility
+strata   the four kinds of place by population: results for large places say nothing about small ones
 """

@@ -17,9 +17,14 @@ turns      whose turn it is at heavy work
 calculators  processes that compute what pages show, and can be ended
 estimates  what a draft would cost and how far off it would be; reads no confidential data
 runs       plans carried out by workers that outlive the server
+published  what the ledger and the published folders say
+analyses   results of work that somebody asked for
+planning   the life of a plan at the desk
+rendering  pages from templates
+uploads    files that somebody sends
+tether     a process ends with the one that started it
 worker     the process that carries a plan out
-confined   work on uploads, in a process with limits
-curves     error over epsilon and alpha on simulated data of the same shape
+sandbox    work on uploads, in a process with limits
 app        everything put together
 pages      a router for each page
 """

@@ -14,7 +14,7 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from discreet.errors import DiscreetError
-from discreet.web import calculators, confined, uploads
+from discreet.web import calculators, sandbox, uploads
 from discreet.web.desk import Desk
 from discreet.web.hosts import own_name
 from discreet.web.pages import (
@@ -67,7 +67,7 @@ def create(
         yield
         here.checks.close()
         calculators.shared.close()
-        confined.close()
+        sandbox.close()
         here.store.close()
 
     app = FastAPI(

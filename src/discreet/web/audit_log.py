@@ -18,7 +18,7 @@ from typing import Any
 
 from sqlalchemy import Connection, desc, insert, select
 
-from discreet.privacy.ledger.entries import canonical, seal
+from discreet.ledger.entries import canonical, seal
 from discreet.web.store import Store, audit
 
 HOUR, AN_HOUR = 3600, 40

@@ -27,7 +27,7 @@ from typing import Any
 
 from discreet.errors import DataError, DiscreetError
 from discreet.web import tether
-from discreet.web.confined import LEAN
+from discreet.web.sandbox import LEAN
 from discreet.web.turns import Turns
 
 AT_ONCE, EACH, WAITING = 2, 1, 30
@@ -37,7 +37,7 @@ START = 120
 
 MEMORY = 2 * 2**30
 KEPT, KEPT_BYTES = 512, 16_000_000
-PREPARED = ("discreet.web.estimates", "discreet.web.curves")
+PREPARED = ("discreet.web.estimates", "discreet.plan.curves")
 
 
 class TooLong(DiscreetError):

@@ -10,6 +10,7 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from discreet.errors import DiscreetError, PrivacyError
+from discreet.ledger.budget import amounts
 from discreet.plan.check import PlanCheck, check
 from discreet.plan.document import Document, Fault
 from discreet.plan.reading import PlanFile, faults
@@ -17,11 +18,10 @@ from discreet.plan.requests import Request
 from discreet.plan.shape import AnyRelease, Plan
 from discreet.plan.wording import in_a_plan
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.ledger.budget import amounts
-from discreet.web.books import stamp, stamps
 from discreet.web.calculators import TooLong, shared
 from discreet.web.desk import SETTINGS, Desk, Source, no_source
 from discreet.web.drafts import Draft, digest
+from discreet.web.published import stamp, stamps
 
 
 @dataclass(frozen=True, slots=True)

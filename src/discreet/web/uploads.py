@@ -17,8 +17,8 @@ from pathlib import Path
 from starlette.datastructures import FormData, UploadFile
 
 from discreet.errors import DataError
-from discreet.privacy.ledger.turns import alone
-from discreet.web.confined import ENDINGS
+from discreet.ledger.lock import alone
+from discreet.web.sandbox import ENDINGS
 
 PREFIX = "discreet-upload-"
 STARTING = 2

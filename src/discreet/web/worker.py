@@ -41,9 +41,9 @@ def main(plan: Path, folder: Path, name: str, digest: str, at_once: int, text: b
 
 
 def _carry_out(plan: Path, text: bytes, folder: Path, digest: str, at_once: int, tell: Any) -> int:
+    from discreet.ledger.budget import amounts
     from discreet.plan.reading import read_plan
     from discreet.plan.run import run
-    from discreet.privacy.ledger.budget import amounts
     from discreet.web.drafts import digest as digest_of
 
     place = _place(folder, at_once, tell)

@@ -22,12 +22,12 @@ import pytest
 
 import discreet as dc
 from discreet.audit.blackbox import blackbox
-from discreet.mixed.formula import read_formula
-from discreet.mixed.private import release_mixed, strict
-from discreet.mixed.private.partition import fit_partition, partition
-from discreet.mixed.private.public import public_design
-from discreet.mixed.private.request import read_request
-from discreet.mixed.rows import open_frame, read_rows
+from discreet.formula.formula import read_formula
+from discreet.formula.rows import open_frame, read_rows
+from discreet.lmm.private import release_mixed, strict
+from discreet.lmm.private.partition import fit_partition, partition
+from discreet.lmm.private.public import public_design
+from discreet.lmm.private.request import read_request
 from discreet.noise.source import SeededSource
 from discreet.tables.cells import Cells
 from discreet.tables.query import CountQuery, Prepared
@@ -117,8 +117,8 @@ DOORS = {
         "tables/query.py", counted(["place"], unit=dc.EstablishmentNodes(20)), 10, 11, slow=False
     ),
     "several tables": Door("tables/workload.py", counted(["place"], ["place", "sex"]), 10, 11, slow=False),
-    "mixed, moments": Door("mixed/private/release.py", mixed(epsilon=1), RATES, OTHER),
-    "mixed, strict": Door("mixed/private/release.py", mixed(epsilon=1, method="strict", blocks=4), RATES, OTHER),
+    "mixed, moments": Door("lmm/private/release.py", mixed(epsilon=1), RATES, OTHER),
+    "mixed, strict": Door("lmm/private/release.py", mixed(epsilon=1, method="strict", blocks=4), RATES, OTHER),
     "probability": Door(
         "bayes/probability.py", summary(dc.posterior_probability, coefficient="x", at=2.0), LINE, MOVED, slow=False
     ),

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from discreet.audit.blackbox import blackbox
-from discreet.mixed.formula import read_formula
-from discreet.mixed.private.moments import Mechanism, mechanism_for
-from discreet.mixed.private.public import PublicDesign, public_design
-from discreet.mixed.private.request import read_request
-from discreet.mixed.private.sums import ResponseSums, Scale, response_sums, units_of
-from discreet.mixed.rows import open_frame
+from discreet.formula.formula import read_formula
+from discreet.formula.rows import open_frame
+from discreet.lmm.private.moments import Mechanism, mechanism_for
+from discreet.lmm.private.public import PublicDesign, public_design
+from discreet.lmm.private.request import read_request
+from discreet.lmm.private.sums import ResponseSums, Scale, response_sums, units_of
 from discreet.noise.source import SeededSource
 
 SCALE = Scale(Fraction(0), Fraction(2))
@@ -67,8 +67,8 @@ def test_noise_has_the_scale_that_the_loss_asks_for() -> None:
 
 def test_the_verifier_finds_the_whole_epsilon_and_no_more() -> None:
     """The supremum of the loss of each part, by the harness that verifies count mechanisms, adds up to epsilon."""
-    from discreet.mixed.private.request import noise_scale
-    from discreet.mixed.private.sums import HALF
+    from discreet.lmm.private.request import noise_scale
+    from discreet.lmm.private.sums import HALF
     from discreet.noise.laws import Laplace
     from discreet.privacy.verify import supremum
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from discreet.mixed import MixedWarning, mixed
+from discreet.lmm import MixedWarning, mixed
 
 FORMULAS = [
     "y ~ 0 + k + x + (1 | g)",

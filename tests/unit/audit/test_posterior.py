@@ -13,7 +13,7 @@ from discreet.bayes.blmm import BayesMixed, Prior, bayes_mixed
 from discreet.bayes.blmm.conditional import Model
 from discreet.bayes.blmm.exact import Posterior
 from discreet.errors import DataError
-from discreet.mixed.influence import Influential
+from discreet.lmm.influence import Influential
 
 
 @pytest.fixture(scope="module")

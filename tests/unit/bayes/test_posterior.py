@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet.account import Account
 from discreet.bayes.conjugate import Conjugate, GPrior, SemiConjugate
 from discreet.bayes.interval import posterior_interval
 from discreet.bayes.partition import partition
@@ -17,6 +16,7 @@ from discreet.bayes.spending import ANY_ROW
 from discreet.errors import BudgetExceeded, FitError, FormulaError, Infeasible, PrivacyError
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Establishments, Rows
+from discreet.release.account import Account
 
 HUGE = 1000  # an epsilon at which noise is far below every tolerance here
 CALLS = {

@@ -9,7 +9,6 @@ import re
 import numpy as np
 import pytest
 
-from discreet.account import Account
 from discreet.bayes.conjugate import GPrior
 from discreet.bayes.erm import objective_perturbation
 from discreet.bayes.interval import posterior_interval
@@ -19,6 +18,7 @@ from discreet.bayes.regression import regression
 from discreet.bayes.spending import ANY_ROW
 from discreet.errors import BudgetExceeded, DiscreetError, FitError, FormulaError, Infeasible, PrivacyError
 from discreet.privacy.losses import Pure
+from discreet.release.account import Account
 
 CALLS = {
     "probability": lambda formula, data, coefficient, **more: posterior_probability(

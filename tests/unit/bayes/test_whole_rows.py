@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.account import Account
 from discreet.bayes.erm import objective_perturbation
 from discreet.bayes.interval import posterior_interval
 from discreet.bayes.probability import posterior_probability
@@ -16,6 +15,7 @@ from discreet.bayes.quantile import posterior_quantile
 from discreet.errors import PrivacyError
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import AnyRow
+from discreet.release.account import Account
 
 RNG = np.random.default_rng(1)
 DATA = {name: RNG.integers(0, 2, 120) for name in ("y", "z", "x", "k")} | {"g": ["a", "b"] * 60}

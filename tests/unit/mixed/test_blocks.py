@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from discreet.errors import FitError
-from discreet.mixed import Blocks, MixedWarning, fit_blocks, mixed
+from discreet.lmm import Blocks, MixedWarning, fit_blocks, mixed
 
 FORMULA = "y ~ 0 + industry + t + (1 | g)"
 SEED = 5
@@ -90,7 +90,7 @@ def test_small_blocks_are_not_estimable_and_counted(wide: dict) -> None:
 
 def test_chunks_do_not_matter_and_seeds_do(wide: dict, blocks: Blocks, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[tuple[int, int]] = []
-    monkeypatch.setattr("discreet.mixed.blocks.CHUNK_NUMBERS", 2000)
+    monkeypatch.setattr("discreet.lmm.blocks.CHUNK_NUMBERS", 2000)
     again = fit_blocks(FORMULA, wide, blocks=40, rng=SEED, progress=lambda done, of: calls.append((done, of)))
     np.testing.assert_allclose(again.beta, blocks.beta, rtol=1e-9)
     np.testing.assert_array_equal(again.block, blocks.block)

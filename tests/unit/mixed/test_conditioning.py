@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.errors import DataError, FitError
-from discreet.mixed import MixedFit, MixedWarning, mixed
+from discreet.lmm import MixedFit, MixedWarning, mixed
 
 FAR = [-1e6, 1e8]  # in standard deviations
 FORMULAS = [
@@ -107,7 +107,7 @@ def test_the_optimum_is_found_whatever_the_ratio_of_variances(first: float, seco
     fit = fitted("y ~ 1 + (1 | g) + (1 | h)", data)
     standard = fit.solution.eliminated
     assert standard is not None
-    from discreet.mixed import sparse
+    from discreet.lmm import sparse
 
     theta = np.array([T[0, 0] for T in standard.triangles])
     around = np.exp(np.random.default_rng(0).uniform(-0.5, 0.5, (60, 2))) * np.maximum(theta, 1e-3)

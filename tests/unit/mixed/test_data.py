@@ -16,7 +16,7 @@ import pyarrow.parquet
 import pytest
 
 from discreet.errors import DataError, FitError, FormulaError
-from discreet.mixed import MixedFit, mixed
+from discreet.lmm import MixedFit, mixed
 
 FORMULA = "y ~ industry + log(t) + scale(t) + (1 | g)"
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import DataError
-from discreet.mixed import MixedFit, MixedWarning, mixed
+from discreet.lmm import MixedFit, MixedWarning, mixed
 
 ONE = "y ~ 0 + industry + t + (1 | g)"
 SEVERAL = "y ~ industry + t + (t | g) + (1 | h)"
@@ -97,9 +97,9 @@ def test_a_slope_does_not_care_for_its_unit(panel: dict) -> None:
 
 
 def test_moments_and_elimination_agree(panel: dict, fit: MixedFit) -> None:
-    from discreet.mixed.cells import cells_of
-    from discreet.mixed.gram import gram_of
-    from discreet.mixed.solution import solve_gram
+    from discreet.lmm.cells import cells_of
+    from discreet.lmm.gram import gram_of
+    from discreet.lmm.solution import solve_gram
 
     cells = cells_of(fit.data, fit.design.layout, fit.design.levels)
     other = solve_gram(gram_of(cells, fit.design), reml=True)
@@ -209,10 +209,10 @@ def test_charts(several: MixedFit) -> None:
         several.plot_effects("nobody")
 
 
-def test_the_package_can_be_called(panel: dict, fit: MixedFit) -> None:
-    import discreet.mixed
+def test_the_door_stays_a_function_whatever_is_imported(panel: dict, fit: MixedFit) -> None:
+    import discreet.lmm
 
-    again = discreet.mixed(ONE, panel)  # type: ignore[operator]
+    again = discreet.mixed(ONE, panel)
     assert again.criterion == fit.criterion
     assert repr(again) == "<MixedFit 'y ~ 0 + industry + t + (1 | g)', REML, 400 rows>"
     assert again._repr_html_().startswith("<pre>Linear mixed model")

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from discreet.cli.fit import fit
 from discreet.errors import BudgetExceeded, DataError, FormulaError, PrivacyError
-from discreet.mixed import mixed
-from discreet.privacy.ledger import Ledger
+from discreet.ledger import Ledger
+from discreet.lmm import mixed
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Rows
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import FormulaError
-from discreet.mixed.formula import Model, read_formula
+from discreet.formula.formula import Model, read_formula
 
 
 def fixed(text: str) -> list[str]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet.mixed import Moments, mixed
+from discreet.lmm import Moments, mixed
 
 FORMULA = "y ~ 0 + industry + t + (1 | g)"
 
@@ -41,8 +41,8 @@ def test_adding_and_removing_rows_cancel(moments: Moments) -> None:
 
 def test_a_removed_group_weighs_nothing(panel: dict, moments: Moments) -> None:
     """Downdating by all rows of a group gives the fit without them, though the group keeps its place."""
-    from discreet.mixed.matrix import dense as build
-    from discreet.mixed.solution import solve_moments
+    from discreet.lmm.matrix import dense as build
+    from discreet.lmm.solution import solve_moments
 
     fit = mixed(FORMULA, panel)
     gone = panel["g"] == 103

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from discreet.errors import FitError
-from discreet.mixed import MixedFit, MixedWarning, leave_groups_out, leave_rows_out, mixed
+from discreet.lmm import MixedFit, MixedWarning, leave_groups_out, leave_rows_out, mixed
 
 FORMULA = "y ~ 0 + industry + t + (1 | g)"
 
@@ -69,7 +69,7 @@ def test_the_ratio_may_fall_to_zero_or_stay_there(panel: dict) -> None:
 def test_some_groups_in_chunks(panel: dict, monkeypatch: pytest.MonkeyPatch) -> None:
     fit = mixed(FORMULA, panel)
     whole = leave_groups_out(fit)
-    monkeypatch.setattr("discreet.mixed.refits.CHUNK", 2)
+    monkeypatch.setattr("discreet.lmm.refits.CHUNK", 2)
     calls: list[tuple[int, int]] = []
     some = leave_groups_out(fit, np.array([4, 1, 9]), progress=lambda done, of: calls.append((done, of)))
     np.testing.assert_allclose(some.beta, whole.beta[[4, 1, 9]], rtol=1e-10)

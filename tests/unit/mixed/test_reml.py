@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet.mixed import Moments
-from discreet.mixed.reml import GroupCurve, _slopes, best_ratio, estimable, independent, profile
+from discreet.lmm import Moments
+from discreet.lmm.reml import GroupCurve, _slopes, best_ratio, estimable, independent, profile
 
 
 def moments_of(y: np.ndarray, X: np.ndarray, Z: np.ndarray) -> Moments:

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy.linalg import block_diag
 
-from discreet.mixed.cells import cells_of
-from discreet.mixed.design import Design
-from discreet.mixed.formula import read_formula
-from discreet.mixed.gram import gram_of
-from discreet.mixed.matrix import dense as build
-from discreet.mixed.rows import open_frame, plan, read_rows
-from discreet.mixed.sparse import Gram, criterion, diagonal_inverse, eliminate
+from discreet.formula.design import Design
+from discreet.formula.formula import read_formula
+from discreet.formula.rows import open_frame, plan, read_rows
+from discreet.lmm.cells import cells_of
+from discreet.lmm.gram import gram_of
+from discreet.lmm.matrix import dense as build
+from discreet.lmm.sparse import Gram, criterion, diagonal_inverse, eliminate
 
 TERMS = [
     "(1 | g)",
@@ -46,7 +46,7 @@ def assemble(terms: str, panel: dict) -> tuple[Gram, np.ndarray, np.ndarray, lis
 @pytest.mark.parametrize("small", [0, 1000], ids=["by blocks", "dense"])
 @pytest.mark.parametrize("terms", TERMS)
 def test_elimination_is_the_dense_algebra(terms: str, small: int, panel: dict, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discreet.mixed.sparse.SMALL", small)
+    monkeypatch.setattr("discreet.lmm.sparse.SMALL", small)
     gram, y, X, Z = assemble(terms, panel)
     theta = np.random.default_rng(2).uniform(0.1, 0.8, len(gram.start))
     at = eliminate(gram, theta)
@@ -77,7 +77,7 @@ def test_elimination_is_the_dense_algebra(terms: str, small: int, panel: dict, m
 
 def test_nesting_keeps_blocks_and_crossing_does_not(panel: dict, monkeypatch: pytest.MonkeyPatch) -> None:
     assert assemble("(1 | g/h)", panel)[0].order == ((), (0, 1))  # small: one dense factor
-    monkeypatch.setattr("discreet.mixed.sparse.SMALL", 0)
+    monkeypatch.setattr("discreet.lmm.sparse.SMALL", 0)
     assert assemble("(1 | g/h)", panel)[0].order == ((0, 1), ())
     assert assemble("(1 | g) + (1 | h)", panel)[0].order == ((0,), (1,))
     assert assemble("(t || g)", panel)[0].order == ((0, 1), ())

@@ -29,4 +29,4 @@ def test_every_sum_with_noise_goes_through_one_function() -> None:
         for path in root.rglob("*.py")
         if re.search(r"\bdraw_integers\(|\bdraw_on_grid\(", path.read_text()) and path.parent.name != "noise"
     }
-    assert uses == {"bayes/selection.py", "bayes/erm.py", "mixed/private/paper.py"}
+    assert uses == {"bayes/selection.py", "bayes/erm.py", "lmm/private/paper.py"}

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from discreet.account import Account
 from discreet.bayes.probability import posterior_probability
 from discreet.errors import DiscreetError, PrivacyError
-from discreet.mixed.private import release_mixed
-from discreet.privacy.ledger import Ledger
+from discreet.ledger import Ledger
+from discreet.lmm.private import release_mixed
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Rows
+from discreet.release.account import Account
 
 N = 400
 DATA = {

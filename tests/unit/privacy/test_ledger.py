@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import BudgetExceeded, LedgerError, PrivacyError
-from discreet.privacy.ledger import Entry, Ledger
-from discreet.privacy.ledger.budget import readable
+from discreet.ledger import Entry, Ledger
+from discreet.ledger.budget import readable
 from discreet.privacy.losses import Approximate, Concentrated, Loss, Pure
 from discreet.privacy.units import Establishments, Unit, Workers
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.privacy.ledger import Ledger
-from discreet.privacy.ledger.chain import verify
+from discreet.ledger import Ledger
+from discreet.ledger.chain import verify
 from discreet.privacy.losses import Approximate, Pure
 from discreet.privacy.units import Establishments, Workers
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from discreet.account import Account
 from discreet.cli.ledger import ledger as command
 from discreet.errors import LedgerError
+from discreet.ledger import Entry, Ledger, release_once
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.ledger import Entry, Ledger, release_once
 from discreet.privacy.losses import Approximate, Pure
 from discreet.privacy.units import Establishments, Workers
+from discreet.release.account import Account
 
 JOBS = {"dataset": "[b]jobs", "unit": Workers()}
 

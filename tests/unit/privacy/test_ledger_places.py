@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from discreet.errors import LedgerError, MissingExtra
-from discreet.privacy.ledger import Ledger
+from discreet.ledger import Ledger
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Workers
 
@@ -115,7 +115,7 @@ UNPRIVILEGED = """
 import os, sys
 from pathlib import Path
 from discreet.errors import LedgerError
-from discreet.privacy.ledger import Ledger, store
+from discreet.ledger import Ledger, store
 path = Path(sys.argv[1])
 with Ledger.open(path, read_only=True) as ledger:
     ledger.verify()  # loads what is loaded late, while the installation can be read
@@ -189,6 +189,6 @@ def test_missing_driver_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_import_is_light() -> None:
-    code = "import sys, discreet.privacy.ledger, discreet.cli.ledger; print('sqlalchemy' in sys.modules)"
+    code = "import sys, discreet.ledger, discreet.cli.ledger; print('sqlalchemy' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert run.stdout.strip() == "False"

@@ -12,8 +12,8 @@ from threading import Thread
 import pytest
 
 from discreet.errors import BudgetExceeded, DiscreetError, LedgerError, PlanError, PrivacyError
-from discreet.privacy.ledger import Entry, Ledger, release_once
-from discreet.privacy.ledger.publication import check_release, fingerprints
+from discreet.ledger import Entry, Ledger, release_once
+from discreet.ledger.publication import check_release, fingerprints
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Workers
 
@@ -90,8 +90,8 @@ def test_killed_while_drawing_leaves_a_draw_that_is_dropped(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as dead, pytest.raises(Killed):
-        dead.setattr("discreet.privacy.ledger.publication.shutil.rmtree", fail)
-        dead.setattr("discreet.privacy.ledger.publication._to_disk", fail)
+        dead.setattr("discreet.ledger.publication.shutil.rmtree", fail)
+        dead.setattr("discreet.ledger.publication._to_disk", fail)
         release_once(ledger, folder=tmp_path / "county", draw=draw, **REQUEST)
     (leftover,) = tmp_path.iterdir()
     first = (leftover / "parts" / "table.csv").read_bytes()
@@ -141,8 +141,8 @@ def test_however_often_it_is_killed_one_draw_is_left(
     seen = set()
     for _ in range(3):
         with monkeypatch.context() as dead, pytest.raises(Killed):
-            dead.setattr("discreet.privacy.ledger.publication._to_disk", fail)
-            dead.setattr("discreet.privacy.ledger.publication.shutil.rmtree", only_earlier(tmp_path))
+            dead.setattr("discreet.ledger.publication._to_disk", fail)
+            dead.setattr("discreet.ledger.publication.shutil.rmtree", only_earlier(tmp_path))
             release_once(ledger, folder=tmp_path / "county", draw=look, **REQUEST)
         (leftover,) = tmp_path.iterdir()
         seen.add((leftover / "parts" / "table.csv").read_bytes())
@@ -223,7 +223,7 @@ def test_published_elsewhere_just_before_the_charge(
 
 def test_without_locks_the_ledger_decides(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no lock is to be had, a draw that another process may be making is left alone."""
-    monkeypatch.setattr("discreet.privacy.ledger.turns.fcntl", None)
+    monkeypatch.setattr("discreet.ledger.lock.fcntl", None)
     folder = tmp_path / "county"
 
     def slow(entry: Entry, staging: Path) -> None:

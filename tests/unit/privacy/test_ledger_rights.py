@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from discreet.privacy.ledger import Ledger
+from discreet.ledger import Ledger
 from discreet.privacy.losses import loss
 from discreet.privacy.units import Workers
 
@@ -82,14 +82,14 @@ def test_a_ledger_that_is_there_is_opened_by_sqlite_alone(tmp_path: Path, monkey
     monkeypatch.setattr("os.open", watched)
     with Ledger.open(path) as second, Ledger.open(path, read_only=True):
         second.open_budget(dataset="jobs", unit=Workers(), total=loss(epsilon=1))
-        writes = "import sys; from discreet.privacy.ledger.store import Store; Store(sys.argv[1]).close()"
+        writes = "import sys; from discreet.ledger.store import Store; Store(sys.argv[1]).close()"
         with first._store.writing():
             Ledger.open(path, read_only=True).close()
             locked = subprocess.run(
                 [
                     sys.executable,
                     "-c",
-                    f"import discreet.privacy.ledger.store as s; s.WAIT_SECONDS = 0.1; {writes}",
+                    f"import discreet.ledger.store as s; s.WAIT_SECONDS = 0.1; {writes}",
                     str(path),
                 ],
                 capture_output=True,

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet import account
 from discreet.noise import sampler
 from discreet.noise.laws import DiscreteLaplace, Gaussian, Laplace
 from discreet.noise.transforms import LOG_LAPLACE
+from discreet.release import account
 
 
 @dataclass(eq=False)

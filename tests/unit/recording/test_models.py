@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.mixed.private import release as private
-from discreet.mixed.private import release_mixed
-from discreet.mixed.private.partition import BlockEstimates
-from discreet.mixed.private.public import PublicDesign
-from discreet.mixed.rows import Rows
+from discreet.formula.rows import Rows
+from discreet.lmm.private import release as private
+from discreet.lmm.private import release_mixed
+from discreet.lmm.private.partition import BlockEstimates
+from discreet.lmm.private.public import PublicDesign
 
 Panel = dict[str, np.ndarray]
 NEARLY = Fraction(97, 100)  # some responses come close to the one that moves the squares most

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.bayes import interval, probability, quantile
+from discreet.ledger import Ledger
 from discreet.plan.run import run
-from discreet.privacy.ledger import Ledger
 from discreet.privacy.losses import total
 
 HEAD = """

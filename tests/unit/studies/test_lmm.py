@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from discreet.errors import DataError
-from discreet.mixed.private import release_mixed
+from discreet.lmm.private import release_mixed
 from discreet.noise.source import SeededSource
 from discreet.simulate import qwi, stream
 from discreet.studies import lmm
@@ -22,7 +22,7 @@ def flows():  # type: ignore[no-untyped-def]
 
 
 def test_correlations_from_sums_are_those_of_the_rows(flows) -> None:  # type: ignore[no-untyped-def]
-    from discreet.mixed import mixed
+    from discreet.lmm import mixed
 
     y = flows["jcr"].to_numpy()
     for formula in (lmm.MODELS["LMM"], lmm.MODELS["LMM + season"]):

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 
-from discreet.mixed import mixed
+from discreet.lmm import mixed
 from discreet.noise.source import SeededSource
 from discreet.simulate import qwi, stream
 from discreet.studies import lmm

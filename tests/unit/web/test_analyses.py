@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from discreet.change.exceptions import exception_report
-from discreet.mixed import mixed
+from discreet.lmm import mixed
 
 ORIGIN = {"origin": "http://127.0.0.1"}
 

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.errors import DataError
-from discreet.web import calculators, confined, planning
+from discreet.web import calculators, planning, sandbox
 from discreet.web.accounts import Person
 from discreet.web.calculators import Calculators, TooLong
 from discreet.web.drafts import first_draft
@@ -102,7 +102,7 @@ def full() -> Iterator[Callable[[str], None]]:
     filled: list[tuple[Turns, int, int]] = []
 
     def fill(_who: str) -> None:
-        for turns in (calculators.shared.turns, confined.TURNS, PAGES):
+        for turns in (calculators.shared.turns, sandbox.TURNS, PAGES):
             filled.append((turns, turns.each, turns.waiting))
             turns.each = turns.waiting = 0
 
@@ -255,7 +255,7 @@ def test_a_formula_is_read_in_turn_and_beside_the_loop(client: Any, csrf: Any, m
     readers, token = [], csrf(client)
 
     def read(*_: Any, **__: Any) -> Any:
-        readers.append((threading.current_thread(), confined.TURNS.working.total()))
+        readers.append((threading.current_thread(), sandbox.TURNS.working.total()))
         raise DataError("It is none.")
 
     monkeypatch.setattr("discreet.web.pages.models.read_formula", read)
@@ -309,7 +309,7 @@ def test_many_fits_of_one_person_leave_the_desk_to_others(staffed: Any, csrf: An
 
     fits, page = asyncio.run(all_at_once())
     assert page == 200 and most[1] == 1
-    assert fits.count(429) == 45 - fits.count(409) and fits.count(409) == 1 + confined.TURNS.waiting
+    assert fits.count(429) == 45 - fits.count(409) and fits.count(409) == 1 + sandbox.TURNS.waiting
 
 
 def test_forms_of_one_person_at_once_are_counted(client: Any, csrf: Any, monkeypatch: Any) -> None:
@@ -349,12 +349,12 @@ def swelling(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_file_that_swells_is_refused_by_its_head(swelling: Path) -> None:
     arguments = {"panel": str(swelling), "forecasts": None, "options": {"horizon": 1}}
     with pytest.raises(DataError, match=r"20,000,000 rows of 4 columns were sent. The desk works on 30,000,000 values"):
-        confined.confined("exceptions", arguments)
+        sandbox.confined("exceptions", arguments)
 
 
 def test_a_file_that_swells_ends_its_own_process(swelling: Path) -> None:
     """Whatever its head says: the memory that can be written to is bounded."""
-    inside = "import sys; from discreet.web import confined as c; c._not_too_many = c.tether.hold = lambda _: None; "
+    inside = "import sys; from discreet.web import sandbox as c; c._not_too_many = c.tether.hold = lambda _: None; "
     inside += "sys.argv.append('0'); c.main()"
     measured = f"import subprocess, resource; subprocess.run([{sys.executable!r}, '-c', {inside!r}], check=False); "
     measured += "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
@@ -362,7 +362,7 @@ def test_a_file_that_swells_ends_its_own_process(swelling: Path) -> None:
     sent = json.dumps({"task": "exceptions", "arguments": asked})
     done = subprocess.run([sys.executable, "-c", measured], input=sent, capture_output=True, text=True, check=True)
     assert '"result"' not in done.stdout
-    assert 1024 * int(done.stdout.splitlines()[-1]) < 1.2 * confined.MEMORY == 1.2 * 2**30
+    assert 1024 * int(done.stdout.splitlines()[-1]) < 1.2 * sandbox.MEMORY == 1.2 * 2**30
 
 
 SLOW = "import time\ndef forever(*_):\n    time.sleep(600)\n"

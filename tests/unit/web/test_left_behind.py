@@ -21,7 +21,7 @@ PATIENCE = 120
 DESK = """
 import io, threading
 from starlette.datastructures import FormData, UploadFile
-from discreet.web.confined import confined
+from discreet.web.sandbox import confined
 from discreet.web.uploads import kept
 form = FormData([("data", UploadFile(io.BytesIO(b"secret"), filename="d.csv"))])
 with kept(form, "data") as files:
@@ -32,7 +32,7 @@ with kept(form, "data") as files:
 """
 ENDLESS = """
 import json, os, sys, time
-if "discreet.web.confined" in sys.orig_argv:
+if "discreet.web.sandbox" in sys.orig_argv:
     json.loads = lambda text: open(os.environ["REACHED"], "w").close() or time.sleep(3600)
 """
 """Makes a confined process wait where it would begin to work."""

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
+from discreet.archive.packing import as_json, pack
 from discreet.cli.serve import serve
 from discreet.errors import DataError, DiscreetError, PlanError
-from discreet.plan.packing import as_json, pack
-from discreet.web import books
-from discreet.web import confined as fence
+from discreet.plan.curves import curves, sure
+from discreet.web import published
+from discreet.web import sandbox as fence
 from discreet.web.accounts import Person, is_password
 from discreet.web.audit_log import lines
-from discreet.web.confined import confined
-from discreet.web.curves import curves, sure
 from discreet.web.runs import events, is_alive, resume, state_of
+from discreet.web.sandbox import confined
 from discreet.web.store import Store
 
 
@@ -70,7 +70,7 @@ def test_an_upload_is_worked_on_or_refused_in_words(tmp_path: Path) -> None:
 
 
 def test_the_fence_limits_memory() -> None:
-    code = "from discreet.web.confined import _limit; _limit(); bytearray(5 * 2**30)"
+    code = "from discreet.web.sandbox import _limit; _limit(); bytearray(5 * 2**30)"
     with pytest.raises(MemoryError):
         _in_child(code)
     assert fence.MEMORY < 5 * 2**30
@@ -138,6 +138,6 @@ def test_a_release_leads_to_the_papers_that_hold_it(make: Callable[..., Any]) ->
         pack(folder / f"bundle{mark}.zip", ["bundle.json"], lambda name, about=about: about)
         (folder / f"report{mark}.html").write_text("")
     (folder / "bundle-of-mine.zip").write_text("")
-    assert {*books.papers(desk, "plan")} == {"bundle", "report", "bundle-0123456789ab", "report-0123456789ab"}
-    assert [books.mark(desk, "plan", name) for name in ("first", "second", "none")] == ["-0123456789ab", "", ""]
-    assert books.papers(desk, "../plan") == books.papers(desk, "none") == {}
+    assert {*published.papers(desk, "plan")} == {"bundle", "report", "bundle-0123456789ab", "report-0123456789ab"}
+    assert [published.mark(desk, "plan", name) for name in ("first", "second", "none")] == ["-0123456789ab", "", ""]
+    assert published.papers(desk, "../plan") == published.papers(desk, "none") == {}

@@ -117,7 +117,7 @@ def test_an_unforeseen_fault_tells_nothing(client: Any, monkeypatch: Any) -> Non
     def broken(*_: Any) -> None:
         raise RuntimeError("row 7: salary 123456")
 
-    monkeypatch.setattr("discreet.web.books.book", broken)
+    monkeypatch.setattr("discreet.web.published.book", broken)
     client.raises = False
     answer = client.get("/ledger")
     assert answer.status_code == 500

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from discreet.errors import DataError
-from discreet.web import confined as fence
+from discreet.web import sandbox as fence
 
 ROWS = [f"s{i},{t},{100 + (7 * i + 3 * t) % 11}" for i in range(4) for t in range(20)]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from discreet.privacy.ledger import Ledger
+from discreet.ledger import Ledger
 
 pytestmark = pytest.mark.xdist_group("desk")
 PEOPLE = {"anna": "analyst", "ben": "analyst", "rita": "reviewer", "zoe": "administrator"}

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from discreet.plan.verification import verify_bundle
-from discreet.privacy.ledger import Ledger
+from discreet.ledger import Ledger
+from discreet.review.verdict import verify_bundle
 
 pytestmark = pytest.mark.xdist_group("desk")
 SEXES = {"female", "male"}

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from discreet.errors import PlanError
-from discreet.privacy.ledger import Ledger
+from discreet.ledger import Ledger
 from discreet.web.desk import Desk
 
 # The server is the one that the ledger's own tests start.

@@ -14,6 +14,9 @@ fit          `BayesMixed`, the result; summary and charts show it
 estimate     `bayes_mixed`, the door, also reached by `mixed(..., prior=...)`
 
 Names load on first use.
+
+charts   trace plots and densities, for the analyst who holds the data: they are not releases
+summary  A Bayesian fit as a table, as text and as plain values. Formatting lives here and nowhere else
 """
 
 from __future__ import annotations

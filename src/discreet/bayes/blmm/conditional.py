@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet.arrays import Matrix, Vector
 from discreet.bayes.blmm.prior import Prior
-from discreet.mixed.moments import Moments
+from discreet.lmm.moments import Moments
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from discreet.bayes.blmm.fit import BayesMixed, Method
 from discreet.bayes.blmm.gibbs import gibbs
 from discreet.bayes.blmm.prior import Prior, read_prior
 from discreet.errors import FitError
-from discreet.mixed.fit import MixedFit
-from discreet.mixed.moments import Moments
+from discreet.lmm.fit import MixedFit
+from discreet.lmm.moments import Moments
 
 DRAWS = 2_000  # kept in each chain when a sampler is asked for without a number
 
@@ -50,8 +50,8 @@ def bayes_mixed(
     >>> fit.effect("b").quantile([0.05, 0.95]).round(2).tolist()
     [0.66, 1.97]
     """
-    from discreet.mixed.estimate import mixed
-    from discreet.mixed.fit import MixedWarning
+    from discreet.lmm.estimate import mixed
+    from discreet.lmm.fit import MixedWarning
 
     prior = read_prior(prior)
     check_method(method)

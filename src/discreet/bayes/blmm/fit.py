@@ -17,8 +17,8 @@ from discreet.bayes.blmm.marginal import Drawn, Marginal, Normals
 from discreet.bayes.blmm.mixture import Mixtures
 from discreet.bayes.blmm.prior import Prior
 from discreet.errors import DataError, FitError
-from discreet.mixed.fit import MixedFit
-from discreet.mixed.matrix import dense
+from discreet.lmm.fit import MixedFit
+from discreet.lmm.matrix import dense
 
 Method = Literal["exact", "gibbs"]
 SHOWN = 12  # names in an error

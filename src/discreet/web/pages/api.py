@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, HTTPException, Path, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 
-from discreet.web import books, drafts, planning, runs
+from discreet.web import drafts, planning, published, runs
 from discreet.web.calculators import shared
 from discreet.web.drafts import Draft
 from discreet.web.estimates import estimate
@@ -119,7 +119,7 @@ def sources(here: At, asking: Asking) -> list[SourceAnswer]:
     """The desk's sources: public facts only."""
     found = []
     for source in here.desk.settings.source:
-        schema, standing = here.desk.schema(source), books.standing(here.desk, source)
+        schema, standing = here.desk.schema(source), published.standing(here.desk, source)
         found.append(
             SourceAnswer(
                 name=source.name,
@@ -185,13 +185,13 @@ def run(here: At, asking: Asking, name: Name) -> RunAnswer:
 @router.get("/releases")
 def releases(here: At, asking: Asking) -> list[ReleaseAnswer]:
     """Every published release."""
-    return [_release(each) for each in books.published(here.desk)]
+    return [_release(each) for each in published.published(here.desk)]
 
 
 @router.get("/releases/{plan}/{name}")
 def release(here: At, asking: Asking, plan: Name, name: Annotated[str, Path(max_length=64)]) -> ReleaseAnswer:
     """One published release."""
-    found = books.release(here.desk, plan, name)
+    found = published.release(here.desk, plan, name)
     if found is None:
         raise HTTPException(404, "There is no such release. See /api/releases for those there are.")
     return _release(found)
@@ -200,7 +200,7 @@ def release(here: At, asking: Asking, plan: Name, name: Annotated[str, Path(max_
 @router.get("/ledger")
 def ledger(here: At, asking: Asking) -> LedgerAnswer:
     """Budgets with what is spent, and the ledger's head."""
-    book = books.book(here.desk)
+    book = published.book(here.desk)
     return LedgerAnswer(
         budgets=[BudgetAnswer.model_validate(budget.to_dict()) for budget in book.budgets],
         entries=len(book.entries),
@@ -213,7 +213,7 @@ def _plan(plan: planning.Plan) -> dict[str, Any]:
     return {key: getattr(plan, key) for key in PlanAnswer.model_fields}
 
 
-def _release(each: books.Published) -> ReleaseAnswer:
+def _release(each: published.Published) -> ReleaseAnswer:
     return ReleaseAnswer(
         plan=each.plan,
         name=each.name,

@@ -18,11 +18,11 @@ from discreet.errors import DataError
 from discreet.report import charts
 from discreet.report.page import Figure, Table
 from discreet.utility.changes import change, largest_changes
-from discreet.web import analyses, books
+from discreet.web import analyses, published
 from discreet.web.accounts import Person
-from discreet.web.books import Published
-from discreet.web.confined import confined, in_turn
+from discreet.web.published import Published
 from discreet.web.rendering import At, Here, drawn, page
+from discreet.web.sandbox import confined, in_turn
 from discreet.web.security import Asking, Form, InTurn, needs
 from discreet.web.uploads import kept
 
@@ -47,7 +47,7 @@ SHOWN = 12
 
 @router.get("/changes", dependencies=[InTurn])
 def changes(request: Request, here: At, asking: Asking, before: str = "", after: str = "") -> Response:
-    releases = [each for each in books.published(here.desk) if each.about["parameters"].get("kind") == "count"]
+    releases = [each for each in published.published(here.desk) if each.about["parameters"].get("kind") == "count"]
     compared = _compared(here, before, after) if before and after else None
     return page(
         request,
@@ -179,7 +179,7 @@ def _sure(row: dict[str, Any]) -> str:
 
 def _chosen(here: Here, text: str) -> Published:
     plan, _, name = text.partition("/")
-    found = books.release(here.desk, plan, name)
+    found = published.release(here.desk, plan, name)
     if found is None:
         raise HTTPException(404, "There is no such release. Choose two from the lists under Large changes.")
     return found

@@ -6,7 +6,7 @@ from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import Response
 
 from discreet.report.release import plain_words
-from discreet.web import books
+from discreet.web import published
 from discreet.web.desk import Source
 from discreet.web.rendering import At, Here, page
 from discreet.web.security import Asking
@@ -28,7 +28,7 @@ def sources(request: Request, here: At, asking: Asking) -> Response:
         {
             "source": source,
             "schema": here.desk.schema(source),
-            "standing": books.standing(here.desk, source),
+            "standing": published.standing(here.desk, source),
             "words": plain_words(source.unit.unit(), here.desk.jobs_of_one_worker(source)),
         }
         for source in here.desk.settings.source

@@ -7,8 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
 
-from discreet.privacy.ledger import Ledger
-from discreet.web import audit_log, books
+from discreet.ledger import Ledger
+from discreet.web import audit_log, published
 from discreet.web.accounts import Person
 from discreet.web.rendering import At, page
 from discreet.web.security import Asking, Form, InTurn, needs
@@ -19,13 +19,13 @@ SHOWN = 100
 
 @router.get("/ledger")
 def ledger(request: Request, here: At, asking: Asking) -> Response:
-    return page(request, "ledger.html", book=books.book(here.desk), shown=SHOWN, verdict=None)
+    return page(request, "ledger.html", book=published.book(here.desk), shown=SHOWN, verdict=None)
 
 
 @router.post("/ledger/verify", dependencies=[InTurn])
 def verify(request: Request, here: At, asking: Asking, _form: Form) -> Response:
     """Replay the ledger, now and in full."""
-    book = books.book(here.desk)
+    book = published.book(here.desk)
     verdict = "There is no ledger yet; the first run makes it."
     if book.head is not None:
         with Ledger.open(here.desk.ledger, read_only=True) as opened:

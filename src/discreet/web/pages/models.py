@@ -12,15 +12,15 @@ from fastapi.responses import RedirectResponse, Response
 from starlette.datastructures import FormData
 
 from discreet.errors import DataError
-from discreet.mixed.formula import read_formula
+from discreet.formula.formula import read_formula
 from discreet.report import charts
 from discreet.report.page import Figure
 from discreet.web import analyses
 from discreet.web.accounts import Person
-from discreet.web.confined import confined, in_turn
 from discreet.web.desk import Source
 from discreet.web.pages.data import source_of
 from discreet.web.rendering import At, Here, drawn, page
+from discreet.web.sandbox import confined, in_turn
 from discreet.web.security import Asking, Form, InTurn, needs
 from discreet.web.uploads import kept
 

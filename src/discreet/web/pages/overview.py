@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from discreet.web import books, planning, runs
+from discreet.web import planning, published, runs
 from discreet.web.rendering import At, page
 from discreet.web.security import Asking
 
@@ -18,10 +18,10 @@ def overview(request: Request, here: At, asking: Asking) -> Response:
     return page(
         request,
         "overview.html",
-        standing={source.name: books.standing(here.desk, source) for source in here.desk.settings.source},
+        standing={source.name: published.standing(here.desk, source) for source in here.desk.settings.source},
         drafts=planning.listed(here.store, "draft", "declined", most=5),
         waiting=planning.listed(here.store, "submitted"),
         titles=planning.titles(here.store),
         runs=recent,
-        releases=books.published(here.desk)[:5],
+        releases=published.published(here.desk)[:5],
     )

@@ -12,7 +12,7 @@ from starlette.datastructures import FormData
 
 from discreet.report.release import plain_words
 from discreet.tables.calibration import PRIVATE
-from discreet.web import books, planning
+from discreet.web import planning, published
 from discreet.web.accounts import Person
 from discreet.web.desk import Source
 from discreet.web.drafts import Draft, first_draft, from_form
@@ -124,7 +124,7 @@ async def _form(
             plan=plan,
             name=name,
             schema=here.desk.schema(source),
-            standing=books.standing(here.desk, source),
+            standing=published.standing(here.desk, source),
             mechanisms=PRIVATE,
             unit=first_draft(here.desk, source).unit if source.unit_fixed else None,
             words=plain_words(source.unit.unit(), here.desk.jobs_of_one_worker(source)),

@@ -10,8 +10,8 @@ from fastapi.responses import FileResponse, Response
 
 from discreet.report import charts
 from discreet.report.page import POLICY, Figure, Table
-from discreet.web import books, planning
-from discreet.web.books import PREVIEW, Published
+from discreet.web import planning, published
+from discreet.web.published import PREVIEW, Published
 from discreet.web.rendering import At, Here, drawn, page
 from discreet.web.security import Asking, InTurn
 
@@ -21,7 +21,7 @@ TOP = 15
 
 
 def release_of(here: Here, plan: str, name: str) -> Published:
-    found = books.release(here.desk, plan, name)
+    found = published.release(here.desk, plan, name)
     if found is None:
         raise HTTPException(404, f"There is no release {name[:64]!r} of {plan[:64]!r}. Choose one under Releases.")
     return found
@@ -30,8 +30,9 @@ def release_of(here: Here, plan: str, name: str) -> Published:
 @router.get("/releases")
 def listed(request: Request, here: At, asking: Asking) -> Response:
     titles = planning.titles(here.store)
-    releases = books.published(here.desk)  # before the ledger is read: it only grows, so it knows all of these
-    when = {(e.dataset, e.release): str(e.payload["at"]) for e in books.book(here.desk).entries if e.kind == "publish"}
+    releases = published.published(here.desk)  # before the ledger is read: it only grows, so it knows all of these
+    lines = published.book(here.desk).entries
+    when = {(line.dataset, line.release): str(line.payload["at"]) for line in lines if line.kind == "publish"}
     return page(request, "releases.html", releases=releases, titles=titles, when=when)
 
 
@@ -49,8 +50,8 @@ def shown(request: Request, here: At, asking: Asking, plan: str, name: str, tabl
         "release.html",
         release=release,
         plan=planning.get(here.store, plan),
-        papers=books.papers(here.desk, plan),
-        mark=books.mark(here.desk, plan, name),
+        papers=published.papers(here.desk, plan),
+        mark=published.mark(here.desk, plan, name),
         tables=names,
         number=number,
         table=Table(content.column_names, rows, f"{names[number]}, rows {first + 1} to {first + len(rows)}"),
@@ -96,7 +97,7 @@ def file(here: At, asking: Asking, plan: str, name: str, file: str) -> Response:
 @router.get("/papers/{plan}/{kind}")
 def paper(here: At, asking: Asking, plan: str, kind: str) -> Response:
     """The report, shown under its own policy, or the bundle, downloaded."""
-    path = books.papers(here.desk, plan).get(kind)
+    path = published.papers(here.desk, plan).get(kind)
     if path is None:
         raise HTTPException(404, f"There is no {kind[:20]!r} of {plan[:64]!r}. It is written at the end of a run.")
     if path.suffix == ".html":

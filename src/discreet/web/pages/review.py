@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 
 from discreet.plan.check import PlanCheck
 from discreet.report.release import plain_words
-from discreet.web import books, planning, runs
+from discreet.web import planning, published, runs
 from discreet.web.accounts import Person
 from discreet.web.desk import Source
 from discreet.web.estimates import Estimate, estimate
@@ -49,7 +49,7 @@ def _shown(request: Request, here: Here, asking: Person, plan: Plan, judged: Est
         estimate=judged,
         unit_facts=[] if source is None or judged.found is None else _unit_facts(here, source, judged.found),
         words=plain_words(judged.found.file.plan.unit.unit(), judged.found.jobs_of_one_worker) if judged.found else "",
-        standing=None if source is None else books.standing(here.desk, source),
+        standing=None if source is None else published.standing(here.desk, source),
         decisions=planning.history(here.store, plan.name),
         runs=runs.listed(here.desk, here.store, plan=plan.name),
         own=here.desk.settings.second_person and asking.name in planning.writers(here.store, plan.name),
@@ -63,7 +63,7 @@ def _unit_facts(here: Here, source: Source, found: PlanCheck) -> list[str]:
         return []  # among what keeps the plan from being run
     if source.unit_fixed:
         return [f"Unit: {unit.key}, which the desk's settings fix for every plan on {source.name!r}."]
-    known = books.book(here.desk).budget(source.dataset)
+    known = published.book(here.desk).budget(source.dataset)
     facts = [f"Unit: {unit.key}."]
     if unit.key != own.key:
         facts.append(f"The desk's settings suggest another: {own.key}.")

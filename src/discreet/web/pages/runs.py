@@ -13,7 +13,7 @@ from fastapi import APIRouter, Depends, HTTPException, Query, Request
 from fastapi.responses import RedirectResponse, Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
-from discreet.web import books, planning, runs
+from discreet.web import planning, published, runs
 from discreet.web.accounts import Person, person_of
 from discreet.web.rendering import ROWS, At, First, Here, page
 from discreet.web.runs import FINAL, Run
@@ -57,8 +57,8 @@ def shown(request: Request, here: At, asking: Asking, name: str) -> Response:
         "run.html",
         run=run,
         plan=planning.get(here.store, run.plan),
-        releases=books.published(here.desk, run.plan),
-        papers=books.papers(here.desk, run.plan),
+        releases=published.published(here.desk, run.plan),
+        papers=published.papers(here.desk, run.plan),
         after=max((at for at, _ in runs.events(here.desk.runs, name)), default=0),
     )
 

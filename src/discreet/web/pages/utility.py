@@ -10,17 +10,17 @@ from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 
 from discreet.errors import DataError
+from discreet.plan.curves import ALPHAS, EPSILONS, Curves, curves
 from discreet.plan.document import Document
 from discreet.plan.reading import PlanFile
 from discreet.plan.shape import Plan
 from discreet.plan.sizes import PublicSizes
 from discreet.privacy.units import Strength
-from discreet.web.books import stamp
 from discreet.web.calculators import shared
-from discreet.web.curves import ALPHAS, EPSILONS, Curves, curves
 from discreet.web.desk import Desk
 from discreet.web.drafts import first_draft
 from discreet.web.pages.data import source_of
+from discreet.web.published import stamp
 from discreet.web.rendering import At, Drawn, drawn, page
 from discreet.web.security import Asking
 

@@ -8,7 +8,7 @@ import pytest
 from discreet.bayes.blmm.conditional import Model
 from discreet.bayes.blmm.exact import Posterior
 from discreet.bayes.blmm.prior import Prior
-from discreet.mixed.moments import Moments
+from discreet.lmm.moments import Moments
 
 
 class Data(NamedTuple):

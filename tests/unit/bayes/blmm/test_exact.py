@@ -114,7 +114,7 @@ def test_formula_speaks_of_columns_as_given(data) -> None:
     shifted = data.x + np.array([0, 20])
     from discreet.bayes.blmm.conditional import Model
     from discreet.bayes.blmm.exact import Posterior
-    from discreet.mixed.moments import Moments
+    from discreet.lmm.moments import Moments
 
     zero = Moments(np.zeros(8), np.zeros((8, 2)), np.zeros(8), np.zeros((2, 2)), np.zeros(2), 0.0)
     direct = Posterior.of(Model.of(zero.add(group=data.group, x=shifted, y=data.y + 3), Prior()))

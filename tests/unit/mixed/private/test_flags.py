@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.mixed.private import release_mixed, strict
+from discreet.lmm.private import release_mixed, strict
 from discreet.privacy.losses import Concentrated, Pure
 
 Data = dict[str, np.ndarray]

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.account import Account
 from discreet.errors import DataError, FitError
-from discreet.mixed import private
-from discreet.mixed.private import moments
-from discreet.mixed.private.noisy import _inverted
+from discreet.lmm import private
+from discreet.lmm.private import moments
+from discreet.lmm.private.noisy import _inverted
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Rows
+from discreet.release.account import Account
 
 Table = dict[str, np.ndarray]
 release_mixed = partial(private.release_mixed, public=["f", "x", "s", "z", "g", "one", "industry", "quarter", "county"])

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.errors import DataError, FormulaError
-from discreet.mixed import fit_blocks, mixed
-from discreet.mixed.private import informative, reading, release_mixed
+from discreet.lmm import fit_blocks, mixed
+from discreet.lmm.private import informative, notes, release_mixed
 from discreet.report.release import FLAGS
 
 PLAIN, SIZED = "y ~ x + (1 | g)", "y ~ x + log_size(g) + (1 | g)"
@@ -95,7 +95,7 @@ def test_where_it_cannot_matter_nothing_is_flagged() -> None:
 
 
 def test_every_word_of_a_flag_is_explained_in_reports() -> None:
-    source = "".join(inspect.getsource(module) for module in (informative, reading))
+    source = "".join(inspect.getsource(module) for module in (informative, notes))
     used = set(re.findall(r'(?:word = |Flag\([^)]*?, )"([a-z ]+)"(?=, note|\n)', source)) | WORDS
     assert used | {"clipped"} == set(FLAGS)
 

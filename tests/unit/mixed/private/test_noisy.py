@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from discreet.mixed.private import estimation
-from discreet.mixed.private.estimation import estimate
-from discreet.mixed.private.noisy import Level, NoisySums, evaluate
+from discreet.lmm.private import estimation
+from discreet.lmm.private.estimation import estimate
+from discreet.lmm.private.noisy import Level, NoisySums, evaluate
 
 GROUPS, P = 24, 4
 MIDDLE, TOP = np.repeat(np.arange(8), 3), np.repeat(np.arange(3), [9, 9, 6])
@@ -101,7 +101,7 @@ def test_residual_variance_is_unbiased(nest: tuple[NoisySums, np.ndarray, list[n
 
 def test_without_noise_it_is_reml() -> None:
     """As the noise vanishes the estimates are those of REML on the data."""
-    from discreet.mixed import mixed
+    from discreet.lmm import mixed
 
     rng = np.random.default_rng(2)
     g = np.sort(rng.integers(0, 30, 900))

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from discreet.errors import PrivacyError
-from discreet.mixed import private
-from discreet.mixed.formula import read_formula
-from discreet.mixed.private import paper
-from discreet.mixed.private.partition import BlockEstimates
-from discreet.mixed.private.public import public_design
-from discreet.mixed.private.request import RATES, read_request
-from discreet.mixed.rows import open_frame
+from discreet.formula.formula import read_formula
+from discreet.formula.rows import open_frame
+from discreet.lmm import private
+from discreet.lmm.private import paper
+from discreet.lmm.private.partition import BlockEstimates
+from discreet.lmm.private.public import public_design
+from discreet.lmm.private.request import RATES, read_request
 from discreet.noise.source import SeededSource
 from discreet.privacy.losses import Pure
 

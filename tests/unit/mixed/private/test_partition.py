@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from discreet.errors import FitError, PrivacyError
-from discreet.mixed import MixedWarning, mixed
-from discreet.mixed.formula import read_formula
-from discreet.mixed.private.partition import best_blocks, count_blocks, fit_partition, most_blocks, partition
-from discreet.mixed.private.public import PublicDesign, public_design
-from discreet.mixed.rows import Rows, open_frame, read_rows
+from discreet.formula.formula import read_formula
+from discreet.formula.rows import Rows, open_frame, read_rows
+from discreet.lmm import MixedWarning, mixed
+from discreet.lmm.private.partition import best_blocks, count_blocks, fit_partition, most_blocks, partition
+from discreet.lmm.private.public import PublicDesign, public_design
 
 Flows = dict[str, np.ndarray]
 DOCUMENTS = 2_428_452

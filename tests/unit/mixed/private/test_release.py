@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.account import Account
 from discreet.errors import BudgetExceeded, DataError, FitError, FormulaError, PrivacyError
-from discreet.mixed import private
-from discreet.mixed.formula import read_formula
-from discreet.mixed.private import PrivateFit, separation_rate
-from discreet.mixed.private.moments import Mechanism, mechanism_for
-from discreet.mixed.private.public import public_design
-from discreet.mixed.private.request import noise_scale, read_request
-from discreet.mixed.private.sums import units_of
-from discreet.mixed.rows import open_frame
+from discreet.formula.formula import read_formula
+from discreet.formula.rows import open_frame
+from discreet.lmm import private
+from discreet.lmm.private import PrivateFit, separation_rate
+from discreet.lmm.private.moments import Mechanism, mechanism_for
+from discreet.lmm.private.public import public_design
+from discreet.lmm.private.request import noise_scale, read_request
+from discreet.lmm.private.sums import units_of
 from discreet.privacy.losses import Concentrated, Pure
 from discreet.privacy.units import Establishments, Rows
+from discreet.release.account import Account
 
 FORMULA = "rate ~ 0 + industry + quarter + (1 | county)"
 PUBLIC = ["industry", "quarter", "county", "season", "state", "nothing", "one", "row", "twice", "before", "lag", "g"]
@@ -71,7 +71,7 @@ def test_a_split_is_obeyed(flows: Flows) -> None:
 
 
 def test_estimates_approach_reml_as_epsilon_grows(flows: Flows) -> None:
-    from discreet.mixed import mixed
+    from discreet.lmm import mixed
 
     fit = mixed(FORMULA, flows)
     free = release_mixed(FORMULA, flows, epsilon=10**6, bounds=(0, 2), seed=1)
@@ -83,7 +83,7 @@ def test_estimates_approach_reml_as_epsilon_grows(flows: Flows) -> None:
 
 
 def test_a_fit_releases_its_model(flows: Flows) -> None:
-    from discreet.mixed import mixed
+    from discreet.lmm import mixed
 
     private = mixed(FORMULA, flows).release(epsilon=1, public=PUBLIC, method="moments", bounds=(0, 2), seed=3)
     direct = release_mixed(FORMULA, flows, epsilon=1, bounds=(0, 2), seed=3)
@@ -91,7 +91,7 @@ def test_a_fit_releases_its_model(flows: Flows) -> None:
 
 
 def test_nested_terms_match_the_fit_and_keep_the_formulas_order(flows: Flows) -> None:
-    from discreet.mixed import mixed
+    from discreet.lmm import mixed
 
     for formula in ("rate ~ industry + (1 | county/season)", "rate ~ industry + (1 | state) + (1 | county)"):
         fit = mixed(formula, flows)
@@ -314,8 +314,8 @@ def test_text_as_a_response_is_refused_without_being_quoted(flows: Flows, method
 
 
 def test_a_ledger_pays_in_one_call(flows: Flows, tmp_path: Path) -> None:
-    from discreet.mixed import mixed
-    from discreet.privacy.ledger import Ledger
+    from discreet.ledger import Ledger
+    from discreet.lmm import mixed
 
     book = tmp_path / "book.db"
     fit = mixed(FORMULA, flows)

@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import PrivacyError
-from discreet.mixed import private
-from discreet.mixed.formula import read_formula
-from discreet.mixed.private import strict
-from discreet.mixed.private.partition import fit_partition, partition
-from discreet.mixed.private.public import PublicDesign, public_design
-from discreet.mixed.private.request import read_request
-from discreet.mixed.private.sums import HALF
-from discreet.mixed.rows import Rows, open_frame, read_rows
+from discreet.formula.formula import read_formula
+from discreet.formula.rows import Rows, open_frame, read_rows
+from discreet.lmm import private
+from discreet.lmm.private import strict
+from discreet.lmm.private.partition import fit_partition, partition
+from discreet.lmm.private.public import PublicDesign, public_design
+from discreet.lmm.private.request import read_request
+from discreet.lmm.private.sums import HALF
 from discreet.privacy.losses import Concentrated, Pure
 
 Flows = dict[str, np.ndarray]

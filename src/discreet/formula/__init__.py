@@ -1,0 +1,4 @@
+"""Model formulas in lme4's syntax, and the rows that they ask for. Both `lmm` and `bayes` stand on it.
+
+`formula` reads the text, `design` lays out columns and groups, `rows` reads and codes them from any frame.
+"""

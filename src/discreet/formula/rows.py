@@ -1,0 +1,398 @@
+"""The border between data and a mixed model: any frame or file in, coded columns out.
+
+A path (CSV, Parquet) or a lazy frame stays in its engine and is asked for aggregates; rows come into memory
+only when someone needs them, and then only the columns the formula names, categories as integers.
+Faulty data end here with a `DataError` that names the column and never a value.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from functools import reduce
+from numbers import Real
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from discreet.arrays import Integers, Matrix, Vector
+from discreet.errors import DataError, FormulaError
+from discreet.formula.design import Layout, Levels, Monomial, lay_out
+from discreet.formula.formula import Factor, Model, Term
+from discreet.frames import as_lazy, collect, missing, working
+
+if TYPE_CHECKING:
+    import narwhals.stable.v2 as nw
+
+    Frame: TypeAlias = "nw.DataFrame[Any] | nw.LazyFrame[Any]"
+
+# What a function of a column has learned from the data: nothing, a centre, a scale, a polynomial's recurrence.
+States: TypeAlias = Mapping[Factor, dict[str, Any]]
+
+
+DISTANT = 3.0
+
+
+def open_frame(data: Any, *, numbers: Collection[str] = ()) -> Frame:
+    """A narwhals frame over `data`: a path is scanned by DuckDB, a lazy frame stays in its engine.
+
+    `numbers` are columns of numbers whatever the rows of a CSV file, a list or a column of objects hold.
+    """
+    import narwhals.stable.v2 as nw
+    import pyarrow as pa
+
+    if isinstance(data, str | Path):
+        return as_lazy(data, numbers=numbers)
+    try:
+        if isinstance(data, Mapping):
+            data = pa.table(dict(data) | {name: _as_numbers(data[name]) for name in numbers if name in data})
+        frame: Frame = nw.from_native(data)
+        schema = frame.collect_schema()
+    except nw.exceptions.DuplicateError:
+        raise DataError(
+            "Two columns of the data have one name, so a formula cannot tell them apart. Rename one."
+        ) from None
+    except (TypeError, ValueError, NotImplementedError, OverflowError):  # Arrow's message may quote a value
+        raise DataError(
+            f"Data of type {type(data).__name__} is not a frame. Give a pandas, Polars, PyArrow, DuckDB or Spark "
+            "frame, a mapping of columns of one length, or the path of a CSV or Parquet file."
+        ) from None
+    held = frame.implementation.is_pyarrow() or frame.implementation.is_pandas_like()
+    if held and isinstance(frame, nw.LazyFrame):
+        frame = frame.collect()
+    if frame.implementation.is_pandas():
+        native = frame.to_native()
+        objects = [name for name in numbers if name in schema and native[name].dtype == object]
+        if objects:
+            frame = nw.from_native(native.assign(**{name: _as_numbers(native[name]) for name in objects}))
+    return frame
+
+
+def _as_numbers(values: Any) -> Any:
+    """Entries without a type of their own as doubles, nan for what is no number; as they are if there is no number.
+
+    Arrow would find one type for all of them, or none, and one row would decide.
+    """
+    if not isinstance(values, list | tuple) and str(getattr(values, "dtype", "")) != "object":
+        return values
+    entries = list(values)
+    present = [entry for entry in entries if entry is not None]
+    if present and not any(map(_is_number, present)):
+        return values
+    return np.array([_double(entry) for entry in entries], dtype=np.float64)
+
+
+def _double(entry: Any) -> float:
+    try:
+        return float(entry) if _is_number(entry) else math.nan
+    except OverflowError:
+        return math.copysign(sys.float_info.max, 1 if entry > 0 else -1)
+    except ValueError:  # a decimal that signals
+        return math.nan
+
+
+def _is_number(entry: Any) -> bool:
+    return isinstance(entry, Real | Decimal) and not isinstance(entry, bool)
+
+
+def with_doubles(frame: Frame, columns: Collection[str]) -> Frame:
+    """The frame with these columns of numbers as doubles, the nearest ones where they are none.
+
+    narwhals casts columns of Arrow in a way that fails there, with the value in its message.
+    """
+    import narwhals.stable.v2 as nw
+    import pyarrow as pa
+
+    schema = frame.collect_schema()
+    cast = [column for column in columns if schema[column].is_numeric() and not schema[column].is_float()]
+    if isinstance(frame, nw.LazyFrame) or frame.implementation.is_polars():
+        return frame.with_columns(nw.col(*cast).cast(nw.Float64())) if cast else frame
+    for column in cast:
+        values = values_of(frame[column].to_arrow().cast(pa.float64(), safe=False).fill_null(np.nan))
+        frame = frame.with_columns(nw.new_series(column, values, backend=frame.implementation))
+    return frame
+
+
+def with_sizes(frame: Frame, model: Model) -> tuple[Frame, Model]:
+    """The frame with a column for each `log_size(g)`, the log of the rows that share a row's g; and the model of these.
+
+    Engines may return rows in another order then.
+    """
+    import narwhals.stable.v2 as nw
+
+    schema = frame.collect_schema()
+    for column in _sized(model):
+        if column == model.response.column:
+            raise FormulaError(f"Column {column!r} is the response, so its sizes cannot explain it. Name a group.")
+        if column not in schema:
+            raise DataError(missing(column, schema.names(), name="the data"))
+        frame = frame.with_columns(nw.len().over(column).cast(nw.Float64()).log().alias(f"log_size({column})"))
+
+    def named(terms: tuple[Term, ...]) -> tuple[Term, ...]:
+        return tuple(tuple(Factor(str(f)) if f.function == "log_size" else f for f in term) for term in terms)
+
+    random = tuple(replace(each, terms=named(each.terms)) for each in model.random)
+    return frame, replace(model, fixed=named(model.fixed), random=random)
+
+
+def with_sizes_in_order(frame: Frame, model: Model) -> tuple[Frame, Model]:
+    """`with_sizes` where rows must keep their order, which engines do not promise."""
+    import narwhals.stable.v2 as nw
+
+    if (columns := _sized(model)) and isinstance(frame, nw.LazyFrame):
+        raise FormulaError(
+            f"log_size({columns[0]}) was asked of a file or a lazy frame, whose rows would lose their order. Frames in "
+            "memory and private releases know it. Load the data, or compute the column first."
+        )
+    return with_sizes(frame, model)
+
+
+def _sized(model: Model) -> list[str]:
+    terms = [*model.fixed, *(term for random in model.random for term in random.terms)]
+    return sorted({f.column for term in terms for f in term if f.function == "log_size"})
+
+
+def plan(frame: Frame, model: Model) -> Layout:
+    """Lay a formula out on a frame's schema; refuses unknown columns and columns that hold no numbers."""
+    assert not _sized(model), "sizes become columns first"
+    schema = frame.collect_schema()
+    for column in model.columns:
+        if column not in schema:
+            raise DataError(missing(column, schema.names(), name="the data"))
+    layout = lay_out(model, [c for c in model.columns if not schema[c].is_numeric()])
+    refuse_kinds(schema, layout)
+    return layout
+
+
+def refuse_kinds(schema: Mapping[str, Any], layout: Layout, *, response: bool = True) -> None:
+    """Refuse numeric factors that are not numbers, and levels that are no single values."""
+    for factor in layout.numeric:
+        if (response or factor != layout.model.response) and not schema[factor.column].is_numeric():
+            raise DataError(
+                f"{factor} needs a numeric column, but {factor.column!r} is {schema[factor.column]}. "
+                "Use a numeric column, or the bare name for categories."
+            )
+    for column in layout.bare:
+        if schema[column].is_temporal():
+            raise DataError(
+                f"Column {column!r} is {schema[column]}, and every moment would be a level of its own. Numbers and "
+                f"categories are possible. Make a number of it, such as days since a date, or write C({column})."
+            )
+    for column in layout.coded:
+        if schema[column].is_nested():
+            raise DataError(
+                f"Column {column!r} is {schema[column]}, whose values are no levels of a factor. Levels are text, "
+                "numbers, dates or true/false. Take a part of it into a column of its own."
+            )
+
+
+def refuse_decimals(frame: Frame, layout: Layout) -> None:
+    """Levels are published by name, and the values of a measured column must not be."""
+    schema = frame.collect_schema()
+    for column in layout.coded:
+        if schema[column].is_float() or schema[column].is_decimal():
+            raise FormulaError(
+                f"{column!r} would make every value of a column of decimals a published level. Levels are text, whole "
+                "numbers, dates or true/false. Use the column as it is, or cut it into classes by public limits first."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The columns of a model in memory: codes of categories, values of numeric factors `(count, basis size)`."""
+
+    count: int
+    codes: Mapping[str, Integers] = field(repr=False)
+    values: Mapping[Factor, Matrix] = field(repr=False)
+
+    def take(self, at: Integers) -> Rows:
+        """Some of the rows, in the order given."""
+        codes = {column: code[at] for column, code in self.codes.items()}
+        return Rows(len(at), codes, {factor: value[at] for factor, value in self.values.items()})
+
+    def evaluate(self, monomial: Monomial) -> Vector:
+        """The monomial at every row."""
+        if not monomial.atoms:
+            return np.ones(self.count)
+        shifts = monomial.shifts or (0.0,) * len(monomial.atoms)
+        parts = [self.values[factor][:, part] for factor, part in monomial.atoms]
+        total = reduce(np.multiply, [x - shift if shift else x for x, shift in zip(parts, shifts, strict=True)])
+        for share, other in monomial.less:
+            total = total - share * self.evaluate(other)
+        return np.asarray(total)
+
+    def product(self, a: Monomial, b: Monomial) -> Vector:
+        """The product of two monomials at every row."""
+        return self.evaluate(a) * self.evaluate(b)
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What was learned while reading: levels of every coded column, states of every function, column means.
+
+    `distant` are the factors whose mean is at least `DISTANT` standard deviations from zero.
+    """
+
+    levels: Levels
+    states: States
+    means: Mapping[Factor, Vector]
+    distant: frozenset[Factor]
+
+
+def read_rows(
+    frame: Frame, layout: Layout, known: Learned | None = None, *, response: bool = True
+) -> tuple[Rows, Learned]:
+    """Bring the model's columns into memory, learning levels and states, or applying `known` ones to new data.
+
+    A level that `known` does not have is coded -1. Without `response`, or where new data lack it, it is left out.
+    """
+    import narwhals.stable.v2 as nw
+
+    response &= known is None or layout.model.response.column in frame.collect_schema()
+    needed = {f for m in layout.monomials if response or m != layout.response for f, _ in m.atoms}
+    numeric = [factor for factor in layout.numeric if factor in needed]
+    coded = layout.coded
+    wanted = {f.column for f in numeric} | set(coded)
+    table = frame.select(*(nw.col(c) for c in layout.model.columns if c in wanted))
+    with working("rows of the model"):
+        arrow = collect(table, step="rows of the model") if isinstance(table, nw.LazyFrame) else table.to_arrow()
+    refuse_empty(arrow.num_rows)
+    ordered = given_order(frame, coded)
+    codes, levels = {}, dict(known.levels) if known else {}
+    for column in coded:
+        found, labels = encode(arrow[column], column, given_order=column in ordered)
+        if known:
+            at = {label: index for index, label in enumerate(known.levels[column])}
+            found = np.array([at.get(label, -1) for label in labels], dtype=np.int64)[found]
+        else:
+            levels[column] = labels
+        codes[column] = found
+    values, states = {}, dict(known.states) if known else {}
+    for factor in numeric:
+        raw = _numbers(arrow[factor.column], factor)
+        if not known:
+            states[factor] = _learn(factor, raw)
+        values[factor] = _apply(factor, raw, states[factor])
+    rows = Rows(arrow.num_rows, codes, values)
+    if known:
+        return rows, known
+    means = {factor: value.mean(axis=0) for factor, value in values.items()}
+    with np.errstate(over="ignore", invalid="ignore"):  # squares too large for a double are refused later
+        distant = frozenset(f for f, x in values.items() if (np.abs(means[f]) > DISTANT * x.std(axis=0)).any())
+    return rows, Learned(levels, states, means, distant)
+
+
+def refuse_empty(count: int) -> None:
+    if count == 0:
+        raise DataError("The data have no rows, so there is nothing to fit. Check the path or the filter before it.")
+
+
+def given_order(frame: Frame, columns: Sequence[str]) -> set[str]:
+    """Columns whose type states the order of its levels; all others are sorted."""
+    import narwhals.stable.v2 as nw
+
+    schema = frame.collect_schema()
+    pandas = frame.implementation.is_pandas()
+    return {c for c in columns if schema[c] == nw.Enum or (pandas and schema[c] == nw.Categorical)}
+
+
+def encode(column: Any, name: str, *, given_order: bool = False) -> tuple[Integers, tuple[str, ...]]:
+    """Codes and labels of a PyArrow column; levels sorted unless the type gives their order; unused ones dropped."""
+    import pyarrow as pa
+
+    if column.null_count:
+        raise DataError(missing_message(name))
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(array, pa.ChunkedArray):
+        array = pa.concat_arrays(array.chunks)
+    if not pa.types.is_dictionary(array.type):
+        if pa.types.is_string_view(array.type):
+            array = array.cast(pa.large_string())
+        array = array.dictionary_encode()
+    index, words = values_of(array.indices), array.dictionary
+    numeric = pa.types.is_integer(words.type) or pa.types.is_floating(words.type)
+    values = values_of(words) if numeric else np.array(words.to_pylist(), dtype=object)
+    if numeric and not np.isfinite(values).all():
+        raise DataError(missing_message(name))
+    used = np.flatnonzero(np.bincount(index, minlength=len(values)))
+    order = used if given_order else used[np.argsort(values[used], kind="stable")]
+    place = np.full(len(values), -1, dtype=np.int64)
+    place[order] = np.arange(len(order))
+    return place[index], tuple(_label(value) for value in values[order].tolist())
+
+
+def values_of(column: Any) -> Any:
+    """A column of numbers without nulls as an array. Arrow's own conversion would load pandas, which takes a second."""
+    import pyarrow as pa
+
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    plain = pa.types.is_integer(array.type) or pa.types.is_float64(array.type)
+    return np.from_dlpack(array) if plain and not array.null_count else array.to_numpy(zero_copy_only=False)
+
+
+def _label(value: Any) -> str:
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def missing_message(name: str) -> str:
+    return (
+        f"Column {name!r} has missing or infinite values. A mixed model needs complete rows; "
+        "drop or impute them first, for instance with `data.dropna()`."
+    )
+
+
+def _numbers(column: Any, factor: Factor) -> Vector:
+    values = np.asarray(values_of(column), dtype=np.float64)
+    if column.null_count or not np.isfinite(values).all():
+        raise DataError(missing_message(factor.column))
+    if factor.function == "log" and values.min() <= 0:
+        raise DataError(nonpositive_message(factor))
+    return values
+
+
+def nonpositive_message(factor: Factor) -> str:
+    return f"{factor} needs positive values, and {factor.column!r} has others. Shift the column or drop the log."
+
+
+def _learn(factor: Factor, x: Vector) -> dict[str, Any]:
+    if factor.function == "center":
+        return {"centre": x.mean(), "scale": 1.0}
+    if factor.function == "scale":
+        return {"centre": x.mean(), "scale": x.std(ddof=1)}
+    return {}
+
+
+def _apply(factor: Factor, x: Vector, state: dict[str, Any]) -> Matrix:
+    """The factor's columns; polynomial and spline bases learn into an empty `state` on first use."""
+    if factor.function == "log":
+        return np.log(x)[:, None]
+    if factor.function in ("center", "scale"):
+        x = (x - state["centre"]) / state["scale"]
+    if factor.function in ("poly", "bs"):
+        return _basis(factor, x, state)
+    return x[:, None]
+
+
+def _basis(factor: Factor, x: Vector, state: dict[str, Any]) -> Matrix:
+    from formulaic.transforms import TRANSFORMS
+
+    arguments = {name or "degree": int(value) for name, value in factor.arguments}
+    try:
+        if factor.function == "poly" and not state and arguments.get("degree", 1) >= len(np.unique(x)):
+            raise ValueError  # as R: so many points lie on a polynomial of a lower degree
+        with np.errstate(all="ignore"):
+            basis = TRANSFORMS[factor.function](x, **arguments, _state=state)
+    except ValueError:
+        raise DataError(
+            f"{factor} cannot be built: its size is impossible or values lie outside the range it was fitted on. "
+            "Use a smaller degree or df, and predict inside the old range."
+        ) from None
+    columns = basis.values() if factor.function == "bs" else np.asarray(basis).T
+    found = np.column_stack([np.asarray(column, dtype=np.float64) for column in columns])
+    if not np.isfinite(found).all():
+        raise DataError(f"{factor} overflows: powers of its column are no doubles. Use a smaller degree.")
+    return found

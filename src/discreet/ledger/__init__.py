@@ -1,0 +1,17 @@
+"""What has been spent: an append-only, hash-chained book of privacy losses, one budget per data set and unit.
+
+`entries` is one sealed line, `budget` what is left and whether a loss fits, `chain` the proof that nothing was
+changed, `store` the database (SQLite or PostgreSQL), `book` the ledger itself, `publication` the order of steps that
+lets a release survive a crash at any instant, `lock` how processes wait for each other. A ledger holds names, losses
+and public parameters; never data.
+"""
+
+from __future__ import annotations
+
+from discreet.ledger.book import Ledger
+from discreet.ledger.budget import Budget
+from discreet.ledger.chain import Verdict
+from discreet.ledger.entries import Entry, Head
+from discreet.ledger.publication import release_once
+
+__all__ = ["Budget", "Entry", "Head", "Ledger", "Verdict", "release_once"]

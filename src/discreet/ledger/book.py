@@ -1,0 +1,314 @@
+"""The ledger: budgets are opened once, charges are refused before anything is written, releases are fixed for good.
+
+A charge is on disk before `charge` returns; only then may noise be drawn. `publication` puts the steps in order.
+Details and reasons are stored in plain text and shown to auditors: give public things only, never a value or a row.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import closing
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from discreet.errors import PrivacyError
+from discreet.ledger import chain
+from discreet.ledger.budget import Budget, amounts
+from discreet.ledger.entries import Entry, Head, Row, canonical, named
+from discreet.privacy.columns import refuse_conflict
+from discreet.privacy.losses import Loss
+from discreet.privacy.units import Unit
+
+if TYPE_CHECKING:
+    from discreet.ledger.store import Page, Store
+
+
+class Ledger:
+    """Who spent what on which data, and what is left. Open it with `Ledger.open` or `Ledger.in_memory`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    @classmethod
+    def open(cls, where: str | Path, *, read_only: bool = False) -> Ledger:
+        """The ledger at a path, a `sqlite:///` or a `postgresql://` address; made when missing, unless `read_only`."""
+        from discreet.ledger.store import Store
+
+        return cls(Store(where, read_only=read_only))
+
+    @classmethod
+    def in_memory(cls) -> Ledger:
+        """A ledger that is gone when the process ends: for trials, never for a release."""
+        from discreet.ledger.store import Store
+
+        return cls(Store(None))
+
+    def close(self) -> None:
+        self._store.close()
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Ledger({self._store.label})"
+
+    def open_budget(
+        self, *, dataset: str, unit: Unit, total: Loss, allow_second_unit: bool = False, by: str | None = None
+    ) -> Budget:
+        """Set what `dataset` may give away in total. Asking again for the same total changes nothing."""
+        named(dataset, "dataset")
+        if not total:
+            raise PrivacyError(
+                f"A budget of {amounts(total)} pays for nothing. It must be above 0. Give a positive total."
+            )
+        with self._store.writing() as page:
+            known = self._account(page, dataset, unit.key)
+            if known is not None:
+                if type(known.total) is type(total) and known.total == total:
+                    return known
+                raise PrivacyError(
+                    f"A budget of {amounts(total)} was asked for {dataset!r}, which has one of {amounts(known.total)} "
+                    f"under {unit.key} with {amounts(known.spent)} spent. A budget is opened once. "
+                    "Use that total, or change it on purpose with `ledger.change_budget(..., reason=...)`."
+                )
+            other = page.last(kind="budget", dataset=dataset)
+            if other is not None and not allow_second_unit:
+                raise PrivacyError(
+                    f"A budget under {unit.key} was asked for {dataset!r}, which has one under {other.unit}. "
+                    "Losses under different units or alphas do not add up, so neither total would bound what the data "
+                    "give away. Release under the first unit, or pass allow_second_unit=True, which is recorded."
+                )
+            return self._set_budget(
+                page, Budget(dataset, unit.key, total, total.zero()), unit=unit, by=by, second_unit=other is not None
+            )
+
+    def change_budget(self, *, dataset: str, unit: Unit, total: Loss, reason: str, by: str | None = None) -> Budget:
+        """Raise or lower an open budget, never below what is spent. The reason stays in the ledger."""
+        if not reason.strip():
+            raise PrivacyError(f"The budget of {dataset!r} cannot change without a reason. Say who decided and why.")
+        with self._store.writing() as page:
+            changed = self._open_account(page, dataset, unit).resized(total)
+            return self._set_budget(page, changed, unit=unit, by=by, reason=reason)
+
+    def charge(
+        self,
+        *,
+        dataset: str,
+        unit: Unit,
+        release: str,
+        loss: Loss,
+        details: Mapping[str, Any] | None = None,
+        by: str | None = None,
+    ) -> Entry:
+        """Spend `loss` for `release`, durably, or refuse with nothing written. Draw noise only after this returns.
+
+        The same release with the same loss and details, not yet published, gives the line it already has: a run that
+        was interrupted resumes without paying twice.
+        """
+        named(release, "release")
+        details = _plain(details or {}, release)
+        with self._store.writing() as page:
+            budget = self._open_account(page, dataset, unit)
+            earlier = page.last(kind="charge", dataset=dataset, release=release)
+            if earlier is None:
+                _compare(page, dataset, details)
+                return page.append(
+                    kind="charge",
+                    dataset=dataset,
+                    unit=unit.key,
+                    release=release,
+                    loss=loss,
+                    spent_after=budget.spend(loss, release=release).spent,
+                    payload=_stamp(by) | {"details": details},
+                )
+            if not earlier.pays_for(unit=unit.key, loss=loss, details=details):
+                raise PrivacyError(
+                    f"Release {release!r} of {dataset!r} was charged as entry {earlier.seq} with another loss, unit or "
+                    "details. A name stands for one request. Ask as before to resume it, or choose another name."
+                )
+            if page.last(kind="publish", dataset=dataset, release=release) is not None:
+                raise PrivacyError(
+                    f"Release {release!r} of {dataset!r} is already released (entry {earlier.seq}). Drawing it again "
+                    "would change what was released and tell more than was paid for. Read its files, or choose "
+                    "another name."
+                )
+            return earlier
+
+    def compare(self, dataset: str, details: Mapping[str, Any]) -> None:
+        """Refuse what `charge` would for its columns, before any row is read for it."""
+        with self._store.reading() as page:
+            _compare(page, dataset, details)
+
+    def publish(self, entry: Entry, *, files: Mapping[str, str], by: str | None = None) -> Entry:
+        """Fix the files, name to SHA-256, that `entry` paid for. Do this before anyone can see them."""
+        _fingerprinted(files, entry)
+        with self._store.writing() as page:
+            where = {"dataset": entry.dataset, "release": str(entry.release)}
+            charge = page.last(kind="charge", **where)
+            if charge is None or charge.hash != entry.hash:
+                raise PrivacyError(
+                    f"Entry {entry.seq} is not a charge of this ledger. Only what was charged here can be published. "
+                    "Publish the entry that `ledger.charge(...)` returned."
+                )
+            earlier = page.last(kind="publish", **where)
+            if earlier is None:
+                return page.append(
+                    kind="publish",
+                    dataset=entry.dataset,
+                    unit=entry.unit,
+                    release=entry.release,
+                    loss=None,
+                    spent_after=self._spent(page, entry.dataset, entry.unit),
+                    payload=_stamp(by) | {"charge": charge.seq, "files": dict(files)},
+                )
+            if earlier.payload["files"] != dict(files):
+                raise PrivacyError(
+                    f"Release {entry.release!r} of {entry.dataset!r} is already released with other files (entry "
+                    f"{earlier.seq}). One charge pays for one draw. Discard these files and keep the released ones."
+                )
+            return earlier
+
+    def budget(self, dataset: str, unit: Unit) -> Budget:
+        """Total, spent and remaining of one data set under one unit."""
+        with self._store.reading() as page:
+            return self._open_account(page, dataset, unit)
+
+    def remaining(self, dataset: str, unit: Unit) -> Loss:
+        return self.budget(dataset, unit).remaining
+
+    def spent(self, dataset: str, unit: Unit) -> Loss:
+        return self.budget(dataset, unit).spent
+
+    def budgets(self) -> list[Budget]:
+        """Every budget, in the order of opening."""
+        with self._store.reading() as page:
+            return self._accounts(page)
+
+    def entries(self, *, last: int | None = None) -> list[Entry]:
+        """The lines in order, or only the `last` ones, each checked against its seal."""
+        with self._store.reading() as page:
+            return page.entries(last=last)
+
+    def charged(self, dataset: str, release: str) -> Entry | None:
+        """The charge of a release, if there is one."""
+        with self._store.reading() as page:
+            return page.last(kind="charge", dataset=dataset, release=release)
+
+    def published(self, dataset: str, release: str) -> Entry | None:
+        """The publication of a release, if it was released."""
+        with self._store.reading() as page:
+            return page.last(kind="publish", dataset=dataset, release=release)
+
+    def find(self, seal: str) -> Entry | None:
+        """The line with this hash."""
+        with self._store.reading() as page:
+            return page.last(hash=seal)
+
+    @property
+    def head(self) -> Head:
+        """The last line: keep it elsewhere to be able to prove that nothing was cut off."""
+        with self._store.reading() as page:
+            return page.head()
+
+    def verify(
+        self,
+        *,
+        contains: Collection[str] = (),
+        watch: Callable[[Iterable[Row], int], Iterable[Row]] = lambda rows, total: rows,
+    ) -> chain.Verdict:
+        """Replay every line and say whether the book is whole and holds the hashes in `contains`.
+
+        `watch` may wrap the rows, of which there are about `total`, to show progress.
+        """
+        with self._store.reading() as page, closing(page.rows()) as rows:
+            return chain.verify(watch(rows, page.count()), contains=contains)
+
+    def _account(self, page: Page, dataset: str, unit: str) -> Budget | None:
+        opened = page.last(kind="budget", dataset=dataset, unit=unit)
+        if opened is None or opened.loss is None:
+            return None
+        return Budget(dataset, unit, total=opened.loss, spent=self._spent(page, dataset, unit))
+
+    def _accounts(self, page: Page) -> list[Budget]:
+        keys = {(entry.dataset, entry.unit): None for entry in page.entries(kind="budget")}
+        return [budget for dataset, unit in keys if (budget := self._account(page, dataset, unit)) is not None]
+
+    def _open_account(self, page: Page, dataset: str, unit: Unit) -> Budget:
+        budget = self._account(page, dataset, unit.key)
+        if budget is None:
+            there = "; ".join(f"{known.dataset!r} under {known.unit}" for known in self._accounts(page)) or "none"
+            raise PrivacyError(
+                f"{dataset!r} has no budget under {unit.key}. The ledger has these: {there}. "
+                "Open one with `ledger.open_budget(dataset=..., unit=..., total=...)`."
+            )
+        return budget
+
+    def _spent(self, page: Page, dataset: str, unit: str) -> Loss:
+        latest = page.last(dataset=dataset, unit=unit)
+        assert latest is not None, (dataset, unit)
+        return latest.spent_after
+
+    def _set_budget(self, page: Page, budget: Budget, *, unit: Unit, by: str | None, **facts: Any) -> Budget:
+        page.append(
+            kind="budget",
+            dataset=budget.dataset,
+            unit=budget.unit,
+            release=None,
+            loss=budget.total,
+            spent_after=budget.spent,
+            payload=_stamp(by) | {"protects": str(unit)} | facts,
+        )
+        return budget
+
+
+def _stamp(by: str | None) -> dict[str, Any]:
+    """Who, when and with which version."""
+    return {"by": by or _user(), "at": datetime.now(UTC).isoformat(timespec="seconds"), "version": _version()}
+
+
+@cache
+def _version() -> str:
+    return version("discreet")
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):  # a container whose user has no name
+        return "unknown"
+
+
+def _plain(details: Mapping[str, Any], release: str) -> dict[str, Any]:
+    try:
+        return dict(json.loads(canonical(dict(details))))
+    except (TypeError, ValueError):
+        raise PrivacyError(
+            f"The details of release {release!r} cannot be written as JSON. They hold public parameters: text, finite "
+            "numbers, booleans, lists and mappings of these. Convert or leave out the rest."
+        ) from None
+
+
+def _fingerprinted(files: Mapping[str, str], entry: Entry) -> None:
+    if not files or not all(re.fullmatch("[0-9a-f]{64}", digest) for digest in files.values()):
+        raise PrivacyError(
+            f"Release {entry.release!r} cannot be published with {len(files)} files. Each needs a name and its SHA-256 "
+            "in 64 hexadecimal digits. Compute them with hashlib.sha256(...).hexdigest()."
+        )
+
+
+def _compare(page: Page, dataset: str, details: Mapping[str, Any]) -> None:
+    if details.keys() & {"response", "public"}:
+        for other in page.entries(kind="charge", dataset=dataset):
+            refuse_conflict(details, other.payload.get("details") or {}, dataset=dataset, release=str(other.release))

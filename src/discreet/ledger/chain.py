@@ -1,0 +1,131 @@
+"""The proof that a ledger is whole: every line is replayed from its text and nothing stored is believed.
+
+What cannot be seen from inside is a tail that was cut off, or a chain that was rewritten from some line on. For that
+a verifier brings hashes it knows, from releases or from an earlier `ledger show`: the chain must contain them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from discreet.errors import PrivacyError
+from discreet.ledger.budget import Budget
+from discreet.ledger.entries import GENESIS, Entry, EntryError, Head, Row
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What verification found.
+
+    Attributes
+    ----------
+    intact : every line is as sealed, linked and within its budget, and every expected hash is there.
+    head : the last good line; `Head(0, ...)` when there is none.
+    seq : the first bad line, None where the fault is in no single line.
+    fault : what is wrong, in words; empty when intact.
+    """
+
+    intact: bool
+    head: Head
+    seq: int | None = None
+    fault: str = ""
+
+    def __bool__(self) -> bool:
+        return self.intact
+
+    def __str__(self) -> str:
+        if self.intact:
+            return f"intact: {self.head.seq} entries, head {self.head.hash}"
+        where = "" if self.seq is None else f" at entry {self.seq}"
+        return f"broken{where}: {self.fault} ({self.head.seq} good entries before)"
+
+    def to_dict(self) -> dict[str, object]:
+        return {"intact": self.intact, "head": self.head._asdict(), "seq": self.seq, "fault": self.fault}
+
+
+def verify(rows: Iterable[Row], *, contains: Collection[str] = ()) -> Verdict:
+    """Replay the whole book in order and stop at the first fault."""
+    head, books, missing = Head(0, GENESIS), _Books(), set(contains)
+    for row in rows:
+        try:
+            entry = _linked(row, head)
+            books.post(entry)
+        except EntryError as fault:
+            return Verdict(False, head, head.seq + 1, str(fault))
+        head = entry.head
+        missing.discard(head.hash)
+    if missing:
+        unknown = ", ".join(sorted(missing))
+        return Verdict(False, head, None, f"the chain does not contain {unknown}: it was cut off or rewritten")
+    return Verdict(True, head)
+
+
+def _linked(row: Row, head: Head) -> Entry:
+    if row["seq"] != head.seq + 1:
+        raise EntryError(f"it is missing: the next line found is entry {row['seq']}")
+    if row["previous"] != head.hash:
+        raise EntryError("the link is broken: it does not continue the line before")
+    return Entry.from_row(row)
+
+
+@dataclass(slots=True)
+class _Books:
+    """All accounts and releases as the lines so far make them."""
+
+    budgets: dict[tuple[str, str], Budget] = field(default_factory=dict)
+    datasets: set[str] = field(default_factory=set)
+    charges: dict[tuple[str, str | None], Entry] = field(default_factory=dict)
+    published: set[int] = field(default_factory=set)
+
+    def post(self, entry: Entry) -> None:
+        account = (entry.dataset, entry.unit)
+        if entry.kind == "budget":
+            budget = self._budget(entry)
+            self.datasets.add(entry.dataset)
+        elif account not in self.budgets:
+            raise EntryError(f"{entry.dataset!r} has no budget under {entry.unit}")
+        elif entry.kind == "charge":
+            budget = self._charge(entry)
+        else:
+            budget = self._publish(entry)
+        if entry.spent_after.to_dict() != budget.spent.to_dict():
+            raise EntryError(f"it says {entry.spent_after} is spent where the lines add up to {budget.spent}")
+        self.budgets[account] = budget
+
+    def _budget(self, entry: Entry) -> Budget:
+        if entry.loss is None or entry.release is not None:
+            raise EntryError("a budget has a total and no release")
+        known = self.budgets.get((entry.dataset, entry.unit))
+        if known is None:
+            if entry.dataset in self.datasets and not entry.payload.get("second_unit"):
+                raise EntryError(f"it opens a second unit for {entry.dataset!r} that was not allowed")
+            return Budget(entry.dataset, entry.unit, total=entry.loss, spent=entry.loss.zero())
+        if not entry.payload.get("reason"):
+            raise EntryError("the budget was changed without a reason")
+        try:
+            return known.resized(entry.loss)
+        except PrivacyError:
+            raise EntryError(f"overspent: the new total {entry.loss} does not cover {known.spent}") from None
+
+    def _charge(self, entry: Entry) -> Budget:
+        if entry.loss is None or entry.release is None:
+            raise EntryError("a charge has a loss and a release")
+        if (entry.dataset, entry.release) in self.charges:
+            raise EntryError(f"release {entry.release!r} is charged twice")
+        self.charges[entry.dataset, entry.release] = entry
+        try:
+            return self.budgets[entry.dataset, entry.unit].spend(entry.loss, release=entry.release)
+        except PrivacyError:
+            raise EntryError(f"overspent: {entry.loss} does not fit in what is left") from None
+
+    def _publish(self, entry: Entry) -> Budget:
+        charge = self.charges.get((entry.dataset, entry.release))
+        if charge is None or charge.seq != entry.payload.get("charge") or charge.unit != entry.unit:
+            raise EntryError(f"release {entry.release!r} is published without its charge")
+        if charge.seq in self.published:
+            raise EntryError(f"release {entry.release!r} is published twice")
+        if entry.loss is not None or not entry.payload.get("files"):
+            raise EntryError("a publication has files and costs nothing more")
+        self.published.add(charge.seq)
+        return self.budgets[entry.dataset, entry.unit]

@@ -1,0 +1,350 @@
+"""The table behind a ledger: SQLite in WAL mode by default, PostgreSQL for teams.
+
+Here are durability, locking, append-only triggers and the translation of database errors; the rules of spending are
+in `book`. Imported only when a ledger is opened, because SQLAlchemy is heavy. A writing transaction is alone: SQLite
+takes its one write lock at BEGIN IMMEDIATE, PostgreSQL an advisory lock. When it has ended, its lines are on disk.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import secrets
+import sqlite3
+import threading
+import time
+from collections.abc import Generator, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.pool import QueuePool, StaticPool
+
+from discreet.errors import LedgerError, MissingExtra
+from discreet.ledger.entries import GENESIS, Entry, EntryError, Head, Row
+
+NAME = "discreet_ledger"
+WAIT_SECONDS = 120  # sixteen processes in one queue, each with a disk sync, on a slow disk
+STALE = 60  # seconds after which a ledger that was being made is taken to be abandoned; making one takes a fraction
+_LOCK = int.from_bytes(b"ledger", "big")
+
+table = sa.Table(
+    NAME,
+    sa.MetaData(),
+    sa.Column("seq", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("dataset", sa.Text, nullable=False),
+    sa.Column("unit", sa.Text, nullable=False),
+    sa.Column("release", sa.Text),
+    sa.Column("loss", sa.Text),
+    sa.Column("spent_after", sa.Text, nullable=False),
+    sa.Column("payload", sa.Text, nullable=False),
+    sa.Column("previous", sa.Text, nullable=False, unique=True),
+    sa.Column("hash", sa.Text, nullable=False, unique=True),
+    sa.UniqueConstraint("kind", "dataset", "release"),
+    sa.Index(f"{NAME}_account", "dataset", "unit", "seq"),
+    sa.Index(f"{NAME}_budget", "kind", "dataset", "unit", "seq"),
+)
+
+_APPEND_ONLY = {
+    "sqlite": [
+        f"CREATE TRIGGER {NAME}_no_{verb} BEFORE {verb} ON {NAME} "
+        "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
+        for verb in ("UPDATE", "DELETE")
+    ],
+    "postgresql": [
+        f"CREATE FUNCTION {NAME}_refuse() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN RAISE EXCEPTION 'the ledger is append-only'; END $$",
+        f"CREATE TRIGGER {NAME}_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON {NAME} "
+        f"FOR EACH STATEMENT EXECUTE FUNCTION {NAME}_refuse()",
+    ],
+}
+
+
+class Store:
+    """One ledger's table, opened; `label` names it in messages and holds no password."""
+
+    def __init__(self, where: str | Path | None, *, read_only: bool = False, in_place: bool = False) -> None:
+        self.url = _url(where)
+        self.label = _label(self.url)
+        self.is_postgres = self.url.get_backend_name() == "postgresql"
+        self.read_only = read_only
+        self._in_memory = where is None
+        self._alone = threading.RLock() if self._in_memory else None
+        if not self._in_memory and not self.is_postgres:
+            path = Path(self.url.database or "")
+            _check_path(path, read_only=read_only)
+            if not (read_only or in_place):
+                _tidy(path)
+            if not (read_only or in_place or path.exists()):
+                _found(path)
+        self.engine = self._engine()
+        try:
+            self._prepare()
+        except BaseException:
+            self.engine.dispose()
+            raise
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+    @contextmanager
+    def writing(self) -> Iterator[Page]:
+        """The only writer, until the block ends; what it appended is durable then, or was never there."""
+        if self.read_only:
+            raise LedgerError(
+                f"Ledger {self.label} was opened to be read. Nothing was written. Open it without read_only."
+            )
+        with self._transaction(writes=True) as connection:
+            yield Page(connection)
+
+    @contextmanager
+    def reading(self) -> Iterator[Page]:
+        with self._transaction(writes=False) as connection:
+            yield Page(connection)
+
+    @contextmanager
+    def _transaction(self, *, writes: bool) -> Iterator[sa.Connection]:
+        turn: AbstractContextManager[object] = self._alone or nullcontext()
+        with turn, self._translated(), self.engine.execution_options(writes=writes).begin() as connection:
+            if self.is_postgres and not writes:
+                connection.exec_driver_sql("SET TRANSACTION READ ONLY")
+            elif self.is_postgres:
+                connection.exec_driver_sql("SET LOCAL synchronous_commit = on")
+                connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{WAIT_SECONDS}s'")
+                connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = '60s'")  # a lost client
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
+            yield connection
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Database errors and broken lines in the words of the ledger; never the URL, which may hold a password."""
+        try:
+            yield
+        except EntryError as fault:
+            raise LedgerError(
+                f"Ledger {self.label} is broken: {fault}. Nothing was written. "
+                "Run `discreet ledger verify` on it, and go back to a copy that is intact."
+            ) from None
+        except SQLAlchemyError as error:
+            raise LedgerError(self._explained(error)) from None
+
+    def _explained(self, error: SQLAlchemyError) -> str:
+        cause = str(getattr(error, "orig", None) or error).strip()
+        in_query = [str(value) for name, value in self.url.query.items() if "password" in name]
+        for secret in filter(None, [self.url.password, *in_query]):
+            cause = cause.replace(str(secret), "***")
+        if "locked" in cause or "lock timeout" in cause:
+            way_out = f"Another process has held it for {WAIT_SECONDS} s. Try again when that has ended."
+        elif "readonly" in cause or "unable to open" in cause or "permission denied" in cause:
+            way_out = "Give this user the right to read and write it, and, for a file, its folder."
+        elif "not a database" in cause or "malformed" in cause:
+            way_out = (
+                "The file is damaged or is no ledger. Go back to a copy that `discreet ledger verify` calls intact."
+            )
+        elif self.is_postgres:
+            way_out = "Check host, database, user and rights with `psql`; no noise may be drawn until this works."
+        else:
+            way_out = "Check the disk and the path; no noise may be drawn until this works."
+        return f"Ledger {self.label} failed: {cause}. Nothing was released. {way_out}"
+
+    def _engine(self) -> sa.Engine:
+        if self.is_postgres:
+            try:
+                return sa.create_engine(
+                    self.url,
+                    isolation_level="READ COMMITTED",
+                    pool_pre_ping=True,
+                    hide_parameters=True,
+                    # a statement prepared on a small table would keep its plan on a large one
+                    connect_args={"prepare_threshold": None},
+                )
+            except ImportError:
+                raise MissingExtra("A PostgreSQL ledger needs a driver: pip install 'discreet[postgres]'") from None
+        engine = sa.create_engine(
+            "sqlite://",
+            creator=self._connect_sqlite,
+            poolclass=StaticPool if self._in_memory else QueuePool,
+            hide_parameters=True,
+        )
+        sa.event.listen(engine, "begin", _begin_sqlite)
+        return engine
+
+    def _connect_sqlite(self) -> sqlite3.Connection:
+        path = Path(self.url.database or "")
+        if not (self._in_memory or self.read_only):
+            _keep_private(path)
+        target = ":memory:" if self._in_memory else _sqlite_uri(path, self.read_only)
+        connection = sqlite3.connect(target, uri=True, timeout=WAIT_SECONDS, check_same_thread=False)
+        connection.isolation_level = None  # SQLAlchemy says BEGIN, through the event below
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA query_only = {self.read_only:d}")
+        return connection
+
+    def _prepare(self) -> None:
+        """Find the table, or make it in an empty place; refuse any database that is something else."""
+        with self._transaction(writes=not self.read_only) as connection:
+            inspector = sa.inspect(connection)
+            tables = inspector.get_table_names()
+            if NAME in tables:
+                columns = [str(column["name"]) for column in inspector.get_columns(NAME)]
+                if columns != table.columns.keys():
+                    raise self._not_a_ledger(f"its table {NAME} has the columns {', '.join(columns)}")
+            elif self.read_only or (tables and not self.is_postgres):
+                raise self._not_a_ledger(f"it has no table {NAME}")
+            else:
+                table.create(connection)
+                for statement in _APPEND_ONLY[self.engine.dialect.name]:
+                    connection.exec_driver_sql(statement)
+        if not (self.is_postgres or self._in_memory or self.read_only):
+            self._switch_to_wal()
+
+    def _switch_to_wal(self) -> None:
+        """Readers no longer wait for the writer. Where another process is quicker the file is in WAL already."""
+        connection = self._connect_sqlite()
+        with suppress(sqlite3.OperationalError):
+            connection.execute("PRAGMA journal_mode = WAL")
+        connection.close()
+
+    def _not_a_ledger(self, reason: str) -> LedgerError:
+        return LedgerError(
+            f"{self.label} is a database but not a ledger of this version: {reason}. Nothing was written. "
+            "Name another place for the ledger, or the ledger that you mean."
+        )
+
+
+def _keep_private(path: Path) -> None:
+    """Make the file, if there is none, for this user alone; SQLite gives the files beside it the same rights.
+
+    A file that is there is not opened: closing it would let go of the locks that SQLite holds on it in this process.
+    """
+    with suppress(OSError):  # it is there, or SQLite says in its own words why it cannot be
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+
+
+def _found(path: Path) -> None:
+    """A new ledger appears whole or not at all: it is made under another name and linked into place."""
+    scratch = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    try:
+        Store(scratch, in_place=True).close()
+        with suppress(FileExistsError):  # another process was quicker
+            os.link(scratch, path)
+    except OSError:  # a file system without links: the file is made where it is to be
+        pass
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def _tidy(path: Path) -> None:
+    """Remove what `_found` left beside the ledger when it was killed.
+
+    Where the owner is alive after all, a minute later, it makes the ledger in place, as without links.
+    """
+    with suppress(OSError):
+        for other in path.parent.glob(f".{glob.escape(path.name)}.*"):
+            rest = other.name.removeprefix(f".{path.name}.")
+            if re.fullmatch(r"[0-9a-f]{12}(-journal|-wal|-shm)?", rest) and time.time() - other.stat().st_mtime > STALE:
+                other.unlink(missing_ok=True)
+
+
+class Page:
+    """The table inside one transaction."""
+
+    def __init__(self, connection: sa.Connection) -> None:
+        self._connection = connection
+
+    def last(self, **where: str) -> Entry | None:
+        """The latest line with these values, checked against its seal."""
+        query = sa.select(table).filter_by(**where).order_by(table.c.seq.desc()).limit(1)
+        row = self._connection.execute(query).mappings().first()
+        return None if row is None else Entry.from_row(dict(row))
+
+    def rows(self) -> Generator[Row, None, None]:
+        """Every line in order, as stored and unchecked. Close it when not read to the end."""
+        query = sa.select(table).order_by(table.c.seq).execution_options(yield_per=1000)
+        with self._connection.execute(query) as result:
+            for row in result.mappings():
+                yield dict(row)
+
+    def entries(self, *, last: int | None = None, **where: str) -> list[Entry]:
+        """The `last` lines with these values, in order."""
+        query = sa.select(table).filter_by(**where).order_by(table.c.seq.desc()).limit(last)
+        return [Entry.from_row(dict(row)) for row in self._connection.execute(query).mappings()][::-1]
+
+    def count(self) -> int:
+        return self._connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
+
+    def head(self) -> Head:
+        latest = self.last()
+        return Head(0, GENESIS) if latest is None else latest.head
+
+    def append(self, **fields: Any) -> Entry:
+        entry = Entry.after(self.head(), **fields)
+        self._connection.execute(table.insert().values(entry.to_row()))
+        return entry
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    writes = connection.get_execution_options().get("writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _url(where: str | Path | None) -> URL:
+    if where is None or "://" not in str(where):
+        return URL.create("sqlite", database=None if where is None else str(where))
+    try:
+        url = make_url(str(where))
+    except (ArgumentError, ValueError):
+        raise LedgerError(
+            "The ledger's address cannot be read. A ledger is a file, sqlite:///path or postgresql://user@host/name. "
+            "Write one of these; characters such as @ in a password are written as %40."
+        ) from None
+    if url.get_backend_name() in ("postgresql", "postgres"):
+        return url.set(drivername="postgresql+psycopg")
+    if url.get_backend_name() == "sqlite":
+        return url
+    raise LedgerError(
+        f"A ledger in {url.get_backend_name()!r} is not possible. It lives in SQLite or PostgreSQL. "
+        "Give a file, sqlite:///path or postgresql://user@host/database."
+    )
+
+
+def _label(url: URL) -> str:
+    if url.get_backend_name() == "sqlite":
+        return repr(url.database) if url.database else "in memory"
+    return f"postgresql://{url.host or ''}/{url.database or ''}"
+
+
+def _sqlite_uri(path: Path, read_only: bool) -> str:
+    """Reading still opens the file for writing where that is allowed: SQLite then tidies up its side files."""
+    if not read_only:
+        mode = "mode=rwc"
+    elif os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
+        mode = "mode=rw"
+    else:  # on read-only media SQLite cannot lock; that is safe as long as nobody has the ledger open
+        is_open = any(Path(f"{path}{end}").exists() for end in ("-wal", "-journal"))
+        mode = "mode=ro" if is_open else "immutable=1"
+    return f"{path.resolve().as_uri()}?{mode}"
+
+
+def _check_path(path: Path, *, read_only: bool) -> None:
+    place, folder = repr(str(path)), repr(str(path.parent))
+    if str(path) in ("", ".", ":memory:"):
+        raise LedgerError(f"{place} is not a file for a ledger. Give a path; for a throw-away use Ledger.in_memory().")
+    if path.is_dir():
+        raise LedgerError(f"{place} is a folder, not a ledger. Give the path of a file in it, such as ledger.db.")
+    if read_only and not path.exists():
+        raise LedgerError(
+            f"There is no ledger at {place}. Nothing was written. Check the path; the first budget makes the ledger."
+        )
+    if not path.parent.is_dir():
+        raise LedgerError(f"There is no folder {folder} for a ledger. Nothing was written. Make the folder first.")
+    if not read_only and not (os.access(path if path.exists() else path.parent, os.W_OK)):
+        raise LedgerError(
+            f"The ledger {place} cannot be written by this user. Nothing was written. "
+            "Ask for the right to write it, or open it with read_only=True to look at it."
+        )

@@ -1,0 +1,67 @@
+"""Linear mixed models by REML: one pass over the data, then work on sums.
+
+`mixed` fits a model; `MixedFit` is the answer; `Moments` is what the fit is computed from; `fit_blocks` fits thousands
+of disjoint random blocks at once; `influential`, `leave_groups_out` and `leave_rows_out` study what single rows and
+groups change; `private` releases models. Names load on first use. The formulas themselves are in `discreet.formula`.
+
+blocks     thousands of small mixed models at once: k random disjoint blocks of the rows, each fitted on its own
+cells      one pass over the data: sums of products of the numeric columns within every combination of levels
+charts     charts of a fit, for the analyst who holds the data: they show levels and rows, so they are not releases
+estimate   `mixed`, the door to linear mixed models: read the formula, pass over the data once, minimise, wrap
+fit        `MixedFit`, what a fitted mixed model knows. Numbers come from `solution`; text and charts live elsewhere
+gram       from cells to the cross-products a model needs
+influence  which rows carry weight: leverage, and the paper's choice of 32 influential rows
+matrix     the design at given rows: as a dense chunk, or times coefficients without being built
+moments    sufficient statistics of a mixed model with one random intercept
+origin     from the columns a fit is computed with back to the columns of the formula
+profile    profile-likelihood intervals of standard deviations, correlations and the residual, as lme4's confint gives
+refits     exact refits without a row or a group, thousands at a time
+reml       profiled REML and ML criteria of a model with one random intercept, for one data set or thousands at once
+solution   A fitted model as arrays: minimise the criterion, then solve for everything else at the minimum
+sparse     profiled criteria for any random terms: several factors, nested or crossed, with slopes
+summary    A fit as a table, as text and as plain values. Formatting lives here and nowhere else
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from discreet.lmm.blocks import Blocks, fit_blocks
+    from discreet.lmm.estimate import mixed
+    from discreet.lmm.fit import MixedFit, MixedWarning
+    from discreet.lmm.influence import influential
+    from discreet.lmm.moments import Moments
+    from discreet.lmm.refits import Refits, leave_groups_out, leave_rows_out
+
+_HOME = {
+    "Blocks": "blocks",
+    "fit_blocks": "blocks",
+    "influential": "influence",
+    "Refits": "refits",
+    "leave_groups_out": "refits",
+    "leave_rows_out": "refits",
+    "MixedFit": "fit",
+    "MixedWarning": "fit",
+    "mixed": "estimate",
+    "Moments": "moments",
+}
+__all__ = [
+    "Blocks",
+    "MixedFit",
+    "MixedWarning",
+    "Moments",
+    "Refits",
+    "fit_blocks",
+    "influential",
+    "leave_groups_out",
+    "leave_rows_out",
+    "mixed",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"discreet.lmm.{_HOME[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

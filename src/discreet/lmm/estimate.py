@@ -1,0 +1,194 @@
+"""`mixed`, the door to linear mixed models: read the formula, pass over the data once, minimise, wrap."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.arrays import Integers, Matrix
+from discreet.errors import FitError, Unidentified
+from discreet.formula.design import ONE, Design, Piece
+from discreet.formula.formula import Model, read_formula
+from discreet.formula.rows import Learned, Rows, open_frame, plan, read_rows, with_sizes_in_order
+from discreet.lmm.cells import Cells, cells_again, cells_in_engine, cells_of, runs_in_engine
+from discreet.lmm.fit import Method, MixedFit, MixedWarning, RandomEffects
+from discreet.lmm.gram import gram_of, moments_of, products
+from discreet.lmm.moments import Moments
+from discreet.lmm.origin import Origin, origin
+from discreet.lmm.reml import independent
+from discreet.lmm.solution import Solution, solve
+from discreet.lmm.sparse import Gram
+
+if TYPE_CHECKING:
+    from discreet.formula.rows import Frame
+
+R_TOLERANCE = 1e-7  # R drops a column whose norm falls below this share when earlier ones are taken out
+DOUBT = 1e-3  # of the criterion: what rounding may do before a note says so
+NEARLY = 1e-8  # of a column's sum of squares: what is left then has half its digits
+
+
+def mixed(formula: str, data: Any, *, method: Method = "REML") -> MixedFit:
+    """Fit a linear mixed model by REML or maximum likelihood, in lme4's syntax and with lme4's numbers.
+
+    `data` is a pandas, Polars, PyArrow, DuckDB or Spark frame, a mapping of columns, or the path of a CSV or
+    Parquet file. Files and lazy frames are read once, by their engine, and only sums come back.
+
+    >>> fit = mixed("y ~ x + (1 | g)", {"y": [1, 2, 4, 3, 5, 7], "x": [0, 1, 2, 0, 1, 2], "g": list("aaabbb")})
+    >>> round(fit.fixed["x"], 6)
+    1.75
+    """
+    if method not in ("REML", "ML"):
+        raise ValueError(f"method={method!r} is not known; use 'REML' or 'ML'.")
+    frame, model = with_sizes_in_order(open_frame(data), read_formula(formula))
+    cells, rows, design, learned = collect(frame, model)
+    refuse_unidentifiable(design, cells.rows)
+    statistics = _statistics(cells, design)
+    least = np.zeros(len(design.names))
+    if apart := told_apart(design, statistics.joint[:-1, :-1]):
+        least = R_TOLERANCE**2 * np.diag(statistics.joint)[:-1]
+        design = replace(design, layout=replace(design.layout, fixed=apart))
+        if rows is None:
+            cells = cells_again(frame.lazy(), design.layout, cells, learned)
+        statistics = _statistics(cells, design)
+    XX = statistics.joint[:-1, :-1]
+    kept = independent(XX, least=least)
+    _refuse_saturated(cells.rows, len(kept), statistics)
+    statistics = statistics.keep(kept)
+    reml = method == "REML"
+    solution = solve(statistics, reml=reml)
+    origin = origin_of(cells, XX[np.ix_(kept, kept)], design, kept)
+    dropped = tuple(name for index, name in enumerate(design.names) if index not in set(kept.tolist()))
+    fit = MixedFit(
+        formula=formula,
+        method=method,
+        names=tuple(design.names[index] for index in kept),
+        beta=origin.beta(solution.beta),
+        covariance=solution.sigma2 * origin.restore @ solution.unscaled @ origin.restore.T,
+        dropped=dropped,
+        random=tuple(
+            RandomEffects.of(random, solution.sigma2 * T @ T.T, u)
+            for random, T, u in zip(design.random, solution.triangles, solution.effects, strict=True)
+        ),
+        sigma2=solution.sigma2,
+        criterion=solution.criterion + (origin.logdet if reml else 0.0),
+        rows=cells.rows,
+        notes=_notes(solution, dropped, design.constant_factors),
+        statistics=statistics,
+        solution=solution,
+        design=design,
+        cells=cells,
+        origin=origin,
+        kept=kept,
+        learned=learned,
+        frame=frame,
+        in_memory=rows,
+    )
+    for note in fit.notes:
+        warnings.warn(note, MixedWarning, stacklevel=2)
+    return fit
+
+
+def _statistics(cells: Cells, design: Design) -> Moments | Gram:
+    with np.errstate(over="ignore", invalid="ignore"):
+        found: Moments | Gram = moments_of(cells, design) if is_one_intercept(design) else gram_of(cells, design)
+    if not np.isfinite(found.joint).all():
+        raise FitError("Squares of a column are too large for a double. Give it in a larger unit, such as millions.")
+    return found
+
+
+def told_apart(design: Design, XX: Matrix) -> tuple[Piece, ...]:
+    """The fixed pieces with numeric columns that are nearly combinations of earlier ones replaced by what differs.
+
+    Empty where no column is. R tells such columns apart down to `R_TOLERANCE`; sums of squares, with half the digits,
+    cannot, so the combination is subtracted from the rows before they are summed.
+    """
+    fixed, levels = design.layout.fixed, design.levels
+    starts = np.cumsum([0, *(piece.width(levels) for piece in fixed)])
+    plain = [i for i, piece in enumerate(fixed) if not piece.coded]
+    changed = list(fixed)
+    for at, i in enumerate(plain):
+        columns = starts[[j for j in plain[:at] if XX[starts[j], starts[j]] > 0]]
+        whole, square = XX[np.ix_(columns, columns)], XX[starts[i], starts[i]]
+        if not len(columns) or not fixed[i].monomial.atoms or square <= 0:
+            continue
+        share = np.linalg.lstsq(whole, XX[columns, starts[i]], rcond=1e-10)[0]
+        left = square - share @ XX[columns, starts[i]]
+        if left < NEARLY * square:
+            parts = [fixed[j].monomial for j in plain[:at] if XX[starts[j], starts[j]] > 0]
+            less = tuple((float(c), part) for c, part in zip(share, parts, strict=True) if c)
+            changed[i] = replace(fixed[i], monomial=replace(fixed[i].monomial, less=less))
+    return tuple(changed) if changed != list(fixed) else ()
+
+
+def collect(frame: Frame, model: Model) -> tuple[Cells, Rows | None, Design, Learned]:
+    """One pass over the data: cells, the design they define, and the rows if they came into memory."""
+    import narwhals.stable.v2 as nw
+
+    layout, rows = plan(frame, model), None
+    if isinstance(frame, nw.LazyFrame) and runs_in_engine(layout):
+        cells, layout, learned = cells_in_engine(frame, layout)
+    else:
+        rows, learned = read_rows(frame, layout)
+        layout = layout.centred(learned.means, learned.distant)
+        cells = cells_of(rows, layout, learned.levels)
+    return cells, rows, Design.of(layout, cells.codes, learned.levels), learned
+
+
+def is_one_intercept(design: Design) -> bool:
+    """Whether the only random term is an intercept, so that moments say everything."""
+    return len(design.random) == 1 and design.random[0].pieces == (Piece(ONE),)
+
+
+def refuse_unidentifiable(design: Design, rows: int) -> None:
+    """lme4's checks of every random term, before anything is computed."""
+    for random in design.random:
+        levels, name = len(random.grouping), random.term.name
+        if levels < 2:
+            raise Unidentified(
+                f"Grouping factor {name!r} has one level; {random.term} needs at least two. Drop the term."
+            )
+        if random.effects >= rows:
+            raise Unidentified(
+                f"Term {random.term} has {random.effects:,} effects but there are only {rows:,} rows, so its variance "
+                "and the residual's cannot be told apart. Drop a slope, or group rows more coarsely."
+            )
+
+
+def _refuse_saturated(rows: int, columns: int, statistics: Moments | Gram) -> None:
+    if rows <= columns:
+        raise FitError(f"The model has {columns} fixed effects but only {rows} rows. Use fewer, or collect more rows.")
+    squares = statistics.yy if isinstance(statistics, Moments) else statistics.joint[-1, -1]
+    if not np.isfinite(squares):
+        raise FitError(
+            "Squares of the response are too large for a double. Give it in a larger unit, such as millions."
+        )
+    if squares <= 0:
+        raise FitError("The response is constant, so there is no variance to divide. Check the response column.")
+
+
+def origin_of(cells: Cells, XX: Matrix, design: Design, kept: Integers) -> Origin:
+    """The way back from the kept columns, with cross-products `XX`, to those of the formula."""
+    fixed, levels = design.layout.fixed, design.levels
+    own = np.eye(len(design.names))[kept]
+    if len(kept) < len(design.names):
+        dropped = np.setdiff1d(np.arange(len(design.names)), kept)
+        own[:, dropped] = np.linalg.solve(XX, products(cells, fixed, fixed, levels)[np.ix_(kept, dropped)])
+    return origin(fixed, levels, kept=kept, own=own, moved=design.layout.response.shift)
+
+
+def _notes(solution: Solution, dropped: tuple[str, ...], constant: tuple[str, ...]) -> tuple[str, ...]:
+    notes = [f"factor {name} has one level and tells nothing, so it has no coefficient of its own" for name in constant]
+    if dropped:
+        count = f"{len(dropped)} column{'s' * (len(dropped) > 1)}"
+        notes.append(f"fixed-effect model matrix is rank deficient, so {count} dropped: {', '.join(dropped)}")
+    if solution.is_singular:
+        notes.append("boundary (singular) fit: a variance is zero or a correlation is one")
+    if solution.doubt > DOUBT:
+        notes.append(
+            "random effects are so far above the residual that squares lose digits: the criterion is known to about "
+            f"{solution.doubt:.1g}, and a small variance beside a large one is uncertain"
+        )
+    return tuple(notes)

@@ -1,0 +1,331 @@
+"""`MixedFit`, what a fitted mixed model knows. Numbers come from `solution`; text and charts live elsewhere."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from html import escape
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from discreet.arrays import Integers, Matrix, Vector
+from discreet.errors import DataError, FitError
+from discreet.formula.design import Design, RandomDesign
+from discreet.formula.rows import Learned, Rows, open_frame, read_rows, refuse_kinds
+from discreet.frames import missing
+from discreet.lmm.cells import Cells
+from discreet.lmm.matrix import linear, random_part
+from discreet.lmm.moments import Moments
+from discreet.lmm.origin import Origin, basis
+from discreet.lmm.solution import Solution, effect_variances
+from discreet.lmm.sparse import Gram
+
+if TYPE_CHECKING:
+    from discreet.formula.rows import Frame
+    from discreet.lmm.private import PrivateFit
+
+Method = Literal["REML", "ML"]
+Residual = Literal["conditional", "marginal", "pearson"]
+
+
+class MixedWarning(UserWarning):
+    """Something about a fit that lme4 would also mention; it stays on the result as `fit.notes`."""
+
+
+@dataclass(frozen=True)
+class RandomEffects:
+    """One random term of a fit: its covariance and what it predicts for each level.
+
+    Attributes
+    ----------
+    group, names, levels : grouping factor, effects of one level, levels.
+    covariance : between the effects of one level, shape (q, q).
+    values : EBLUPs, shape (levels, q).
+    """
+
+    group: str
+    names: tuple[str, ...]
+    levels: tuple[str, ...]
+    covariance: Matrix
+    values: Matrix
+
+    @classmethod
+    def of(cls, random: RandomDesign, covariance: Matrix, values: Matrix) -> RandomEffects:
+        """From the covariance and the effects of the columns as centred."""
+        back = np.linalg.inv(basis(random))
+        return cls(random.term.name, random.names, random.grouping.labels, back @ covariance @ back.T, values @ back.T)
+
+    def component(self, i: int, j: int | None = None) -> str:
+        """The name of a variance or a covariance in `fit.variances`."""
+        if self.names == ("(Intercept)",):
+            return self.group
+        effects = self.names[i] if j is None else f"{self.names[i]}, {self.names[j]}"
+        return f"{self.group}: {effects}"
+
+    def __getitem__(self, level: str) -> Mapping[str, float]:
+        if level not in self.levels:
+            near = difflib.get_close_matches(str(level), self.levels, n=2) or self.levels[:2]
+            raise DataError(
+                f"{level!r} is not a level of {self.group!r}, which has {len(self.levels):,}. Levels are text, as in "
+                f"`levels`. Use for example {' or '.join(map(repr, near))}."
+            )
+        return dict(zip(self.names, self.values[self.levels.index(level)].tolist(), strict=True))
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class MixedFit:
+    """A fitted linear mixed model.
+
+    Attributes
+    ----------
+    formula, method : what was asked.
+    names, beta, covariance : fixed effects that could be estimated, and their covariance.
+    dropped : names of fixed columns left out because they are combinations of others.
+    random : one `RandomEffects` per random term, in the formula's order.
+    sigma2 : residual variance.
+    criterion : -2 log restricted likelihood (REML) or -2 log likelihood (ML).
+    rows : number of observations.
+    notes : what lme4 would say in a message: a singular fit, dropped columns.
+    statistics : all the fit knows of the data, for the kept columns (centred, see `Layout.centred`): `Moments`
+        where the model is one random intercept, else a `Gram` matrix.
+    """
+
+    formula: str
+    method: Method
+    names: tuple[str, ...]
+    beta: Vector
+    covariance: Matrix
+    dropped: tuple[str, ...]
+    random: tuple[RandomEffects, ...]
+    sigma2: float
+    criterion: float
+    rows: int
+    notes: tuple[str, ...]
+    statistics: Moments | Gram
+    solution: Solution
+    design: Design
+    cells: Cells
+    origin: Origin
+    kept: Integers
+    learned: Learned
+    frame: Frame | None
+    in_memory: Rows | None
+
+    @property
+    def moments(self) -> Moments:
+        """The sufficient statistics of a model with one random intercept."""
+        if isinstance(self.statistics, Moments):
+            return self.statistics
+        raise FitError(
+            f"{self.formula!r} is not summed up in moments: only a single random intercept is. "
+            "Use one term such as (1 | county)."
+        )
+
+    @property
+    def fixed(self) -> dict[str, float]:
+        """Fixed effects by name."""
+        return dict(zip(self.names, self.beta.tolist(), strict=True))
+
+    @property
+    def se(self) -> dict[str, float]:
+        """Standard errors of the fixed effects by name."""
+        return dict(zip(self.names, np.sqrt(np.diag(self.covariance)).tolist(), strict=True))
+
+    @property
+    def variances(self) -> dict[str, float]:
+        """Variance components, then covariances within each term, then the residual, as lme4's VarCorr lists them."""
+        found: dict[str, float] = {}
+        for term in self.random:
+            q = len(term.names)
+            found |= {term.component(i): float(term.covariance[i, i]) for i in range(q)}
+            found |= {term.component(i, j): float(term.covariance[i, j]) for i in range(q) for j in range(i + 1, q)}
+        return found | {"Residual": self.sigma2}
+
+    @property
+    def effects(self) -> dict[str, RandomEffects]:
+        """EBLUPs by grouping factor; terms that share one keep lme4's suffix, as in ``g.1``."""
+        found: dict[str, RandomEffects] = {}
+        for at, term in enumerate(self.random):
+            again = sum(earlier.group == term.group for earlier in self.random[:at])
+            found[f"{term.group}.{again}" if again else term.group] = term
+        return found
+
+    @cached_property
+    def effect_variances(self) -> list[tuple[Matrix, Matrix]]:
+        """Per term, prediction variances var(u^ - u) and lme4's, which take beta as known; (levels, q, q) each."""
+        found = effect_variances(self.solution, self.statistics)
+        back = [np.linalg.inv(basis(random)) for random in self.design.random]
+        return [(B @ free @ B.T, B @ known @ B.T) for B, (free, known) in zip(back, found, strict=True)]
+
+    @property
+    def is_singular(self) -> bool:
+        """Whether a variance is zero or a correlation is one, by lme4's tolerance."""
+        return self.solution.is_singular
+
+    @property
+    def parameters(self) -> int:
+        """Fixed effects, covariance parameters and the residual variance."""
+        return len(self.beta) + len(self.solution.theta) + 1
+
+    @property
+    def loglik(self) -> float:
+        return -self.criterion / 2
+
+    @property
+    def aic(self) -> float:
+        return self.criterion + 2 * self.parameters
+
+    @property
+    def bic(self) -> float:
+        return float(self.criterion + np.log(self.rows) * self.parameters)
+
+    @cached_property
+    def data(self) -> Rows:
+        """The rows in memory, read on first use where the fit itself only needed aggregates."""
+        return self.in_memory or read_rows(self._open_frame, self.design.layout, self.learned)[0]
+
+    @property
+    def response(self) -> Vector:
+        monomial = self.design.layout.response
+        return self.data.evaluate(monomial) + monomial.shift
+
+    def predict(
+        self,
+        data: Any = None,
+        *,
+        level: Literal["conditional", "marginal"] = "conditional",
+        new_levels: Literal["error", "zero"] = "error",
+    ) -> Vector:
+        """Predictions for the fitted rows or for new `data`, with random effects or (`marginal`) without.
+
+        A level of a grouping factor that the fit never saw is an error, or has effect zero if asked.
+        """
+        _one_of("level", level, ("conditional", "marginal"))
+        _one_of("new_levels", new_levels, ("error", "zero"))
+        rows = self.data if data is None else self._place(data)
+        total = linear(rows, self.design.layout.fixed, self.design.levels, self._beta_everywhere)
+        total += self.design.layout.response.shift
+        if level == "conditional":
+            for term, effects in zip(self.design.random, self.solution.effects, strict=True):
+                total += random_part(rows, term, self.design.levels, effects, new_levels=new_levels)
+        return total
+
+    @property
+    def fitted(self) -> Vector:
+        """Fitted values, random effects included."""
+        return self.predict()
+
+    def residuals(self, kind: Residual = "conditional") -> Vector:
+        """Response minus fixed part (`marginal`), minus random effects too (`conditional`), over sigma (`pearson`)."""
+        _one_of("kind", kind, ("conditional", "marginal", "pearson"))
+        level: Literal["conditional", "marginal"] = "marginal" if kind == "marginal" else "conditional"
+        left = self.response - self.predict(level=level)
+        return left / np.sqrt(self.sigma2) if kind == "pearson" else left
+
+    def leverage(self) -> Vector:
+        """Diagonal of the hat matrix of fixed and random effects together, as lme4's hatvalues."""
+        from discreet.lmm.influence import leverage
+
+        return leverage(self)
+
+    def intervals(self, *, level: float = 0.95) -> dict[str, tuple[float, float]]:
+        """Profile-likelihood intervals of standard deviations, correlations and residual, as lme4's confint."""
+        from discreet.lmm.profile import intervals
+
+        return intervals(self, level=level)
+
+    def release(self, **asked: Any) -> PrivateFit:
+        """Release this model under differential privacy: `fit.release(epsilon=1)`; see `release_mixed`.
+
+        The data are read again and the release is drawn from them, never from these estimates.
+        """
+        from discreet.lmm.private import release_mixed
+
+        return release_mixed(self.formula, self._open_frame, **asked)
+
+    def tidy(self) -> Any:
+        """Every estimate in one PyArrow table: effect, group, term, estimate, std_error, statistic."""
+        from discreet.lmm.summary import tidy
+
+        return tidy(self)
+
+    def summary(self) -> str:
+        """The fit as text, laid out like lme4's summary."""
+        from discreet.lmm.summary import summary
+
+        return summary(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The estimates as plain values, ready for JSON; no rows and no effects of single levels."""
+        from discreet.lmm.summary import to_dict
+
+        return to_dict(self)
+
+    def plot_effects(self, group: str | None = None) -> Any:
+        """An Altair chart of the EBLUPs of a grouping factor with 95 % prediction intervals, sorted."""
+        from discreet.lmm.charts import effects_chart
+
+        return effects_chart(self, group)
+
+    def plot_residuals(self, *, sample: int = 5000) -> Any:
+        """An Altair chart of Pearson residuals against fitted values."""
+        from discreet.lmm.charts import residuals_chart
+
+        return residuals_chart(self, sample)
+
+    def __repr__(self) -> str:
+        return f"<MixedFit {self.formula!r}, {self.method}, {self.rows:,} rows>"
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self.summary())}</pre>"
+
+    @property
+    def _open_frame(self) -> Frame:
+        if self.frame is None:
+            raise FitError(
+                "This fit was stored, and its data were not. Estimates and predictions for given data are possible. "
+                "Fit the formula to the data again."
+            )
+        return self.frame
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is stored: estimates and what predictions need, with the rows that are in memory, without the source."""
+        return {field.name: getattr(self, field.name) for field in fields(self)} | {"frame": None}
+
+    @cached_property
+    def _beta_everywhere(self) -> Vector:
+        """Internal (centred) coefficients of every design column, zero where dropped."""
+        beta = np.zeros(len(self.design.names))
+        beta[self.kept] = self.solution.beta
+        return beta
+
+    def _place(self, data: Any) -> Rows:
+        frame = open_frame(data)
+        schema = frame.collect_schema()
+        for column in self.design.layout.model.columns[1:]:
+            if column not in schema:
+                raise DataError(missing(column, schema.names(), name="the new data"))
+        refuse_kinds(schema, self.design.layout, response=False)
+        rows, _ = read_rows(frame, self.design.layout, self.learned, response=False)
+        grouping = {column for term in self.design.random for column in term.grouping.columns}
+        fixed = {column for piece in self.design.layout.fixed for column, _ in piece.coded}
+        for column in sorted(fixed):
+            if (rows.codes[column] < 0).any():
+                also = (
+                    " Random effects of new levels can be set to zero; fixed ones cannot." if column in grouping else ""
+                )
+                raise DataError(
+                    f"Column {column!r} of the new data has levels the fit never saw. Drop those rows.{also}"
+                )
+        return rows
+
+
+def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ValueError(f"{name}={value!r} is not known; use {' or '.join(map(repr, allowed))}.")

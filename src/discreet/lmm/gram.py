@@ -1,0 +1,95 @@
+"""From cells to the cross-products a model needs: moments for one random intercept, a Gram matrix for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from discreet.arrays import Integers, Matrix
+from discreet.formula.design import ONE, Design, Levels, Piece, RandomDesign
+from discreet.lmm.cells import Cells
+from discreet.lmm.moments import Moments
+from discreet.lmm.sparse import Gram, Sparse
+
+
+def moments_of(cells: Cells, design: Design) -> Moments:
+    """Collect the moments of a model whose only random term is an intercept."""
+    fixed, levels = design.layout.fixed, design.levels
+    response, intercept = (Piece(design.layout.response),), (Piece(ONE),)
+    grouping = design.random[0].grouping
+    group = grouping.codes(cells.codes)
+    per_group = grouped_products(cells, group, len(grouping), intercept, (*intercept, *fixed, *response), levels)[:, 0]
+    joint = products(cells, (*fixed, *response), (*fixed, *response), levels)
+    return Moments(
+        n=per_group[:, 0],
+        Sx=per_group[:, 1:-1],
+        Sy=per_group[:, -1],
+        XX=joint[:-1, :-1],
+        Xy=joint[:-1, -1],
+        yy=joint[-1, -1],
+    )
+
+
+def gram_of(cells: Cells, design: Design) -> Gram:
+    """Collect the cross-products of [Z_1 ... Z_k X y] for any random terms."""
+    levels, terms = design.levels, design.random
+    columns = (*design.layout.fixed, Piece(design.layout.response))
+    codes = [term.grouping.codes(cells.codes) for term in terms]
+    diagonal, fixed = [], []
+    for term, code in zip(terms, codes, strict=True):
+        size, pieces = len(term.grouping), term.pieces
+        diagonal.append(grouped_products(cells, code, size, pieces, pieces, levels))
+        fixed.append(grouped_products(cells, code, size, pieces, columns, levels).reshape(term.effects, -1))
+    pairs = [(i, j) for i in range(len(terms)) for j in range(i + 1, len(terms))]
+    crossed = {(i, j): _crossed(cells, terms[i], terms[j], codes[i], codes[j], levels) for i, j in pairs}
+    return Gram(tuple(diagonal), crossed, tuple(fixed), products(cells, columns, columns, levels), float(cells.rows))
+
+
+def _crossed(cells: Cells, left: RandomDesign, right: RandomDesign, g: Integers, h: Integers, levels: Levels) -> Sparse:
+    """Z_left' Z_right, columns of a level next to each other."""
+    from scipy.sparse import coo_array
+
+    rows, columns, values = [], [], []
+    for a, at in _places(cells, left.pieces, levels):
+        for b, to in _places(cells, right.pieces, levels):
+            touched = (at >= 0) & (to >= 0)
+            rows.append((g * len(left.names) + at)[touched])
+            columns.append((h * len(right.names) + to)[touched])
+            values.append(cells.total(a.monomial, b.monomial)[touched])
+    index = (np.concatenate(rows), np.concatenate(columns))
+    return coo_array((np.concatenate(values), index), shape=(left.effects, right.effects)).tocsr()
+
+
+def _places(cells: Cells, pieces: Sequence[Piece], levels: Levels) -> list[tuple[Piece, Integers]]:
+    """Each piece with the column of its term that every cell touches, -1 for none."""
+    placed, start = [], 0
+    for piece in pieces:
+        at = piece.position(cells.codes, levels, cells.count)
+        placed.append((piece, np.where(at >= 0, at + start, -1)))
+        start += piece.width(levels)
+    return placed
+
+
+def products(cells: Cells, left: Sequence[Piece], right: Sequence[Piece], levels: Levels) -> Matrix:
+    """`left' right`, both sets of columns summed over all rows."""
+    found: Matrix = grouped_products(cells, np.zeros(cells.count, dtype=np.int64), 1, left, right, levels)[0]
+    return found
+
+
+def grouped_products(
+    cells: Cells, group: Integers, groups: int, left: Sequence[Piece], right: Sequence[Piece], levels: Levels
+) -> Matrix:
+    """`left' right` within each group, shape `(groups, width of left, width of right)`."""
+    blocks = []
+    for a in left:
+        wide, at = a.width(levels), a.position(cells.codes, levels, cells.count)
+        row = []
+        for b in right:
+            high, to = b.width(levels), b.position(cells.codes, levels, cells.count)
+            touched = (at >= 0) & (to >= 0)
+            index = (group * wide + at) * high + to
+            sums = np.bincount(index[touched], cells.total(a.monomial, b.monomial)[touched], groups * wide * high)
+            row.append(sums.reshape(groups, wide, high))
+        blocks.append(np.concatenate(row, axis=2))
+    return np.concatenate(blocks, axis=1)

@@ -1,0 +1,90 @@
+"""Which rows carry weight: leverage, and the paper's choice of 32 influential rows.
+
+Section V.B.1 of Abowd, Schneider and Vilhuber (2012). What happens without those rows is in `refits`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from discreet.arrays import Integers, Vector
+from discreet.lmm.matrix import dense
+from discreet.lmm.moments import Moments
+
+if TYPE_CHECKING:
+    from discreet.lmm.fit import MixedFit
+
+CHUNK = 512  # rows whose system is solved together
+MANY = 32_768  # rows together where there is no system to solve
+
+
+def leverage(fit: MixedFit) -> Vector:
+    """Diagonal of the hat matrix I - P that takes y to fitted values with random effects."""
+    rows, design, solution = fit.data, fit.design, fit.solution
+    found = np.empty(rows.count)
+    chunk = MANY if isinstance(fit.statistics, Moments) else CHUNK
+    for start in range(0, rows.count, chunk):
+        part = rows.take(np.arange(start, min(start + chunk, rows.count)))
+        X = dense(part, design.layout.fixed, design.levels)[:, fit.kept]
+        groups = [random.grouping.codes(part.codes) for random in design.random]
+        if isinstance(fit.statistics, Moments):
+            ratio, moments = float(solution.theta[0]) ** 2, fit.statistics
+            shrink = ratio / (1 + ratio * moments.n[groups[0]])
+            own, X = shrink, X - shrink[:, None] * moments.Sx[groups[0]]
+        else:
+            assert solution.eliminated is not None
+            p, scaled = X.shape[1], []
+            for random, group, T in zip(design.random, groups, solution.triangles, strict=True):
+                q = len(T)
+                columns = np.zeros((random.effects, part.count))
+                place = group * q + np.arange(q)[:, None], np.arange(part.count)
+                columns[place] = T.T @ dense(part, random.pieces, design.levels).T
+                scaled.append(columns)
+            own = solution.eliminated.quadratic(scaled)
+            X = X - sum(z.T @ f[:, :p] for z, f in zip(scaled, solution.eliminated.solved_fixed, strict=True))
+        found[start : start + part.count] = own + np.einsum("ri,ij,rj->r", X, solution.unscaled, X)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Influential:
+    """Rows chosen for a closer look, and which rule chose each."""
+
+    rows: Integers
+    reasons: tuple[str, ...]
+
+
+def influential(
+    fit: MixedFit, *, extreme: int = 14, small_groups: int = 5, small: int = 15, far_groups: int = 4
+) -> Influential:
+    """The paper's rule, 32 rows by default: no row is chosen twice.
+
+    The `extreme` largest Pearson residuals in absolute value; the smallest and the largest residual of each of the
+    `small_groups` smallest groups with fewer than `small` rows; the same of the `far_groups` groups with the
+    largest absolute EBLUPs. Groups are those of the first random term.
+    """
+    residual = fit.residuals("pearson")
+    group = fit.design.random[0].grouping.codes(fit.data.codes)
+    effect = np.abs(fit.solution.effects[0][:, 0])
+    n = np.bincount(group, minlength=len(effect))
+    free = np.ones(len(residual), dtype=bool)
+    picked: list[tuple[int, str]] = []
+
+    def pick(candidates: Integers, order: Vector, count: int, reason: str) -> None:
+        candidates = candidates[free[candidates]]
+        for row in candidates[np.argsort(order[candidates], kind="stable")[:count]].tolist():
+            free[row] = False
+            picked.append((row, reason))
+
+    pick(np.arange(len(residual)), -np.abs(residual), extreme, "extreme residual")
+    few = [g for g in np.argsort(n, kind="stable")[:small_groups].tolist() if n[g] < small]
+    far = np.argsort(-effect, kind="stable")[:far_groups].tolist()
+    for reason, chosen in (("small group", few), ("extreme effect", far)):
+        for g in chosen:
+            members = np.flatnonzero(group == g)
+            pick(members, residual, 1, reason)
+            pick(members, -residual, 1, reason)
+    return Influential(np.array([row for row, _ in picked], dtype=np.int64), tuple(reason for _, reason in picked))

@@ -1,0 +1,46 @@
+"""Private releases of linear mixed models.
+
+`release_mixed` is the door and `PrivateFit` the answer; `separation_rate` derives a fourth rate from three. Names load
+on first use.
+
+estimation   estimates from noisy sums: variances by restricted likelihood, the residual's by a noisy sum of squares
+identity     separations from the identity JCR - JDR = AR - SR: three private models give a fourth for nothing more
+informative  whether random effects go with the public sizes of their groups, which moves fixed effects under noise
+moments      `method="moments"`
+noisy        the restricted likelihood of noisy sums
+notes        what a reader of private estimates should know of them
+owner        the owner's own look at the data, before a release and outside of it: what a release must not say
+paper        `method="paper"`: sub-sample and aggregate with bias correction, as the documents publish it
+partition    random disjoint blocks of the rows, and the estimates of every block
+public       what everybody may know of a mixed model
+release      `release_mixed`, the door to private mixed models: from a formula and confidential data to a public fit
+request      what a private release of a mixed model is asked for, checked before any data are read
+result       `PrivateFit`: what a private release of a mixed model lets everybody see. Nothing confidential is in it
+strict       `method="strict"`: sub-sample and aggregate, proved for the whole release
+sums         sums of a confidential response as exact integers
+text         A private fit as a table, as text and as plain values
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from discreet.lmm.private.identity import separation_rate
+    from discreet.lmm.private.release import release_mixed
+    from discreet.lmm.private.result import PrivateEffects, PrivateFit
+
+_HOME = {
+    "PrivateEffects": "result",
+    "PrivateFit": "result",
+    "release_mixed": "release",
+    "separation_rate": "identity",
+}
+__all__ = ["PrivateEffects", "PrivateFit", "release_mixed", "separation_rate"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"discreet.lmm.private.{_HOME[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,158 @@
+"""Estimates from noisy sums: variances by restricted likelihood, the residual's by a noisy sum of squares.
+
+Only arrays here. The model at given variances is in `noisy`; the algebra is in docs/proofs/mixed-moments.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from discreet.arrays import Matrix, Vector
+from discreet.lmm.private.noisy import Estimate, NoisySums, evaluate, forms
+
+ROUNDS = 60  # of the alternation between the variances and sigma2, which contracts quickly
+TOLERANCE = 1e-7  # relative change of sigma2 where it ends
+STOP = {"ftol": 1e-13, "gtol": 1e-3}  # the criterion bends by about one per group: deviations are then good to 1e-5
+FLAT = 1e-6  # of the criterion: a variance that gains less than this is zero
+SMALLEST = 1e-6  # standard deviations are searched from this share of the largest possible one
+STARTS = (0.003, 0.03, 0.3)  # shares of the largest possible standard deviation where the search may start
+KNOWN = 10.0  # rise of the criterion ten per cent off, above which a standard deviation is known to three per cent
+UNLIKELY = 15.0  # rise of the criterion above which a standard deviation is ruled out
+POINTS = 15  # of the quadrature between
+
+
+def estimate(sums: NoisySums, *, largest: float) -> Estimate:
+    """Alternate the two until they agree; then let the uncertainty of the variances into the predictions.
+
+    `largest` is a public bound on every standard deviation: half the width of the response's range. The response's own,
+    as far as the noisy squares show it, is another.
+    """
+    floor = (SMALLEST * largest) ** 2
+    whole = max(sums.squares, 0.0) + 2 * sums.squares_noise
+    largest = min(largest, max((whole / sums.rows) ** 0.5, SMALLEST * largest))
+    sigma2 = max(sums.squares / sums.rows, floor)
+    deviations = _best_deviations(sums, sigma2, largest, None)
+    for _ in range(ROUNDS):
+        before = sigma2
+        sigma2 = max(_residual_variance(sums, evaluate(sums, sigma2=sigma2, variances=deviations**2)), floor)
+        if abs(sigma2 - before) <= TOLERANCE * before:
+            break
+        deviations = _best_deviations(sums, sigma2, largest, deviations)
+    best = evaluate(sums, sigma2=sigma2, variances=deviations**2)
+    for term in range(len(deviations)):
+        # On the log scale the search cannot reach zero, and stops where it is flat.
+        without = evaluate(sums, sigma2=sigma2, variances=_with(best.variances, term, 0.0))
+        best = without if without.criterion <= best.criterion + FLAT else best
+    return _averaged(sums, best, largest)
+
+
+def _best_deviations(sums: NoisySums, sigma2: float, largest: float, start: Vector | None) -> Vector:
+    """Standard deviations of the random terms that minimise the criterion at this sigma2; searched on a log scale."""
+    from scipy.optimize import minimize
+
+    terms = len(sums.levels)
+    if not terms:
+        return np.empty(0)
+
+    def value(logs: Vector) -> tuple[float, Vector]:
+        at = evaluate(sums, sigma2=sigma2, variances=np.exp(2 * logs))
+        return at.criterion, 2 * at.slopes * at.variances
+
+    bounds = [(np.log(SMALLEST * largest), np.log(largest))] * terms
+    if start is None:
+        tried = [np.full(terms, np.log(share * largest)) for share in STARTS]
+        first = min(tried, key=lambda logs: value(logs)[0])
+    else:
+        first = np.log(np.maximum(start, 10 * SMALLEST * largest))
+    found = minimize(value, first, jac=True, method="L-BFGS-B", bounds=bounds, options=STOP)
+    return np.exp(np.asarray(found.x, dtype=np.float64))
+
+
+def _residual_variance(sums: NoisySums, at: Estimate) -> float:
+    """sigma2 such that the residual sum of squares has its expectation.
+
+    A share of each group's squared residual sum, the larger the less of it is noise, is taken out first: with no noise
+    this is the within-group estimator, with nothing but noise the total one. Any share is unbiased.
+    """
+    n, beta, covariance, total = sums.n, at.beta, at.covariance, float(at.variances.sum())
+    squares = sums.squares - 2 * beta @ sums.Xy + beta @ sums.XX @ beta + np.sum(covariance * sums.XX)
+    share = (1 - sums.ds / (at.sigma2 * n + total * n**2 + sums.ds)) ** 2
+    between = (sums.s - sums.Sx @ beta) ** 2 + forms(sums.Sx, covariance) - total * n**2 - sums.ds
+    # E between = sigma2 n, so sigma2 appears on both sides and is solved for.
+    left = sums.rows - share.sum()
+    return float((squares - sums.rows * total - (share * between / n).sum()) / left) if left > 0 else 0.0
+
+
+def _averaged(sums: NoisySums, best: Estimate, largest: float) -> Estimate:
+    """The estimate averaged over each variance in turn where there is doubt about it.
+
+    Predictions at the best variance alone are overconfident where few groups or much noise leave it open, and empty
+    where it is zero. What estimates vary by is added to their variances. Under a flat prior of the variance
+    intervals of the effects are known to hold in repeated samples (Morris and Tang 2011, Statistical Science 26). Fixed
+    effects do not shrink, and that prior makes theirs too wide; a flat prior of the deviation makes them hold.
+    """
+    beta, covariance = best.beta, best.covariance
+    effects, variances = list(best.effects), list(best.effect_variances)
+    for term in range(len(best.variances)):
+        at, even = _around(sums, best, term, largest)
+        centre = _mean(even, [a.beta for a in at])
+        moved = [a.covariance + np.outer(a.beta - centre, a.beta - centre) for a in at]
+        beta, covariance = beta + centre - best.beta, covariance + _mean(even, moved) - best.covariance
+        weight = even * np.sqrt([a.variances[term] for a in at])
+        weight = weight / weight.sum() if len(at) > 1 else even
+        for i, (u, v) in enumerate(zip(best.effects, best.effect_variances, strict=True)):
+            middle = _mean(weight, [a.effects[i] for a in at])
+            effects[i] = effects[i] + middle - u
+            spread = _mean(weight, [a.effect_variances[i] + (a.effects[i] - middle) ** 2 for a in at])
+            variances[i] = variances[i] + spread - v
+    positive = tuple(np.maximum(v, 0.0) for v in variances)
+    return replace(best, beta=beta, covariance=covariance, effects=tuple(effects), effect_variances=positive)
+
+
+def _around(sums: NoisySums, best: Estimate, term: int, largest: float) -> tuple[list[Estimate], Vector]:
+    """The model at standard deviations of one term that the noisy sums do not rule out; weights of a flat prior."""
+    credibility = _credibility(sums, best)
+
+    def at(deviation: float) -> Estimate:
+        return evaluate(sums, sigma2=best.sigma2, variances=_with(best.variances, term, deviation**2))
+
+    def rise(deviation: float) -> float:
+        return credibility * (at(deviation).criterion - best.criterion)
+
+    centre = float(np.sqrt(best.variances[term]))
+    if centre and min(rise(centre * 1.1), rise(centre / 1.1)) > KNOWN:
+        return [best], np.ones(1)
+    low = high = max(centre, min(STARTS) * largest)
+    while high < largest and rise(high) < UNLIKELY:
+        high *= 1.4
+    while low > 1e-3 * high and rise(low) < UNLIKELY:
+        low /= 1.4
+    low = 0.0 if low <= 1e-3 * high else low
+    nodes, weight = np.polynomial.legendre.leggauss(POINTS)
+    deviations = low + (high - low) * (1 + nodes) / 2
+    found = [at(deviation) for deviation in deviations.tolist()]
+    weight = weight * np.exp(-credibility * np.array([a.criterion - best.criterion for a in found]) / 2)
+    return found, weight / weight.sum()
+
+
+def _credibility(sums: NoisySums, best: Estimate) -> float:
+    """How much of the criterion's curvature is to be believed: squares of Laplace noise vary more than a normal's.
+
+    A group's squared sum has variance 2 V^2 + kurtosis d^2 instead of 2 V^2; this is the ratio of the informations.
+    """
+    V = best.sigma2 * sums.n + best.variances.sum() * sums.n**2 + sums.ds
+    claimed = 2 * sums.n**4 / V**2
+    return float(claimed.sum() / (claimed + sums.kurtosis * sums.n**4 * sums.ds**2 / V**4).sum())
+
+
+def _with(values: Vector, place: int, value: float) -> Vector:
+    changed = values.copy()
+    changed[place] = value
+    return changed
+
+
+def _mean(weight: Vector, values: Sequence[Matrix]) -> Matrix:
+    return np.asarray(np.tensordot(weight, np.stack(values), axes=1))

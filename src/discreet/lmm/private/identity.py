@@ -1,0 +1,64 @@
+"""Separations from the identity JCR - JDR = AR - SR: three private models give a fourth for nothing more.
+
+Estimates of SR = AR - JCR + JDR are sums of released numbers, so they cost what the three releases cost together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from discreet.errors import FitError
+from discreet.lmm.private.notes import Flag
+from discreet.lmm.private.result import PrivateEffects, PrivateFit
+from discreet.privacy.composition import sequential
+from discreet.privacy.units import Rows
+
+NOTE = "SR = AR - JCR + JDR of three releases; the unit is one row whose three rates may all change"
+
+
+def _lasting(fit: PrivateFit) -> list[Flag]:
+    """Flags of estimates that the identity adds; variances do not follow from it."""
+    return [flag for flag in fit.flags if flag.effect != "variance"]
+
+
+def separation_rate(*, jcr: PrivateFit, jdr: PrivateFit, ar: PrivateFit) -> PrivateFit:
+    """The private model of the separation rate; its variances and standard errors do not follow and are absent."""
+    fits = (ar, jcr, jdr)
+    shapes = {(fit.names, tuple((term.group, term.levels) for term in fit.random), fit.rows) for fit in fits}
+    if len(shapes) > 1:
+        raise FitError(
+            "The three releases have different columns, groups or rows, so their estimates cannot be added. "
+            "The identity needs one design. Release JCR, JDR and AR with the same formula on the same data."
+        )
+    random = tuple(
+        PrivateEffects(a.group, a.levels, None, a.values - b.values + c.values, None)
+        for a, b, c in zip(*(fit.random for fit in fits), strict=True)
+    )
+    proved = all(fit.guarantee.basis == "proved" for fit in fits)
+    units = [fit.guarantee.unit for fit in fits if isinstance(fit.guarantee.unit, Rows)]
+    guarantee = replace(
+        ar.guarantee,
+        unit=Rows(
+            min(unit.lower for unit in units),
+            max(unit.upper for unit in units),
+            response=list(dict.fromkeys(name for unit in units for name in unit.responses)),
+        ),
+        loss=sequential([fit.guarantee.loss for fit in fits]),
+        basis="proved" if proved else "as published",
+        notes=tuple(dict.fromkeys([NOTE, *(note for fit in fits for note in fit.guarantee.notes)])),
+        private=all(fit.guarantee.private for fit in fits),
+    )
+    return replace(
+        ar,
+        formula=f"AR - JCR + JDR of {ar.formula!r}",
+        beta=ar.beta - jcr.beta + jdr.beta,
+        covariance=None,
+        random=random,
+        sigma2=None,
+        guarantee=guarantee,
+        name=" + ".join(fit.name for fit in fits),
+        notes=tuple(dict.fromkeys(flag.note for fit in fits for flag in _lasting(fit))),
+        flags=tuple(dict.fromkeys(flag for fit in fits for flag in _lasting(fit))),
+        released=tuple(fit.released for fit in fits),
+        centred=ar.centred - jcr.centred + jdr.centred,
+    )

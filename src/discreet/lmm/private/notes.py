@@ -1,0 +1,106 @@
+"""What a reader of private estimates should know of them: what was dropped, what noise hides, what it exaggerates.
+
+All of it follows from the public design and the released numbers, so saying it costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from discreet.arrays import Matrix, Vector
+from discreet.lmm.private.estimation import SMALLEST
+from discreet.lmm.private.public import PublicDesign
+from discreet.lmm.private.request import Request
+
+SHOWN = 8  # names of columns that a note lists
+
+
+class Flag(NamedTuple):
+    """What must be read before the estimates: a word beside them in tables, and the sentence it stands for.
+
+    `effect` and `group` name the estimates as `PrivateFit.tidy` does; `group` is None for fixed effects, `term`
+    None for all of them.
+    """
+
+    effect: Literal["fixed", "random", "variance"]
+    group: str | None
+    word: str
+    note: str
+    term: str | None = None
+
+
+def clipping_flags(groups: Sequence[str], clipped: Sequence[bool]) -> list[Flag]:
+    """Flags of averages over blocks that lie on their radius: the fixed part's first, then each term's."""
+    found = []
+    for group, on_radius in zip((None, *groups), clipped, strict=True):
+        what, size = ("the fixed effects", "fixed") if group is None else (f"the effects of {group}", "groups")
+        note = (
+            f"{what} were clipped: the blocks' estimates reach their limit, so the average is pulled towards zero "
+            f"and may be far too small. State a larger typical size, sizes={{{size!r}: ...}}, or use method='moments'"
+        )
+        if on_radius:
+            found.append(Flag("fixed" if group is None else "random", group, "clipped", note))
+    return found
+
+
+def variance_flags(request: Request, variances: Mapping[str, float]) -> list[Flag]:
+    """Flags of variances that are no estimates: the least that is looked for, or more than the bounds allow."""
+    width = float(request.width)
+    floor, most = (2 * SMALLEST * width / 2) ** 2, (width / 2) ** 2
+    found = []
+    for name, value in variances.items():
+        if value <= floor:
+            note = (
+                f"no variance of {name} was found above the noise: {value:.3g} is the least that is looked for, not an "
+                "estimate, and what is computed with it is too certain"
+            )
+            found.append(Flag("variance", name, "not found", note))
+        elif value > most:
+            note = (
+                f"the variance of {name}, {value:.3g}, is more than any response within a range of {width:g} can have "
+                f"({most:.3g}): it is noise. Spend more, or use fewer columns and groups"
+            )
+            found.append(Flag("variance", name, "noise", note))
+    return found
+
+
+def readings(public: PublicDesign, request: Request, centred: Vector, covariance: Matrix | None) -> list[str]:
+    """Notes on a release; `centred` are coefficients of centred columns, `covariance` that of the columns as given."""
+    width = float(request.width)
+    notes = []
+    if public.dropped:
+        notes.append(f"fixed columns are combinations of others and were dropped: {_listed(public.dropped)}")
+    notes += [
+        f"factor {name} has one level and tells nothing, so it has no coefficient of its own"
+        for name in public.design.constant_factors
+    ]
+    drowned = [public.names[i] for i in np.flatnonzero(_reach(public, request, centred, covariance) > width)]
+    if drowned:
+        notes.append(
+            f"noise drowns {_listed(drowned)}: what they add to the response, or its standard error, is more than the "
+            f"response's whole range of {width:g}. Spend more, or use fewer columns and cap their far values"
+        )
+    if covariance is None:
+        notes.append("no standard errors: this method does not release the spread that they need; 'moments' has them")
+    return notes
+
+
+def _reach(public: PublicDesign, request: Request, centred: Vector, covariance: Matrix | None) -> Vector:
+    """What each coefficient adds to the response at the usual size of its column, or the standard error of that."""
+    size = np.ones(len(public.kept))
+    for piece, _, among in public.parts:
+        if piece.monomial.atoms:
+            size[among] = np.sqrt(np.diag(public.XX)[among] / public.rows)
+    reach = np.abs(centred - request.scale.middle * public.constant)
+    if covariance is not None:
+        back = np.linalg.inv(public.origin.restore)
+        reach = np.maximum(reach, np.sqrt(np.maximum(np.diag(back @ covariance @ back.T), 0.0)))
+    return np.asarray(reach * size)
+
+
+def _listed(names: tuple[str, ...] | list[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more

@@ -1,0 +1,152 @@
+"""The owner's own look at the data, before a release and outside of it: what a release must not say.
+
+A release takes declared columns as public, and pulls responses into their bounds without a word, because a word would
+tell about rows. Whoever may see the data can look here whether a declared column holds the response again and how many
+responses would be pulled in. What comes out of here is confidential.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from discreet.arrays import Mask, Vector
+from discreet.formula.rows import open_frame
+from discreet.frames import missing, refuse
+from discreet.privacy.losses import Number, exact
+
+ALIKE = 0.999  # rank correlation, or share of the variance, from which a column is the response again
+OFTEN = 0.5  # share of a column's values that are the response of other rows
+FARTHEST = 12  # rows apart in which earlier responses are looked for
+MANY = 50  # different values from which two rows of one value are no chance
+FEWEST = 8  # rows that can show anything
+
+
+def look(
+    data: Any, *, response: str, public: Sequence[str], bounds: tuple[Number, Number], lagged: Sequence[str] = ()
+) -> list[str]:
+    """What the owner of `data` should know before a release that protects `response` and takes `public` as known.
+
+    `lagged` are columns that are known to hold earlier responses.
+    """
+    frame = open_frame(data, numbers=[response])
+    names = frame.collect_schema().names()
+    refuse(missing(name, names, name="the data") for name in (response, *public) if name not in names)
+    y = _numbers(_column(frame, response))
+    if y is None:
+        return [f"Column {response!r} holds no numbers: every response would count as the middle of the bounds."]
+    told = list(_outside(y, response, bounds))
+    found: dict[str, Vector] = {}
+    for name in public:
+        column = _column(frame, name)
+        x = _numbers(column)
+        if x is None:
+            told += _decided(column, y, name, response)
+        else:
+            again = list(_again(x, y, name, response, lagged))
+            told += again
+            found |= {} if again else {name: x}
+    return told + list(_together(found, y, response))
+
+
+def _column(frame: Any, name: str) -> Any:
+    import narwhals.stable.v2 as nw
+
+    from discreet.frames import collect
+
+    chosen = frame.select(nw.col(name))
+    return (collect(chosen, step=f"column {name}") if isinstance(chosen, nw.LazyFrame) else chosen.to_arrow())[name]
+
+
+def _numbers(column: Any) -> Vector | None:
+    """The column as numbers, nan where there is none; labels that are numbers count, and None is no column of them."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    try:
+        return np.asarray(column.cast(pa.float64(), safe=False).fill_null(np.nan).to_numpy(), dtype=np.float64)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+
+
+def _outside(y: Vector, name: str, bounds: tuple[Number, Number]) -> Iterator[str]:
+    low, high = (float(exact(end)) for end in bounds)
+    odd, beyond = int((~np.isfinite(y)).sum()), int((np.isfinite(y) & ((y < low) | (y > high))).sum())
+    of = f"of {len(y):,} values of {name!r}"
+    if beyond:
+        yield f"{beyond:,} {of} lie outside [{low:g}, {high:g}] and count as the nearer end."
+    if odd:
+        yield f"{odd:,} {of} are missing or not finite and count as the middle."
+
+
+def _again(x: Vector, y: Vector, name: str, response: str, lagged: Sequence[str]) -> Iterator[str]:
+    """Whether numbers are the response again, in the same rows or in others."""
+    both = np.isfinite(x) & np.isfinite(y)
+    if both.sum() < FEWEST or not (np.ptp(x[both]) and np.ptp(y[both])):
+        return
+    if abs(_rank_correlation(x[both], y[both])) > ALIKE:
+        yield (
+            f"Column {name!r} is declared public and follows {response!r} from row to row: it tells every response. "
+            "Leave it out, or declare it as protected too."
+        )
+    elif name not in lagged and _holds_others(x, y, both):
+        yield (
+            f"Column {name!r} is declared public and holds values of {response!r} of other rows, such as earlier ones: "
+            "it tells those responses. Name it under lagged if they were published, or leave it out."
+        )
+
+
+def _rank_correlation(x: Vector, y: Vector) -> float:
+    def ranks(values: Vector) -> Vector:
+        _, at, counts = np.unique(values, return_inverse=True, return_counts=True)
+        return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[at])
+
+    return float(np.corrcoef(ranks(x), ranks(y))[0, 1])
+
+
+def _holds_others(x: Vector, y: Vector, both: Mask) -> bool:
+    """Whether most of `x` are values of `y`, where such are rare, or stand a few rows from where they are in `y`."""
+    different = np.unique(y[both])
+    if len(different) < MANY:
+        return False
+    if len(different) > len(y) / 5 and np.isin(x[both], different).mean() > OFTEN:
+        return True
+    steps = [step for step in range(1, FARTHEST + 1) if step < len(y)]
+    return any(
+        (one == other).mean() > OFTEN for step in steps for one, other in ((x[step:], y[:-step]), (x[:-step], y[step:]))
+    )
+
+
+def _decided(column: Any, y: Vector, name: str, response: str) -> Iterator[str]:
+    """Whether levels decide the response: rows of one level, where there are several, have one response."""
+    codes = column.combine_chunks().dictionary_encode().indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    known = np.isfinite(y) & (codes >= 0)
+    if known.sum() < FEWEST or not np.ptp(y[known]):
+        return
+    _, at, counts = np.unique(codes[known], return_inverse=True, return_counts=True)
+    mean = np.bincount(at, y[known]) / counts
+    several = counts[at] > 1
+    spread = ((y[known] - mean[at]) ** 2)[several].sum()
+    if several.mean() > OFTEN and spread < (1 - ALIKE) * ((y[known] - y[known].mean()) ** 2)[several].sum():
+        yield (
+            f"Column {name!r} is declared public and its levels decide {response!r}: each tells its rows' responses. "
+            "Leave it out, or declare it as protected too."
+        )
+
+
+def _together(found: dict[str, Vector], y: Vector, response: str) -> Iterator[str]:
+    """Whether several numeric columns add up to the response, as rates of one identity do."""
+    X = np.column_stack([np.ones(len(y)), *found.values()])
+    rows = np.isfinite(X).all(axis=1) & np.isfinite(y)
+    if len(found) < 2 or rows.sum() < FEWEST * X.shape[1] or not np.ptp(y[rows]):
+        return
+    X, y = X[rows] / np.maximum(np.abs(X[rows]).max(axis=0), 1e-300), y[rows]
+    left = y - X @ np.linalg.lstsq(X, y, rcond=None)[0]
+    if float(left @ left) < (1 - ALIKE) * float(((y - y.mean()) ** 2).sum()):
+        yield (
+            f"Columns {', '.join(found)} are declared public and add up to {response!r}: together they tell every "
+            "response. Leave one out, or declare it as protected too."
+        )

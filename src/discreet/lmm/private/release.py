@@ -1,0 +1,265 @@
+"""`release_mixed`, the door to private mixed models: from a formula and confidential data to a public fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.arrays import Matrix, Vector
+from discreet.formula.formula import read_formula
+from discreet.formula.rows import open_frame, read_rows, with_sizes
+from discreet.lmm.private import moments, paper, strict
+from discreet.lmm.private.informative import size_flags
+from discreet.lmm.private.notes import Flag, clipping_flags, readings, variance_flags
+from discreet.lmm.private.partition import Blocks, Report, count_blocks, fit_partition, partition
+from discreet.lmm.private.public import PublicDesign, public_design
+from discreet.lmm.private.request import Book, Interval, Method, Request, read_request
+from discreet.lmm.private.result import PrivateEffects, PrivateFit
+from discreet.lmm.private.sums import confined, response_sums, units_of
+from discreet.privacy.columns import taken
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.losses import Concentrated, Loss, Number, Pure
+
+if TYPE_CHECKING:
+    from discreet.formula.rows import Frame
+    from discreet.release.account import Account, Released
+
+
+def release_mixed(
+    formula: str,
+    data: Any,
+    *,
+    epsilon: Number | None = None,
+    rho: Number | None = None,
+    public: Sequence[str] = (),
+    method: Method = "moments",
+    bounds: Interval | None = None,
+    clip: Interval | None = None,
+    split: Mapping[str, Number] | None = None,
+    lagged: Sequence[str] = (),
+    blocks: Blocks = "optimal",
+    sizes: Mapping[str, Number] | None = None,
+    account: Account | None = None,
+    ledger: str | Path | None = None,
+    budget: Number | Loss | None = None,
+    dataset: str | None = None,
+    name: str | None = None,
+    seed: int | None = None,
+    progress: Report | None = None,
+) -> PrivateFit:
+    """Release a linear model with nested random intercepts, or with none, under differential privacy.
+
+    One row's response is protected; the columns declared `public` and the number of rows are known to everybody. No
+    row's response can stop the release.
+
+    Parameters
+    ----------
+    formula, data : as for `mixed`; a formula without a random term is a linear model.
+    epsilon, rho : the whole loss: Laplace noise for epsilon, Gaussian for rho.
+    public : the columns that everybody may know. Every column of the formula but the response must be one of them.
+    method : "moments" (noisy sums, proved jointly), "strict" (sub-sample and aggregate, proved jointly, no
+        standard errors) or "paper" (sub-sample and aggregate as published).
+    bounds : where responses lie, known without the data. An account has them; the documents' rates have defaults.
+        A response outside counts as the nearer end, one that is missing or not finite as the middle.
+    clip : a range inside the bounds to pull responses into: less noise, and estimates of the clipped response.
+    split : shares of the loss by part, adding up to one.
+    lagged : public columns that hold earlier responses, which were published already.
+    blocks : for "paper" and "strict", the number of blocks: "optimal" for k*, "most" for N^(2/3), or a number.
+    sizes : for "strict", typical sizes of `fixed` coefficients and `groups` effects, which decide what is clipped; a
+        share of the loss chooses those that are left out.
+    account : whose budget pays.
+    ledger, budget, dataset : instead of an account, the ledger that pays, the total that opens the budget of `dataset`
+        in it (a number is in epsilon or rho, as the loss is; leave it out once it is open), and that name (a file has
+        its own). With neither account nor ledger the release is counted nowhere but in its own guarantee.
+    name : the release's name in the ledger; a name is drawn once.
+    seed : makes the noise reproducible and the release not private.
+    progress : called with the number of blocks fitted and of all blocks.
+
+    >>> data = {"y": [0.1, 0.4, 0.3, 0.9, 0.8, 0.7] * 50, "g": list("aaabbb") * 50}
+    >>> fit = release_mixed("y ~ 1 + (1 | g)", data, epsilon=10, public=["g"], bounds=(0, 1), seed=1)
+    >>> fit.guarantee.loss
+    Pure(epsilon=Fraction(10, 1))
+    >>> fit.effects["g"]["a"] < fit.effects["g"]["b"]
+    True
+    """
+    if method not in ("moments", "paper", "strict"):
+        raise ValueError(f"method={method!r} is not known; use 'moments', 'strict' or 'paper'.")
+    model = read_formula(formula, needs_random=False)
+    request = read_request(
+        model.response.column,
+        model.columns[1:],
+        epsilon=epsilon,
+        rho=rho,
+        bounds=bounds,
+        clip=clip,
+        public=public,
+        lagged=lagged,
+        account=account,
+        name=name,
+        seed=seed,
+        book=Book.of(ledger, dataset, budget),
+    )
+    if account is not None:
+        account.compare(taken(request.unit, request.public))
+    frame = open_frame(data, numbers=[model.response.column])
+    frame, model = with_sizes(frame, model)
+    known = public_design(frame, model)
+    frame = confined(frame, known, request.scale)
+    if method == "moments":
+        return _by_moments(frame, known, request, split)
+    if method == "strict":
+        return _by_strict(frame, known, request, split, blocks, sizes, progress)
+    return _by_paper(frame, known, request, split, blocks, progress)
+
+
+def _details(public: PublicDesign, request: Request, method: Method, **more: Any) -> dict[str, Any]:
+    """What the ledger keeps of a release: the request, its columns and its noise."""
+    return {"formula": public.model.text, "method": method, **taken(request.unit, request.public), **more}
+
+
+def _by_moments(frame: Frame, public: PublicDesign, request: Request, split: Mapping[str, Number] | None) -> PrivateFit:
+    units = units_of(frame, public)
+    mechanism = moments.mechanism_for(public, units, request, split)
+    moments.refuse_unsolvable(mechanism, public, request)
+    sums = response_sums(frame, public, units, request.scale)
+    released = request.opened().release(
+        request.name,
+        guarantee=Guarantee(request.unit, mechanism.loss, proof=moments.PROOF, notes=request.notes()),
+        draw=lambda source: mechanism.draw(sums, public, source),
+        details=_details(public, request, "moments", **mechanism.to_dict()),
+    )
+    found, origin, unsolved = moments.solve(released.value, mechanism, public, request)
+    restore = public.origin.restore
+    covariance = restore @ found.covariance @ restore.T
+    centred = found.beta + origin * public.constant
+    effects = [public.in_own_order(i, u) for i, u in enumerate(found.effects)]
+    errors = [np.sqrt(public.in_own_order(i, v)) for i, v in enumerate(found.effect_variances)]
+    variances = np.append(found.variances, found.sigma2)
+    sized = moments.noisy_sums(released.value, mechanism, public, request)
+    flags = [] if unsolved else size_flags(sized, found, restore, public.names)
+    return _private_fit(
+        "moments", released, public, request, centred, effects, variances, covariance, errors, unsolved, flags
+    )
+
+
+def _by_strict(
+    frame: Frame,
+    public: PublicDesign,
+    request: Request,
+    split: Mapping[str, Number] | None,
+    blocks: Blocks,
+    sizes: Mapping[str, Number] | None,
+    progress: Report | None,
+) -> PrivateFit:
+    count = count_blocks(blocks, public.rows, spread=float(request.width), epsilon=_worth(request.loss))
+    rows, _ = read_rows(frame, public.design.layout, public.learned)
+    k = request.scale.whole(rows.values[public.model.response][:, 0])
+    rng = np.random.default_rng(request.seed)
+    chosen = partition(public.rows, count, rng)
+    presence = strict.presence_of(rows, public, chosen)
+    mechanism = strict.mechanism_for(public, request, presence, strict.column_units(rows, public), split, sizes)
+    step = request.scale.step
+    response = strict.dithered(k, step, rng)
+    estimates = fit_partition(strict.with_response(rows, public, response), public, chosen, progress=progress)
+    released = request.opened().release(
+        request.name,
+        guarantee=Guarantee(request.unit, mechanism.loss, proof=strict.PROOF, notes=request.notes()),
+        draw=lambda source: strict.draw(mechanism, estimates, public, int(k.sum()), step, source),
+        details=_details(public, request, "strict", **mechanism.to_dict()),
+    )
+    origin = request.scale.middle + released.value.centre * step
+    centred, effects, variances = strict.averages(released.value, mechanism, presence, public, origin)
+    names = [public.design.random[term].term.name for term in public.terms]
+    flags = clipping_flags(names, strict.clipped(released.value, mechanism))
+    return _private_fit("strict", released, public, request, centred, effects, variances, flags=flags)
+
+
+def _by_paper(
+    frame: Frame,
+    public: PublicDesign,
+    request: Request,
+    split: Mapping[str, Number] | None,
+    blocks: Blocks,
+    progress: Report | None,
+) -> PrivateFit:
+    ranges = paper.ranges_of(request, public)
+    count = count_blocks(blocks, public.rows, spread=ranges.effect, epsilon=_worth(request.loss))
+    scales = paper.scales_for(public, request, ranges, count, split)
+    rows, _ = read_rows(frame, public.design.layout, public.learned)
+    whole = paper.whole_estimates(frame, rows, public)
+    exact = paper.averages(rows, public, whole, count, np.random.default_rng(request.seed), progress=progress)
+    released = request.opened().release(
+        request.name,
+        guarantee=Guarantee(
+            request.unit,
+            request.loss,
+            calibration="paper",
+            basis="as published",
+            proof=paper.PROOF,
+            notes=(*request.notes(), *paper.NOTES),
+        ),
+        draw=lambda source: scales.draw(exact, source),
+        details=_details(public, request, "paper", blocks=count, **scales.to_dict()),
+    )
+    found = released.value
+    centred = np.asarray(np.linalg.solve(public.origin.restore, found.beta), dtype=np.float64)
+    variances = np.maximum(found.deviations, 0.0) ** 2
+    return _private_fit("paper", released, public, request, centred, found.effects, variances)
+
+
+def _worth(spent: Pure | Concentrated) -> float:
+    """epsilon, or that of Gaussian noise as wide as Laplace's."""
+    return float(spent.epsilon) if isinstance(spent, Pure) else (2 * float(spent.rho)) ** 0.5
+
+
+def _private_fit(
+    method: Method,
+    released: Released[Any],
+    public: PublicDesign,
+    request: Request,
+    centred: Vector,
+    effects: Sequence[Vector],
+    variances: Vector,
+    covariance: Matrix | None = None,
+    errors: Sequence[Vector] | None = None,
+    unsolved: str = "",
+    flags: Sequence[Flag] = (),
+) -> PrivateFit:
+    """Estimates of the columns as given, in the formula's order; `effects` and `variances` run from fine to coarse."""
+    terms: dict[int, PrivateEffects] = {}
+    for position, term in enumerate(public.terms):
+        random = public.design.random[term]
+        terms[term] = PrivateEffects(
+            group=random.term.name,
+            levels=random.grouping.labels,
+            variance=float(variances[position]),
+            values=effects[position],
+            std_errors=None if errors is None else errors[position],
+        )
+    components = {terms[i].group: float(variances[position]) for position, i in enumerate(public.terms)}
+    components["Residual"] = float(variances[-1])
+    flags = () if unsolved else (*flags, *variance_flags(request, components))
+    notes = [unsolved] if unsolved else readings(public, request, centred, covariance)
+    return PrivateFit(
+        formula=public.model.text,
+        method=method,
+        names=public.names,
+        beta=public.origin.restore @ centred,
+        covariance=covariance,
+        random=tuple(terms[i] for i in range(len(terms))),
+        sigma2=float(variances[-1]),
+        rows=public.rows,
+        guarantee=released.guarantee,
+        entry=released.entry,
+        name=released.name,
+        notes=(*(flag.note for flag in flags), *notes),
+        flags=flags,
+        released=released.value,
+        design=public.design,
+        learned=public.learned,
+        centred=centred,
+        kept=public.kept,
+    )

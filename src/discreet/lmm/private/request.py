@@ -1,0 +1,298 @@
+"""What a private release of a mixed model is asked for, checked before any data are read.
+
+Bounds on the response come first: they decide who is protected and how much noise that takes. They must be known
+without the data. For the rates of the Quarterly Workforce Indicators the documents state them, so those have defaults.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from discreet.errors import PrivacyError
+from discreet.ledger import Ledger
+from discreet.lmm.private.sums import Scale
+from discreet.privacy.columns import declared, refuse_undeclared
+from discreet.privacy.losses import Concentrated, Loss, Number, Pure, exact, loss, upward
+from discreet.privacy.units import Rows
+from discreet.release.account import Account
+
+Method: TypeAlias = Literal["moments", "paper", "strict"]
+Interval: TypeAlias = tuple[Number, Number]
+
+LEAST, MOST = Fraction(1, 10**12), Fraction(10**12)  # losses whose noise can be computed
+FARTHEST = 10**100  # ends of bounds whose squares are doubles
+NARROWEST = Fraction(1, 2**36)  # of the larger end: below, the steps of a response are lost in a double's last digits
+WIDEST = 2**54  # scale of noise whose draws are whole numbers of 64 bits, but for one in e^500
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """A rate of the documents: its bounds, and the ranges Lambda that they assume for estimates (Tables II and 3.3)."""
+
+    bounds: tuple[Fraction, Fraction]
+    effect: Fraction
+    trend: Fraction
+    deviation: Fraction
+
+
+_JOBS = Rate((Fraction(0), Fraction(2)), Fraction(2), Fraction(1, 100), Fraction(1, 2))
+_HIRES = Rate((Fraction(0), Fraction(3)), Fraction(3), Fraction(1, 100), Fraction(3, 4))
+RATES: dict[str, Rate] = {"jcr": _JOBS, "jdr": _JOBS, "ar": _HIRES, "sr": _HIRES}
+"""JCR and JDR lie in [0, 2] by definition. AR and SR have no upper bound; 3 is the documents'."""
+PUBLIC = "A private model hides one row's {0!r} and publishes the values of every other column of its formula."
+
+
+class Book(NamedTuple):
+    """A ledger, the data set's name in it, and the total that opens or confirms its budget."""
+
+    ledger: str | Path
+    dataset: str
+    budget: Number | Loss | None
+
+    @classmethod
+    def of(cls, ledger: str | Path | None, dataset: str | None, budget: Number | Loss | None) -> Book | None:
+        if ledger is None:
+            if dataset is not None or budget is not None:
+                raise PrivacyError(
+                    "A data set's name or budget was given without a ledger. A ledger keeps them. "
+                    "Give ledger='ledger.db', or an account."
+                )
+            return None
+        if not dataset:
+            raise PrivacyError(
+                f"The ledger {str(ledger)!r} was given without a name for the data. It counts what was spent on each "
+                "data set by name, and the same rows as a file and as a frame would have two budgets. Give "
+                "dataset='flows', and the same name next time."
+            )
+        if budget is None and "://" not in str(ledger) and not Path(ledger).exists():
+            raise PrivacyError(
+                f"There is no ledger {str(ledger)!r} yet, and no budget to open in it. A budget is the total that all "
+                f"releases of {dataset!r} may cost. Give budget=4, or name an older ledger."
+            )
+        return cls(ledger, dataset, budget)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Who is protected, for how much, and on what range of the response.
+
+    Attributes
+    ----------
+    unit : one row's response is replaced; `scale`, the range to which responses are confined.
+    public : the columns of the formula that everybody may know; `lagged`, those of them that hold earlier responses.
+    """
+
+    loss: Pure | Concentrated
+    unit: Rows
+    scale: Scale
+    public: tuple[str, ...]
+    lagged: tuple[str, ...]
+    account: Account | None
+    name: str | None
+    seed: int | None
+    book: Book | None = None
+
+    @property
+    def width(self) -> Fraction:
+        return self.scale.upper - self.scale.lower
+
+    def notes(self) -> tuple[str, ...]:
+        """What every release says of its input."""
+        columns = f"columns {', '.join(self.public)}, and the number of rows" if self.public else "the number of rows"
+        ends = f"[{float(self.scale.lower):g}, {float(self.scale.upper):g}]"
+        said = [
+            f"The design is public: {columns}",
+            f"Responses were clipped to {ends}, and one that is missing or not finite counted as the middle: estimates "
+            "are of these numbers, and the replaced response may hold anything",
+        ]
+        if self.lagged:
+            said.append(
+                f"Columns {', '.join(self.lagged)} hold earlier responses and are taken as published: what they tell "
+                "about those responses is not counted"
+            )
+        return tuple(said)
+
+    def opened(self) -> Account:
+        """The account to charge: the caller's, the one in the ledger, or one for this release alone."""
+        if self.account is not None:
+            return self.account
+        if self.book is not None:
+            where, dataset, budget = self.book
+            total = budget if budget is None or isinstance(budget, Loss) else type(self.loss)(budget)
+            return Account(ledger=Ledger.open(where), dataset=dataset, unit=self.unit, budget=total, seed=self.seed)
+        return Account.open(None, dataset="mixed", unit=self.unit, budget=self.loss, seed=self.seed)
+
+
+def read_request(
+    response: str,
+    columns: Sequence[str],
+    *,
+    epsilon: Number | None = None,
+    rho: Number | None = None,
+    public: Sequence[str] = (),
+    bounds: Interval | None = None,
+    clip: Interval | None = None,
+    lagged: Sequence[str] = (),
+    account: Account | None = None,
+    name: str | None = None,
+    seed: int | None = None,
+    book: Book | None = None,
+) -> Request:
+    """Check everything that can be checked without the data."""
+    if epsilon is None and rho is None:
+        raise PrivacyError("No loss was named. Give epsilon=1, or rho=0.5 for Gaussian noise.")
+    spent: Loss = loss(epsilon=_plain(epsilon), rho=_plain(rho))
+    if not spent:
+        raise PrivacyError(f"A loss of {spent} allows no release. Noise would be infinite. Give more than 0.")
+    assert isinstance(spent, Pure | Concentrated)
+    if not LEAST <= next(iter(spent.amounts.values())) <= MOST:
+        raise PrivacyError(
+            f"A loss of {spent} is out of reach. Noise is computed for {float(LEAST):g} to {float(MOST):g}. "
+            "Useful amounts are between 0.01 and 10."
+        )
+    if not isinstance(name, str | None) or name == "":
+        raise PrivacyError(f"name={name!r} is not the name of a release. Names are text. Give name='rates', or none.")
+    if isinstance(lagged, str) or not all(isinstance(column, str) for column in lagged):
+        raise PrivacyError(
+            f"lagged={lagged!r} is not a list of columns. Give one even for a single column: ['before']."
+        )
+    seed = _seed(seed)
+    if account is not None and seed is not None:
+        raise PrivacyError(f"seed={seed} was given beside an account. The account has the noise. Seed the account.")
+    if account is not None and book is not None:
+        raise PrivacyError(f"The ledger {str(book.ledger)!r} was given beside an account. One of them pays. Drop one.")
+    unit, natural = _unit(response, bounds, account)
+    refuse_undeclared(columns, declared(public, unit), why=PUBLIC.format(response))
+    confined = natural
+    if clip is not None:
+        if isinstance(clip, bool):
+            raise PrivacyError(
+                f"clip={clip} is not a range. Responses are always pulled into the bounds, and a clip makes that "
+                "tighter. Leave it out, or give a range inside the bounds as clip=(lower, upper)."
+            )
+        confined = _interval(clip, "clip")
+        if not natural[0] <= confined[0] < confined[1] <= natural[1]:
+            raise PrivacyError(
+                f"clip={clip!r} reaches beyond the bounds [{float(natural[0]):g}, {float(natural[1]):g}]. Responses "
+                "lie within the bounds, and a clip makes that tighter. Give a range inside, or wider bounds."
+            )
+    unknown = [column for column in lagged if column not in columns]
+    if unknown:
+        raise PrivacyError(
+            f"lagged={list(lagged)} names {unknown[0]!r}, which is not in the formula. "
+            f"It has: {', '.join(columns)}. Name fixed columns that hold earlier responses."
+        )
+    return Request(spent, unit, Scale(*confined), tuple(columns), tuple(lagged), account, name, seed, book)
+
+
+def _unit(response: str, bounds: Interval | None, account: Account | None) -> tuple[Rows, tuple[Fraction, Fraction]]:
+    if account is not None:
+        unit = account.unit
+        if not isinstance(unit, Rows):
+            raise PrivacyError(
+                f"The account protects {unit.key}. A mixed model's release protects one row's response: "
+                f"open the account with unit=Rows(lower, upper, response={response!r})."
+            )
+        if response not in unit.responses:
+            hidden = " and ".join(map(repr, unit.responses)) or "no column by name"
+            raise PrivacyError(
+                f"The response is {response!r}, and the unit {unit.key} protects {hidden}. A release protects what its "
+                f"unit names. Open the account with unit=Rows(lower, upper, response={response!r}), or a list of all "
+                "responses."
+            )
+        if bounds is not None and _interval(bounds, "bounds") != (unit.lower, unit.upper):
+            raise PrivacyError(
+                f"bounds={bounds} differ from the account's [{float(unit.lower):g}, {float(unit.upper):g}]. An account "
+                "has one unit. Leave bounds out, and give a tighter range as clip=(lower, upper)."
+            )
+        return unit, within_reach(unit.lower, unit.upper, asked="the account's bounds")
+    if bounds is not None:
+        natural = _interval(bounds, "bounds")
+    elif response.lower() in RATES:
+        natural = RATES[response.lower()].bounds
+    else:
+        raise PrivacyError(
+            f"The bounds of {response!r} are not known. They set the noise and must be stated without looking at the "
+            "data. Give bounds=(lower, upper); values outside count as the nearer end."
+        )
+    return Rows(*natural, response=response), natural
+
+
+def _interval(values: Any, name: str) -> tuple[Fraction, Fraction]:
+    try:
+        low, high = values
+    except (TypeError, ValueError):
+        raise PrivacyError(f"{name}={values!r} is not an interval. Give two numbers, as in {name}=(0, 2).") from None
+    low, high = exact(_plain(low), name=name), exact(_plain(high), name=name)
+    within_reach(low, high, asked=f"{name}={values!r}")
+    if not low < high:
+        raise PrivacyError(f"{name}={values!r} has no width. The lower end comes first. Give lower < upper.")
+    return low, high
+
+
+def within_reach(low: Fraction, high: Fraction, *, asked: str) -> tuple[Fraction, Fraction]:
+    """Bounds with which double precision can calculate: `low` and `high` again, or an error that calls them `asked`."""
+    farthest = max(abs(low), abs(high))
+    if farthest > FARTHEST or 0 < high - low < max(Fraction(1, FARTHEST), farthest * NARROWEST):
+        raise PrivacyError(
+            f"{asked} are out of reach: squares of such numbers, or of their differences, are no doubles. "
+            f"Ends may go to {float(FARTHEST):g}, and lie apart by {float(NARROWEST):.1g} of the larger one and by "
+            f"{1 / FARTHEST:g}. Give the response in another unit, or from another origin."
+        )
+    return low, high
+
+
+def read_split(
+    split: Mapping[str, Number] | None, parts: Sequence[str], default: Mapping[str, Fraction]
+) -> dict[str, Fraction]:
+    """Shares of the loss by part, positive and adding up to one exactly."""
+    if split is None:
+        return dict(default)
+    if set(split) != set(parts):
+        raise PrivacyError(
+            f"split names {', '.join(split) or 'nothing'}; this release has the parts {', '.join(parts)}. "
+            f"Give each a share, for example { ({part: str(default[part]) for part in parts}) }."
+        )
+    shares = {part: exact(split[part], name=part) for part in parts}
+    if min(shares.values()) <= 0 or sum(shares.values()) != 1:
+        raise PrivacyError(
+            f"The shares {', '.join(f'{k} {v}' for k, v in split.items())} add up to {float(sum(shares.values())):g}. "
+            "They must be positive and add up to 1 exactly. Use decimals or fractions such as '1/3'."
+        )
+    return shares
+
+
+def _plain(value: Any) -> Any:
+    """A NumPy number as Python's."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _seed(seed: Any) -> int | None:
+    seed = _plain(seed)
+    if seed is None or (isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0):
+        return seed
+    raise PrivacyError(f"seed={seed!r} does not start a generator. Seeds are whole numbers from 0 on. Give seed=1.")
+
+
+def noise_scale(sensitivity: Fraction | int, spent: Pure | Concentrated) -> float:
+    """The scale of the noise, rounded up: Laplace sensitivity / epsilon, Gaussian sensitivity / sqrt(2 rho)."""
+    limit = spent.epsilon * WIDEST if isinstance(spent, Pure) else 2 * spent.rho * WIDEST**2
+    if (sensitivity if isinstance(spent, Pure) else Fraction(sensitivity) ** 2) > limit:
+        raise PrivacyError(
+            f"A share of {spent} for one part of the release needs wider noise than whole numbers of 64 bits hold. "
+            "Nothing would be left of the estimates. Spend more, or use fewer columns."
+        )
+    if isinstance(spent, Pure):
+        return upward(Fraction(sensitivity) / spent.epsilon)
+    squared = Fraction(sensitivity) ** 2 / (2 * spent.rho)
+    scale = math.sqrt(float(squared))
+    while Fraction(scale) ** 2 < squared:
+        scale = math.nextafter(scale, math.inf)
+    return scale

@@ -1,0 +1,140 @@
+"""`PrivateFit`: what a private release of a mixed model lets everybody see. Nothing confidential is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from discreet.arrays import Integers, Matrix, Vector
+from discreet.errors import DataError
+from discreet.formula.design import Design
+from discreet.formula.rows import Learned, open_frame, read_rows, refuse_kinds
+from discreet.frames import missing
+from discreet.ledger import Entry
+from discreet.lmm.matrix import linear, random_part
+from discreet.lmm.private.notes import Flag
+from discreet.lmm.private.request import Method
+from discreet.privacy.guarantee import Guarantee
+
+
+@dataclass(frozen=True)
+class PrivateEffects:
+    """One random term: its variance, and what is predicted for each level.
+
+    Attributes
+    ----------
+    variance, std_errors : None where the method has none; standard errors of the predictions include the noise.
+    """
+
+    group: str
+    levels: tuple[str, ...]
+    variance: float | None
+    values: Vector = field(repr=False)
+    std_errors: Vector | None = field(repr=False)
+
+    def __getitem__(self, level: str) -> float:
+        return float(self.values[self.levels.index(level)])
+
+
+@dataclass(frozen=True)
+class PrivateFit:
+    """A private linear mixed model.
+
+    Attributes
+    ----------
+    formula, method : what was asked.
+    names, beta, covariance : fixed effects and their covariance, noise included; None where the method has none.
+    random : one `PrivateEffects` per random term, in the formula's order.
+    sigma2 : residual variance; None for a model that follows from others.
+    rows : number of observations, which is public.
+    guarantee : what the release promises; `entry`, the ledger line that paid; `name`, the release's.
+    flags : what must be read before the estimates, in every table beside the estimates concerned.
+    notes : what a reader of the estimates should know; flags come first.
+    released : the noisy statistics behind the estimates, which are just as public.
+    """
+
+    formula: str
+    method: Method
+    names: tuple[str, ...]
+    beta: Vector
+    covariance: Matrix | None = field(repr=False)
+    random: tuple[PrivateEffects, ...] = field(repr=False)
+    sigma2: float | None
+    rows: int
+    guarantee: Guarantee
+    entry: Entry = field(repr=False)
+    name: str
+    notes: tuple[str, ...]
+    released: Any = field(repr=False, compare=False)
+    design: Design = field(repr=False, compare=False)
+    learned: Learned = field(repr=False, compare=False)
+    centred: Vector = field(repr=False)
+    kept: Integers = field(repr=False)
+    flags: tuple[Flag, ...] = ()
+
+    @property
+    def fixed(self) -> dict[str, float]:
+        """Fixed effects by name."""
+        return dict(zip(self.names, self.beta.tolist(), strict=True))
+
+    @property
+    def se(self) -> dict[str, float | None]:
+        """Standard errors of the fixed effects by name, noise included; None where the method has none."""
+        if self.covariance is None:
+            return dict.fromkeys(self.names)
+        return dict(zip(self.names, np.sqrt(np.diag(self.covariance)).tolist(), strict=True))
+
+    @property
+    def variances(self) -> dict[str, float | None]:
+        """Variance components by grouping factor, then the residual's."""
+        return {**{term.group: term.variance for term in self.random}, "Residual": self.sigma2}
+
+    @property
+    def effects(self) -> Mapping[str, PrivateEffects]:
+        """Random effects by grouping factor."""
+        return {term.group: term for term in self.random}
+
+    def fitted(self, data: Any, *, new_levels: Literal["error", "zero"] = "error") -> Vector:
+        """Fitted values for rows of public columns; a level the release never saw is an error, or has effect zero."""
+        frame = open_frame(data)
+        schema = frame.collect_schema()
+        for column in self.design.layout.model.columns[1:]:
+            if column not in schema:
+                raise DataError(missing(column, schema.names(), name="the new data"))
+        refuse_kinds(schema, self.design.layout, response=False)
+        rows, _ = read_rows(
+            frame.drop(self.design.layout.model.response.column, strict=False), self.design.layout, self.learned
+        )
+        for column in sorted({column for piece in self.design.layout.fixed for column, _ in piece.coded}):
+            if (rows.codes[column] < 0).any():
+                raise DataError(f"Column {column!r} of the new data has levels the release never saw. Drop those rows.")
+        beta = np.zeros(len(self.design.names))
+        beta[self.kept] = self.centred
+        total = linear(rows, self.design.layout.fixed, self.design.levels, beta)
+        for term, effects in zip(self.design.random, self.random, strict=True):
+            total += random_part(rows, term, self.design.levels, effects.values[:, None], new_levels=new_levels)
+        return total
+
+    def tidy(self) -> Any:
+        """Every estimate in one PyArrow table: effect, group, term, estimate, std_error, flag."""
+        from discreet.lmm.private.text import tidy
+
+        return tidy(self)
+
+    def summary(self) -> str:
+        """The release as text: estimates, then what is promised."""
+        from discreet.lmm.private.text import summary
+
+        return summary(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The release as plain values, ready for JSON."""
+        from discreet.lmm.private.text import to_dict
+
+        return to_dict(self)
+
+    def __str__(self) -> str:
+        return self.summary()

@@ -1,0 +1,87 @@
+"""A private fit as a table, as text and as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.lmm.summary import _aligned
+
+if TYPE_CHECKING:
+    from discreet.lmm.private.result import PrivateFit
+
+
+def tidy(fit: PrivateFit) -> Any:
+    """One row per fixed effect, variance and predicted random effect, in a PyArrow table."""
+    import pyarrow as pa
+
+    se = fit.se
+    rows: list[tuple[str, str | None, str, float | None, float | None]] = [
+        ("fixed", None, name, value, se[name]) for name, value in fit.fixed.items()
+    ]
+    rows += [("variance", group, "variance", value, None) for group, value in fit.variances.items()]
+    for term in fit.random:
+        errors = [None] * len(term.levels) if term.std_errors is None else term.std_errors.tolist()
+        rows += [
+            ("random", term.group, level, value, error)
+            for level, value, error in zip(term.levels, term.values.tolist(), errors, strict=True)
+        ]
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    columns.append([_words(fit, effect, group, term) for effect, group, term, *_ in rows])
+    names = ("effect", "group", "term", "estimate", "std_error", "flag")
+    types = (pa.string(), pa.string(), pa.string(), pa.float64(), pa.float64(), pa.string())
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
+    return pa.table(dict(zip(names, arrays, strict=True)))
+
+
+def _words(fit: PrivateFit, effect: str, group: str | None, term: str) -> str | None:
+    found = [flag.word for flag in fit.flags if flag[:2] == (effect, group) and flag.term in (None, term)]
+    return ", ".join(dict.fromkeys(found)) or None
+
+
+def to_dict(fit: PrivateFit) -> dict[str, Any]:
+    return {
+        "formula": fit.formula,
+        "method": fit.method,
+        "rows": fit.rows,
+        "fixed": _numbers(fit.fixed),
+        "se": _numbers(fit.se),
+        "variances": _numbers(fit.variances),
+        "random": {
+            term.group: _numbers(dict(zip(term.levels, term.values.tolist(), strict=True))) for term in fit.random
+        },
+        "release": fit.name,
+        "guarantee": fit.guarantee.to_dict(),
+        "flags": [flag._asdict() for flag in fit.flags],
+        "notes": list(fit.notes),
+    }
+
+
+def _numbers(values: Mapping[str, float | None]) -> dict[str, float | None]:
+    """JSON has no nan: an estimate that could not be solved is null."""
+    return {name: None if value is None or np.isnan(value) else value for name, value in values.items()}
+
+
+def summary(fit: PrivateFit) -> str:
+    """Text in the order of lme4's summary, and the promise at the end."""
+    kind = "mixed model" if fit.random else "linear model"
+    lines = [f"Private {kind} (method {fit.method})", f"Formula: {fit.formula}"]
+    lines += [f"Warning: {flag.note}" for flag in fit.flags]
+    lines += ["", "Variances:"]
+    table = [["group", "variance", "std. dev."]]
+    for group, value in fit.variances.items():
+        table.append([group, "", ""] if value is None else [group, f"{value:.6g}", f"{np.sqrt(value):.5g}"])
+    lines += _aligned(table, left=1)
+    groups = "".join(f"; {term.group} {len(term.levels):,}" for term in fit.random)
+    lines += [f"Observations: {fit.rows:,}{groups}", "", "Fixed effects:"]
+    table = [["", "estimate", "std. error"]]
+    se = fit.se
+    for name, value in fit.fixed.items():
+        error = se[name]
+        table.append([name, f"{value:.6g}", "" if error is None else f"{error:.5g}"])
+    lines += _aligned(table, left=1)
+    said = {flag.note for flag in fit.flags}
+    lines += [f"Note: {note}" for note in fit.notes if note not in said]
+    return "\n".join([*lines, "", f"Release {fit.name}: {fit.guarantee}"])

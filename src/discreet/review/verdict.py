@@ -1,0 +1,342 @@
+"""Whether a reviewer's bundle is what it says: files, ledger lines, arithmetic and mechanisms, all checked anew.
+
+Nothing in the bundle is believed. Hashes are taken again, seals recomputed, sums redone, the request priced again, the
+worst loss of the stated mechanisms found by `privacy.verify`, intervals, basic form and report made anew. What cannot
+be decided from a bundle is listed as not checked. No confidential data are needed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from functools import partial
+from hashlib import file_digest
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NoReturn
+
+from discreet.archive.findings import Finding, RefutedError, UncheckedError
+from discreet.archive.packing import MANIFEST, check_packing
+from discreet.archive.unpacking import opened, text, unpack
+from discreet.errors import PlanError
+from discreet.ledger import Ledger
+from discreet.plan.bundle import FORMAT
+from discreet.plan.counts import CountRequest
+from discreet.plan.outputs import FORMAT as ABOUT_FORMAT
+from discreet.plan.outputs import MANIFEST as ABOUT
+from discreet.plan.outputs import SAMPLER, SUMMARY_SAMPLER, SYSTEM, source_hash
+from discreet.plan.shape import RELEASES
+from discreet.plan.summaries import COLUMNS
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.losses import Loss, shown, total
+from discreet.privacy.units import EstablishmentNodes, Establishments
+from discreet.privacy.verify import verify
+from discreet.review.constants import stated, stated_loss
+from discreet.review.rebuild import Rebuilt
+from discreet.review.recompute import check_basic, check_cells, check_intervals, check_rows
+from discreet.review.tables import check_tables
+
+MALFORMED = (
+    *(LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RuntimeError, OSError, EOFError),
+    *(zipfile.BadZipFile, zlib.error),
+)
+"""What reading something that was not written by discreet may raise; brackets without end are a `RuntimeError`."""
+
+ABOUT_KEYS = {
+    *("format", "name", "dataset", "guarantee", "parameters", "columns", "ledger", "sampler", "randomness", "code"),
+    "files",
+}
+
+
+def verify_bundle(
+    path: str | Path, *, ledger: str | Path | None = None, progress: Callable[[str], None] = lambda subject: None
+) -> list[Finding]:
+    """Check a bundle, and with `ledger` also that its lines are in that ledger."""
+    path = Path(path)
+    if not path.is_file():
+        raise PlanError(f"There is no file {str(path)!r}. `discreet run` writes a bundle.zip. Name one that is there.")
+    with TemporaryDirectory(prefix="discreet-verify-") as scratch:
+        folder = Path(scratch)
+        try:
+            about, there, rows = _unpacked(path, folder)
+        except RefutedError as refutation:
+            return [Finding("files", "WRONG", str(refutation))]
+        plan = Rebuilt(folder, tuple(about["releases"]), tuple(rows))
+        checks: list[tuple[str, Callable[[], str]]] = [
+            ("bundle", partial(check_packing, path)),
+            ("files", partial(_files, folder, there, about["files"])),
+            ("ledger lines", lambda: str(plan.lines)),
+            ("request", partial(_request, plan)),
+            ("names", plan.check_names),
+        ]
+        for name in plan.releases:
+            checks += [
+                (f"{name}: publication", partial(_publication, plan, name, about["files"])),
+                (f"{name}: guarantee", partial(_guarantee, plan, name)),
+                (f"{name}: mechanisms", partial(_mechanisms, plan, name)),
+                (f"{name}: description", partial(_description, plan, name)),
+                (f"{name}: rows", partial(_rows, plan, name)),
+                (f"{name}: intervals", partial(_intervals, plan, name)),
+                (f"{name}: basic form", partial(_basic, plan, name)),
+                (f"{name}: code", partial(_code, plan, name)),
+            ]
+        checks += [
+            ("workplace cells", lambda: check_cells(plan.requests, plan.folder)),
+            ("report.html", partial(_report, plan)),
+            ("ledger", partial(_ledger, plan, ledger)),
+            ("draws", partial(_draws, plan)),
+        ]
+        return [_found(subject, check, progress) for subject, check in checks]
+
+
+def _found(subject: str, check: Callable[[], str], progress: Callable[[str], None]) -> Finding:
+    progress(subject)
+    try:
+        return Finding(subject, "holds", check())
+    except RefutedError as refutation:
+        return Finding(subject, "WRONG", str(refutation))
+    except UncheckedError as reason:
+        return Finding(subject, "not checked", str(reason))
+    except MALFORMED as error:
+        return Finding(subject, "WRONG", f"cannot be checked: the bundle is malformed here ({type(error).__name__})")
+
+
+def _no_bundle(path: Path) -> PlanError:
+    return PlanError(
+        f"{str(path)!r} is not a reviewer's bundle of this version. `discreet run` writes one: bundle.zip. Name it."
+    )
+
+
+def _unpacked(path: Path, folder: Path) -> tuple[dict[str, Any], list[str], list[int]]:
+    """The bundle's own description, the names of the files that were unpacked into `folder`, the rows of its tables."""
+    with ExitStack() as closing:
+        try:
+            packed = closing.enter_context(opened(path))
+            written = text(packed, MANIFEST)
+        except MALFORMED:
+            raise _no_bundle(path) from None
+        try:
+            about = json.loads(written)
+        except MALFORMED:
+            raise RefutedError(f"{MANIFEST} cannot be read, so nothing can be checked") from None
+        try:
+            releases = [str(name) for name in about["releases"]] if about["format"] == FORMAT else []
+        except MALFORMED:
+            releases = []
+        if not releases or not all(re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", name) for name in releases):
+            raise _no_bundle(path)
+        _check_releases(releases, packed.namelist())
+        try:
+            there = unpack(packed, folder)
+        except MALFORMED:
+            raise RefutedError("the bundle cannot be unpacked") from None
+        rows = check_tables(packed, folder)
+    return {"files": {}, **about, "releases": releases}, there, rows
+
+
+def _check_releases(releases: list[str], there: list[str]) -> None:
+    """Refuse names before anything is done for each of them."""
+    if len(releases) > RELEASES:
+        raise RefutedError(f"it lists {len(releases):,} releases. A plan has at most {RELEASES:,}")
+    if len({*releases}) < len(releases):
+        raise RefutedError("it lists a release twice")
+    folders = {name.partition("/")[0] for name in there if "/" in name}
+    for name in releases:
+        if name not in folders:
+            raise RefutedError(f"it lists the release {name!r}, of which no file is there")
+
+
+def _files(folder: Path, there: list[str], listed: Mapping[str, str]) -> str:
+    if len(set(there)) < len(there) or {*there} != {*listed, MANIFEST}:
+        odd = sorted({*there} ^ {*listed, MANIFEST}) or sorted(name for name in there if there.count(name) > 1)
+        raise RefutedError(f"the list of files and the files differ: {odd[0]!r}")
+    for name, expected in listed.items():
+        with (folder / name).open("rb") as file:
+            if file_digest(file, "sha256").hexdigest() != expected:
+                raise RefutedError(f"{name!r} is not the file that was packed")
+    return f"{len(listed)} files, every SHA-256 as listed"
+
+
+def _publication(plan: Rebuilt, name: str, listed: Mapping[str, str]) -> str:
+    about = plan.about(name)
+    charge = plan.lines.charge(about)
+    published = [entry for entry in plan.lines.publications.get(name, ()) if entry.payload["charge"] == charge.seq]
+    if len(published) != 1:
+        raise RefutedError(f"the charge in entry {charge.seq} has {len(published)} publications, not one")
+    files = {path.removeprefix(f"{name}/"): digest for path, digest in listed.items() if path.startswith(f"{name}/")}
+    if files != published[0].payload["files"]:
+        raise RefutedError(f"the files are not those published in entry {published[0].seq}")
+    if {path: digest for path, digest in files.items() if path != ABOUT} != about["files"]:
+        raise RefutedError(f"{ABOUT} lists other files")
+    if _asked(about["parameters"]) != charge.payload.get("details"):
+        raise RefutedError(f"{ABOUT} states other parameters than entry {charge.seq} paid for")
+    return f"{len(files)} files as published in entry {published[0].seq}, paid for in entry {charge.seq}"
+
+
+def _request(plan: Rebuilt) -> str:
+    charges = {str(entry.release): entry for entry in plan.lines.charges.values()}
+    unpublished = plan.lines.publications.keys() - {*plan.releases}
+    others = f"; the ledger also published {', '.join(sorted(unpublished))}, not in this bundle" if unpublished else ""
+    return plan.check_request(charges, plan.lines.budgets) + others
+
+
+def _asked(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters without the constants that the mechanism adds: what the ledger was asked to pay for."""
+    asked = {name: value for name, value in parameters.items() if name != "mechanism"}
+    if "tables" in asked:
+        asked["tables"] = [{k: v for k, v in table.items() if k != "noise"} for table in asked["tables"]]
+    return asked
+
+
+def _guarantee(plan: Rebuilt, name: str) -> str:
+    about = plan.about(name)
+    claim, charge = about["guarantee"], plan.lines.charge(about)
+    if claim["private"] is not True or about["randomness"] != SYSTEM:
+        raise RefutedError("the noise was seeded: it is not private")
+    promised = stated_loss(claim["loss"])
+    tables = about["parameters"].get("tables")
+    parts = (
+        promised if tables is None else total([stated_loss(table["loss"]) for table in tables], zero=promised.zero())
+    )
+    if charge.loss is None or charge.loss.to_dict() != promised.to_dict():
+        raise RefutedError(f"{promised} is claimed, {charge.loss} was paid in entry {charge.seq}")
+    if parts.to_dict() != promised.to_dict():
+        raise RefutedError(f"{promised} is claimed, its tables add up to {parts}")
+    if charge.unit != claim["unit"]:
+        raise RefutedError(f"it claims to protect {claim['unit']}, entry {charge.seq} says {charge.unit}")
+    if not all(str(amount) in claim["definition"] for amount in _shown(promised)):
+        raise RefutedError(f"the words {claim['definition']!r} do not state {promised}")
+    request = plan.requests[name]
+    stated = {part: claim[part] for part in ("calibration", "basis", "proof")}
+    rebuilt = Guarantee(request.guarantee.unit, promised, **stated, notes=tuple(claim["notes"]))
+    if isinstance(request, CountRequest):
+        rebuilt = request.guarantee
+    odd = sorted(part for part, value in rebuilt.to_dict().items() if claim.get(part) != value)
+    if odd or claim.keys() != rebuilt.to_dict().keys():
+        raise RefutedError(f"its words are not those of what it promises: {', '.join(odd) or 'more is said'}")
+    return f"{claim['definition']}, {claim['basis']}; it is what was paid, and its parts add up to it"
+
+
+def _mechanisms(plan: Rebuilt, name: str) -> str:
+    about = plan.about(name)
+    if "tables" not in about["parameters"]:
+        _constants(about)
+    unit, words = plan.requests[name].guarantee.unit, []
+    for table in about["parameters"]["tables"]:
+        epsilon = stated_loss(table["loss"]).amounts["epsilon"]
+        if not isinstance(unit, Establishments):
+            needed = (unit.theta if isinstance(unit, EstablishmentNodes) else 1) / epsilon
+            law = "DiscreteLaplace" if table["calibration"] == "tight" else "Laplace"
+            if table["noise"]["law"] != law or not table["noise"]["width"] >= needed:
+                raise RefutedError(f"{table['mechanism']} needs {law} noise of width {float(needed):.6g} and has less")
+            words.append(f"{table['mechanism']}: {law} noise of width {float(needed):.6g}, as the definition needs")
+            continue
+        for mechanism in stated(table, unit):
+            verdict = verify(mechanism)
+            if not verdict.holds:
+                raise RefutedError(f"{mechanism.name} loses {verdict.worst_loss:.6g}, more than {verdict.claimed}")
+            words.append(f"{mechanism.name}: worst loss {verdict.worst_loss:.6g} of {verdict.claimed}")
+    return "; ".join(dict.fromkeys(words))
+
+
+def _constants(about: Mapping[str, Any]) -> NoReturn:
+    """Of models and summaries the losses of the parts are added up; their scales rest on a proof and on the design."""
+    constants, promised = about["parameters"]["mechanism"], stated_loss(about["guarantee"]["loss"])
+    proof = about["guarantee"]["proof"]
+    if "parts" not in constants:
+        raise UncheckedError(f"its noise rests on {proof} and was not computed again")
+    parts = total([*(stated_loss(part["loss"]) for part in constants["parts"]), stated_loss(constants["squares"])])
+    if parts.to_dict() != promised.to_dict():
+        raise RefutedError(f"{promised} is claimed, its parts add up to {parts}")
+    raise UncheckedError(
+        f"its {len(constants['parts']) + 1} parts add up to {promised}; that their noise suffices rests on {proof} and "
+        "on the design of the model, and was not computed again"
+    )
+
+
+def _description(plan: Rebuilt, name: str) -> str:
+    """The words about sampler and columns are those that this version writes."""
+    about, request = plan.about(name), plan.requests[name]
+    counts = isinstance(request, CountRequest)
+    columns = (
+        request.columns
+        if isinstance(request, CountRequest)
+        else {column: COLUMNS.get(column) for column in about["columns"]}
+    )
+    expected = {"sampler": SAMPLER if counts else SUMMARY_SAMPLER, "columns": columns, "format": ABOUT_FORMAT}
+    odd = sorted(part for part, value in expected.items() if about[part] != value)
+    odd += sorted(about.keys() ^ ABOUT_KEYS)
+    text = json.dumps(about, indent=2, ensure_ascii=False) + "\n"
+    if not odd and text.encode() != (plan.folder / name / ABOUT).read_bytes():
+        odd = ["the way it is written"]
+    if odd:
+        raise RefutedError(f"{ABOUT} says something else than discreet writes: {', '.join(odd)}")
+    return "sampler and columns in the words that discreet writes"
+
+
+def _rows(plan: Rebuilt, name: str) -> str:
+    return check_rows(plan.requests[name], plan.folder / name, plan.about(name))
+
+
+def _intervals(plan: Rebuilt, name: str) -> str:
+    return check_intervals(plan.requests[name], plan.folder / name, plan.about(name))
+
+
+def _basic(plan: Rebuilt, name: str) -> str:
+    about = plan.about(name)
+    return check_basic(plan.requests[name], plan.folder / name, about, same_code=_same_code(about))
+
+
+def _report(plan: Rebuilt) -> str:
+    """The report made again from the bundle; it has the same bytes whenever the same code makes it."""
+    if not all(_same_code(plan.about(name)) for name in plan.releases):
+        raise UncheckedError("not proved by this check: other code than this made the releases it is about")
+    published = {name: entries[-1] for name, entries in plan.lines.publications.items()}
+    asked = plan.file.plan
+    budget = plan.lines.budgets[asked.budget.dataset, asked.unit.unit().key]
+    if plan.report(published, budget=budget, head=plan.lines.head) != plan.packed_report():
+        raise RefutedError("it is not the report that this code makes of the bundle")
+    return "made again from the bundle: the same bytes"
+
+
+def _draws(plan: Rebuilt) -> str:
+    counts = {isinstance(request, CountRequest) for request in plan.requests.values()}
+    claims = [
+        *(["that the counts are the true ones plus this noise"] if True in counts else []),
+        *(["that the answers are those of the data plus this noise"] if False in counts else []),
+        "that the noise came from the operating system",
+        *(["that no workplace cell was left out"] if True in counts else []),
+    ]
+    raise UncheckedError(f"{', '.join(claims[:-1])} and {claims[-1]}, cannot be seen without the data")
+
+
+def _ledger(plan: Rebuilt, where: str | Path | None) -> str:
+    if where is None:
+        raise UncheckedError("that these are the lines of the agency's ledger: give it with --ledger")
+    with Ledger.open(where, read_only=True) as ledger:
+        verdict = ledger.verify(contains=[plan.lines.head.hash, *(entry.hash for entry in plan.lines.entries)])
+    if not verdict:
+        raise RefutedError(f"{verdict}")
+    return f"{verdict}; it contains every line of the bundle"
+
+
+def _shown(loss: Loss) -> Iterator[str]:
+    yield from (f"{name}={shown(amount)}" for name, amount in loss.amounts.items())
+
+
+def _same_code(about: Mapping[str, Any]) -> bool:
+    return bool(about["code"]["source"] == source_hash())
+
+
+def _code(plan: Rebuilt, name: str) -> str:
+    code = plan.about(name)["code"]
+    if code["source"] != source_hash():
+        raise UncheckedError(f"it names discreet {code['discreet']}, which is other code than this")
+    if code["discreet"] != version("discreet"):
+        raise RefutedError(f"it names discreet {code['discreet']}, whose source is that of {version('discreet')}")
+    return f"it names discreet {code['discreet']}, this very code"

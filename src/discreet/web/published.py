@@ -1,0 +1,171 @@
+"""What the ledger and the published folders say, read when they changed and not at every request."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import LedgerError
+from discreet.ledger import Budget, Entry, Head, Ledger
+from discreet.plan.bundle import PAPER, packed_releases
+from discreet.plan.outputs import MANIFEST, read_table
+from discreet.web.desk import NAME, Desk, Source
+
+ONE_READER = threading.Lock()
+"""Of the ledger: while it changes, every page would read the whole of it at once."""
+
+PREVIEW = 50
+"""Rows of a published table on one page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """The ledger as it was last read."""
+
+    budgets: tuple[Budget, ...] = ()
+    entries: tuple[Entry, ...] = ()
+    head: Head | None = None
+    trouble: str = ""
+
+    def budget(self, dataset: str) -> Budget | None:
+        return next((budget for budget in self.budgets if budget.dataset == dataset), None)
+
+
+def book(desk: Desk) -> Book:
+    """The ledger now."""
+    where = desk.ledger
+    if "://" in where:
+        return _read(where)
+    with ONE_READER:  # the others find what it read
+        return _cached(where, *stamps(Path(where)))
+
+
+def stamps(ledger: Path) -> tuple[tuple[int, int], tuple[int, int]]:
+    """When the files of a ledger last changed."""
+    return stamp(ledger), stamp(Path(f"{ledger}-wal"))
+
+
+def stamp(path: Path) -> tuple[int, int]:
+    """When a file last changed, and its size; zeros where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
+
+
+@lru_cache(maxsize=8)
+def _cached(where: str, _main: tuple[int, int], _wal: tuple[int, int]) -> Book:
+    return _read(where) if Path(where).exists() else Book()
+
+
+def _read(where: str) -> Book:
+    try:
+        with Ledger.open(where, read_only=True) as ledger:
+            return Book(tuple(ledger.budgets()), tuple(ledger.entries()), ledger.head)
+    except LedgerError as error:
+        is_new = "://" in where and "it has no table" in str(error)  # an empty database, in which a run makes it
+        return Book() if is_new else Book(trouble=str(error))
+
+
+def standing(desk: Desk, source: Source) -> dict[str, Any]:
+    """A source's budget in numbers, as the ledger knows it or as the desk's settings promise it."""
+    known = book(desk).budget(source.dataset)
+    whole = float(source.epsilon) if known is None else float(known.total.amounts["epsilon"])
+    spent = 0.0 if known is None else float(known.spent.amounts["epsilon"])
+    return {
+        "total": whole,
+        "spent": spent,
+        "left": whole - spent,
+        "share": spent / whole if whole else 0.0,
+        "known": known,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A release on disk."""
+
+    plan: str
+    name: str
+    folder: Path
+    about: dict[str, Any]
+
+    @property
+    def title(self) -> str:
+        return str(self.about["name"])
+
+    @property
+    def files(self) -> list[tuple[str, int]]:
+        """What may be downloaded: the manifest and the files that it lists."""
+        names = [MANIFEST, *sorted(self.about["files"])]
+        return [(name, (self.folder / name).stat().st_size) for name in names if (self.folder / name).is_file()]
+
+    @property
+    def tables(self) -> list[str]:
+        """The published tables, the basic form first."""
+        best: dict[str, str] = {}
+        for name in sorted(self.about["files"], key=lambda name: ("basic" not in name, not name.endswith("parquet"))):
+            best.setdefault(str(Path(name).parent), name)
+        return sorted(best.values())
+
+    def table(self, name: str) -> Any:
+        """A published table as arrow."""
+        by = [
+            attribute
+            for table in self.about["parameters"].get("tables", [])
+            for attribute in table["by"]
+            if table["folder"] == (str(Path(name).parent) if Path(name).parent.name else "")
+        ]
+        return read_table(self.folder / name, kind=name.rsplit(".", 1)[1], attributes=by)
+
+
+def published(desk: Desk, plan: str | None = None) -> list[Published]:
+    """Every release on disk that the ledger published, latest first."""
+    order = {(e.dataset, str(e.release)): e.seq for e in book(desk).entries if e.kind == "publish"}
+    found = [each for each in _folders(desk, plan) if (each.about["dataset"], each.about["name"]) in order]
+    return sorted(found, key=lambda each: -order[each.about["dataset"], each.about["name"]])
+
+
+def _folders(desk: Desk, plan: str | None) -> Iterator[Published]:
+    for folder in sorted(desk.releases.iterdir()):
+        if (plan is not None and folder.name != plan) or not NAME.fullmatch(folder.name) or not folder.is_dir():
+            continue
+        for release in sorted(folder.iterdir()):
+            manifest = release / MANIFEST
+            if not release.name.startswith(".") and manifest.is_file():
+                yield Published(folder.name, release.name, release, _manifest(manifest, stamp(manifest)))
+
+
+@lru_cache(maxsize=512)
+def _manifest(path: Path, _stamp: tuple[int, int]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def release(desk: Desk, plan: str, name: str) -> Published | None:
+    return next((each for each in published(desk, plan) if each.name == name), None)
+
+
+def papers(desk: Desk, plan: str) -> dict[str, Path]:
+    """The reports and bundles of a plan that was carried out; those of earlier runs have a mark in their names."""
+    found = sorted((desk.releases / plan).glob("*")) if NAME.fullmatch(plan) else []
+    return {path.stem: path for path in found if PAPER.fullmatch(path.name) and path.is_file()}
+
+
+def mark(desk: Desk, plan: str, release: str) -> str:
+    """What the names of the report and the bundle that hold a release end with; nothing for those of the last run."""
+    for key, path in papers(desk, plan).items():
+        if key.startswith("bundle") and release in _releases(path, stamp(path)):
+            return key.removeprefix("bundle")
+    return ""
+
+
+@lru_cache(maxsize=512)
+def _releases(bundle: Path, _stamp: tuple[int, int]) -> frozenset[str]:
+    return frozenset(name.partition("/")[0] for name in packed_releases(bundle))

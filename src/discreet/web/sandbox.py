@@ -1,0 +1,216 @@
+"""Work on files that somebody sent, in a process with limits: time, memory, no way back but JSON.
+
+Here is the fence and what may be done inside it. A file that makes a reader crash, hang or swell ends this process
+and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import resource
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from discreet.errors import DataError, DiscreetError
+from discreet.web import tether
+from discreet.web.turns import Turns
+
+SECONDS = 90
+MEMORY = 2**30  # that can be written to; of addresses libraries reserve far more than they use
+VALUES = 30_000_000
+"""Rows times columns of a file; a Parquet file of a megabyte can say that it has billions."""
+
+LEAN = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "MALLOC_ARENA_MAX": "2",
+}
+"""Libraries that take no memory before they need it, so that a limit is one of use."""
+
+FILE = 64 * 2**20
+AT_ONCE = 2
+TURNS = Turns("fits and reports", at_once=AT_ONCE, each=1, waiting=3)
+ENDINGS = (".csv", ".parquet")
+PAST, HISTORY = 12, 4  # periods that are forecast again, to set the threshold; the least that theta forecasts from
+
+Result = TypeVar("Result")
+_threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="confined")
+_running: set[subprocess.Popen[str]] = set()
+
+
+def confined(task: str, arguments: dict[str, Any], *, seconds: int = SECONDS) -> Any:
+    """The result of a task, or its error in words."""
+    asked = json.dumps({"task": task, "arguments": arguments})
+    with subprocess.Popen(
+        [sys.executable, "-P", "-m", "discreet.web.sandbox", str(tether.line())],
+        pass_fds=[tether.line()],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, **LEAN},
+        start_new_session=True,
+    ) as process:
+        _running.add(process)
+        try:
+            said, _ = process.communicate(asked, timeout=seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise DataError(
+                f"The work took more than {seconds} seconds. The desk ends it there. Send less data."
+            ) from None
+        finally:
+            _running.discard(process)
+    try:
+        answer = json.loads(said)
+    except ValueError:
+        raise DataError(
+            "The file could not be worked on: it is damaged, or needs more memory than the desk gives. Files are CSV "
+            "or Parquet tables. Check the file, or send less data."
+        ) from None
+    if "refused" in answer:
+        raise DataError(_without_folders(answer["refused"], arguments))
+    return answer["result"]
+
+
+async def in_turn(who: str, work: Callable[[], Result]) -> Result:
+    """The result of work that uses the fence, when it is this person's turn."""
+    async with TURNS.of(who):
+        return await asyncio.get_running_loop().run_in_executor(_threads, work)
+
+
+def close() -> None:
+    """End what is under way; whoever waits for it is told."""
+    for process in list(_running):
+        process.kill()
+
+
+def _without_folders(text: str, arguments: dict[str, Any]) -> str:
+    """A message that names the files, and not where the desk has put them."""
+    for value in arguments.values():
+        if isinstance(value, str) and value.startswith("/"):
+            text = text.replace(f"{Path(value).parent}/", "")
+    return text
+
+
+def exceptions(panel: str, forecasts: str | None, options: dict[str, Any]) -> dict[str, Any]:
+    """The exception report on a panel of series."""
+    from discreet.change.exceptions import exception_report
+
+    made: Any = forecasts
+    if forecasts is None:
+        _long_enough(panel, options["horizon"])
+        from discreet.change.forecasters import forecast_panel
+
+        made = forecast_panel(panel, methods=("theta",), horizon=options["horizon"], past=PAST)
+    found = exception_report(panel, made, **options)
+    return found.to_dict() | {"summary": found.summary()}
+
+
+def _long_enough(panel: str, horizon: int) -> None:
+    """Refuse a horizon beyond the panel before a forecast is made, which takes seconds."""
+    from discreet.change.panel import columns
+
+    _, periods = np.unique(columns(panel, ("series", "t", "value"), what="panel")["series"], return_counts=True)
+    needed = horizon + PAST + HISTORY - 1
+    if periods.min() < needed:
+        raise DataError(
+            f"Horizon {horizon} was sent, and the shortest series has {periods.min()} periods. Each of the last "
+            f"{PAST} is forecast from {horizon} before, so every series needs {needed}. Lower the horizon, leave short "
+            "series out, or send forecasts."
+        )
+
+
+def fit(formula: str, data: str) -> dict[str, Any]:
+    """A linear mixed model."""
+    from discreet.lmm import MixedWarning, mixed
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MixedWarning)  # the summary carries the same notes
+        found = mixed(formula, data)
+    return {"summary": found.summary(), "fixed": found.fixed, "se": found.se, "variances": found.variances}
+
+
+def model_curve(formula: str, data: str, epsilons: list[float]) -> dict[str, Any]:
+    """How well private estimates fit, over epsilon, on data that are not confidential."""
+    from discreet.noise.source import SeededSource
+    from discreet.studies.lmm_curves import Case, Trials, by_moments
+
+    case = Case.of("model", formula, data)
+    rows = list(by_moments(case, epsilons, Trials(5, SeededSource(0), 0)))
+    return {"rows": rows, "best": case.best}
+
+
+TASKS: dict[str, Callable[..., Any]] = {"exceptions": exceptions, "fit": fit, "model_curve": model_curve}
+
+
+def _limit() -> None:
+    for kind, most in (
+        (resource.RLIMIT_DATA, MEMORY),
+        (resource.RLIMIT_CPU, SECONDS),
+        (resource.RLIMIT_FSIZE, FILE),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        resource.setrlimit(kind, (most, most))
+
+
+def _not_too_many(arguments: dict[str, Any]) -> None:
+    """Refuse a Parquet file by what it says of itself, before it is read."""
+    for path in arguments.values():
+        if not (isinstance(path, str) and path.endswith(".parquet")):
+            continue
+        from pyarrow import ArrowException
+        from pyarrow.parquet import read_metadata
+
+        try:
+            found = read_metadata(path)
+        except (ArrowException, OSError):
+            continue  # its reader says what is wrong
+        if found.num_rows * found.num_columns > VALUES:
+            raise DataError(
+                f"{found.num_rows:,} rows of {found.num_columns:,} columns were sent. The desk works on {VALUES:,} "
+                "values at most. Send fewer rows, or only the columns that are needed."
+            )
+
+
+def main() -> None:
+    tether.hold(int(sys.argv[1]))
+    asked = json.loads(sys.stdin.read())
+    _limit()
+    try:
+        _not_too_many(asked["arguments"])
+        answer = {"result": _finite(TASKS[asked["task"]](**asked["arguments"]))}
+    except DiscreetError as error:
+        answer = {"refused": str(error)}
+    except ImportError as error:
+        answer = {
+            "refused": f"{error.name} is not installed where the desk runs. This needs it. Ask who runs the desk."
+        }
+    print(json.dumps(answer))
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity and no NaN."""
+    if isinstance(value, dict):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and value - value != 0:
+        return None
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+if __name__ == "__main__":
+    main()

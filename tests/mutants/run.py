@@ -40,7 +40,7 @@ PATIENCE = 600  # seconds: what hangs is noticed too
 
 SERVE = "--serve"
 LOADED = ("numpy", "scipy.special", "scipy.optimize", "scipy.stats", "pyarrow.parquet", "duckdb", "flint", "pydantic")
-LOADED += ("narwhals.stable.v2", "sqlalchemy", "formulaic")
+LOADED += ("narwhals.stable.v2", "sqlalchemy")
 
 KILLED, SURVIVED, STALE, BROKEN, EQUIVALENT = "killed", "survived", "stale", "broken", "equivalent"
 GOOD = (KILLED, EQUIVALENT)

@@ -18,6 +18,7 @@ from discreet.errors import FormulaError
 FUNCTIONS = ("C", "center", "scale", "log", "poly", "bs", "log_size")
 DEEPEST = 20  # nested parentheses; keeps hostile text from exhausting the stack
 LONGEST = 5_000  # characters
+LARGEST_BASIS = 1_000  # columns of one poly or bs; keeps hostile text from exhausting the memory
 MOST_PRODUCTS = 2_000  # terms of all products together, before repetitions are dropped
 Function: TypeAlias = Literal["", "C", "center", "scale", "log", "poly", "bs", "log_size"]
 
@@ -316,8 +317,8 @@ class _Reader:
             if keyword:
                 self.expect("=")
             value = self.take()
-            if not re.fullmatch(r"\d+(?:\.\d+)?", value):
-                self.fail(f"argument {value or 'nothing'!r} of {name} is not a number")
+            if not re.fullmatch(r"\d+(?:\.0+)?", value) or not 1 <= float(value) <= LARGEST_BASIS:
+                self.fail(f"argument {value or 'nothing'!r} of {name} is not a number from 1 to {LARGEST_BASIS}")
             arguments.append((keyword, float(value)))
         self.expect(")")
         allowed = {"poly": ("", "degree"), "bs": ("df", "degree")}.get(name, ())

@@ -21,6 +21,7 @@ import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import DataError, FormulaError
+from discreet.formula.basis import Polynomials, Splines
 from discreet.formula.design import Layout, Levels, Monomial, lay_out
 from discreet.formula.formula import Factor, Model, Term
 from discreet.frames import as_lazy, collect, missing, working
@@ -378,21 +379,21 @@ def _apply(factor: Factor, x: Vector, state: dict[str, Any]) -> Matrix:
 
 
 def _basis(factor: Factor, x: Vector, state: dict[str, Any]) -> Matrix:
-    from formulaic.transforms import TRANSFORMS
-
     arguments = {name or "degree": int(value) for name, value in factor.arguments}
     try:
-        if factor.function == "poly" and not state and arguments.get("degree", 1) >= len(np.unique(x)):
-            raise ValueError  # as R: so many points lie on a polynomial of a lower degree
         with np.errstate(all="ignore"):
-            basis = TRANSFORMS[factor.function](x, **arguments, _state=state)
+            if "basis" not in state:
+                polynomial = factor.function == "poly"
+                degree = arguments.get("degree", 1 if polynomial else 3)
+                state["basis"] = (
+                    Polynomials.learn(x, degree) if polynomial else Splines.learn(x, degree, arguments.get("df"))
+                )
+            found: Matrix = state["basis"].at(x)
     except ValueError:
         raise DataError(
             f"{factor} cannot be built: its size is impossible or values lie outside the range it was fitted on. "
             "Use a smaller degree or df, and predict inside the old range."
         ) from None
-    columns = basis.values() if factor.function == "bs" else np.asarray(basis).T
-    found = np.column_stack([np.asarray(column, dtype=np.float64) for column in columns])
     if not np.isfinite(found).all():
         raise DataError(f"{factor} overflows: powers of its column are no doubles. Use a smaller degree.")
     return found

@@ -84,6 +84,8 @@ def test_random_terms_expand_as_in_lme4(term: str, expanded: list[str]) -> None:
         ("y ~ {open(f)} + (1 | g)", "not part of the formula language"),
         ("y ~ x[0] + (1 | g)", "not part of the formula language"),
         ("y ~ poly(x, z) + (1 | g)", "was expected"),
+        *((f"y ~ poly(x, {size}) + (1 | g)", "1 to 1000") for size in ("0", "1001", "9999999999", "2.5")),
+        *((f"y ~ bs(x, {k}={v}) + (1 | g)", "1 to 1000") for k in ("df", "degree") for v in ("0", "9999999999", "4.7")),
         ("y ~ log(x, 2) + (1 | g)", "takes only a column"),
         ("y ~ x^99 + (1 | g)", "1 to 8"),
         ("y ~ " + "(" * 500 + "x" + ")" * 500 + " + (1 | g)", "nested more than"),

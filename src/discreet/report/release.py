@@ -56,10 +56,8 @@ FLAGS = {
     "not found": "The variance is the least that is looked for, not an estimate: nothing was seen above the noise. "
     "What is computed with it is too certain.",
     "noise": "The variance is more than the bounds of the response allow.",
-    "informative sizes": "Effects go with the public sizes of their groups, which the model does not know of. Noise "
-    "moves weight from groups to rows, so the estimate may lie outside its interval. Add `log_size(group)`.",
-    "sizes not ruled out": "Whether effects go with the public sizes of their groups cannot be told under this noise. "
-    "If they do, the estimate may lie outside its interval. Add `log_size(group)`.",
+    "informative sizes": "Effects go with the public sizes of their groups, which the model does not know of. The "
+    "estimate was moved to what groups would say that count as without noise. Add `log_size(group)`.",
 }
 """What the words in the column `flag` mean, to be read before the estimates."""
 

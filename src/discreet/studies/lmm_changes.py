@@ -80,7 +80,7 @@ def private_effects(case: Case, epsilons: Sequence[float], trials: Trials) -> It
         found = []
         for _ in range(trials.count):
             noisy = mechanism.draw(sums, case.public, trials.source)
-            at, _, _ = moments.solve(noisy, mechanism, case.public, request)
+            at = moments.solve(noisy, mechanism, case.public, request).estimate
             found.append(case.public.in_own_order(0, at.effects[0]))
         yield np.stack(found)
 

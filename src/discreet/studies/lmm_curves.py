@@ -124,8 +124,9 @@ def by_moments(case: Case, epsilons: Sequence[float], trials: Trials, *, clip: A
         found = []
         for _ in range(trials.count):
             noisy = mechanism.draw(sums, case.public, trials.source)
-            at, origin, _ = moments.solve(noisy, mechanism, case.public, request)
-            found.append(case.correlation(at.beta + origin * case.public.constant, at.effects))
+            at = moments.solve(noisy, mechanism, case.public, request)
+            centred = at.estimate.beta + at.origin * case.public.constant
+            found.append(case.correlation(centred, at.estimate.effects))
         kind = f"clipped to [{clip[0]:g}, {clip[1]:g}]" if isinstance(clip, tuple) else "default"
         yield row(case, "moments", epsilon, kind, found, "proved, joint")
 

@@ -19,6 +19,7 @@ from discreet.arrays import Integers, Vector
 from discreet.errors import Unidentified
 from discreet.formula.design import ONE, Monomial, Piece
 from discreet.lmm.private.estimation import estimate
+from discreet.lmm.private.informative import Slope, allowing_for_sizes
 from discreet.lmm.private.noisy import Estimate, NoisySums, evaluate
 from discreet.lmm.private.public import PublicDesign
 from discreet.lmm.private.request import Request, noise_scale, read_split
@@ -234,28 +235,39 @@ def refuse_unsolvable(mechanism: Mechanism, public: PublicDesign, request: Reque
         ) from None
 
 
-def solve(
-    noisy: NoisyStatistics, mechanism: Mechanism, public: PublicDesign, request: Request
-) -> tuple[Estimate, float, str]:
-    """The model that the noisy sums support, the origin from which it measures the response, and what went wrong.
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """The model that noisy sums support.
 
-    The sums are paid for, so a failure leaves estimates empty and is told, and the sums can be solved again.
+    Attributes
+    ----------
+    origin : from where the estimate measures the response.
+    slope : of effects on the sizes of their groups; None where the fixed part knows the sizes.
+    failure : what went wrong: estimates are then empty.
     """
-    sums, origin = (
-        noisy_sums(noisy, mechanism, public, request),
-        request.scale.middle + noisy.centre * request.scale.step,
-    )
+
+    estimate: Estimate
+    origin: float
+    slope: Slope | None
+    failure: str = ""
+
+
+def solve(noisy: NoisyStatistics, mechanism: Mechanism, public: PublicDesign, request: Request) -> Solution:
+    """The sums are paid for, so a failure leaves estimates empty and is told, and the sums can be solved again."""
+    sums = noisy_sums(noisy, mechanism, public, request)
+    origin = request.scale.middle + noisy.centre * request.scale.step
     try:
-        found = estimate(sums, largest=float(request.width) / 2)
+        found, slope = allowing_for_sizes(sums, estimate(sums, largest=float(request.width) / 2))
         if np.isfinite(found.beta).all():
-            return found, origin, ""
+            return Solution(found, origin, slope)
     except (np.linalg.LinAlgError, ArithmeticError, ValueError):
         pass
     p, counts = len(public.kept), [len(level) for level in public.levels]
     none = tuple(np.full(count, np.nan) for count in counts)
     nothing = np.full((p, p), np.nan)
     empty = Estimate(np.nan, np.full(len(counts), np.nan), np.nan, np.empty(0), nothing[0], nothing, none, none)
-    return empty, origin, "the noisy sums could not be solved: estimates are empty, the sums are in `released`"
+    told = "the noisy sums could not be solved: estimates are empty, the sums are in `released`"
+    return Solution(empty, origin, None, told)
 
 
 def noisy_sums(noisy: NoisyStatistics, mechanism: Mechanism, public: PublicDesign, request: Request) -> NoisySums:

@@ -131,15 +131,15 @@ def _by_moments(frame: Frame, public: PublicDesign, request: Request, split: Map
         draw=lambda source: mechanism.draw(sums, public, source),
         details=_details(public, request, "moments", **mechanism.to_dict()),
     )
-    found, origin, unsolved = moments.solve(released.value, mechanism, public, request)
+    solution = moments.solve(released.value, mechanism, public, request)
+    found, unsolved = solution.estimate, solution.failure
     restore = public.origin.restore
     covariance = restore @ found.covariance @ restore.T
-    centred = found.beta + origin * public.constant
+    centred = found.beta + solution.origin * public.constant
     effects = [public.in_own_order(i, u) for i, u in enumerate(found.effects)]
     errors = [np.sqrt(public.in_own_order(i, v)) for i, v in enumerate(found.effect_variances)]
     variances = np.append(found.variances, found.sigma2)
-    sized = moments.noisy_sums(released.value, mechanism, public, request)
-    flags = [] if unsolved else size_flags(sized, found, restore, public.names)
+    flags = size_flags(solution.slope, found, restore, public.names)
     return _private_fit(
         "moments", released, public, request, centred, effects, variances, covariance, errors, unsolved, flags
     )

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet import chart
 from discreet.arrays import Mask, Matrix, Vector
 from discreet.change import exchange, roc, standards
 from discreet.change.bootstrap import Replicates, replicate
@@ -20,6 +21,7 @@ from discreet.change.kendall import Kendall, kendall
 from discreet.change.panel import Missing, cases
 from discreet.change.roc import Curve, Range
 from discreet.change.standards import Direction, Policy, Regression, Standard
+from discreet.chart import Chart
 from discreet.errors import DataError
 
 FEW = 30
@@ -100,10 +102,8 @@ class Comparison:
             raise DataError(f"Method {method!r} was not compared; methods are: {', '.join(self.methods)}.")
         return roc.curve(self.positive, self.scores[self.methods.index(method)])
 
-    def plot_roc(self, methods: Sequence[str] | None = None) -> Any:
+    def plot_roc(self, methods: Sequence[str] | None = None) -> Chart:
         """ROC curves over the range of false positive rates, with the line of chance; six methods at most."""
-        import altair as alt
-
         chosen = list(methods or self.methods[:5])
         lo, hi = self.fpr
         points: list[dict[str, Any]] = []
@@ -118,17 +118,15 @@ class Comparison:
             ]
         points += [{"method": "chance", "fpr": end, "tpr": end, "order": k} for k, end in enumerate((lo, hi))]
         domain = [*chosen, "chance"]
-        return (
-            alt.Chart(alt.InlineData(values=points), width=520, height=380)
-            .mark_line()
-            .encode(
-                x=alt.X("fpr:Q", title="False positive rate").scale(domain=[lo, hi]),
-                y=alt.Y("tpr:Q", title="True positive rate"),
-                color=alt.Color("method:N", title=None).scale(domain=domain),
-                strokeDash=alt.StrokeDash("method:N", title=None).scale(domain=domain),
-                order="order:Q",
-            )
-        )
+        told = chart.name("method", None, scale={"domain": domain})
+        channels = {
+            "x": chart.number("fpr", "False positive rate", scale={"domain": [lo, hi]}),
+            "y": chart.number("tpr", "True positive rate"),
+            "color": told,
+            "strokeDash": told,
+            "order": chart.number("order"),
+        }
+        return Chart({**chart.mark("line", channels, points), "width": 520, "height": 380})
 
     def summary(self) -> str:
         """The ranking as text."""

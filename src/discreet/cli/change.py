@@ -297,23 +297,19 @@ def _span(periods: list[str]) -> str:
 
 
 def _roc_with_point(found: ExceptionReport) -> Any:
-    import altair as alt
+    from discreet.chart import mark, number
 
     curve, point = found.curve, found.point
     points = [{"fpr": float(x), "tpr": float(y)} for x, y in zip(curve.fpr, curve.tpr, strict=True)]
-
-    def layer(values: list[dict[str, float]]) -> Any:
-        return alt.Chart(alt.InlineData(values=values), width=420, height=300).encode(
-            alt.X("fpr:Q", title="False positive rate"), alt.Y("tpr:Q", title="True positive rate")
-        )
-
-    chance = layer([{"fpr": 0.0, "tpr": 0.0}, {"fpr": 1.0, "tpr": 1.0}])
-    rule = layer([{"fpr": point.fpr, "tpr": point.tpr}])
-    return (
-        layer(points).mark_line()
-        + chance.mark_line(strokeDash=[4, 4], color="grey")
-        + rule.mark_point(filled=True, size=120, color="black")
-    )
+    chance = [{"fpr": 0.0, "tpr": 0.0}, {"fpr": 1.0, "tpr": 1.0}]
+    rule = [{"fpr": point.fpr, "tpr": point.tpr}]
+    axes = {"x": number("fpr", "False positive rate"), "y": number("tpr", "True positive rate")}
+    layers = [
+        mark("line", axes, points),
+        mark("line", axes, chance, strokeDash=[4, 4], color="grey"),
+        mark("point", axes, rule, filled=True, size=120, color="currentColor"),
+    ]
+    return {"layer": layers, "width": 420, "height": 300}
 
 
 def _show(found: ExceptionReport) -> None:

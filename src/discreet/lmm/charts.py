@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from discreet import chart
+from discreet.chart import Chart
 
 if TYPE_CHECKING:
     from discreet.lmm.fit import MixedFit
@@ -12,10 +15,8 @@ if TYPE_CHECKING:
 NORMAL_95 = 1.959963984540054
 
 
-def effects_chart(fit: MixedFit, group: str | None) -> Any:
+def effects_chart(fit: MixedFit, group: str | None) -> Chart:
     """EBLUPs of every level with 95 % prediction intervals, smallest first; one panel per effect of the term."""
-    import altair as alt
-
     terms = fit.effects
     name = group or next(iter(terms))
     if name not in terms:
@@ -29,28 +30,31 @@ def effects_chart(fit: MixedFit, group: str | None) -> Any:
             value = float(term.values[level, column])
             ends = {"low": value - float(half[level]), "high": value + float(half[level])}
             values.append({"effect": effect, "rank": rank, "level": term.levels[level], "value": value, **ends})
-    base = alt.Chart(alt.InlineData(values=values)).encode(x=alt.X("rank:Q", title=f"{name}, sorted"))
-    rule = base.mark_rule(opacity=0.35).encode(y=alt.Y("low:Q", title="predicted effect"), y2="high:Q")
-    point = base.mark_circle(size=12).encode(y="value:Q", tooltip=["level:N", "value:Q", "low:Q", "high:Q"])
-    return (
-        (rule + point)
-        .facet("effect:N", columns=2)
-        .properties(title=f"Effects of {name}")
-        .resolve_scale(y="independent")
+    rank = chart.number("rank", f"{name}, sorted")
+    interval = {"y": chart.number("low", "predicted effect"), "y2": {"field": "high"}}
+    told = [chart.name("level"), *map(chart.number, ("value", "low", "high"))]
+    layers = [
+        chart.mark("rule", {"x": rank, **interval}, opacity=0.35),
+        chart.mark("circle", {"x": rank, "y": chart.number("value"), "tooltip": told}, size=12),
+    ]
+    return Chart(
+        {
+            "title": f"Effects of {name}",
+            "data": {"values": values},
+            "facet": chart.name("effect"),
+            "columns": 2,
+            "spec": {"layer": layers},
+            "resolve": {"scale": {"y": "independent"}},
+        }
     )
 
 
-def residuals_chart(fit: MixedFit, sample: int) -> Any:
+def residuals_chart(fit: MixedFit, sample: int) -> Chart:
     """Pearson residuals against fitted values; beyond `sample` rows, evenly spaced ones."""
-    import altair as alt
-
     fitted, residual = fit.fitted, fit.residuals("pearson")
     at = np.linspace(0, len(fitted) - 1, min(sample, len(fitted))).astype(np.int64)
     values = [{"fitted": float(f), "residual": float(r)} for f, r in zip(fitted[at], residual[at], strict=True)]
-    points = (
-        alt.Chart(alt.InlineData(values=values))
-        .mark_circle(size=14, opacity=0.5)
-        .encode(x=alt.X("fitted:Q", title="fitted value"), y=alt.Y("residual:Q", title="Pearson residual"))
-    )
-    zero = alt.Chart(alt.InlineData(values=[{"residual": 0}])).mark_rule(strokeDash=[4, 4]).encode(y="residual:Q")
-    return (points + zero).properties(title=fit.formula)
+    axes = {"x": chart.number("fitted", "fitted value"), "y": chart.number("residual", "Pearson residual")}
+    points = chart.mark("circle", axes, values, size=14, opacity=0.5)
+    zero = chart.mark("rule", {"y": chart.number("residual")}, [{"residual": 0}], strokeDash=[4, 4])
+    return Chart({"title": fit.formula, "layer": [points, zero]})

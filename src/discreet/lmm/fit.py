@@ -265,13 +265,13 @@ class MixedFit:
         return to_dict(self)
 
     def plot_effects(self, group: str | None = None) -> Any:
-        """An Altair chart of the EBLUPs of a grouping factor with 95 % prediction intervals, sorted."""
+        """A chart of the EBLUPs of a grouping factor with 95 % prediction intervals, sorted."""
         from discreet.lmm.charts import effects_chart
 
         return effects_chart(self, group)
 
     def plot_residuals(self, *, sample: int = 5000) -> Any:
-        """An Altair chart of Pearson residuals against fitted values."""
+        """A chart of Pearson residuals against fitted values."""
         from discreet.lmm.charts import residuals_chart
 
         return residuals_chart(self, sample)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from discreet import chart
 from discreet.change.rolling import Schedule
 from discreet.report import charts
 from discreet.report.page import Block, Figure, Heading, Note, Prose, Table
@@ -128,15 +129,16 @@ def _curves(points: Sequence[Mapping[str, Any]]) -> Figure:
 
 
 def _tracts(rows: Sequence[Mapping[str, Any]]) -> Figure:
-    import altair as alt
-
-    base = alt.Chart(alt.InlineData(values=list(rows)), width=290, height=200).encode(
-        alt.X("month:Q", title="Test month"), alt.Y("crimes:Q", title="Violent crimes")
-    )
-    marks = base.transform_filter("datum.positive").mark_point(filled=True, size=80)
-    panels = alt.layer(base.mark_line(), marks).facet(column=alt.Column("tract:N", title=None))
+    axes = {"x": chart.number("month", "Test month"), "y": chart.number("crimes", "Violent crimes")}
+    large = {"transform": [{"filter": "datum.positive"}], **chart.mark("point", axes, filled=True, size=80)}
+    width, height = charts.NARROW
     return Figure(
-        panels.resolve_scale(y="independent"),
+        {
+            "data": {"values": list(rows)},
+            "facet": {"column": chart.name("tract", None)},
+            "spec": {"layer": [chart.mark("line", axes), large], "width": width, "height": height},
+            "resolve": {"scale": {"y": "independent"}},
+        },
         alt="Counts of two tracts over the test months; points mark the large increases.",
         caption="Violent crimes in two tracts, large increases marked (Figure 2.2).",
         name="figure-2-2",

@@ -87,7 +87,7 @@ def test_future_periods_are_left_out():
 def test_chart_holds_curves_and_chance():
     found = compare_large_changes(*frames(), cutoff=0.9)
     chart = found.plot_roc().to_dict()
-    values = chart["data"]["values"] if "values" in chart["data"] else next(iter(chart["datasets"].values()))
+    values = chart["data"]["values"]
     assert {point["method"] for point in values} == {"sees", "blurs", "guesses", "chance"}
     assert max(point["fpr"] for point in values) == pytest.approx(0.2)
     with pytest.raises(DataError, match="was not compared"):

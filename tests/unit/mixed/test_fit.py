@@ -202,8 +202,7 @@ def _sloped() -> dict[str, np.ndarray]:
 
 def test_charts(several: MixedFit) -> None:
     spec = several.plot_effects("g").to_dict()
-    points = spec["datasets"] if "datasets" in spec else spec["data"]
-    assert "level" in json.dumps(points)
+    assert "level" in json.dumps(spec["data"]["values"])
     assert several.plot_residuals(sample=50).to_dict()
     with pytest.raises(ValueError, match="it has g, h"):
         several.plot_effects("nobody")

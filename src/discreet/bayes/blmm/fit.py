@@ -128,13 +128,13 @@ class BayesMixed:
         return to_dict(self)
 
     def plot_trace(self, name: str) -> Any:
-        """An Altair chart of the draws of a fixed effect, a variance or a level's effect, a panel for each chain."""
+        """A chart of the draws of a fixed effect, a variance or a level's effect, a panel for each chain."""
         from discreet.bayes.blmm.charts import trace_chart
 
         return trace_chart(self.draws(name), name)
 
     def plot_density(self, name: str) -> Any:
-        """An Altair chart of the posterior density of a fixed effect, a variance or a level's effect."""
+        """A chart of the posterior density of a fixed effect, a variance or a level's effect."""
         from discreet.bayes.blmm.charts import density_chart
 
         if name in self.fit.names:

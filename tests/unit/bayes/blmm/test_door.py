@@ -83,10 +83,10 @@ def test_tables_and_texts_agree(exact, sampled) -> None:
 
 def test_charts(exact, sampled) -> None:
     for name in ("x", "g", "3"):
-        density = exact.plot_density(name).data["values"]
+        density = exact.plot_density(name).to_dict()["data"]["values"]
         x, d = (np.array([row[key] for row in density]) for key in ("value", "density"))
         assert np.trapezoid(d, x) == pytest.approx(0.998, abs=0.002)
-        traced = sampled.plot_trace(name).data["values"]
+        traced = sampled.plot_trace(name).to_dict()["data"]["values"]
         assert traced[0]["draw"] == sampled.draws(name)[0, 0]
     with pytest.raises(DataError, match="a level"):
         sampled.plot_trace("nobody")

@@ -51,7 +51,7 @@ def test_chains_that_did_not_converge_say_so(data) -> None:
         fit = bayes_mixed("y ~ x + (1 | g)", frame, draws=20, warmup=0)
     assert fit.notes
     assert fit.notes[0] in str(fit)
-    drawn = fit.plot_trace("3").data["values"]
+    drawn = fit.plot_trace("3").to_dict()["data"]["values"]
     assert [row["draw"] for row in drawn[20:40]] == fit.chains.u[1, :, fit.levels.index("3")].tolist()
 
 

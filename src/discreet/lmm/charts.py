@@ -30,12 +30,12 @@ def effects_chart(fit: MixedFit, group: str | None) -> Chart:
             value = float(term.values[level, column])
             ends = {"low": value - float(half[level]), "high": value + float(half[level])}
             values.append({"effect": effect, "rank": rank, "level": term.levels[level], "value": value, **ends})
-    rank = chart.number("rank", f"{name}, sorted")
+    across = chart.number("rank", f"{name}, sorted")
     interval = {"y": chart.number("low", "predicted effect"), "y2": {"field": "high"}}
     told = [chart.name("level"), *map(chart.number, ("value", "low", "high"))]
     layers = [
-        chart.mark("rule", {"x": rank, **interval}, opacity=0.35),
-        chart.mark("circle", {"x": rank, "y": chart.number("value"), "tooltip": told}, size=12),
+        chart.mark("rule", {"x": across, **interval}, opacity=0.35),
+        chart.mark("circle", {"x": across, "y": chart.number("value"), "tooltip": told}, size=12),
     ]
     return Chart(
         {

@@ -31,7 +31,7 @@ def kept(path: Path, make: Callable[[Path], object]) -> Path:
     return path
 
 
-def shape(count: float) -> lodes.Shape:
+def shape(count: float) -> lodes.EconomyShape:
     """An economy in proportion: 2,500 places and 4 states per 10.9 million jobs, and no more than 50 states."""
     whole, share = lodes.SHAPE, count / lodes.SHAPE.jobs
     states = min(50, max(whole.states, round(whole.states * share)))

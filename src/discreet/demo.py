@@ -68,14 +68,16 @@ folder = "release"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class DemoResult:
     """What the demo wrote, and one line about each step."""
 
     folder: Path
     lines: tuple[str, ...]
 
 
-def run(out: Path, *, share: float = 0.05, seed: int = 1, tell: Callable[[str], None] = lambda line: None) -> Outcome:
+def run(
+    out: Path, *, share: float = 0.05, seed: int = 1, tell: Callable[[str], None] = lambda line: None
+) -> DemoResult:
     """Run the demo into `out`, which must be new, empty or hold nothing but an earlier demo."""
     folder = _fresh(out)
     lines: list[str] = []
@@ -88,7 +90,7 @@ def run(out: Path, *, share: float = 0.05, seed: int = 1, tell: Callable[[str], 
         _tell_the_story(folder, share=share, seed=seed, say=say)
     finally:
         _record(folder)
-    return Outcome(folder, tuple(lines))
+    return DemoResult(folder, tuple(lines))
 
 
 def _tell_the_story(folder: Path, *, share: float, seed: int, say: Callable[[str], None]) -> None:

@@ -13,7 +13,7 @@ from discreet.plan.comparison import FEWEST_CELLS, MOST_CELLS, compare, same_sha
 from discreet.plan.run import run
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Pure
-from discreet.report.comparison import Comparison
+from discreet.report.comparison import SimulatedErrors
 from discreet.tables.release import CountRelease
 
 UNIT = dc.Establishments("0.1")
@@ -57,7 +57,7 @@ def test_errors_are_the_expected_ones(session: dc.Session) -> None:
     query = session.count(by=["place", "sector"])
     ready = query.prepare(epsilon=2)
     found = compare(released(np.ones((4000, 1), dtype=np.int64), 1), query, ready)
-    assert isinstance(found, Comparison)
+    assert isinstance(found, SimulatedErrors)
     assert (found.cells, found.of) == (MOST_CELLS, 4000)
     integers = np.arange(-200, 201)
     expected = float(np.abs(integers) @ ready.mechanism.law.probability(integers.astype(float), ready.mechanism.factor))
@@ -85,12 +85,12 @@ def test_no_shape_no_comparison(session: dc.Session) -> None:
     query = session.count(by=["place", "sector"])
     ready = query.prepare(epsilon=1)
     table = released(np.full((100, 1), 9), 1)
-    assert isinstance(compare(table, query, ready), Comparison)
+    assert isinstance(compare(table, query, ready), SimulatedErrors)
     for few in (released(np.full((FEWEST_CELLS - 2, 1), 9), 1), released(np.full((100, 1), -3), 1)):
         assert "Fewer than 20 workplace cells" in compare(few, query, ready)
     for size in (10**13, 10**18):
         assert "too large" in compare(released(np.full((100, 1), size), 1), query, ready)
-    assert isinstance(compare(released(np.full((100, 1), 10**5), 1), query, ready), Comparison)
+    assert isinstance(compare(released(np.full((100, 1), 10**5), 1), query, ready), SimulatedErrors)
     filtered = session.count(by=["place", "sector"], where={"sex": ["k0"]})
     assert "Only some workers are counted" in compare(table, filtered, filtered.prepare(epsilon=1))
 

@@ -15,17 +15,17 @@ from discreet.plan.reading import read_plan
 
 
 @pytest.fixture(scope="module")
-def outcome(tmp_path_factory: pytest.TempPathFactory) -> demo.Outcome:
+def outcome(tmp_path_factory: pytest.TempPathFactory) -> demo.DemoResult:
     return demo.run(tmp_path_factory.mktemp("demo") / "demo", share=0.02)
 
 
-def test_story(outcome: demo.Outcome) -> None:
+def test_story(outcome: demo.DemoResult) -> None:
     words = [line.split(":")[0] for line in outcome.lines]
     assert words == ["simulated", "checked", "released", "verified", *["attacked"] * 6, "report"]
     assert "nothing is wrong" in outcome.lines[3]
 
 
-def test_everything_is_there(outcome: demo.Outcome) -> None:
+def test_everything_is_there(outcome: demo.DemoResult) -> None:
     for name in ("plan.toml", "ledger.db", "report.html", "results.json", "release/bundle.zip", "release/report.html"):
         assert (outcome.folder / name).stat().st_size > 0, name
     assert read_plan(outcome.folder / "plan.toml").plan.budget.epsilon == 3
@@ -34,7 +34,7 @@ def test_everything_is_there(outcome: demo.Outcome) -> None:
         assert [budget.spent.amounts["epsilon"] for budget in ledger.budgets()] == [2]
 
 
-def test_attacks_break_infusion_and_not_the_release(outcome: demo.Outcome) -> None:
+def test_attacks_break_infusion_and_not_the_release(outcome: demo.DemoResult) -> None:
     """Infusion falls in every case. On the release exact shapes and sizes are never found.
 
     A worker's kind is guessed right at most e^2/(1 + e^2) = 88 % of the time at epsilon 1 (two steps); more than 97 %
@@ -51,7 +51,7 @@ def test_attacks_break_infusion_and_not_the_release(outcome: demo.Outcome) -> No
             assert row["exact"] < 0.97 * row["cases"], row
 
 
-def test_report_has_every_section(outcome: demo.Outcome) -> None:
+def test_report_has_every_section(outcome: demo.DemoResult) -> None:
     page = (outcome.folder / "report.html").read_text()
     for heading in (
         "What was protected, and how",
@@ -68,14 +68,16 @@ def test_report_has_every_section(outcome: demo.Outcome) -> None:
     assert "http" not in page.replace("http://www.w3.org", "").replace("http-equiv", "")
 
 
-def test_replaces_a_demo_and_nothing_else(outcome: demo.Outcome, tmp_path: Path) -> None:
+def test_replaces_a_demo_and_nothing_else(outcome: demo.DemoResult, tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("x")
     with pytest.raises(DataError, match="something else is there"):
         demo.run(tmp_path)
     assert (tmp_path / "mine").read_text() == "x"
 
 
-def test_an_untouched_demo_is_removed_and_a_touched_one_is_not(outcome: demo.Outcome, tmp_path: Path, contents) -> None:
+def test_an_untouched_demo_is_removed_and_a_touched_one_is_not(
+    outcome: demo.DemoResult, tmp_path: Path, contents
+) -> None:
     """What a person put there or changed, a ledger with further entries above all, stays where it is."""
     for name, change in {
         "untouched": lambda folder: None,

@@ -91,6 +91,16 @@ def test_a_packages_map_is_its_folder(folder: Path) -> None:
     assert not missing, missing
 
 
+def test_a_class_name_means_one_thing() -> None:
+    homes: dict[str, list[str]] = {}
+    for _, path, tree in modules():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(path.relative_to(SOURCE).as_posix())
+    twice = {name: files for name, files in homes.items() if len(files) > 1}
+    assert not twice, twice
+
+
 def test_numerical_modules_know_no_frames() -> None:
     numerical = ["lmm/reml.py", "change/roc.py", "noise/laws.py", "tables/shrinkage.py", "tables/intervals.py"]
     for name in numerical:

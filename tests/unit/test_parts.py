@@ -25,9 +25,9 @@ from discreet.bayes.interval import posterior_interval
 from discreet.bayes.probability import posterior_probability
 from discreet.bayes.quantile import posterior_quantile
 from discreet.bayes.selection import Cell
-from discreet.bayes.summation import NoisySums, whole_steps
+from discreet.bayes.summation import LaplaceSums, whole_steps
 from discreet.formula.formula import read_formula
-from discreet.formula.rows import Rows, open_frame, read_rows
+from discreet.formula.rows import ModelRows, open_frame, read_rows
 from discreet.lmm.private import release_mixed, strict
 from discreet.lmm.private.partition import BlockEstimates, fit_partition, partition
 from discreet.lmm.private.public import PublicDesign, public_design
@@ -93,7 +93,7 @@ def stages(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
         monkeypatch.setattr(module, name, watched)
 
     for module in (probabilities, quantiles):
-        watch(module, "noisy_sums", NoisySums(np.ones(2), np.ones(2)))
+        watch(module, "noisy_sums", LaplaceSums(np.ones(2), np.ones(2)))
     watch(quantiles, "find_centre", Cell(0.5, 2.5))
     watch(quantiles, "find_width", 1.25)
     watch(quantiles, "doubling_bound", 4.0)
@@ -225,7 +225,7 @@ def panel(base: str) -> Data:
     }
 
 
-def prepared(model: str, base: str, blocks: int) -> tuple[Rows, PublicDesign, np.ndarray, np.ndarray]:
+def prepared(model: str, base: str, blocks: int) -> tuple[ModelRows, PublicDesign, np.ndarray, np.ndarray]:
     data = panel(base)
     frame = open_frame(data)
     public = public_design(frame, read_formula(FORMULAS[model], needs_random=False))
@@ -270,7 +270,7 @@ def test_whatever_a_block_holds_its_integers_are_in_their_ball(
 ) -> None:
     """Also what no estimate can be, and if vectors were pulled too little: the integers that are added are checked."""
     monkeypatch.setattr(strict, "INSIDE", inside)
-    part = strict.Part(loss, 0.5, 2 * strict.STEPS, 1.0)
+    part = strict.BlockPart(loss, 0.5, 2 * strict.STEPS, 1.0)
     odd = [np.nan, np.inf, -np.inf, 1e308, -1e308, 1e-320, -0.0, 0.5, -0.5, 3.0, 1e160]
     entries = np.random.default_rng(2).choice(odd, size=(500, 7))
     block = np.repeat(np.arange(500), 7)

@@ -32,7 +32,7 @@ SHOWN = 5  # kinds of output named in an event
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class AuditVerdict:
     """What the audit found.
 
     Attributes
@@ -100,7 +100,7 @@ def blackbox(
     confidence: float = 0.99,
     many: bool = False,
     progress: Callable[[float], None] | None = None,
-) -> Verdict:
+) -> AuditVerdict:
     """Bound the epsilon of `mechanism` between the data sets `a` and `b` from below.
 
     Parameters
@@ -141,7 +141,7 @@ def blackbox(
     order: tuple[Likelier, Likelier] = ("a", "b") if event.likelier == "a" else ("b", "a")
     high, low = hits[order[0]], hits[order[1]]
     bound = float(epsilon_bound(np.array([high]), np.array([low]), half, delta=delta, risk=risk)[0])
-    return Verdict(bound, confidence, promise, delta, str(event), event.likelier, (high, low), half, raised)
+    return AuditVerdict(bound, confidence, promise, delta, str(event), event.likelier, (high, low), half, raised)
 
 
 def epsilon_bound(high: Integers, low: Integers, trials: int, *, delta: float, risk: float) -> Vector:

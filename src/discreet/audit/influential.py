@@ -15,7 +15,7 @@ import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.audit.posterior import KIND, WARNING, log_ratio, refuse_other_fits
-from discreet.bayes.blmm.conditional import Model
+from discreet.bayes.blmm.conditional import PosteriorModel
 from discreet.bayes.blmm.fit import BayesMixed
 from discreet.bayes.blmm.gibbs import Chains, gibbs
 from discreet.bayes.spending import whole
@@ -117,7 +117,7 @@ def monte_carlo_audit(
     for i, g in enumerate(group.tolist()):
         left = model.fit.moments.downdate(group=g, x=x[i : i + 1], y=y[i : i + 1])
         origin = model.fit.origin
-        deleted = Model.of(left, model.prior, restore=origin.restore, offset=origin.offset)
+        deleted = PosteriorModel.of(left, model.prior, restore=origin.restore, offset=origin.offset)
         sampled = gibbs(model.posterior, model=deleted, draws=draws, chains=1, warmup=warmup, rng=rng, judge=False)
         found = counts(sampled.u[0], edges)
         epsilons.append(float(log_ratio(found / draws).max()))

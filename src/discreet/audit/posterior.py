@@ -37,7 +37,7 @@ Deleted: TypeAlias = Literal["all", "influential"] | Sequence[int] | Integers
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class RowFinding:
     """One deleted row, examined in every group.
 
     `own` and `elsewhere` are exact; `bin` (from 0) and `probability` are where its own group's posterior changes most.
@@ -87,7 +87,7 @@ class PosteriorAudit:
     levels: tuple[str, ...] = field(repr=False)
     own: Vector = field(repr=False)
     elsewhere: Vector = field(repr=False)
-    findings: tuple[Finding, ...]
+    findings: tuple[RowFinding, ...]
     noise_floor: float
     kind: str = KIND
 
@@ -252,7 +252,7 @@ def log_ratio(probabilities: Matrix) -> Matrix:
     return found
 
 
-def examine(model: BayesMixed, rows: list[int], edges: Matrix) -> list[Finding]:
+def examine(model: BayesMixed, rows: list[int], edges: Matrix) -> list[RowFinding]:
     """Delete some rows in turn and compare every group exactly."""
     group, x, y = model.design(np.array(rows))
     findings = []
@@ -263,7 +263,7 @@ def examine(model: BayesMixed, rows: list[int], edges: Matrix) -> list[Finding]:
         others = float(np.delete(ratios, g, axis=0).max())
         size = int(model.posterior.model.n[g])
         place = (float(ratios[g, worst]), others, worst, float(probabilities[g, worst]))
-        findings.append(Finding(row, model.levels[g], size, *place))
+        findings.append(RowFinding(row, model.levels[g], size, *place))
     return findings
 
 
@@ -294,7 +294,7 @@ def sensitivity(model: BayesMixed, rows: Integers, nus: tuple[float, ...], *, bi
     return found
 
 
-def _noise_floor(model: BayesMixed, findings: list[Finding], edges: Matrix) -> float:
+def _noise_floor(model: BayesMixed, findings: list[RowFinding], edges: Matrix) -> float:
     """The whole computation again on a finer quadrature: benchmark bins, and the worst rows."""
     finer = model.posterior.refined()
     benchmark = float(log_ratio(finer.effects.bins(edges)).max())

@@ -59,7 +59,7 @@ class Parts:
         return int(self.factor.shape[-1]) - 1
 
 
-class Posterior(Protocol):
+class Marginals(Protocol):
     """Marginal posteriors: one row for each part, one column for each coefficient asked for."""
 
     def cdf(self, b: Vector) -> Matrix:
@@ -83,7 +83,7 @@ class GPrior:
     def check(self, coefficients: int) -> None:
         """Refuse what does not fit a model with this many coefficients."""
 
-    def posterior(self, parts: Parts, columns: Integers, *, power: float = 1.0, share: float = 1.0) -> Posterior:
+    def posterior(self, parts: Parts, columns: Integers, *, power: float = 1.0, share: float = 1.0) -> Marginals:
         g = float(parts.rows.sum()) if self.g is None else self.g
         # A part knows the whole data set's X'X as its own times the number of parts.
         with np.errstate(all="ignore"):
@@ -108,7 +108,7 @@ class Conjugate:
         """Refuse what does not fit a model with this many coefficients."""
         _normal_prior(self, coefficients)
 
-    def posterior(self, parts: Parts, columns: Integers, *, power: float = 1.0, share: float = 1.0) -> Posterior:
+    def posterior(self, parts: Parts, columns: Integers, *, power: float = 1.0, share: float = 1.0) -> Marginals:
         mean, L = _normal_prior(self, parts.coefficients)
         root = np.linalg.inv(L) * math.sqrt(share)
         rows = np.concatenate([root, (root @ mean)[:, None]], axis=1)
@@ -131,7 +131,7 @@ class SemiConjugate:
         """Refuse what does not fit a model with this many coefficients."""
         _normal_prior(self, coefficients)
 
-    def posterior(self, parts: Parts, columns: Integers, *, power: float = 1.0, share: float = 1.0) -> Posterior:
+    def posterior(self, parts: Parts, columns: Integers, *, power: float = 1.0, share: float = 1.0) -> Marginals:
         p = parts.coefficients
         mean, L = _normal_prior(self, p)
         L = L / math.sqrt(share)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
-from discreet.bayes.conjugate import Parts, Posterior, Prior
+from discreet.bayes.conjugate import Marginals, Parts, Prior
 from discreet.bayes.partition import blocks
 
 LEAST_HALF = 4  # rows of a half for each of its p + 1 numbers; below, halves are too far off to correct anything
@@ -22,7 +22,7 @@ LEAST_HALF = 4  # rows of a half for each of its p + 1 numbers; below, halves ar
 class Shifted:
     """Posteriors that are moved down by `by`, one number for each part and column."""
 
-    posterior: Posterior
+    posterior: Marginals
     by: Matrix
 
     def cdf(self, b: Vector) -> Matrix:
@@ -56,11 +56,11 @@ def in_parts(
     *,
     inflated: bool,
     corrected: bool = True,
-) -> Posterior:
+) -> Marginals:
     """The posterior of each part: its likelihood counts `parts` times if `inflated`, else the prior 1 / parts."""
     block, rows = blocks(X, y, parts, rng)
 
-    def posterior(block: Matrix, rows: Integers) -> Posterior:
+    def posterior(block: Matrix, rows: Integers) -> Marginals:
         M = len(block)
         return prior.posterior(Parts.of(block, rows), columns, **({"power": M} if inflated else {"share": 1 / M}))
 

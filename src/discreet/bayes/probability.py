@@ -27,7 +27,7 @@ from discreet.bayes.partition import Randomness, balanced, generator, number_of_
 from discreet.bayes.reach import ALL_ROWS, NOISE_ALONE, TRUST, band, reach_of
 from discreet.bayes.regression import regression
 from discreet.bayes.spending import PROOF, account_for, asked, by_question, floats, known, loss_of, only, questions
-from discreet.bayes.summation import NoisySums, noisy_sums
+from discreet.bayes.summation import LaplaceSums, noisy_sums
 from discreet.errors import PrivacyError
 from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Basis, Calibration, Guarantee
@@ -166,7 +166,7 @@ class Normality:
         # Noise of variance 2 / (M epsilon)^2 in the mean is magnified by c / phi(0), c^2 = 2 M.
         return balanced(8 * math.pi, bias=BIAS, rows=rows, coefficients=coefficients, epsilon=epsilon)
 
-    def reach(self, sums: NoisySums, M: int, *, rows: int, coefficients: int) -> Vector:
+    def reach(self, sums: LaplaceSums, M: int, *, rows: int, coefficients: int) -> Vector:
         """How far a noisy sum may be from the one whose answer is that of all rows.
 
         Given the whole's estimate, a mean of Phi(U), U normal, still varies by 1/12 - 1/(4 pi) for each part. Parts add
@@ -179,7 +179,7 @@ class Normality:
         own = deviations * M / math.sqrt(2 * math.pi * (2 * M - 1))
         return np.array([reach_of(own, scale) for scale in sums.scale.tolist()])
 
-    def noisy(self, p: Matrix, epsilons: Sequence[Fraction], source: Source) -> NoisySums:
+    def noisy(self, p: Matrix, epsilons: Sequence[Fraction], source: Source) -> LaplaceSums:
         return noisy_sums(p, span=1.0, epsilons=epsilons, source=source)
 
     def combine(self, total: Vector, M: int) -> Vector:
@@ -225,11 +225,11 @@ class LogProbabilities:
         # Noise costs span^2 / (2 M epsilon^2); parts whose p_j are not quite uniform cost ((p + 1) M^1.5 / 2 n)^2.
         return math.sqrt(math.sqrt(2 / 3) * self.span * rows / (coefficients + 1) / float(epsilon))
 
-    def reach(self, sums: NoisySums, M: int, *, rows: int, coefficients: int) -> Vector:
+    def reach(self, sums: LaplaceSums, M: int, *, rows: int, coefficients: int) -> Vector:
         """Of the noise: nothing is known of the rest."""
         return sums.reach
 
-    def noisy(self, p: Matrix, epsilons: Sequence[Fraction], source: Source) -> NoisySums:
+    def noisy(self, p: Matrix, epsilons: Sequence[Fraction], source: Source) -> LaplaceSums:
         # The published noise is that of M times the claimed epsilon.
         times = len(p) if self.calibration == "paper" else 1
         spent = [times * epsilon for epsilon in epsilons]

@@ -20,8 +20,17 @@ from discreet.arrays import Integers, Matrix, Vector
 from discreet.bayes.conjugate import HUGE
 from discreet.errors import DataError, FormulaError
 from discreet.formula.design import Design, Layout
-from discreet.formula.formula import Factor, Model, read_formula
-from discreet.formula.rows import Rows, encode, given_order, open_frame, plan, refuse_decimals, refuse_empty, values_of
+from discreet.formula.formula import Factor, Formula, read_formula
+from discreet.formula.rows import (
+    ModelRows,
+    encode,
+    given_order,
+    open_frame,
+    plan,
+    refuse_decimals,
+    refuse_empty,
+    values_of,
+)
 from discreet.privacy.columns import declared, refuse_undeclared, taken
 from discreet.privacy.units import AnyRow, Unit
 
@@ -105,7 +114,7 @@ def regression(
     return Regression(y, X, design.names, known, model.columns, None if numbers else len(layout.fixed))
 
 
-def declared_in(model: Model, public: Sequence[str], unit: Unit) -> tuple[str, ...]:
+def declared_in(model: Formula, public: Sequence[str], unit: Unit) -> tuple[str, ...]:
     """The columns of a formula that are declared public; categories that the formula itself names must be."""
     known = declared(public, unit, model.response.column)
     named = [factor.column for term in model.fixed for factor in term if factor.function == "C"]
@@ -113,7 +122,7 @@ def declared_in(model: Model, public: Sequence[str], unit: Unit) -> tuple[str, .
     return tuple(column for column in model.columns if column in known)
 
 
-def read_any(frame: Frame, layout: Layout) -> tuple[Rows, dict[str, tuple[str, ...]]]:
+def read_any(frame: Frame, layout: Layout) -> tuple[ModelRows, dict[str, tuple[str, ...]]]:
     """The model's columns and the levels of its categories, whatever single rows hold: -1 for no level, nan, inf."""
     import narwhals.stable.v2 as nw
     import pyarrow as pa
@@ -135,7 +144,7 @@ def read_any(frame: Frame, layout: Layout) -> tuple[Rows, dict[str, tuple[str, .
     for factor in layout.numeric:
         raw = values_of(arrow[factor.column].cast(pa.float64(), safe=False).fill_null(np.nan))
         values[factor] = _apply(factor, np.asarray(raw, dtype=np.float64))[:, None]
-    return Rows(arrow.num_rows, codes, values), levels
+    return ModelRows(arrow.num_rows, codes, values), levels
 
 
 def refuse_unknown(coefficients: Sequence[str], layout: Layout) -> None:
@@ -158,7 +167,7 @@ def _apply(factor: Factor, x: Vector) -> Vector:
         return np.log(x) if factor.function == "log" else x
 
 
-def fixed_formula(text: str) -> Model:
+def fixed_formula(text: str) -> Formula:
     """Read a formula that has fixed terms only and nothing that learns from all rows."""
     if "|" in text:
         raise FormulaError(

@@ -27,7 +27,7 @@ BITS = 30  # of the grid: steps in a span; two thousand million parts still add 
 
 
 @dataclass(frozen=True, slots=True)
-class NoisySums:
+class LaplaceSums:
     """Sums with Laplace noise of the given scales."""
 
     value: Vector
@@ -39,7 +39,7 @@ class NoisySums:
         return np.asarray(-self.scale * math.log(1 - BAND))
 
 
-def noisy_sums(values: Matrix, *, span: float, epsilons: Sequence[Fraction], source: Source) -> NoisySums:
+def noisy_sums(values: Matrix, *, span: float, epsilons: Sequence[Fraction], source: Source) -> LaplaceSums:
     """The sum of each column of `values`, clipped to [0, span], with Laplace(span / its epsilon) noise."""
     grid = 2.0 ** (math.ceil(math.log2(span)) - BITS)
     steps = math.ceil(span / grid)
@@ -47,7 +47,7 @@ def noisy_sums(values: Matrix, *, span: float, epsilons: Sequence[Fraction], sou
     scales = {epsilon: upward(steps / epsilon) for epsilon in set(epsilons)}
     scale = np.array([scales[epsilon] for epsilon in epsilons])
     noisy = add_noise(totals, Laplace(), scale=scale, source=source)
-    return NoisySums(np.asarray(noisy * grid, dtype=np.float64), scale * grid)
+    return LaplaceSums(np.asarray(noisy * grid, dtype=np.float64), scale * grid)
 
 
 def whole_steps(values: Matrix, grid: float, steps: int) -> Integers:

@@ -30,7 +30,7 @@ ROUNDED = 0.02
 """Largest deviation from equal steps, in steps: 1990.083, 1990.167, 1990.25 are months."""
 
 
-class Rule(Protocol):
+class PeriodRule(Protocol):
     """Periods as whole numbers, 0 for the panel's last."""
 
     @property
@@ -62,7 +62,7 @@ class Even:
 
 
 @dataclass(frozen=True, slots=True)
-class Months:
+class MonthRule:
     """One day of every `step`-th month, which `anchor` finds."""
 
     last: np.datetime64
@@ -99,7 +99,7 @@ class Calendar:
     """The periods of a panel under their labels; without a `rule` they are only in order."""
 
     last: Any
-    rule: Rule | None
+    rule: PeriodRule | None
     read: Callable[[Any], Any]
     write: Callable[[Any], Any]
 
@@ -135,7 +135,7 @@ def calendar(labels: np.ndarray) -> Calendar:
     return Calendar(labels[-1], rule, float, lambda value: kind.type(round(value) if whole else value))
 
 
-def _of_times(labels: np.ndarray) -> Rule:
+def _of_times(labels: np.ndarray) -> PeriodRule:
     """Dates at one time of day follow days; other times must be at equal steps."""
     days = labels.astype("datetime64[D]")
     clock = labels - days
@@ -150,7 +150,7 @@ def _of_times(labels: np.ndarray) -> Rule:
 class _Clocked:
     """Days at a time of day."""
 
-    days: Rule
+    days: PeriodRule
     clock: np.timedelta64
 
     @property
@@ -164,7 +164,7 @@ class _Clocked:
         return self.days.at(place) + self.clock
 
 
-def _of_days(days: np.ndarray) -> Rule:
+def _of_days(days: np.ndarray) -> PeriodRule:
     for rule in (_monthly(days), _daily(days), _weekly(days)):
         if rule is not None:
             return rule
@@ -179,7 +179,7 @@ def _even(values: Vector, unit: str) -> Even:
     return Even(float(values[-1]), step)
 
 
-def _monthly(days: np.ndarray) -> Rule | None:
+def _monthly(days: np.ndarray) -> PeriodRule | None:
     months = days.astype("datetime64[M]")
     gaps, day = np.diff(months).astype(int), (days - months).astype(int).max()
     if not len(gaps) or gaps[0] < 1 or (gaps != gaps[0]).any():
@@ -191,19 +191,19 @@ def _monthly(days: np.ndarray) -> Rule | None:
         lambda month: np.busday_offset(month.astype("datetime64[D]"), 0, roll="forward"),
     )
     fitting = [anchor for anchor in anchors if (anchor(months) == days).all()]
-    return Months(months[-1], int(gaps[0]), fitting[0]) if fitting else None
+    return MonthRule(months[-1], int(gaps[0]), fitting[0]) if fitting else None
 
 
 def _end(month: Any) -> Any:
     return (month + 1).astype("datetime64[D]") - 1
 
 
-def _daily(days: np.ndarray) -> Rule | None:
+def _daily(days: np.ndarray) -> PeriodRule | None:
     gaps = np.diff(days)
     return Even(days[-1], gaps[0]) if len(gaps) and (gaps == gaps[0]).all() else None
 
 
-def _weekly(days: np.ndarray) -> Rule | None:
+def _weekly(days: np.ndarray) -> PeriodRule | None:
     """Two weeks or more with the same weekdays; five worked days or more may have holidays between them."""
     if (days[-1] - days[0]).astype(int) < 13:
         return None

@@ -16,7 +16,7 @@ from discreet.arrays import Matrix, Vector
 from discreet.change import pauc, power, quantile, regression
 from discreet.change.pairwise import rank_regression
 from discreet.change.roc import Range
-from discreet.change.rolling import Months
+from discreet.change.rolling import MonthlyPanel
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class LeastSquares:
     grid: Vector = field(default_factory=lambda: np.array([np.nan]))
     magnitude: bool = True
 
-    def forecast(self, data: Months, months: range, values: Vector) -> Matrix:
+    def forecast(self, data: MonthlyPanel, months: range, values: Vector) -> Matrix:
         known = slice(0, months.stop - 1)
         beta = regression.least_squares(regression.moments(data.X[known], data.y[known]))
         beta = beta[months.start - 1 :, :, None]
@@ -46,7 +46,7 @@ class Bayesian:
     draws: int = 1000
     seed: int = 0
 
-    def forecast(self, data: Months, months: range, values: Vector) -> Matrix:
+    def forecast(self, data: MonthlyPanel, months: range, values: Vector) -> Matrix:
         known = slice(0, months.stop - 1)
         m = regression.moments(data.X[known], data.y[known]).after(slice(months.start - 1, months.stop - 1))
         beta, variance = regression.posterior_draws(m, draws=self.draws, burn_in=self.draws, rng=self.seed)
@@ -68,7 +68,7 @@ class Quantile:
     grid: Vector = field(default_factory=lambda: np.linspace(0, 1, 101))
     magnitude: bool = True
 
-    def forecast(self, data: Months, months: range, values: Vector) -> Matrix:
+    def forecast(self, data: MonthlyPanel, months: range, values: Vector) -> Matrix:
         inside = np.clip(values, 1e-3, 1 - 1e-3)
         beta: Matrix | None = None
         forecasts = []
@@ -87,7 +87,7 @@ class Power:
     grid: Vector = field(default_factory=lambda: np.linspace(0, 4, 101))
     magnitude: bool = True
 
-    def forecast(self, data: Months, months: range, values: Vector) -> Matrix:
+    def forecast(self, data: MonthlyPanel, months: range, values: Vector) -> Matrix:
         products = power.pairwise_products(data.X[: months.stop - 1].reshape(-1, data.X.shape[2]))
         beta: Matrix | None = None
         forecasts = []
@@ -112,7 +112,7 @@ class Pmf:
     evaluations: int = pauc.EVALUATIONS
     explain_outcome: bool = False
 
-    def forecast(self, data: Months, months: range, values: Vector) -> Matrix:
+    def forecast(self, data: MonthlyPanel, months: range, values: Vector) -> Matrix:
         known = slice(0, months.stop - 1)
         optima = pauc.monthly_optima(
             data.X[known],
@@ -134,7 +134,7 @@ class Pairwise:
     grid: Vector = field(default_factory=lambda: np.geomspace(1e-4, 1, 13))
     magnitude: bool = False
 
-    def forecast(self, data: Months, months: range, values: Vector) -> Matrix:
+    def forecast(self, data: MonthlyPanel, months: range, values: Vector) -> Matrix:
         forecasts = np.empty((len(values), len(months), data.y.shape[1]))
         for v, penalty in enumerate(values):
             beta = None
@@ -144,7 +144,7 @@ class Pairwise:
         return forecasts
 
 
-def _histories(data: Months, months: range) -> Iterator[tuple[Matrix, Vector]]:
+def _histories(data: MonthlyPanel, months: range) -> Iterator[tuple[Matrix, Vector]]:
     """The rows before each month, stacked."""
     X, y = data.X.reshape(-1, data.X.shape[2]), data.y.ravel()
     for t in months:

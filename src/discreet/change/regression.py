@@ -23,7 +23,7 @@ PRIOR_VARIANCE, BELIEF, PRIOR_SCALE = 1e8, 1.0, 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Moments:
+class RunningSums:
     """Sums over months 0 to t for every t: counts, X'X, X'y and y'y."""
 
     count: Vector
@@ -31,14 +31,14 @@ class Moments:
     xy: Matrix
     yy: Vector
 
-    def after(self, months: slice) -> Moments:
-        return Moments(self.count[months], self.xx[months], self.xy[months], self.yy[months])
+    def after(self, months: slice) -> RunningSums:
+        return RunningSums(self.count[months], self.xx[months], self.xy[months], self.yy[months])
 
 
-def moments(X: Matrix, y: Matrix) -> Moments:
+def moments(X: Matrix, y: Matrix) -> RunningSums:
     """Running moments of months."""
     xx = np.einsum("tni,tnj->tij", X, X)
-    return Moments(
+    return RunningSums(
         count=np.cumsum(np.full(len(y), float(y.shape[1]))),
         xx=np.cumsum(xx, axis=0),
         xy=np.cumsum(np.einsum("tni,tn->ti", X, y), axis=0),
@@ -46,13 +46,13 @@ def moments(X: Matrix, y: Matrix) -> Moments:
     )
 
 
-def least_squares(m: Moments) -> Matrix:
+def least_squares(m: RunningSums) -> Matrix:
     """Coefficients after each month, shape (months, columns); a deficient design gets the shortest solution."""
     return np.asarray(np.einsum("tij,tj->ti", np.linalg.pinv(m.xx, hermitian=True), m.xy))
 
 
 def posterior_draws(
-    m: Moments, *, draws: int = 1000, burn_in: int = 1000, rng: np.random.Generator | int = 0
+    m: RunningSums, *, draws: int = 1000, burn_in: int = 1000, rng: np.random.Generator | int = 0
 ) -> tuple[Matrix, Matrix]:
     """Gibbs draws of coefficients, (draws, months, columns), and of the error variance, (draws, months)."""
     generator = np.random.default_rng(rng)

@@ -22,7 +22,7 @@ from discreet.errors import DataError
 
 
 @dataclass(frozen=True, slots=True)
-class Months:
+class MonthlyPanel:
     """A panel in months.
 
     Attributes
@@ -63,7 +63,7 @@ class Schedule:
         return range(self.total - self.test, self.total)
 
 
-class Model(Protocol):
+class ForecastFamily(Protocol):
     """A family of forecasts, one member per value of a metaparameter."""
 
     @property
@@ -77,7 +77,7 @@ class Model(Protocol):
         """Whether forecasts are counts, to be standardised before ranking."""
         ...
 
-    def forecast(self, data: Months, months: range, values: Vector) -> Matrix:
+    def forecast(self, data: MonthlyPanel, months: range, values: Vector) -> Matrix:
         """Forecasts of `months` by the members at `values`, shape (values, months, series)."""
         ...
 
@@ -110,7 +110,7 @@ def months(
     smoothing: float = 0.05,
     start: int = 12,
     standardise: bool = False,
-) -> Months:
+) -> MonthlyPanel:
     """A panel with lagged indicators, shape (months, series, indicators), and the cross-sectional gold standard.
 
     `standardise` treats the indicators as the gold standard treats the outcome: each in Poisson deviations from its
@@ -132,7 +132,7 @@ def months(
     known = [np.ones((*y.shape, 1))[first:], *(indicators[first - lag : len(y) - lag] for lag in lags)]
     if standardise:
         known += [np.log(mean)[first:, :, None], np.sqrt(mean)[first:, :, None]]
-    return Months(
+    return MonthlyPanel(
         y=(score if standardise else y)[first:],
         X=np.concatenate(known, axis=2),
         mean=mean[first:],
@@ -141,7 +141,7 @@ def months(
     )
 
 
-def roll(model: Model, data: Months, schedule: Schedule, *, fpr: Range = (0.0, 0.2)) -> Rolled:
+def roll(model: ForecastFamily, data: MonthlyPanel, schedule: Schedule, *, fpr: Range = (0.0, 0.2)) -> Rolled:
     """Choose the metaparameter in training, then forecast the test months."""
     if len(data.y) < schedule.total:
         raise DataError(
@@ -162,7 +162,7 @@ def roll(model: Model, data: Months, schedule: Schedule, *, fpr: Range = (0.0, 0
     )
 
 
-def ranked(model: Model, data: Months, span: range, forecasts: Matrix) -> Matrix:
+def ranked(model: ForecastFamily, data: MonthlyPanel, span: range, forecasts: Matrix) -> Matrix:
     """Forecasts as alarm scores."""
     if data.standardised or not model.magnitude:
         return forecasts

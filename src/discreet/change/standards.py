@@ -33,7 +33,7 @@ ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
-class Baseline:
+class AtOrigin:
     """What the histories say at the forecast origin, one entry per case.
 
     Attributes
@@ -51,8 +51,8 @@ class Baseline:
     level_mean: Vector
     level_sd: Vector
 
-    def select(self, cases: Mask) -> Baseline:
-        return Baseline(*(getattr(self, field.name)[cases] for field in fields(self)))
+    def select(self, cases: Mask) -> AtOrigin:
+        return AtOrigin(*(getattr(self, field.name)[cases] for field in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Standard:
     threshold: float
 
 
-def baseline(histories: Sequence[Vector], *, lag: int = 1) -> Baseline:
+def baseline(histories: Sequence[Vector], *, lag: int = 1) -> AtOrigin:
     """Moments of each history up to its forecast origin; changes are over `lag` periods (the paper: one)."""
     if lag < 1:
         raise DataError(f"Changes over {lag} periods make no sense; give a lag of 1 or more.")
@@ -91,11 +91,11 @@ def baseline(histories: Sequence[Vector], *, lag: int = 1) -> Baseline:
     *found, size = np.array(rows).reshape(len(rows), 7).T
     for spread in found[3::2]:
         spread[spread <= ROUNDING * size] = 0.0
-    return Baseline(*found)
+    return AtOrigin(*found)
 
 
 def standardise(
-    base: Baseline, value: Vector, *, policy: Policy = "relative", direction: Direction = "decline"
+    base: AtOrigin, value: Vector, *, policy: Policy = "relative", direction: Direction = "decline"
 ) -> Vector:
     """Outcomes or forecasts, of shape (..., cases), as alarm scores in standard deviations."""
     sign = {"decline": -1.0, "increase": 1.0}.get(direction)
@@ -106,7 +106,7 @@ def standardise(
     return np.asarray(sign * (value - centre) / spread)
 
 
-def varying(base: Baseline, *, policy: Policy) -> Vector:
+def varying(base: AtOrigin, *, policy: Policy) -> Vector:
     """The standard deviations that the policy measures in, or a refusal where one is zero."""
     if policy not in ("relative", "absolute"):
         raise DataError(f"Gold standard {policy!r} is not known; it is 'relative' or 'absolute'.")
@@ -121,7 +121,7 @@ def varying(base: Baseline, *, policy: Policy) -> Vector:
 
 
 def large_changes(
-    base: Baseline,
+    base: AtOrigin,
     actual: Vector,
     *,
     cutoff: float = 0.95,
@@ -150,7 +150,7 @@ def large_changes(
 
 
 def jumped(
-    base: Baseline, *, cutoff: float = 0.95, policy: Policy = "relative", direction: Direction = "decline"
+    base: AtOrigin, *, cutoff: float = 0.95, policy: Policy = "relative", direction: Direction = "decline"
 ) -> Mask:
     """Cases whose last change before the origin was as extreme in the other direction (relative policy only).
 

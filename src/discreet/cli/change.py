@@ -26,7 +26,7 @@ class Direction(StrEnum):
     increase = "increase"
 
 
-class Standard(StrEnum):
+class StandardName(StrEnum):
     relative = "relative"
     absolute = "absolute"
 
@@ -48,7 +48,7 @@ Panel: TypeAlias = Annotated[str, typer.Argument(help="Table with columns series
 Horizon: TypeAlias = Annotated[int, typer.Option(min=1, help="Periods from the forecast origin to the forecast.")]
 Cutoff: TypeAlias = Annotated[float, typer.Option(help="Normal quantile beyond which a change is large.")]
 Which: TypeAlias = Annotated[Direction, typer.Option(help="Look for declines or for increases.")]
-Gold: TypeAlias = Annotated[Standard, typer.Option(help="Change from the origin, or level of the series.")]
+Gold: TypeAlias = Annotated[StandardName, typer.Option(help="Change from the origin, or level of the series.")]
 Limit: TypeAlias = Annotated[float, typer.Option(help="Largest false positive rate that you can live with.")]
 Gaps: TypeAlias = Annotated[Missing, typer.Option(help="Cases that some method does not forecast.")]
 Out: TypeAlias = Annotated[Path | None, typer.Option(help="Directory for report.html, results.json and tables.")]
@@ -62,7 +62,7 @@ def compare(
     horizon: Horizon = 1,
     cutoff: Cutoff = 0.95,
     direction: Which = Direction.decline,
-    standard: Gold = Standard.relative,
+    standard: Gold = StandardName.relative,
     fpr: Limit = 0.2,
     resamples: Annotated[int, typer.Option(min=2, help="Bootstrap resamples.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
@@ -115,7 +115,7 @@ def report(
     horizon: Horizon = 1,
     cutoff: Cutoff = 0.95,
     direction: Which = Direction.decline,
-    standard: Gold = Standard.relative,
+    standard: Gold = StandardName.relative,
     fpr: Limit = 0.2,
     missing: Gaps = Missing.refuse,
     season: Annotated[int, typer.Option(min=1, help="Periods in a season, when forecasts are made here.")] = 12,

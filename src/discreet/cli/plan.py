@@ -14,7 +14,7 @@ from discreet.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from discreet.plan.check import PlanCheck
-    from discreet.plan.run import Outcome
+    from discreet.plan.run import RunResult
     from discreet.plan.sizes import TableCheck
 
 PlanPath = Annotated[Path, typer.Argument(metavar="PLAN", help="A plan.toml.", show_default=False)]
@@ -244,7 +244,7 @@ def _on_public_sizes(table: TableCheck) -> list[tuple[str, ...]]:
     return [*rows, ("all", f"{known.cells:,}", overall, "", f"{sum(known.mostly_noise):,}")]
 
 
-def _print_outcome(outcome: Outcome) -> None:
+def _print_outcome(outcome: RunResult) -> None:
     from discreet.ledger.budget import amounts
 
     plan = outcome.check.file.plan

@@ -120,7 +120,7 @@ def _example(folder: Path | None) -> Desk:
 def _entrance(desk: Desk, host: str) -> str | None:
     """The token of the link for a desk without accounts, or a refusal to show such a desk to others."""
     from discreet.web.accounts import has_accounts
-    from discreet.web.store import Store
+    from discreet.web.store import DeskStore
 
     if not desk.settings.accounts:
         if host != "localhost" and not _is_loopback(host):
@@ -129,7 +129,7 @@ def _entrance(desk: Desk, host: str) -> str | None:
                 "Set accounts = true in desk.toml and add people with `discreet serve --add-account NAME --role ROLE`."
             )
         return secrets.token_urlsafe(24)
-    store = Store(desk.database)
+    store = DeskStore(desk.database)
     try:
         if not has_accounts(store):
             raise PlanError(
@@ -182,7 +182,7 @@ def _is_loopback(host: str) -> bool:
 
 def _add(desk: Desk, name: str, role: str) -> None:
     from discreet.web.accounts import add_account, local_name
-    from discreet.web.store import Store
+    from discreet.web.store import DeskStore
 
     if sys.stdin.isatty():
         password = getpass.getpass(f"Password of {name}: ")
@@ -190,7 +190,7 @@ def _add(desk: Desk, name: str, role: str) -> None:
             raise DataError("The two passwords differ. They must be the same. Run the command again.")
     else:
         password = sys.stdin.readline().rstrip("\n")
-    store = Store(desk.database)
+    store = DeskStore(desk.database)
     try:
         add_account(store, name, role, password, by=local_name())
     finally:
@@ -202,9 +202,9 @@ def _add(desk: Desk, name: str, role: str) -> None:
 
 def _disable(desk: Desk, name: str) -> None:
     from discreet.web.accounts import disable_account, local_name
-    from discreet.web.store import Store
+    from discreet.web.store import DeskStore
 
-    store = Store(desk.database)
+    store = DeskStore(desk.database)
     try:
         disable_account(store, name, by=local_name())
     finally:

@@ -16,7 +16,7 @@ from itertools import product
 import numpy as np
 
 from discreet.arrays import Integers, Vector
-from discreet.formula.formula import Factor, Model, RandomTerm, Term
+from discreet.formula.formula import Factor, Formula, RandomTerm, Term
 
 Levels = Mapping[str, tuple[str, ...]]
 Codes = Mapping[str, Integers]
@@ -100,7 +100,7 @@ def _atom_name(factor: Factor, part: int) -> str:
 class Layout:
     """A formula laid out in pieces; made from the formula and the kinds of its columns, before levels are known."""
 
-    model: Model
+    model: Formula
     fixed: tuple[Piece, ...]
     random: tuple[tuple[Piece, ...], ...]
     response: Monomial
@@ -178,7 +178,7 @@ def _centred(
     return tuple(moved(piece) for piece in pieces)
 
 
-def lay_out(model: Model, categorical: Iterable[str]) -> Layout:
+def lay_out(model: Formula, categorical: Iterable[str]) -> Layout:
     """Lay out a formula, given which of its columns hold categories (`C(...)` adds to them)."""
     kinds = frozenset(categorical)
     fixed = _pieces(model.fixed, kinds)

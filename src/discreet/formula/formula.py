@@ -1,6 +1,6 @@
 """Model formulas in lme4's syntax, read into values; nothing here touches data.
 
-``y ~ 1 + age + log(wage) + (1 + age | firm) + (1 | state/county)`` becomes a `Model`: a response, fixed terms
+``y ~ 1 + age + log(wage) + (1 + age | firm) + (1 | state/county)`` becomes a `Formula`: a response, fixed terms
 and random terms. The reader is a recursive descent over tokens and knows only column names, numbers, R's
 operators ``+ - * / : ^`` and the functions of `FUNCTIONS`. It never evaluates anything, so a formula from a
 plan, a command line or a web form is as safe as a column name.
@@ -67,7 +67,7 @@ class RandomTerm:
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class Formula:
     """A formula that has been read. Fixed terms are in R's order: intercept, main effects, interactions."""
 
     text: str
@@ -83,7 +83,7 @@ class Model:
         return tuple(dict.fromkeys([*names, *(g for random in self.random for g in random.group)]))
 
 
-def read_formula(text: str, *, needs_random: bool = True) -> Model:
+def read_formula(text: str, *, needs_random: bool = True) -> Formula:
     """Read a formula, or raise `FormulaError` that says where reading stopped and why.
 
     Without `needs_random`, a formula of fixed terms only is read too.
@@ -108,7 +108,7 @@ def read_formula(text: str, *, needs_random: bool = True) -> Model:
     repeated = [str(t) for i, t in enumerate(expression.random) if t in expression.random[:i]]
     if repeated:
         raise FormulaError(f"Formula {text!r} has the term {repeated[0]} twice; one is enough, so drop the other.")
-    return Model(text, response, expression.ordered(reader.seen), tuple(expression.random))
+    return Formula(text, response, expression.ordered(reader.seen), tuple(expression.random))
 
 
 class _Expression:

@@ -23,7 +23,7 @@ from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import DataError, FormulaError
 from discreet.formula.basis import Polynomials, Splines
 from discreet.formula.design import Layout, Levels, Monomial, lay_out
-from discreet.formula.formula import Factor, Model, Term
+from discreet.formula.formula import Factor, Formula, Term
 from discreet.frames import as_lazy, collect, missing, working
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def with_doubles(frame: Frame, columns: Collection[str]) -> Frame:
     return frame
 
 
-def with_sizes(frame: Frame, model: Model) -> tuple[Frame, Model]:
+def with_sizes(frame: Frame, model: Formula) -> tuple[Frame, Formula]:
     """The frame with a column for each `log_size(g)`, the log of the rows that share a row's g; and the model of these.
 
     Engines may return rows in another order then.
@@ -140,7 +140,7 @@ def with_sizes(frame: Frame, model: Model) -> tuple[Frame, Model]:
     return frame, replace(model, fixed=named(model.fixed), random=random)
 
 
-def with_sizes_in_order(frame: Frame, model: Model) -> tuple[Frame, Model]:
+def with_sizes_in_order(frame: Frame, model: Formula) -> tuple[Frame, Formula]:
     """`with_sizes` where rows must keep their order, which engines do not promise."""
     import narwhals.stable.v2 as nw
 
@@ -152,12 +152,12 @@ def with_sizes_in_order(frame: Frame, model: Model) -> tuple[Frame, Model]:
     return with_sizes(frame, model)
 
 
-def _sized(model: Model) -> list[str]:
+def _sized(model: Formula) -> list[str]:
     terms = [*model.fixed, *(term for random in model.random for term in random.terms)]
     return sorted({f.column for term in terms for f in term if f.function == "log_size"})
 
 
-def plan(frame: Frame, model: Model) -> Layout:
+def plan(frame: Frame, model: Formula) -> Layout:
     """Lay a formula out on a frame's schema; refuses unknown columns and columns that hold no numbers."""
     assert not _sized(model), "sizes become columns first"
     schema = frame.collect_schema()
@@ -203,17 +203,17 @@ def refuse_decimals(frame: Frame, layout: Layout) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class ModelRows:
     """The columns of a model in memory: codes of categories, values of numeric factors `(count, basis size)`."""
 
     count: int
     codes: Mapping[str, Integers] = field(repr=False)
     values: Mapping[Factor, Matrix] = field(repr=False)
 
-    def take(self, at: Integers) -> Rows:
+    def take(self, at: Integers) -> ModelRows:
         """Some of the rows, in the order given."""
         codes = {column: code[at] for column, code in self.codes.items()}
-        return Rows(len(at), codes, {factor: value[at] for factor, value in self.values.items()})
+        return ModelRows(len(at), codes, {factor: value[at] for factor, value in self.values.items()})
 
     def evaluate(self, monomial: Monomial) -> Vector:
         """The monomial at every row."""
@@ -246,7 +246,7 @@ class Learned:
 
 def read_rows(
     frame: Frame, layout: Layout, known: Learned | None = None, *, response: bool = True
-) -> tuple[Rows, Learned]:
+) -> tuple[ModelRows, Learned]:
     """Bring the model's columns into memory, learning levels and states, or applying `known` ones to new data.
 
     A level that `known` does not have is coded -1. Without `response`, or where new data lack it, it is left out.
@@ -278,7 +278,7 @@ def read_rows(
         if not known:
             states[factor] = _learn(factor, raw)
         values[factor] = _apply(factor, raw, states[factor])
-    rows = Rows(arrow.num_rows, codes, values)
+    rows = ModelRows(arrow.num_rows, codes, values)
     if known:
         return rows, known
     means = {factor: value.mean(axis=0) for factor, value in values.items()}

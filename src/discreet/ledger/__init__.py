@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from discreet.ledger.book import Ledger
 from discreet.ledger.budget import Budget
-from discreet.ledger.chain import Verdict
+from discreet.ledger.chain import ChainVerdict
 from discreet.ledger.entries import Entry, Head
 from discreet.ledger.publication import release_once
 
-__all__ = ["Budget", "Entry", "Head", "Ledger", "Verdict", "release_once"]
+__all__ = ["Budget", "ChainVerdict", "Entry", "Head", "Ledger", "release_once"]

@@ -27,7 +27,7 @@ from discreet.privacy.losses import Loss
 from discreet.privacy.units import Unit
 
 if TYPE_CHECKING:
-    from discreet.ledger.store import Page, Store
+    from discreet.ledger.store import LedgerTransaction, Store
 
 
 class Ledger:
@@ -227,7 +227,7 @@ class Ledger:
         *,
         contains: Collection[str] = (),
         watch: Callable[[Iterable[Row], int], Iterable[Row]] = lambda rows, total: rows,
-    ) -> chain.Verdict:
+    ) -> chain.ChainVerdict:
         """Replay every line and say whether the book is whole and holds the hashes in `contains`.
 
         `watch` may wrap the rows, of which there are about `total`, to show progress.
@@ -235,17 +235,17 @@ class Ledger:
         with self._store.reading() as page, closing(page.rows()) as rows:
             return chain.verify(watch(rows, page.count()), contains=contains)
 
-    def _account(self, page: Page, dataset: str, unit: str) -> Budget | None:
+    def _account(self, page: LedgerTransaction, dataset: str, unit: str) -> Budget | None:
         opened = page.last(kind="budget", dataset=dataset, unit=unit)
         if opened is None or opened.loss is None:
             return None
         return Budget(dataset, unit, total=opened.loss, spent=self._spent(page, dataset, unit))
 
-    def _accounts(self, page: Page) -> list[Budget]:
+    def _accounts(self, page: LedgerTransaction) -> list[Budget]:
         keys = {(entry.dataset, entry.unit): None for entry in page.entries(kind="budget")}
         return [budget for dataset, unit in keys if (budget := self._account(page, dataset, unit)) is not None]
 
-    def _open_account(self, page: Page, dataset: str, unit: Unit) -> Budget:
+    def _open_account(self, page: LedgerTransaction, dataset: str, unit: Unit) -> Budget:
         budget = self._account(page, dataset, unit.key)
         if budget is None:
             there = "; ".join(f"{known.dataset!r} under {known.unit}" for known in self._accounts(page)) or "none"
@@ -255,12 +255,14 @@ class Ledger:
             )
         return budget
 
-    def _spent(self, page: Page, dataset: str, unit: str) -> Loss:
+    def _spent(self, page: LedgerTransaction, dataset: str, unit: str) -> Loss:
         latest = page.last(dataset=dataset, unit=unit)
         assert latest is not None, (dataset, unit)
         return latest.spent_after
 
-    def _set_budget(self, page: Page, budget: Budget, *, unit: Unit, by: str | None, **facts: Any) -> Budget:
+    def _set_budget(
+        self, page: LedgerTransaction, budget: Budget, *, unit: Unit, by: str | None, **facts: Any
+    ) -> Budget:
         page.append(
             kind="budget",
             dataset=budget.dataset,
@@ -308,7 +310,7 @@ def _fingerprinted(files: Mapping[str, str], entry: Entry) -> None:
         )
 
 
-def _compare(page: Page, dataset: str, details: Mapping[str, Any]) -> None:
+def _compare(page: LedgerTransaction, dataset: str, details: Mapping[str, Any]) -> None:
     if details.keys() & {"response", "public"}:
         for other in page.entries(kind="charge", dataset=dataset):
             refuse_conflict(details, other.payload.get("details") or {}, dataset=dataset, release=str(other.release))

@@ -15,7 +15,7 @@ from discreet.ledger.entries import GENESIS, Entry, EntryError, Head, Row
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ChainVerdict:
     """What verification found.
 
     Attributes
@@ -44,7 +44,7 @@ class Verdict:
         return {"intact": self.intact, "head": self.head._asdict(), "seq": self.seq, "fault": self.fault}
 
 
-def verify(rows: Iterable[Row], *, contains: Collection[str] = ()) -> Verdict:
+def verify(rows: Iterable[Row], *, contains: Collection[str] = ()) -> ChainVerdict:
     """Replay the whole book in order and stop at the first fault."""
     head, books, missing = Head(0, GENESIS), _Books(), set(contains)
     for row in rows:
@@ -52,13 +52,13 @@ def verify(rows: Iterable[Row], *, contains: Collection[str] = ()) -> Verdict:
             entry = _linked(row, head)
             books.post(entry)
         except EntryError as fault:
-            return Verdict(False, head, head.seq + 1, str(fault))
+            return ChainVerdict(False, head, head.seq + 1, str(fault))
         head = entry.head
         missing.discard(head.hash)
     if missing:
         unknown = ", ".join(sorted(missing))
-        return Verdict(False, head, None, f"the chain does not contain {unknown}: it was cut off or rewritten")
-    return Verdict(True, head)
+        return ChainVerdict(False, head, None, f"the chain does not contain {unknown}: it was cut off or rewritten")
+    return ChainVerdict(True, head)
 
 
 def _linked(row: Row, head: Head) -> Entry:

@@ -93,19 +93,19 @@ class Store:
         self.engine.dispose()
 
     @contextmanager
-    def writing(self) -> Iterator[Page]:
+    def writing(self) -> Iterator[LedgerTransaction]:
         """The only writer, until the block ends; what it appended is durable then, or was never there."""
         if self.read_only:
             raise LedgerError(
                 f"Ledger {self.label} was opened to be read. Nothing was written. Open it without read_only."
             )
         with self._transaction(writes=True) as connection:
-            yield Page(connection)
+            yield LedgerTransaction(connection)
 
     @contextmanager
-    def reading(self) -> Iterator[Page]:
+    def reading(self) -> Iterator[LedgerTransaction]:
         with self._transaction(writes=False) as connection:
-            yield Page(connection)
+            yield LedgerTransaction(connection)
 
     @contextmanager
     def _transaction(self, *, writes: bool) -> Iterator[sa.Connection]:
@@ -251,7 +251,7 @@ def _tidy(path: Path) -> None:
                 other.unlink(missing_ok=True)
 
 
-class Page:
+class LedgerTransaction:
     """The table inside one transaction."""
 
     def __init__(self, connection: sa.Connection) -> None:

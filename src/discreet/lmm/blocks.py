@@ -19,7 +19,7 @@ from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.errors import FitError
 from discreet.formula.design import Design
 from discreet.formula.formula import read_formula
-from discreet.formula.rows import Rows, open_frame, plan, read_rows, with_sizes_in_order
+from discreet.formula.rows import ModelRows, open_frame, plan, read_rows, with_sizes_in_order
 from discreet.lmm.cells import cells_of
 from discreet.lmm.estimate import is_one_intercept, origin_of, refuse_unidentifiable
 from discreet.lmm.fit import Method
@@ -165,7 +165,7 @@ class _SizeCurve:
 
 
 def fit_chunk(
-    rows: Rows, design: Design, origin: Origin, chosen: Integers, first: int, *, reml: bool
+    rows: ModelRows, design: Design, origin: Origin, chosen: Integers, first: int, *, reml: bool
 ) -> dict[str, Any]:
     """Estimates of some blocks.
 

@@ -20,7 +20,7 @@ from discreet.formula.formula import Factor
 from discreet.formula.rows import (
     DISTANT,
     Learned,
-    Rows,
+    ModelRows,
     States,
     encode,
     given_order,
@@ -43,7 +43,7 @@ FAR = 100.0  # standard deviations between a guess and the mean: four digits of 
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class CellSums:
     """Codes of each cell, and `total(a, b)`: the sum over a cell's rows of the product of two monomials."""
 
     count: int
@@ -52,16 +52,16 @@ class Cells:
     total: Callable[[Monomial, Monomial], Vector] = field(repr=False)
 
     @classmethod
-    def of_rows(cls, rows: Rows) -> Cells:
+    def of_rows(cls, rows: ModelRows) -> CellSums:
         """Each row its own cell."""
         return cls(rows.count, rows.count, rows.codes, rows.product)
 
 
-def cells_of(rows: Rows, layout: Layout, levels: Levels) -> Cells:
+def cells_of(rows: ModelRows, layout: Layout, levels: Levels) -> CellSums:
     """Sum rows in memory into cells."""
     possible = float(np.prod([float(len(levels[column])) for column in layout.coded]))
     if possible > CELLS_PER_ROW * rows.count:
-        return Cells.of_rows(rows)
+        return CellSums.of_rows(rows)
     cell = np.zeros(rows.count, dtype=np.int64)
     for column in layout.coded:
         cell *= len(levels[column])
@@ -71,14 +71,14 @@ def cells_of(rows: Rows, layout: Layout, levels: Levels) -> Cells:
     used = np.flatnonzero(counts)
     codes = np.unravel_index(used, [len(levels[column]) for column in layout.coded])
     sums = _Counted(rows, cell, counts, used)
-    return Cells(len(used), rows.count, dict(zip(layout.coded, codes, strict=True)), sums.total)
+    return CellSums(len(used), rows.count, dict(zip(layout.coded, codes, strict=True)), sums.total)
 
 
 @dataclass(frozen=True)
 class _Counted:
     """Sums of rows in memory by cell, each computed once."""
 
-    rows: Rows
+    rows: ModelRows
     cell: Integers
     counts: Integers
     used: Integers
@@ -103,7 +103,7 @@ def runs_in_engine(layout: Layout) -> bool:
     return all(factor.function in ENGINE_FUNCTIONS for factor in layout.numeric)
 
 
-def cells_in_engine(frame: nw.LazyFrame[Any], layout: Layout) -> tuple[Cells, Layout, Learned]:
+def cells_in_engine(frame: nw.LazyFrame[Any], layout: Layout) -> tuple[CellSums, Layout, Learned]:
     """Let the frame's engine compute the cells: one group-by, about a guess of every column's mean.
 
     Sums about a guess become sums about the mean without a loss of digits, unless the guess is far off: then there is
@@ -128,10 +128,10 @@ def cells_in_engine(frame: nw.LazyFrame[Any], layout: Layout) -> tuple[Cells, La
     for i, column in enumerate(layout.coded):
         codes[column], levels[column] = encode(found.keys[i], column, given_order=column in ordered)
     learned = Learned(levels, states, _vectors(means), distant)
-    return Cells(found.rows, int(found.n.sum()), codes, found.total), layout, learned
+    return CellSums(found.rows, int(found.n.sum()), codes, found.total), layout, learned
 
 
-def cells_again(frame: nw.LazyFrame[Any], layout: Layout, cells: Cells, learned: Learned) -> Cells:
+def cells_again(frame: nw.LazyFrame[Any], layout: Layout, cells: CellSums, learned: Learned) -> CellSums:
     """The same cells with the sums that another layout of the same columns needs."""
     found = _pass(frame, layout, learned.states, {factor: float(mean[0]) for factor, mean in learned.means.items()})
     return replace(cells, total=found.total)

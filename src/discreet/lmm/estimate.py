@@ -11,9 +11,9 @@ import numpy as np
 from discreet.arrays import Integers, Matrix
 from discreet.errors import FitError, Unidentified
 from discreet.formula.design import ONE, Design, Piece
-from discreet.formula.formula import Model, read_formula
-from discreet.formula.rows import Learned, Rows, open_frame, plan, read_rows, with_sizes_in_order
-from discreet.lmm.cells import Cells, cells_again, cells_in_engine, cells_of, runs_in_engine
+from discreet.formula.formula import Formula, read_formula
+from discreet.formula.rows import Learned, ModelRows, open_frame, plan, read_rows, with_sizes_in_order
+from discreet.lmm.cells import CellSums, cells_again, cells_in_engine, cells_of, runs_in_engine
 from discreet.lmm.fit import Method, MixedFit, MixedWarning, RandomEffects
 from discreet.lmm.gram import gram_of, moments_of, products
 from discreet.lmm.moments import Moments
@@ -91,7 +91,7 @@ def mixed(formula: str, data: Any, *, method: Method = "REML") -> MixedFit:
     return fit
 
 
-def _statistics(cells: Cells, design: Design) -> Moments | Gram:
+def _statistics(cells: CellSums, design: Design) -> Moments | Gram:
     with np.errstate(over="ignore", invalid="ignore"):
         found: Moments | Gram = moments_of(cells, design) if is_one_intercept(design) else gram_of(cells, design)
     if not np.isfinite(found.joint).all():
@@ -123,7 +123,7 @@ def told_apart(design: Design, XX: Matrix) -> tuple[Piece, ...]:
     return tuple(changed) if changed != list(fixed) else ()
 
 
-def collect(frame: Frame, model: Model) -> tuple[Cells, Rows | None, Design, Learned]:
+def collect(frame: Frame, model: Formula) -> tuple[CellSums, ModelRows | None, Design, Learned]:
     """One pass over the data: cells, the design they define, and the rows if they came into memory."""
     import narwhals.stable.v2 as nw
 
@@ -169,7 +169,7 @@ def _refuse_saturated(rows: int, columns: int, statistics: Moments | Gram) -> No
         raise FitError("The response is constant, so there is no variance to divide. Check the response column.")
 
 
-def origin_of(cells: Cells, XX: Matrix, design: Design, kept: Integers) -> Origin:
+def origin_of(cells: CellSums, XX: Matrix, design: Design, kept: Integers) -> Origin:
     """The way back from the kept columns, with cross-products `XX`, to those of the formula."""
     fixed, levels = design.layout.fixed, design.levels
     own = np.eye(len(design.names))[kept]

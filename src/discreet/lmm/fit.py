@@ -14,9 +14,9 @@ import numpy as np
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import DataError, FitError
 from discreet.formula.design import Design, RandomDesign
-from discreet.formula.rows import Learned, Rows, open_frame, read_rows, refuse_kinds
+from discreet.formula.rows import Learned, ModelRows, open_frame, read_rows, refuse_kinds
 from discreet.frames import missing
-from discreet.lmm.cells import Cells
+from discreet.lmm.cells import CellSums
 from discreet.lmm.matrix import linear, random_part
 from discreet.lmm.moments import Moments
 from discreet.lmm.origin import Origin, basis
@@ -107,12 +107,12 @@ class MixedFit:
     statistics: Moments | Gram
     solution: Solution
     design: Design
-    cells: Cells
+    cells: CellSums
     origin: Origin
     kept: Integers
     learned: Learned
     frame: Frame | None
-    in_memory: Rows | None
+    in_memory: ModelRows | None
 
     @property
     def moments(self) -> Moments:
@@ -183,7 +183,7 @@ class MixedFit:
         return float(self.criterion + np.log(self.rows) * self.parameters)
 
     @cached_property
-    def data(self) -> Rows:
+    def data(self) -> ModelRows:
         """The rows in memory, read on first use where the fit itself only needed aggregates."""
         return self.in_memory or read_rows(self._open_frame, self.design.layout, self.learned)[0]
 
@@ -305,7 +305,7 @@ class MixedFit:
         beta[self.kept] = self.solution.beta
         return beta
 
-    def _place(self, data: Any) -> Rows:
+    def _place(self, data: Any) -> ModelRows:
         frame = open_frame(data)
         schema = frame.collect_schema()
         for column in self.design.layout.model.columns[1:]:

@@ -8,12 +8,12 @@ import numpy as np
 
 from discreet.arrays import Integers, Matrix
 from discreet.formula.design import ONE, Design, Levels, Piece, RandomDesign
-from discreet.lmm.cells import Cells
+from discreet.lmm.cells import CellSums
 from discreet.lmm.moments import Moments
 from discreet.lmm.sparse import Gram, Sparse
 
 
-def moments_of(cells: Cells, design: Design) -> Moments:
+def moments_of(cells: CellSums, design: Design) -> Moments:
     """Collect the moments of a model whose only random term is an intercept."""
     fixed, levels = design.layout.fixed, design.levels
     response, intercept = (Piece(design.layout.response),), (Piece(ONE),)
@@ -31,7 +31,7 @@ def moments_of(cells: Cells, design: Design) -> Moments:
     )
 
 
-def gram_of(cells: Cells, design: Design) -> Gram:
+def gram_of(cells: CellSums, design: Design) -> Gram:
     """Collect the cross-products of [Z_1 ... Z_k X y] for any random terms."""
     levels, terms = design.levels, design.random
     columns = (*design.layout.fixed, Piece(design.layout.response))
@@ -46,7 +46,9 @@ def gram_of(cells: Cells, design: Design) -> Gram:
     return Gram(tuple(diagonal), crossed, tuple(fixed), products(cells, columns, columns, levels), float(cells.rows))
 
 
-def _crossed(cells: Cells, left: RandomDesign, right: RandomDesign, g: Integers, h: Integers, levels: Levels) -> Sparse:
+def _crossed(
+    cells: CellSums, left: RandomDesign, right: RandomDesign, g: Integers, h: Integers, levels: Levels
+) -> Sparse:
     """Z_left' Z_right, columns of a level next to each other."""
     from scipy.sparse import coo_array
 
@@ -61,7 +63,7 @@ def _crossed(cells: Cells, left: RandomDesign, right: RandomDesign, g: Integers,
     return coo_array((np.concatenate(values), index), shape=(left.effects, right.effects)).tocsr()
 
 
-def _places(cells: Cells, pieces: Sequence[Piece], levels: Levels) -> list[tuple[Piece, Integers]]:
+def _places(cells: CellSums, pieces: Sequence[Piece], levels: Levels) -> list[tuple[Piece, Integers]]:
     """Each piece with the column of its term that every cell touches, -1 for none."""
     placed, start = [], 0
     for piece in pieces:
@@ -71,14 +73,14 @@ def _places(cells: Cells, pieces: Sequence[Piece], levels: Levels) -> list[tuple
     return placed
 
 
-def products(cells: Cells, left: Sequence[Piece], right: Sequence[Piece], levels: Levels) -> Matrix:
+def products(cells: CellSums, left: Sequence[Piece], right: Sequence[Piece], levels: Levels) -> Matrix:
     """`left' right`, both sets of columns summed over all rows."""
     found: Matrix = grouped_products(cells, np.zeros(cells.count, dtype=np.int64), 1, left, right, levels)[0]
     return found
 
 
 def grouped_products(
-    cells: Cells, group: Integers, groups: int, left: Sequence[Piece], right: Sequence[Piece], levels: Levels
+    cells: CellSums, group: Integers, groups: int, left: Sequence[Piece], right: Sequence[Piece], levels: Levels
 ) -> Matrix:
     """`left' right` within each group, shape `(groups, width of left, width of right)`."""
     blocks = []

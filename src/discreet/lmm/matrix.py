@@ -10,10 +10,10 @@ import numpy as np
 from discreet.arrays import Matrix, Vector
 from discreet.errors import DataError
 from discreet.formula.design import Levels, Piece, RandomDesign
-from discreet.formula.rows import Rows
+from discreet.formula.rows import ModelRows
 
 
-def dense(rows: Rows, pieces: Sequence[Piece], levels: Levels) -> Matrix:
+def dense(rows: ModelRows, pieces: Sequence[Piece], levels: Levels) -> Matrix:
     """The columns of `pieces` at all of `rows`; pass a part of the rows to keep it small."""
     widths = [piece.width(levels) for piece in pieces]
     X = np.zeros((rows.count, sum(widths)))
@@ -25,7 +25,7 @@ def dense(rows: Rows, pieces: Sequence[Piece], levels: Levels) -> Matrix:
     return X
 
 
-def linear(rows: Rows, pieces: Sequence[Piece], levels: Levels, beta: Vector) -> Vector:
+def linear(rows: ModelRows, pieces: Sequence[Piece], levels: Levels, beta: Vector) -> Vector:
     """The design of `pieces` times `beta`, without building the design."""
     total, start = np.zeros(rows.count), 0
     for piece in pieces:
@@ -38,7 +38,7 @@ def linear(rows: Rows, pieces: Sequence[Piece], levels: Levels, beta: Vector) ->
 
 
 def random_part(
-    rows: Rows, term: RandomDesign, levels: Levels, effects: Matrix, *, new_levels: Literal["error", "zero"]
+    rows: ModelRows, term: RandomDesign, levels: Levels, effects: Matrix, *, new_levels: Literal["error", "zero"]
 ) -> Vector:
     group = term.grouping.codes(rows.codes)
     if new_levels == "error" and (group < 0).any():

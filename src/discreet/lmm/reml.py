@@ -29,7 +29,7 @@ TOLERANCE = 1e-10  # of log lambda; the criterion is flat to second order, so it
 STEPS = 80
 
 
-class Curve(Protocol):
+class RatioProfile(Protocol):
     """A batch of B data sets seen through the ratio alone.
 
     `rows` and `columns` (estimable fixed effects) have shape (B,).
@@ -98,7 +98,7 @@ class Profiled:
     unscaled: Matrix
 
 
-def profile(curve: Curve, ratio: Vector, *, reml: bool) -> Profiled:
+def profile(curve: RatioProfile, ratio: Vector, *, reml: bool) -> Profiled:
     """The models at the given ratios; NaN where a model has none."""
     with np.errstate(all="ignore"):
         (A,), (logdet,) = curve.at(ratio, 0)
@@ -108,7 +108,7 @@ def profile(curve: Curve, ratio: Vector, *, reml: bool) -> Profiled:
         return Profiled(criterion, ratio, beta, rss / _freedom(curve, reml=reml), inverse)
 
 
-def _freedom(curve: Curve, *, reml: bool) -> Vector:
+def _freedom(curve: RatioProfile, *, reml: bool) -> Vector:
     return curve.rows - curve.columns if reml else curve.rows
 
 
@@ -131,14 +131,14 @@ def _factored(A: Matrix, among: Mask | None = None, *, inverse: bool = False) ->
     return pivots, np.where(np.tri(p, dtype=bool), upper.swapaxes(1, 2), upper) if inverse else upper
 
 
-def _criterion(pivots: Matrix, logdet: Vector, curve: Curve, *, reml: bool) -> tuple[Vector, Vector]:
+def _criterion(pivots: Matrix, logdet: Vector, curve: RatioProfile, *, reml: bool) -> tuple[Vector, Vector]:
     """The criterion and the residual sum of squares; both from the pivots of [X y]' V^-1 [X y]."""
     freedom, rss = _freedom(curve, reml=reml), pivots[:, -1] ** 2
     fixed = 2 * np.log(pivots[:, :-1]).sum(axis=1) if reml else 0.0
     return logdet + fixed + freedom * (1 + np.log(2 * np.pi * rss / freedom)), rss
 
 
-def _slopes(curve: Curve, ratio: Vector, among: Mask | None = None, *, reml: bool) -> tuple[Vector, Vector]:
+def _slopes(curve: RatioProfile, ratio: Vector, among: Mask | None = None, *, reml: bool) -> tuple[Vector, Vector]:
     """First and second derivative of the criterion in lambda; NaN outside `among`."""
     (A, A1, A2), (_, first, second) = curve.at(ratio, 2)
     p = A.shape[1] - 1
@@ -159,7 +159,7 @@ def _slopes(curve: Curve, ratio: Vector, among: Mask | None = None, *, reml: boo
     return first, second
 
 
-def best_ratio(curve: Curve, *, reml: bool, start: Vector | None = None) -> Vector:
+def best_ratio(curve: RatioProfile, *, reml: bool, start: Vector | None = None) -> Vector:
     """The ratio that minimises each criterion; 0 where the random effects have no variance, NaN where it has none.
 
     `start` replaces the search over a grid where the answer is known to be near.
@@ -168,7 +168,7 @@ def best_ratio(curve: Curve, *, reml: bool, start: Vector | None = None) -> Vect
         return _newton(curve, *_started(curve, start, reml=reml), reml=reml)
 
 
-def _started(curve: Curve, start: Vector | None, *, reml: bool) -> tuple[Vector, Vector, Vector]:
+def _started(curve: RatioProfile, start: Vector | None, *, reml: bool) -> tuple[Vector, Vector, Vector]:
     """Where to start, and between which logarithms to stay; a start of NaN where a criterion has no value."""
     size = len(curve.rows)
     if start is None:
@@ -186,7 +186,7 @@ def _started(curve: Curve, start: Vector | None, *, reml: bool) -> tuple[Vector,
     return np.where(at_zero, off_zero, ratio), low, high
 
 
-def _newton(curve: Curve, ratio: Vector, low: Vector, high: Vector, *, reml: bool) -> Vector:
+def _newton(curve: RatioProfile, ratio: Vector, low: Vector, high: Vector, *, reml: bool) -> Vector:
     """Newton's method in log lambda between `low` and `high`; a data set that has converged moves no more."""
     active = ratio > 0
     t = np.log(np.maximum(ratio, SMALLEST))
@@ -218,7 +218,7 @@ def _grid(smallest: float, largest: float) -> Vector:
     return np.array([0.0, *np.logspace(low, high, int(np.ceil((high - low) / np.log10(1.5))) + 1)])
 
 
-def _value(curve: Curve, ratio: Vector, *, reml: bool) -> Vector:
+def _value(curve: RatioProfile, ratio: Vector, *, reml: bool) -> Vector:
     (A,), (logdet,) = curve.at(ratio, 0)
     return _criterion(_factored(A)[0], logdet, curve, reml=reml)[0]
 

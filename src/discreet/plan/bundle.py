@@ -23,7 +23,7 @@ from discreet.formula.formula import read_formula
 from discreet.ledger import Entry, Head
 from discreet.plan.reading import PlanFile
 from discreet.plan.requests import has_public_list
-from discreet.plan.shape import Count, Counts, Model, Posterior
+from discreet.plan.shape import Count, Counts, ModelSection, PosteriorSection
 
 FORMAT = "discreet bundle, format 2"
 BUNDLE, REPORT, REQUEST = "bundle.zip", "report.html", "request.json"
@@ -86,7 +86,9 @@ def request(file: PlanFile) -> dict[str, Any]:
     """The public part of a plan: what was asked for, without paths and addresses."""
     whole = file.plan.model_dump(mode="json", by_alias=True)
     counts = any(isinstance(release, Count | Counts) for release in file.plan.release)
-    formulas = [release.formula for release in file.plan.release if isinstance(release, Model | Posterior)]
+    formulas = [
+        release.formula for release in file.plan.release if isinstance(release, ModelSection | PosteriorSection)
+    ]
     used = {column for formula in formulas for column in read_formula(formula, needs_random=False).columns}
     return {
         "title": whole["title"],

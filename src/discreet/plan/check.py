@@ -23,8 +23,8 @@ from discreet.plan.bundle import BUNDLE, REPORT
 from discreet.plan.counts import CountRequest
 from discreet.plan.document import Fault, Place
 from discreet.plan.reading import PlanFile
-from discreet.plan.requests import Request, requests
-from discreet.plan.shape import Model, Posterior
+from discreet.plan.requests import PlannedRelease, requests
+from discreet.plan.shape import ModelSection, PosteriorSection
 from discreet.plan.sizes import PublicSizes, TableCheck
 from discreet.privacy.losses import Loss, shown, total
 from discreet.privacy.units import Rows, Unit
@@ -49,7 +49,7 @@ class Standing:
 class ReleaseCheck:
     """One release before it exists."""
 
-    request: Request
+    request: PlannedRelease
     state: State
     tables: tuple[TableCheck, ...]
 
@@ -99,7 +99,9 @@ class PlanCheck:
     def up_to_the_rows(self) -> tuple[str, ...]:
         """The releases that may need more rows than there are, which only the data tell."""
         waiting = [check for check in self.releases if check.state != "released"]
-        return tuple(check.name for check in waiting if isinstance(check.request.release, Posterior | Model))
+        return tuple(
+            check.name for check in waiting if isinstance(check.request.release, PosteriorSection | ModelSection)
+        )
 
     @property
     def cost(self) -> Loss:
@@ -303,7 +305,7 @@ def _other_unit(known: Budget, asked: str) -> str:
     )
 
 
-def _changed(file: PlanFile, request: Request, charge: Entry, standing: Standing) -> Fault:
+def _changed(file: PlanFile, request: PlannedRelease, charge: Entry, standing: Standing) -> Fault:
     """A release that was asked for otherwise before, at the first key that somebody changed."""
     place: Place = ("release", file.index(request.release.name))
     published = standing.published.get(request.release.name)
@@ -331,7 +333,7 @@ ELSEWHERE: dict[str, Place] = {
 """Settings of a release that stand in other tables of the plan."""
 
 
-def _changed_keys(request: Request, charge: Entry) -> list[str]:
+def _changed_keys(request: PlannedRelease, charge: Entry) -> list[str]:
     """The keys of a plan in which a request differs from the one that was paid, without what follows from others."""
     old, new = charge.payload.get("details") or {}, request.details
     paid, price = charge.loss.amounts if charge.loss else {}, request.guarantee.loss.amounts
@@ -349,7 +351,7 @@ def _changed_keys(request: Request, charge: Entry) -> list[str]:
     return keys + ["mechanism"] * ("mechanism" in differ and not keys)
 
 
-def _too_dear(request: Request, budget: Budget) -> str:
+def _too_dear(request: PlannedRelease, budget: Budget) -> str:
     return (
         f"it costs {amounts(request.guarantee.loss)}, but {amounts(budget.remaining)} is left of "
         f"{amounts(budget.total)} for {budget.dataset!r}. Lower it, leave a release out, or have whoever answers for "

@@ -16,7 +16,7 @@ import numpy as np
 from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.noise.source import SeededSource
 from discreet.privacy.units import EstablishmentNodes
-from discreet.report.comparison import Comparison, Group
+from discreet.report.comparison import Group, SimulatedErrors
 from discreet.simulate.lodes import SHAPE
 from discreet.tables.establishments import Histograms
 from discreet.tables.infusion import Infusion
@@ -46,7 +46,7 @@ CLASSES = ("0", "1 to 9", "10 to 99", "100 to 999", "1000 to 9999", "10 000 and 
 
 def compare(
     published: CountRelease, query: CountQuery, ready: Prepared, *, stratum: str | None = None, seed: int = 0
-) -> Comparison | str:
+) -> SimulatedErrors | str:
     """Compare the release's mechanism with infusion, or say why data of its shape would not show its error."""
     jobs = np.maximum(published.counts, 0).sum(axis=1, dtype=np.float64)
     filled, rng = np.flatnonzero(jobs), np.random.default_rng(seed)
@@ -63,7 +63,7 @@ def compare(
     table = Infusion().publish(firms, factors, source=SeededSource(seed))
     true = cells.counts.sum(axis=1)
     name = stratum or _default_stratum(cells.keys)
-    return Comparison(
+    return SimulatedErrors(
         cells=len(rows),
         of=len(published.counts),
         whole=_group("all", np.ones(ours.shape, dtype=np.bool_), cells.counts, ours, infused),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from discreet.errors import DiscreetError
 from discreet.plan.confidential import Confidential
 from discreet.plan.reading import PlanFile
-from discreet.plan.shape import Model
+from discreet.plan.shape import ModelSection
 from discreet.privacy.units import Rows
 
 
@@ -20,7 +20,7 @@ def owner_notes(file: PlanFile) -> list[str]:
         return []
     from discreet.lmm.private.owner import look
 
-    lagged = [column for release in file.plan.release if isinstance(release, Model) for column in release.lagged]
+    lagged = [column for release in file.plan.release if isinstance(release, ModelSection) for column in release.lagged]
     bounds = (unit.lower, unit.upper)
     return [
         note

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from discreet.errors import DataError
 from discreet.plan.document import Document, Fault, Place
-from discreet.plan.shape import KINDS, Columns, Plan, Table
+from discreet.plan.shape import KINDS, Columns, Plan, Section
 from discreet.plan.wording import written
 from discreet.schema import LODES, Schema
 
@@ -137,7 +137,7 @@ def _place(loc: Place) -> Place:
     return loc if cut is None else (*loc[:cut], *loc[cut + 1 :])
 
 
-def _table(loc: Place) -> type[Table] | None:
+def _table(loc: Place) -> type[Section] | None:
     """The table at a location, if it is one."""
     if not loc:
         return Plan
@@ -146,11 +146,11 @@ def _table(loc: Place) -> type[Table] | None:
     if loc[0] in ("release", "unit"):
         return KINDS[str(loc[-1])] if len(loc) == (3 if loc[0] == "release" else 2) else None
     field = Plan.model_fields.get(str(loc[0]))
-    found: type[Table] | None = cast(Any, field.annotation) if len(loc) == 1 and field is not None else None
+    found: type[Section] | None = cast(Any, field.annotation) if len(loc) == 1 and field is not None else None
     return found
 
 
-def _keys(table: type[Table] | None) -> list[str]:
+def _keys(table: type[Section] | None) -> list[str]:
     return [] if table is None else [field.alias or name for name, field in table.model_fields.items()]
 
 

@@ -19,7 +19,7 @@ from discreet.plan.confidential import Confidential
 from discreet.plan.counts import count_request, tables_of
 from discreet.plan.document import Fault, Place
 from discreet.plan.reading import PlanFile
-from discreet.plan.shape import AnyRelease, Count, Counts, Model, Posterior
+from discreet.plan.shape import AnyRelease, Count, Counts, ModelSection, PosteriorSection
 from discreet.plan.sizes import PublicSizes, TableCheck
 from discreet.plan.summaries import summary_request
 from discreet.privacy.guarantee import Guarantee
@@ -42,7 +42,7 @@ BLAMED = {
 """How a message begins, and the key that it is about."""
 
 
-class Request(Protocol):
+class PlannedRelease(Protocol):
     """One release, ready to be priced, read and drawn."""
 
     @property
@@ -68,9 +68,9 @@ class Request(Protocol):
         """What the report says, from the published files."""
 
 
-def requests(file: PlanFile, account: Account) -> tuple[list[Request], list[Fault]]:
+def requests(file: PlanFile, account: Account) -> tuple[list[PlannedRelease], list[Fault]]:
     """All releases of the plan that make sense, and what is wrong with the others. Reads public files only."""
-    found: list[Request] = []
+    found: list[PlannedRelease] = []
     wrong: list[Fault] = []
     jobs: Jobs | None = None
     if any(isinstance(release, Count | Counts) for release in file.plan.release):
@@ -80,7 +80,9 @@ def requests(file: PlanFile, account: Account) -> tuple[list[Request], list[Faul
             return [], [Fault(("data", "schema"), line) for line in str(error).splitlines()]
         jobs = without_data(schema, listed=has_public_list(file), allow_multiple=file.plan.data.allow_multiple)
         wrong += _label_faults(file, schema)
-    if file.plan.data.public and not any(isinstance(release, Model | Posterior) for release in file.plan.release):
+    if file.plan.data.public and not any(
+        isinstance(release, ModelSection | PosteriorSection) for release in file.plan.release
+    ):
         wrong.append(Fault(("data", "public"), _NO_DESIGN))
     for i, release in enumerate(file.plan.release):
         try:
@@ -175,7 +177,7 @@ def _key(release: AnyRelease, error: DiscreetError) -> str:
         return "by" if isinstance(release, Count) else "tables" if isinstance(release, Counts) else "formula"
     if isinstance(error, Infeasible):
         return "epsilon"
-    if isinstance(release, Posterior | Model):
+    if isinstance(release, PosteriorSection | ModelSection):
         return "kind" if "protect" in text else "epsilon"
     given = {name: getattr(release, name, None) for name in ("mechanism", "delta")}
     return next(

@@ -37,7 +37,7 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RunResult:
     """What a run did.
 
     Attributes
@@ -97,7 +97,7 @@ def run(
     *,
     dry_run: bool = False,
     progress: Progress = lambda step, done, steps: None,
-) -> Outcome:
+) -> RunResult:
     """Release everything in the plan that is not released yet. `dry_run` stops before anything is written or spent.
 
     Runs of one plan on one machine take turns: a second one finds everything released and ends like the first.
@@ -107,7 +107,7 @@ def run(
         return _run(file, dry_run=dry_run, progress=progress)
 
 
-def _run(file: PlanFile, *, dry_run: bool, progress: Progress) -> Outcome:
+def _run(file: PlanFile, *, dry_run: bool, progress: Progress) -> RunResult:
     found = check(file)
     found.refuse()
     waiting = [known for known in found.releases if known.state != "released"]
@@ -116,7 +116,7 @@ def _run(file: PlanFile, *, dry_run: bool, progress: Progress) -> Outcome:
     readings = _read(file, waiting, steps)
     folder = file.path(file.plan.output.folder)
     if dry_run:
-        return Outcome(found, folder, {}, found.before.remaining)
+        return RunResult(found, folder, {}, found.before.remaining)
     _try_out(file, folder)
     with Ledger.open(ledger_place(file)) as ledger:
         unit = file.plan.unit.unit()
@@ -142,7 +142,7 @@ def _run(file: PlanFile, *, dry_run: bool, progress: Progress) -> Outcome:
             f"The report or the bundle could not be written to {str(folder)!r}: {error.strerror}. All releases are "
             "made and in their folders. Make room or give the right to write, then run the plan again."
         ) from None
-    return Outcome(found, folder, published, budget.remaining, head, report, bundle, facts)
+    return RunResult(found, folder, published, budget.remaining, head, report, bundle, facts)
 
 
 def _try_out(file: PlanFile, folder: Path) -> None:

@@ -40,7 +40,7 @@ Form: TypeAlias = Literal["basic", "research"]
 RELEASES = 1_000  # of one plan
 
 
-class Table(BaseModel):
+class Section(BaseModel):
     """One table of a plan."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=False)
@@ -190,7 +190,7 @@ Responses: TypeAlias = Annotated[
 Where: TypeAlias = dict[str, Annotated[tuple[Category, ...], Field(min_length=1), AfterValidator(_different)]]
 
 
-class Columns(Table):
+class Columns(Section):
     """[data.schema]: which column of the jobs is what, and the public domains of the workers' attributes."""
 
     workplace_attributes: Attributes = Field(description="Columns that an establishment has one public value of.")
@@ -214,7 +214,7 @@ FileOrColumns: TypeAlias = Annotated[
 ]
 
 
-class Data(Table):
+class Data(Section):
     """[data]: where the confidential data are and what is public about them."""
 
     source: PathText = Field(description="Parquet, CSV or DuckDB file, or a folder; relative to the plan.")
@@ -236,7 +236,7 @@ class Data(Table):
     )
 
 
-class EstablishmentsUnit(Table):
+class EstablishmentsUnit(Section):
     """[unit] kind = "establishments": employer-employee privacy."""
 
     kind: Literal["establishments"]
@@ -252,7 +252,7 @@ class EstablishmentsUnit(Table):
         return Establishments(self.alpha, self.strength, substitution=self.substitution)
 
 
-class WorkersUnit(Table):
+class WorkersUnit(Section):
     """[unit] kind = "workers": one job. Does not hide the size of an establishment."""
 
     kind: Literal["workers"]
@@ -261,7 +261,7 @@ class WorkersUnit(Table):
         return Workers()
 
 
-class NodesUnit(Table):
+class NodesUnit(Section):
     """[unit] kind = "establishment-nodes": one whole establishment of at most theta workers."""
 
     kind: Literal["establishment-nodes"]
@@ -271,7 +271,7 @@ class NodesUnit(Table):
         return EstablishmentNodes(self.theta)
 
 
-class RowsUnit(Table):
+class RowsUnit(Section):
     """[unit] kind = "rows": one row's response, which lies between two bounds known without the data."""
 
     kind: Literal["rows"]
@@ -283,7 +283,7 @@ class RowsUnit(Table):
         return Rows(self.lower, self.upper, response=self.response)
 
 
-class Budget(Table):
+class BudgetSection(Section):
     """[budget]: how much all releases of these data together may tell, and the ledger that keeps count."""
 
     epsilon: Price = Field(description="The total loss, for example 4.")
@@ -297,7 +297,7 @@ class Budget(Table):
         return loss(epsilon=self.epsilon, delta=self.delta)
 
 
-class Public(Table):
+class Public(Section):
     """[public]: what is known without the confidential data, so that the expected error can be told beforehand."""
 
     sizes: PathText | None = Field(
@@ -307,7 +307,7 @@ class Public(Table):
     previous: PathText | None = Field(None, description="The folder of an earlier release, whose counts stand in.")
 
 
-class _Release(Table):
+class _Release(Section):
     name: ReleaseName = Field(description="A folder of the output and a line of the ledger, for example 'jobs-2026'.")
     title: Line = Field("", description="What the report calls the release.")
     epsilon: Price = Field(description="What the whole release costs, for example 1.")
@@ -348,7 +348,7 @@ class Counts(_Tables):
     add_up: StrictBool = Field(False, description="Make the basic form's tables agree in whole numbers.")
 
 
-class Posterior(_Release):
+class PosteriorSection(_Release):
     """[[release]] kind = "posterior": summaries of the posterior of a regression, by parts."""
 
     kind: Literal["posterior"]
@@ -364,7 +364,7 @@ class Posterior(_Release):
     )
 
 
-class Model(_Release):
+class ModelSection(_Release):
     """[[release]] kind = "model": a linear mixed model, all its estimates under one loss."""
 
     kind: Literal["model"]
@@ -375,7 +375,7 @@ class Model(_Release):
     lagged: Attributes = Field((), description="Public columns that hold earlier, already published responses.")
 
 
-class Output(Table):
+class Output(Section):
     """[output]: where the files go and which forms they have."""
 
     folder: PathText = Field(description="A folder of its own, relative to the plan.")
@@ -385,29 +385,29 @@ class Output(Table):
 
 
 AnyUnit: TypeAlias = Annotated[EstablishmentsUnit | WorkersUnit | NodesUnit | RowsUnit, Field(discriminator="kind")]
-AnyRelease: TypeAlias = Annotated[Count | Counts | Posterior | Model, Field(discriminator="kind")]
+AnyRelease: TypeAlias = Annotated[Count | Counts | PosteriorSection | ModelSection, Field(discriminator="kind")]
 
-KINDS: dict[str, type[Table]] = {
+KINDS: dict[str, type[Section]] = {
     "establishments": EstablishmentsUnit,
     "workers": WorkersUnit,
     "establishment-nodes": NodesUnit,
     "rows": RowsUnit,
     "count": Count,
     "counts": Counts,
-    "posterior": Posterior,
-    "model": Model,
+    "posterior": PosteriorSection,
+    "model": ModelSection,
     "here": Columns,
 }
 """The tables that are told apart by a word, by that word."""
 
 
-class Plan(Table):
+class Plan(Section):
     """A release plan."""
 
     title: Line = Field("", description="The title of the report.")
     data: Data
     unit: AnyUnit = Field(description="Whom to protect: kind = 'establishments' with an alpha, 'workers', ...")
-    budget: Budget
+    budget: BudgetSection
     public: Public = Public.model_validate({})
     release: Annotated[tuple[AnyRelease, ...], Field(min_length=1, max_length=RELEASES)] = Field(
         description="What is released, in order."

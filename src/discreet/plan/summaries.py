@@ -19,7 +19,7 @@ from discreet.plan.confidential import Confidential
 from discreet.plan.folders import Paid, Rehearsal, RehearsedError
 from discreet.plan.outputs import SUMMARY_SAMPLER, read_table, write_release
 from discreet.plan.reading import PlanFile
-from discreet.plan.shape import Model, Posterior
+from discreet.plan.shape import ModelSection, PosteriorSection
 from discreet.plan.sizes import PublicSizes, TableCheck
 from discreet.plan.wording import written
 from discreet.privacy.columns import taken
@@ -74,7 +74,7 @@ class SummaryRequest:
     """One release of a model or of posterior summaries."""
 
     file: PlanFile
-    release: Posterior | Model
+    release: PosteriorSection | ModelSection
     guarantee: Guarantee
     details: dict[str, Any]
 
@@ -123,24 +123,24 @@ class SummaryRequest:
                 Prose(f"Formula `{self.release.formula}`, {self.guarantee.loss} for all answers together."),
                 Table(table.column_names, rows, caption, f"{self.release.name} answers"),
             ],
-            limits=[LIMITS[self.release.summary if isinstance(self.release, Posterior) else "model"]],
+            limits=[LIMITS[self.release.summary if isinstance(self.release, PosteriorSection) else "model"]],
         )
 
     def refuse_without_data(self) -> None:
         """Refuse what no data could mend."""
-        if isinstance(self.release, Model):
+        if isinstance(self.release, ModelSection):
             from discreet.lmm.private.moments import refuse_wide
 
             refuse_wide(Pure(self.release.epsilon))
         with suppress(UnreadError):
             self._ask(Unread(), Rehearsal(self.guarantee.unit))
-        if isinstance(self.release, Posterior) and self.release.partitions is not None:
+        if isinstance(self.release, PosteriorSection) and self.release.partitions is not None:
             _refuse_few_parts(self.release, self.release.partitions)
 
     def _ask(self, data: Path | Unread, account: Account) -> tuple[pa.Table, Guarantee]:
         """The private answers as a table, with what they promise."""
         release, public = self.release, self.file.plan.data.public
-        if isinstance(release, Model):
+        if isinstance(release, ModelSection):
             from discreet.lmm.private import release_mixed
 
             fit = release_mixed(
@@ -174,7 +174,7 @@ def _flagged(name: str, table: pa.Table) -> list[str]:
 
 
 def _posterior(
-    release: Posterior, data: Path | Unread, public: tuple[str, ...], account: Account
+    release: PosteriorSection, data: Path | Unread, public: tuple[str, ...], account: Account
 ) -> tuple[pa.Table, Guarantee]:
     import pyarrow as pa
 
@@ -210,14 +210,14 @@ def _posterior(
     return pa.table({"coefficient": list(names), **{name: list(values) for name, values in columns.items()}}), guarantee
 
 
-def summary_request(file: PlanFile, release: Posterior | Model, unit: Unit) -> SummaryRequest:
+def summary_request(file: PlanFile, release: PosteriorSection | ModelSection, unit: Unit) -> SummaryRequest:
     """The request for a release of a plan; what needs the data is found when it is read."""
     if not isinstance(unit, Rows):
         raise PrivacyError(
             f"{release.kind} releases protect single rows, and this plan protects {unit.key}. "
             "Use [unit] kind = 'rows' with lower, upper and response, in a plan of its own."
         )
-    if isinstance(release, Posterior):
+    if isinstance(release, PosteriorSection):
         _refuse_repeated(release)
     asked = release.model_dump(mode="json", exclude={"name", "title"})
     output = file.plan.output
@@ -230,10 +230,10 @@ def summary_request(file: PlanFile, release: Posterior | Model, unit: Unit) -> S
 
 
 def _taken_as_known(
-    release: Posterior | Model, public: tuple[str, ...], unit: Rows
+    release: PosteriorSection | ModelSection, public: tuple[str, ...], unit: Rows
 ) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
     """The columns that a release takes as public, its proof, and what it will say of its input."""
-    if isinstance(release, Posterior):
+    if isinstance(release, PosteriorSection):
         from discreet.bayes.regression import declared_in, fixed_formula
         from discreet.bayes.spending import PROOF, known
 
@@ -256,7 +256,7 @@ def _taken_as_known(
     return asked.public, moments.PROOF, asked.notes()
 
 
-def _refuse_few_parts(release: Posterior, parts: int) -> None:
+def _refuse_few_parts(release: PosteriorSection, parts: int) -> None:
     """Refuse so few parts that noise alone would choose the centre of a quantile or an interval."""
     from discreet.bayes import interval, quantile
 
@@ -270,7 +270,7 @@ def _refuse_few_parts(release: Posterior, parts: int) -> None:
     mean.check(parts, epsilon / questions, whole=Fraction(release.epsilon), questions=questions)
 
 
-def _refuse_repeated(release: Posterior) -> None:
+def _refuse_repeated(release: PosteriorSection) -> None:
     """Coefficients and values pair up, or one of either goes with all of the others; a question is asked once."""
     names, at = release.coefficient, release.at
     if len(names) != len(at) and min(len(names), len(at)) > 1:

@@ -32,7 +32,7 @@ MOST_EPSILON = 700  # e^epsilon is a double
 _FAR = 1e13
 
 
-class Law(Protocol):
+class VerifiableLaw(Protocol):
     """A noise law: symmetric and unimodal; with several coordinates, a function of their L1 norm."""
 
     @property
@@ -43,7 +43,7 @@ class Law(Protocol):
     def probability(self, j: Vector, scale: float) -> Vector: ...
 
 
-class LineLaw(Law, Protocol):
+class LineLaw(VerifiableLaw, Protocol):
     """A law of one coordinate, whose distribution function is known."""
 
     def cdf(self, z: Vector) -> Vector: ...
@@ -59,7 +59,7 @@ class CountMechanism(Protocol):
     def loss(self) -> Loss: ...
 
     @property
-    def law(self) -> Law: ...
+    def law(self) -> VerifiableLaw: ...
 
     @property
     def additive(self) -> bool:
@@ -110,7 +110,7 @@ class Witness:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class LossVerdict:
     """What verification found.
 
     Attributes
@@ -151,7 +151,7 @@ class Verdict:
         }
 
 
-def verify(mechanism: CountMechanism, *, neighbours: Neighbours | None = None) -> Verdict:
+def verify(mechanism: CountMechanism, *, neighbours: Neighbours | None = None) -> LossVerdict:
     """Find the worst loss of `mechanism` over all neighbours, and say where it occurs.
 
     Where the unit promises substitution, twice the loss of one worker more is compared with the claim as well.
@@ -175,7 +175,7 @@ def verify(mechanism: CountMechanism, *, neighbours: Neighbours | None = None) -
     )
 
 
-def examine(mechanism: CountMechanism, pairs: Neighbours, loss: Loss) -> Verdict:
+def examine(mechanism: CountMechanism, pairs: Neighbours, loss: Loss) -> LossVerdict:
     """What `mechanism` loses between `pairs`, against a claim of `loss`."""
     shift, ratio = _moves(mechanism, pairs)
     rows = _dominating(shift, ratio)
@@ -198,7 +198,7 @@ def examine(mechanism: CountMechanism, pairs: Neighbours, loss: Loss) -> Verdict
         rest=int(pairs.rest[at]),
         output=float(outputs[worst]),
     )
-    return Verdict(
+    return LossVerdict(
         claimed=loss,
         worst_loss=worst_loss,
         worst_delta=worst_delta,
@@ -245,7 +245,7 @@ def neighbouring_cells(unit: Establishments, *, largest: int = LARGEST_SIZE) -> 
     return Neighbours(*(np.ascontiguousarray(column) for column in columns))
 
 
-def supremum(law: Law, *, shift: Vector, ratio: Vector) -> tuple[Vector, Vector]:
+def supremum(law: VerifiableLaw, *, shift: Vector, ratio: Vector) -> tuple[Vector, Vector]:
     """The largest |loss| over all outputs for each (shift, ratio), and the output z where it occurs.
 
     The loss has kinks only at z = 0 and z = shift, is smooth between, and in the tails tends to its limit: a grid
@@ -337,16 +337,16 @@ def _mass(law: LineLaw, left: Vector, right: Vector) -> Vector:
     return law.cdf(b) - law.cdf(a)
 
 
-def _loss(law: Law, z: Vector, u: Vector, w: Vector) -> Vector:
+def _loss(law: VerifiableLaw, z: Vector, u: Vector, w: Vector) -> Vector:
     loss: Vector = _on_axis(law, z) - _on_axis(law, (z - u) / w) + law.dimension * np.log(w)
     return loss
 
 
-def _signed_loss(sign: float, law: Law, u: Vector, w: Vector, z: Vector) -> Vector:
+def _signed_loss(sign: float, law: VerifiableLaw, u: Vector, w: Vector, z: Vector) -> Vector:
     return sign * _loss(law, z, u, w)
 
 
-def _on_axis(law: Law, z: Vector) -> Vector:
+def _on_axis(law: VerifiableLaw, z: Vector) -> Vector:
     """The log density at (z, 0, ..., 0): by the triangle inequality the worst output lies on the shift's own axis."""
     return law.log_density(z if law.dimension == 1 else _padded(z, law.dimension))
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from discreet.readers.published import Layout, read_csv
+from discreet.readers.published import FileLayout, read_csv
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-WAC = Layout(
+WAC = FileLayout(
     name="LODES WAC",
     required=("w_geocode", "C000"),
     type_of=lambda column: "text" if column in ("w_geocode", "createdate") else "whole",

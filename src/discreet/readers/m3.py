@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.errors import DataError, MissingExtra
-from discreet.readers.published import Layout, Type, read_csv
+from discreet.readers.published import FileLayout, Type, read_csv
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _TYPES: dict[str, Type] = {"t": "whole", "value": "real"}
-M3 = Layout(
+M3 = FileLayout(
     name="M3",
     required=("series", "part", "t", "value"),
     type_of=lambda column: _TYPES.get(column, "text"),

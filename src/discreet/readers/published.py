@@ -17,7 +17,7 @@ Type: TypeAlias = Literal["text", "whole", "real"]
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class FileLayout:
     """What a published file looks like.
 
     Attributes
@@ -34,7 +34,7 @@ class Layout:
     home: str
 
 
-def read_csv(path: str | Path, layout: Layout) -> pa.Table:
+def read_csv(path: str | Path, layout: FileLayout) -> pa.Table:
     """The file as a table, gzipped or not. An empty field and NA are nulls, in text too."""
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
@@ -63,7 +63,7 @@ def read_csv(path: str | Path, layout: Layout) -> pa.Table:
         ) from None
 
 
-def _header(path: Path, layout: Layout) -> list[str]:
+def _header(path: Path, layout: FileLayout) -> list[str]:
     import pyarrow as pa
 
     try:

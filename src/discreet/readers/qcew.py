@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from discreet.readers.published import Layout, Type, read_csv
+from discreet.readers.published import FileLayout, Type, read_csv
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,7 +17,7 @@ def _type_of(column: str) -> Type:
     return "real" if column.startswith("lq_") or "pct_chg" in column else "whole"
 
 
-QCEW = Layout(
+QCEW = FileLayout(
     name="QCEW",
     required=("area_fips", "own_code", "industry_code", "agglvl_code", "year", "qtr"),
     type_of=_type_of,

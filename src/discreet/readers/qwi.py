@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from discreet.readers.published import Layout, Type, read_csv
+from discreet.readers.published import FileLayout, Type, read_csv
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,7 +33,7 @@ def _type_of(column: str) -> Type:
     return "whole" if flag or column in COUNTS or column in ("year", "quarter") else "text"
 
 
-QWI = Layout(
+QWI = FileLayout(
     name="QWI",
     required=("year", "quarter", "industry"),
     type_of=_type_of,

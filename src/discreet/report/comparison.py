@@ -31,7 +31,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class SimulatedErrors:
     """Errors and rank correlations on simulated data of the release's shape.
 
     Attributes
@@ -56,7 +56,7 @@ class Comparison:
         return self.whole.ours / self.whole.infusion if self.whole.infusion else None
 
 
-def one(label: str, found: Comparison, *, level: int) -> Iterator[Block]:
+def one(label: str, found: SimulatedErrors, *, level: int) -> Iterator[Block]:
     """What is said beside one table."""
     sample = "" if found.cells == found.of else f" ({text(found.cells)} of the {text(found.of)} cells)"
     yield Heading(f"{label}: beside noise infusion, on simulated data of the same shape", level)
@@ -76,7 +76,7 @@ def one(label: str, found: Comparison, *, level: int) -> Iterator[Block]:
         yield _groups(label, found.by_stratum, found.stratum, folded=True)
 
 
-def all_of(found: Mapping[str, Comparison]) -> Iterator[Block]:
+def all_of(found: Mapping[str, SimulatedErrors]) -> Iterator[Block]:
     """The charts of all tables together: below 1 the release is closer to the truth than noise infusion."""
     chosen = dict(list(found.items())[: charts.MAX_SERIES])
     sizes = [row for label, each in chosen.items() for row in _ratios(label, each.by_size) if row["mean count"]]

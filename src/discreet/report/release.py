@@ -16,7 +16,7 @@ import numpy as np
 from discreet.privacy.losses import Loss, Pure, shown, total
 from discreet.privacy.units import AnyRow, EstablishmentNodes, Establishments, Rows, Unit, Workers
 from discreet.report import charts, comparison, counts
-from discreet.report.comparison import Comparison
+from discreet.report.comparison import SimulatedErrors
 from discreet.report.numbers import GROUP, PERCENT, minute, plural, text, unbroken
 from discreet.report.numbers import percent as percent
 from discreet.report.page import Block, Code, Figure, Heading, Note, Page, Prose, Table
@@ -80,7 +80,7 @@ class TableOfCounts:
     mechanism: str
     loss: Loss
     expected: ByLargest
-    comparison: Comparison | str
+    comparison: SimulatedErrors | str
     notes: Sequence[str] = ()
     sized: bool = False
 
@@ -169,13 +169,13 @@ def _summary(facts: Facts) -> Iterator[Block]:
     yield Note("in short", "\n".join(f"- {line}" for line in lines))
 
 
-def _compared(facts: Facts) -> dict[str, Comparison]:
+def _compared(facts: Facts) -> dict[str, SimulatedErrors]:
     """The comparisons by the names of their tables."""
     return {
         _label(release, number): part.comparison
         for release in facts.releases
         for number, part in enumerate(release.results.counts, start=1)
-        if isinstance(part.comparison, Comparison)
+        if isinstance(part.comparison, SimulatedErrors)
     }
 
 
@@ -354,7 +354,7 @@ def _table(label: str, part: TableOfCounts, *, level: int) -> Iterator[Block]:
     )
     yield from counts.intervals(label, table)
     yield from counts.ranking(label, table)
-    if isinstance(part.comparison, Comparison):
+    if isinstance(part.comparison, SimulatedErrors):
         yield from comparison.one(label, part.comparison, level=level)
     else:
         yield Prose(f"**Not compared with noise infusion.** {part.comparison}")

@@ -26,7 +26,7 @@ from discreet.plan.document import Document
 from discreet.plan.facts import facts_of
 from discreet.plan.outputs import MANIFEST
 from discreet.plan.reading import PlanFile
-from discreet.plan.requests import Request, requests, size
+from discreet.plan.requests import PlannedRelease, requests, size
 from discreet.plan.shape import Plan
 from discreet.release.account import Account
 from discreet.report.release import page
@@ -94,7 +94,7 @@ class Rebuilt:
             raise RefutedError(f"{REQUEST} asks for something that no plan can ask for") from None
 
     @once
-    def requests(self) -> dict[str, Request]:
+    def requests(self) -> dict[str, PlannedRelease]:
         """Every release that was asked for, by name."""
         plan = self.file.plan
         unit = plan.unit.unit()

@@ -16,7 +16,7 @@ import numpy as np
 from discreet.archive.findings import RefutedError, UncheckedError
 from discreet.plan.counts import CountRequest
 from discreet.plan.outputs import basic, noise, read_table
-from discreet.plan.requests import Request
+from discreet.plan.requests import PlannedRelease
 from discreet.plan.summaries import shortened
 from discreet.privacy.units import Establishments
 from discreet.tables.prepared import Drawn
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def check_rows(request: Request, folder: Path, about: dict[str, Any]) -> str:
+def check_rows(request: PlannedRelease, folder: Path, about: dict[str, Any]) -> str:
     """All formats of a form hold the same rows; every workplace cell is there once, with all kinds of workers."""
     rows = 0
     for place, attributes in _places(request):
@@ -42,7 +42,7 @@ def check_rows(request: Request, folder: Path, about: dict[str, Any]) -> str:
     )
 
 
-def check_cells(requests: Mapping[str, Request], folder: Path) -> str:
+def check_cells(requests: Mapping[str, PlannedRelease], folder: Path) -> str:
     """Tables of all establishments have the same workplace cells, as far as their attributes tell them apart."""
     tables = [
         (name, query.workplace_by, request._published(folder / name, number).keys)
@@ -62,7 +62,7 @@ def check_cells(requests: Mapping[str, Request], folder: Path) -> str:
     return f"{len(tables)} tables, the same workplace cells wherever they can be compared"
 
 
-def check_intervals(request: Request, folder: Path, about: dict[str, Any]) -> str:
+def check_intervals(request: PlannedRelease, folder: Path, about: dict[str, Any]) -> str:
     """The ends of the research form are those that its counts and the mechanism's public constants give."""
     if not isinstance(request, CountRequest):
         raise UncheckedError("standard errors and intervals follow from the model's public design, which is not here")
@@ -82,7 +82,7 @@ def check_intervals(request: Request, folder: Path, about: dict[str, Any]) -> st
     return "computed again from the counts and the constants: the same"
 
 
-def check_basic(request: Request, folder: Path, about: dict[str, Any], *, same_code: bool) -> str:
+def check_basic(request: PlannedRelease, folder: Path, about: dict[str, Any], *, same_code: bool) -> str:
     """The basic form is the research form after what the plan says was done to it, and nothing else."""
     if {*request.details["forms"]} != {"basic", "research"}:
         raise UncheckedError("there are no two forms to compare")
@@ -108,7 +108,7 @@ def check_basic(request: Request, folder: Path, about: dict[str, Any], *, same_c
     return "follows from the research form"
 
 
-def _places(request: Request) -> list[tuple[str, list[str]]]:
+def _places(request: PlannedRelease) -> list[tuple[str, list[str]]]:
     """Where each table is, with its attributes."""
     if isinstance(request, CountRequest):
         return [(table["folder"], table["by"]) for table in request.details["tables"]]
@@ -121,12 +121,12 @@ def _has_labels(about: dict[str, Any], number: int) -> bool:
     return tables is not None and tables[number]["labels"] is not None
 
 
-def _read(request: Request, folder: Path, form: str, attributes: list[str], kind: str | None = None) -> pa.Table:
+def _read(request: PlannedRelease, folder: Path, form: str, attributes: list[str], kind: str | None = None) -> pa.Table:
     kind = kind or ("parquet" if "parquet" in request.details["formats"] else "csv")
     return read_table(folder / f"{form}.{kind}", kind=kind, attributes=attributes)
 
 
-def _same(request: Request, folder: Path, form: str, attributes: list[str]) -> pa.Table:
+def _same(request: PlannedRelease, folder: Path, form: str, attributes: list[str]) -> pa.Table:
     first, *others = (_read(request, folder, form, attributes, kind) for kind in request.details["formats"])
     for other in others:
         if first.column_names != other.column_names or not all(

@@ -54,7 +54,7 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class CityShape:
     """What the simulated city looks like.
 
     Attributes
@@ -82,7 +82,7 @@ class Shape:
     drift_persistence: float = 0.98
 
 
-SHAPE = Shape()
+SHAPE = CityShape()
 
 
 def write(
@@ -91,7 +91,7 @@ def write(
     seed: int = 0,
     share: float = 1.0,
     progress: stream.Progress | None = None,
-    shape: Shape = SHAPE,
+    shape: CityShape = SHAPE,
 ) -> dict[str, Any]:
     """Write `crime.parquet`: tract, year, month, t, violent, drugs, shots, assaults, in order of tract and time."""
     return stream.write(
@@ -103,7 +103,7 @@ def write(
     )
 
 
-def batches(*, seed: int = 0, share: float = 1.0, shape: Shape = SHAPE) -> stream.Batches:
+def batches(*, seed: int = 0, share: float = 1.0, shape: CityShape = SHAPE) -> stream.Batches:
     """Yield ("crime", batch), once: the panel is small. `share` scales the number of tracts."""
     import pyarrow as pa
 
@@ -114,7 +114,7 @@ def batches(*, seed: int = 0, share: float = 1.0, shape: Shape = SHAPE) -> strea
     return iter([("crime", pa.record_batch({name: column.ravel() for name, column in columns.items()}))])
 
 
-def _counts(rng: np.random.Generator, *, tracts: int, shape: Shape) -> dict[str, Any]:
+def _counts(rng: np.random.Generator, *, tracts: int, shape: CityShape) -> dict[str, Any]:
     from scipy.signal import lfilter
     from scipy.special import gammaincinv, ndtri
 

@@ -3,7 +3,7 @@
 Haney et al. (2017, sections 3, 6 and 10) describe their extract: three tables, one job per worker, 10.9 million jobs
 at about 527,000 establishments, 740 to 815 of them above 1,000 workers; in place x sector x ownership at least half
 of the cells have one establishment with more than 65 % of the jobs, and over 93 % of the cells have fewer than 1,000.
-Employers and workers of a sector follow public margins (`sectors`); `Shape` holds what was chosen to meet the
+Employers and workers of a sector follow public margins (`sectors`); `EconomyShape` holds what was chosen to meet the
 paper's figures. Every establishment lies in a place, every establishment has at least one worker.
 """
 
@@ -58,7 +58,7 @@ _PLACES, _EMPLOYERS, _WORKFORCE, _WORKER, _YEAR = range(5)
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class EconomyShape:
     """What the simulated economy looks like at full size.
 
     Attributes
@@ -99,7 +99,7 @@ class Shape:
     birth_size: float = 5.0
 
 
-SHAPE = Shape()
+SHAPE = EconomyShape()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class Workplaces:
 
 
 @dataclass(frozen=True, slots=True)
-class Workers:
+class SimulatedWorkers:
     """Workers as codes into SEX, AGE, RACE, ETHNICITY and EDUCATION; `workplace` is a row of their `Workplaces`."""
 
     id: Integers
@@ -148,7 +148,7 @@ def write(
     share: float = 1.0,
     year: int = 0,
     progress: stream.Progress | None = None,
-    shape: Shape = SHAPE,
+    shape: EconomyShape = SHAPE,
 ) -> dict[str, Any]:
     """Write `workplace`, `worker`, `job` and the joined `jobs` (WorkerFull, one row per job) as Parquet.
 
@@ -165,20 +165,20 @@ def write(
     )
 
 
-def batches(*, seed: int = 0, share: float = 1.0, year: int = 0, shape: Shape = SHAPE) -> stream.Batches:
+def batches(*, seed: int = 0, share: float = 1.0, year: int = 0, shape: EconomyShape = SHAPE) -> stream.Batches:
     """Yield ("workplace" | "worker" | "job" | "jobs", batch), a block of establishments at a time."""
     frame = _frame(seed=seed, share=share, year=year, shape=shape)
     parts = (frame.rows(slice(start, start + BLOCK)) for start in range(0, len(frame.id), BLOCK))
     return (named for part in parts for named in _tables(part, _workers(part, seed=seed, shape=shape)))
 
 
-def workplaces(*, seed: int = 0, share: float = 1.0, year: int = 0, shape: Shape = SHAPE) -> Workplaces:
+def workplaces(*, seed: int = 0, share: float = 1.0, year: int = 0, shape: EconomyShape = SHAPE) -> Workplaces:
     """The establishments of a year with their sizes: all that the workers hang on, without the workers."""
     frame = _frame(seed=seed, share=share, year=year, shape=shape)
     return frame.rows(frame.size > 0)
 
 
-def _frame(*, seed: int, share: float, year: int, shape: Shape) -> Workplaces:
+def _frame(*, seed: int, share: float, year: int, shape: EconomyShape) -> Workplaces:
     """Every establishment that ever opened, closed ones with size 0, so that row and id agree in every year."""
     draws.check(seed, share)
     if year < 0:
@@ -190,7 +190,7 @@ def _frame(*, seed: int, share: float, year: int, shape: Shape) -> Workplaces:
     return frame
 
 
-def _places(rng: np.random.Generator, *, share: float, shape: Shape) -> Places:
+def _places(rng: np.random.Generator, *, share: float, shape: EconomyShape) -> Places:
     from scipy.special import ndtr, ndtri
 
     centre, spread = np.log(shape.population_median), shape.population_sigma
@@ -205,7 +205,7 @@ def _places(rng: np.random.Generator, *, share: float, shape: Shape) -> Places:
     return Places(population, rng.integers(counties, size=len(population)), state)
 
 
-def _first_year(rng: np.random.Generator, places: Places, *, share: float, shape: Shape) -> Workplaces:
+def _first_year(rng: np.random.Generator, places: Places, *, share: float, shape: EconomyShape) -> Workplaces:
     """Sizes first, then a place with at least as many inhabitants as the establishment has workers."""
     from scipy.special import ndtri
 
@@ -230,7 +230,7 @@ def _first_year(rng: np.random.Generator, places: Places, *, share: float, shape
     return Workplaces(places, np.arange(n), place, sector[kind], ownership[kind], size)
 
 
-def _next_year(rng: np.random.Generator, before: Workplaces, *, shape: Shape) -> Workplaces:
+def _next_year(rng: np.random.Generator, before: Workplaces, *, shape: EconomyShape) -> Workplaces:
     """Survivors grow, some close, new ones open where others are."""
     n = len(before.id)
     root = np.sqrt(np.maximum(before.size, 1))
@@ -246,7 +246,7 @@ def _next_year(rng: np.random.Generator, before: Workplaces, *, shape: Shape) ->
     return Workplaces(before.places, np.arange(len(size)), place, sector, ownership, size)
 
 
-def _workers(part: Workplaces, *, seed: int, shape: Shape) -> Workers:
+def _workers(part: Workplaces, *, seed: int, shape: EconomyShape) -> SimulatedWorkers:
     """An establishment's shares come from generators of its block, a worker's draws from their own number.
 
     Later years append to a block, so each group of attributes needs a generator to itself.
@@ -265,7 +265,7 @@ def _workers(part: Workplaces, *, seed: int, shape: Shape) -> Workers:
     sex, education = np.divmod(_pick(skill[at], draw[0]), len(EDUCATION))
     race, ethnicity = np.divmod(_pick(origin[at], draw[1]), len(ETHNICITY))
     ages = _pick(age[at] * _AGE_BY_EDUCATION[education], draw[2])
-    return Workers(worker, at, sex, ages, race, ethnicity, education)
+    return SimulatedWorkers(worker, at, sex, ages, race, ethnicity, education)
 
 
 def _pick(weight: NDArray[np.float32], draw: Vector) -> NDArray[np.int8]:
@@ -291,7 +291,7 @@ def state_names(count: int) -> list[str]:
     return list(islice(names, count))
 
 
-def _tables(part: Workplaces, workers: Workers) -> stream.Batches:
+def _tables(part: Workplaces, workers: SimulatedWorkers) -> stream.Batches:
     """The block's rows of the four tables; codes become labels."""
     import pyarrow as pa
 

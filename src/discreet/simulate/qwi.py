@@ -40,7 +40,7 @@ _DESIGN, _FLOWS = range(2)
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class PanelShape:
     """What the simulated panel looks like at full size.
 
     The second group was fitted, by a search over simulated panels, to the documents' REML variances and correlations
@@ -97,11 +97,11 @@ class Shape:
     momentum: float = 0.25
 
 
-SHAPE = Shape()
+SHAPE = PanelShape()
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class PanelCells:
     """County x industry cells, in that order, with the first quarter of each and the law of its growth."""
 
     county: Integers
@@ -112,10 +112,10 @@ class Cells:
     season: Matrix
     state_of_county: Integers
 
-    def of_counties(self, low: int, high: int) -> Cells:
+    def of_counties(self, low: int, high: int) -> PanelCells:
         """The cells of some counties."""
         part = slice(*np.searchsorted(self.county, [low, high]))
-        return Cells(
+        return PanelCells(
             self.county[part],
             self.industry[part],
             self.start[part],
@@ -132,7 +132,7 @@ def write(
     seed: int = 0,
     share: float = 1.0,
     progress: stream.Progress | None = None,
-    shape: Shape = SHAPE,
+    shape: PanelShape = SHAPE,
 ) -> dict[str, Any]:
     """Write `qwi.parquet`: state, county, industry, year, season, quarter, B, E, A, S, jcr, jdr, ar, sr.
 
@@ -147,7 +147,7 @@ def write(
     )
 
 
-def batches(*, seed: int = 0, share: float = 1.0, shape: Shape = SHAPE) -> stream.Batches:
+def batches(*, seed: int = 0, share: float = 1.0, shape: PanelShape = SHAPE) -> stream.Batches:
     """Yield ("qwi", batch), a block of counties at a time."""
     draws.check(seed, share)
     cells = design(draws.generator(seed, _DESIGN), share=share, shape=shape)
@@ -157,7 +157,7 @@ def batches(*, seed: int = 0, share: float = 1.0, shape: Shape = SHAPE) -> strea
     )
 
 
-def design(rng: np.random.Generator, *, share: float, shape: Shape) -> Cells:
+def design(rng: np.random.Generator, *, share: float, shape: PanelShape) -> PanelCells:
     """Which cells exist, from when to when, and how they grow; the rows add up to the share's number exactly."""
     from scipy.special import betaincinv, ndtri
 
@@ -202,7 +202,7 @@ def design(rng: np.random.Generator, *, share: float, shape: Shape) -> Cells:
         + shape.cell_scale * normal(len(county))
     )
     scale = shape.scale * np.exp(log_scale)
-    return Cells(county, industry, start[county, industry], level, scale, season, state)
+    return PanelCells(county, industry, start[county, industry], level, scale, season, state)
 
 
 def _cut(rank: Matrix, start: Integers, *, stop: int, rows: int) -> Integers:
@@ -216,7 +216,7 @@ def _cut(rank: Matrix, start: Integers, *, stop: int, rows: int) -> Integers:
     return cut.reshape(start.shape)
 
 
-def _rows(rng: np.random.Generator, cells: Cells, *, shape: Shape) -> Any:
+def _rows(rng: np.random.Generator, cells: PanelCells, *, shape: PanelShape) -> Any:
     """Employment levels of some cells, then the flows that explain them, as one record batch."""
     import pyarrow as pa
     from scipy.signal import lfilter

@@ -20,7 +20,7 @@ BLOCK = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class RegressionShape:
     """Rows, intercept and slope of the thesis."""
 
     rows: int = 100_000
@@ -28,7 +28,7 @@ class Shape:
     slope: float = 2.0
 
 
-SHAPE = Shape()
+SHAPE = RegressionShape()
 
 
 def write(
@@ -38,7 +38,7 @@ def write(
     share: float = 1.0,
     error_variance: float = 1.0,
     progress: stream.Progress | None = None,
-    shape: Shape = SHAPE,
+    shape: RegressionShape = SHAPE,
 ) -> dict[str, Any]:
     """Write `regression.parquet`: x, y. `error_variance` is 1 or 100 in the thesis."""
     return stream.write(
@@ -50,7 +50,9 @@ def write(
     )
 
 
-def batches(*, seed: int = 0, share: float = 1.0, error_variance: float = 1.0, shape: Shape = SHAPE) -> stream.Batches:
+def batches(
+    *, seed: int = 0, share: float = 1.0, error_variance: float = 1.0, shape: RegressionShape = SHAPE
+) -> stream.Batches:
     """Yield ("regression", batch)."""
     import pyarrow as pa
 

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, cast
 from discreet.errors import PlanError
 
 if TYPE_CHECKING:
-    from discreet.studies.study import Run
+    from discreet.studies.study import StudyRun
 
 STUDIES = {
     "lodes": "discreet.studies.lodes:run",
@@ -48,9 +48,9 @@ def available() -> list[str]:
     return [name for name, place in STUDIES.items() if find_spec(place.partition(":")[0])]
 
 
-def load(name: str) -> Run:
+def load(name: str) -> StudyRun:
     """The function that runs the study `name`."""
     if name not in available():
         raise PlanError(f"There is no study {name!r}. Choose one of: {', '.join(available())}.")
     module, _, function = STUDIES[name].partition(":")
-    return cast("Run", getattr(import_module(module), function))
+    return cast("StudyRun", getattr(import_module(module), function))

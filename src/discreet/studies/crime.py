@@ -58,7 +58,7 @@ SUMMARY = {
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PanelScores:
     """What the models did on one panel.
 
     Attributes
@@ -84,7 +84,7 @@ class Job:
     schedule: rolling.Schedule
     points: int
 
-    def run(self) -> Outcome:
+    def run(self) -> PanelScores:
         panel = simulated(self.panel) if isinstance(self.panel, int) else self.panel
         return forecast(panel, self.schedule, points=self.points)
 
@@ -154,7 +154,7 @@ def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progres
     return Study(name="crime", title=page.title, results=results, page=page)
 
 
-def simulated(seed: int, *, shape: crime.Shape = crime.SHAPE) -> Panel:
+def simulated(seed: int, *, shape: crime.CityShape = crime.SHAPE) -> Panel:
     """A panel of the paper's shape."""
     ((_, batch),) = crime.batches(seed=seed, shape=shape)
     counts = {
@@ -164,20 +164,20 @@ def simulated(seed: int, *, shape: crime.Shape = crime.SHAPE) -> Panel:
     return Panel(counts["violent"], np.stack([counts[name] for name in INDICATORS], axis=2), INDICATORS)
 
 
-def forecast(panel: Panel, schedule: rolling.Schedule, *, points: int) -> Outcome:
+def forecast(panel: Panel, schedule: rolling.Schedule, *, points: int) -> PanelScores:
     """All models on one panel, grids of `points` values."""
     unit = np.linspace(0, 1, points)
     plain = rolling.months(panel.y, panel.indicators, lags=LAGS)
     standard = rolling.months(panel.y, panel.indicators, lags=LAGS, standardise=True)
     pmf = families.Pmf(grid=unit, fpr=FPR)
-    models: list[rolling.Model] = [
+    models: list[rolling.ForecastFamily] = [
         pmf,
         families.Quantile(grid=unit),
         families.Power(grid=4 * unit),
         families.Bayesian(grid=unit),
         families.LeastSquares(),
     ]
-    further: list[tuple[str, rolling.Model, rolling.Months]] = [
+    further: list[tuple[str, rolling.ForecastFamily, rolling.MonthlyPanel]] = [
         ("PMF started from counts", replace(pmf, explain_outcome=True), plain),
         ("PMF, standardised", pmf, standard),
         ("OLS, standardised", families.LeastSquares(), standard),
@@ -187,7 +187,7 @@ def forecast(panel: Panel, schedule: rolling.Schedule, *, points: int) -> Outcom
     fits = {model.name: rolling.roll(model, plain, schedule, fpr=FPR) for model in models}
     more = {name: rolling.roll(model, months, schedule, fpr=FPR) for name, model, months in further}
     more["no indicator: minus the mean"] = rolling.Rolled("level", np.nan, np.array([np.nan]), level, level)
-    return Outcome(fits, more, plain.positive[schedule.testing].ravel())
+    return PanelScores(fits, more, plain.positive[schedule.testing].ravel())
 
 
 def _carried_out(jobs: Sequence[Job | Trial], progress: Progress) -> list[Any]:
@@ -251,7 +251,7 @@ def _two_tracts(y: Matrix) -> tuple[int, int]:
     return low, high
 
 
-def _tested(outcome: Outcome, *, resamples: int, seed: int) -> dict[str, Any]:
+def _tested(outcome: PanelScores, *, resamples: int, seed: int) -> dict[str, Any]:
     """PAUC of every model, PMF tested against it, correlation with the gold standard, metaparameters."""
     fits = {**outcome.fits, **outcome.further}
     names = list(fits)
@@ -319,7 +319,7 @@ def _over_panels(merged: Sequence[Mapping[str, float]]) -> list[dict[str, Any]]:
     return rows
 
 
-def _curves(outcome: Outcome) -> list[dict[str, Any]]:
+def _curves(outcome: PanelScores) -> list[dict[str, Any]]:
     """Points of Figure 2.1."""
     rows = []
     for name in FIVE:

@@ -59,7 +59,7 @@ class Trial:
         return rows
 
 
-def _area(months: rolling.Months, span: range, score: Matrix) -> float:
+def _area(months: rolling.MonthlyPanel, span: range, score: Matrix) -> float:
     return float(roc.partial_auc(months.positive[span].ravel(), score[span].ravel(), fpr=FPR))
 
 

@@ -15,11 +15,11 @@ import numpy as np
 
 from discreet.arrays import Vector
 from discreet.formula.formula import read_formula
-from discreet.formula.rows import Rows, open_frame, read_rows
+from discreet.formula.rows import ModelRows, open_frame, read_rows
 from discreet.lmm.private import moments, paper, strict
 from discreet.lmm.private.partition import best_blocks, fit_partition, partition
 from discreet.lmm.private.public import PublicDesign, public_design
-from discreet.lmm.private.request import Request, read_request
+from discreet.lmm.private.request import ModelRequest, read_request
 from discreet.lmm.private.sums import ResponseSums, response_sums, units_of
 from discreet.noise.source import SeededSource
 
@@ -43,7 +43,7 @@ class Case:
 
     model: str
     public: PublicDesign
-    rows: Rows = field(repr=False)
+    rows: ModelRows = field(repr=False)
     frame: Any = field(repr=False)
     lagged: tuple[str, ...] = ()
 
@@ -97,7 +97,7 @@ class Case:
         """Effects in the groupings' own order, put in the order of the levels' runs."""
         return [self.public.in_runs(i, values) for i, values in enumerate(effects)]
 
-    def request(self, *, epsilon: float | None = None, rho: float | None = None, clip: Any = None) -> Request:
+    def request(self, *, epsilon: float | None = None, rho: float | None = None, clip: Any = None) -> ModelRequest:
         response, *columns = self.public.model.columns
         return read_request(
             response, columns, epsilon=epsilon, rho=rho, public=columns, clip=clip, lagged=self.lagged, seed=0

@@ -25,7 +25,7 @@ WITHIN = {LOG: 0.65, GAMMA: 0.29, LAPLACE: 0.75}
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class PaperStatement:
     """A statement of the paper, our numbers for it, and whether they agree."""
 
     finding: int
@@ -34,7 +34,7 @@ class Finding:
     agrees: bool
 
 
-def findings(results: Mapping[str, Any]) -> list[Finding]:
+def findings(results: Mapping[str, Any]) -> list[PaperStatement]:
     """All statements, in the paper's order."""
     numbers = _Numbers(results)
     return [*_one(numbers), *_two(numbers), *_three(numbers), *_four(numbers), *_five(numbers)]
@@ -80,22 +80,22 @@ def _known(values: Mapping[str, float]) -> list[float]:
     return [value for value in values.values() if value == value] or [float("nan")]
 
 
-def _one(of: _Numbers) -> Iterator[Finding]:
+def _one(of: _Numbers) -> Iterator[PaperStatement]:
     ratio = {name: of.ratio(1, name, 0.1, 2.0) for name in THREE}
     for name in (LOG, GAMMA):
-        yield Finding(
+        yield PaperStatement(
             1,
             f"Establishment attributes only, alpha 0.1, epsilon 2: {name} is within a factor of 3 of the error of the "
             "current system.",
             _said({"ratio": ratio[name]}),
             ratio[name] <= 3,
         )
-    yield Finding(
+    yield PaperStatement(
         1, f"{LAPLACE} does better than the current system.", _said({"ratio": ratio[LAPLACE]}), ratio[LAPLACE] < 1
     )
     rho = {f"{LAPLACE} at {e:g}": of.rho(1, LAPLACE, e) for e in of.epsilons if e >= 2}
     rho |= {f"{name} at 4": of.rho(1, name, 4.0) for name in (LOG, GAMMA)}
-    yield Finding(
+    yield PaperStatement(
         1,
         f"Ranking 1: {LAPLACE} is close to 1 for epsilon of at least 2, the others for 4.",
         _said(rho),
@@ -103,7 +103,7 @@ def _one(of: _Numbers) -> Iterator[Finding]:
     )
     large = {f"{LAPLACE} at {e:g}": of.rho(1, LAPLACE, e, NAMES[3]) for e in of.epsilons}
     large |= {f"{LOG} at {e:g}": of.rho(1, LOG, e, NAMES[3]) for e in of.epsilons if e >= 1}
-    yield Finding(
+    yield PaperStatement(
         1,
         f"Ranking 1 in large places: {LAPLACE} is close to 1 for all epsilon, {LOG} for epsilon of at least 1.",
         _said(large),
@@ -111,7 +111,7 @@ def _one(of: _Numbers) -> Iterator[Finding]:
     )
     for name, share in WITHIN.items():
         ours = of.within(name)
-        yield Finding(
+        yield PaperStatement(
             1,
             f"The relative error of {name} is within 10 points of the current system's for {share:.0%} of the counts.",
             f"{ours:.0%}",
@@ -119,31 +119,31 @@ def _one(of: _Numbers) -> Iterator[Finding]:
         )
 
 
-def _two(of: _Numbers) -> Iterator[Finding]:
+def _two(of: _Numbers) -> Iterator[PaperStatement]:
     log, laplace = of.ratio(2, LOG, 0.1, 2.0), of.ratio(2, LAPLACE, 0.1, 2.0)
-    yield Finding(
+    yield PaperStatement(
         2,
         f"Single queries with worker attributes, weak definition, alpha 0.1, epsilon 2: {LOG} is within a factor of 3.",
         _said({"ratio": log}),
         log <= 3,
     )
-    yield Finding(2, f"{LAPLACE} has nearly the same error.", _said({"ratio": laplace}), laplace <= SAME)
+    yield PaperStatement(2, f"{LAPLACE} has nearly the same error.", _said({"ratio": laplace}), laplace <= SAME)
     four = {f"alpha {a:g}:": of.ratio(2, LAPLACE, a, 4.0) for a in of.alphas}
-    yield Finding(
+    yield PaperStatement(
         2,
         f"At epsilon 4 {LAPLACE} outperforms the current system for all alpha.",
         _said(four),
         max(_known(four)) < 1,
     )
     rho = {name: of.rho(2, name, 4.0) for name in THREE}
-    yield Finding(
+    yield PaperStatement(
         2,
         f"Ranking 2: only {LAPLACE} approaches 1, at epsilon 4.",
         _said(rho),
         rho[LAPLACE] >= CLOSE > max(rho[LOG], rho[GAMMA]),
     )
     large = {f"{n} at {e:g}": of.rho(2, n, e, NAMES[3]) for n in (LOG, LAPLACE) for e in of.epsilons}
-    yield Finding(
+    yield PaperStatement(
         2,
         f"Ranking 2 in large places: {LOG} and {LAPLACE} perform well for all epsilon.",
         _said(large),
@@ -151,24 +151,26 @@ def _two(of: _Numbers) -> Iterator[Finding]:
     )
 
 
-def _three(of: _Numbers) -> Iterator[Finding]:
+def _three(of: _Numbers) -> Iterator[PaperStatement]:
     log = {f"alpha {a:g}:": of.ratio(3, LOG, a, 4.0) for a in of.alphas if a <= 0.05}
-    yield Finding(
+    yield PaperStatement(
         3,
         f"Marginals with worker attributes, epsilon 4: {LOG} is within a factor of 10 for alpha of at most 0.05.",
         _said(log),
         max(_known(log)) <= 10,
     )
     laplace = {f"alpha {a:g}:": of.ratio(3, LAPLACE, a, 4.0) for a in of.alphas}
-    yield Finding(3, f"{LAPLACE} is within a factor of 10 for all alpha.", _said(laplace), max(_known(laplace)) <= 10)
+    yield PaperStatement(
+        3, f"{LAPLACE} is within a factor of 10 for all alpha.", _said(laplace), max(_known(laplace)) <= 10
+    )
     least = of.ratio(3, LAPLACE, 0.01, 4.0)
-    yield Finding(3, f"{LAPLACE} is within a factor of 3 at alpha 0.01.", _said({"ratio": least}), least <= 3)
+    yield PaperStatement(3, f"{LAPLACE} is within a factor of 3 at alpha 0.01.", _said({"ratio": least}), least <= 3)
 
 
-def _four(of: _Numbers) -> Iterator[Finding]:
+def _four(of: _Numbers) -> Iterator[PaperStatement]:
     for name in THREE:
         steps = {s: of.ratio(1, name, 0.1, 2.0, s) for s in NAMES}
-        yield Finding(
+        yield PaperStatement(
             4,
             f"The error of {name} falls against the current system's as places grow.",
             _said(steps),
@@ -177,7 +179,7 @@ def _four(of: _Numbers) -> Iterator[Finding]:
     for name in THREE:
         steps = {s: of.rho(1, name, 2.0, s) for s in NAMES}
         gains = [later - earlier for earlier, later in pairwise(steps.values())]
-        yield Finding(
+        yield PaperStatement(
             4,
             f"Ranking 1 by {name} improves as places grow, most from the smallest places to the next.",
             _said(steps),
@@ -185,18 +187,18 @@ def _four(of: _Numbers) -> Iterator[Finding]:
         )
 
 
-def _five(of: _Numbers) -> Iterator[Finding]:
+def _five(of: _Numbers) -> Iterator[PaperStatement]:
     points = [[of.ratio(w, name, a, e) for name in THREE] for w in (1, 2, 3) for a in of.alphas for e in of.epsilons]
     points = [point for point in points if all(value == value for value in point)]
     best = sum(laplace < min(log, gamma) for log, gamma, laplace in points)
     log_first = sum(log < gamma for log, gamma, _ in points)
-    yield Finding(
+    yield PaperStatement(
         5,
         f"{LAPLACE} performs best of the three in all experiments.",
         f"least error at {best} of the {len(points)} points where all three are feasible",
         best == len(points) > 0,
     )
-    yield Finding(
+    yield PaperStatement(
         5,
         f"{LOG} and {GAMMA} perform similarly, and which is better is not consistent.",
         f"{LOG} has less error at {log_first} of {len(points)} points",

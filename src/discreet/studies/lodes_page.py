@@ -7,7 +7,7 @@ from typing import Any
 
 from discreet.report import charts
 from discreet.report.page import Block, Figure, Heading, Note, Page, Prose, Table
-from discreet.studies.lodes_findings import THREE, Finding
+from discreet.studies.lodes_findings import THREE, PaperStatement
 from discreet.studies.lodes_grid import ALPHAS, THETA
 from discreet.studies.study import beside
 from discreet.utility.strata import ALL
@@ -46,7 +46,7 @@ does not depend on delta, so its error is shown also where delta = 0.05 does not
 """
 
 
-def page(results: Mapping[str, Any], findings: Sequence[Finding]) -> Page:
+def page(results: Mapping[str, Any], findings: Sequence[PaperStatement]) -> Page:
     """All blocks, in the order of the paper."""
     data = results["data"]
     blocks: list[Block] = [

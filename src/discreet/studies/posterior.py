@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
-from discreet.audit.blackbox import Verdict, blackbox
+from discreet.audit.blackbox import AuditVerdict, blackbox
 from discreet.bayes.conjugate import GPrior, Parts, Prior, SemiConjugate
 from discreet.bayes.interval import posterior_interval
 from discreet.bayes.partition import partition
@@ -220,7 +220,7 @@ def _coverage(sets: int, rng: np.random.Generator, tell: Any) -> list[dict[str, 
     ]
 
 
-def _audit(seed: int) -> dict[str, Verdict]:
+def _audit(seed: int) -> dict[str, AuditVerdict]:
     """The thesis's setting under attack: one row turns one of 1,000 probabilities from 1 to below the floor."""
     p = np.random.default_rng(seed).uniform(size=PARTS)
     a, b = np.append(p[1:], 1.0), np.append(p[1:], 0.0)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
-from discreet.audit.blackbox import Verdict
+from discreet.audit.blackbox import AuditVerdict
 from discreet.report import charts
 from discreet.report.page import Block, Figure, Heading, Note, Prose, Table
 
@@ -34,7 +34,7 @@ def blocks(
     results: Mapping[str, Any],
     probabilities: Mapping[tuple[Any, ...], Answers],
     quantiles: Mapping[tuple[Any, ...], Answers],
-    audit: Mapping[str, Verdict],
+    audit: Mapping[str, AuditVerdict],
 ) -> list[Block]:
     found: list[Block] = [_findings(results, audit)]
     figures = {"normality": ("3.1", "3.2"), "-2 log p": ("3.3", "3.4")}
@@ -103,7 +103,7 @@ def _headed(rows: Sequence[Mapping[str, Any]], caption: str, name: str) -> Table
     return Table.of([{HEADINGS.get(key, key): value for key, value in row.items()} for row in rows], caption, name)
 
 
-def _findings(results: Mapping[str, Any], audit: Mapping[str, Verdict]) -> Prose:
+def _findings(results: Mapping[str, Any], audit: Mapping[str, AuditVerdict]) -> Prose:
     """What the page shows, first."""
     published, corrected = audit["-2 log p, paper"], audit["-2 log p, tight"]
     private, thesis = (

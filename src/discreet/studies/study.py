@@ -32,7 +32,7 @@ def silent(step: str, share: float) -> None:
     """Progress for callers that show none."""
 
 
-class Run(Protocol):
+class StudyRun(Protocol):
     """Every study's door. `quick` is a minute's version, `data` replaces the study's own data."""
 
     def __call__(

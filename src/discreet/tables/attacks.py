@@ -38,7 +38,7 @@ class Claims:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class AttackResult:
     """How an attack went.
 
     Attributes
@@ -103,12 +103,12 @@ def reidentification(
     return Claims("re-identification", cell, values, learnt)
 
 
-def score(claims: Claims, truth: Matrix | Integers) -> Outcome:
+def score(claims: Claims, truth: Matrix | Integers) -> AttackResult:
     """Compare claims with the confidential truth of all cells, in the units of the claims."""
     error = np.abs(claims.values - truth[claims.cell]).max(axis=1)
     exact = error < 1e-9
     verdict = "" if not exact.size else " This is exactly true." if exact[0] else " This is wrong."
-    return Outcome(
+    return AttackResult(
         attack=claims.attack,
         cases=len(exact),
         exact=int(exact.sum()),

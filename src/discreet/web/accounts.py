@@ -21,7 +21,7 @@ from sqlalchemy import Connection, delete, insert, select
 
 from discreet.errors import DataError
 from discreet.web.audit_log import now, record
-from discreet.web.store import Store, accounts, former, sessions
+from discreet.web.store import DeskStore, accounts, former, sessions
 
 Role: TypeAlias = Literal["analyst", "reviewer", "administrator"]
 Right: TypeAlias = Literal["plan", "approve", "run", "analyse", "log", "people"]
@@ -55,7 +55,7 @@ class Person:
         return right in RIGHTS[self.role]
 
 
-def add_account(store: Store, name: str, role: str, password: str, *, by: str) -> None:
+def add_account(store: DeskStore, name: str, role: str, password: str, *, by: str) -> None:
     """Add a person, or give an existing one another password and role."""
     if not NAME.fullmatch(name):
         raise DataError(
@@ -82,7 +82,7 @@ def add_account(store: Store, name: str, role: str, password: str, *, by: str) -
         record(connection, by, "account set", name, role=role)
 
 
-def disable_account(store: Store, name: str, *, by: str) -> None:
+def disable_account(store: DeskStore, name: str, *, by: str) -> None:
     """End a person's access, for good and at once; what they wrote, decided and started stays under their name."""
     with store.writing() as connection:
         row = connection.execute(select(accounts.c.role).where(accounts.c.name == name)).first()
@@ -106,19 +106,19 @@ def _keep_an_administrator(connection: Connection, name: str) -> None:
         )
 
 
-def people(store: Store) -> tuple[list[Any], list[Any]]:
+def people(store: DeskStore) -> tuple[list[Any], list[Any]]:
     """Those who have an account, and those who had one."""
     with store.reading() as connection:
         now_here = connection.execute(select(accounts.c.name, accounts.c.role, accounts.c.since).order_by("name"))
         return list(now_here), list(connection.execute(select(former).order_by("name")))
 
 
-def has_accounts(store: Store) -> bool:
+def has_accounts(store: DeskStore) -> bool:
     with store.reading() as connection:
         return connection.execute(select(accounts.c.name).limit(1)).first() is not None
 
 
-def is_password(store: Store, name: str, password: str) -> bool:
+def is_password(store: DeskStore, name: str, password: str) -> bool:
     """Whether this is the person's password; as slow for unknown names as for known ones."""
     with store.reading() as connection:
         row = connection.execute(select(accounts.c.password).where(accounts.c.name == name)).first()
@@ -128,7 +128,7 @@ def is_password(store: Store, name: str, password: str) -> bool:
         return False
 
 
-def open_session(store: Store, name: str, *, action: str) -> str:
+def open_session(store: DeskStore, name: str, *, action: str) -> str:
     """A new session's token, for the cookie."""
     token = secrets.token_urlsafe(32)
     with store.writing() as connection:
@@ -142,7 +142,7 @@ def open_session(store: Store, name: str, *, action: str) -> str:
     return token
 
 
-def person_of(store: Store, token: str, *, local: bool) -> Person | None:
+def person_of(store: DeskStore, token: str, *, local: bool) -> Person | None:
     """Whose session it is, with the role they have now; the local person only where there are no accounts."""
     asked = (
         select(sessions.c.name, sessions.c.csrf, accounts.c.role)
@@ -158,7 +158,7 @@ def person_of(store: Store, token: str, *, local: bool) -> Person | None:
     return Person(row.name, "local", row.csrf) if local and row.name == local_name() else None
 
 
-def close_session(store: Store, token: str, who: str) -> None:
+def close_session(store: DeskStore, token: str, who: str) -> None:
     with store.writing() as connection:
         connection.execute(delete(sessions).where(sessions.c.token == _digest(token)))
         record(connection, who, "logged out")

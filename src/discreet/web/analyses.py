@@ -10,10 +10,10 @@ from sqlalchemy import desc, insert, select
 
 from discreet.web.accounts import Person
 from discreet.web.audit_log import now, record
-from discreet.web.store import Store, analyses
+from discreet.web.store import DeskStore, analyses
 
 
-def keep(store: Store, kind: str, title: str, result: dict[str, Any], person: Person) -> str:
+def keep(store: DeskStore, kind: str, title: str, result: dict[str, Any], person: Person) -> str:
     """Keep a result; its name."""
     name = f"{kind}-{secrets.token_hex(5)}"
     row = {
@@ -30,7 +30,7 @@ def keep(store: Store, kind: str, title: str, result: dict[str, Any], person: Pe
     return name
 
 
-def get(store: Store, kind: str, name: str, person: Person) -> dict[str, Any] | None:
+def get(store: DeskStore, kind: str, name: str, person: Person) -> dict[str, Any] | None:
     """A person's result of one kind."""
     asked = select(analyses).where(analyses.c.name == name, analyses.c.kind == kind, analyses.c.by == person.name)
     with store.reading() as connection:
@@ -38,7 +38,7 @@ def get(store: Store, kind: str, name: str, person: Person) -> dict[str, Any] | 
     return None if row is None else {**row._mapping, "result": json.loads(row.result)}
 
 
-def listed(store: Store, kind: str, person: Person) -> list[Any]:
+def listed(store: DeskStore, kind: str, person: Person) -> list[Any]:
     """A person's results of one kind, the latest first."""
     asked = (
         select(analyses.c.name, analyses.c.title, analyses.c.at)

@@ -35,7 +35,7 @@ from discreet.web.pages import (
 from discreet.web.proxies import BehindTLS, networks
 from discreet.web.rendering import Here, page
 from discreet.web.security import Guard, login_address
-from discreet.web.store import Store
+from discreet.web.store import DeskStore
 from discreet.web.turns import TooMuch
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -46,7 +46,7 @@ ROUTERS = (entrance, overview, data, plans, utility, review, runs, releases, led
 def create(
     desk: Desk,
     *,
-    store: Store | None = None,
+    store: DeskStore | None = None,
     entrance: str | None = None,
     hosts: Sequence[str] = LOOPBACK,
     proxies: Sequence[str] = (),
@@ -59,7 +59,7 @@ def create(
     hosts : names under which the desk answers, without ports.
     proxies : addresses of the proxies that speak TLS for the desk; where there are any, it answers to them alone.
     """
-    here = Here(desk, store or Store(desk.database), entrance)
+    here = Here(desk, store or DeskStore(desk.database), entrance)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import select
 
 from discreet.web.accounts import is_password, same
-from discreet.web.store import Store, accounts
+from discreet.web.store import DeskStore, accounts
 
 TRIES, MINUTES = 5, 15  # wrong passwords of one name from one address
 FOR_A_NAME, FROM_AN_ADDRESS = 4 * TRIES, 10 * TRIES  # from anywhere; of anybody, who may sit behind one proxy
@@ -92,7 +92,7 @@ class Checks:
         with self.lock:
             return self.waiting[known] >= LINE
 
-    def begin(self, store: Store, name: str, password: str, *, known: bool) -> Future[bool]:
+    def begin(self, store: DeskStore, name: str, password: str, *, known: bool) -> Future[bool]:
         """Whether the password is right, in a while."""
         with self.lock:
             self.waiting[known] += 1
@@ -126,14 +126,14 @@ def _network(address: str) -> str:
     return str(ipaddress.ip_network((found, 64), strict=False)) if found.version == 6 else str(found)
 
 
-def mark(store: Store, name: str) -> str | None:
+def mark(store: DeskStore, name: str) -> str | None:
     """What a browser carries in which this person has logged in; another password makes another mark."""
     with store.reading() as connection:
         row = connection.execute(select(accounts.c.password).where(accounts.c.name == name)).first()
     return None if row is None else hmac.digest(row.password.encode(), f"known {name}".encode(), hashlib.sha256).hex()
 
 
-def is_known(store: Store, name: str, carried: str | None) -> bool:
+def is_known(store: DeskStore, name: str, carried: str | None) -> bool:
     """Whether the browser carries the person's mark."""
     expected = mark(store, name) if carried else None
     return expected is not None and same(carried or "", expected)

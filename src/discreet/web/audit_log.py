@@ -19,7 +19,7 @@ from typing import Any
 from sqlalchemy import Connection, desc, insert, select
 
 from discreet.ledger.entries import canonical, seal
-from discreet.web.store import Store, audit
+from discreet.web.store import DeskStore, audit
 
 HOUR, AN_HOUR = 3600, 40
 """Seconds, and lines in them about people who are not in, or of one person and action."""
@@ -70,7 +70,7 @@ class Counted:
     untold: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def record(self, store: Store, action: str, subject: str = "", **detail: Any) -> None:
+    def record(self, store: DeskStore, action: str, subject: str = "", **detail: Any) -> None:
         with self.lock:
             now = time.monotonic()
             if now - self.since >= HOUR:
@@ -95,7 +95,9 @@ class Repeats:
     counts: dict[tuple[str, ...], Counted] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def record(self, store: Store, who: str, action: str, subject: str = "", *, of: str = "", **detail: Any) -> None:
+    def record(
+        self, store: DeskStore, who: str, action: str, subject: str = "", *, of: str = "", **detail: Any
+    ) -> None:
         """Add a line; `of` parts what is counted further, and is one of few: a file, never what somebody sent."""
         with self.lock:
             counted = self.counts.setdefault((who, action, of), Counted(who))

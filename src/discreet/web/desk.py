@@ -34,7 +34,7 @@ class _Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Source(_Settings):
+class DataSource(_Settings):
     """[[source]]: confidential data, what is public about them, and what all releases together may cost."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,40}$")]
@@ -78,7 +78,7 @@ class Settings(_Settings):
     ledger: str = "ledger.db"
     upload_megabytes: Annotated[int, Field(ge=1, le=2000)] = 50
     runs_at_once: Annotated[int, Field(ge=1, le=64)] = 2
-    source: tuple[Source, ...] = ()
+    source: tuple[DataSource, ...] = ()
 
 
 def no_source(name: str) -> str:
@@ -157,7 +157,7 @@ class Desk:
         return where if "://" in where else str(self.folder / where)
 
     @cached_property
-    def sources(self) -> dict[str, Source]:
+    def sources(self) -> dict[str, DataSource]:
         return {source.name: source for source in self.settings.source}
 
     def plan_file(self, plan: str) -> Path:
@@ -166,7 +166,7 @@ class Desk:
             raise DataError("A plan is asked for by its name: a-z, 0-9 and '-'. Choose one from the list of plans.")
         return self.plans / f"{plan}.toml"
 
-    def schema(self, source: Source) -> Schema | None:
+    def schema(self, source: DataSource) -> Schema | None:
         """Which column is what; public. None where the source is not a table of jobs or has no schema yet."""
         if source.kind != "jobs":
             return None
@@ -179,12 +179,12 @@ class Desk:
                 return Schema.read(folder / name)
         return LODES if (folder / "about.json").is_file() else None
 
-    def jobs_of_one_worker(self, source: Source) -> int | None:
+    def jobs_of_one_worker(self, source: DataSource) -> int | None:
         """One, as plans of the desk declare; None where workers have no name."""
         schema = self.schema(source)
         return 1 if schema is None or schema.worker is not None else None
 
-    def fixed_tables(self, source: Source, plan: str) -> dict[str, dict[str, Any]]:
+    def fixed_tables(self, source: DataSource, plan: str) -> dict[str, dict[str, Any]]:
         """What a plan says that nobody chooses at the desk: where the data, the ledger and the output are."""
         data = {"source": self._from_plans(source.path)}
         data |= {

@@ -22,7 +22,7 @@ from discreet.errors import DataError
 from discreet.report.page import slug
 from discreet.schema import Schema
 from discreet.web import filters
-from discreet.web.desk import Desk, Source
+from discreet.web.desk import DataSource, Desk
 
 Scalar: TypeAlias = str | int | float | bool
 Scalars: TypeAlias = Annotated[list[Scalar], Field(fail_fast=True)]
@@ -97,7 +97,7 @@ def read(sent: bytes) -> Draft | list[tuple[str | int, ...]]:
         return [fault["loc"] for fault in found[:MOST_FAULTS]]
 
 
-def first_draft(desk: Desk, source: Source, number: int = 1) -> Draft:
+def first_draft(desk: Desk, source: DataSource, number: int = 1) -> Draft:
     """What a form shows before anything was chosen; `number` makes the release's name its own."""
     dumped = source.unit.model_dump(mode="json", exclude_none=True)
     unit = {key: _plain(key, value) for key, value in dumped.items() if value is not False}

@@ -14,12 +14,12 @@ from discreet.ledger.budget import amounts
 from discreet.plan.check import PlanCheck, check
 from discreet.plan.document import Document, Fault
 from discreet.plan.reading import PlanFile, faults
-from discreet.plan.requests import Request
+from discreet.plan.requests import PlannedRelease
 from discreet.plan.shape import AnyRelease, Plan
 from discreet.plan.wording import in_a_plan
 from discreet.privacy.guarantee import Guarantee
 from discreet.web.calculators import TooLong, shared
-from discreet.web.desk import SETTINGS, Desk, Source, no_source
+from discreet.web.desk import SETTINGS, DataSource, Desk, no_source
 from discreet.web.drafts import Draft, digest
 from discreet.web.published import stamp, stamps
 
@@ -42,7 +42,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class JudgedDraft:
     """A draft judged; `found` is None where its shape is already wrong."""
 
     found: PlanCheck | None
@@ -66,43 +66,43 @@ class Estimate:
         }
 
 
-async def estimate(desk: Desk, draft: Draft, plan: str, *, by: str) -> Estimate:
+async def estimate(desk: Desk, draft: Draft, plan: str, *, by: str) -> JudgedDraft:
     """Judge a draft for a person, in a process that can be ended; before the same public facts it is judged once."""
     source = desk.sources.get(draft.source)
     if source is None:
-        return Estimate(None, (Trouble("", no_source(draft.source), ""),))
+        return JudgedDraft(None, (Trouble("", no_source(draft.source), ""),))
     asked = draft.model_dump_json()
     facts = [stamp(desk.folder / source.sizes) if source.sizes else None, stamp(desk.releases / plan)]
     key = None if "://" in desk.ledger else (desk, digest(asked), plan, *facts, *stamps(Path(desk.ledger)))
     try:
-        found: Estimate = await shared.result(by, _judged, desk, asked, plan, key=key)
+        found: JudgedDraft = await shared.result(by, _judged, desk, asked, plan, key=key)
     except TooLong as error:
-        return Estimate(None, (Trouble("", str(error), ""),))
+        return JudgedDraft(None, (Trouble("", str(error), ""),))
     return found
 
 
-def _judged(desk: Desk, asked: str, plan: str) -> Estimate:
+def _judged(desk: Desk, asked: str, plan: str) -> JudgedDraft:
     """The same from what can be sent to a process, and to be sent back: of a request what pages show."""
     judged = judge(desk, Draft.model_validate_json(asked), plan)
     if judged.found is None:
         return judged
     releases = [
-        replace(each, request=cast(Request, Asked(each.request.release, each.request.guarantee)))
+        replace(each, request=cast(PlannedRelease, Asked(each.request.release, each.request.guarantee)))
         for each in judged.found.releases
     ]
     return replace(judged, found=replace(judged.found, releases=tuple(releases)))
 
 
-def judge(desk: Desk, draft: Draft, plan: str) -> Estimate:
+def judge(desk: Desk, draft: Draft, plan: str) -> JudgedDraft:
     """Judge a draft as the plan that it would become."""
     if draft.source not in desk.sources:
-        return Estimate(None, (Trouble("", no_source(draft.source), ""),))
+        return JudgedDraft(None, (Trouble("", no_source(draft.source), ""),))
     content = draft.content(desk, plan)
     document = Document(desk.plan_file(plan), content, {})
     try:
         shaped = Plan.model_validate(content)
     except ValidationError as error:
-        return Estimate(None, told(document, faults(error)))
+        return JudgedDraft(None, told(document, faults(error)))
     names = [release.name for release in shaped.release]
     twice = [
         Fault(("release", i, "name"), f"{name!r} names two releases. A name stands for one. Choose another.")
@@ -110,17 +110,17 @@ def judge(desk: Desk, draft: Draft, plan: str) -> Estimate:
         if name in names[:i]
     ]
     if twice:
-        return Estimate(None, told(document, twice))
+        return JudgedDraft(None, told(document, twice))
     refused = told(document, _refused(desk.sources[draft.source], shaped))
     try:
         found = check(PlanFile(shaped, document))
     except DiscreetError as error:
         lines = str(error).splitlines()
-        return Estimate(None, (*refused, *(Trouble("", line, "") for line in lines[1:] or lines)))
-    return Estimate(found, (*refused, *told(document, found.faults)))
+        return JudgedDraft(None, (*refused, *(Trouble("", line, "") for line in lines[1:] or lines)))
+    return JudgedDraft(found, (*refused, *told(document, found.faults)))
 
 
-def _refused(source: Source, plan: Plan) -> list[Fault]:
+def _refused(source: DataSource, plan: Plan) -> list[Fault]:
     """What the desk's settings have against a plan; a unit that makes no sense is left to the plan's own check."""
     try:
         text = source.refusal(plan.unit.unit())

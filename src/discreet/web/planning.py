@@ -16,14 +16,14 @@ from discreet.web.accounts import Person
 from discreet.web.audit_log import now, record
 from discreet.web.desk import SETTINGS, Desk, no_source
 from discreet.web.drafts import Draft, as_toml, digest, new_name
-from discreet.web.store import Store, audit, decisions, plans
+from discreet.web.store import DeskStore, audit, decisions, plans
 
 SAVED = "plan saved"
 MARK = "# Written at the release desk. `discreet check` prices this plan, `discreet run` carries it out.\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class StoredPlan:
     """A plan as the database has it."""
 
     name: str
@@ -42,13 +42,13 @@ class Plan:
         return Draft.model_validate_json(self.filled_in)
 
 
-def get(store: Store, name: str) -> Plan | None:
+def get(store: DeskStore, name: str) -> StoredPlan | None:
     with store.reading() as connection:
         row = connection.execute(select(plans).where(plans.c.name == name)).first()
     return None if row is None else _plan(row)
 
 
-def listed(store: Store, *states: str, most: int = 500, first: int = 0) -> list[Plan]:
+def listed(store: DeskStore, *states: str, most: int = 500, first: int = 0) -> list[StoredPlan]:
     """Plans, or those in certain states, the latest first, from number `first` on."""
     asked = select(plans).order_by(desc(plans.c.at), plans.c.name).limit(most).offset(first)
     with store.reading() as connection:
@@ -56,14 +56,14 @@ def listed(store: Store, *states: str, most: int = 500, first: int = 0) -> list[
     return [_plan(row) for row in rows]
 
 
-def titles(store: Store) -> dict[str, str]:
+def titles(store: DeskStore) -> dict[str, str]:
     """What every plan is called."""
     asked = select(plans.c.name, func.json_extract(plans.c.draft, "$.title"))
     with store.reading() as connection:
         return {name: title or name for name, title in connection.execute(asked)}
 
 
-def number(store: Store) -> int:
+def number(store: DeskStore) -> int:
     """How many plans there are."""
     with store.reading() as connection:
         return int(connection.execute(select(func.count()).select_from(plans)).scalar_one())
@@ -74,7 +74,7 @@ def text_of(desk: Desk, draft: Draft, name: str) -> str:
     return MARK + as_toml(draft.content(desk, name))
 
 
-def save(desk: Desk, store: Store, draft: Draft, person: Person, *, name: str | None = None) -> str:
+def save(desk: Desk, store: DeskStore, draft: Draft, person: Person, *, name: str | None = None) -> str:
     """Keep a draft, as a row and as the file that `discreet check` reads; an approval of another text is gone."""
     known = name is not None
     name = name or new_name(draft.title, draft.source)
@@ -103,7 +103,7 @@ def save(desk: Desk, store: Store, draft: Draft, person: Person, *, name: str | 
     return name
 
 
-def submit(store: Store, name: str, person: Person) -> None:
+def submit(store: DeskStore, name: str, person: Person) -> None:
     """Ask for a decision about the plan as it is."""
     with store.writing() as connection:
         plan = _asked(connection, name)
@@ -112,7 +112,7 @@ def submit(store: Store, name: str, person: Person) -> None:
             record(connection, person.name, "plan submitted", name, digest=plan.digest)
 
 
-def decide(desk: Desk, store: Store, name: str, person: Person, *, verdict: str, seen: str, note: str = "") -> None:
+def decide(desk: Desk, store: DeskStore, name: str, person: Person, *, verdict: str, seen: str, note: str = "") -> None:
     """Approve or decline exactly the text that `seen` is the digest of."""
     if verdict not in ("approved", "declined"):
         raise DataError(f"{verdict[:20]!r} is not a decision. A plan is approved or declined. Choose one.")
@@ -185,14 +185,14 @@ def _refuse_own(desk: Desk, connection: Connection, name: str, person: str) -> N
         )
 
 
-def history(store: Store, name: str) -> list[dict[str, Any]]:
+def history(store: DeskStore, name: str) -> list[dict[str, Any]]:
     """Decisions about a plan, the latest first."""
     asked = select(decisions).where(decisions.c.plan == name).order_by(desc(decisions.c.id))
     with store.reading() as connection:
         return [dict(row._mapping) for row in connection.execute(asked)]
 
 
-def writers(store: Store, name: str) -> set[str]:
+def writers(store: DeskStore, name: str) -> set[str]:
     """Everybody who ever saved the plan: none of them is a second person."""
     with store.reading() as connection:
         return _writers(connection, name)
@@ -210,6 +210,6 @@ def _asked(connection: Connection, name: str) -> Any:
     return row
 
 
-def _plan(row: Any) -> Plan:
+def _plan(row: Any) -> StoredPlan:
     title = json.loads(row.draft)["title"] or row.name
-    return Plan(row.name, row.source, row.author, title, row.draft, row.text, row.digest, row.state, row.at)
+    return StoredPlan(row.name, row.source, row.author, title, row.draft, row.text, row.digest, row.state, row.at)

@@ -14,7 +14,7 @@ from discreet.errors import LedgerError
 from discreet.ledger import Budget, Entry, Head, Ledger
 from discreet.plan.bundle import PAPER, packed_releases
 from discreet.plan.outputs import MANIFEST, read_table
-from discreet.web.desk import NAME, Desk, Source
+from discreet.web.desk import NAME, DataSource, Desk
 
 ONE_READER = threading.Lock()
 """Of the ledger: while it changes, every page would read the whole of it at once."""
@@ -24,7 +24,7 @@ PREVIEW = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Book:
+class LedgerView:
     """The ledger as it was last read."""
 
     budgets: tuple[Budget, ...] = ()
@@ -36,7 +36,7 @@ class Book:
         return next((budget for budget in self.budgets if budget.dataset == dataset), None)
 
 
-def book(desk: Desk) -> Book:
+def book(desk: Desk) -> LedgerView:
     """The ledger now."""
     where = desk.ledger
     if "://" in where:
@@ -60,20 +60,20 @@ def stamp(path: Path) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=8)
-def _cached(where: str, _main: tuple[int, int], _wal: tuple[int, int]) -> Book:
-    return _read(where) if Path(where).exists() else Book()
+def _cached(where: str, _main: tuple[int, int], _wal: tuple[int, int]) -> LedgerView:
+    return _read(where) if Path(where).exists() else LedgerView()
 
 
-def _read(where: str) -> Book:
+def _read(where: str) -> LedgerView:
     try:
         with Ledger.open(where, read_only=True) as ledger:
-            return Book(tuple(ledger.budgets()), tuple(ledger.entries()), ledger.head)
+            return LedgerView(tuple(ledger.budgets()), tuple(ledger.entries()), ledger.head)
     except LedgerError as error:
         is_new = "://" in where and "it has no table" in str(error)  # an empty database, in which a run makes it
-        return Book() if is_new else Book(trouble=str(error))
+        return LedgerView() if is_new else LedgerView(trouble=str(error))
 
 
-def standing(desk: Desk, source: Source) -> dict[str, Any]:
+def standing(desk: Desk, source: DataSource) -> dict[str, Any]:
     """A source's budget in numbers, as the ledger knows it or as the desk's settings promise it."""
     known = book(desk).budget(source.dataset)
     whole = float(source.epsilon) if known is None else float(known.total.amounts["epsilon"])

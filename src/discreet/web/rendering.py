@@ -19,7 +19,7 @@ from discreet.web import filters
 from discreet.web.attempts import Attempts, Checks
 from discreet.web.audit_log import Counted, Repeats
 from discreet.web.desk import Desk
-from discreet.web.store import Store
+from discreet.web.store import DeskStore
 
 NAVIGATION = (
     ("Prepare", (("data", "Data"), ("plans", "Plans"), ("utility", "Risk and utility"))),
@@ -37,7 +37,7 @@ class Here:
     """
 
     desk: Desk
-    store: Store
+    store: DeskStore
     entrance: str | None = None
     attempts: Attempts = field(default_factory=Attempts)
     checks: Checks = field(default_factory=Checks)
@@ -62,7 +62,7 @@ def _when(text: str) -> Markup:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class RenderedFigure:
     """A figure as a page shows it: picture, caption, and the same as a table."""
 
     name: str
@@ -71,10 +71,10 @@ class Drawn:
     data: Table
 
 
-def drawn(figure: Figure, name: str) -> Drawn:
+def drawn(figure: Figure, name: str) -> RenderedFigure:
     """Draw a figure; `name` keeps its ids apart on the page."""
     picture = Markup(svg.svg(figure.chart, alt=figure.alt, name=f"{name}-picture"))
-    return Drawn(name, figure.caption, picture, figure.data)
+    return RenderedFigure(name, figure.caption, picture, figure.data)
 
 
 environment = Environment(

@@ -31,7 +31,7 @@ from discreet.web.audit_log import now, record
 from discreet.web.desk import Desk
 from discreet.web.planning import approved
 from discreet.web.published import stamp
-from discreet.web.store import Store, runs
+from discreet.web.store import DeskStore, runs
 
 State: TypeAlias = Literal["running", "done", "failed", "interrupted"]
 FINAL = {"done": "done", "failed": "failed"}
@@ -74,7 +74,7 @@ class Run:
         }
 
 
-def start(desk: Desk, store: Store, plan: str, person: Person) -> str:
+def start(desk: Desk, store: DeskStore, plan: str, person: Person) -> str:
     """Start a run of an approved plan; the name of the run."""
     name = f"run-{secrets.token_hex(5)}"
     with store.writing() as connection:
@@ -93,14 +93,14 @@ def start(desk: Desk, store: Store, plan: str, person: Person) -> str:
     return name
 
 
-def resume(desk: Desk, store: Store, name: str, person: Person) -> None:
+def resume(desk: Desk, store: DeskStore, name: str, person: Person) -> None:
     """Carry an interrupted or failed run on; what was paid is not paid again."""
     _launch(desk, store, name, person)
     with store.writing() as connection:
         record(connection, person.name, "run resumed", name)
 
 
-def _launch(desk: Desk, store: Store, name: str, person: Person) -> None:
+def _launch(desk: Desk, store: DeskStore, name: str, person: Person) -> None:
     with store.reading() as connection:
         plan = connection.execute(select(runs.c.plan).where(runs.c.name == name)).scalar()
         row = approved(desk, connection, str(plan))
@@ -136,13 +136,13 @@ def _awaited(process: subprocess.Popen[bytes], name: str) -> None:
     threading.Thread(target=process.wait, name=f"wait for {name}", daemon=True).start()
 
 
-def get(desk: Desk, store: Store, name: str) -> Run | None:
+def get(desk: Desk, store: DeskStore, name: str) -> Run | None:
     with store.reading() as connection:
         row = connection.execute(select(runs).where(runs.c.name == name)).first()
     return None if row is None else _run(desk, row)
 
 
-def listed(desk: Desk, store: Store, *, plan: str | None = None, last: int = 100, first: int = 0) -> list[Run]:
+def listed(desk: Desk, store: DeskStore, *, plan: str | None = None, last: int = 100, first: int = 0) -> list[Run]:
     """Runs, latest first, from number `first` on."""
     asked = select(runs).order_by(desc(runs.c.at), desc(runs.c.name)).limit(last).offset(first)
     if plan is not None:
@@ -152,7 +152,7 @@ def listed(desk: Desk, store: Store, *, plan: str | None = None, last: int = 100
     return [_run(desk, row) for row in rows]
 
 
-def begun(store: Store) -> set[str]:
+def begun(store: DeskStore) -> set[str]:
     """The plans that have a run."""
     with store.reading() as connection:
         return set(connection.execute(select(runs.c.plan).distinct()).scalars())

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from discreet.web import forms, hosts
 from discreet.web.accounts import Person, Right, person_of, same
-from discreet.web.store import Store
+from discreet.web.store import DeskStore
 from discreet.web.turns import PAGES
 
 COOKIE = "discreet-desk"
@@ -66,7 +66,7 @@ class Guard:
     """
 
     app: ASGIApp
-    store: Store
+    store: DeskStore
     hosts: frozenset[str]
     refused: Callable[[Request, int, str], Response]
     largest: int

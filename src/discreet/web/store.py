@@ -118,7 +118,7 @@ BEGIN SELECT RAISE(ABORT, 'the audit log is append-only'); END
 """
 
 
-class Store:
+class DeskStore:
     """Transactions on a desk's database."""
 
     def __init__(self, path: Path) -> None:

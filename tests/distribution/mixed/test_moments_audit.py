@@ -10,7 +10,7 @@ import pytest
 from discreet.audit.blackbox import blackbox
 from discreet.formula.formula import read_formula
 from discreet.formula.rows import open_frame
-from discreet.lmm.private.moments import Mechanism, mechanism_for
+from discreet.lmm.private.moments import MomentNoise, mechanism_for
 from discreet.lmm.private.public import PublicDesign, public_design
 from discreet.lmm.private.request import read_request
 from discreet.lmm.private.sums import ResponseSums, Scale, response_sums, units_of
@@ -23,7 +23,7 @@ NEIGHBOUR = np.where(np.arange(8) == 0, 2.0, Y)
 TRIALS = 3_000
 
 
-def opened(y: np.ndarray, epsilon: float) -> tuple[Mechanism, ResponseSums, PublicDesign]:
+def opened(y: np.ndarray, epsilon: float) -> tuple[MomentNoise, ResponseSums, PublicDesign]:
     frame, model = open_frame({**DESIGN, "y": y}), read_formula("y ~ x + (1 | g)")
     request = read_request("y", (), epsilon=epsilon, bounds=(0, 2), seed=1)
     public = public_design(frame, model)

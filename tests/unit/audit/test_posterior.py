@@ -10,7 +10,7 @@ import pytest
 from discreet.audit.influential import counts, draw_bins, monte_carlo_audit
 from discreet.audit.posterior import audit_posterior, benchmark_bins, bins_without, own_epsilon, sensitivity
 from discreet.bayes.blmm import BayesMixed, Prior, bayes_mixed
-from discreet.bayes.blmm.conditional import Model
+from discreet.bayes.blmm.conditional import PosteriorModel
 from discreet.bayes.blmm.exact import Posterior
 from discreet.errors import DataError
 from discreet.lmm.influence import Influential
@@ -38,7 +38,9 @@ def test_epsilon_is_that_of_posteriors_computed_anew(fit, audit) -> None:
     for row in [0, 3, 60, 119]:
         group, x, y = fit.design(np.array([row]))
         left = fit.fit.moments.downdate(group=group, x=x, y=y)
-        anew = Posterior.of(Model.of(left, Prior(), restore=origin.restore, offset=origin.offset), tolerance=1e-6)
+        anew = Posterior.of(
+            PosteriorModel.of(left, Prior(), restore=origin.restore, offset=origin.offset), tolerance=1e-6
+        )
         ratio = np.abs(np.log(20 * anew.effects.bins(edges)))
         assert audit.own[row] == pytest.approx(ratio[group[0]].max(), abs=1e-3)
         assert np.delete(ratio, group[0], axis=0).max() <= audit.elsewhere[row] + 1e-3

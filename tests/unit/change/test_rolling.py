@@ -74,7 +74,7 @@ def test_the_metaparameter_is_chosen_in_training(model):
     assert found.scores.shape == (6, 40)
     if len(model.grid) > 1:
         assert found.value == model.grid[int(np.argmax(areas))]
-    later = rolling.Months(data.y, data.X, data.mean, data.positive.copy())
+    later = rolling.MonthlyPanel(data.y, data.X, data.mean, data.positive.copy())
     later.positive[SCHEDULE.initialise + SCHEDULE.train :] ^= True
     assert rolling.roll(model, later, SCHEDULE).training == pytest.approx(found.training)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import FormulaError
-from discreet.formula.formula import Model, read_formula
+from discreet.formula.formula import Formula, read_formula
 
 
 def fixed(text: str) -> list[str]:
@@ -104,7 +104,7 @@ def test_fixed_terms_alone_are_read_when_asked() -> None:
 @given(st.text(alphabet="yxabg01~+-*/:^|() ,=.`_C{}\"'", max_size=40))
 def test_any_text_is_read_or_refused(text: str) -> None:
     with contextlib.suppress(FormulaError):
-        assert isinstance(read_formula(text), Model)
+        assert isinstance(read_formula(text), Formula)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.plan.shape import KINDS, Budget, Plan, json_schema
+from discreet.plan.shape import KINDS, BudgetSection, Plan, json_schema
 from discreet.privacy.losses import Approximate, Pure
 
 ROOT = Path(__file__).parents[3]
@@ -18,13 +18,13 @@ PUBLISHED = ROOT / "docs" / "reference" / "plan.schema.json"
 
 @pytest.mark.parametrize("amount", ["0.1", "1/10", Decimal("0.1"), Decimal("1e-1")])
 def test_amounts_are_what_a_person_means(amount: object) -> None:
-    budget = Budget.model_validate({"epsilon": amount, "ledger": "l", "dataset": "d"})
+    budget = BudgetSection.model_validate({"epsilon": amount, "ledger": "l", "dataset": "d"})
     assert budget.epsilon == Fraction(1, 10)
     assert budget.total() == Pure("1/10")
 
 
 def test_a_budget_with_delta() -> None:
-    budget = Budget.model_validate({"epsilon": 1, "delta": Decimal("1e-6"), "ledger": "l", "dataset": "d"})
+    budget = BudgetSection.model_validate({"epsilon": 1, "delta": Decimal("1e-6"), "ledger": "l", "dataset": "d"})
     assert budget.total() == Approximate(1, Fraction(1, 10**6))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.formula.rows import Rows
+from discreet.formula.rows import ModelRows
 from discreet.lmm.private import release as private
 from discreet.lmm.private import release_mixed
 from discreet.lmm.private.partition import BlockEstimates
@@ -87,7 +87,7 @@ def test_strict_loses_what_it_is_charged(formula: str, ask: str, losses, amount,
     """A row may do anything to the estimates of its block, so one block's are set to the worst there are."""
     fit, extreme = private.fit_partition, list(EXTREMES[0])
 
-    def fitted(data: Rows, public: PublicDesign, chosen: np.ndarray, **options: Any) -> BlockEstimates:
+    def fitted(data: ModelRows, public: PublicDesign, chosen: np.ndarray, **options: Any) -> BlockEstimates:
         found = fit(data, public, chosen, **options)
         size, variance = extreme
         mine = (chosen == 71).any(axis=1)

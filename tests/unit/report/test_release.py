@@ -13,7 +13,7 @@ import pytest
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Approximate, Pure
 from discreet.privacy.units import EstablishmentNodes, Establishments, Rows, Workers
-from discreet.report.comparison import Comparison, Group
+from discreet.report.comparison import Group, SimulatedErrors
 from discreet.report.counts import _rank_ranges
 from discreet.report.page import Heading, Note, Prose, Table
 from discreet.report.release import (
@@ -42,7 +42,7 @@ def table(counts: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> CountRele
     return CountRelease(keys, by, levels, counts, lower, upper, 0.95, Guarantee(UNIT, Pure(1)))
 
 
-def facts(part: CountRelease, *, total: object = None, comparison: Comparison | None = None) -> Facts:
+def facts(part: CountRelease, *, total: object = None, comparison: SimulatedErrors | None = None) -> Facts:
     loss = Pure(1)
     results = Results(counts=[TableOfCounts(part, "polynomial (tight)", loss, ByLargest({1: 0.5}), comparison)])
     release = Release("jobs", "", loss, "a promise", True, 2, "today", results, {"basic.csv": "ab"})
@@ -133,7 +133,7 @@ def test_a_percentage_never_reads_as_certainty(share: float, up: bool, words: st
 def test_no_percent_sign_starts_a_line() -> None:
     one = np.array([[5], [900]])
     groups = (Group("1 to 9", 10, 4.0, 0.5, 0.25),)
-    found = Comparison(20, 25, Group("all", 20, 22.0, 0.75, 2.125), groups, "", (), 0.99, 0.98)
+    found = SimulatedErrors(20, 25, Group("all", 20, 22.0, 0.75, 2.125), groups, "", (), 0.99, 0.98)
     known = facts(table(one, one - 3.0, one + 3.0), comparison=found)
     promised = replace(known, releases=[replace(known.releases[0], promise=str(Guarantee(UNIT, Pure(1))))])
     html = page(promised).html()
@@ -271,7 +271,7 @@ def test_a_seeded_release_is_warned_about() -> None:
 
 def test_comparisons_are_drawn_together() -> None:
     groups = (Group("1 to 9", 10, 4.0, 0.5, 0.25), Group("10 to 99", 10, 40.0, 1.0, 4.0))
-    found = Comparison(20, 25, Group("all", 20, 22.0, 0.75, 2.125), groups, "sector", groups, 0.99, 0.98)
+    found = SimulatedErrors(20, 25, Group("all", 20, 22.0, 0.75, 2.125), groups, "sector", groups, 0.99, 0.98)
     one = np.array([[5], [900]])
     shown = page(facts(table(one, one - 3.0, one + 3.0), comparison=found))
     assert "a ratio of 0.35" in shown.html()

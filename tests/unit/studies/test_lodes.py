@@ -14,7 +14,7 @@ from discreet.jobs import read_jobs
 from discreet.noise.source import SeededSource
 from discreet.simulate import lodes as simulated
 from discreet.studies import lodes, lodes_grid
-from discreet.studies.lodes_findings import Finding, findings
+from discreet.studies.lodes_findings import PaperStatement, findings
 from discreet.studies.lodes_grid import Economy, Setting
 from discreet.tables.establishments import histograms
 
@@ -142,7 +142,7 @@ def test_findings_follow_the_numbers() -> None:
             "spearman": grid_rows("spearman", log_laplace=0.99, smooth_gamma=0.9, smooth_laplace=0.99),
             "within_10_points": grid_rows("share", log_laplace=0.66, smooth_gamma=0.3, smooth_laplace=0.5),
         }
-        rows: list[Finding] = findings(results)
+        rows: list[PaperStatement] = findings(results)
         return {n: [row.agrees for row in rows if row.finding == n] for n in range(1, 6)}
 
     good, bad = agreed(2.0, 2.5, 0.9), agreed(12.0, 11.0, 13.0)

@@ -74,7 +74,7 @@ def firms(jobs: Jobs) -> Histograms:
     return replace(found, start=own, keys=pa.table({"cell": own}))
 
 
-def outcomes(published: np.ndarray, cells: Cells) -> dict[str, attacks.Outcome]:
+def outcomes(published: np.ndarray, cells: Cells) -> dict[str, attacks.AttackResult]:
     known = published.argmax(axis=1)
     alone = {"establishments": cells.establishments}
     count = np.take_along_axis(cells.counts, known[:, None], axis=1)[:, 0]

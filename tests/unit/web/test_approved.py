@@ -17,7 +17,7 @@ from discreet.web import worker as worker_module
 from discreet.web.accounts import Person
 from discreet.web.desk import Desk
 from discreet.web.drafts import digest, first_draft
-from discreet.web.store import Store
+from discreet.web.store import DeskStore
 
 ANNA, RITA = Person("anna", "analyst", "a"), Person("rita", "reviewer", "b")
 SETTINGS = {
@@ -62,11 +62,11 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 @pytest.fixture
-def opened() -> Iterator[Callable[[Desk], Store]]:
+def opened() -> Iterator[Callable[[Desk], DeskStore]]:
     stores = []
 
-    def open_(desk: Desk) -> Store:
-        stores.append(Store(desk.database))
+    def open_(desk: Desk) -> DeskStore:
+        stores.append(DeskStore(desk.database))
         return stores[-1]
 
     yield open_
@@ -74,7 +74,7 @@ def opened() -> Iterator[Callable[[Desk], Store]]:
         store.close()
 
 
-def submitted(desk: Desk, store: Store) -> tuple[str, str]:
+def submitted(desk: Desk, store: DeskStore) -> tuple[str, str]:
     """A plan that waits for a decision, and the digest of its text."""
     name = planning.save(desk, store, first_draft(desk, desk.sources["jobs"]), ANNA)
     planning.submit(store, name, ANNA)

@@ -17,7 +17,7 @@ from discreet.web import planning, runs
 from discreet.web.accounts import Person
 from discreet.web.audit_log import lines
 from discreet.web.drafts import Draft, as_toml, first_draft, from_form
-from discreet.web.estimates import Estimate, estimate, judge
+from discreet.web.estimates import JudgedDraft, estimate, judge
 from discreet.web.rendering import ROWS
 
 ANNA, RITA = Person("anna", "analyst", "a"), Person("rita", "reviewer", "b")
@@ -106,7 +106,7 @@ def test_estimates_at_once_do_not_disturb_each_other(make: Callable[..., Any]) -
     desk = make()
     drafts = {number: first_draft(desk, desk.sources["jobs"], number) for number in range(24)}
 
-    async def at_once() -> list[Estimate]:
+    async def at_once() -> list[JudgedDraft]:
         asked = [estimate(desk, drafts[i], f"plan-{i}", by="anna" if i % 3 else "ben") for i in drafts]
         return await asyncio.gather(*asked)
 
@@ -210,9 +210,9 @@ def test_an_unapproved_plan_is_not_run(client: Any, csrf: Any) -> None:
 
 
 def _store(desk: Any) -> Any:
-    from discreet.web.store import Store
+    from discreet.web.store import DeskStore
 
-    return Store(desk.database)
+    return DeskStore(desk.database)
 
 
 def test_lists_are_read_page_by_page(client: Any) -> None:

@@ -21,7 +21,7 @@ from discreet.web.accounts import Person, is_password
 from discreet.web.audit_log import lines
 from discreet.web.runs import events, is_alive, resume, state_of
 from discreet.web.sandbox import confined
-from discreet.web.store import Store
+from discreet.web.store import DeskStore
 
 
 def test_a_state_is_what_the_files_say(tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_a_state_is_what_the_files_say(tmp_path: Path) -> None:
 
 def test_a_resume_that_was_not_is_not_in_the_log(make: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     desk = make()
-    store = Store(desk.database)
+    store = DeskStore(desk.database)
 
     def under_way(*_: Any) -> None:
         raise DiscreetError("Run run-a is under way.")
@@ -102,7 +102,7 @@ def test_accounts_from_the_command_line(make: Callable[..., Any], monkeypatch: A
     monkeypatch.setattr("sys.stdin", io.StringIO("correct horse battery\n"))
     serve(desk.folder, add_account="rita", role="reviewer")
     assert "rita is reviewer" in capsys.readouterr().out
-    store = Store(desk.database)
+    store = DeskStore(desk.database)
     assert is_password(store, "rita", "correct horse battery") and not is_password(store, "rita", "correct horse")
     store.close()
 

@@ -22,7 +22,7 @@ from discreet.web.accounts import add_account
 from discreet.web.attempts import TRIES
 from discreet.web.desk import Desk
 from discreet.web.proxies import BehindTLS, networks
-from discreet.web.store import Store
+from discreet.web.store import DeskStore
 
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "desk.md"
@@ -75,7 +75,7 @@ def proxied(
     if shutil.which("openssl") is None:
         pytest.skip("no openssl on this machine, which makes the certificate")
     folder, desk = tmp_path_factory.mktemp("nginx"), copied("accounts = true")
-    store = Store(Desk.open(desk).database)
+    store = DeskStore(Desk.open(desk).database)
     add_account(store, "anna", "analyst", password, by="(test)")
     store.close()
     make = f"openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN={NAME}"

@@ -18,7 +18,7 @@ from discreet.web.desk import Desk
 from discreet.web.drafts import first_draft
 from discreet.web.pages.runs import _tail
 from discreet.web.security import COOKIE
-from discreet.web.store import Store
+from discreet.web.store import DeskStore
 
 STAFF = {"anna": "analyst", "rita": "reviewer", "zoe": "administrator", "yan": "administrator"}
 
@@ -26,7 +26,7 @@ STAFF = {"anna": "analyst", "rita": "reviewer", "zoe": "administrator", "yan": "
 @pytest.fixture
 def folder(copied: Any, password: str) -> Path:
     folder: Path = copied("accounts = true\nsecond_person = true")
-    store = Store(Desk.open(folder).database)
+    store = DeskStore(Desk.open(folder).database)
     for name, role in STAFF.items():
         add_account(store, name, role, password, by="(test)")
     store.close()
@@ -84,7 +84,7 @@ def test_only_administrators_end_access(folder: Path, inside: Any) -> None:
 
 def test_an_administrator_is_left(folder: Path) -> None:
     """Whoever of two ends the other first; also by a change of role, and when both press at once."""
-    store = Store(Desk.open(folder).database)
+    store = DeskStore(Desk.open(folder).database)
 
     def ended(name: str) -> bool:
         try:
@@ -109,7 +109,7 @@ def test_an_administrator_is_left(folder: Path) -> None:
 def test_a_name_is_not_given_again(folder: Path, password: str) -> None:
     """A new person under the name of whoever wrote or approved a plan would pass for them, in either direction."""
     desk = Desk.open(folder)
-    store = Store(desk.database)
+    store = DeskStore(desk.database)
     name = planning.save(desk, store, first_draft(desk, desk.sources["jobs"]), Person("yan", "administrator", ""))
     planning.submit(store, name, Person("yan", "administrator", ""))
     disable_account(store, "yan", by="zoe")
@@ -127,6 +127,6 @@ def test_a_name_is_not_given_again(folder: Path, password: str) -> None:
 def test_from_the_command_line(folder: Path, capsys: Any, password: str) -> None:
     serve(folder, disable_account="anna")
     assert "anna has no access" in capsys.readouterr().out
-    store = Store(Desk.open(folder).database)
+    store = DeskStore(Desk.open(folder).database)
     assert not is_password(store, "anna", password)
     store.close()

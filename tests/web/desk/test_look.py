@@ -28,10 +28,10 @@ def filled(copied: Any, password: str) -> Path:
     from discreet.web.audit_log import now
     from discreet.web.desk import Desk
     from discreet.web.drafts import first_draft
-    from discreet.web.store import Store, runs
+    from discreet.web.store import DeskStore, runs
 
     desk = Desk.open(copied())
-    store = Store(desk.database)
+    store = DeskStore(desk.database)
     me = Person(local_name(), "local", "")
     names = []
     for title in ("Published", "Waiting", "A draft"):

@@ -16,10 +16,10 @@ PEOPLE = {"anna": "analyst", "ben": "analyst", "rita": "reviewer", "zoe": "admin
 def served(copied: Any, serve: Any, password: str) -> Any:
     from discreet.web.accounts import add_account
     from discreet.web.desk import Desk
-    from discreet.web.store import Store
+    from discreet.web.store import DeskStore
 
     folder = copied("accounts = true\nsecond_person = true")
-    store = Store(Desk.open(folder).database)
+    store = DeskStore(Desk.open(folder).database)
     for name, role in PEOPLE.items():
         add_account(store, name, role, password, by="(test)")
     store.close()

@@ -15,7 +15,7 @@ from discreet.web.accounts import Person
 from discreet.web.desk import Desk
 from discreet.web.drafts import first_draft
 from discreet.web.estimates import judge
-from discreet.web.store import Store
+from discreet.web.store import DeskStore
 from discreet.web.store import runs as started
 
 ME = Person("(me)", "local", "")
@@ -57,7 +57,7 @@ def test_neither_approved_nor_started_nor_paid(copied: Any) -> None:
     """Also where desk.toml came to fix the unit after the plan was submitted, or after it was approved."""
     folder = copied()
     desk = Desk.open(folder)
-    store = Store(desk.database)
+    store = DeskStore(desk.database)
     draft = first_draft(desk, desk.sources["jobs"]).model_copy(update={"unit": {"kind": "workers"}})
     names = [planning.save(desk, store, draft.model_copy(update={"title": title}), ME) for title in ("A", "B")]
     for name in names:

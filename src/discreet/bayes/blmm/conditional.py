@@ -18,7 +18,7 @@ from discreet.lmm.moments import Moments
 
 
 @dataclass(frozen=True)
-class Model:
+class PosteriorModel:
     """Data and prior in one coordinate system, for G groups and p fixed columns.
 
     Attributes
@@ -37,7 +37,7 @@ class Model:
     @classmethod
     def of(
         cls, moments: Moments, prior: Prior, *, restore: Matrix | None = None, offset: Vector | None = None
-    ) -> Model:
+    ) -> PosteriorModel:
         """`restore` and `offset` as in `mixed.fit.Origin`: effects as given = restore @ these + offset."""
         p = len(moments.Xy)
         restore = np.eye(p) if restore is None else restore
@@ -121,7 +121,7 @@ class Conditional:
     log_density : of the pair of log variances given the data, up to a constant, shape (K,).
     """
 
-    model: Model
+    model: PosteriorModel
     residual: Vector
     group: Vector
     beta: Matrix

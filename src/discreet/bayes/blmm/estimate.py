@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.bayes.blmm.conditional import Model
+from discreet.bayes.blmm.conditional import PosteriorModel
 from discreet.bayes.blmm.exact import Posterior, find_peak
 from discreet.bayes.blmm.fit import BayesMixed, Method
 from discreet.bayes.blmm.gibbs import gibbs
@@ -77,7 +77,7 @@ def of_fit(
             f"{fit.formula!r} has more than a random intercept. A posterior needs one grouping factor and no slopes, "
             "as in 'y ~ x + (1 | g)'. Reduce the random part, or use `mixed` without a prior."
         )
-    model = Model.of(fit.statistics, prior, restore=fit.origin.restore, offset=fit.origin.offset)
+    model = PosteriorModel.of(fit.statistics, prior, restore=fit.origin.restore, offset=fit.origin.offset)
     exact = Posterior.of(model) if method == "exact" else None
     asked = draws if draws is not None else DRAWS if method == "gibbs" else 0
     sampled = None

@@ -14,9 +14,9 @@ from functools import cached_property
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
-from discreet.bayes.blmm.conditional import Conditional, Model
+from discreet.bayes.blmm.conditional import Conditional, PosteriorModel
 from discreet.bayes.blmm.lattice import Lattice, find_modes, least_deviations, log_density, unsettled
-from discreet.bayes.blmm.marginal import Curve
+from discreet.bayes.blmm.marginal import GridMarginal
 from discreet.bayes.blmm.mixture import Mixtures
 from discreet.errors import FitError
 
@@ -32,7 +32,7 @@ CHECKED = 200  # random effects on which convergence is judged, spread over grou
 class Peak:
     """Where the posterior of (log residual, log group) variance is highest, and a Cholesky factor of its covariance."""
 
-    model: Model
+    model: PosteriorModel
     mode: Vector
     scale: Matrix
 
@@ -59,7 +59,7 @@ class Posterior:
     error: float
 
     @classmethod
-    def of(cls, model: Model, *, tolerance: float = TOLERANCE) -> Posterior:
+    def of(cls, model: PosteriorModel, *, tolerance: float = TOLERANCE) -> Posterior:
         """Refine until the bins of the random effects stand still to `tolerance`, and agree with the whole lattice."""
         modes = find_modes(model)
         lattice = Lattice.around(model, modes)
@@ -97,7 +97,7 @@ class Posterior:
         return replace(self, nodes=nodes, weights=weights, order=self.order - steps)
 
     @property
-    def model(self) -> Model:
+    def model(self) -> PosteriorModel:
         return self.nodes.model
 
     def coefficients(self, *, restore: Matrix | None = None, offset: Vector | None = None) -> Mixtures:
@@ -122,21 +122,21 @@ class Posterior:
         """Share of each random effect's deviation that the uncertainty of the fixed effects brings, (K, G)."""
         return self._effects[2]
 
-    def variance(self, which: int) -> Curve:
+    def variance(self, which: int) -> GridMarginal:
         """The posterior of the residual (0) or the group (1) variance."""
-        return Curve.of(*self._marginals[which])
+        return GridMarginal.of(*self._marginals[which])
 
     @cached_property
     def _marginals(self) -> tuple[tuple[Vector, Vector], tuple[Vector, Vector]]:
         return self.lattice.marginals()
 
 
-def find_peak(model: Model) -> Peak:
+def find_peak(model: PosteriorModel) -> Peak:
     """The posterior mode of the log variances and a Cholesky factor of the inverse curvature there."""
     return peak_at(model, find_modes(model)[0])
 
 
-def peak_at(model: Model, mode: Vector) -> Peak:
+def peak_at(model: PosteriorModel, mode: Vector) -> Peak:
     """The peak whose mode is known."""
     unit = least_deviations(model)
     h = 0.2
@@ -174,7 +174,7 @@ def _sums(lattice: Lattice, finer: int) -> tuple[Conditional, Vector]:
     return _pruned(lattice.model, theta, weights.ravel())
 
 
-def _pruned(model: Model, theta: Matrix, weights: Vector) -> tuple[Conditional, Vector]:
+def _pruned(model: PosteriorModel, theta: Matrix, weights: Vector) -> tuple[Conditional, Vector]:
     kept = weights > PRUNED
     return model.at(*np.exp(theta[:, kept])), weights[kept] / weights[kept].sum()
 

@@ -10,10 +10,10 @@ from typing import Any, Literal
 import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
-from discreet.bayes.blmm.conditional import Model
+from discreet.bayes.blmm.conditional import PosteriorModel
 from discreet.bayes.blmm.exact import Posterior
 from discreet.bayes.blmm.gibbs import Chains
-from discreet.bayes.blmm.marginal import Drawn, Marginal, Normals
+from discreet.bayes.blmm.marginal import DrawnMarginal, Marginal, Normals
 from discreet.bayes.blmm.mixture import Mixtures
 from discreet.bayes.blmm.prior import Prior
 from discreet.errors import DataError, FitError
@@ -34,7 +34,7 @@ class BayesMixed:
 
     fit: MixedFit
     prior: Prior
-    model: Model
+    model: PosteriorModel
     method: Method = "exact"
     chains: Chains | None = None
     found: Posterior | None = None
@@ -67,21 +67,21 @@ class BayesMixed:
         """The posterior of one fixed effect."""
         at = _place(name, self.fit.names, "fixed effect")
         if self.method == "gibbs":
-            return Drawn(self.draws(name))
+            return DrawnMarginal(self.draws(name))
         return Normals(self.coefficients.take(slice(at, at + 1)))
 
     def effect(self, level: str) -> Marginal:
         """The posterior of one level's random effect."""
         at = _place(level, self.levels, "level")
         if self.method == "gibbs":
-            return Drawn(self._sampled.u[:, :, at])
+            return DrawnMarginal(self._sampled.u[:, :, at])
         return Normals(self.posterior.effects.take(slice(at, at + 1)))
 
     def variance(self, name: str = "Residual") -> Marginal:
         """The posterior of the residual variance or, by the grouping factor's name, of the random effects'."""
         at = _place(name, self.variances, "variance")
         if self.method == "gibbs":
-            return Drawn(self._sampled.variances[:, :, at])
+            return DrawnMarginal(self._sampled.variances[:, :, at])
         return self.posterior.variance(at)
 
     def draws(self, name: str) -> Matrix:

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
-from discreet.bayes.blmm.conditional import Model
+from discreet.bayes.blmm.conditional import PosteriorModel
 from discreet.bayes.blmm.diagnostics import effective_size, rhat
 from discreet.bayes.blmm.exact import Peak, Posterior
 from discreet.errors import DataError
@@ -71,7 +71,7 @@ def gibbs(
     warmup: int | None = None,
     rng: np.random.Generator | int = 0,
     start: Matrix | None = None,
-    model: Model | None = None,
+    model: PosteriorModel | None = None,
     judge: bool = True,
     progress: Callable[[float], None] | None = None,
 ) -> Chains:
@@ -151,12 +151,12 @@ def _judge(chains: Chains) -> tuple[str, ...]:
 class _Products:
     """A(lambda), by a Chebyshev series in log lambda where it holds to rounding, by the sum over groups elsewhere."""
 
-    model: Model
+    model: PosteriorModel
     centre: float
     coefficients: Matrix
 
     @classmethod
-    def around(cls, model: Model, centre: float) -> _Products:
+    def around(cls, model: PosteriorModel, centre: float) -> _Products:
         nodes = np.polynomial.chebyshev.chebpts1(DEGREE + 1)
         values = model.cross_products(np.exp(centre + WIDTH * nodes)).reshape(DEGREE + 1, -1)
         basis = np.polynomial.chebyshev.chebvander(nodes, DEGREE)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
-from discreet.bayes.blmm.conditional import Model
+from discreet.bayes.blmm.conditional import PosteriorModel
 from discreet.errors import FitError
 
 RATIO_STEP, RESIDUAL_STEPS = 0.5, 21  # of the search for modes: steps of the log ratio, points of the log residual
@@ -29,12 +29,12 @@ FINE = 8  # points of a marginal's curve between two of the lattice
 class Lattice:
     """A box of (log residual, log group) variance, shape (2,) each corner, that holds the posterior."""
 
-    model: Model
+    model: PosteriorModel
     low: Vector
     high: Vector
 
     @classmethod
-    def around(cls, model: Model, modes: Matrix) -> Lattice:
+    def around(cls, model: PosteriorModel, modes: Matrix) -> Lattice:
         """Grow a box around `modes` (m, 2) until the density at each of its sides is negligible."""
         unit = least_deviations(model)
         low, high = modes.min(axis=0) - 6 * unit, modes.max(axis=0) + 6 * unit
@@ -73,7 +73,7 @@ class Lattice:
         return curves[0], curves[1]
 
 
-def find_modes(model: Model) -> Matrix:
+def find_modes(model: PosteriorModel) -> Matrix:
     """The local maxima of the density of the log variances, the highest first; shape (m, 2)."""
     from scipy.optimize import minimize
 
@@ -101,13 +101,13 @@ def find_modes(model: Model) -> Matrix:
     return np.array([at for _, at in kept])
 
 
-def least_deviations(model: Model) -> Vector:
+def least_deviations(model: PosteriorModel) -> Vector:
     """The least standard deviations that the two log variances can have: all rows, all groups tell of them."""
     found: Vector = np.sqrt([2 / (model.rows + model.prior.nu), 2 / (model.groups + model.prior.nu)])
     return found
 
 
-def log_density(model: Model, residual: Vector, group: Vector, chunk: int = 512) -> Vector:
+def log_density(model: PosteriorModel, residual: Vector, group: Vector, chunk: int = 512) -> Vector:
     """The log posterior density at pairs of log variances."""
     parts: Iterator[slice] = (slice(start, start + chunk) for start in range(0, len(residual), chunk))
     return np.concatenate([model.at(np.exp(residual[s]), np.exp(group[s])).log_density for s in parts])
@@ -120,7 +120,7 @@ def unsettled() -> FitError:
     )
 
 
-def _search(model: Model) -> tuple[Matrix, Matrix]:
+def _search(model: PosteriorModel) -> tuple[Matrix, Matrix]:
     """Pairs of log variances among which every mode has a neighbour.
 
     At one ratio of the variances the residual's is all but an inverse gamma, its scale between the squares that the

@@ -1,7 +1,7 @@
 """The posterior of one number, in three forms that answer alike: mean, sd, density, distribution, quantiles.
 
-`Normals` is a mixture of normals (fixed and random effects, exact), `Curve` a density on a grid (variances, exact),
-`Drawn` a sample of chains, whose answers carry Monte Carlo error and say how much.
+`Normals` is a mixture of normals (effects, exact), `GridMarginal` a density on a grid (variances, exact),
+`DrawnMarginal` a sample of chains, whose answers carry Monte Carlo error and say how much.
 """
 
 from __future__ import annotations
@@ -70,14 +70,14 @@ class Normals:
 
 
 @dataclass(frozen=True)
-class Curve:
+class GridMarginal:
     """A positive number whose logarithm has a density on a fine grid."""
 
     log_values: Vector = field(repr=False)
     density_of_log: Vector = field(repr=False)
 
     @classmethod
-    def of(cls, log_values: Vector, density: Vector) -> Curve:
+    def of(cls, log_values: Vector, density: Vector) -> GridMarginal:
         return cls(log_values, density / np.trapezoid(density, log_values))
 
     @cached_property
@@ -118,7 +118,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnMarginal:
     """Draws of one number, shape (chains, length); every answer is an estimate."""
 
     draws: Matrix = field(repr=False)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.bayes.blmm.diagnostics import effective_size, rhat
-from discreet.bayes.blmm.marginal import Drawn, Marginal
+from discreet.bayes.blmm.marginal import DrawnMarginal, Marginal
 
 if TYPE_CHECKING:
     from discreet.arrays import Matrix
@@ -82,7 +82,7 @@ def summary(model: BayesMixed) -> str:
 def _numbers(law: Marginal) -> dict[str, float]:
     low, middle, high = law.quantile(LEVELS).tolist()
     found = {"mean": law.mean, "sd": law.sd, "q05": low, "q50": middle, "q95": high}
-    return found | ({"rhat": law.rhat, "effective": law.effective} if isinstance(law, Drawn) else {})
+    return found | ({"rhat": law.rhat, "effective": law.effective} if isinstance(law, DrawnMarginal) else {})
 
 
 def _effects(model: BayesMixed) -> list[dict[str, float]]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
-from discreet.lmm.private.noisy import Estimate, NoisySums, evaluate, forms
+from discreet.lmm.private.noisy import NoisyEstimate, NoisySums, evaluate, forms
 
 ROUNDS = 60  # of the alternation between the variances and sigma2, which contracts quickly
 TOLERANCE = 1e-7  # relative change of sigma2 where it ends
@@ -24,7 +24,7 @@ UNLIKELY = 15.0  # rise of the criterion above which a standard deviation is rul
 POINTS = 15  # of the quadrature between
 
 
-def estimate(sums: NoisySums, *, largest: float) -> Estimate:
+def estimate(sums: NoisySums, *, largest: float) -> NoisyEstimate:
     """Alternate the two until they agree; then let the uncertainty of the variances into the predictions.
 
     `largest` is a public bound on every standard deviation: half the width of the response's range. The response's own,
@@ -71,7 +71,7 @@ def _best_deviations(sums: NoisySums, sigma2: float, largest: float, start: Vect
     return np.exp(np.asarray(found.x, dtype=np.float64))
 
 
-def _residual_variance(sums: NoisySums, at: Estimate) -> float:
+def _residual_variance(sums: NoisySums, at: NoisyEstimate) -> float:
     """sigma2 such that the residual sum of squares has its expectation.
 
     A share of each group's squared residual sum, the larger the less of it is noise, is taken out first: with no noise
@@ -86,7 +86,7 @@ def _residual_variance(sums: NoisySums, at: Estimate) -> float:
     return float((squares - sums.rows * total - (share * between / n).sum()) / left) if left > 0 else 0.0
 
 
-def _averaged(sums: NoisySums, best: Estimate, largest: float) -> Estimate:
+def _averaged(sums: NoisySums, best: NoisyEstimate, largest: float) -> NoisyEstimate:
     """The estimate averaged over each variance in turn where there is doubt about it.
 
     Predictions at the best variance alone are overconfident where few groups or much noise leave it open, and empty
@@ -112,11 +112,11 @@ def _averaged(sums: NoisySums, best: Estimate, largest: float) -> Estimate:
     return replace(best, beta=beta, covariance=covariance, effects=tuple(effects), effect_variances=positive)
 
 
-def _around(sums: NoisySums, best: Estimate, term: int, largest: float) -> tuple[list[Estimate], Vector]:
+def _around(sums: NoisySums, best: NoisyEstimate, term: int, largest: float) -> tuple[list[NoisyEstimate], Vector]:
     """The model at standard deviations of one term that the noisy sums do not rule out; weights of a flat prior."""
     credibility = _credibility(sums, best)
 
-    def at(deviation: float) -> Estimate:
+    def at(deviation: float) -> NoisyEstimate:
         return evaluate(sums, sigma2=best.sigma2, variances=_with(best.variances, term, deviation**2))
 
     def rise(deviation: float) -> float:
@@ -138,7 +138,7 @@ def _around(sums: NoisySums, best: Estimate, term: int, largest: float) -> tuple
     return found, weight / weight.sum()
 
 
-def _credibility(sums: NoisySums, best: Estimate) -> float:
+def _credibility(sums: NoisySums, best: NoisyEstimate) -> float:
     """How much of the criterion's curvature is to be believed: squares of Laplace noise vary more than a normal's.
 
     A group's squared sum has variance 2 V^2 + kurtosis d^2 instead of 2 V^2; this is the ratio of the informations.

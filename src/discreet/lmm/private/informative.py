@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
-from discreet.lmm.private.noisy import Estimate, NoisySums, evaluate
+from discreet.lmm.private.noisy import NoisyEstimate, NoisySums, evaluate
 from discreet.lmm.private.notes import Flag
 
 CORRELATION = 0.4  # of effects and log sizes: the standard deviation of its prior
@@ -40,7 +40,7 @@ class Slope:
         return abs(self.value) > DETECTED * self.error
 
 
-def allowing_for_sizes(sums: NoisySums, found: Estimate) -> tuple[Estimate, Slope | None]:
+def allowing_for_sizes(sums: NoisySums, found: NoisyEstimate) -> tuple[NoisyEstimate, Slope | None]:
     """The estimate with a slope of effects on log sizes beside the rest; no slope where the fixed part knows sizes.
 
     Estimates are then those that the sums without noise would give, at the variances found, and doubt about the slope
@@ -50,7 +50,7 @@ def allowing_for_sizes(sums: NoisySums, found: Estimate) -> tuple[Estimate, Slop
         return found, None
     log = np.log(sums.n) - np.log(sums.n).mean()
 
-    def at(sums: NoisySums) -> Estimate:
+    def at(sums: NoisySums) -> NoisyEstimate:
         return evaluate(sums, sigma2=found.sigma2, variances=found.variances)
 
     p = len(sums.XX)
@@ -74,7 +74,7 @@ def allowing_for_sizes(sums: NoisySums, found: Estimate) -> tuple[Estimate, Slop
     ), Slope(slope, variance**0.5, moved)
 
 
-def size_flags(slope: Slope | None, found: Estimate, restore: Matrix, names: Sequence[str]) -> list[Flag]:
+def size_flags(slope: Slope | None, found: NoisyEstimate, restore: Matrix, names: Sequence[str]) -> list[Flag]:
     """Flags of the fixed effects that a dependence on sizes, which was detected, has moved by more than is harmless.
 
     `restore` turns coefficients of centred columns into those of the columns as given, which have these `names`.

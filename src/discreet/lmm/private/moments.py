@@ -20,9 +20,9 @@ from discreet.errors import Unidentified
 from discreet.formula.design import ONE, Monomial, Piece
 from discreet.lmm.private.estimation import estimate
 from discreet.lmm.private.informative import Slope, allowing_for_sizes
-from discreet.lmm.private.noisy import Estimate, NoisySums, evaluate
+from discreet.lmm.private.noisy import NoisyEstimate, NoisySums, evaluate
 from discreet.lmm.private.public import PublicDesign
-from discreet.lmm.private.request import Request, noise_scale, read_split
+from discreet.lmm.private.request import ModelRequest, noise_scale, read_split
 from discreet.lmm.private.sums import HALF, ResponseSums, Units, summed
 from discreet.noise.laws import Gaussian, Laplace
 from discreet.noise.sampler import add_noise
@@ -42,7 +42,7 @@ PERMILLE = 1000  # default shares are whole thousandths, so that they add up exa
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MomentPart:
     """Sums that share a noise scale: their share of the loss and what one row can change in them.
 
     Attributes
@@ -95,10 +95,10 @@ class NoisyStatistics:
 
 
 @dataclass(frozen=True, slots=True)
-class Mechanism:
+class MomentNoise:
     """Everything that decides the noise; public. The sum of squares comes last: its centre depends on the rest."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[MomentPart, ...]
     squares: Pure | Concentrated
     rows: int
 
@@ -130,8 +130,8 @@ class Mechanism:
 
 
 def mechanism_for(
-    public: PublicDesign, units: Units, request: Request, split: Mapping[str, Number] | None
-) -> Mechanism:
+    public: PublicDesign, units: Units, request: ModelRequest, split: Mapping[str, Number] | None
+) -> MomentNoise:
     """Divide the loss and scale the noise, from the design alone."""
     step = request.scale.step
     sensitivities = [2 * HALF * units.most.get(piece.monomial, 1) for piece, _, _ in public.parts]
@@ -144,14 +144,14 @@ def mechanism_for(
     parts = []
     if public.terms:
         spent = _share(request.loss, shares["groups"])
-        parts.append(Part(None, _NONE, _NONE, spent, 2 * HALF, noise_scale(2 * HALF, spent), step))
+        parts.append(MomentPart(None, _NONE, _NONE, spent, 2 * HALF, noise_scale(2 * HALF, spent), step))
     for (piece, inside, among), sensitivity, share in zip(public.parts, sensitivities, within, strict=True):
         spent = _share(request.loss, shares["fixed"] * share)
         unit = step * units.step.get(piece.monomial, 1.0)
-        parts.append(Part(piece, inside, among, spent, sensitivity, noise_scale(sensitivity, spent), unit))
+        parts.append(MomentPart(piece, inside, among, spent, sensitivity, noise_scale(sensitivity, spent), unit))
     squares = _share(request.loss, shares["squares"])
     noise_scale((2 * HALF) ** 2, squares)  # the widest that a draw may ask for, refused here if it is too wide
-    return Mechanism(tuple(parts), squares, public.rows)
+    return MomentNoise(tuple(parts), squares, public.rows)
 
 
 def refuse_wide(spent: Pure | Concentrated) -> None:
@@ -169,7 +169,7 @@ def _cost(piece: Piece, among: Integers, public: PublicDesign, units: Units) -> 
 
 
 def _default_split(
-    public: PublicDesign, request: Request, costs: Vector, within: list[Fraction]
+    public: PublicDesign, request: ModelRequest, costs: Vector, within: list[Fraction]
 ) -> dict[str, Fraction]:
     """Shares with the least expected squared error of fitted values, if effects have the `TYPICAL` sizes.
 
@@ -213,7 +213,7 @@ def _law(spent: Pure | Concentrated) -> Laplace | Gaussian:
     return Laplace() if isinstance(spent, Pure) else Gaussian()
 
 
-def refuse_unsolvable(mechanism: Mechanism, public: PublicDesign, request: Request) -> None:
+def refuse_unsolvable(mechanism: MomentNoise, public: PublicDesign, request: ModelRequest) -> None:
     """Solve once with sums of zero and `TYPICAL` variances: what fails then would fail after it was paid for."""
     zeros = tuple(
         np.zeros(len(public.n if part.piece is None else part.among), dtype=np.int64) for part in mechanism.parts
@@ -236,7 +236,7 @@ def refuse_unsolvable(mechanism: Mechanism, public: PublicDesign, request: Reque
 
 
 @dataclass(frozen=True, slots=True)
-class Solution:
+class SolvedMoments:
     """The model that noisy sums support.
 
     Attributes
@@ -246,31 +246,33 @@ class Solution:
     failure : what went wrong: estimates are then empty.
     """
 
-    estimate: Estimate
+    estimate: NoisyEstimate
     origin: float
     slope: Slope | None
     failure: str = ""
 
 
-def solve(noisy: NoisyStatistics, mechanism: Mechanism, public: PublicDesign, request: Request) -> Solution:
+def solve(noisy: NoisyStatistics, mechanism: MomentNoise, public: PublicDesign, request: ModelRequest) -> SolvedMoments:
     """The sums are paid for, so a failure leaves estimates empty and is told, and the sums can be solved again."""
     sums = noisy_sums(noisy, mechanism, public, request)
     origin = request.scale.middle + noisy.centre * request.scale.step
     try:
         found, slope = allowing_for_sizes(sums, estimate(sums, largest=float(request.width) / 2))
         if np.isfinite(found.beta).all():
-            return Solution(found, origin, slope)
+            return SolvedMoments(found, origin, slope)
     except (np.linalg.LinAlgError, ArithmeticError, ValueError):
         pass
     p, counts = len(public.kept), [len(level) for level in public.levels]
     none = tuple(np.full(count, np.nan) for count in counts)
     nothing = np.full((p, p), np.nan)
-    empty = Estimate(np.nan, np.full(len(counts), np.nan), np.nan, np.empty(0), nothing[0], nothing, none, none)
+    empty = NoisyEstimate(np.nan, np.full(len(counts), np.nan), np.nan, np.empty(0), nothing[0], nothing, none, none)
     told = "the noisy sums could not be solved: estimates are empty, the sums are in `released`"
-    return Solution(empty, origin, None, told)
+    return SolvedMoments(empty, origin, None, told)
 
 
-def noisy_sums(noisy: NoisyStatistics, mechanism: Mechanism, public: PublicDesign, request: Request) -> NoisySums:
+def noisy_sums(
+    noisy: NoisyStatistics, mechanism: MomentNoise, public: PublicDesign, request: ModelRequest
+) -> NoisySums:
     """What a release drew, beside the public design, in the response's units from its centre."""
     step, p = request.scale.step, len(public.kept)
     s, ds, Xy, dx = np.empty(0), 0.0, np.empty(p), np.empty(p)

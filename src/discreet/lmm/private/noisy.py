@@ -70,7 +70,7 @@ class NoisySums:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class NoisyEstimate:
     """The model at given variances.
 
     Attributes
@@ -129,7 +129,7 @@ class _Tree:
         return np.asarray(found)
 
 
-def evaluate(sums: NoisySums, *, sigma2: float, variances: Vector, robust: bool = True) -> Estimate:
+def evaluate(sums: NoisySums, *, sigma2: float, variances: Vector, robust: bool = True) -> NoisyEstimate:
     """The criterion, its slopes, and everything that the model predicts at these variances.
 
     Unless `robust`, a design that doubles cannot solve under this noise raises `numpy.linalg.LinAlgError`.
@@ -162,7 +162,7 @@ def evaluate(sums: NoisySums, *, sigma2: float, variances: Vector, robust: bool 
         slopes.append(leverage.sum() - residual @ residual)
         effects.append(v * residual)
         errors.append(np.maximum(v - v**2 * leverage, 0.0))
-    return Estimate(
+    return NoisyEstimate(
         sigma2, variances, float(criterion), np.array(slopes), beta, covariance, tuple(effects), tuple(errors)
     )
 

@@ -13,7 +13,7 @@ import numpy as np
 from discreet.arrays import Matrix, Vector
 from discreet.lmm.private.estimation import SMALLEST
 from discreet.lmm.private.public import PublicDesign
-from discreet.lmm.private.request import Request
+from discreet.lmm.private.request import ModelRequest
 
 SHOWN = 8  # names of columns that a note lists
 
@@ -46,7 +46,7 @@ def clipping_flags(groups: Sequence[str], clipped: Sequence[bool]) -> list[Flag]
     return found
 
 
-def variance_flags(request: Request, variances: Mapping[str, float]) -> list[Flag]:
+def variance_flags(request: ModelRequest, variances: Mapping[str, float]) -> list[Flag]:
     """Flags of variances that are no estimates: the least that is looked for, or more than the bounds allow."""
     width = float(request.width)
     floor, most = (2 * SMALLEST * width / 2) ** 2, (width / 2) ** 2
@@ -67,7 +67,7 @@ def variance_flags(request: Request, variances: Mapping[str, float]) -> list[Fla
     return found
 
 
-def readings(public: PublicDesign, request: Request, centred: Vector, covariance: Matrix | None) -> list[str]:
+def readings(public: PublicDesign, request: ModelRequest, centred: Vector, covariance: Matrix | None) -> list[str]:
     """Notes on a release; `centred` are coefficients of centred columns, `covariance` that of the columns as given."""
     width = float(request.width)
     notes = []
@@ -88,7 +88,7 @@ def readings(public: PublicDesign, request: Request, centred: Vector, covariance
     return notes
 
 
-def _reach(public: PublicDesign, request: Request, centred: Vector, covariance: Matrix | None) -> Vector:
+def _reach(public: PublicDesign, request: ModelRequest, centred: Vector, covariance: Matrix | None) -> Vector:
     """What each coefficient adds to the response at the usual size of its column, or the standard error of that."""
     size = np.ones(len(public.kept))
     for piece, _, among in public.parts:

@@ -18,12 +18,12 @@ import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import FitError, PrivacyError
-from discreet.formula.rows import Rows
+from discreet.formula.rows import ModelRows
 from discreet.lmm.estimate import mixed
 from discreet.lmm.fit import MixedFit, MixedWarning
 from discreet.lmm.private.partition import BlockEstimates, Report, fit_partition, partition
 from discreet.lmm.private.public import PublicDesign
-from discreet.lmm.private.request import RATES, Request, read_split
+from discreet.lmm.private.request import RATES, ModelRequest, read_split
 from discreet.noise.laws import Laplace
 from discreet.noise.sampler import draw_on_grid
 from discreet.privacy.losses import Number, Pure
@@ -57,7 +57,7 @@ class Ranges:
     deviation: float
 
 
-def ranges_of(request: Request, public: PublicDesign) -> Ranges:
+def ranges_of(request: ModelRequest, public: PublicDesign) -> Ranges:
     """The documents' ranges for their rates; for other responses the same shares of the width."""
     response, width = public.model.response.column.lower(), float(request.width)
     if response in RATES:
@@ -98,7 +98,7 @@ class Scales:
 
 
 def scales_for(
-    public: PublicDesign, request: Request, ranges: Ranges, blocks: int, split: Mapping[str, Number] | None
+    public: PublicDesign, request: ModelRequest, ranges: Ranges, blocks: int, split: Mapping[str, Number] | None
 ) -> Scales:
     """Lambda / (k share epsilon); several random terms divide their share equally."""
     if not isinstance(request.loss, Pure):
@@ -126,7 +126,7 @@ class Whole:
 
 
 def averages(
-    rows: Rows,
+    rows: ModelRows,
     public: PublicDesign,
     whole: Whole,
     blocks: int,
@@ -139,7 +139,7 @@ def averages(
     return corrected(replace(found, beta=public.origin.beta(found.beta)), whole)
 
 
-def whole_estimates(frame: Frame, rows: Rows, public: PublicDesign) -> Whole:
+def whole_estimates(frame: Frame, rows: ModelRows, public: PublicDesign) -> Whole:
     """REML on all rows; least squares without random effects, or where no REML exists: no response stops a release."""
     fit: MixedFit | None = None
     if public.terms:
@@ -158,7 +158,7 @@ def whole_estimates(frame: Frame, rows: Rows, public: PublicDesign) -> Whole:
     return Whole(public.origin.restore @ centred, none, np.array([*(0.0 for _ in none), sigma2]))
 
 
-def cross_products(rows: Rows, public: PublicDesign, y: Vector) -> Vector:
+def cross_products(rows: ModelRows, public: PublicDesign, y: Vector) -> Vector:
     """X'y of the kept columns; confidential."""
     found = np.empty(len(public.kept))
     for piece, inside, among in public.parts:

@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.errors import FitError, PrivacyError
-from discreet.formula.rows import Rows
+from discreet.formula.rows import ModelRows
 from discreet.lmm.blocks import CHUNK_NUMBERS, fit_chunk
 from discreet.lmm.matrix import dense
 from discreet.lmm.private.public import PublicDesign
@@ -92,7 +92,7 @@ def partition(rows: int, blocks: int, rng: np.random.Generator) -> Integers:
 
 
 def fit_partition(
-    data: Rows, public: PublicDesign, chosen: Integers, *, progress: Report | None = None
+    data: ModelRows, public: PublicDesign, chosen: Integers, *, progress: Report | None = None
 ) -> BlockEstimates:
     """Fit the model to every block of `chosen`."""
     if len(public.kept) < len(public.design.names):
@@ -132,7 +132,7 @@ def _joined(parts: list[BlockEstimates]) -> BlockEstimates:
     )
 
 
-def _one_intercept(data: Rows, public: PublicDesign, chosen: Integers) -> BlockEstimates:
+def _one_intercept(data: ModelRows, public: PublicDesign, chosen: Integers) -> BlockEstimates:
     found: dict[str, Any] = fit_chunk(data, public.design, _AS_THEY_ARE, chosen, 0, reml=True)
     effects = (found["block"], found["level"], found["effect"])
     return BlockEstimates(found["beta"], found["variances"], (effects,), found["estimable"])
@@ -149,7 +149,7 @@ class _Centred:
 _AS_THEY_ARE: Any = _Centred()
 
 
-def _stacked(data: Rows, public: PublicDesign, chosen: Integers) -> Matrix:
+def _stacked(data: ModelRows, public: PublicDesign, chosen: Integers) -> Matrix:
     """[X y] of every block, shape (blocks, rows, p + 1)."""
     part = data.take(chosen.ravel())
     X = dense(part, public.design.layout.fixed, public.design.levels)
@@ -166,7 +166,7 @@ def _solve_present(gram: Matrix, right: Matrix, present: Mask) -> Matrix:
     return np.where(present, solved, np.nan)
 
 
-def _linear(data: Rows, public: PublicDesign, chosen: Integers) -> BlockEstimates:
+def _linear(data: ModelRows, public: PublicDesign, chosen: Integers) -> BlockEstimates:
     joint = _stacked(data, public, chosen)
     p, size = joint.shape[2] - 1, chosen.shape[1]
     gram = joint.transpose(0, 2, 1) @ joint
@@ -182,7 +182,7 @@ def _linear(data: Rows, public: PublicDesign, chosen: Integers) -> BlockEstimate
     return BlockEstimates(beta, variances, (), np.isfinite(variances[:, 0]))
 
 
-def _nested(data: Rows, public: PublicDesign, chosen: Integers) -> BlockEstimates:
+def _nested(data: ModelRows, public: PublicDesign, chosen: Integers) -> BlockEstimates:
     """Two nested intercepts, one block after the other."""
     if len(public.terms) != 2:
         raise FitError(

@@ -15,10 +15,10 @@ import numpy as np
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import DataError, FitError, FormulaError, Unidentified
 from discreet.formula.design import ONE, Codes, Design, Layout, Monomial, Piece
-from discreet.formula.formula import Model
-from discreet.formula.rows import Learned, Rows, plan, read_rows, refuse_decimals, with_doubles
+from discreet.formula.formula import Formula
+from discreet.formula.rows import Learned, ModelRows, plan, read_rows, refuse_decimals, with_doubles
 from discreet.frames import missing
-from discreet.lmm.cells import Cells
+from discreet.lmm.cells import CellSums
 from discreet.lmm.estimate import collect, origin_of, refuse_unidentifiable
 from discreet.lmm.gram import grouped_products, products
 from discreet.lmm.origin import Origin
@@ -44,12 +44,12 @@ class PublicDesign:
     n, Sx, XX : rows per finest group, sums of the kept columns per group, their cross-products.
     """
 
-    model: Model
+    model: Formula
     design: Design
     learned: Learned
-    cells: Cells = field(repr=False, compare=False)
+    cells: CellSums = field(repr=False, compare=False)
     rows: int
-    in_memory: Rows | None = field(repr=False, compare=False)
+    in_memory: ModelRows | None = field(repr=False, compare=False)
     terms: tuple[int, ...]
     levels: tuple[Level, ...] = field(repr=False)
     order: Integers = field(repr=False)
@@ -119,7 +119,7 @@ class PublicDesign:
         return self.levels[position].index[self.group(self.cells.codes)]
 
 
-def public_design(frame: Frame, model: Model) -> PublicDesign:
+def public_design(frame: Frame, model: Formula) -> PublicDesign:
     """Read the design of `model`, and nothing of its response."""
     import narwhals.stable.v2 as nw
 
@@ -174,7 +174,7 @@ def public_design(frame: Frame, model: Model) -> PublicDesign:
     )
 
 
-def _refuse_dependent(XX: Matrix, rows: int, model: Model) -> None:
+def _refuse_dependent(XX: Matrix, rows: int, model: Formula) -> None:
     """Refuse columns that are independent one by one and dependent to a double's precision together."""
     unit = np.sqrt(np.diag(XX))
     if len(XX) >= rows or np.linalg.eigvalsh(XX / np.outer(unit, unit))[0] < DEPENDENT:
@@ -184,16 +184,16 @@ def _refuse_dependent(XX: Matrix, rows: int, model: Model) -> None:
         )
 
 
-def _rows_as_cells(frame: Frame, model: Model) -> tuple[Cells, Rows, Design, Learned]:
+def _rows_as_cells(frame: Frame, model: Formula) -> tuple[CellSums, ModelRows, Design, Learned]:
     """A linear model of numeric columns only has no levels to count by: each row is its own cell."""
     layout = plan(frame, model)
     rows, learned = read_rows(frame, layout)
     layout = layout.centred(learned.means, learned.distant)
-    cells = Cells.of_rows(rows)
+    cells = CellSums.of_rows(rows)
     return cells, rows, Design.of(layout, cells.codes, learned.levels), learned
 
 
-def _nest(cells: Cells, design: Design) -> tuple[tuple[int, ...], tuple[Level, ...], Integers]:
+def _nest(cells: CellSums, design: Design) -> tuple[tuple[int, ...], tuple[Level, ...], Integers]:
     """Random terms from fine to coarse, with the finest groups put in an order in which every level is runs."""
     if not design.random:
         return (), (), np.empty(0, dtype=np.int64)

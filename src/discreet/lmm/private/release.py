@@ -16,7 +16,7 @@ from discreet.lmm.private.informative import size_flags
 from discreet.lmm.private.notes import Flag, clipping_flags, readings, variance_flags
 from discreet.lmm.private.partition import Blocks, Report, count_blocks, fit_partition, partition
 from discreet.lmm.private.public import PublicDesign, public_design
-from discreet.lmm.private.request import Book, Interval, Method, Request, read_request
+from discreet.lmm.private.request import BudgetLine, Interval, Method, ModelRequest, read_request
 from discreet.lmm.private.result import PrivateEffects, PrivateFit
 from discreet.lmm.private.sums import confined, response_sums, units_of
 from discreet.privacy.columns import taken
@@ -100,7 +100,7 @@ def release_mixed(
         account=account,
         name=name,
         seed=seed,
-        book=Book.of(ledger, dataset, budget),
+        book=BudgetLine.of(ledger, dataset, budget),
     )
     if account is not None:
         account.compare(taken(request.unit, request.public))
@@ -115,12 +115,14 @@ def release_mixed(
     return _by_paper(frame, known, request, split, blocks, progress)
 
 
-def _details(public: PublicDesign, request: Request, method: Method, **more: Any) -> dict[str, Any]:
+def _details(public: PublicDesign, request: ModelRequest, method: Method, **more: Any) -> dict[str, Any]:
     """What the ledger keeps of a release: the request, its columns and its noise."""
     return {"formula": public.model.text, "method": method, **taken(request.unit, request.public), **more}
 
 
-def _by_moments(frame: Frame, public: PublicDesign, request: Request, split: Mapping[str, Number] | None) -> PrivateFit:
+def _by_moments(
+    frame: Frame, public: PublicDesign, request: ModelRequest, split: Mapping[str, Number] | None
+) -> PrivateFit:
     units = units_of(frame, public)
     mechanism = moments.mechanism_for(public, units, request, split)
     moments.refuse_unsolvable(mechanism, public, request)
@@ -148,7 +150,7 @@ def _by_moments(frame: Frame, public: PublicDesign, request: Request, split: Map
 def _by_strict(
     frame: Frame,
     public: PublicDesign,
-    request: Request,
+    request: ModelRequest,
     split: Mapping[str, Number] | None,
     blocks: Blocks,
     sizes: Mapping[str, Number] | None,
@@ -180,7 +182,7 @@ def _by_strict(
 def _by_paper(
     frame: Frame,
     public: PublicDesign,
-    request: Request,
+    request: ModelRequest,
     split: Mapping[str, Number] | None,
     blocks: Blocks,
     progress: Report | None,
@@ -219,7 +221,7 @@ def _private_fit(
     method: Method,
     released: Released[Any],
     public: PublicDesign,
-    request: Request,
+    request: ModelRequest,
     centred: Vector,
     effects: Sequence[Vector],
     variances: Vector,

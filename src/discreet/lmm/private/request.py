@@ -49,7 +49,7 @@ RATES: dict[str, Rate] = {"jcr": _JOBS, "jdr": _JOBS, "ar": _HIRES, "sr": _HIRES
 PUBLIC = "A private model hides one row's {0!r} and publishes the values of every other column of its formula."
 
 
-class Book(NamedTuple):
+class BudgetLine(NamedTuple):
     """A ledger, the data set's name in it, and the total that opens or confirms its budget."""
 
     ledger: str | Path
@@ -57,7 +57,7 @@ class Book(NamedTuple):
     budget: Number | Loss | None
 
     @classmethod
-    def of(cls, ledger: str | Path | None, dataset: str | None, budget: Number | Loss | None) -> Book | None:
+    def of(cls, ledger: str | Path | None, dataset: str | None, budget: Number | Loss | None) -> BudgetLine | None:
         if ledger is None:
             if dataset is not None or budget is not None:
                 raise PrivacyError(
@@ -80,7 +80,7 @@ class Book(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ModelRequest:
     """Who is protected, for how much, and on what range of the response.
 
     Attributes
@@ -97,7 +97,7 @@ class Request:
     account: Account | None
     name: str | None
     seed: int | None
-    book: Book | None = None
+    book: BudgetLine | None = None
 
     @property
     def width(self) -> Fraction:
@@ -143,8 +143,8 @@ def read_request(
     account: Account | None = None,
     name: str | None = None,
     seed: int | None = None,
-    book: Book | None = None,
-) -> Request:
+    book: BudgetLine | None = None,
+) -> ModelRequest:
     """Check everything that can be checked without the data."""
     if epsilon is None and rho is None:
         raise PrivacyError("No loss was named. Give epsilon=1, or rho=0.5 for Gaussian noise.")
@@ -189,7 +189,7 @@ def read_request(
             f"lagged={list(lagged)} names {unknown[0]!r}, which is not in the formula. "
             f"It has: {', '.join(columns)}. Name fixed columns that hold earlier responses."
         )
-    return Request(spent, unit, Scale(*confined), tuple(columns), tuple(lagged), account, name, seed, book)
+    return ModelRequest(spent, unit, Scale(*confined), tuple(columns), tuple(lagged), account, name, seed, book)
 
 
 def _unit(response: str, bounds: Interval | None, account: Account | None) -> tuple[Rows, tuple[Fraction, Fraction]]:

@@ -18,10 +18,10 @@ import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import PrivacyError
-from discreet.formula.rows import Rows
+from discreet.formula.rows import ModelRows
 from discreet.lmm.private.partition import BlockEstimates, fit_partition
 from discreet.lmm.private.public import PublicDesign
-from discreet.lmm.private.request import Request, noise_scale, read_split
+from discreet.lmm.private.request import ModelRequest, noise_scale, read_split
 from discreet.lmm.private.sums import HALF
 from discreet.noise.laws import Gaussian, Laplace
 from discreet.noise.sampler import add_noise
@@ -67,7 +67,7 @@ class Presence:
     most_levels: tuple[int, ...]
 
 
-def presence_of(data: Rows, public: PublicDesign, chosen: Integers) -> Presence:
+def presence_of(data: ModelRows, public: PublicDesign, chosen: Integers) -> Presence:
     """`data` may hold anything in place of the response."""
     pseudo = np.random.default_rng(0).normal(size=(data.count, 1))
     found = fit_partition(with_response(data, public, pseudo[:, 0]), public, chosen)
@@ -80,8 +80,8 @@ def presence_of(data: Rows, public: PublicDesign, chosen: Integers) -> Presence:
     return Presence(np.isfinite(found.beta).sum(axis=0).astype(np.float64), levels, int(found.estimable.sum()), most)
 
 
-def with_response(data: Rows, public: PublicDesign, y: Vector) -> Rows:
-    return Rows(data.count, data.codes, {**data.values, public.model.response: y[:, None]})
+def with_response(data: ModelRows, public: PublicDesign, y: Vector) -> ModelRows:
+    return ModelRows(data.count, data.codes, {**data.values, public.model.response: y[:, None]})
 
 
 def dithered(whole: Vector, step: float, rng: np.random.Generator) -> Vector:
@@ -93,7 +93,7 @@ def dithered(whole: Vector, step: float, rng: np.random.Generator) -> Vector:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BlockPart:
     """One vector that is summed over blocks: its loss, the radius of its ball and the scale of its noise, in steps.
 
     `choice` pays for choosing the radius; `radius` is then the largest one.
@@ -156,13 +156,13 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Mechanism:
+class BlockNoise:
     """Everything that decides the noise; public."""
 
     mean: Pure | Concentrated
-    fixed: Part
-    groups: tuple[Part, ...]
-    deviations: Part
+    fixed: BlockPart
+    groups: tuple[BlockPart, ...]
+    deviations: BlockPart
     units: Vector
     blocks: int
 
@@ -206,12 +206,12 @@ class NoisyAverages:
 
 def mechanism_for(
     public: PublicDesign,
-    request: Request,
+    request: ModelRequest,
     presence: Presence,
     units: Vector,
     split: Mapping[str, Number] | None,
     sizes: Mapping[str, Number] | None,
-) -> Mechanism:
+) -> BlockNoise:
     """Divide the loss and scale the noise; `units` are the largest sizes of the fixed columns."""
     stated = {name: float(_stated(name, size)) for name, size in (sizes or {}).items()}
     terms = len(public.terms)
@@ -230,13 +230,13 @@ def mechanism_for(
 
     chosen = open_["fixed"] + terms * open_["groups"]
 
-    def ball(name: str, share: Fraction, count: int) -> Part:
+    def ball(name: str, share: Fraction, count: int) -> BlockPart:
         size = stated.get(name, LARGEST * float(request.width))
         choice = spent(shares["sizes"] / chosen) if open_[name] else None
         loss = spent(share)
-        return Part(loss, size * max(count, 1) ** power, 2 * STEPS, noise_scale(2 * STEPS, loss), choice)
+        return BlockPart(loss, size * max(count, 1) ** power, 2 * STEPS, noise_scale(2 * STEPS, loss), choice)
 
-    return Mechanism(
+    return BlockNoise(
         mean=spent(shares["mean"]),
         fixed=ball("fixed", shares["fixed"], len(public.kept)),
         groups=tuple(ball("groups", shares["groups"] / terms, most) for most in presence.most_levels),
@@ -255,14 +255,14 @@ def _stated(name: str, size: Number) -> Fraction:
     return exact(size)
 
 
-def _deviations(loss: Pure | Concentrated, largest: float, count: int) -> Part:
+def _deviations(loss: Pure | Concentrated, largest: float, count: int) -> BlockPart:
     """Standard deviations lie in [0, largest] by the response's range, so their box has half a ball's diameter."""
     sensitivity = STEPS * count if isinstance(loss, Pure) else STEPS * int(np.ceil(count**0.5))
-    return Part(loss, largest, sensitivity, noise_scale(sensitivity, loss))
+    return BlockPart(loss, largest, sensitivity, noise_scale(sensitivity, loss))
 
 
 def draw(
-    mechanism: Mechanism, blocks: BlockEstimates, public: PublicDesign, whole: int, step: float, source: Source
+    mechanism: BlockNoise, blocks: BlockEstimates, public: PublicDesign, whole: int, step: float, source: Source
 ) -> NoisyAverages:
     """Noise on the total, which gives the centre; then on the sums over blocks of estimates about it.
 
@@ -295,7 +295,7 @@ def draw(
     return NoisyAverages(centre, sums[0], tuple(sums[1:]), deviations, tuple(radii), tuple(tallies))
 
 
-def whole_deviations(variances: Matrix, part: Part) -> Integers:
+def whole_deviations(variances: Matrix, part: BlockPart) -> Integers:
     """Standard deviations of every block in whole steps from 0 to STEPS; what is not a positive number counts 0."""
     usable = np.where(np.isfinite(variances) & (variances > 0), variances, 0.0)
     return np.asarray(np.minimum(np.trunc(np.sqrt(usable) / part.step), STEPS), dtype=np.int64)
@@ -308,7 +308,7 @@ def _sum(at: Integers, values: Integers, size: int) -> Integers:
 
 
 def averages(
-    noisy: NoisyAverages, mechanism: Mechanism, presence: Presence, public: PublicDesign, origin: float
+    noisy: NoisyAverages, mechanism: BlockNoise, presence: Presence, public: PublicDesign, origin: float
 ) -> tuple[Vector, tuple[Vector, ...], Vector]:
     """Coefficients of the centred columns, effects per term and variances (terms, then residual)."""
     steps = [radius / STEPS for radius in noisy.radii]
@@ -322,7 +322,7 @@ def averages(
     return fixed + origin * public.constant, tuple(groups), np.maximum(deviations, 0.0) ** 2
 
 
-def clipped(noisy: NoisyAverages, mechanism: Mechanism) -> tuple[bool, ...]:
+def clipped(noisy: NoisyAverages, mechanism: BlockNoise) -> tuple[bool, ...]:
     """Whether the fixed part's average, and each term's, lies on its radius; from released and public numbers alone.
 
     An average has the length of the radius only if nearly every block's vector has it, and all point one way. Where a
@@ -352,7 +352,7 @@ def _shrunk(effects: Vector, noise: Vector) -> Vector:
     return np.asarray(effects * signal / (signal + noise))
 
 
-def column_units(data: Rows, public: PublicDesign) -> Vector:
+def column_units(data: ModelRows, public: PublicDesign) -> Vector:
     """The largest size of each fixed column: coefficients times this are in the response's units."""
     found = np.ones(len(public.kept))
     for piece, _, among in public.parts:

@@ -209,7 +209,7 @@ def ledger(here: At, asking: Asking) -> LedgerAnswer:
     )
 
 
-def _plan(plan: planning.Plan) -> dict[str, Any]:
+def _plan(plan: planning.StoredPlan) -> dict[str, Any]:
     return {key: getattr(plan, key) for key in PlanAnswer.model_fields}
 
 

@@ -7,14 +7,14 @@ from fastapi.responses import Response
 
 from discreet.report.release import plain_words
 from discreet.web import published
-from discreet.web.desk import Source
+from discreet.web.desk import DataSource
 from discreet.web.rendering import At, Here, page
 from discreet.web.security import Asking
 
 router = APIRouter(include_in_schema=False)
 
 
-def source_of(here: Here, name: str) -> Source:
+def source_of(here: Here, name: str) -> DataSource:
     found = here.desk.sources.get(name)
     if found is None:
         there = ", ".join(here.desk.sources) or "none"

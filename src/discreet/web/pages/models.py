@@ -17,7 +17,7 @@ from discreet.report import charts
 from discreet.report.page import Figure
 from discreet.web import analyses
 from discreet.web.accounts import Person
-from discreet.web.desk import Source
+from discreet.web.desk import DataSource
 from discreet.web.pages.data import source_of
 from discreet.web.rendering import At, Here, drawn, page
 from discreet.web.sandbox import confined, in_turn
@@ -72,7 +72,7 @@ def _worked(formula: str, data: str) -> dict[str, Any]:
     return {"fit": fitted, "curve": curve}
 
 
-def _stand_in(here: Here, source: Source) -> Path:
+def _stand_in(here: Here, source: DataSource) -> Path:
     if source.stand_in is None:
         raise DataError(
             f"{source.name!r} has no stand-in: data of its shape that are not confidential. A formula is never tried "

@@ -14,11 +14,11 @@ from discreet.report.release import plain_words
 from discreet.tables.calibration import PRIVATE
 from discreet.web import planning, published
 from discreet.web.accounts import Person
-from discreet.web.desk import Source
+from discreet.web.desk import DataSource
 from discreet.web.drafts import Draft, first_draft, from_form
 from discreet.web.estimates import estimate
 from discreet.web.pages.data import source_of
-from discreet.web.planning import Plan
+from discreet.web.planning import StoredPlan
 from discreet.web.rendering import ROWS, At, First, Here, page
 from discreet.web.security import Asking, Form, needs
 
@@ -27,7 +27,7 @@ Planner = Annotated[Person, Depends(needs("plan"))]
 NEW = "new"
 
 
-def plan_of(here: Here, name: str) -> Plan:
+def plan_of(here: Here, name: str) -> StoredPlan:
     found = planning.get(here.store, name)
     if found is None:
         raise HTTPException(
@@ -93,8 +93,8 @@ async def change(request: Request, here: At, planner: Planner, form: Form, sourc
 
 
 def _pressed(
-    here: Here, planner: Person, form: FormData, source: Source, name: str
-) -> tuple[Draft, Plan | None, str | None]:
+    here: Here, planner: Person, form: FormData, source: DataSource, name: str
+) -> tuple[Draft, StoredPlan | None, str | None]:
     """The draft after the button was pressed, its plan so far, and the name under which it was saved, if it was."""
     draft = from_form(form, source.name, here.desk.schema(source))
     plan = None if name == NEW else plan_of(here, name)
@@ -113,7 +113,14 @@ def _pressed(
 
 
 async def _form(
-    request: Request, here: Here, asking: Person, source: Source, draft: Draft, *, name: str, plan: Plan | None = None
+    request: Request,
+    here: Here,
+    asking: Person,
+    source: DataSource,
+    draft: Draft,
+    *,
+    name: str,
+    plan: StoredPlan | None = None,
 ) -> Response:
     judged = await estimate(here.desk, draft, name, by=asking.name)
 

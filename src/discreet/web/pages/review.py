@@ -12,10 +12,10 @@ from discreet.plan.check import PlanCheck
 from discreet.report.release import plain_words
 from discreet.web import planning, published, runs
 from discreet.web.accounts import Person
-from discreet.web.desk import Source
-from discreet.web.estimates import Estimate, estimate
+from discreet.web.desk import DataSource
+from discreet.web.estimates import JudgedDraft, estimate
 from discreet.web.pages.plans import plan_of
-from discreet.web.planning import Plan
+from discreet.web.planning import StoredPlan
 from discreet.web.rendering import At, Here, page
 from discreet.web.security import Asking, Form, needs
 
@@ -39,7 +39,7 @@ async def review(request: Request, here: At, asking: Asking, name: str) -> Respo
     return await run_in_threadpool(_shown, request, here, asking, plan, judged)
 
 
-def _shown(request: Request, here: Here, asking: Person, plan: Plan, judged: Estimate) -> Response:
+def _shown(request: Request, here: Here, asking: Person, plan: StoredPlan, judged: JudgedDraft) -> Response:
     source = here.desk.sources.get(plan.source)
     return page(
         request,
@@ -56,7 +56,7 @@ def _shown(request: Request, here: Here, asking: Person, plan: Plan, judged: Est
     )
 
 
-def _unit_facts(here: Here, source: Source, found: PlanCheck) -> list[str]:
+def _unit_facts(here: Here, source: DataSource, found: PlanCheck) -> list[str]:
     """Where the plan's unit comes from, and what it decides for later plans."""
     unit, own = found.file.plan.unit.unit(), source.unit.unit()
     if source.refusal(unit):

@@ -21,7 +21,7 @@ from discreet.web.desk import Desk
 from discreet.web.drafts import first_draft
 from discreet.web.pages.data import source_of
 from discreet.web.published import stamp
-from discreet.web.rendering import At, Drawn, drawn, page
+from discreet.web.rendering import At, RenderedFigure, drawn, page
 from discreet.web.security import Asking
 
 router = APIRouter(include_in_schema=False)
@@ -70,7 +70,7 @@ async def utility(
     return await run_in_threadpool(shown)
 
 
-def _found(desk: Desk, name: str, by: tuple[str, ...], strength: Strength) -> tuple[Curves, list[Drawn]]:
+def _found(desk: Desk, name: str, by: tuple[str, ...], strength: Strength) -> tuple[Curves, list[RenderedFigure]]:
     """The curves of a table and their pictures."""
     source = desk.sources[name]
     schema = desk.schema(source)

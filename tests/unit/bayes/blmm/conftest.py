@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from discreet.bayes.blmm.conditional import Model
+from discreet.bayes.blmm.conditional import PosteriorModel
 from discreet.bayes.blmm.exact import Posterior
 from discreet.bayes.blmm.prior import Prior
 from discreet.lmm.moments import Moments
@@ -28,4 +28,4 @@ def data() -> Data:
     y = x @ [0.5, -0.3] + 0.4 * rng.normal(size=8)[group] + 0.4 * rng.standard_t(3, size=60)
     zero = Moments(np.zeros(8), np.zeros((8, 2)), np.zeros(8), np.zeros((2, 2)), np.zeros(2), 0.0)
     moments = zero.add(group=group, x=x, y=y)
-    return Data(group, x, y, moments, Posterior.of(Model.of(moments, Prior()), tolerance=1e-6))
+    return Data(group, x, y, moments, Posterior.of(PosteriorModel.of(moments, Prior()), tolerance=1e-6))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet.bayes.blmm.conditional import Model
+from discreet.bayes.blmm.conditional import PosteriorModel
 from discreet.bayes.blmm.deletion import Elsewhere, leave_each_out, leave_out
 from discreet.bayes.blmm.exact import Posterior
 from discreet.bayes.blmm.prior import Prior
@@ -24,7 +24,7 @@ def test_deletion_is_exact(data, edges) -> None:
     for row in {*ROWS, extreme}:
         g = int(data.group[row])
         left = data.moments.downdate(group=g, x=data.x[row : row + 1], y=data.y[row : row + 1])
-        anew = Posterior.of(Model.of(left, Prior()), tolerance=1e-6).effects.bins(edges)
+        anew = Posterior.of(PosteriorModel.of(left, Prior()), tolerance=1e-6).effects.bins(edges)
         all_groups = leave_out(data.posterior, group=g, x=data.x[row], y=data.y[row]).bins(edges)
         np.testing.assert_allclose(all_groups, anew, atol=1e-7)
         np.testing.assert_allclose(each[row], anew[g], atol=1e-7)

@@ -112,12 +112,12 @@ def test_formula_speaks_of_columns_as_given(data) -> None:
     frame = {"y": data.y + 3, "x": data.x[:, 1] + 20, "g": data.group}
     fit = bayes_mixed("y ~ x + (1 | g)", frame)
     shifted = data.x + np.array([0, 20])
-    from discreet.bayes.blmm.conditional import Model
+    from discreet.bayes.blmm.conditional import PosteriorModel
     from discreet.bayes.blmm.exact import Posterior
     from discreet.lmm.moments import Moments
 
     zero = Moments(np.zeros(8), np.zeros((8, 2)), np.zeros(8), np.zeros((2, 2)), np.zeros(2), 0.0)
-    direct = Posterior.of(Model.of(zero.add(group=data.group, x=shifted, y=data.y + 3), Prior()))
+    direct = Posterior.of(PosteriorModel.of(zero.add(group=data.group, x=shifted, y=data.y + 3), Prior()))
     np.testing.assert_allclose(fit.coefficients.mean, direct.coefficients().mean, rtol=1e-5)
     np.testing.assert_allclose(fit.coefficients.sd, direct.coefficients().sd, rtol=1e-5)
     np.testing.assert_allclose(fit.posterior.effects.mean, direct.effects.mean, atol=1e-5)

@@ -74,7 +74,7 @@ def test_stated_sizes_cost_nothing_and_others_their_share() -> None:
 
 @pytest.mark.parametrize("loss", [Pure(1), Concentrated(1)])
 def test_one_block_leaves_one_count_of_the_tally_and_enters_another(loss: Pure | Concentrated) -> None:
-    part = strict.Part(loss, 8.0, 2 * strict.STEPS, 1.0, loss)
+    part = strict.BlockPart(loss, 8.0, 2 * strict.STEPS, 1.0, loss)
     block, values = np.repeat(np.arange(30), 4), np.random.default_rng(3).lognormal(0, 3, 120)
     before = part.tally(block, values, 30)
     moves = set()

@@ -9,7 +9,7 @@ import pytest
 
 from discreet.errors import FitError, PrivacyError
 from discreet.formula.formula import read_formula
-from discreet.formula.rows import Rows, open_frame, read_rows
+from discreet.formula.rows import ModelRows, open_frame, read_rows
 from discreet.lmm import MixedWarning, mixed
 from discreet.lmm.private.partition import best_blocks, count_blocks, fit_partition, most_blocks, partition
 from discreet.lmm.private.public import PublicDesign, public_design
@@ -18,7 +18,7 @@ Flows = dict[str, np.ndarray]
 DOCUMENTS = 2_428_452
 
 
-def opened(formula: str, data: Flows) -> tuple[Rows, PublicDesign]:
+def opened(formula: str, data: Flows) -> tuple[ModelRows, PublicDesign]:
     frame = open_frame(data)
     public = public_design(frame, read_formula(formula, needs_random=False))
     return read_rows(frame, public.design.layout, public.learned)[0], public
@@ -93,7 +93,7 @@ def test_a_block_that_is_reproduced_exactly_is_not_estimable_and_spoils_no_other
     y = flows["rate"].copy()
     whole = fit_partition(rows, public, chosen)
     y[chosen[2]] = 0.0
-    spoiled = Rows(rows.count, rows.codes, {**rows.values, public.model.response: y[:, None]})
+    spoiled = ModelRows(rows.count, rows.codes, {**rows.values, public.model.response: y[:, None]})
     found = fit_partition(spoiled, public, chosen)
     others = np.arange(6) != 2
     assert found.beta[others] == pytest.approx(whole.beta[others], abs=1e-9)

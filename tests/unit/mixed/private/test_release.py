@@ -17,7 +17,7 @@ from discreet.formula.formula import read_formula
 from discreet.formula.rows import open_frame
 from discreet.lmm import private
 from discreet.lmm.private import PrivateFit, separation_rate
-from discreet.lmm.private.moments import Mechanism, mechanism_for
+from discreet.lmm.private.moments import MomentNoise, mechanism_for
 from discreet.lmm.private.public import public_design
 from discreet.lmm.private.request import noise_scale, read_request
 from discreet.lmm.private.sums import units_of
@@ -31,7 +31,7 @@ Flows = dict[str, np.ndarray]
 release_mixed = partial(private.release_mixed, public=PUBLIC)
 
 
-def mechanism(flows: Flows, **asked: Any) -> Mechanism:
+def mechanism(flows: Flows, **asked: Any) -> MomentNoise:
     split = asked.pop("split", None)
     request = read_request("rate", (), bounds=(0, 2), **asked)
     frame = open_frame(flows)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from discreet.errors import PrivacyError
 from discreet.formula.formula import read_formula
-from discreet.formula.rows import Rows, open_frame, read_rows
+from discreet.formula.rows import ModelRows, open_frame, read_rows
 from discreet.lmm import private
 from discreet.lmm.private import strict
 from discreet.lmm.private.partition import fit_partition, partition
@@ -36,7 +36,7 @@ class Zero:
         return np.full(n, 2**63, dtype=np.uint64)
 
 
-def prepared(data: Flows, blocks: int, **asked: Any) -> tuple[Rows, PublicDesign, np.ndarray, strict.Mechanism]:
+def prepared(data: Flows, blocks: int, **asked: Any) -> tuple[ModelRows, PublicDesign, np.ndarray, strict.BlockNoise]:
     frame = open_frame(data)
     public = public_design(frame, read_formula(FORMULA))
     rows = read_rows(frame, public.design.layout, public.learned)[0]
@@ -48,7 +48,7 @@ def prepared(data: Flows, blocks: int, **asked: Any) -> tuple[Rows, PublicDesign
 
 
 def sums(
-    rows: Rows, public: PublicDesign, chosen: np.ndarray, mechanism: strict.Mechanism, y: np.ndarray
+    rows: ModelRows, public: PublicDesign, chosen: np.ndarray, mechanism: strict.BlockNoise, y: np.ndarray
 ) -> list[np.ndarray]:
     """The confidential sums over blocks, about a fixed centre."""
     response = strict.dithered(np.rint((y - 1) / STEP), STEP, np.random.default_rng(3))
@@ -95,7 +95,7 @@ def test_losses_add_up_exactly_and_scales_follow(flows: Flows, asked: dict[str, 
 @pytest.mark.parametrize("loss", [Pure(1), Concentrated(1)])
 def test_vectors_stay_in_their_ball(loss: Pure | Concentrated) -> None:
     rng = np.random.default_rng(2)
-    part = strict.Part(loss, 0.5, 2 * strict.STEPS, 1.0)
+    part = strict.BlockPart(loss, 0.5, 2 * strict.STEPS, 1.0)
     block = np.repeat(np.arange(200), 30)
     values = rng.standard_t(2, size=6000) * np.repeat(rng.gamma(0.3, size=200), 30)
     whole = part.whole(block, values, 200).reshape(200, 30).astype(float)
@@ -111,7 +111,7 @@ def test_a_vector_that_was_not_pulled_far_enough_counts_nothing(
     loss: Pure | Concentrated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That integers lie in the ball is checked on them, whatever floating point did to the pull before."""
-    part = strict.Part(loss, 0.5, 2 * strict.STEPS, 1.0)
+    part = strict.BlockPart(loss, 0.5, 2 * strict.STEPS, 1.0)
     block, values = np.array([0, 0, 1, 1]), np.array([3.0, -4.0, 0.1, 0.2])
     assert (part.whole(block, values, 2) != 0).all()
     monkeypatch.setattr(strict, "INSIDE", 1 + 1e-6)
@@ -119,7 +119,7 @@ def test_a_vector_that_was_not_pulled_far_enough_counts_nothing(
 
 
 def test_squares_that_vanish_do_not_leave_a_vector_outside_its_ball() -> None:
-    part = strict.Part(Concentrated(1), 1e-180, 2 * strict.STEPS, 1.0)
+    part = strict.BlockPart(Concentrated(1), 1e-180, 2 * strict.STEPS, 1.0)
     whole = part.whole(np.zeros(3, dtype=np.int64), np.full(3, 1e-175), 1)
     assert (whole.astype(float) ** 2).sum() <= strict.STEPS**2
 

@@ -25,7 +25,7 @@ define install
 endef
 
 $(READY): pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(call install,.)
+	$(call install,.[all])
 
 $(TOOLS): pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(call install,.[dev])

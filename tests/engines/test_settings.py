@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import gzip
 import subprocess
 import sys
@@ -103,19 +102,6 @@ def test_csv_keeps_leading_zeros_and_folders_are_columns(
     (tmp_path / "broken.parquet").write_bytes(b"PAR1")
     with pytest.raises(DataError, match=r"broken\.parquet"):
         engine.read(str(tmp_path / "broken.parquet"))
-
-
-def test_without_pyspark_the_error_is_its_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def without(name: str, *args: Any, **kwargs: Any) -> Any:
-        if name.startswith("pyspark"):
-            raise ImportError(name)
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(MissingExtra, match=r"pip install 'discreet\[spark\]'"):
-        engines.open("spark")
 
 
 def test_without_java_the_error_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

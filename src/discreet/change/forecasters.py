@@ -16,7 +16,8 @@ from discreet.arrays import Vector
 from discreet.change import standards
 from discreet.change.calendar import calendar
 from discreet.change.panel import histories
-from discreet.errors import DataError, MissingExtra
+from discreet.errors import DataError
+from discreet.extras import needs
 
 METHODS: dict[str, Callable[[Any, int], Any]] = {
     "naive": lambda m, season: m.Naive(),
@@ -97,11 +98,6 @@ def _one(library: Any, method: str, history: Vector, horizon: int, season: int) 
 
 
 def _statsforecast() -> Any:
-    try:
+    with needs("forecast", "Forecasting from a panel, without forecasts of your own,"):
         from statsforecast import models
-    except ImportError:
-        raise MissingExtra(
-            "Forecasting from a panel needs statsforecast, which is not installed. "
-            "Install it with: pip install 'discreet[forecast]', or bring forecasts of your own."
-        ) from None
     return models

@@ -21,6 +21,23 @@ study            `discreet study`: run one document's experiment and write its r
 
 from __future__ import annotations
 
-from discreet.cli.app import main
+import sys
+
+from discreet.errors import MissingExtra
+from discreet.extras import needs
+
+USAGE = 2
+
+
+def main() -> None:
+    """Run the command line, or say which extra it is part of."""
+    try:
+        with needs("cli", "The command line"):
+            from discreet.cli.app import main as run
+    except MissingExtra as error:
+        print(f"discreet: {error}", file=sys.stderr)
+        sys.exit(USAGE)
+    run()
+
 
 __all__ = ["main"]

@@ -1,46 +1,129 @@
-"""The command tree and the one place where errors become words and exit codes."""
+"""The command tree and the one place where errors become words and exit codes.
+
+A command's file is loaded when it is called, so the list of all commands is quick. What that list says about each is
+written here; the tests hold it to what the command says about itself.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator, Mapping
+from copy import copy
+from functools import cache
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
+from typer.core import TyperCommand, TyperGroup
 
-from discreet.cli.audit import audit
-from discreet.cli.change import app as changes
-from discreet.cli.demo import demo
-from discreet.cli.fit import fit
-from discreet.cli.ledger import ledger
-from discreet.cli.plan import check, plan, run, verify
-from discreet.cli.serve import serve
-from discreet.cli.simulate import app as simulate
-from discreet.cli.study import study
+from discreet import __version__
 from discreet.errors import DataError, DiscreetError, FormulaError, MissingExtra, PlanError, PrivacyError
 
 USAGE, FAILURE = 2, 1
 
+COMMANDS = {
+    "demo": (
+        "demo:demo",
+        "Simulate jobs, carry out a plan, verify it, and attack the release beside noise infusion; in under a minute.",
+    ),
+    "check": (
+        "plan:check",
+        "Price a plan: cost of every release, what the ledger has left, expected errors, feasibility.",
+    ),
+    "run": ("plan:run", "Carry a plan out: check, pay, draw, publish, report."),
+    "verify": (
+        "plan:verify",
+        "Check a reviewer's bundle: files, ledger lines, request, guarantees, mechanisms, tables, report.",
+    ),
+    "fit": (
+        "fit:fit",
+        "Fit a linear mixed model by REML, with lme4's syntax and lme4's numbers; "
+        "with --epsilon, release it privately.",
+    ),
+    "study": ("study:study", "Repeat a document's experiment: its numbers beside ours, tables, figures and a report."),
+    "serve": (
+        "serve:serve",
+        "Open the release desk: prepare plans, see their error before paying, have them approved, run them, publish.",
+    ),
+    "plan": ("plan:plan", "About plans themselves."),
+    "simulate": (
+        "simulate:app",
+        "Write realistic data to Parquet, reproducibly: nothing confidential is needed to try discreet.",
+    ),
+    "audit": ("audit:audit", "Check privacy claims: exact verification of mechanisms, black-box lower bounds."),
+    "changes": ("change:app", "Large changes: compare forecasts by ROC analysis, report exceptions."),
+    "ledger": (
+        "ledger:ledger",
+        "Read a ledger of privacy losses: what was spent on which data, and that the chain is intact.",
+    ),
+}
+"""Where a command is, and the first line of its help."""
+
+
+class Loaded(Mapping[str, Any]):
+    """The commands by name."""
+
+    def __getitem__(self, name: str) -> Any:
+        return load(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+@cache
+def load(name: str) -> Any:
+    """The command, imported when it is first asked for."""
+    module, _, attribute = COMMANDS[name][0].partition(":")
+    found = getattr(import_module(f"discreet.cli.{module}"), attribute)
+    if isinstance(found, typer.Typer):
+        command: Any = typer.main.get_group(found)
+    else:
+        alone = typer.Typer(add_completion=False, rich_markup_mode="markdown")
+        alone.command(name)(found)
+        command = typer.main.get_command(alone)
+    command.name = name
+    return command
+
+
+class Tree(TyperGroup):
+    """All commands. Their list is printed without loading them."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{**settings, "commands": Loaded()})
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        listed = copy(self)
+        listed.commands = {name: TyperCommand(name, help=said) for name, (_, said) in COMMANDS.items()}
+        super(Tree, listed).format_help(ctx, formatter)
+
+
 app = typer.Typer(
     name="discreet",
+    cls=Tree,
     help="Publish statistics from confidential data: privacy proved, cost in accuracy shown first.",
     epilog="Example: `discreet demo --out out/demo` tells the whole story in under a minute.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
-app.command("demo")(demo)
-app.command("check")(check)
-app.command("run")(run)
-app.command("verify")(verify)
-app.command("fit")(fit)
-app.command("study")(study)
-app.command("serve")(serve)
-app.add_typer(plan, name="plan")
-app.add_typer(simulate, name="simulate")
-app.add_typer(audit, name="audit")
-app.add_typer(changes, name="changes")
-app.add_typer(ledger, name="ledger")
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"discreet {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None: ...
 
 
 def main() -> None:
@@ -56,5 +139,7 @@ def main() -> None:
 def _fail(error: DiscreetError, code: int) -> None:
     if os.environ.get("DISCREET_TRACEBACK"):
         raise error
+    from rich.console import Console
+
     Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(f"discreet: {error}")
     sys.exit(code)

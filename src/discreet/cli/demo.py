@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
+import sysconfig
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
+
+from discreet import extras
 
 
 def demo(
@@ -26,7 +31,26 @@ def demo(
     with console.status("running the demo"):
         outcome = job.run(out, share=share, seed=seed, tell=console.print)
     folder = outcome.folder
+    steps = {
+        f"ledger show {_quoted(folder / 'ledger.db')}": "what was spent",
+        f"verify {_quoted(folder / 'release' / 'bundle.zip')}": "what a reviewer checks",
+        f"check {_quoted(folder / 'plan.toml')}": "what the plan would cost after you change it",
+        "serve --demo": "the same in a browser",
+    }
+    width = max(map(len, steps)) + 4
     typer.echo(f"Open {folder / 'report.html'} in a browser. Then try:")
-    typer.echo(f"  discreet ledger show {folder / 'ledger.db'}")
-    typer.echo(f"  discreet verify {folder / 'release' / 'bundle.zip'}")
-    typer.echo(f"  discreet check {folder / 'plan.toml'}        after changing it")
+    for step, why in steps.items():
+        typer.echo(f"  {program()} {step:<{width}}{why}")
+
+
+def program() -> str:
+    """What starts this program in the reader's shell: its name where that finds it, else the path from here."""
+    scripts = sysconfig.get_path("scripts")
+    own, found = shutil.which("discreet", path=scripts), shutil.which("discreet")
+    if own is None:
+        return f"{extras.python()} -m discreet"
+    return "discreet" if found and Path(found).samefile(own) else _quoted(Path(own))
+
+
+def _quoted(path: Path) -> str:
+    return shlex.quote(extras.shown(path))

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from discreet.errors import DataError, MissingExtra, PlanError
+from discreet.errors import DataError, PlanError
+from discreet.extras import needs
 
 if TYPE_CHECKING:
     from discreet.web.desk import Desk
@@ -55,18 +56,13 @@ def serve(
 
     Example: `discreet serve --demo`
     """
-    try:
+    with needs("web", "The release desk"):
         import uvicorn
 
         from discreet.web.app import LOOPBACK, create
         from discreet.web.connections import FromProxies, Timed
         from discreet.web.desk import Desk
         from discreet.web.hosts import own_name
-    except ImportError as error:
-        raise MissingExtra(
-            f"The release desk needs {error.name!r}, which is not installed. It is part of the extra `web`. "
-            "Install it with `pip install 'discreet[web]'`."
-        ) from None
 
     desk = _example(folder) if demo else Desk.open(folder or Path())
     if add_account is not None:

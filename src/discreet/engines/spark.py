@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import DataError, MissingExtra
+from discreet.extras import needs
 from discreet.frames import as_lazy, called, collect, to_arrow, working
 
 if TYPE_CHECKING:
     from discreet.frames import Frame
 
 JAVA = 17
-INSTALL_SPARK = "pip install 'discreet[spark]'"
 INSTALL_JAVA = (
     "on Debian and Ubuntu `sudo apt install openjdk-17-jre-headless`, on macOS `brew install openjdk@17`, "
     "elsewhere adoptium.net; or leave Spark out, DuckDB needs no Java"
@@ -117,10 +117,8 @@ class Spark:
 
 
 def _start(master: str, memory: str, settings: dict[str, str]) -> Any:
-    try:
+    with needs("spark", "The Spark engine"):
         from pyspark.sql import SparkSession
-    except ImportError:
-        raise MissingExtra(f"The Spark engine needs PySpark 4. Install it with: {INSTALL_SPARK}") from None
     require_java()
     defaults = {
         "spark.driver.memory": memory,

@@ -24,7 +24,8 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool, StaticPool
 
-from discreet.errors import LedgerError, MissingExtra
+from discreet.errors import LedgerError
+from discreet.extras import needs
 from discreet.ledger.entries import GENESIS, Entry, EntryError, Head, Row
 
 NAME = "discreet_ledger"
@@ -154,7 +155,7 @@ class Store:
 
     def _engine(self) -> sa.Engine:
         if self.is_postgres:
-            try:
+            with needs("postgres", "A ledger in PostgreSQL"):
                 return sa.create_engine(
                     self.url,
                     isolation_level="READ COMMITTED",
@@ -163,8 +164,6 @@ class Store:
                     # a statement prepared on a small table would keep its plan on a large one
                     connect_args={"prepare_threshold": None},
                 )
-            except ImportError:
-                raise MissingExtra("A PostgreSQL ledger needs a driver: pip install 'discreet[postgres]'") from None
         engine = sa.create_engine(
             "sqlite://",
             creator=self._connect_sqlite,

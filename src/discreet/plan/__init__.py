@@ -21,3 +21,8 @@ wording  how faults of a plan are worded: values as TOML writes them, advice in 
 """
 
 from __future__ import annotations
+
+from discreet.extras import needs
+
+with needs("plan", "A plan"):
+    import pydantic as _  # noqa: F401

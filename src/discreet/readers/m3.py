@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.errors import DataError, MissingExtra
+from discreet.errors import DataError
+from discreet.extras import needs
 from discreet.readers.published import FileLayout, Type, read_csv
 
 if TYPE_CHECKING:
@@ -68,10 +69,8 @@ _LABELS = {"series": "sn", "period": "period", "type": "type"}
 
 def _series(path: Path) -> list[dict[str, Any]]:
     """The Mdata objects of a saved list, whatever it is called."""
-    try:
+    with needs("rda", f"Reading {path.name}, a file of R,"):
         import rdata
-    except ImportError:
-        raise MissingExtra(f"{path.name} is an R file. To read it: pip install 'discreet[rda]'") from None
 
     def plain(obj: Any, _: Any) -> Any:
         return obj

@@ -3,6 +3,7 @@
 `page` holds the blocks and the page, `charts` the forms that studies share, `numbers` how a value is printed and
 `svg` how a chart becomes a picture. Nothing here computes a statistic or draws noise.
 
+bar         one bar made of the parts of a whole
 comparison  errors of a release beside those of noise infusion, on simulated data of the release's shape
 counts      what the report says about one published table of counts
 release     the report on a release

@@ -85,19 +85,6 @@ def bars(
     return _finished(kept, [_layer("bar", **channels)], rows, facet, reference=(length, reference), **size)
 
 
-def stacked(rows: Rows, part: str, length: str, *, titles: Titles = _EMPTY) -> Specification:
-    """One bar made of the parts of a whole, in the order of the rows."""
-    kept = _kept(rows, [part, length])
-    place = {"calculate": f"indexof({_order(rows, part)!r}, datum[{part!r}])", "as": "place"}
-    bar = _layer(
-        "bar",
-        x=_axis("x", rows, length, titles, zero=True),
-        order=_field("place", "quantitative"),
-        **_colour(rows, part, titles),
-    )
-    return _finished(kept, [{"transform": [place], **bar}], rows, None, height=56)
-
-
 def histogram(
     rows: Rows,
     x: str,

@@ -16,6 +16,7 @@ import numpy as np
 from discreet.privacy.losses import Loss, Pure, shown, total
 from discreet.privacy.units import AnyRow, EstablishmentNodes, Establishments, Rows, Unit, Workers
 from discreet.report import charts, comparison, counts
+from discreet.report.bar import Bar
 from discreet.report.comparison import SimulatedErrors
 from discreet.report.numbers import GROUP, PERCENT, minute, plural, text, unbroken
 from discreet.report.numbers import percent as percent
@@ -310,11 +311,11 @@ def _budget(facts: Facts) -> Iterator[Block]:
         "other releases": others,
         "left": facts.remaining,
     }
-    bars = [{"part": part, name: float(loss.amounts.get(name, 0))} for part, loss in parts.items() if loss]
+    bar = Bar(tuple((part, float(loss.amounts.get(name, 0))) for part, loss in parts.items() if loss), name)
     yield Figure(
-        charts.stacked(bars, "part", name),
+        bar,
         "One bar with the loss of each release and what is left: "
-        + "; ".join(f"{bar['part']} {bar[name]:.3g}" for bar in bars),
+        + "; ".join(f"{part} {length:.3g}" for part, length in bar.parts),
         f"How the budget of {facts.total} is used",
         "budget-used",
     )

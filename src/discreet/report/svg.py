@@ -13,7 +13,9 @@ from functools import lru_cache
 from html import escape
 from typing import Any
 
+from discreet.extras import needs
 from discreet.report import numbers
+from discreet.report.bar import Bar
 from discreet.report.numbers import finite
 
 # Okabe and Ito's hues (safe for colour-blind readers), moved to a luminance that both page colours carry.
@@ -79,6 +81,8 @@ def svg(chart: Any, *, alt: str, name: str = "figure", standalone: bool = False)
 
     A standalone picture has a white ground, because a file does not know the page it will be shown on.
     """
+    if isinstance(chart, Bar):
+        return chart.svg(alt=alt, name=name, palette=PALETTE, font=FONT)
     picture = _drawn(json.dumps(specification(chart), sort_keys=True, allow_nan=False))
     # The picture has one description; its parts would only be noise to a screen reader.
     picture = re.sub(r"<\w[^<>]*>", lambda tag: re.sub(r' (role|aria-\w+)="[^"]*"', "", tag[0]), picture)
@@ -117,8 +121,8 @@ def _values(part: object) -> Iterator[list[Mapping[str, object]]]:
 
 @lru_cache(maxsize=64)
 def _drawn(specification: str) -> str:
-    import vl_convert
-
+    with needs("charts", "Drawing a chart"):
+        import vl_convert
     return str(vl_convert.vegalite_to_svg(specification, allowed_base_urls=[], format_locale=LOCALE))
 
 

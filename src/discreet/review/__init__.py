@@ -7,3 +7,8 @@ rebuild    the plan behind a bundle, priced again
 recompute  the tables, checked against each other
 verdict    all checks, and what they found
 """
+
+from discreet.extras import needs
+
+with needs("plan", "The review of a bundle"):
+    import pydantic as _  # noqa: F401

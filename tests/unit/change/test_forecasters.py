@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import importlib.util
-import sys
 
 import numpy as np
 import pandas as pd
@@ -11,7 +10,7 @@ import pytest
 from discreet.change import forecasters
 from discreet.change.exceptions import exception_report
 from discreet.change.forecasters import METHODS, forecast_panel
-from discreet.errors import DataError, MissingExtra
+from discreet.errors import DataError
 
 INSTALLED = importlib.util.find_spec("statsforecast") is not None
 needs_extra = pytest.mark.skipif(not INSTALLED, reason="the forecast extra is not installed")
@@ -22,12 +21,6 @@ def panel(n=2, months=40):
     y = 100 + 10 * np.sin(np.arange(months) * np.pi / 6) + rng.normal(0, 1, (n, months)).cumsum(axis=1)
     names = np.repeat([f"s{i}" for i in range(n)], months)
     return pa.table({"series": names, "t": np.tile(np.arange(months), n), "value": y.ravel()}), y
-
-
-def test_without_the_extra_the_message_is_the_command(monkeypatch):
-    monkeypatch.setitem(sys.modules, "statsforecast", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'discreet\[forecast\]'"):
-        forecast_panel(panel()[0])
 
 
 def test_refusals_need_no_extra():

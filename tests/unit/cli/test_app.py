@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import shlex
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,8 +16,10 @@ from typing import Any
 import pytest
 import typer
 
-from discreet import demo
-from discreet.cli.app import app, main
+import discreet
+from discreet import extras
+from discreet.cli.app import COMMANDS, app, main
+from discreet.cli.demo import program
 
 
 def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
@@ -62,16 +66,81 @@ def test_help_of_a_group_has_an_example_of_one_of_its_commands(group: Any) -> No
     assert set(re.findall(r"(?<= )--[a-z-]+", example[1])) <= {o for p in ALL[name].params for o in p.opts}
 
 
+def test_the_list_says_of_each_command_what_it_says_itself() -> None:
+    tree = typer.main.get_command(app)
+    for name, (_, said) in COMMANDS.items():
+        assert said == inspect.cleandoc(tree.commands[name].help).partition("\n\n")[0].replace("\n", " "), name
+
+
+def test_help_and_version_load_no_command() -> None:
+    """What makes them quick, whatever the machine: neither a command's file nor NumPy is read."""
+    code = """
+import contextlib, io, sys
+from discreet.cli import main
+for asked in ("--help", "--version"):
+    sys.argv = ["discreet", asked]
+    with contextlib.redirect_stdout(io.StringIO()) as said, contextlib.suppress(SystemExit):
+        main()
+    print(said.getvalue())
+known = {"discreet", "discreet.cli", "discreet.cli.app", "discreet.errors", "discreet.extras"}
+print(sorted(name for name in sys.modules if name.startswith("discreet") and name not in known))
+print([name for name in ("numpy", "pydantic", "sqlalchemy", "asyncio") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    *help_text, version, _, commands, heavy = done.stdout.splitlines()
+    assert all(name in "\n".join(help_text) for name in COMMANDS)
+    assert version == f"discreet {discreet.__version__}"
+    assert (commands, heavy) == ("[]", "[]")
+
+
 @pytest.fixture(scope="module")
 def after_the_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which `make demo` was called, with a smaller economy."""
+    """A folder in which `make demo` was called, with a smaller economy; what it printed is in `said`."""
     folder = tmp_path_factory.mktemp("home")
-    demo.run(folder / "out" / "demo", share=0.01)
+    call = [sys.executable, "-m", "discreet", "demo", "--out", "out/demo", "--share", "0.01"]
+    done = subprocess.run(call, cwd=folder, capture_output=True, text=True, check=False)
+    assert not done.returncode, done.stderr
+    (folder / "said").write_text(done.stdout, encoding="utf-8")
     return folder
 
 
+@pytest.mark.xdist_group("examples of help")
+def test_what_the_demo_prints_works_as_printed(after_the_demo: Path) -> None:
+    steps = re.findall(r"^  (\S.*?)(?:   .*)?$", (after_the_demo / "said").read_text(encoding="utf-8"), re.MULTILINE)
+    assert [step.split(" ", 1)[1].split()[0] for step in steps] == ["ledger", "verify", "check", "serve"]
+    for step in steps:
+        serves = " serve " in step
+        call = ["bash", "-c", f"exec {step} --no-browser --port 0" if serves else step]
+        with subprocess.Popen(call, cwd=after_the_demo, stdout=subprocess.PIPE, text=True) as run:
+            assert run.stdout is not None and run.stdout.readline(), step
+            if serves:
+                run.terminate()
+            else:
+                run.communicate(timeout=300)
+                assert not run.returncode, step
+
+
+@pytest.mark.parametrize(
+    ("on_path", "installed", "expected"),
+    [(True, True, "discreet"), (False, True, "bin/discreet"), (False, False, "PYTHON -m discreet")],
+)
+def test_the_program_is_called_as_the_readers_shell_finds_it(
+    on_path: bool, installed: bool, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    if installed:
+        (tmp_path / "bin" / "discreet").touch(mode=0o755)
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "discreet").touch(mode=0o755)  # of another environment
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sysconfig, "get_path", lambda name: str(tmp_path / "bin"))
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}" if on_path else str(other))
+    assert program() == expected.replace("PYTHON", extras.python())
+
+
 CHEAP = (
-    *("check", "run", "verify", "plan schema", "ledger show", "ledger verify", "audit verify"),
+    *("run", "verify", "plan schema", "ledger show", "ledger verify", "audit verify"),
     *("simulate lodes", "simulate qwi", "simulate crime", "simulate regression"),
 )
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.errors import LedgerError, MissingExtra
+from discreet.errors import LedgerError
 from discreet.ledger import Ledger
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Workers
@@ -180,12 +180,6 @@ def test_a_password_is_never_shown(where: str) -> None:
         Ledger.open(where)
     assert "hunter2" not in str(error.value)
     assert "ter2" not in str(error.value)
-
-
-def test_missing_driver_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'discreet\[postgres\]'"):
-        Ledger.open("postgresql://officer@host/ledger")
 
 
 def test_import_is_light() -> None:

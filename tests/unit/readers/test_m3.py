@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import builtins
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from discreet.errors import DataError, MissingExtra
+from discreet.errors import DataError
 from discreet.readers.m3 import read_m3
 
 SCRIPT = """
@@ -66,16 +64,3 @@ def test_other_r_files_are_refused(files: Path) -> None:
     (files / "broken.rda").write_bytes((files / "M3.rda").read_bytes()[:200])
     with pytest.raises(DataError, match=r"broken.rda' cannot be read as R data"):
         read_m3(files / "broken.rda")
-
-
-def test_without_the_extra_the_error_is_its_install_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def without(name: str, *args: Any, **kwargs: Any) -> Any:
-        if name == "rdata":
-            raise ImportError(name)
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(MissingExtra, match=r"pip install 'discreet\[rda\]'"):
-        read_m3(tmp_path / "M3.rda")

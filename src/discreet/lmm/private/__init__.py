@@ -4,8 +4,9 @@
 on first use.
 
 estimation   estimates from noisy sums: variances by restricted likelihood, the residual's by a noisy sum of squares
+expected     standard errors that a release will have, known before it is paid for
 identity     separations from the identity JCR - JDR = AR - SR: three private models give a fourth for nothing more
-informative  whether random effects go with the public sizes of their groups, which moves fixed effects under noise
+informative  random effects that go with the public sizes of their groups: an estimate that allows for it
 moments      `method="moments"`
 noisy        the restricted likelihood of noisy sums
 notes        what a reader of private estimates should know of them

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
-from discreet.lmm.private.noisy import NoisyEstimate, NoisySums, evaluate, forms
+from discreet.lmm.private.noisy import NoisyEstimate, NoisySums, evaluate, forms, visibility
 
 ROUNDS = 60  # of the alternation between the variances and sigma2, which contracts quickly
 TOLERANCE = 1e-7  # relative change of sigma2 where it ends
@@ -22,6 +22,7 @@ STARTS = (0.003, 0.03, 0.3)  # shares of the largest possible standard deviation
 KNOWN = 10.0  # rise of the criterion ten per cent off, above which a standard deviation is known to three per cent
 UNLIKELY = 15.0  # rise of the criterion above which a standard deviation is ruled out
 POINTS = 15  # of the quadrature between
+SEEN = 4.0  # standard errors of a variance of zero: one below is not told from zero, and others are found too large
 
 
 def estimate(sums: NoisySums, *, largest: float) -> NoisyEstimate:
@@ -114,7 +115,7 @@ def _averaged(sums: NoisySums, best: NoisyEstimate, largest: float) -> NoisyEsti
 
 def _around(sums: NoisySums, best: NoisyEstimate, term: int, largest: float) -> tuple[list[NoisyEstimate], Vector]:
     """The model at standard deviations of one term that the noisy sums do not rule out; weights of a flat prior."""
-    credibility = _credibility(sums, best)
+    credibility = _credibility(sums, best.sigma2, float(best.variances.sum()))
 
     def at(deviation: float) -> NoisyEstimate:
         return evaluate(sums, sigma2=best.sigma2, variances=_with(best.variances, term, deviation**2))
@@ -138,14 +139,28 @@ def _around(sums: NoisySums, best: NoisyEstimate, term: int, largest: float) -> 
     return found, weight / weight.sum()
 
 
-def _credibility(sums: NoisySums, best: NoisyEstimate) -> float:
+def _credibility(sums: NoisySums, sigma2: float, total: float) -> float:
     """How much of the criterion's curvature is to be believed: squares of Laplace noise vary more than a normal's.
 
     A group's squared sum has variance 2 V^2 + kurtosis d^2 instead of 2 V^2; this is the ratio of the informations.
     """
-    V = best.sigma2 * sums.n + best.variances.sum() * sums.n**2 + sums.ds
+    V = sigma2 * sums.n + total * sums.n**2 + sums.ds
     claimed = 2 * sums.n**4 / V**2
     return float(claimed.sum() / (claimed + sums.kurtosis * sums.n**4 * sums.ds**2 / V**4).sum())
+
+
+def least_seen(sums: NoisySums, *, sigma2: float, variances: Vector) -> Vector:
+    """The least variance of each term that is told from zero; from the design, the noise and the other variances.
+
+    A squared sum with variance V has information n^4 / (2 V^2) about the variance of its effect.
+    """
+    found = []
+    for term, variance in enumerate(variances.tolist()):
+        others = _with(variances, term, 0.0)
+        seen = visibility(sums, sigma2=sigma2 + variance, variances=others)[term]
+        believed = _credibility(sums, sigma2 + variance, float(others.sum()))
+        found.append(SEEN * (2 / (believed * float(seen @ seen))) ** 0.5)
+    return np.array(found)
 
 
 def _with(values: Vector, place: int, value: float) -> Vector:

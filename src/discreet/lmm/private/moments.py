@@ -213,16 +213,21 @@ def _law(spent: Pure | Concentrated) -> Laplace | Gaussian:
     return Laplace() if isinstance(spent, Pure) else Gaussian()
 
 
-def refuse_unsolvable(mechanism: MomentNoise, public: PublicDesign, request: ModelRequest) -> None:
-    """Solve once with sums of zero and `TYPICAL` variances: what fails then would fail after it was paid for."""
+def sums_of_nothing(mechanism: MomentNoise, public: PublicDesign, request: ModelRequest) -> NoisySums:
+    """What a release will draw, with zeros for the response: design and noise, which are public."""
     zeros = tuple(
         np.zeros(len(public.n if part.piece is None else part.among), dtype=np.int64) for part in mechanism.parts
     )
     empty = NoisyStatistics(zeros, 0, 0, noise_scale(HALF**2, mechanism.squares))
+    return noisy_sums(empty, mechanism, public, request)
+
+
+def refuse_unsolvable(mechanism: MomentNoise, public: PublicDesign, request: ModelRequest) -> None:
+    """Solve once with sums of zero and `TYPICAL` variances: what fails then would fail after it was paid for."""
     tau2, sigma2 = (share * float(request.width) ** 2 for share in TYPICAL)
     try:
         evaluate(
-            noisy_sums(empty, mechanism, public, request),
+            sums_of_nothing(mechanism, public, request),
             sigma2=sigma2,
             variances=np.full(len(public.terms), tau2),
             robust=False,
@@ -241,12 +246,13 @@ class SolvedMoments:
 
     Attributes
     ----------
-    origin : from where the estimate measures the response.
+    origin : from where the estimate measures the response; `sums`, what it was made from, measured from there.
     slope : of effects on the sizes of their groups; None where the fixed part knows the sizes.
     failure : what went wrong: estimates are then empty.
     """
 
     estimate: NoisyEstimate
+    sums: NoisySums = field(repr=False)
     origin: float
     slope: Slope | None
     failure: str = ""
@@ -259,7 +265,7 @@ def solve(noisy: NoisyStatistics, mechanism: MomentNoise, public: PublicDesign, 
     try:
         found, slope = allowing_for_sizes(sums, estimate(sums, largest=float(request.width) / 2))
         if np.isfinite(found.beta).all():
-            return SolvedMoments(found, origin, slope)
+            return SolvedMoments(found, sums, origin, slope)
     except (np.linalg.LinAlgError, ArithmeticError, ValueError):
         pass
     p, counts = len(public.kept), [len(level) for level in public.levels]
@@ -267,7 +273,7 @@ def solve(noisy: NoisyStatistics, mechanism: MomentNoise, public: PublicDesign, 
     nothing = np.full((p, p), np.nan)
     empty = NoisyEstimate(np.nan, np.full(len(counts), np.nan), np.nan, np.empty(0), nothing[0], nothing, none, none)
     told = "the noisy sums could not be solved: estimates are empty, the sums are in `released`"
-    return SolvedMoments(empty, origin, None, told)
+    return SolvedMoments(empty, sums, origin, None, told)
 
 
 def noisy_sums(

@@ -129,42 +129,96 @@ class _Tree:
         return np.asarray(found)
 
 
+@dataclass(frozen=True, slots=True)
+class _Solved:
+    """V^-1 [A'X t] at given variances: by group less what the border takes (`groups`), and by fixed column (`columns`).
+
+    `reach` is ds Vzz^-1 means, `border` the inverse of the Schur complement of Vzz, `forms` [A'X t]' V^-1 [A'X t].
+    """
+
+    tree: _Tree
+    means: Matrix
+    groups: Matrix
+    columns: Matrix
+    reach: Matrix
+    border: Matrix
+    log_border: float
+    forms: Matrix
+
+    @classmethod
+    def of(cls, sums: NoisySums, sigma2: float, variances: Vector, robust: bool) -> _Solved:
+        n, Sx = sums.n, sums.Sx
+        means = Sx / n[:, None]
+        within = sums.XX - means.T @ Sx
+        coarse = [level.sum(Sx) for level in sums.levels]
+        spread = sum(((v * c)[level.index] for v, c, level in zip(variances, coarse, sums.levels, strict=True)), 0 * Sx)
+        finest = variances[0] if len(variances) else 0.0
+        tree = _Tree.of(sigma2 * n + finest * n**2 + sums.ds, n, sums.levels[1:], variances[1:])
+        # V is [[Vzz, Vzx], [Vzx', Vxx]] with Vzx = (Vzz - ds) means: in the Schur complement of Vzz nothing cancels.
+        right = np.column_stack([Sx, sums.s])
+        groups, H = tree.solve(right), sums.ds * tree.solve(means)
+        schur = sigma2 * within + np.diag(sums.dx) + H.T @ (sigma2 * Sx + n[:, None] * spread)
+        log_border, border = _inverted(schur, robust)
+        rest = np.column_stack([within, sums.Xy - means.T @ sums.s]) + H.T @ right
+        columns = border @ rest
+        return cls(tree, means, groups, columns, H, border, log_border, right.T @ groups + rest.T @ columns)
+
+
 def evaluate(sums: NoisySums, *, sigma2: float, variances: Vector, robust: bool = True) -> NoisyEstimate:
     """The criterion, its slopes, and everything that the model predicts at these variances.
 
     Unless `robust`, a design that doubles cannot solve under this noise raises `numpy.linalg.LinAlgError`.
     """
-    n, Sx, p = sums.n, sums.Sx, len(sums.XX)
-    means = Sx / n[:, None]
-    within = sums.XX - means.T @ Sx
-    coarse = [level.sum(Sx) for level in sums.levels]
-    spread = sum(((v * c)[level.index] for v, c, level in zip(variances, coarse, sums.levels, strict=True)), 0 * Sx)
-    finest = variances[0] if len(variances) else 0.0
-    tree = _Tree.of(sigma2 * n + finest * n**2 + sums.ds, n, sums.levels[1:], variances[1:])
-
-    # In V = [[Vzz, Vzx], [Vzx', Vxx]], Vzx is (Vzz - ds) means, so Vzz has a Schur complement in which nothing cancels.
-    right = np.column_stack([Sx, sums.s])
-    solved, H = tree.solve(right), sums.ds * tree.solve(means)
-    log_S, inverse_S = _inverted(sigma2 * within + np.diag(sums.dx) + H.T @ (sigma2 * Sx + n[:, None] * spread), robust)
-    rest = np.column_stack([within, sums.Xy - means.T @ sums.s]) + H.T @ right
-    solved_x = inverse_S @ rest
-    M = right.T @ solved + rest.T @ solved_x
-    log_M, covariance = _inverted(M[:p, :p], robust)
-    beta = covariance @ M[:p, p]
-    criterion = tree.logdet + log_S + log_M + M[p, p] - M[:p, p] @ beta
+    n, p = sums.n, len(sums.XX)
+    at = _Solved.of(sums, sigma2, variances, robust)
+    log_M, covariance = _inverted(at.forms[:p, :p], robust)
+    beta = covariance @ at.forms[:p, p]
+    criterion = at.tree.logdet + at.log_border + log_M + at.forms[p, p] - at.forms[:p, p] @ beta
 
     slopes, effects, errors = [], [], []
     for level, v in zip(sums.levels, variances, strict=True):
-        reach = level.sum(n[:, None] * H)
-        seen = level.sum(n[:, None] * solved) + reach @ solved_x
+        reach = level.sum(n[:, None] * at.reach)
+        seen = level.sum(n[:, None] * at.groups) + reach @ at.columns
         residual = seen[:, p] - seen[:, :p] @ beta
-        leverage = tree.quadratic(n, level) + forms(reach, inverse_S) - forms(seen[:, :p], covariance)
+        leverage = at.tree.quadratic(n, level) + forms(reach, at.border) - forms(seen[:, :p], covariance)
         slopes.append(leverage.sum() - residual @ residual)
         effects.append(v * residual)
         errors.append(np.maximum(v - v**2 * leverage, 0.0))
     return NoisyEstimate(
         sigma2, variances, float(criterion), np.array(slopes), beta, covariance, tuple(effects), tuple(errors)
     )
+
+
+def visibility(sums: NoisySums, *, sigma2: float, variances: Vector) -> tuple[Vector, ...]:
+    """Per level, n' V^-1 n within each of its runs: what the sums tell of its effects, in units of its variance."""
+    finest = variances[0] if len(variances) else 0.0
+    tree = _Tree.of(sigma2 * sums.n + finest * sums.n**2 + sums.ds, sums.n, sums.levels[1:], variances[1:])
+    return tuple(tree.quadratic(sums.n, level) for level in sums.levels)
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where the covariance of fixed effects at given variances comes from; the three add up to it."""
+
+    noise: Matrix
+    residuals: Matrix
+    groups: Matrix
+
+
+def sources(sums: NoisySums, *, sigma2: float, variances: Vector) -> Sources:
+    """beta^ = C X'A V^-1 t, and the covariance V of t is a sum of noise, residuals and effects."""
+    p = len(sums.XX)
+    at = _Solved.of(sums, sigma2, variances, robust=True)
+    _, C = _inverted(at.forms[:p, :p], True)
+    b = at.columns[:, :p] @ C
+    a = at.groups[:, :p] @ C - (at.means - at.reach) @ b
+    cross = a.T @ sums.Sx @ b
+    residuals = sigma2 * (a.T @ (sums.n[:, None] * a) + cross + cross.T + b.T @ sums.XX @ b)
+    groups = np.zeros((p, p))
+    for level, v in zip(sums.levels, variances, strict=True):
+        seen = level.sum(sums.n[:, None] * a + sums.Sx @ b)
+        groups += v * seen.T @ seen
+    return Sources(sums.ds * a.T @ a + b.T @ (sums.dx[:, None] * b), residuals, groups)
 
 
 def _inverted(matrix: Matrix, robust: bool) -> tuple[float, Matrix]:

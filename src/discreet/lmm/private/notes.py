@@ -16,6 +16,7 @@ from discreet.lmm.private.public import PublicDesign
 from discreet.lmm.private.request import ModelRequest
 
 SHOWN = 8  # names of columns that a note lists
+SAMPLED = 1 / 8  # of a squared standard error: twice the variance supposed costs more than 1.5 points of 95 % above it
 
 
 class Flag(NamedTuple):
@@ -46,8 +47,25 @@ def clipping_flags(groups: Sequence[str], clipped: Sequence[bool]) -> list[Flag]
     return found
 
 
-def variance_flags(request: ModelRequest, variances: Mapping[str, float]) -> list[Flag]:
-    """Flags of variances that are no estimates: the least that is looked for, or more than the bounds allow."""
+def block_flags(groups: Sequence[str], rows: int) -> list[Flag]:
+    """Flags of averages over blocks, known before anything is paid: the estimates of small samples are biased."""
+    note = (
+        f"estimates are averages over blocks of {rows:,} rows, and off by what fits of so few rows are off: effects "
+        "are shrunk further than in a fit of all rows, variances are too small or too large, and fixed effects are off "
+        "where the model is not exactly right. Effects have no standard errors. method='moments' has no blocks"
+    )
+    where: list[tuple[Literal["fixed", "random", "variance"], str | None]] = [("fixed", None)]
+    where += [("random", group) for group in groups] + [("variance", group) for group in (*groups, "Residual")]
+    return [Flag(effect, group, "small blocks", note) for effect, group in where]
+
+
+def variance_flags(
+    request: ModelRequest, variances: Mapping[str, float], least: Mapping[str, float] | None = None
+) -> list[Flag]:
+    """Flags of variances that are no estimates: the least that is looked for, or more than the bounds allow.
+
+    `least` has the smallest variance of a term that is told from zero under the noise: one below is flagged too.
+    """
     width = float(request.width)
     floor, most = (2 * SMALLEST * width / 2) ** 2, (width / 2) ** 2
     found = []
@@ -64,7 +82,29 @@ def variance_flags(request: ModelRequest, variances: Mapping[str, float]) -> lis
                 f"({most:.3g}): it is noise. Spend more, or use fewer columns and groups"
             )
             found.append(Flag("variance", name, "noise", note))
-    return found
+    unseen = [name for name, limit in (least or {}).items() if variances[name] < limit]
+    flagged = {flag.group for flag in found}
+    for name in unseen:
+        note = (
+            f"the variance of {name} is hardly seen: under this noise none below {(least or {})[name]:.3g} is told "
+            f"from 0. It may be far too large, what it takes is missing in the residual variance, and standard errors "
+            f"of effects of {name} are larger than they need be. Spend more, or use fewer groups"
+        )
+        found += [Flag("variance", name, "hardly seen", note)] * (name not in flagged)
+        found += [Flag("variance", "Residual", "hardly seen", note)] * ("Residual" not in flagged)
+    return list(dict.fromkeys(found))
+
+
+def equal_variances(names: Sequence[str], share: Vector) -> list[str]:
+    """A note on fixed effects whose standard errors suppose equal variances; `share` of their squares is sampling."""
+    supposed = [names[j] for j in np.flatnonzero(share > SAMPLED).tolist()]
+    if not supposed:
+        return []
+    return [
+        f"standard errors of {_listed(supposed)} suppose residuals of one variance, which the released sums cannot "
+        f"show: up to {share.max():.0%} of their squares is sampling, the rest noise and groups. Where residuals vary "
+        "with a column they may be too small"
+    ]
 
 
 def readings(public: PublicDesign, request: ModelRequest, centred: Vector, covariance: Matrix | None) -> list[str]:
@@ -84,7 +124,7 @@ def readings(public: PublicDesign, request: ModelRequest, centred: Vector, covar
             f"response's whole range of {width:g}. Spend more, or use fewer columns and cap their far values"
         )
     if covariance is None:
-        notes.append("no standard errors: this method does not release the spread that they need; 'moments' has them")
+        notes.append("no standard errors: the published noise does not cover what blocks do; 'moments' has them")
     return notes
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,9 +12,18 @@ import numpy as np
 from discreet.arrays import Matrix, Vector
 from discreet.formula.formula import read_formula
 from discreet.formula.rows import open_frame, read_rows, with_sizes
+from discreet.lmm.fit import MixedWarning
 from discreet.lmm.private import moments, paper, strict
+from discreet.lmm.private.expected import expected_errors
 from discreet.lmm.private.informative import size_flags
-from discreet.lmm.private.notes import Flag, clipping_flags, readings, variance_flags
+from discreet.lmm.private.notes import (
+    Flag,
+    block_flags,
+    clipping_flags,
+    equal_variances,
+    readings,
+    variance_flags,
+)
 from discreet.lmm.private.partition import Blocks, Report, count_blocks, fit_partition, partition
 from discreet.lmm.private.public import PublicDesign, public_design
 from discreet.lmm.private.request import BudgetLine, Interval, Method, ModelRequest, read_request
@@ -141,9 +151,15 @@ def _by_moments(
     effects = [public.in_own_order(i, u) for i, u in enumerate(found.effects)]
     errors = [np.sqrt(public.in_own_order(i, v)) for i, v in enumerate(found.effect_variances)]
     variances = np.append(found.variances, found.sigma2)
-    flags = size_flags(solution.slope, found, restore, public.names)
+    flags, notes = [], [unsolved]
+    if not unsolved:
+        known = expected_errors(solution.sums, restore, sigma2=found.sigma2, variances=found.variances)
+        least = dict(zip(_groups(public), known.least.tolist(), strict=True))
+        flags = size_flags(solution.slope, found, restore, public.names)
+        flags += variance_flags(request, _components(public, variances), least)
+        notes = equal_variances(public.names, known.residuals)
     return _private_fit(
-        "moments", released, public, request, centred, effects, variances, covariance, errors, unsolved, flags
+        "moments", released, public, request, centred, effects, variances, covariance, errors, flags, notes
     )
 
 
@@ -165,6 +181,7 @@ def _by_strict(
     mechanism = strict.mechanism_for(public, request, presence, strict.column_units(rows, public), split, sizes)
     step = request.scale.step
     response = strict.dithered(k, step, rng)
+    _warn_of_clipping(mechanism, presence, request)
     estimates = fit_partition(strict.with_response(rows, public, response), public, chosen, progress=progress)
     released = request.opened().release(
         request.name,
@@ -174,9 +191,25 @@ def _by_strict(
     )
     origin = request.scale.middle + released.value.centre * step
     centred, effects, variances = strict.averages(released.value, mechanism, presence, public, origin)
-    names = [public.design.random[term].term.name for term in public.terms]
-    flags = clipping_flags(names, strict.clipped(released.value, mechanism))
-    return _private_fit("strict", released, public, request, centred, effects, variances, flags=flags)
+    restore = public.origin.restore
+    covariance = restore @ strict.covariance(released.value, mechanism, presence, public, variances) @ restore.T
+    flags = clipping_flags(_groups(public), strict.clipped(released.value, mechanism))
+    flags += _flags_of_blocks(public, request, chosen.shape[1], variances)
+    return _private_fit("strict", released, public, request, centred, effects, variances, covariance, flags=flags)
+
+
+def _warn_of_clipping(mechanism: strict.BlockNoise, presence: strict.Presence, request: ModelRequest) -> None:
+    """Before anything is paid: a stated size that residuals alone will exceed."""
+    deviation = moments.TYPICAL[1] ** 0.5 * float(request.width)
+    share = strict.expected_clipping(mechanism, presence, deviation)
+    if share > strict.CLIPPED:
+        warnings.warn(
+            f"sizes state less for 'fixed' than blocks will find: if residuals have a deviation of {deviation:.3g} (a "
+            f"twentieth of the range), {share:.0%} of the blocks will be pulled towards zero through them alone. State "
+            "a larger size, or leave it out",
+            MixedWarning,
+            stacklevel=4,
+        )
 
 
 def _by_paper(
@@ -209,7 +242,21 @@ def _by_paper(
     found = released.value
     centred = np.asarray(np.linalg.solve(public.origin.restore, found.beta), dtype=np.float64)
     variances = np.maximum(found.deviations, 0.0) ** 2
-    return _private_fit("paper", released, public, request, centred, found.effects, variances)
+    flags = _flags_of_blocks(public, request, public.rows // count, variances)
+    return _private_fit("paper", released, public, request, centred, found.effects, variances, flags=flags)
+
+
+def _flags_of_blocks(public: PublicDesign, request: ModelRequest, rows: int, variances: Vector) -> list[Flag]:
+    return [*block_flags(_groups(public), rows), *variance_flags(request, _components(public, variances))]
+
+
+def _groups(public: PublicDesign) -> list[str]:
+    """Names of the random terms, the finest first."""
+    return [public.design.random[term].term.name for term in public.terms]
+
+
+def _components(public: PublicDesign, variances: Vector) -> dict[str, float]:
+    return dict(zip([*_groups(public), "Residual"], variances.tolist(), strict=True))
 
 
 def _worth(spent: Pure | Concentrated) -> float:
@@ -227,8 +274,8 @@ def _private_fit(
     variances: Vector,
     covariance: Matrix | None = None,
     errors: Sequence[Vector] | None = None,
-    unsolved: str = "",
     flags: Sequence[Flag] = (),
+    notes: Sequence[str] = (),
 ) -> PrivateFit:
     """Estimates of the columns as given, in the formula's order; `effects` and `variances` run from fine to coarse."""
     terms: dict[int, PrivateEffects] = {}
@@ -241,10 +288,8 @@ def _private_fit(
             values=effects[position],
             std_errors=None if errors is None else errors[position],
         )
-    components = {terms[i].group: float(variances[position]) for position, i in enumerate(public.terms)}
-    components["Residual"] = float(variances[-1])
-    flags = () if unsolved else (*flags, *variance_flags(request, components))
-    notes = [unsolved] if unsolved else readings(public, request, centred, covariance)
+    if np.isfinite(centred).all():
+        notes = [*readings(public, request, centred, covariance), *notes]
     return PrivateFit(
         formula=public.model.text,
         method=method,
@@ -257,8 +302,8 @@ def _private_fit(
         guarantee=released.guarantee,
         entry=released.entry,
         name=released.name,
-        notes=(*(flag.note for flag in flags), *notes),
-        flags=flags,
+        notes=tuple(dict.fromkeys([*(flag.note for flag in flags), *notes])),
+        flags=tuple(flags),
         released=released.value,
         design=public.design,
         learned=public.learned,

@@ -59,12 +59,14 @@ class Presence:
     ----------
     columns : blocks that have each fixed column (p,); `levels`, per term, blocks that have each level.
     blocks : estimable blocks. `most_levels` : the largest number of levels of a term in one block.
+    pseudo : coefficients of the pseudo-response, which is pure noise of variance 1 (blocks, p); 0 where there is none.
     """
 
     columns: Vector
     levels: tuple[Vector, ...] = field(repr=False)
     blocks: int
     most_levels: tuple[int, ...]
+    pseudo: Matrix = field(repr=False)
 
 
 def presence_of(data: ModelRows, public: PublicDesign, chosen: Integers) -> Presence:
@@ -77,7 +79,9 @@ def presence_of(data: ModelRows, public: PublicDesign, chosen: Integers) -> Pres
         for (_, level, _), size in zip(found.effects, sizes, strict=True)
     )
     most = tuple(int(np.bincount(block, minlength=1).max()) for block, _, _ in found.effects)
-    return Presence(np.isfinite(found.beta).sum(axis=0).astype(np.float64), levels, int(found.estimable.sum()), most)
+    known = np.isfinite(found.beta)
+    pseudo = np.where(known, found.beta, 0.0)
+    return Presence(known.sum(axis=0).astype(np.float64), levels, int(found.estimable.sum()), most, pseudo)
 
 
 def with_response(data: ModelRows, public: PublicDesign, y: Vector) -> ModelRows:
@@ -119,13 +123,13 @@ class BlockPart:
         values = np.where(np.isfinite(values), values, 0.0)
         power = 1 if isinstance(self.loss, Pure) else 2
         with np.errstate(all="ignore"):
-            norm = self._norms(block, values, blocks)
+            norm = self.lengths(block, values, blocks)
             pull = INSIDE * np.minimum(1.0, self.radius / np.maximum(norm, 1e-300))
             steps = np.trunc(values * pull[block] / self.step)
             inside = np.bincount(block, np.abs(steps) ** power, blocks) <= STEPS**power
         return np.where(inside[block], steps, 0.0).astype(np.int64)
 
-    def _norms(self, block: Integers, values: Vector, blocks: int) -> Vector:
+    def lengths(self, block: Integers, values: Vector, blocks: int) -> Vector:
         power = 1 if isinstance(self.loss, Pure) else 2
         return np.asarray(np.bincount(block, np.abs(values) ** power, blocks) ** (1 / power))
 
@@ -138,21 +142,32 @@ class BlockPart:
         return noise_scale(1, Concentrated(self.choice.rho / 2))
 
     def tally(self, block: Integers, values: Vector, blocks: int) -> Integers:
-        """Blocks whose vector is longer than the largest radius, than half of it and not longer, and so on."""
+        """Blocks whose vector is longer than the largest radius, than half of it and not longer, down to the rest."""
         with np.errstate(all="ignore"):
-            norm = self._norms(block, np.where(np.isfinite(values), values, 0.0), blocks)
+            norm = self.lengths(block, np.where(np.isfinite(values), values, 0.0), blocks)
         longer = (norm[:, None] > self.radii).sum(axis=1)
-        return np.bincount(HALVINGS + 1 - longer, minlength=HALVINGS + 2)[:-1]
+        return np.bincount(HALVINGS + 1 - longer, minlength=HALVINGS + 2)
 
     @property
     def radii(self) -> Vector:
         return np.asarray(self.radius / 2.0 ** np.arange(HALVINGS + 1), dtype=np.float64)
 
-    def chosen(self, tally: Integers, blocks: int) -> int:
-        """The place of the radius to take: twice the least one that few blocks are longer than, looking from above."""
-        many = np.cumsum(tally) > BEYOND * blocks
+    def chosen(self, tally: Integers, count: int, blocks: int) -> int:
+        """The place of the radius to take: twice the least one that few blocks are longer than, looking from above.
+
+        `count` blocks are in the tally; `blocks` of them can be estimated.
+        """
+        many = np.cumsum(nearest_counts(tally, count))[:-1] > BEYOND * blocks
         place = int(np.argmax(many)) if many.any() else HALVINGS + 1
         return max(place - 2, 0)
+
+
+def nearest_counts(tally: Integers, blocks: int) -> Vector:
+    """The counts of at least zero that add up to the number of blocks and lie nearest to noisy ones."""
+    ordered = np.sort(tally)[::-1].astype(np.float64)
+    shift = (blocks - np.cumsum(ordered)) / np.arange(1, len(ordered) + 1)
+    kept = int(np.flatnonzero(ordered + shift > 0)[-1])
+    return np.asarray(np.maximum(tally + shift[kept], 0.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +301,7 @@ def draw(
         tally = None
         if part.choice is not None:
             tally = noisy(part.tally(block, found, count), part.tally_scale)
-            part = replace(part, radius=float(part.radii[part.chosen(tally, mechanism.blocks)]))
+            part = replace(part, radius=float(part.radii[part.chosen(tally, count, mechanism.blocks)]))
         sums.append(noisy(_sum(at, part.whole(block, found, count), size), part.scale))
         radii.append(part.radius)
         tallies.append(tally)
@@ -320,6 +335,40 @@ def averages(
         groups.append(_shrunk(unit * found, (unit * part.scale) ** 2 * law))
     deviations = mechanism.deviations.step * noisy.deviations / max(presence.blocks, 1)
     return fixed + origin * public.constant, tuple(groups), np.maximum(deviations, 0.0) ** 2
+
+
+def covariance(
+    noisy: NoisyAverages, mechanism: BlockNoise, presence: Presence, public: PublicDesign, variances: Vector
+) -> Matrix:
+    """Of the averaged coefficients of centred columns: from what was released and the design.
+
+    Noise is known. Residuals act as in the blocks of the pseudo-response, effects as in least squares of all rows.
+    Deviations that are released are too small for the one and too large for the other, so residuals count with the
+    whole variance, and each with what noise may hide of it.
+    """
+    law = Laplace.variance if isinstance(mechanism.mean, Pure) else Gaussian.variance
+    counts, part = np.maximum(presence.columns, 1), mechanism.deviations
+    unit = noisy.radii[0] / STEPS / counts / mechanism.units
+    hidden = law * (part.step * part.scale / max(presence.blocks, 1)) ** 2
+    variances = variances + hidden
+    limit = noisy.radii[0] / mechanism.units
+    spread = np.clip(presence.pseudo * variances.sum() ** 0.5, -limit, limit) / counts
+    found = np.diag(law * (unit * mechanism.fixed.scale) ** 2) + spread.T @ spread
+    inverse = np.linalg.inv(public.XX)
+    for level, variance in zip(public.levels, variances[:-1], strict=True):
+        sums = level.sum(public.Sx) @ inverse
+        found += variance * sums.T @ sums
+    return np.asarray(found)
+
+
+def expected_clipping(mechanism: BlockNoise, presence: Presence, deviation: float) -> float:
+    """The share of blocks whose fixed effects will be longer than a stated radius through residuals alone; public."""
+    part = mechanism.fixed
+    if part.choice is not None or not len(presence.pseudo):
+        return 0.0
+    values = deviation * presence.pseudo * mechanism.units
+    count, p = values.shape
+    return float((part.lengths(np.repeat(np.arange(count), p), values.ravel(), count) > part.radius).mean())
 
 
 def clipped(noisy: NoisyAverages, mechanism: BlockNoise) -> tuple[bool, ...]:

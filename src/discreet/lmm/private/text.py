@@ -68,7 +68,7 @@ def summary(fit: PrivateFit) -> str:
     """Text in the order of lme4's summary, and the promise at the end."""
     kind = "mixed model" if fit.random else "linear model"
     lines = [f"Private {kind} (method {fit.method})", f"Formula: {fit.formula}"]
-    lines += [f"Warning: {flag.note}" for flag in fit.flags]
+    lines += [f"Warning: {note}" for note in dict.fromkeys(flag.note for flag in fit.flags)]
     lines += ["", "Variances:"]
     table = [["group", "variance", "std. dev."]]
     for group, value in fit.variances.items():

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from discreet.lmm.private import estimation
-from discreet.lmm.private.estimation import estimate
-from discreet.lmm.private.noisy import Level, NoisySums, evaluate
+from discreet.lmm.private.estimation import estimate, least_seen
+from discreet.lmm.private.noisy import Level, NoisySums, evaluate, sources
 
 GROUPS, P = 24, 4
 MIDDLE, TOP = np.repeat(np.arange(8), 3), np.repeat(np.arange(3), [9, 9, 6])
@@ -150,3 +150,43 @@ def test_a_variance_can_be_zero() -> None:
     assert found.variances[0] == 0
     assert found.sigma2 == pytest.approx(1.0, rel=0.05)
     assert (found.effect_variances[0] > 0.01).all()
+
+
+def test_the_sources_of_the_covariance_add_up_to_it(
+    nest: tuple[NoisySums, np.ndarray, list[np.ndarray], np.ndarray],
+) -> None:
+    """Noise, residuals and effects, against dense matrices."""
+    sums, X, Z, _ = nest
+    A = np.column_stack([Z[0], X])
+    D = np.diag([*[NOISE] * GROUPS, *FIXED_NOISE])
+    effects = sum(v * (A.T @ z) @ (A.T @ z).T for v, z in zip(VARIANCES, Z, strict=True))
+    inverse = np.linalg.inv(SIGMA2 * A.T @ A + D + effects)
+    C = evaluate(sums, sigma2=SIGMA2, variances=VARIANCES).covariance
+    L = C @ (A.T @ X).T @ inverse
+    found = sources(sums, sigma2=SIGMA2, variances=VARIANCES)
+    for part, V in ((found.noise, D), (found.residuals, SIGMA2 * A.T @ A), (found.groups, effects)):
+        assert part == pytest.approx(L @ V @ L.T, abs=1e-12)
+    assert found.noise + found.residuals + found.groups == pytest.approx(C, abs=1e-12)
+
+
+def test_a_variance_below_the_least_that_is_seen_is_rarely_told_from_zero() -> None:
+    """Without effects, the variance found is below it in at least 19 of 20 sets; one twice as large is found above."""
+    rng = np.random.default_rng(4)
+    n = rng.integers(2, 30, 200).astype(float)
+    d = 40.0
+    least = float(least_seen(_groups(n, d), sigma2=1.0, variances=np.zeros(1))[0])
+    for variance, above in ((0.0, 0.0), (2 * least, 1.0)):
+        found = []
+        for _ in range(60):
+            s = n * rng.normal(0, variance**0.5, 200) + np.sqrt(n) * rng.normal(size=200)
+            sums = replace(_groups(n, d), s=s + rng.laplace(0, (d / 2) ** 0.5, 200))
+            sums = replace(sums, Xy=np.array([s.sum()]), squares=float(n.sum() * (1 + variance)))
+            found.append(estimate(sums, largest=10.0).variances[0] > least)
+        assert abs(np.mean(found) - above) <= 0.05
+
+
+def _groups(n: np.ndarray, d: float) -> NoisySums:
+    zero = np.zeros(len(n))
+    N = np.array([[n.sum()]])
+    one = (Level.of(np.arange(len(n))),)
+    return NoisySums(n, n[:, None], N, one, zero, np.zeros(1), d, np.array([d]), 1.0, 1.0, float(n.sum()), 3.0)

@@ -1,0 +1,97 @@
+"""Standard errors that are told before a release are those that it has, and those that its estimates have."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+from discreet.formula.formula import read_formula
+from discreet.formula.rows import open_frame
+from discreet.lmm.private import moments
+from discreet.lmm.private.expected import ExpectedErrors, expected_errors
+from discreet.lmm.private.public import PublicDesign, public_design
+from discreet.lmm.private.request import ModelRequest, read_request
+from discreet.lmm.private.sums import confined, response_sums, units_of
+from discreet.noise.source import SeededSource
+
+FORMULA, COLUMNS = "y ~ x + kind + (1 | g)", ["x", "kind", "g"]
+SIGMA, TAU = 1.0, 0.6
+SETS = 100
+
+
+def designed(rng: np.random.Generator) -> dict[str, Any]:
+    g = rng.choice(80, 4000, p=rng.dirichlet(np.full(80, 3.0)))
+    return {"x": rng.normal(3, 2, 4000), "kind": np.array(["a", "b", "c"])[rng.integers(0, 3, 4000)], "g": g}
+
+
+def prepared(
+    columns: dict[str, Any], loss: dict[str, float]
+) -> tuple[PublicDesign, Any, ModelRequest, moments.MomentNoise, Any]:
+    request = read_request("y", COLUMNS, public=COLUMNS, bounds=(-8, 8), seed=0, **loss)
+    frame = open_frame({**columns, "y": np.full(4000, np.nan)})
+    public = public_design(frame, read_formula(FORMULA))
+    units = units_of(frame, public)
+    return public, units, request, moments.mechanism_for(public, units, request, None), frame
+
+
+def expected(public: PublicDesign, mechanism: moments.MomentNoise, request: ModelRequest) -> ExpectedErrors:
+    sums = moments.sums_of_nothing(mechanism, public, request)
+    return expected_errors(sums, public.origin.restore, sigma2=SIGMA**2, variances=np.array([TAU**2]))
+
+
+@pytest.mark.parametrize("loss", [{"epsilon": 3}, {"rho": 2}])
+def test_what_is_expected_is_what_estimates_are_off_by(loss: dict[str, float]) -> None:
+    """Within 15 %, from the design alone: the response that the prediction is given is missing in every row."""
+    rng, source = np.random.default_rng(6), SeededSource(6)
+    columns = designed(rng)
+    public, units, request, mechanism, _ = prepared(columns, loss)
+    told = expected(public, mechanism, request)
+    effect = np.array([0.0, 0.5, -0.5])[np.searchsorted(["a", "b", "c"], columns["kind"])]
+    off, off_effects = [], []
+    for _ in range(SETS):
+        u = rng.normal(0, TAU, 80)
+        y = 1 + 0.3 * (columns["x"] - 3) + effect + u[columns["g"]] + rng.normal(0, SIGMA, 4000)
+        frame = confined(open_frame({**columns, "y": y}), public, request.scale)
+        sums = response_sums(frame, public, units, request.scale)
+        found = moments.solve(mechanism.draw(sums, public, source), mechanism, public, request)
+        beta = public.origin.restore @ (found.estimate.beta + found.origin * public.constant)
+        off.append(beta - [0.1, 0.3, 0.5, -0.5])
+        off_effects.append(public.in_own_order(0, found.estimate.effects[0]) - u)
+    seen = np.sqrt(np.mean(np.square(off), axis=0))
+    # Of Laplace errors, the root mean square of so few is itself off by 10 %, and by three times that now and then.
+    assert np.median(told.fixed / seen) == pytest.approx(1, abs=0.15)
+    assert told.fixed == pytest.approx(seen, rel=0.3)
+    sizes = public.in_own_order(0, public.n)
+    by_size = np.interp(sizes, told.sizes, told.effects)
+    assert np.sqrt(np.mean(by_size**2)) == pytest.approx(np.sqrt(np.mean(np.square(off_effects))), rel=0.15)
+    large = sizes > np.quantile(sizes, 0.8)
+    seen_large = np.sqrt(np.mean(np.square(np.array(off_effects)[:, large])))
+    assert np.sqrt(np.mean(by_size[large] ** 2)) == pytest.approx(seen_large, rel=0.15)
+
+
+def test_shares_add_up_and_noise_falls_with_epsilon() -> None:
+    columns = designed(np.random.default_rng(6))
+    told = []
+    for epsilon in (0.5, 2, 8, 1000):
+        public, _, request, mechanism, _ = prepared(columns, {"epsilon": epsilon})
+        told.append(expected(public, mechanism, request))
+        assert told[-1].noise + told[-1].residuals + told[-1].groups == pytest.approx(np.ones(4))
+        assert min(told[-1].noise.min(), told[-1].residuals.min(), told[-1].groups.min()) > -1e-9
+        assert told[-1].effects[0] > told[-1].effects[-1]
+    for one, more in itertools.pairwise(told):
+        assert (one.fixed > more.fixed).all() and (one.noise > more.noise).all() and one.least[0] > more.least[0]
+    assert told[-1].noise.max() < 0.01
+
+
+def test_a_linear_model_has_no_effects() -> None:
+    columns = designed(np.random.default_rng(6))
+    request = read_request("y", ["x"], epsilon=1, public=["x"], bounds=(-8, 8), seed=0)
+    frame = open_frame({**columns, "y": np.zeros(4000)})
+    public = public_design(frame, read_formula("y ~ x", needs_random=False))
+    mechanism = moments.mechanism_for(public, units_of(frame, public), request, None)
+    sums = moments.sums_of_nothing(mechanism, public, request)
+    told = expected_errors(sums, public.origin.restore, sigma2=1.0, variances=np.empty(0))
+    assert len(told.effects) == len(told.least) == 0 and (told.fixed > 0).all()

@@ -14,7 +14,8 @@ import pytest
 
 import discreet
 from discreet.privacy.units import Establishments
-from discreet.tables.calibration import BASELINES, PRIVATE, calibrate
+from discreet.tables.calibration import calibrate
+from discreet.tables.mechanisms.registry import BASELINES, PRIVATE
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "discreet"

@@ -6,15 +6,16 @@ import json
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any
 
+import click
 import typer
 
 from discreet.cli.blackbox import blackbox_command
 from discreet.cli.posterior_audit import posterior_command
 from discreet.privacy.guarantee import Calibration
-from discreet.tables.calibration import PrivateName
+from discreet.tables.mechanisms.registry import named, private_names
 
 if TYPE_CHECKING:
-    from discreet.tables.mechanisms import LogLaplace, SmoothNoise
+    from discreet.tables.mechanisms.mechanism import Mechanism
 
 audit = typer.Typer(
     help="Check privacy claims: exact verification of mechanisms, black-box lower bounds.",
@@ -33,7 +34,7 @@ DELTAS = ("0.05", "1e-6", "1e-12")
 
 @audit.command("verify")
 def verify_command(
-    mechanism: Annotated[PrivateName, typer.Option(help="Which count mechanism.")],
+    mechanism: Annotated[str, typer.Option(help="Which count mechanism.", click_type=click.Choice(private_names()))],
     alpha: Annotated[str, typer.Option(help="Share by which a workforce may grow unnoticed, e.g. 0.1.")] = "0.1",
     epsilon: Annotated[str, typer.Option(help="Privacy loss of one cell (of the vector, for a joint one).")] = "1",
     delta: Annotated[str | None, typer.Option(help="Failure probability; smooth-laplace only.")] = None,
@@ -62,14 +63,14 @@ def verify_command(
     if not 0 < scale < float("inf"):
         raise PrivacyError(f"--scale {scale} leaves no noise to verify. It is a share above 0. Use 1, or 0.95 to test.")
 
-    def build(alpha: str, epsilon: str, delta: str | None) -> SmoothNoise | LogLaplace:
+    def build(alpha: str, epsilon: str, delta: str | None) -> Mechanism:
         unit = Establishments(alpha, substitution=substitution)
         built = calibrate(mechanism, unit=unit, epsilon=epsilon, delta=delta, calibration=calibration, cells=cells)
         return built.scaled(scale)
 
     if grid:
         violated = False
-        deltas = DELTAS if mechanism == "smooth-laplace" else (None,)
+        deltas = DELTAS if named(mechanism).needs_delta else (None,)
         for a, e, d in product(GRID["alpha"], GRID["epsilon"], deltas):
             point = {"mechanism": mechanism, "calibration": calibration, "alpha": a, "epsilon": e, "delta": d}
             found: dict[str, object]

@@ -12,14 +12,15 @@ PolyPlace (Hladík and Tětek 2025). Notation of docs/proofs/sampler.md.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from discreet.errors import PrivacyError
+from discreet.noise.law import Law, Rounded, Symmetric, positive, require
 from discreet.noise.mass import cube_mass
 
 if TYPE_CHECKING:
@@ -28,91 +29,6 @@ if TYPE_CHECKING:
     from discreet.arrays import Mask, Vector
 
 MOST_COORDINATES = 10_000  # the sampler's error bounds are proved for as many operations as these take
-
-
-class Law(ABC):
-    """The distribution of integer noise, for every scale."""
-
-    __slots__ = ()
-
-    @property
-    def dimension(self) -> int:
-        """How many integers are drawn together."""
-        return 1
-
-    @abstractmethod
-    def probability(self, j: ArrayLike, scale: ArrayLike) -> Vector:
-        """The probability of integers j; the last axis of j holds the coordinates if there are several."""
-
-
-class Rounded(Law):
-    """The law of round(scale * Z), from that of Z.
-
-    Attributes
-    ----------
-    mean_abs : E|Z|, of one coordinate; infinite where it does not exist.
-    variance : Var Z, of one coordinate; infinite where it does not exist.
-    """
-
-    __slots__ = ()
-
-    @property
-    @abstractmethod
-    def mean_abs(self) -> float: ...
-
-    @property
-    @abstractmethod
-    def variance(self) -> float: ...
-
-    @abstractmethod
-    def log_density(self, z: ArrayLike) -> Vector:
-        """The logarithm of the density at z; the last axis of z holds the coordinates if there are several."""
-
-
-class Symmetric(Rounded):
-    """A law on the line: what follows from its density, its upper tail and the mass of an interval."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def _tail(self, x: Vector) -> Vector:
-        """P(Z > x), for x >= 0."""
-
-    @abstractmethod
-    def _tail_inverse(self, t: Vector) -> Vector:
-        """The x >= 0 with P(Z > x) = t, for 0 <= t <= 1/2."""
-
-    @abstractmethod
-    def _centre(self, x: Vector) -> Vector:
-        """P(|Z| < x), relatively accurate for small x too."""
-
-    @abstractmethod
-    def _cell(self, a: Vector, w: Vector) -> Vector:
-        """P(a < Z < a + w), for a >= w / 2 > 0, relatively accurate."""
-
-    def survival(self, z: ArrayLike) -> Vector:
-        z = np.asarray(z, dtype=np.float64)
-        tail = self._tail(np.abs(z))
-        return np.asarray(np.where(z < 0, 1 - tail, tail))
-
-    def cdf(self, z: ArrayLike) -> Vector:
-        return self.survival(-np.asarray(z, dtype=np.float64))
-
-    def quantile(self, q: ArrayLike) -> Vector:
-        q = np.asarray(q, dtype=np.float64)
-        if not np.all((q >= 0) & (q <= 1)):
-            raise PrivacyError(
-                "A quantile was asked for outside [0, 1]. Probabilities lie between 0 and 1. Divide percentages by 100."
-            )
-        with np.errstate(divide="ignore"):
-            x = self._tail_inverse(np.minimum(q, 1 - q))
-        return np.asarray(np.where(q < 0.5, -x, x))
-
-    def probability(self, j: ArrayLike, scale: ArrayLike) -> Vector:
-        j, scale = np.abs(np.asarray(j, dtype=np.float64)), _positive(scale)
-        with np.errstate(divide="ignore"):
-            outer = self._cell((np.maximum(j, 1) - 0.5) / scale, 1 / scale)
-        return np.asarray(np.where(j == 0, self._centre(0.5 / scale), outer))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +53,9 @@ class Laplace(Symmetric):
     def _cell(self, a: Vector, w: Vector) -> Vector:
         return np.asarray(-np.exp(-a) * np.expm1(-w) / 2)
 
+    def excess(self, x: Vector) -> Vector:
+        return np.exp(-x)
+
 
 @dataclass(frozen=True, slots=True)
 class DiscreteLaplace(Law):
@@ -147,12 +66,12 @@ class DiscreteLaplace(Law):
     """
 
     def probability(self, j: ArrayLike, scale: ArrayLike) -> Vector:
-        j, scale = np.abs(np.asarray(j, dtype=np.float64)), _positive(scale)
+        j, scale = np.abs(np.asarray(j, dtype=np.float64)), positive(scale)
         return np.asarray(np.tanh(0.5 / scale) * np.exp(-j / scale))
 
     def mean(self, scale: ArrayLike) -> Vector:
         """E|J| = 1 / sinh(1 / scale)."""
-        scale = _positive(scale)
+        scale = positive(scale)
         return np.asarray(2 * np.exp(-1 / scale) / -np.expm1(-2 / scale))
 
     def reach(self, level: float, scale: float) -> int:
@@ -178,7 +97,7 @@ class PolynomialTail(Rounded):
         # The sampler needs the density of ln(1+t) to fall beyond the core; it takes doubles as exact, so this does.
         falls = exists and (c == 0 or Fraction(c) * (Fraction(p) - d) > d - 1)
         least = f" = {(d - 1) / (p - d):.6g}" if exists else ""
-        _require(
+        require(
             falls, str(self), f"p > d, 1 <= d <= {MOST_COORDINATES}, and core = 0 or core > (d-1)/(p-d){least}, d = {d}"
         )
 
@@ -242,6 +161,14 @@ class Polynomial(PolynomialTail, Symmetric):
     def _radius(self, z: ArrayLike) -> Vector:
         return np.abs(np.asarray(z, dtype=np.float64))
 
+    def excess(self, x: Vector) -> Vector:
+        edge, inside = np.maximum(x, self.core), np.maximum(self.core - x, 0.0)
+        rate, at_core = self.p / (1 + self.core), math.exp(self._log_outside)
+        # Inside the core the chance is an exponential and a constant; its slope at the edge is that of the power law.
+        grown = (np.exp(self._log_outside + rate * inside) - at_core) / rate - at_core * inside
+        within = (self.p - 1) / self.p * grown + at_core * inside
+        return np.asarray(self.beyond(edge) * (1 + edge) / (self.p - 2) + within)
+
     def _inside(self, a: Vector, w: Vector) -> Vector:
         """P(a < Z < a + w), for a + w <= core."""
         share = 1 / (1 + math.exp(-self._edge) / (self.p - 1))
@@ -282,7 +209,7 @@ class GeneralisedCauchy(Symmetric):
     g: float = 4.0
 
     def __post_init__(self) -> None:
-        _require(math.isfinite(self.g) and self.g > 1, f"GeneralisedCauchy(g={self.g})", "g > 1")
+        require(math.isfinite(self.g) and self.g > 1, f"GeneralisedCauchy(g={self.g})", "g > 1")
 
     @property
     def mean_abs(self) -> float:
@@ -291,6 +218,12 @@ class GeneralisedCauchy(Symmetric):
     @property
     def variance(self) -> float:
         return math.sin(math.pi / self.g) / math.sin(3 * math.pi / self.g) if self.g > 3 else math.inf
+
+    def excess(self, x: Vector) -> Vector:
+        from scipy.special import betainc, expit
+
+        y, share = expit(-self.g * np.log(x)), 2 / self.g
+        return np.asarray(self.mean_abs * betainc(1 - share, share, y) - x * self.beyond(x))
 
     def log_density(self, z: ArrayLike) -> Vector:
         constant = math.log(self.g * math.sin(math.pi / self.g) / (2 * math.pi))
@@ -336,6 +269,9 @@ class Gaussian(Symmetric):
     def log_density(self, z: ArrayLike) -> Vector:
         return np.asarray(-(np.asarray(z, dtype=np.float64) ** 2 + math.log(2 * math.pi)) / 2)
 
+    def excess(self, x: Vector) -> Vector:
+        return np.asarray(self.mean_abs * np.exp(-(x**2) / 2) - x * self.beyond(x))
+
     def _tail(self, x: Vector) -> Vector:
         from scipy.special import ndtr
 
@@ -371,7 +307,16 @@ class RadialPolynomial(PolynomialTail):
         return self.d
 
     def probability(self, j: ArrayLike, scale: ArrayLike) -> Vector:
-        return cube_mass(self._log_density_at, self._vectors(j), _positive(scale), kink=self.core, slope=self._rate)
+        return cube_mass(self._log_density_at, self._vectors(j), positive(scale), kink=self.core, slope=self._rate)
+
+    def beyond(self, x: Vector) -> Vector:
+        r, weight = radius(self)
+        return np.array([np.maximum(1 - row[:, None] / r, 0.0) ** (self.d - 1) @ weight for row in x]).reshape(x.shape)
+
+    def excess(self, x: Vector) -> Vector:
+        r, weight = radius(self)
+        part = [np.maximum(1 - row[:, None] / r, 0.0) ** self.d @ (weight * r) / self.d for row in x]
+        return np.array(part).reshape(x.shape)
 
     def radius_survival(self, r: ArrayLike) -> Vector:
         """P(|z_1| + ... + |z_d| > r): an incomplete gamma function inside the core, a beta function beyond."""
@@ -391,7 +336,7 @@ class RadialPolynomial(PolynomialTail):
 
     def _vectors(self, z: ArrayLike) -> Vector:
         z = np.asarray(z, dtype=np.float64)
-        _require(
+        require(
             z.ndim > 0 and z.shape[-1] == self.d,
             f"A point of shape {z.shape} for {self}",
             f"a last axis of length {self.d}",
@@ -409,12 +354,17 @@ def _narrow_or_wide(law: Symmetric, a: Vector, w: Vector, *, narrow: Mask) -> Ve
     )
 
 
-def _positive(scale: ArrayLike) -> Vector:
-    scale = np.asarray(scale, dtype=np.float64)
-    _require(bool(np.all((scale > 0) & np.isfinite(scale))), "A scale that is not a positive number", "scale > 0")
-    return scale
+@lru_cache(maxsize=64)
+def radius(law: RadialPolynomial) -> tuple[Vector, Vector]:
+    """Nodes and probabilities of the L1 radius, from its density r^(d-1) h(r), on a logarithmic grid."""
 
+    def log_mass(log_r: Vector) -> Vector:
+        axis = np.zeros((len(log_r), law.dimension))
+        axis[:, 0] = np.exp(log_r)
+        return law.log_density(axis) + law.dimension * log_r
 
-def _require(holds: bool, asked: str, possible: str) -> None:
-    if not holds:
-        raise PrivacyError(f"{asked} is not a law of noise. The law exists for {possible}. Change that parameter.")
+    wide = np.linspace(-40, 40, 2001)
+    seen = wide[(mass := log_mass(wide)) > mass.max() - 45]
+    log_r = np.linspace(seen[0], seen[-1], 2001)
+    weight = np.exp(log_mass(log_r) - mass.max())
+    return np.exp(log_r), weight / weight.sum()

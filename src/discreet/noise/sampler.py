@@ -17,7 +17,8 @@ import numpy as np
 from discreet.errors import PrivacyError
 from discreet.noise import exact as arb
 from discreet.noise.balls import Balls
-from discreet.noise.laws import DiscreteLaplace, Law, RadialPolynomial
+from discreet.noise.law import Law
+from discreet.noise.laws import DiscreteLaplace, RadialPolynomial
 from discreet.noise.transforms import LOG_LAPLACE, Transform, transform
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from operator import add, sub
 from typing import Any, Protocol, Self, TypeVar
 
 from discreet.errors import PrivacyError
-from discreet.noise.laws import DiscreteLaplace, Gaussian, GeneralisedCauchy, Laplace, Law, Polynomial, RadialPolynomial
+from discreet.noise.law import Law
+from discreet.noise.laws import DiscreteLaplace, Gaussian, GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
 
 
 class Number(Protocol):

@@ -18,7 +18,6 @@ from discreet.plan.outputs import MANIFEST
 from discreet.plan.reading import PlanFile
 from discreet.privacy.units import Establishments
 from discreet.tables.cells import Cells
-from discreet.tables.mechanisms import Baseline
 from discreet.tables.prepared import Prepared
 from discreet.tables.query import CountQuery
 
@@ -98,7 +97,7 @@ class Confidential:
         by kinds of workers, so a table without worker attributes needs no pass of its own after one that has them.
         """
         workers = query.jobs.schema.worker_attributes
-        theta = ready.mechanism.theta if isinstance(ready.mechanism, Baseline) else None
+        theta = ready.mechanism.theta
         kept = tuple((name, values) for name, values in query.where.items() if name not in workers)
         cells = (query.workplace_by, kept, theta)
         if not query.concerns_workers and cells in self._read:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
@@ -27,7 +26,7 @@ from discreet.ledger import Entry
 from discreet.ledger.publication import fingerprints
 from discreet.plan.shape import Form, Output
 from discreet.privacy.guarantee import Guarantee
-from discreet.tables.mechanisms import Baseline, LogLaplace, SmoothNoise
+from discreet.tables.mechanisms.registry import foreign
 from discreet.tables.prepared import Prepared
 
 if TYPE_CHECKING:
@@ -157,15 +156,8 @@ def read_table(
 
 def noise(ready: Prepared) -> dict[str, Any]:
     """The public constants of a mechanism: what has to be known to compute with its noise."""
-    mechanism = ready.mechanism
-    constants: dict[str, Any] = {"law": type(mechanism.law).__name__, "parameters": asdict(mechanism.law)}
-    names = {SmoothNoise: ("factor", "floor"), LogLaplace: ("exponent", "shrink"), Baseline: ("width",)}[
-        type(mechanism)
-    ]
-    sizes = (
-        {} if ready.sizes is None else {"sizes": {name: getattr(ready.sizes, name) for name in ("exponent", "floor")}}
-    )
-    return constants | {name: getattr(mechanism, name) for name in names} | sizes
+    constants, sizes = ready.mechanism.constants(), ready.sizes
+    return constants | ({} if sizes is None else {"sizes": sizes.own_constants()})
 
 
 @cache

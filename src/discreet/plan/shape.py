@@ -33,7 +33,8 @@ from discreet.privacy.guarantee import Calibration
 from discreet.privacy.losses import Loss, exact, loss, shown
 from discreet.privacy.units import EstablishmentNodes, Establishments, Rows, Strength, Unit, Workers
 from discreet.schema import Label, Schema
-from discreet.tables.calibration import BASELINES, MOST_EPSILON, PRIVATE, Name
+from discreet.tables.calibration import MOST_EPSILON
+from discreet.tables.mechanisms.registry import names
 
 Format: TypeAlias = Literal["csv", "parquet"]
 Form: TypeAlias = Literal["basic", "research"]
@@ -154,10 +155,8 @@ def _range(value: object) -> object:
 
 
 def _mechanism(name: str) -> str:
-    if name not in PRIVATE + BASELINES:
-        raise ValueError(
-            f"mechanism {name!r} is unknown. There are: {', '.join(PRIVATE + BASELINES)}. Leave it out for the best."
-        )
+    if name not in names():
+        raise ValueError(f"mechanism {name!r} is unknown. There are: {', '.join(names())}. Leave it out for the best.")
     return name
 
 
@@ -173,7 +172,7 @@ Category: TypeAlias = Annotated[
     Any, BeforeValidator(_label), WithJsonSchema({"type": ["string", "integer", "boolean"]})
 ]
 Mechanism: TypeAlias = Annotated[
-    Name, BeforeValidator(_mechanism), WithJsonSchema({"type": "string", "enum": [*PRIVATE, *BASELINES]})
+    str, BeforeValidator(_mechanism), WithJsonSchema({"type": "string", "enum": [*names()]})
 ]
 ReleaseName: TypeAlias = Annotated[str, AfterValidator(_folder_name)]
 Text: TypeAlias = Annotated[str, Field(min_length=1)]

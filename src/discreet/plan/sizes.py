@@ -23,8 +23,7 @@ from discreet.plan.document import Fault
 from discreet.plan.outputs import MANIFEST, read_table
 from discreet.plan.reading import PlanFile
 from discreet.privacy.losses import Loss
-from discreet.tables.expected import ByLargest, dropped, mean_error
-from discreet.tables.mechanisms import Baseline
+from discreet.tables.expected import ByLargest
 from discreet.tables.prepared import Prepared
 from discreet.tables.query import CountQuery
 from discreet.tables.widths import Trade, half_widths
@@ -179,16 +178,15 @@ class PublicSizes:
         if not len(table):
             return None
         found = {"jobs": "sum", "largest": "max"}
-        theta = ready.mechanism.theta if isinstance(ready.mechanism, Baseline) else None
-        if theta is not None:
-            missing, known = dropped(theta, *(np.array(table[name], dtype=np.float64) for name in found))
-            table = table.append_column(MISSING, [missing]).append_column(KNOWN, [known])
+        dropped = ready.mechanism.left_out(*(np.array(table[name], dtype=np.float64) for name in found))
+        if dropped is not None:
+            table = table.append_column(MISSING, [dropped[0]]).append_column(KNOWN, [dropped[1]])
             found |= {MISSING: "sum", KNOWN: "all"}
         cells = table.group_by(keys).aggregate(list(found.items()))
         jobs, largest = (np.array(cells[f"{n}_{found[n]}"], dtype=np.float64) for n in ("jobs", "largest"))
-        parts = None if theta is None else (np.array(cells[f"{MISSING}_sum"]), np.array(cells[f"{KNOWN}_all"]))
-        error, at_most = mean_error(
-            ready.mechanism, query.kinds, jobs=jobs, largest=largest, known=not self.is_bound, parts=parts
+        parts = None if dropped is None else (np.array(cells[f"{MISSING}_sum"]), np.array(cells[f"{KNOWN}_all"]))
+        error, at_most = ready.mechanism.mean_error(
+            query.kinds, jobs=jobs, largest=largest, known=not self.is_bound, parts=parts
         )
         size = np.searchsorted(CLASSES, jobs, side="right")
         width = half_widths(query, ready, jobs=jobs, largest=largest, level=level)

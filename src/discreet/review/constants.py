@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
 from discreet.archive.findings import RefutedError
-from discreet.noise.laws import GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
 from discreet.privacy.losses import Loss, Pure, exact, from_dict, loss
 from discreet.privacy.units import Establishments
-from discreet.tables.mechanisms import LogLaplace, NoiseLaw, SmoothNoise
-
-LAWS: Mapping[str, Callable[..., NoiseLaw]] = {
-    law.__name__: law for law in (Laplace, GeneralisedCauchy, Polynomial, RadialPolynomial)
-}
+from discreet.tables.mechanisms.mechanism import Mechanism
+from discreet.tables.mechanisms.registry import named
+from discreet.tables.sizes import NoisySizes
 
 
-def stated(table: Mapping[str, Any], unit: Establishments) -> Iterator[SmoothNoise | LogLaplace]:
+def stated(table: Mapping[str, Any], unit: Establishments) -> Iterator[Mechanism]:
     """The mechanisms of a table with the constants that are stated, each promising what it costs."""
     share, noise = exact(table.get("scale_share", 0), name="scale_share"), table["noise"]
     if ("sizes" in noise) != (share > 0):
@@ -28,29 +25,25 @@ def stated(table: Mapping[str, Any], unit: Establishments) -> Iterator[SmoothNoi
         yield _sizes(noise, unit, paid)
 
 
-def _mechanism(table: Mapping[str, Any], unit: Establishments, share: Fraction) -> SmoothNoise | LogLaplace:
+def _mechanism(table: Mapping[str, Any], unit: Establishments, share: Fraction) -> Mechanism:
     """The mechanism with the constants that are stated, promising what one of its counts costs."""
-    noise = table["noise"]
-    law = LAWS[noise["law"]](**noise["parameters"])
-    shares = int(table["levels"]) if law.dimension == 1 else 1
-    if law.dimension not in (1, table["levels"]):
-        raise RefutedError(f"the noise is for {law.dimension} counts of a cell, which has {table['levels']}")
-    amounts = {name: amount / shares for name, amount in stated_loss(table["loss"]).amounts.items()}
+    whole = stated_loss(table["loss"])
+    found = named(table["mechanism"]).stated(table["noise"], unit=unit, loss=whole, calibration=table["calibration"])
+    d = found.law.dimension
+    if d not in (1, table["levels"]):
+        raise RefutedError(f"the noise is for {d} counts of a cell, which has {table['levels']}")
+    shares = int(table["levels"]) if d == 1 else 1
+    amounts = {name: amount / shares for name, amount in whole.amounts.items()}
     amounts["epsilon"] *= share
-    if table["mechanism"] == "log-laplace":
-        return LogLaplace(unit, loss(**amounts), noise["exponent"], noise["shrink"], table["calibration"], "")
-    sizes = {"factor": noise["factor"], "floor": noise["floor"]}
-    return SmoothNoise(
-        table["mechanism"], unit, loss(**amounts), law, calibration=table["calibration"], proof="", **sizes
-    )
+    return found.promising(loss(**amounts))
 
 
-def _sizes(noise: Mapping[str, Any], unit: Establishments, paid: Loss) -> LogLaplace:
+def _sizes(noise: Mapping[str, Any], unit: Establishments, paid: Loss) -> NoisySizes:
     """Noisy sizes, whose floor is at least that of the counts: their intervals rest on it."""
-    exponent, floor = noise["sizes"]["exponent"], noise["sizes"]["floor"]
-    if floor < noise["floor"]:
-        raise RefutedError(f"sizes of establishments have the floor {floor}, and the counts {noise['floor']}")
-    return LogLaplace(unit, paid, exponent, 1.0, "tight", "", name="noisy-sizes", floor=floor)
+    found = NoisySizes.stated(noise["sizes"], unit=unit, loss=paid, calibration="tight")
+    if found.floor < noise["floor"]:
+        raise RefutedError(f"sizes of establishments have the floor {found.floor}, and the counts {noise['floor']}")
+    return found
 
 
 def stated_loss(amounts: Mapping[str, str]) -> Loss:

@@ -23,9 +23,10 @@ from discreet.noise.source import Source
 from discreet.privacy.guarantee import Calibration
 from discreet.privacy.losses import exact
 from discreet.privacy.units import Establishments, Strength
-from discreet.tables.calibration import BASELINES, Name, calibrate
+from discreet.tables.calibration import calibrate
 from discreet.tables.cells import Cells
-from discreet.tables.mechanisms import Mechanism
+from discreet.tables.mechanisms.mechanism import Mechanism
+from discreet.tables.mechanisms.registry import BASELINES
 from discreet.tables.ranking import RANKING_2, levels_with, spearman_by
 from discreet.utility import errors, strata
 
@@ -35,8 +36,8 @@ DELTA = 0.05
 THETA = 1000
 """Where node privacy cuts: section 6 of the paper."""
 
-PUBLISHED: tuple[Name, ...] = ("log-laplace", "smooth-gamma", "smooth-laplace")
-JOINT: tuple[Name, ...] = ("joint-polynomial", *BASELINES)
+PUBLISHED: tuple[str, ...] = ("log-laplace", "smooth-gamma", "smooth-laplace")
+JOINT: tuple[str, ...] = ("joint-polynomial", *BASELINES)
 """Those whose loss covers all worker cells of an establishment at once."""
 
 
@@ -45,7 +46,7 @@ class Setting:
     """One point of the grid. Baselines have no alpha and no strength: they satisfy neither definition."""
 
     workload: int
-    mechanism: Name
+    mechanism: str
     calibration: Calibration
     strength: Strength | None
     alpha: float | None
@@ -134,7 +135,7 @@ def mechanism(setting: Setting, levels: int) -> tuple[Mechanism | None, bool]:
 
 @cache
 def _calibrated(
-    name: Name, calibration: Calibration, alpha: Fraction, epsilon: Fraction, levels: int, delta: Fraction
+    name: str, calibration: Calibration, alpha: Fraction, epsilon: Fraction, levels: int, delta: Fraction
 ) -> Mechanism:
     return calibrate(
         name,

@@ -19,7 +19,7 @@ import numpy as np
 from discreet.arrays import Integers, Vector
 from discreet.errors import DataError
 from discreet.tables.expected import MOST_WORKERS
-from discreet.tables.mechanisms import Baseline, LogLaplace, SmoothNoise
+from discreet.tables.mechanisms.mechanism import Mechanism
 
 if TYPE_CHECKING:
     from discreet.tables.release import CountRelease
@@ -35,7 +35,7 @@ NOTE = "All tables of the release were made to agree by weighted least squares, 
 
 def consistent(
     tables: Sequence[CountRelease],
-    mechanisms: Sequence[SmoothNoise | LogLaplace | Baseline],
+    mechanisms: Sequence[Mechanism],
     ends: Sequence[tuple[Vector, Vector]],
 ) -> tuple[CountRelease, ...]:
     """The same tables, each a sum of the finest one's integers.
@@ -52,7 +52,7 @@ def consistent(
     sums = [
         (members[i], tables[i].counts.ravel(), trust(mechanisms[i], mechanisms[finest], members[i])) for i in others
     ]
-    fixed = isinstance(mechanisms[finest], Baseline)
+    fixed = mechanisms[finest].fixed
     x, shares = fine.counts.ravel().astype(np.float64), np.ones(fine.counts.size)
     for _ in range(1 if fixed else 1 + REFITS):
         x = least_squares(fine.counts.ravel(), shares, sums)
@@ -81,9 +81,7 @@ def consistent(
     return tuple(found)
 
 
-def trust(
-    mechanism: SmoothNoise | LogLaplace | Baseline, finest: SmoothNoise | LogLaplace | Baseline, member: Integers
-) -> Vector:
+def trust(mechanism: Mechanism, finest: Mechanism, member: Integers) -> Vector:
     """A sum's variance over that of the fine counts in it, from public numbers.
 
     The largest establishment of k fine cells is that of one of them, so the ratio is from 1/k to 1 times that of the
@@ -93,7 +91,7 @@ def trust(
     size = np.array([MOST_WORKERS])
     ratio = float((mechanism.expected_error(size, size) / finest.expected_error(size, size))[0]) ** 2
     inside = np.bincount(member).astype(np.float64)
-    return ratio * (1 / inside if isinstance(finest, Baseline) else np.full_like(inside, 2 / (inside.max() + 1)))
+    return ratio * (1 / inside if finest.fixed else np.full_like(inside, 2 / (inside.max() + 1)))
 
 
 def finest_of(tables: Sequence[Sequence[str]]) -> int:
@@ -108,7 +106,7 @@ def finest_of(tables: Sequence[Sequence[str]]) -> int:
     return finest
 
 
-def spread(counts: Vector, mechanism: SmoothNoise | LogLaplace | Baseline) -> Vector:
+def spread(counts: Vector, mechanism: Mechanism) -> Vector:
     """A public stand-in for each count's standard error: the row's fitted sum in place of the largest size."""
     row = np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
     return np.broadcast_to(mechanism.expected_error(row, row), counts.shape)

@@ -10,7 +10,8 @@ from discreet.arrays import Integers
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Loss
 from discreet.tables.expected import ByLargest
-from discreet.tables.mechanisms import Baseline, LogLaplace, SmoothNoise
+from discreet.tables.mechanisms.mechanism import Mechanism
+from discreet.tables.sizes import NoisySizes
 from discreet.tables.widths import Trade, told_widths
 
 
@@ -54,10 +55,10 @@ class Check:
 class Prepared:
     """A query with its mechanism: all that is decided before data are read."""
 
-    mechanism: SmoothNoise | LogLaplace | Baseline
+    mechanism: Mechanism
     guarantee: Guarantee
     parameters: Mapping[str, Any]
-    sizes: LogLaplace | None = None
+    sizes: NoisySizes | None = None
 
 
 class Drawn(NamedTuple):

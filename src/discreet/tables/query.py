@@ -23,11 +23,12 @@ from discreet.privacy.losses import Number, exact
 from discreet.privacy.units import EstablishmentNodes, Establishments, Workers
 from discreet.release.account import Account
 from discreet.schema import Label
-from discreet.tables.calibration import Name, calibrate
+from discreet.tables.calibration import calibrate
 from discreet.tables.expected import ByLargest, Kinds, refuse_extremes, refuse_overflow
 from discreet.tables.intervals import check_level, intervals
 from discreet.tables.limits import limits
-from discreet.tables.mechanisms import Baseline, LogLaplace, SmoothNoise
+from discreet.tables.mechanisms.mechanism import Mechanism
+from discreet.tables.mechanisms.registry import named
 from discreet.tables.prepared import Check, Drawn, Prepared
 from discreet.tables.release import CountRelease
 from discreet.tables.sizes import NOTE, share_of, sizes_for
@@ -101,7 +102,7 @@ class CountQuery:
         *,
         epsilon: Number,
         delta: Number | None = None,
-        mechanism: Name | None = None,
+        mechanism: str | None = None,
         calibration: Calibration = "tight",
         scale_share: Number = 0,
     ) -> Prepared:
@@ -112,8 +113,6 @@ class CountQuery:
         """
         unit, d = self.account.unit, self.levels
         name = mechanism or self._default()
-        joint = name == "joint-polynomial"
-        shares = 1 if joint else d
         if d > MOST_COUNTS:
             raise DataError(
                 f"The table has {d:,} counts in every workplace cell; at most {MOST_COUNTS:,} fit in memory. "
@@ -125,17 +124,24 @@ class CountQuery:
         for_sizes = share_of(scale_share, whole)
         whole -= for_sizes
         refuse_extremes(unit, whole)
-        chance = None if delta is None else exact(delta, name="delta") / shares
+        chance = None if delta is None else exact(delta, name="delta")
         if isinstance(unit, Establishments):
-            if name == "log-laplace" and unit.strength == "strong" and self.concerns_workers:
+            kind = named(name)
+            shares = 1 if kind.vector else d
+            if not kind.strong_by_kind and unit.strength == "strong" and self.concerns_workers:
                 raise PrivacyError(
-                    "log-laplace on counts of workers of some kind gives the weak definition only, and this session "
+                    f"{name} on counts of workers of some kind gives the weak definition only, and this session "
                     "promises the strong one. Leave `mechanism` out, or use Establishments(alpha, 'weak')."
                 )
             built = calibrate(
-                name, unit=unit, epsilon=whole / shares, delta=chance, calibration=calibration, cells=d if joint else 1
+                name,
+                unit=unit,
+                epsilon=whole / shares,
+                delta=None if chance is None else chance / shares,
+                calibration=calibration,
+                cells=d if kind.vector else 1,
             )
-            if isinstance(built, Baseline):
+            if not kind.hides_establishments:
                 raise PrivacyError(
                     f"{name} does not give employer-employee privacy, which this session promises. "
                     "Leave `mechanism` out, or open a session with unit=Workers() or EstablishmentNodes(theta)."
@@ -163,7 +169,7 @@ class CountQuery:
         *,
         epsilon: Number,
         delta: Number | None = None,
-        mechanism: Name | None = None,
+        mechanism: str | None = None,
         calibration: Calibration = "tight",
         scale_share: Number = 0,
         level: float = 0.95,
@@ -200,7 +206,7 @@ class CountQuery:
         *,
         epsilon: Number,
         delta: Number | None = None,
-        mechanism: Name | None = None,
+        mechanism: str | None = None,
         calibration: Calibration = "tight",
         scale_share: Number = 0,
         name: str | None = None,
@@ -239,7 +245,7 @@ class CountQuery:
         """
         from discreet.tables.cells import cell_statistics, refuse_absent
 
-        theta = ready.mechanism.theta if isinstance(ready.mechanism, Baseline) else None
+        theta = ready.mechanism.theta
         found = cell_statistics(
             self.jobs,
             workplace_by=self.workplace_by,
@@ -270,7 +276,7 @@ class CountQuery:
                 f"The table has {cells.counts.shape[1]} counts in a workplace cell and {self.levels} were paid for. "
                 "Nothing was drawn. Report this as a fault of discreet."
             )
-        if isinstance(mechanism, SmoothNoise) and mechanism.joint:
+        if mechanism.joint:
             return mechanism.draw(cells.counts, cells.largest_total, source)
         return mechanism.draw(cells.counts, self._hidden(cells), source)
 
@@ -316,7 +322,7 @@ class CountQuery:
             sizes=ready.sizes,
         )
 
-    def _default(self) -> Name:
+    def _default(self) -> str:
         if isinstance(self.account.unit, Workers):
             return "edge-laplace"
         if isinstance(self.account.unit, EstablishmentNodes):
@@ -326,11 +332,11 @@ class CountQuery:
     def _baseline(
         self,
         unit: Workers | EstablishmentNodes,
-        name: Name,
+        name: str,
         epsilon: Number,
         delta: Number | None,
         calibration: Calibration,
-    ) -> Baseline:
+    ) -> Mechanism:
         """Under other units the table's vector moves by at most 1, or theta, in L1: one epsilon for all levels."""
         if name != self._default():
             raise PrivacyError(
@@ -338,11 +344,9 @@ class CountQuery:
                 "Leave `mechanism` out, or open a session with unit=Establishments(alpha=0.1)."
             )
         theta = unit.theta if isinstance(unit, EstablishmentNodes) else 1
-        built = calibrate(
+        return calibrate(
             name, unit=Establishments(1), epsilon=epsilon, delta=delta, calibration=calibration, theta=theta
         )
-        assert isinstance(built, Baseline)
-        return built
 
     def _hidden(self, cells: Cells) -> Integers:
         """The contribution that the definition says must be hidden.
@@ -356,15 +360,15 @@ class CountQuery:
             return np.broadcast_to(cells.largest_total[:, None], cells.counts.shape)
         return cells.largest
 
-    def _bounds_size(self, mechanism: SmoothNoise | LogLaplace | Baseline) -> bool:
+    def _bounds_size(self, mechanism: Mechanism) -> bool:
         """Whether the count, or for joint noise the sum over all levels, is at least the size that sets the noise."""
         unit = self.account.unit
         if not self.concerns_workers or (isinstance(unit, Establishments) and unit.strength == "weak"):
             return True
         filtered = any(name in self.jobs.schema.worker_attributes for name in self.where)
-        return isinstance(mechanism, SmoothNoise) and mechanism.joint and not filtered
+        return mechanism.joint and not filtered
 
-    def _parameters(self, mechanism: SmoothNoise | LogLaplace | Baseline) -> dict[str, Any]:
+    def _parameters(self, mechanism: Mechanism) -> dict[str, Any]:
         return {
             "by": [*self.workplace_by, *self.worker_by],
             "where": {name: list(values) for name, values in self.where.items()},

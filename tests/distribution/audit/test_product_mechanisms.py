@@ -19,7 +19,8 @@ from discreet.bayes.selection import find_magnitude
 from discreet.bayes.summation import noisy_sums
 from discreet.noise.source import SeededSource
 from discreet.privacy.units import Establishments
-from discreet.tables.calibration import PRIVATE, calibrate
+from discreet.tables.calibration import calibrate
+from discreet.tables.mechanisms.registry import PRIVATE
 
 SURE = {"confidence": 1 - 1e-6}
 ALPHA = Establishments("0.1")

@@ -8,7 +8,8 @@ from flint import arb, ctx
 
 from discreet.errors import PrivacyError
 from discreet.noise import balls, exact, sampler
-from discreet.noise.laws import DiscreteLaplace, Gaussian, GeneralisedCauchy, Laplace, Law, Polynomial, RadialPolynomial
+from discreet.noise.law import Law
+from discreet.noise.laws import DiscreteLaplace, Gaussian, GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
 from discreet.noise.sampler import draw_integers, draw_log_laplace, draw_on_grid
 from discreet.noise.source import SeededSource, SystemSource
 

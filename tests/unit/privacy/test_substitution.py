@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -14,7 +15,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Approximate, Pure, half
 from discreet.privacy.verify import neighbouring_cells, verify
 from discreet.tables.calibration import calibrate
-from discreet.tables.mechanisms import SmoothNoise
+from discreet.tables.mechanisms.smooth import SmoothNoise
 
 EVERY = [
     ("polynomial", {}),
@@ -68,7 +69,7 @@ def test_one_worker_costs_half_and_less_noise_is_found_out(name: str, options: d
     assert verdict.holds and verdict.worst_loss > 1.99
     assert not verify(mechanism.scaled(0.95), neighbours=near).holds
     plain = calibrate(name, unit=dc.Establishments("0.1"), epsilon=2, **options)  # type: ignore[call-overload]
-    claimed = type(plain)(**{field: getattr(plain, field) for field in plain.__slots__} | {"unit": unit})
+    claimed = replace(plain, unit=unit)
     assert not verify(claimed, neighbours=near).holds  # the usual noise does not cover an exchange
 
 

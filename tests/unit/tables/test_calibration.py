@@ -13,8 +13,11 @@ from discreet.errors import Infeasible, PrivacyError
 from discreet.noise.source import SeededSource
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Establishments
-from discreet.tables.calibration import BASELINES, PRIVATE, calibrate, least_epsilon
-from discreet.tables.worst import gamma_loss, least
+from discreet.tables.calibration import calibrate
+from discreet.tables.mechanisms.registry import BASELINES, PRIVATE
+from discreet.tables.mechanisms.search import least
+from discreet.tables.mechanisms.smooth_gamma import gamma_loss
+from discreet.tables.mechanisms.smooth_laplace import least_epsilon
 
 ALPHA = Establishments(0.1)
 

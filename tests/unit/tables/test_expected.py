@@ -12,6 +12,7 @@ from scipy import integrate, stats
 
 import discreet as dc
 from discreet.errors import PrivacyError
+from discreet.noise.law import TERMS, WIDE
 from discreet.noise.laws import GeneralisedCauchy, Laplace, Polynomial
 from discreet.noise.sampler import draw_integers
 from discreet.noise.source import SeededSource
@@ -20,16 +21,9 @@ from discreet.tables.calibration import calibrate
 from discreet.tables.cells import Cells
 from discreet.tables.expected import (
     MOST_NOISE,
-    TERMS,
-    WIDE,
     ByLargest,
-    dropped,
-    integer_error,
-    mean_error,
-    mean_rounded,
     spans,
     told,
-    with_dropped,
 )
 
 SCHEMA = dc.Schema(workplace_attributes=["place"], worker_attributes={"sex": ["f", "m"]})
@@ -49,14 +43,14 @@ def test_means_are_sums_over_all_integers(law: Laplace, width: float) -> None:
     scale = width / law.mean_abs
     j = np.arange(1.0, 400_000.0)
     brute = 2 * float(j @ law.probability(j, scale))
-    assert mean_rounded(law, np.array([scale]))[0] == pytest.approx(brute, rel=1e-6)
+    assert law.mean(np.array([scale]))[0] == pytest.approx(brute, rel=1e-6)
 
 
 @pytest.mark.parametrize(("epsilon", "told"), [(1, "0.85092"), (10, "9.08e-05"), (2, "0.27572")])
 def test_counts_of_workers(epsilon: int, told: str) -> None:
     """The Laplace law of integers has the mean 1 / sinh(epsilon), and so have its draws."""
     mechanism = calibrate("edge-laplace", unit=dc.Establishments(1), epsilon=epsilon)
-    expected = float(integer_error(mechanism, np.zeros(1), np.zeros(1))[0])
+    expected = float(mechanism.integer_error(np.zeros(1), np.zeros(1))[0])
     assert f"{expected:.5g}" == told
     assert expected == pytest.approx(1 / math.sinh(epsilon), rel=1e-9)
     drawn = np.abs(mechanism.draw(np.full(400_000, 7), np.full(400_000, 7), SeededSource(2)) - 7)
@@ -68,7 +62,7 @@ def test_counts_of_workers(epsilon: int, told: str) -> None:
 def test_means_of_joint_noise_are_those_of_draws(cells: int, epsilon: int, largest: float) -> None:
     mechanism = calibrate("joint-polynomial", unit=dc.Establishments("0.1"), epsilon=epsilon, cells=cells)
     size = np.array([largest])
-    expected = float(integer_error(mechanism, size, size)[0])
+    expected = float(mechanism.integer_error(size, size)[0])
     drawn = draw_integers(mechanism.law, scale=np.repeat(mechanism.scale(size), 100_000), source=SeededSource(4))
     each = np.abs(drawn).mean(axis=1)
     error = each.std() / math.sqrt(each.size)
@@ -85,7 +79,7 @@ def test_means_of_multiplied_counts_are_sums_over_all_integers(alpha: str, epsil
     for count in (0.0, 1.0, 7.0, 100.0):
         median = mechanism.shrink * (count + offset)
         chance = np.diff(stats.laplace.cdf(np.log(edges / median) / mechanism.exponent))
-        told = integer_error(mechanism, np.array([count]), np.array([count]))[0]
+        told = mechanism.integer_error(np.array([count]), np.array([count]))[0]
         assert told == pytest.approx(np.abs(j - count) @ chance, rel=2e-4)
         # Before rounding: the mean of |m e^(l L) - 1/alpha - count| by quadrature, from kink to kink.
         kink = math.log(1 / mechanism.shrink) / mechanism.exponent
@@ -104,14 +98,14 @@ def test_means_of_multiplied_counts_are_sums_over_all_integers(alpha: str, epsil
 
 def test_wide_noise_is_hardly_changed_by_rounding() -> None:
     for law in (Laplace(), GeneralisedCauchy(4), Polynomial(22.0, 0.1)):
-        below, above = mean_rounded(law, np.array([0.999, 1.001]) * WIDE / law.mean_abs)
+        below, above = law.mean(np.array([0.999, 1.001]) * WIDE / law.mean_abs)
         assert above / below == pytest.approx(1.001 / 0.999, abs=1e-4)
 
 
 def test_terms_matter() -> None:
     """With the first terms alone the sum would fall short: the rest is needed, and counted."""
     k = np.arange(TERMS) + 0.5
-    assert np.exp(-k / 20).sum() < 0.6 * mean_rounded(Laplace(), np.array([20.0]))[0]
+    assert np.exp(-k / 20).sum() < 0.6 * Laplace().mean(np.array([20.0]))[0]
 
 
 def test_what_truncation_drops_by_every_possible_cell() -> None:
@@ -121,7 +115,9 @@ def test_what_truncation_drops_by_every_possible_cell() -> None:
         for sizes in itertools.combinations_with_replacement(range(1, 7), number):
             seen.setdefault((sum(sizes), max(sizes)), set()).add(sum(size for size in sizes if size > theta))
     jobs, largest = (np.array(each, dtype=float) for each in zip(*seen, strict=True))
-    most, exact = dropped(theta, jobs, largest)
+    most, exact = calibrate("node-truncation", unit=dc.Establishments(1), epsilon=1, theta=theta).left_out(
+        jobs, largest
+    )
     for found, bound, known in zip(seen.values(), most, exact, strict=True):
         assert max(found) <= bound
         assert not known or found == {bound}
@@ -134,9 +130,9 @@ def test_errors_of_truncated_counts() -> None:
     chance = mechanism.law.probability(j, 3.0)
     own = {b: float(np.abs(j - b) @ chance) for b in range(0, 21)}
     for b in (0, 1, 4, 20):
-        assert with_dropped(mechanism, np.array([float(b)]), 1)[0] == pytest.approx(own[b], rel=1e-6)
+        assert mechanism.with_dropped(np.array([float(b)]), 1)[0] == pytest.approx(own[b], rel=1e-6)
     means = [(own[a] + own[b] + own[4 - a - b]) / 3 for a in range(5) for b in range(5 - a)]
-    assert with_dropped(mechanism, np.array([4.0]), 3)[0] == pytest.approx(max(means), rel=1e-6)
+    assert mechanism.with_dropped(np.array([4.0]), 3)[0] == pytest.approx(max(means), rel=1e-6)
     assert min(means) < max(means)
 
 
@@ -218,7 +214,7 @@ def test_no_error_is_larger_than_told_and_others_are_those_told(
         size = firms.sum(axis=1)
         for jobs, largest, known in ((size.sum(), size.max(), True), (size.sum(), size.sum(), False)):
             numbers = {"jobs": np.array([float(jobs)]), "largest": np.array([float(largest)])}
-            (error,), (at_most,) = mean_error(ready.mechanism, query.kinds, **numbers, known=known)
+            (error,), (at_most,) = ready.mechanism.mean_error(query.kinds, **numbers, known=known)
             apart = 5 * math.sqrt(max(each.var(), min(error, 1.0)) / DRAWS)
             assert each.mean() <= error + apart, firms
             assert at_most or abs(each.mean() - error) <= apart + 0.01 * error, firms
@@ -231,8 +227,8 @@ def test_errors_of_kinds_are_twice_too_large_no_more() -> None:
     query = session(dc.Establishments("0.1", "weak")).count(by=["place", "sex"])
     ready = query.prepare(epsilon=4, mechanism="polynomial")
     size = np.array([200.0])
-    (error,), (at_most,) = mean_error(ready.mechanism, query.kinds, jobs=size, largest=size)
-    half, whole = (float(integer_error(ready.mechanism, size, size * share)[0]) for share in (0.5, 1))
+    (error,), (at_most,) = ready.mechanism.mean_error(query.kinds, jobs=size, largest=size)
+    half, whole = (float(ready.mechanism.integer_error(size, size * share)[0]) for share in (0.5, 1))
     assert at_most
     assert half < error < 1.1 * half < whole
     assert query.expected_by_largest(ready)[1000] == pytest.approx(5 * whole, rel=1e-3)  # in a cell with others, too
@@ -246,10 +242,10 @@ def test_multiplied_counts_of_kinds_by_every_division() -> None:
     flags = set()
     for epsilon, n in itertools.product((2, 20, 60), (0, 1, 7, 30)):
         ready = query.prepare(epsilon=3 * epsilon, mechanism="log-laplace")
-        one = integer_error(ready.mechanism, np.arange(n + 1.0), np.arange(n + 1.0))
+        one = ready.mechanism.integer_error(np.arange(n + 1.0), np.arange(n + 1.0))
         means = [(one[a] + one[b] + one[n - a - b]) / 3 for a in range(n + 1) for b in range(n + 1 - a)]
         size = np.array([float(n)])
-        (error,), (at_most,) = mean_error(ready.mechanism, query.kinds, jobs=size, largest=size)
+        (error,), (at_most,) = ready.mechanism.mean_error(query.kinds, jobs=size, largest=size)
         assert max(means) <= error * (1 + 1e-9)
         assert at_most or min(means) > 0.98 * error
         flags.add(bool(at_most))

@@ -11,8 +11,10 @@ from flint import acb, arb, ctx
 from discreet.noise.laws import DiscreteLaplace, GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
 from discreet.privacy.units import Establishments
 from discreet.tables.calibration import calibrate
-from discreet.tables.intervals import coordinate_quantile, intervals, line_quantile, sum_quantile
-from discreet.tables.mechanisms import SmoothNoise
+from discreet.tables.ends import line_quantile
+from discreet.tables.intervals import intervals
+from discreet.tables.mechanisms.joint_polynomial import coordinate_quantile, sum_quantile
+from discreet.tables.mechanisms.smooth import SmoothNoise
 
 LEVELS = (0.5, 0.9, 0.95, 0.999, 1 - 1e-9, 1 - 2.0**-50)
 

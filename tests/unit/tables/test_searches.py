@@ -17,9 +17,9 @@ from discreet.noise.source import SeededSource
 from discreet.privacy.losses import Approximate, Concentrated, Pure
 from discreet.privacy.units import Establishments
 from discreet.privacy.verify import neighbouring_cells, verify
-from discreet.tables.calibration import PRIVATE, calibrate
-from discreet.tables.expected import integer_error
+from discreet.tables.calibration import calibrate
 from discreet.tables.intervals import intervals
+from discreet.tables.mechanisms.registry import PRIVATE
 
 ALPHAS = ("1e-12", "1e-9", "1e-7", "0.001", "0.1", "1", "100", "1e9", "1e15")
 EPSILONS = ("1e-300", "1e-9", "0.0001", "0.15", "2", "80", "499", "500001")
@@ -95,7 +95,7 @@ def test_calibrations_end_and_what_they_give_can_be_used(name: str, calibration:
     sizes = np.array([0.0, 1.0, 1e6])
     for ask, mechanism in list(built.items())[:: max(1, len(built) // 25)]:
         with ending(ask):
-            assert np.all(integer_error(mechanism, sizes, sizes) >= 0)
+            assert np.all(mechanism.integer_error(sizes, sizes) >= 0)
             columns = mechanism.law.dimension if isinstance(mechanism.law, RadialPolynomial) else 1
             for level in LEVELS:
                 lower, upper = intervals(np.full((2, columns), 50), mechanism, level=level, bounded=True)

@@ -21,9 +21,10 @@ from discreet.privacy.units import Establishments
 from discreet.privacy.verify import neighbouring_cells, verify
 from discreet.schema import Schema
 from discreet.tables.calibration import calibrate
-from discreet.tables.intervals import coordinate_quantile
+from discreet.tables.ends import pivot_quantile
+from discreet.tables.mechanisms.joint_polynomial import coordinate_quantile
 from discreet.tables.quality import MEANING, NOISE, NONE, QUALITY, quality
-from discreet.tables.sizes import noisy_sizes, pivot_quantile
+from discreet.tables.sizes import noisy_sizes
 
 CELLS = 1500
 LEVEL = 0.95

@@ -14,7 +14,8 @@ from discreet.noise.laws import GeneralisedCauchy
 from discreet.privacy.units import Establishments
 from discreet.privacy.verify import neighbouring_cells, verify
 from discreet.tables.calibration import calibrate
-from discreet.tables.worst import delta_floor, gamma_loss, laplace_delta
+from discreet.tables.mechanisms.smooth_gamma import gamma_loss
+from discreet.tables.mechanisms.smooth_laplace import delta_floor, laplace_delta
 
 RNG = np.random.default_rng(5)
 CASES = [

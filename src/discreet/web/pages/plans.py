@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
 
 from discreet.report.release import plain_words
-from discreet.tables.calibration import PRIVATE
+from discreet.tables.mechanisms.registry import private_names
 from discreet.web import planning, published
 from discreet.web.accounts import Person
 from discreet.web.desk import DataSource
@@ -132,7 +132,7 @@ async def _form(
             name=name,
             schema=here.desk.schema(source),
             standing=published.standing(here.desk, source),
-            mechanisms=PRIVATE,
+            mechanisms=private_names(),
             unit=first_draft(here.desk, source).unit if source.unit_fixed else None,
             words=plain_words(source.unit.unit(), here.desk.jobs_of_one_worker(source)),
             tried="tried" in request.query_params,

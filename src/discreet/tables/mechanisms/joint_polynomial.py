@@ -1,0 +1,99 @@
+"""Polynomial noise for all d counts of the same establishments, under one epsilon: docs/proofs/polynomial.md.
+
+The law is a function of the L1 radius R. Intervals need quantiles of one coordinate and of the sum of all, given as
+shares of R whose laws are known; they are rounded outward (docs/proofs/intervals.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+from scipy import special
+
+from discreet.arrays import Vector
+from discreet.noise.law import Rounded
+from discreet.noise.laws import Polynomial, RadialPolynomial, radius
+from discreet.tables.ends import OUTWARD, not_below_zero
+from discreet.tables.mechanisms.polynomial import PolynomialNoise
+from discreet.tables.mechanisms.smooth import SmoothNoise
+
+CELLS = 2**14
+"""Of the logarithm of a radius, in each of which the largest one counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointPolynomialNoise(PolynomialNoise):
+    """The radial law of d dimensions; for one count the same as `polynomial`."""
+
+    name: ClassVar[str] = "joint-polynomial"
+    vector: ClassVar[bool] = True
+    laws: ClassVar[tuple[type[Rounded], ...]] = (Polynomial, RadialPolynomial)
+
+    @classmethod
+    def law_of(cls, p: float, d: int, core: float) -> Rounded:
+        return Polynomial(p, core) if d == 1 else RadialPolynomial(p, d, core)
+
+    def _bounded_ends(self, counts: Vector, *, level: float) -> tuple[Vector, Vector]:
+        """Half of the error probability bounds the cell's whole count, and so the scale; half bounds each count."""
+        law, alpha, d = self.law, float(self.unit.alpha), counts.shape[1]
+        if not isinstance(law, RadialPolynomial):
+            return SmoothNoise._bounded_ends(self, counts, level=level)
+        miss = (1 - level) / 2
+        reach = self.factor * sum_quantile(law, miss)
+        total = counts.sum(axis=1)
+        # Each of the d counts was rounded by at most 1/2.
+        widest = (total + d / 2) / (1 - reach * alpha) if reach * alpha < 1 else np.full_like(total, np.inf)
+        most = np.maximum(widest, total + d / 2 + reach * self.floor) * OUTWARD
+        scale = np.maximum(alpha * most, self.floor) * self.factor
+        own = scale[:, None] * coordinate_quantile(law, miss) + 0.5
+        return not_below_zero(counts - own, counts + own)
+
+
+@lru_cache(maxsize=64)
+def coordinate_quantile(law: RadialPolynomial, miss: float) -> float:
+    """q with P(|Z_1| > q) <= miss: given the radius R, |Z_1| / R is Beta(1, d - 1)."""
+    return _radial_quantile(law, miss, lambda share: (1 - share) ** (law.d - 1))
+
+
+@lru_cache(maxsize=64)
+def sum_quantile(law: RadialPolynomial, miss: float) -> float:
+    """q with P(|Z_1 + ... + Z_d| > q) <= miss.
+
+    Of d exponential magnitudes k have a plus, k binomial; the plus side's share of R is Beta(k, d - k).
+    """
+    d = law.d
+    plus = np.arange(1, d)[:, None]
+    chance = special.binom(d, plus) / 2.0**d
+
+    def beyond(share: Vector) -> Vector:
+        same_sign = 2.0 ** (1 - d)  # the sum is then R itself
+        return np.asarray(same_sign + 2 * (chance * special.betainc(plus, d - plus, (1 - share) / 2)).sum(axis=0))
+
+    return _radial_quantile(law, miss, beyond)
+
+
+def _radial_quantile(law: RadialPolynomial, miss: float, beyond: Callable[[Vector], Vector]) -> float:
+    """The least q of a grid with P(X > q) <= miss, X / R independent of R and P(X > share R) = `beyond`(share).
+
+    P(X > q) grows with R. In every cell of the logarithm of R its value at the upper end is taken, with the exact
+    probability of the cell, so that the sum is an upper bound.
+    """
+    near, far = np.log(radius(law)[0][[0, -1]]).tolist()
+    edges = np.linspace(near, far, CELLS + 1)
+    survival = law.radius_survival(np.exp(edges))
+    cell, last = -np.diff(survival), survival[-1]
+    given = beyond(np.exp(-(edges[1:] - edges[0])))  # by how many cells the radius is ahead of q
+
+    def bound(at: int) -> float:
+        return float(cell[at:] @ given[: CELLS - at] + last) * OUTWARD
+
+    low, high = 0, CELLS
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if bound(middle) <= miss else (middle + 1, high)
+    return math.exp(edges[low]) * OUTWARD if bound(low) <= miss else math.inf

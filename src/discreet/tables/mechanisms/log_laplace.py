@@ -1,0 +1,157 @@
+"""Log-Laplace noise, which multiplies: (count + offset) e^(exponent L) - offset, L ~ Laplace(1).
+
+The proof is docs/proofs/log-laplace.md. Of counts of workers of some kind it keeps the weak definition only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from discreet.arrays import Integers, Mask, Vector
+from discreet.noise.law import TERMS
+from discreet.noise.laws import Laplace
+from discreet.noise.sampler import draw_log_laplace
+from discreet.noise.source import Source
+from discreet.privacy.guarantee import Calibration
+from discreet.privacy.losses import Loss
+from discreet.privacy.units import Establishments
+from discreet.tables.ends import OUTWARD, not_below_zero
+from discreet.tables.mechanisms.mechanism import LEAST_GROWTH, MARGIN, Follows, Mechanism, Request
+
+if TYPE_CHECKING:
+    from discreet.tables.expected import Kinds
+
+SAME = 0.99
+"""Errors whose least is at least this share of their most are told as known, not as bounds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLaplace(Mechanism):
+    """A count that is multiplied; `shrink` takes the bias off where it is finite.
+
+    The offset is floor/alpha, with a `floor` as that of `SmoothNoise`.
+    """
+
+    law: Laplace = field(default_factory=Laplace)
+    exponent: float
+    shrink: float
+    floor: float = 1.0
+
+    name: ClassVar[str] = "log-laplace"
+    proof: ClassVar[str] = "docs/proofs/log-laplace.md"
+    strong_by_kind: ClassVar[bool] = False
+    stated_constants: ClassVar[tuple[str, ...]] = ("exponent", "shrink")
+
+    @classmethod
+    def calibrate(cls, ask: Request) -> Self:
+        factor = 2 if ask.calibration == "paper" else 1
+        if factor == 1 and ask.b < LEAST_GROWTH:
+            raise ask.refuse(cls, f"ln(1 + alpha) of at least {LEAST_GROWTH:.3g}", "Raise alpha.")
+        exponent = factor * ask.b / ask.epsilon * (1 if ask.calibration == "paper" else 1 + MARGIN)
+        if exponent >= 1:
+            word = "2 ln(1 + alpha)" if factor == 2 else "ln(1 + alpha)"
+            most = math.expm1(ask.epsilon / factor)
+            raise ask.refuse(
+                cls,
+                f"epsilon > {word} = {factor * ask.b:.4g} for its error to be finite",
+                f"Raise epsilon above {factor * ask.b:.4g}, or lower alpha below {most:.4g}.",
+            )
+        shrink = 1.0 if ask.calibration == "paper" else 1 - exponent**2
+        return cls(unit=ask.unit, loss=ask.loss, calibration=ask.calibration, exponent=exponent, shrink=shrink)
+
+    @classmethod
+    def stated(cls, noise: Mapping[str, Any], *, unit: Establishments, loss: Loss, calibration: Calibration) -> Self:
+        own = {name: noise[name] for name in cls.stated_constants}
+        return cls(unit=unit, loss=loss, calibration=calibration, **own)
+
+    @property
+    def offset(self) -> float:
+        return self.floor / float(self.unit.alpha)
+
+    @property
+    def additive(self) -> bool:
+        return False
+
+    @property
+    def follows(self) -> Follows:
+        return "count"
+
+    def centre(self, count: Vector) -> Vector:
+        return np.log(count + self.offset)
+
+    def scale(self, largest: Vector) -> Vector:
+        return np.full_like(np.asarray(largest, dtype=np.float64), self.exponent)
+
+    def draw(self, count: Integers, largest: Integers, source: Source) -> Integers:
+        return draw_log_laplace(
+            multiplier=self.shrink * (count.astype(np.float64) + self.offset),
+            exponent=self.exponent,
+            addend=-self.offset,
+            source=source,
+        )
+
+    def expected_error(self, count: Vector, largest: Vector) -> Vector:
+        over, under, _ = self.beyond(count, count)
+        return over + under
+
+    def beyond(self, count: Vector, x: Vector) -> tuple[Vector, Vector, Vector]:
+        """E(X - x)+, E(x - X)+ and P(X > x) of the number X that is rounded and published for a `count`.
+
+        X + offset = m e^(l L), m the median. The side of the median on which x lies has a closed form, the other one
+        follows from E X = m / (1 - l^2) - offset.
+        """
+        ell, offset = self.exponent, self.offset
+        median = self.shrink * (count + offset)
+        size = np.maximum(x + offset, 0.0)
+        with np.errstate(divide="ignore"):
+            distance = np.log(size / median) / ell
+        far = np.exp(-np.abs(distance)) / 2
+        above = distance > 0
+        share = far * size * ell / np.where(above, 1 - ell, 1 + ell)
+        gain = median / (1 - ell**2) - offset - x
+        return np.where(above, share, share + gain), np.where(above, share - gain, share), np.where(above, far, 1 - far)
+
+    def integer_error(self, count: Vector, largest: Vector) -> Vector:
+        """The same sum as `Rounded.mean`, on either side of the count n."""
+        n, steps = np.asarray(count, dtype=np.float64)[..., None], np.arange(TERMS + 1) + 0.5
+        above = self.beyond(n, n + steps)[2]
+        below = 1 - self.beyond(n, n - steps)[2]
+        rest = self.beyond(n, n + TERMS)[0] + self.beyond(n, n - TERMS)[1]
+        chance = above + below
+        return np.asarray(chance[..., :-1].sum(axis=-1) + rest[..., 0] + (chance[..., -1] - chance[..., -2]) / 24)
+
+    def mean_error(
+        self,
+        kinds: Kinds,
+        *,
+        jobs: Vector,
+        largest: Vector,
+        known: bool = True,
+        parts: tuple[Vector, Mask] | None = None,
+    ) -> tuple[Vector, Mask]:
+        """The most that the mean error of a cell's counts can be, and where some division into kinds has less.
+
+        Before rounding the error is linear in the count, so that the mean is that of an even division. Rounding takes
+        most away where counts are small.
+        """
+        levels = kinds.levels
+        whole, even = self.integer_error(jobs, jobs), self.integer_error(jobs / levels, jobs)
+        one_kind = (whole + (levels - 1) * self.integer_error(np.zeros(1), np.zeros(1))) / levels
+        before = self.expected_error(jobs / levels, jobs)
+        most = np.minimum(whole, np.maximum(before, np.maximum(even, one_kind)))
+        return most, ~(even >= SAME * most) | kinds.filtered
+
+    def ends(self, counts: Vector, *, level: float, bounded: bool) -> tuple[Vector, Vector]:
+        offset = self.offset
+        spread = math.exp(self.exponent * -math.log(1 - level) * OUTWARD) * OUTWARD
+        low = (counts - 0.5 + offset) / self.shrink / spread - offset
+        high = (counts + 0.5 + offset) / self.shrink * spread - offset
+        return not_below_zero(low, high, beside=offset)
+
+    def scaled(self, share: float) -> Self:
+        return replace(self, exponent=self.exponent * share)

@@ -1,0 +1,211 @@
+"""What a count mechanism is: all that a release, a check, a report and a reviewer ask of it.
+
+A mechanism knows its constants and its law. Its file also holds how they are calibrated, its expected errors, its
+intervals, and the proof's name; nothing outside asks of which kind it is. Here is no mechanism.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
+
+from discreet.arrays import Integers, Mask, Vector
+from discreet.errors import Infeasible, PrivacyError
+from discreet.noise.source import Source
+from discreet.privacy.guarantee import Basis, Calibration
+from discreet.privacy.losses import Loss, shown
+from discreet.privacy.units import Establishments
+
+if TYPE_CHECKING:
+    from discreet.tables.expected import Kinds
+    from discreet.tables.sizes import NoisySizes
+
+Follows: TypeAlias = Literal["largest", "count", "left out", "nothing"]
+
+# Scales are doubles: the product factor * max(alpha * largest, 1) is off by a few parts in 2^53. A relative margin
+# of 2^-30 in the constants covers that (docs/proofs/polynomial.md) and costs one part in 10^9 of accuracy.
+MARGIN = 2.0**-30
+LEAST_GROWTH = MARGIN * 2**10  # ln(1 + alpha) of log-laplace noise: below, rounding loses more than the margin
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked of one cell, with everything in floats: the arithmetic of calibration.
+
+    Attributes
+    ----------
+    cells : how many counts of the same establishments one draw covers.
+    theta : the largest establishment that is kept, where large ones are dropped.
+    """
+
+    unit: Establishments
+    loss: Loss
+    calibration: Calibration
+    cells: int
+    theta: int
+
+    @property
+    def epsilon(self) -> float:
+        return float(self.loss.amounts["epsilon"])
+
+    @property
+    def delta(self) -> float:
+        return float(self.loss.amounts.get("delta", 0))
+
+    @property
+    def b(self) -> float:
+        return self.unit.log_growth
+
+    def refuse(self, kind: type[Mechanism], inequality: str, remedy: str) -> Infeasible:
+        asked = f"alpha={shown(self.unit.alpha)}, {self.loss}" + (f", {self.cells} cells" if self.cells > 1 else "")
+        if self.unit.substitution and kind.halves:
+            asked += " for one of the two steps of a substitution"
+        return Infeasible(f"{kind.name} ({self.calibration}) cannot give {asked}: it needs {inequality}. {remedy}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mechanism(ABC):
+    """How a count is published, with constants for one promise.
+
+    Attributes
+    ----------
+    unit : the neighbours between which its loss is examined.
+    loss : the loss of one cell, or of the whole vector where one draw covers it.
+    law : the law of the noise, one of `noise.laws`.
+    theta : establishments above this size are dropped before counting.
+    name, proof, basis : what it is called, the file that proves its promise, and whether that is proved.
+    hides_establishments : a baseline does not.
+    vector : its loss covers as many counts of the same establishments as are asked for.
+    needs_delta : it promises (epsilon, delta).
+    strong_by_kind : counts of workers of some kind keep the strong definition, too.
+    searched : the least and the most epsilon for which its constants can be searched.
+    halves : a substitution is two steps of half the loss; others calibrate for it themselves.
+    sized : its scale is confidential and follows the largest establishment, so that noisy sizes narrow its intervals.
+    stated_constants : its public constants, beside the law.
+    """
+
+    unit: Establishments
+    loss: Loss
+    calibration: Calibration
+    law: Any
+    theta: int | None = None
+
+    name: ClassVar[str]
+    proof: ClassVar[str]
+    basis: ClassVar[Basis] = "proved"
+    hides_establishments: ClassVar[bool] = True
+    vector: ClassVar[bool] = False
+    needs_delta: ClassVar[bool] = False
+    strong_by_kind: ClassVar[bool] = True
+    searched: ClassVar[tuple[float, float] | None] = None
+    halves: ClassVar[bool] = True
+    sized: ClassVar[bool] = False
+    stated_constants: ClassVar[tuple[str, ...]]
+
+    @classmethod
+    @abstractmethod
+    def calibrate(cls, ask: Request) -> Self:
+        """The constants that give what is asked; raises `Infeasible` with the inequality that says why none does."""
+
+    @classmethod
+    @abstractmethod
+    def stated(cls, noise: Mapping[str, Any], *, unit: Establishments, loss: Loss, calibration: Calibration) -> Self:
+        """The mechanism with the constants that a bundle states."""
+
+    def constants(self) -> dict[str, Any]:
+        """The public constants: what has to be known to compute with its noise."""
+        return {"law": type(self.law).__name__, "parameters": asdict(self.law)} | self.own_constants()
+
+    def own_constants(self) -> dict[str, Any]:
+        """Those beside the law."""
+        return {name: getattr(self, name) for name in self.stated_constants}
+
+    @property
+    def additive(self) -> bool:
+        """Whether the output is the count plus noise, so that rounding it gives an integer law."""
+        return True
+
+    @property
+    def joint(self) -> bool:
+        """Whether one draw covers all cells of the same establishments."""
+        return False
+
+    @property
+    def follows(self) -> Follows:
+        """What the expected error depends on: see `expected.ByLargest`."""
+        return "largest"
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the scale of its noise is the same for all cells."""
+        return self.follows in ("nothing", "left out")
+
+    def cost(self, cells: int) -> Loss:
+        """The loss of `cells` counts of the same establishments."""
+        return self.loss if self.joint else self.loss * cells
+
+    def centre(self, count: Vector) -> Vector:
+        """What the noise is added to, for verification."""
+        return count
+
+    @abstractmethod
+    def scale(self, largest: Vector) -> Vector:
+        """The scale of the noise where the largest establishment has so many workers."""
+
+    @abstractmethod
+    def draw(self, count: Integers, largest: Integers, source: Source) -> Integers:
+        """Published counts. `largest` is the contribution that the definition says must be hidden."""
+
+    @abstractmethod
+    def expected_error(self, count: Vector, largest: Vector) -> Vector:
+        """E|published - count| before rounding to whole numbers."""
+
+    @abstractmethod
+    def integer_error(self, count: Vector, largest: Vector) -> Vector:
+        """E|published - count|, of whole numbers."""
+
+    @abstractmethod
+    def mean_error(
+        self,
+        kinds: Kinds,
+        *,
+        jobs: Vector,
+        largest: Vector,
+        known: bool = True,
+        parts: tuple[Vector, Mask] | None = None,
+    ) -> tuple[Vector, Mask]:
+        """The mean expected error of the counts of cells of these sizes, and where it is no more than an upper bound.
+
+        `known` says whether `largest` is not itself a bound; `parts` are the jobs that truncation drops, and where that
+        is their exact number, if more is known than sizes.
+        """
+
+    def left_out(self, jobs: Vector, largest: Vector) -> tuple[Vector, Mask] | None:
+        """Jobs of a cell that are not counted: at most how many, and where it is exactly so many; None without such."""
+        return None
+
+    @abstractmethod
+    def ends(self, counts: Vector, *, level: float, bounded: bool) -> tuple[Vector, Vector]:
+        """The ends of intervals that follow from published counts alone; see `intervals.intervals`."""
+
+    def half_width(self, published: Integers | Vector, sizes: NoisySizes, *, level: float) -> Vector:
+        """How far a count may be from its published one, where the largest establishment was `published` as this."""
+        raise PrivacyError(
+            f"{self.name} has no interval from noisy sizes. Those that are `sized` have one. Leave scale_share out."
+        )
+
+    @abstractmethod
+    def scaled(self, share: float) -> Self:
+        """The same mechanism with `share` of its noise: for verification, never for a release."""
+
+    def promising(self, loss: Loss) -> Self:
+        """The same constants with another promise."""
+        return replace(self, loss=loss)
+
+
+def one_worker_floor(unit: Establishments) -> float:
+    """m = 1 + e^(b/2): noise in proportion to max(alpha x, m) or alpha x + m feels one worker as half a step."""
+    return 1 + math.exp(unit.log_growth / 2) if unit.substitution else 1.0

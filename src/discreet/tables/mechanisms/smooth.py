@@ -1,0 +1,118 @@
+"""Noise in proportion to the smooth sensitivity: count + factor * max(alpha * largest, floor) * Z.
+
+What all laws of Z share: the scale, the draw, expected errors and intervals. How `factor` and the law are chosen is in
+the file of each mechanism. x, the largest establishment, is confidential. But x is at most the cell's true count, so a
+count n is plausible for a published m only if |m - n| <= q factor max(alpha n, floor) + 1/2, q the law's quantile
+(docs/proofs/intervals.md). With noisy sizes, |e| <= factor (alpha y + floor) |Z| e^(-l L) (docs/proofs/sizes.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from discreet.arrays import Integers, Mask, Vector
+from discreet.noise.law import Rounded
+from discreet.noise.sampler import add_noise
+from discreet.noise.source import Source
+from discreet.privacy.guarantee import Calibration
+from discreet.privacy.losses import Loss
+from discreet.privacy.units import Establishments
+from discreet.tables.ends import OUTWARD, line_quantile, pivot_quantile, plausible
+from discreet.tables.mechanisms.mechanism import Mechanism
+
+if TYPE_CHECKING:
+    from discreet.tables.expected import Kinds
+    from discreet.tables.sizes import NoisySizes
+
+SEARCHED = (2.0**-16, 500.0)
+"""Below, a rounded scale can lose more than the margin; beyond, e^epsilon and its noise leave the range of doubles."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmoothNoise(Mechanism):
+    """Noise in proportion to the smooth sensitivity.
+
+    Attributes
+    ----------
+    floor : the step of one worker, or more where that is to take half of the loss only.
+    laws : those that Z may have.
+    """
+
+    law: Rounded
+    factor: float
+    floor: float = 1.0
+
+    sized: ClassVar[bool] = True
+    stated_constants: ClassVar[tuple[str, ...]] = ("factor", "floor")
+    laws: ClassVar[tuple[type[Rounded], ...]]
+
+    @classmethod
+    def stated(cls, noise: Mapping[str, Any], *, unit: Establishments, loss: Loss, calibration: Calibration) -> Self:
+        law = {law.__name__: law for law in cls.laws}[noise["law"]](**noise["parameters"])
+        own = {name: noise[name] for name in cls.stated_constants}
+        return cls(unit=unit, loss=loss, calibration=calibration, law=law, **own)
+
+    @property
+    def joint(self) -> bool:
+        return self.law.dimension > 1
+
+    def scale(self, largest: Vector) -> Vector:
+        return self.factor * np.maximum(float(self.unit.alpha) * largest, self.floor)
+
+    def draw(self, count: Integers, largest: Integers, source: Source) -> Integers:
+        return add_noise(count, self.law, scale=self.scale(largest.astype(np.float64)), source=source)
+
+    def expected_error(self, count: Vector, largest: Vector) -> Vector:
+        return self.scale(largest) * self.law.mean_abs
+
+    def integer_error(self, count: Vector, largest: Vector) -> Vector:
+        scale, place = np.unique(self.scale(largest), return_inverse=True)
+        return self.law.mean(scale)[place].reshape(np.shape(largest))
+
+    def mean_error(
+        self,
+        kinds: Kinds,
+        *,
+        jobs: Vector,
+        largest: Vector,
+        known: bool = True,
+        parts: tuple[Vector, Mask] | None = None,
+    ) -> tuple[Vector, Mask]:
+        follows = float(self.unit.alpha) * largest > self.floor
+        if self.unit.strength == "weak" and kinds.some and not self.joint:
+            return self._by_kinds(jobs, largest, kinds.levels), follows
+        return self.integer_error(jobs, largest), follows & (not known)
+
+    def _by_kinds(self, jobs: Vector, largest: Vector, levels: int) -> Vector:
+        """The most that the mean error of a cell's counts can be where noise follows the workers of one kind.
+
+        One establishment has x_v of kind v: at most `largest`, and all x_v together at most `jobs`. Rounding lowers the
+        error, and before it is convex in x_v: most where as many kinds as there are jobs for have `largest`, others
+        none.
+        """
+        share = np.minimum(jobs / np.maximum(largest, 1.0) / levels, 1.0)
+        none = self.expected_error(jobs, np.zeros_like(largest))
+        rounded = none + share * (self.expected_error(jobs, largest) - none)
+        return np.minimum(self.integer_error(jobs, largest), rounded)
+
+    def ends(self, counts: Vector, *, level: float, bounded: bool) -> tuple[Vector, Vector]:
+        if not bounded:
+            return np.full_like(counts, np.nan), np.full_like(counts, np.nan)
+        return self._bounded_ends(counts, level=level)
+
+    def _bounded_ends(self, counts: Vector, *, level: float) -> tuple[Vector, Vector]:
+        """The ends where a count is at least the size that sets its noise."""
+        return plausible(counts, self.factor * line_quantile(self.law, level), float(self.unit.alpha), self.floor)
+
+    def half_width(self, published: Integers | Vector, sizes: NoisySizes, *, level: float) -> Vector:
+        """A size was rounded by at most 1/2, and so was the count; their floor is at least ours."""
+        size = float(self.unit.alpha) * (np.asarray(published, dtype=np.float64) + 0.5) + sizes.floor
+        reach = size * pivot_quantile(self.law, sizes.exponent, level)
+        return np.asarray(self.factor * reach * OUTWARD + 0.5)
+
+    def scaled(self, share: float) -> Self:
+        return replace(self, factor=self.factor * share)

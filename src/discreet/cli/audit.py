@@ -6,7 +6,6 @@ import json
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any
 
-import click
 import typer
 
 from discreet.cli.blackbox import blackbox_command
@@ -32,9 +31,18 @@ DELTAS = ("0.05", "1e-6", "1e-12")
 """Up to where the Tables paper's constants for Smooth Laplace are not enough."""
 
 
+def _known(name: str) -> str:
+    """The name of a mechanism that is known when the command runs."""
+    if name not in private_names():
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, private_names()))}.")
+    return name
+
+
 @audit.command("verify")
 def verify_command(
-    mechanism: Annotated[str, typer.Option(help="Which count mechanism.", click_type=click.Choice(private_names()))],
+    mechanism: Annotated[
+        str, typer.Option(help="Which count mechanism.", metavar=f"<{'|'.join(private_names())}>", callback=_known)
+    ],
     alpha: Annotated[str, typer.Option(help="Share by which a workforce may grow unnoticed, e.g. 0.1.")] = "0.1",
     epsilon: Annotated[str, typer.Option(help="Privacy loss of one cell (of the vector, for a joint one).")] = "1",
     delta: Annotated[str | None, typer.Option(help="Failure probability; smooth-laplace only.")] = None,

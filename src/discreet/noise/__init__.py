@@ -7,6 +7,7 @@ sampler     exact draws on integers or a grid; built on transforms (a law as a f
 
 balls       vectorised ball arithmetic in doubles
 exact       draws decided in Arb, with as many random bits as the decision takes
+law         what a law of noise is: probabilities of integers, tails and moments
 mass        the mass that a density gives to the cube which rounding sends to one integer vector
 transforms  each law as an elementary function of a few uniform variables, written once for every arithmetic
 """

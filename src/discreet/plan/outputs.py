@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
+from inspect import getfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -26,6 +27,7 @@ from discreet.ledger import Entry
 from discreet.ledger.publication import fingerprints
 from discreet.plan.shape import Form, Output
 from discreet.privacy.guarantee import Guarantee
+from discreet.tables.mechanisms.mechanism import Mechanism
 from discreet.tables.mechanisms.registry import foreign
 from discreet.tables.prepared import Prepared
 
@@ -160,11 +162,20 @@ def noise(ready: Prepared) -> dict[str, Any]:
     return constants | ({} if sizes is None else {"sizes": sizes.own_constants()})
 
 
-@cache
 def source_hash() -> str:
-    """SHA-256 over the package's own source files, so that a reviewer can tell which code drew the noise."""
+    """SHA-256 over the package's own source files, so that a reviewer can tell which code drew the noise.
+
+    The files of mechanisms that other packages bring are part of it as soon as they are used.
+    """
+    return _hashed(foreign())
+
+
+@cache
+def _hashed(mechanisms: tuple[type[Mechanism], ...]) -> str:
     root = Path(__file__).parents[1]
+    files = {path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*.py"))}
+    files |= {f"mechanism {kind.name}": Path(getfile(kind)) for kind in mechanisms}
     digest = sha256()
-    for path in sorted(root.rglob("*.py")):
-        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    for name, path in files.items():
+        digest.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()

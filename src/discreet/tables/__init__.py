@@ -5,11 +5,13 @@ published count.
 
 attacks         what a published table gives away: the three attacks of Haney et al. (2017, section 5.2) as code
 consistency     tables of one release made to agree, in non-negative integers: post-processing that costs nothing
+ends            quantiles of noise and the ends of intervals, rounded outward
 establishments  every establishment's own histogram of workers
-expected        the expected error of published integers
+expected        what is told of the expected error of published integers
 infusion        input noise infusion
 intervals       how far off a published count may be, told without telling the confidential scale of its noise
 limits          what the guarantee of a table of counts says about the data it holds for
+mechanisms      how a count becomes a published count: one file for each mechanism
 prepared        A query before it is drawn, what one draw gives, and what is told about it before it is paid
 quality         how much of a published count is noise
 query           A question about counts: checked without reading confidential data, then released through the account
@@ -19,5 +21,4 @@ shrinkage       published counts of worker kinds drawn towards the shape of thei
 sizes           how large each cell's largest establishment is, published with noise of its own
 widths          how wide intervals will be, told before anything is paid
 workload        several tables in one release: one ledger line, an explicit split, and totals that add up
-worst           the neighbours and outputs at which the mechanisms of the Tables paper lose most, in closed form
 """

@@ -1,17 +1,15 @@
 """How a count becomes a published count: a mechanism is one file, and says everything that is asked of it.
 
-| module | what it holds |
-|---|---|
-| `mechanism` | what every mechanism answers, and what is asked of one |
-| `registry` | the mechanisms by name, and the door for others |
-| `smooth` | noise in proportion to the smooth sensitivity: shared by the four that follow |
-| `polynomial` | the default for one count |
-| `joint_polynomial` | the default for all counts of the same establishments |
-| `smooth_gamma` | the Tables paper's, of pure epsilon |
-| `smooth_laplace` | the Tables paper's, of epsilon and delta |
-| `log_laplace` | the Tables paper's, which multiplies |
-| `baselines` | three that do not hide an establishment |
-| `search` | the least constant that is enough |
-
 How constants are asked for is in `tables.calibration`; that they keep their word is checked by `privacy.verify`.
+
+mechanism         what every mechanism answers, and what is asked of one
+registry          the mechanisms by name, and the door for those of other packages
+smooth            noise in proportion to the smooth sensitivity: what the next four share
+polynomial        the default for one count
+joint_polynomial  the default for all counts of the same establishments, under one epsilon
+smooth_gamma      the Tables paper's, of pure epsilon
+smooth_laplace    the Tables paper's, of epsilon and delta
+log_laplace       the Tables paper's, which multiplies
+baselines         three that do not hide an establishment
+search            the least constant that is enough
 """

@@ -1,0 +1,79 @@
+"""A proof names the source that it covers, and a hash of it: neither changes without the other being read again."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from functools import cache
+from inspect import getfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet.tables.mechanisms.mechanism import Mechanism
+from discreet.tables.mechanisms.registry import OURS
+from discreet.tables.sizes import NoisySizes
+
+ROOT = Path(__file__).parents[2]
+
+
+@cache
+def proofs() -> Any:
+    spec = importlib.util.spec_from_file_location("proofs", ROOT / "tests" / "proofs.py")
+    assert spec is not None and spec.loader is not None
+    module = sys.modules["proofs"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_what_a_proof_covers_is_what_it_was_read_against() -> None:
+    parted = {}
+    for proof in sorted(proofs().PROOFS.glob("*.md")):
+        for file, stated in proofs().covered(proof).items():
+            if proofs().hashed(file) != stated:
+                parted[proof.name] = [*parted.get(proof.name, []), file]
+    assert not parted, f"Read these proofs against the changed source, then run tests/proofs.py: {parted}"
+
+
+@pytest.mark.parametrize("kind", [*OURS, NoisySizes], ids=lambda kind: kind.name)
+def test_every_mechanism_is_covered_with_all_that_it_is_built_on(kind: type[Mechanism]) -> None:
+    covered = proofs().covered(ROOT / kind.proof)
+    built_on = [each for each in kind.__mro__ if each.__module__.startswith("discreet.")]
+    needed = {Path(getfile(each)).relative_to(proofs().SOURCE).as_posix() for each in built_on}
+    assert needed <= covered.keys()
+
+
+MODULE = '''"""Words."""
+from a import b
+
+X = 2  # a reason
+"""More words."""
+
+
+def f(x):
+    """It is doubled."""
+    if x:
+        x = b(x)
+    return X * x
+'''
+
+
+@pytest.mark.parametrize(
+    ("text", "becomes", "same"),
+    [
+        ("Words", "Other words", True),
+        ("a reason", "a cause", True),
+        ("It is doubled.", "Twice as much.", True),
+        ("from a ", "from a.c ", True),
+        ("\n\n\n", "\n\n", True),
+        ("X = 2", "X = 3", False),
+        ("X * x", "X + x", False),
+        ("import b", "import c as b", False),
+        ("    return", "        return", False),
+    ],
+)
+def test_a_hash_follows_what_is_computed_and_not_the_words(text: str, becomes: str, same: bool) -> None:
+    changed = MODULE.replace(text, becomes)
+    assert changed != MODULE
+    assert (proofs().computes(changed) == proofs().computes(MODULE)) is same

@@ -12,6 +12,7 @@ infusion        input noise infusion
 intervals       how far off a published count may be, told without telling the confidential scale of its noise
 limits          what the guarantee of a table of counts says about the data it holds for
 mechanisms      how a count becomes a published count: one file for each mechanism
+nested          what tables of one release tell about each other: bounds that make intervals narrow
 prepared        A query before it is drawn, what one draw gives, and what is told about it before it is paid
 quality         how much of a published count is noise
 query           A question about counts: checked without reading confidential data, then released through the account

@@ -3,14 +3,15 @@
 The finest table has every attribute of the others, so each other table is a sum of its cells. The fine counts are
 moved as little as weighted least squares allows. A cell's weight has to follow the size of its noise, which is
 confidential, and a weight that follows the noise itself makes totals fall: cells that drew low would be trusted more.
-So the shares in which a gap is handed out follow fitted counts, while how far each table is trusted follows public
-numbers alone; then the total is a fixed combination of draws, and as unbiased as they are (docs/proofs/consistency.md).
-Negative counts are projected away from the total down, keeping it; remainders are handed out so that integers add up.
+So the shares in which a gap is handed out follow fitted counts, or noisy sizes where those were paid for, while a table
+is trusted as a whole, by one number that no single draw moves; then the total is a combination of the tables' totals,
+and as unbiased as they are (docs/proofs/consistency.md). Negative counts are projected away from the total down,
+keeping it; remainders are handed out so that integers add up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,9 @@ RAKES = 20
 REFITS = 2
 """How often the shares in which gaps are handed out are taken from the counts fitted before."""
 
+CLOSE = 0.25
+"""Noisy sizes tell where the noise is better than counts do if the noise on their logarithm is at most this."""
+
 NOTE = "All tables of the release were made to agree by weighted least squares, in non-negative integers that add up"
 
 
@@ -37,27 +41,20 @@ def consistent(
     tables: Sequence[CountRelease],
     mechanisms: Sequence[Mechanism],
     ends: Sequence[tuple[Vector, Vector]],
+    sizes: Sequence[Vector | Integers | None] | None = None,
 ) -> tuple[CountRelease, ...]:
     """The same tables, each a sum of the finest one's integers.
 
-    `ends` are each table's intervals with half the probability to fail. A consistent count's interval is its own of
-    these, cut at the upper end of the count above it, and widened where need be to hold the count.
+    `ends` are the intervals of each table's true counts; they are widened where need be to hold the published count.
+    `sizes` are those of each table's largest establishments, by row, as far as they are known well.
     """
     finest = finest_of([table.by for table in tables])
     fine = tables[finest]
     others = [i for i in range(len(tables)) if i != finest]
-    members = {i: _members(fine, tables[i]) for i in others}
+    members = {i: members_of(fine, tables[i]) for i in others}
     if not others:
         return (replace(fine, guarantee=fine.guarantee.noted(NOTE), counts=np.maximum(fine.counts, 0)),)
-    sums = [
-        (members[i], tables[i].counts.ravel(), trust(mechanisms[i], mechanisms[finest], members[i])) for i in others
-    ]
-    fixed = mechanisms[finest].fixed
-    x, shares = fine.counts.ravel().astype(np.float64), np.ones(fine.counts.size)
-    for _ in range(1 if fixed else 1 + REFITS):
-        x = least_squares(fine.counts.ravel(), shares, sums)
-        if not fixed:
-            shares = spread(x.reshape(fine.counts.shape), mechanisms[finest]).ravel() ** 2
+    x, shares = fit(tables, mechanisms, members, finest, sizes)
     chain = _chain([tables[i].by for i in others], others)
     whole = _whole(x, shares, [members[i] for i in chain], [members[i] for i in others if i not in chain])
     counts = {i: np.bincount(members[i], whole, tables[i].counts.size).astype(np.int64) for i in others}
@@ -66,9 +63,6 @@ def consistent(
     for i, table in enumerate(tables):
         count = counts[i].reshape(table.counts.shape)
         lower, upper = ends[i]
-        above = _above(i, tables, ends)
-        upper = upper if above is None else np.fmin(upper, above)
-        lower = np.fmin(lower, upper) if above is None else np.where(np.isnan(lower), 0.0, np.fmin(lower, upper))
         found.append(
             replace(
                 table,
@@ -81,17 +75,53 @@ def consistent(
     return tuple(found)
 
 
-def trust(mechanism: Mechanism, finest: Mechanism, member: Integers) -> Vector:
-    """A sum's variance over that of the fine counts in it, from public numbers.
+def fit(
+    tables: Sequence[CountRelease],
+    mechanisms: Sequence[Mechanism],
+    members: Mapping[int, Integers],
+    finest: int,
+    sizes: Sequence[Vector | Integers | None] | None = None,
+) -> tuple[Vector, Vector]:
+    """Fine counts that agree with all tables as well as possible, and stand-ins for their variances."""
+    fine, mechanism = tables[finest].counts, mechanisms[finest]
+    known = [None] * len(tables) if sizes is None else sizes
+    x, shares = fine.ravel().astype(np.float64), np.ones(fine.size)
+    public = mechanism.fixed
+    for again in range(1 if public else 1 + REFITS):
+        if again or known[finest] is not None:
+            shares = spread(x.reshape(fine.shape), mechanism, known[finest]).ravel() ** 2
+        sums = []
+        for i, member in members.items():
+            counts = _summed(x, member).reshape(tables[i].counts.shape)
+            own = None if known[i] is None or known[finest] is None else spread(counts, mechanisms[i], known[i]) ** 2
+            ratio = trust(mechanisms[i], mechanism, member, shares, own)
+            sums.append((member, tables[i].counts.ravel(), ratio))
+        x = least_squares(fine.ravel(), shares, sums)
+    return x, shares
 
-    The largest establishment of k fine cells is that of one of them, so the ratio is from 1/k to 1 times that of the
-    two mechanisms. With 2/(k + 1), k the most fine cells of a sum, no sum becomes worse than its own draw, whatever the
-    ratio is.
+
+def trust(
+    mechanism: Mechanism,
+    finest: Mechanism,
+    member: Integers,
+    variance: Vector,
+    own: Vector | None = None,
+) -> Vector:
+    """A sum's variance over that of the fine counts in it: one number for all sums of a table.
+
+    The largest establishment of a sum is that of one of its fine cells, so the variance of the sum's own noise is the
+    largest of theirs, times the ratio of the two mechanisms. `own` are better stand-ins where sizes are known.
     """
     size = np.array([MOST_WORKERS])
     ratio = float((mechanism.expected_error(size, size) / finest.expected_error(size, size))[0]) ** 2
     inside = np.bincount(member).astype(np.float64)
-    return ratio * (1 / inside if finest.fixed else np.full_like(inside, 2 / (inside.max() + 1)))
+    if finest.fixed:
+        return ratio / inside
+    if own is None:
+        own = np.zeros(inside.size)
+        np.maximum.at(own, member, ratio * variance)
+    share = float(np.clip(own.sum() / variance.sum(), ratio / inside.max(), ratio))
+    return np.full(inside.size, share)
 
 
 def finest_of(tables: Sequence[Sequence[str]]) -> int:
@@ -106,9 +136,10 @@ def finest_of(tables: Sequence[Sequence[str]]) -> int:
     return finest
 
 
-def spread(counts: Vector, mechanism: Mechanism) -> Vector:
-    """A public stand-in for each count's standard error: the row's fitted sum in place of the largest size."""
-    row = np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
+def spread(counts: Vector, mechanism: Mechanism, largest: Vector | Integers | None = None) -> Vector:
+    """A stand-in for each count's standard error: the row's fitted sum in place of the largest size, if unknown."""
+    row = counts.sum(axis=1, keepdims=True) if largest is None else np.asarray(largest, dtype=np.float64)[:, None]
+    row = np.maximum(row, 1.0)
     return np.broadcast_to(mechanism.expected_error(row, row), counts.shape)
 
 
@@ -150,7 +181,7 @@ def _whole(x: Vector, variance: Vector, levels: Sequence[Integers], across: Sequ
     """
     parent, total = np.zeros(x.size, dtype=np.int64), np.rint(np.maximum(x.sum(keepdims=True), 0.0)).astype(np.int64)
     for member in levels:
-        total = _round(_summed(x, member), _summed(variance, member), parent, member, total)
+        total = _round(_summed(x, member), _summed(variance, member), parent, member, total, across)
         parent = member
     fine = project(x, parent, totals=total, weights=variance)
     if across:
@@ -159,6 +190,7 @@ def _whole(x: Vector, variance: Vector, levels: Sequence[Integers], across: Sequ
             for member, goal in (*goals, (parent, total)):
                 now = _summed(fine, member)
                 fine = fine * np.divide(goal, now, out=np.ones_like(now), where=now > 0)[member]
+        return round_across(fine, parent, across)
     return round_to_totals(fine, parent)
 
 
@@ -166,20 +198,15 @@ def _summed(x: Vector, member: Integers) -> Vector:
     return np.asarray(np.bincount(member, x), dtype=np.float64)
 
 
-def _round(value: Vector, weight: Vector, parent: Integers, member: Integers, total: Integers) -> Integers:
-    """The sums of one level as integers that add up to those of the level before."""
-    group = np.zeros(value.size, dtype=np.int64)
-    group[member] = parent
-    return round_to_totals(project(value, group, totals=total, weights=weight), group)
-
-
-def _above(i: int, tables: Sequence[CountRelease], ends: Sequence[tuple[Vector, Vector]]) -> Vector | None:
-    """For each count of a table the upper end of the count that it is part of, in the table just above it."""
-    above = [j for j, table in enumerate(tables) if {*table.by} < {*tables[i].by}]
-    if not above:
-        return None
-    j = max(above, key=lambda j: tables[j].counts.size)
-    return ends[j][1].ravel()[_members(tables[i], tables[j])].reshape(tables[i].counts.shape)
+def _round(
+    value: Vector, weight: Vector, parent: Integers, member: Integers, total: Integers, across: Sequence[Integers]
+) -> Integers:
+    """The sums of one level as integers that add up to those of the level before, and nearly `across` them."""
+    group, first = np.zeros(value.size, dtype=np.int64), np.zeros(value.size, dtype=np.int64)
+    group[member], first[member] = parent, np.arange(member.size)
+    whole = [other[first] for other in across if (other == other[first][member]).all()]
+    near = project(value, group, totals=total, weights=weight)
+    return round_across(near, group, whole) if whole else round_to_totals(near, group)
 
 
 def project(
@@ -228,7 +255,38 @@ def round_to_totals(x: Vector, groups: Integers) -> Integers:
     return whole
 
 
-def _members(fine: CountRelease, coarse: CountRelease) -> Integers:
+def round_across(x: Vector, groups: Integers, across: Sequence[Integers]) -> Integers:
+    """Integers next to `x` whose sums are the rounded sums of every group, and nearly those of the sums `across` them.
+
+    The groups are divided by one of these after the other, and at last into counts; all that share a part so far have
+    lost or won by rounding decides what is rounded up.
+    """
+    total = np.rint(_summed(x, groups)).astype(np.int64)
+    for member in (*sorted(across, key=lambda member: int(member.max())), np.arange(x.size)):
+        _, first, part = np.unique(groups * (int(member.max()) + 1) + member, return_index=True, return_inverse=True)
+        whole = [other[first] for other in across if (other == other[first][part]).all()]
+        total, groups = _divided(_summed(x, part), groups[first], total, whole), part
+    return total[groups]
+
+
+def _divided(value: Vector, group: Integers, total: Integers, across: Sequence[Integers]) -> Integers:
+    """Each group's total divided into integers next to `value`, whose order is that of the groups."""
+    rounded = np.floor(value).astype(np.int64)
+    lost = [np.zeros(int(member.max()) + 1) for member in across]
+    starts = np.flatnonzero(np.r_[True, np.diff(group) > 0])
+    more = total[group[starts]] - np.add.reduceat(rounded, starts)
+    for parts, up in zip(np.split(np.arange(value.size), starts[1:]), more.tolist(), strict=True):
+        left = value[parts] - rounded[parts]
+        urgent = left + sum(short[member[parts]] for short, member in zip(lost, across, strict=True))
+        chosen = np.argsort(-urgent, kind="stable")[:up]
+        rounded[parts[chosen]] += 1
+        left[chosen] -= 1
+        for short, member in zip(lost, across, strict=True):
+            np.add.at(short, member[parts], left)
+    return rounded
+
+
+def members_of(fine: CountRelease, coarse: CountRelease) -> Integers:
     """For each fine count, in row order, the position of the coarse count it belongs to."""
     names = coarse.keys.column_names
     coarse_rows = {key: i for i, key in enumerate(_tuples(coarse, names))}

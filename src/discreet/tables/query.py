@@ -368,6 +368,11 @@ class CountQuery:
         filtered = any(name in self.jobs.schema.worker_attributes for name in self.where)
         return mechanism.joint and not filtered
 
+    def counts_everyone(self, mechanism: Mechanism) -> bool:
+        """Whether the counts of a workplace cell are of all its workers, so that together they bound its largest."""
+        whole = isinstance(self.account.unit, Establishments) and not self.kinds.filtered
+        return whole and (mechanism.joint or not self.worker_by)
+
     def _parameters(self, mechanism: Mechanism) -> dict[str, Any]:
         return {
             "by": [*self.workplace_by, *self.worker_by],

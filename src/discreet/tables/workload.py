@@ -14,8 +14,9 @@ from discreet.errors import PrivacyError
 from discreet.noise.source import Source
 from discreet.privacy.guarantee import Calibration
 from discreet.privacy.losses import Number, exact, total
-from discreet.tables.consistency import consistent, finest_of
+from discreet.tables.consistency import CLOSE, consistent, finest_of
 from discreet.tables.intervals import check_level
+from discreet.tables.nested import narrowed
 from discreet.tables.prepared import Check, Drawn, Prepared
 from discreet.tables.query import CountQuery
 from discreet.tables.release import CountRelease
@@ -27,12 +28,13 @@ if TYPE_CHECKING:
 def agreed(
     queries: Sequence[CountQuery], ready: Sequence[Prepared], tables: Sequence[CountRelease], *, level: float
 ) -> tuple[CountRelease, ...]:
-    """Tables made to agree. Two intervals bear on each of their counts, so each may fail half as often."""
-    ends = [
-        query._ends(part, Drawn(table.counts, table.largest), level=(1 + level) / 2)
-        for query, part, table in zip(queries, ready, tables, strict=True)
+    """Tables made to agree, with intervals that follow from all of them."""
+    ends = narrowed(queries, ready, tables, level=level)
+    sizes = [
+        table.largest if part.sizes is not None and part.sizes.exponent <= CLOSE else None
+        for part, table in zip(ready, tables, strict=True)
     ]
-    return consistent(tables, [part.mechanism for part in ready], ends)
+    return consistent(tables, [part.mechanism for part in ready], ends, sizes)
 
 
 @dataclass(frozen=True, slots=True)

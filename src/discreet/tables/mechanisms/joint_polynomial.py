@@ -40,18 +40,24 @@ class JointPolynomialNoise(PolynomialNoise):
 
     def _bounded_ends(self, counts: Vector, *, level: float) -> tuple[Vector, Vector]:
         """Half of the error probability bounds the cell's whole count, and so the scale; half bounds each count."""
-        law, alpha, d = self.law, float(self.unit.alpha), counts.shape[1]
-        if not isinstance(law, RadialPolynomial):
+        if not self.joint:
             return SmoothNoise._bounded_ends(self, counts, level=level)
-        miss = (1 - level) / 2
-        reach = self.factor * sum_quantile(law, miss)
-        total = counts.sum(axis=1)
+        own = self.reach(self.most_workers(counts, miss=(1 - level) / 2), level=level)[:, None]
+        return not_below_zero(counts - own, counts + own)
+
+    def most_workers(self, counts: Vector, *, miss: float) -> Vector:
+        if not isinstance(self.law, RadialPolynomial):
+            return SmoothNoise.most_workers(self, counts, miss=miss)
+        alpha, d, total = float(self.unit.alpha), counts.shape[1], counts.sum(axis=1)
+        reach = self.factor * sum_quantile(self.law, miss)
         # Each of the d counts was rounded by at most 1/2.
         widest = (total + d / 2) / (1 - reach * alpha) if reach * alpha < 1 else np.full_like(total, np.inf)
-        most = np.maximum(widest, total + d / 2 + reach * self.floor) * OUTWARD
-        scale = np.maximum(alpha * most, self.floor) * self.factor
-        own = scale[:, None] * coordinate_quantile(law, miss) + 0.5
-        return not_below_zero(counts - own, counts + own)
+        return np.asarray(np.maximum(widest, total + d / 2 + reach * self.floor) * OUTWARD)
+
+    def _quantile(self, level: float) -> float:
+        if not isinstance(self.law, RadialPolynomial):
+            return SmoothNoise._quantile(self, level)
+        return coordinate_quantile(self.law, (1 - level) / 2)
 
 
 @lru_cache(maxsize=64)

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 
+import numpy as np
+
 from discreet.arrays import Integers, Mask, Vector
 from discreet.errors import Infeasible, PrivacyError
 from discreet.noise.source import Source
@@ -196,6 +198,14 @@ class Mechanism(ABC):
         raise PrivacyError(
             f"{self.name} has no interval from noisy sizes. Those that are `sized` have one. Leave scale_share out."
         )
+
+    def most_workers(self, counts: Vector, *, miss: float) -> Vector:
+        """What a cell's largest establishment exceeds with probability `miss` at most; `counts` are of all workers."""
+        return np.asarray(self.ends(counts, level=1 - miss, bounded=True)[1].max(axis=1))
+
+    def reach(self, most: Vector, *, level: float) -> Vector:
+        """How far a count may be from its published one, where no establishment has more than `most` workers."""
+        return np.full(np.shape(most), np.inf)
 
     @abstractmethod
     def scaled(self, share: float) -> Self:

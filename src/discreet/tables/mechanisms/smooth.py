@@ -106,13 +106,20 @@ class SmoothNoise(Mechanism):
 
     def _bounded_ends(self, counts: Vector, *, level: float) -> tuple[Vector, Vector]:
         """The ends where a count is at least the size that sets its noise."""
-        return plausible(counts, self.factor * line_quantile(self.law, level), float(self.unit.alpha), self.floor)
+        return plausible(counts, self.factor * self._quantile(level), float(self.unit.alpha), self.floor)
 
     def half_width(self, published: Integers | Vector, sizes: NoisySizes, *, level: float) -> Vector:
         """A size was rounded by at most 1/2, and so was the count; their floor is at least ours."""
         size = float(self.unit.alpha) * (np.asarray(published, dtype=np.float64) + 0.5) + sizes.floor
         reach = size * pivot_quantile(self.law, sizes.exponent, level)
         return np.asarray(self.factor * reach * OUTWARD + 0.5)
+
+    def reach(self, most: Vector, *, level: float) -> Vector:
+        return np.asarray(self.scale(most) * OUTWARD * self._quantile(level) + 0.5)
+
+    def _quantile(self, level: float) -> float:
+        """q with P(|Z| <= q) of one coordinate, in the event on which the ends of the counts rest."""
+        return line_quantile(self.law, level)
 
     def scaled(self, share: float) -> Self:
         return replace(self, factor=self.factor * share)

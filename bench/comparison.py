@@ -43,7 +43,7 @@ class Row:
     agreement : how the answers compare, measured in this run.
     agrees : whether they are the same within what their kind allows; a row that disagrees is behind.
     same_work : whether the peer is another program doing the same work; only such rows are counted.
-    why : for a row where ours is behind or the peer is missing: the reason, and what would close it.
+    why : for a row where ours is behind or the peer is missing: the reason, and what would remove the gap.
     version : of the peer, where it is known.
     """
 

@@ -179,7 +179,8 @@ def compare(*, quick: bool) -> Comparison:
                 lambda: peers.ours(BARE, *arguments, RUNS),
                 agree=exact(ours, protected),
                 why="Above the query: calibration, the account, exact noise, intervals, and in memory NumPy, SciPy and "
-                "Arrow beside DuckDB. Loading less would close some of the memory; the rest only no noise",
+                "Arrow beside DuckDB. Loading fewer modules would reduce part of the memory; the rest is the cost of "
+                "adding noise",
                 same_work=False,
             )
         )

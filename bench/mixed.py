@@ -167,7 +167,10 @@ def compare(*, quick: bool) -> Comparison:
     cold = ours("cold")
     some, fitted = ours("part"), ours("blocks", "seconds")
     np.array(fitted["theta"]).tofile(folder / "theta")
-    base = "Memory here is the base of Python with NumPy, SciPy, Arrow and DuckDB; loading less would close it"
+    base = (
+        "Memory here is the base of Python with NumPy, SciPy, Arrow and DuckDB; "
+        "loading fewer modules would remove the gap"
+    )
     rows = [
         beside(f"{whole}, in memory", "lme4", mine := ours("memory"), lambda: lme4("whole"), agree=criterion(mine)),
         beside(f"{whole}, from Parquet", "lme4", mine := ours("parquet"), lambda: lme4("whole"), agree=criterion(mine)),
@@ -213,7 +216,7 @@ def crossed() -> Row:
         return Row(job, "lme4", None, None, "not measured", str(reason))
     mine = of_cpu(peers.ours, OURS, "crossed", path, "", 0, 0)
     lme4 = partial(of_cpu, peers.r, LME4, "crossed", path, 0, 0, 0, package="lme4")
-    why = "Ours keeps a dense factor of the 1,128 lecturers; a sparse one would close it"
+    why = "Ours keeps a dense factor of the 1,128 lecturers; a sparse one would remove the gap"
     return beside(job, "lme4", mine, lme4, agree=criterion(mine), why=why)
 
 
@@ -243,7 +246,10 @@ def many(ours: dict[str, Any], lme4: Callable[[], dict[str, Any]], blocks: int, 
         return {**found, "seconds": found["seconds"] * blocks / sampled}
 
     job = f"REML, {blocks:,} blocks of {size} rows (its time: {sampled} of them, scaled up)"
-    why = f"Its memory is that of {sampled} blocks, ours of all of them; fitting fewer of them at once would close it"
+    why = (
+        f"Its memory is that of {sampled} blocks, ours of all of them; "
+        "fitting fewer blocks at once would remove the gap"
+    )
     return beside(job, "lme4 on two cores", ours, scaled, agree=agree, why=why)
 
 

@@ -84,8 +84,8 @@ def compare(*, quick: bool) -> Comparison:
         return peers.r(QUANTREG, *arguments, package="quantreg")
 
     why = (
-        "Both solve few rows and check the others; its steps are compiled, ours NumPy. Compiled ones, or each "
-        "quantile started from its neighbour's fit as it does, would close it"
+        "Both solve few rows and check the others; its steps are compiled, ours NumPy. Compiled steps, or "
+        "starting each quantile from its neighbour's fit as it does, would remove the gap"
     )
 
     return Comparison(

@@ -73,7 +73,8 @@ def compare(*, quick: bool) -> Comparison:
                 {**mine, "mib": ours["mib"]},
                 partial(opendp, law),
                 agree=partial(said, mine, same=theirs == law),
-                why="Its process holds a list of numbers, ours a million draws; fewer at a time would close it",
+                why="Its process holds a list of numbers, ours a million draws; drawing fewer at a time would "
+                "remove the gap",
                 same_work=theirs == law,
             )
         )

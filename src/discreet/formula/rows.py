@@ -395,5 +395,5 @@ def _basis(factor: Factor, x: Vector, state: dict[str, Any]) -> Matrix:
             "Use a smaller degree or df, and predict inside the old range."
         ) from None
     if not np.isfinite(found).all():
-        raise DataError(f"{factor} overflows: powers of its column are no doubles. Use a smaller degree.")
+        raise DataError(f"{factor} overflows: powers of its column exceed double precision. Use a smaller degree.")
     return found

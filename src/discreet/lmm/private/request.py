@@ -242,7 +242,8 @@ def within_reach(low: Fraction, high: Fraction, *, asked: str) -> tuple[Fraction
     farthest = max(abs(low), abs(high))
     if farthest > FARTHEST or 0 < high - low < max(Fraction(1, FARTHEST), farthest * NARROWEST):
         raise PrivacyError(
-            f"{asked} are out of reach: squares of such numbers, or of their differences, are no doubles. "
+            f"{asked} are out of reach: they are too large or too close together, and their squares overflow or "
+            "underflow double precision. "
             f"Ends may go to {float(FARTHEST):g}, and lie apart by {float(NARROWEST):.1g} of the larger one and by "
             f"{1 / FARTHEST:g}. Give the response in another unit, or from another origin."
         )

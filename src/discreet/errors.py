@@ -1,14 +1,49 @@
 """Every exception that discreet raises on purpose.
 
-A message has three parts: what was asked, what is possible, the next step. It never carries a confidential
-value or a row. Each class also inherits the builtin that a Python user would catch.
+An error carries faults: each says what it is about, what was asked, what is possible, the next step. It never carries
+a confidential value or a row. Each class also inherits the builtin that a Python user would catch.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from discreet.faults import PYTHON, Fault, Sentence, Voice, as_faults
+
 
 class DiscreetError(Exception):
-    """The root: catch this to catch everything that discreet reports."""
+    """The root: catch this to catch everything that discreet reports.
+
+    Raised with faults, or with the up to three sentences of one: `DataError("It is 0.", remedy="Use 1.", about="by")`.
+    """
+
+    def __init__(self, *said: Fault | Sentence, about: str | None = None, remedy: Sentence = "") -> None:
+        super().__init__(*said)
+        self.faults = as_faults(said, about, remedy)
+
+    @property
+    def about(self) -> str | None:
+        """What the first fault is about."""
+        return self.faults[0].about if self.faults else None
+
+    def said(self, voice: Voice = PYTHON) -> str:
+        """All faults in the words of one kind of reader, one on each line."""
+        return "\n".join(fault.told(voice) for fault in self.faults)
+
+    def __str__(self) -> str:
+        return self.said()
+
+
+@contextmanager
+def concerning(about: str) -> Iterator[None]:
+    """Say of every fault that comes out, and does not say it itself, what it is about."""
+    try:
+        yield
+    except DiscreetError as error:
+        error.faults = tuple(each if each.about else replace(each, about=about) for each in error.faults)
+        raise
 
 
 class DataError(DiscreetError, ValueError):
@@ -28,7 +63,16 @@ class Unidentified(FitError, DataError):
 
 
 class PlanError(DiscreetError, ValueError):
-    """A plan or a setting is not valid; all faults of one file are reported together."""
+    """A plan or a setting is not valid; all faults of one file are reported together, under one `head`."""
+
+    def __init__(
+        self, *said: Fault | Sentence, about: str | None = None, remedy: Sentence = "", head: str = ""
+    ) -> None:
+        super().__init__(*said, about=about, remedy=remedy)
+        self.head = head
+
+    def said(self, voice: Voice = PYTHON) -> str:
+        return f"{self.head}\n{super().said(voice)}" if self.head else super().said(voice)
 
 
 class PrivacyError(DiscreetError, ValueError):
@@ -45,6 +89,10 @@ class BudgetExceeded(PrivacyError):
 
 class LedgerError(DiscreetError, RuntimeError):
     """The ledger cannot be read, cannot be written or fails its own verification."""
+
+
+class NoLedger(LedgerError):
+    """There is a database and no ledger in it."""
 
 
 class EngineError(DiscreetError, RuntimeError):

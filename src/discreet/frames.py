@@ -18,11 +18,12 @@ import gzip
 import os
 import threading
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from discreet.errors import DataError, DiscreetError, EngineError
+from discreet.faults import Fault
 
 if TYPE_CHECKING:
     import duckdb
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     Frame: TypeAlias = nw.LazyFrame[Any]
 
+Name = TypeVar("Name", bound=Hashable)
 Kind: TypeAlias = Literal["label", "integer", "number"]
 KINDS: dict[Kind, str] = {
     "label": "text, whole numbers or true/false",
@@ -166,7 +168,7 @@ def count_if(condition: nw.Expr) -> nw.Expr:
     return condition.cast(nw.Int64).sum()
 
 
-def tally(frame: Frame, aggregates: Mapping[str, nw.Expr], *, step: str) -> dict[str, int]:
+def tally(frame: Frame, aggregates: Mapping[Name, nw.Expr], *, step: str) -> dict[Name, int]:
     """Whole-number aggregates of a frame by their names, all of them in one pass."""
     columns = [aggregate.alias(f"n{i}") for i, aggregate in enumerate(aggregates.values())]
     with working(step, frame):
@@ -213,11 +215,11 @@ def query_of(frame: Frame) -> str:
     return str(native.explain(optimized=False)) if hasattr(native, "explain") else ""
 
 
-def refuse(faults: Iterable[str]) -> None:
+def refuse(faults: Iterable[Fault | str], about: str | None = None) -> None:
     """Raise all `faults` together, if there are any."""
-    listed = list(faults)
+    listed = [fault if isinstance(fault, Fault) else Fault(about, fault) for fault in faults]
     if listed:
-        raise DataError("\n".join(listed))
+        raise DataError(*listed)
 
 
 def quoted(identifier: str) -> str:

@@ -7,15 +7,15 @@ elsewhere (`tables.cells`). Nothing here prints a value: not an error, not a rep
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from discreet.errors import DataError
+from discreet.errors import concerning
+from discreet.faults import Argument, Fault, Phrase, Spelled
 from discreet.frames import as_lazy, called, count_if, holds, refuse, require, tally, working
-from discreet.schema import LODES, Label, Schema
+from discreet.schema import Label, Schema
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from discreet.engines import Engine
     from discreet.frames import Frame
 
-    Checks: TypeAlias = dict[str, nw.Expr]
-    """A fault's words, and the aggregate that is not zero where it occurs. How often it does is confidential."""
+    Checks: TypeAlias = dict[Fault, nw.Expr]
+    """A fault, and the aggregate that is not zero where it occurs. How often it does is confidential."""
 
 
 MOST_JOBS = 2**53
@@ -105,7 +105,7 @@ class Jobs:
         named = self.schema.worker is not None and self.allow_multiple is not False
         return self.table.unique() if named else self.table
 
-    def _workplace_faults(self) -> Iterator[str]:
+    def _workplace_faults(self) -> Iterator[Fault]:
         import narwhals.stable.v2 as nw
 
         key, attributes = self.schema.establishment, self.schema.workplace_attributes
@@ -114,16 +114,17 @@ class Jobs:
             yield from _found(self.workplaces, checks, step="check workplaces")
         elif attributes:
             ends = [getattr(nw.col(a), end)().alias(f"{end} {a}") for a in attributes for end in ("min", "max")]
-            words = (
-                "Column {0!r} of {1} has more than one value in some establishment. An establishment lies in one "
-                "cell: correct it, or give each site a number of its own."
-            )
             conflicts = {
-                words.format(a, self.name): count_if(nw.col(f"min {a}") != nw.col(f"max {a}")) for a in attributes
+                Fault(
+                    "source",
+                    f"Column {a!r} of {self.name} has more than one value in some establishment.",
+                    "An establishment lies in one cell: correct it, or give each site a number of its own.",
+                ): count_if(nw.col(f"min {a}") != nw.col(f"max {a}"))
+                for a in attributes
             }
             yield from _found(self.table.group_by(key).agg(*ends), conflicts, step="check establishments")
 
-    def _worker_faults(self) -> Iterator[str]:
+    def _worker_faults(self) -> Iterator[Fault]:
         key, domains = self.schema.worker, self.schema.worker_attributes
         if self.workers is not None and key is not None:
             checks = _nulls("workers", [key, *domains]) | _outside("workers", domains) | _repeats("workers", key)
@@ -131,27 +132,35 @@ class Jobs:
         if key is not None and self.allow_multiple is not False:
             yield from self._several_faults(key, () if self.workers is not None else tuple(domains))
 
-    def _several_faults(self, key: str, attributes: Sequence[str]) -> Iterator[str]:
+    def _several_faults(self, key: str, attributes: Sequence[str]) -> Iterator[Fault]:
         """What is wrong with workers who have several jobs. A job is a worker at an establishment."""
         import narwhals.stable.v2 as nw
 
         ends = [getattr(nw.col(a), end)().alias(f"{end} {a}") for a in attributes for end in ("min", "max")]
-        words = (
-            "Column {0!r} of {1} has more than one value for some worker. A worker has one value of each attribute: "
-            "correct it, or give each person a number of their own."
-        )
-        checks = {words.format(a, self.name): count_if(nw.col(f"min {a}") != nw.col(f"max {a}")) for a in attributes}
+        checks = {
+            Fault(
+                "source",
+                f"Column {a!r} of {self.name} has more than one value for some worker.",
+                "A worker has one value of each attribute: correct it, or give each person a number of their own.",
+            ): count_if(nw.col(f"min {a}") != nw.col(f"max {a}"))
+            for a in attributes
+        }
         if self.most_jobs is not None:
-            words = (
-                f"Some workers of {self.name} have jobs at more establishments than {self.most_jobs}, which "
-                f"allow_multiple={self.most_jobs} allows. Raise it to the most that one worker may have, or drop jobs."
+            fault = Fault(
+                "allow_multiple",
+                (
+                    f"Some workers of {self.name} have jobs at more establishments than {self.most_jobs}, which ",
+                    Argument("allow_multiple", self.most_jobs),
+                    " allows.",
+                ),
+                remedy="Raise it to the most that one worker may have, or drop jobs.",
             )
-            checks[words] = count_if(nw.col("jobs") > self.most_jobs)
+            checks[fault] = count_if(nw.col("jobs") > self.most_jobs)
         if checks:
             by_worker = self._distinct().group_by(key).agg(nw.len().alias("jobs"), *ends)
             yield from _found(by_worker, checks, step="check workers with several jobs")
 
-    def _job_faults(self, *, sound_lists: bool) -> Iterator[str]:
+    def _job_faults(self, *, sound_lists: bool) -> Iterator[Fault]:
         """What is wrong with the rows of jobs. Of lists that are not sound only the keys are taken, each once."""
         import narwhals.stable.v2 as nw
 
@@ -163,18 +172,24 @@ class Jobs:
             domains = schema.worker_attributes
             checks |= _nulls(self.name, list(domains)) | _outside(self.name, domains)
         if schema.worker is not None and self.allow_multiple is False:
-            checks |= _repeats(self.name, schema.worker, " Or pass allow_multiple=True, if several jobs are meant.")
+            checks |= _repeats(self.name, schema.worker, SEVERAL)
         if self.counted is not None:
             yield from _twice(self.counted, name=self.name)
         if schema.size is not None:
-            words = f"Column {schema.size!r} of {self.name} is negative in some rows. Sizes count jobs: correct them."
-            checks[words] = count_if(nw.col(schema.size) < 0)
-            sizes = nw.col(schema.size).cast(nw.Float64)
-            words = (
-                f"Column {schema.size!r} of {self.name} adds up to {MOST_JOBS:,} jobs or more, or has such a size. "
-                "Sums would not be exact. Check the sizes: one may stand for a missing value."
+            fault = Fault(
+                "source",
+                f"Column {schema.size!r} of {self.name} is negative in some rows.",
+                "Sizes count jobs: correct them.",
             )
-            checks[words] = ((sizes.max() >= MOST_JOBS) | (sizes.sum() >= MOST_JOBS)).cast(nw.Int64)
+            checks[fault] = count_if(nw.col(schema.size) < 0)
+            sizes = nw.col(schema.size).cast(nw.Float64)
+            fault = Fault(
+                "source",
+                f"Column {schema.size!r} of {self.name} adds up to {MOST_JOBS:,} jobs or more, or has such a size.",
+                "Sums would not be exact.",
+                "Check the sizes: one may stand for a missing value.",
+            )
+            checks[fault] = ((sizes.max() >= MOST_JOBS) | (sizes.sum() >= MOST_JOBS)).cast(nw.Int64)
         there = table.collect_schema()
         for kind, key, found in _links(self):
             known, listed = f"known {kind}", found if sound_lists else found.select(key).unique()
@@ -182,17 +197,20 @@ class Jobs:
             both = [name for name in types if _own(name) in there]
             theirs = [nw.col(name).alias(f"{known} {name}") for name in both]
             table = table.join(listed.select(nw.col(key), nw.lit(1).alias(known), *theirs), on=key, how="left")
-            words = f"Some rows of {self.name} have a {key!r} not in {kind}s. Add the {kind} or drop the rows."
-            checks[words] = count_if(~nw.col(key).is_null() & nw.col(known).is_null())
+            words = f"Some rows of {self.name} have a {key!r} not in {kind}s."
+            fault = Fault("source", words, remedy=f"Add the {kind} or drop the rows.")
+            checks[fault] = count_if(~nw.col(key).is_null() & nw.col(known).is_null())
             for name in both:
-                words = (
-                    f"Column {name!r} of {self.name} differs from {kind}s in some rows. A {kind} has one value of it. "
-                    f"Correct one of the tables, or drop the column from {self.name}."
+                fault = Fault(
+                    "source",
+                    f"Column {name!r} of {self.name} differs from {kind}s in some rows.",
+                    f"A {kind} has one value of it.",
+                    f"Correct one of the tables, or drop the column from {self.name}.",
                 )
                 pair = [nw.col(_own(name)), nw.col(f"{known} {name}")]
                 if types[name] != there[_own(name)]:
                     pair = [column.cast(nw.String) for column in pair]
-                checks[words] = count_if(pair[0] != pair[1])
+                checks[fault] = count_if(pair[0] != pair[1])
         yield from _found(table, checks, step=f"check {self.name}")
 
 
@@ -222,7 +240,8 @@ def read_jobs(
         folder = path if path.is_dir() else path.parent
         if path.is_dir():
             source, workplaces, workers = _tables(path, workplaces, workers)
-    schema = _schema(schema, folder, name=name)
+    with concerning("schema"):
+        schema = Schema.given(schema, data=folder, name=name)
     read = as_lazy if engine is None else engine.read
     needed = [*schema.keys, *schema.workplace_attributes, *schema.worker_attributes]
     lists: dict[str, Frame] = {}
@@ -232,12 +251,15 @@ def read_jobs(
         ("workers", workers, schema.worker, list(schema.worker_attributes)),
     ):
         if data is not None and key is not None:
-            lists[kind] = _select(read(data, name=kind), [key, *attributes], schema, name=kind)
+            with concerning(kind):
+                lists[kind] = _select(read(data, name=kind), [key, *attributes], schema, name=kind)
             needed = [column for column in needed if column not in attributes]
             listed += attributes
-    rows = read(source, name=name)
+    with concerning("source"):
+        rows = read(source, name=name)
+        table = _select(rows, needed, schema, name=name, also=listed)
     jobs = Jobs(
-        table=_select(rows, needed, schema, name=name, also=listed),
+        table=table,
         schema=schema,
         workplaces=lists.get("workplaces"),
         workers=lists.get("workers"),
@@ -249,11 +271,13 @@ def read_jobs(
     return jobs.validate() if validate else replace(jobs, table=jobs._distinct())
 
 
-def _bound_faults(allow_multiple: object) -> Iterator[str]:
+def _bound_faults(allow_multiple: object) -> Iterator[Fault]:
     if not isinstance(allow_multiple, int) or allow_multiple < (0 if isinstance(allow_multiple, bool) else 1):
-        yield (
-            f"allow_multiple={allow_multiple!r:.40} does not say how many jobs a worker may have. It is True, False or "
-            "the most establishments at which one worker has a job. Use for example allow_multiple=3."
+        yield Fault(
+            "allow_multiple",
+            (Argument("allow_multiple", allow_multiple), " does not say how many jobs a worker may have."),
+            "It is True, False or the most establishments at which one worker has a job.",
+            ("Use for example ", Argument("allow_multiple", 3), "."),
         )
 
 
@@ -268,27 +292,6 @@ def _tables(folder: Path, workplaces: Any, workers: Any) -> tuple[Path, Any, Any
     if "jobs" not in there and workers is None:
         workers = there.get("worker")
     return there.get("jobs", files["job"]), workplaces, workers
-
-
-def _schema(given: Schema | Mapping[str, Any] | str | Path | None, folder: Path | None, *, name: str) -> Schema:
-    if isinstance(given, Schema):
-        return given
-    if isinstance(given, Mapping):
-        return Schema.of(given)
-    if given is not None:
-        return Schema.read(given)
-    if folder is not None:
-        for file in ("schema.toml", "schema.json"):
-            if (folder / file).is_file():
-                return Schema.read(folder / file)
-        about = folder / "about.json"
-        if about.is_file() and json.loads(about.read_text(encoding="utf-8")).get("data") == "lodes":
-            return LODES
-    raise DataError(
-        f"{name} has no schema, and which values a worker's attribute can take must not be learned from the data. Pass "
-        "schema=Schema(workplace_attributes=[...], worker_attributes={'sex': ['female', 'male'], ...}), or put it "
-        "beside the data as schema.toml."
-    )
 
 
 def _own(column: str) -> str:
@@ -319,66 +322,97 @@ def _links(jobs: Jobs) -> Iterator[tuple[str, str, Frame]]:
         yield "worker", jobs.schema.worker, jobs.workers
 
 
-def _mismatch(jobs: Jobs, kind: str, key: str, listed: Frame) -> Iterator[str]:
+def _mismatch(jobs: Jobs, kind: str, key: str, listed: Frame) -> Iterator[Fault]:
     """Why two tables cannot be joined: they live in two engines, or their keys are of two types."""
     ours, theirs = jobs.table.implementation, listed.implementation
     if ours is not theirs:
-        yield (
-            f"{jobs.name} is in {ours.name.lower()} and {kind}s in {theirs.name.lower()}; only one engine can "
-            "join them. Pass engine=engines.open(...), or both as the same kind of frame."
+        yield Fault(
+            f"{kind}s",
+            f"{jobs.name} is in {ours.name.lower()} and {kind}s in {theirs.name.lower()}; only one engine can join "
+            "them.",
+            remedy="Pass engine=engines.open(...), or both as the same kind of frame.",
         )
     left, right = jobs.table.collect_schema()[key], listed.collect_schema()[key]
     if left.is_integer() != right.is_integer():
-        yield f"Column {key!r} holds {left} in {jobs.name} and {right} in {kind}s. Cast one of them at the source."
+        yield Fault(
+            "source",
+            f"Column {key!r} holds {left} in {jobs.name} and {right} in {kind}s.",
+            remedy="Cast one of them at the source.",
+        )
 
 
-def _found(frame: Frame, checks: Checks, *, step: str) -> Iterator[str]:
-    return (words for words, n in tally(frame, checks, step=step).items() if n)
+def _found(frame: Frame, checks: Checks, *, step: str) -> Iterator[Fault]:
+    return (fault for fault, n in tally(frame, checks, step=step).items() if n)
 
 
 def _empty(name: str) -> Checks:
     import narwhals.stable.v2 as nw
 
-    return {f"{name} has no rows. Check the export, or the filter that made it.": (nw.len() == 0).cast(nw.Int64)}
+    fault = Fault(_role(name), f"{name} has no rows.", remedy="Check the export, or the filter that made it.")
+    return {fault: (nw.len() == 0).cast(nw.Int64)}
+
+
+def _role(name: str) -> str:
+    """The parameter that a table came as; jobs have a name of their own."""
+    return name if name in ("workplaces", "workers") else "source"
 
 
 def _nulls(name: str, columns: Sequence[str]) -> Checks:
     import narwhals.stable.v2 as nw
 
-    words = "Column {0!r} of {1} has no value in some rows. Fill them in or drop them at the source."
-    return {words.format(column, name): count_if(nw.col(column).is_null()) for column in columns}
+    return {
+        Fault(
+            _role(name),
+            f"Column {column!r} of {name} has no value in some rows.",
+            remedy="Fill them in or drop them at the source.",
+        ): count_if(nw.col(column).is_null())
+        for column in columns
+    }
 
 
 def _outside(name: str, domains: Mapping[str, Sequence[Label]]) -> Checks:
     """Categories that the public domain does not have. The domain is shown, what was found is not."""
     import narwhals.stable.v2 as nw
 
-    words = (
-        "Column {0!r} of {1} has rows outside its public domain, which is: {2}. Recode them, or add the category "
-        "to the schema's worker_attributes."
-    )
     return {
-        words.format(column, name, ", ".join(map(str, domain))): count_if(
-            ~nw.col(column).is_null() & ~nw.col(column).is_in(domain)
-        )
+        Fault(
+            _role(name),
+            f"Column {column!r} of {name} has rows outside its public domain, which is: {', '.join(map(str, domain))}.",
+            remedy="Recode them, or add the category to the schema's worker_attributes.",
+        ): count_if(~nw.col(column).is_null() & ~nw.col(column).is_in(domain))
         for column, domain in domains.items()
     }
 
 
-def _twice(rows: Frame, *, name: str) -> Iterator[str]:
+def _twice(rows: Frame, *, name: str) -> Iterator[Fault]:
     """Whether some rows that carry a size are the same in every column."""
     import narwhals.stable.v2 as nw
 
     step, count = f"check rows of {name}", {"rows": nw.len()}
     if tally(rows, count, step=step) != tally(rows.unique(), count, step=step):
-        yield (
-            f"{name} has rows that are there twice, with the same value in every column. Their jobs would be counted "
-            "twice. Drop the repetitions, or add the column that tells such rows apart."
+        yield Fault(
+            "source",
+            f"{name} has rows that are there twice, with the same value in every column.",
+            "Their jobs would be counted twice.",
+            "Drop the repetitions, or add the column that tells such rows apart.",
         )
 
 
-def _repeats(name: str, key: str, way_out: str = "") -> Checks:
+SEVERAL = (
+    " Or ",
+    Spelled("pass", plan="write"),
+    " ",
+    Argument("allow_multiple", True, under="data"),
+    ", if several jobs are meant.",
+)
+
+
+def _repeats(name: str, key: str, way_out: tuple[str | Phrase, ...] = ()) -> Checks:
     import narwhals.stable.v2 as nw
 
-    words = f"Column {key!r} of {name} repeats; each must be there once. Drop the repetitions.{way_out}"
-    return {words: nw.len() - nw.col(key).n_unique()}
+    fault = Fault(
+        _role(name),
+        f"Column {key!r} of {name} repeats; each must be there once.",
+        remedy=("Drop the repetitions.", *way_out),
+    )
+    return {fault: nw.len() - nw.col(key).n_unique()}

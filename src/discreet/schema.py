@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from discreet.errors import DataError
+from discreet.faults import Argument, Fault, Value
 
 Label: TypeAlias = str | int | bool
 
@@ -51,22 +52,30 @@ class Schema:
             object.__setattr__(self, "worker", None)
         roles = [*self.keys, *self.workplace_attributes, *domains]
         faults = [
-            f"Column {name!r} has two roles in the schema. Give each column one."
+            Fault("schema", f"Column {name!r} has two roles in the schema.", remedy="Give each column one.")
             for name in sorted(name for name, times in Counter(roles).items() if times > 1)
         ]
         faults += [
-            f"The domain of worker attribute {name!r} has {len(domain)} values. It must list different values of one "
-            "type, such as ['female', 'male']. Correct it in the schema."
+            Fault(
+                f"schema.worker_attributes.{name}",
+                f"The domain of worker attribute {name!r} has {len(domain)} values.",
+                ("It must list different values of one type, such as ", Value(["female", "male"]), "."),
+                "Correct it in the schema.",
+            )
             for name, domain in domains.items()
             if not domain or len(set(domain)) < len(domain) or len(set(map(type, domain))) > 1
         ]
         faults += [
-            f"Column {name!r} has a name that published tables need themselves. Rename it at the source."
+            Fault(
+                "schema",
+                f"Column {name!r} has a name that published tables need themselves.",
+                remedy="Rename it at the source.",
+            )
             for name in roles
             if name in RESERVED or name.startswith("__")
         ]
         if faults:
-            raise DataError("\n".join(faults))
+            raise DataError(*faults)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -81,8 +90,42 @@ class Schema:
             text = path.read_text(encoding="utf-8")
             content = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
         except (OSError, ValueError) as error:
-            raise DataError(f"Schema {str(path)!r} cannot be read: {error}. It must be a TOML or JSON file.") from None
+            raise DataError(
+                f"Schema {str(path)!r} cannot be read: {error}.", "It must be a TOML or JSON file.", about="schema"
+            ) from None
+        if not isinstance(content, Mapping):
+            raise _no_schema(f"Schema {path.name!r}")
         return cls.of(content, name=f"Schema {path.name!r}")
+
+    @classmethod
+    def given(cls, schema: Schema | Mapping[str, Any] | str | Path | None, *, data: Path | None, name: str) -> Schema:
+        """A schema, its content, its file, or else what lies beside `data`, which messages call `name`."""
+        if isinstance(schema, Schema):
+            return schema
+        if isinstance(schema, Mapping):
+            return cls.of(schema)
+        found = cls.read(schema) if schema is not None else None if data is None else cls.beside(data)
+        if found is None:
+            raise DataError(
+                f"{name} has no schema, and which values a worker's attribute can take must not be learned from the "
+                "data.",
+                remedy="Pass schema=Schema(workplace_attributes=[...], worker_attributes={'sex': ['female', 'male'], "
+                "...}), or put it beside the data as schema.toml.",
+                about="schema",
+            )
+        return found
+
+    @classmethod
+    def beside(cls, data: str | Path) -> Schema | None:
+        """The schema that lies beside a file or in a folder of data, or None; `discreet simulate lodes` leaves a note.
+
+        Every door asks here, so that all of them know the same data under the same schema.
+        """
+        folder = Path(data) if Path(data).is_dir() else Path(data).parent
+        for name in ("schema.toml", "schema.json"):
+            if (folder / name).is_file():
+                return cls.read(folder / name)
+        return LODES if _made_by_simulate(folder / "about.json") else None
 
     @classmethod
     def of(cls, content: Mapping[str, Any], *, name: str = "The schema") -> Schema:
@@ -91,8 +134,10 @@ class Schema:
         faults = sorted(content.keys() - {field.name for field in fields(cls)} | needed - content.keys())
         if faults:
             raise DataError(
-                f"{name} lacks or does not know: {', '.join(faults)}. It has workplace_attributes, a list, and "
-                "worker_attributes, the domain of each; it may have establishment, worker and size."
+                f"{name} lacks or does not know: {', '.join(faults)}.",
+                "It has workplace_attributes, a list, and worker_attributes, the domain of each; it may have "
+                "establishment, worker and size.",
+                about="schema",
             )
         return cls(**content)
 
@@ -111,31 +156,65 @@ def _refuse_shapes(schema: Schema) -> None:
     places, domains = schema.workplace_attributes, schema.worker_attributes
     roles = {"establishment": schema.establishment, "worker": schema.worker, "size": schema.size}
     faults = [
-        f"{role}={name!r:.60} is not a column. Columns are named in text. Use for example {role}='{role}'."
+        Fault(
+            f"schema.{role}",
+            (Argument(role, name), " is not a column."),
+            "Columns are named in text.",
+            ("Use for example ", Argument(role, role), "."),
+        )
         for role, name in roles.items()
         if not isinstance(name, str) and (name is not None or role == "establishment")
     ]
     if isinstance(places, str) or not _named(places):
         faults.append(
-            f"workplace_attributes={places!r:.60} is not a list of columns. It lists the columns that an establishment "
-            "has one public value of. Use for example workplace_attributes=['place', 'sector']."
+            Fault(
+                "schema.workplace_attributes",
+                (Argument("workplace_attributes", places), " is not a list of columns."),
+                "It lists the columns that an establishment has one public value of.",
+                ("Use for example ", Argument("workplace_attributes", ["place", "sector"]), "."),
+            )
         )
     if not isinstance(domains, Mapping) or not _named(domains):
         faults.append(
-            f"worker_attributes={domains!r:.60} does not give the values that each attribute can take. These are "
-            "public and are never looked up in the data. Use for example worker_attributes={'sex': ['female', 'male']}."
+            Fault(
+                "schema.worker_attributes",
+                (Argument("worker_attributes", domains), " does not give the values that each attribute can take."),
+                "These are public and are never looked up in the data.",
+                ("Use for example ", Argument("worker_attributes", {"sex": ["female", "male"]}), "."),
+            )
         )
     else:
         faults += [
-            f"The domain of worker attribute {name!r} is {domain!r:.60}. It lists text, whole numbers or true and "
-            "false. Use for example ['female', 'male']."
+            Fault(
+                f"schema.worker_attributes.{name}",
+                (f"The domain of worker attribute {name!r} is ", Value(domain), "."),
+                "It lists text, whole numbers or true and false.",
+                ("Use for example ", Value(["female", "male"]), "."),
+            )
             for name, domain in domains.items()
             if isinstance(domain, str)
             or not isinstance(domain, Iterable)
             or not all(isinstance(value, str | int) for value in domain)
         ]
     if faults:
-        raise DataError("\n".join(faults))
+        raise DataError(*faults)
+
+
+def _no_schema(name: str) -> DataError:
+    return DataError(
+        f"{name} does not hold a schema.",
+        "It has workplace_attributes, a list, and worker_attributes, the domain of each.",
+        "Correct it.",
+        about="schema",
+    )
+
+
+def _made_by_simulate(about: Path) -> bool:
+    try:
+        content = json.loads(about.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(content, dict) and content.get("data") == "lodes"
 
 
 def _named(columns: object) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from discreet.errors import DataError, PrivacyError
+from discreet.faults import Argument
 from discreet.jobs import Jobs
 from discreet.privacy.losses import Loss, Number, Pure
 from discreet.privacy.units import Unit
@@ -83,19 +84,30 @@ def _refuse(jobs: object, unit: object, ledger: object, dataset: object) -> None
     """Refuse what is no table of jobs, protects nobody, or would be counted under a name that depends on the route."""
     if not hasattr(jobs, "schema"):
         raise DataError(
-            f"A session was opened on a {type(jobs).__name__}. It needs jobs that were read and checked. Use "
-            "Session(read_jobs(...), ...)."
+            f"A session was opened on a {type(jobs).__name__}.",
+            "It needs jobs that were read and checked.",
+            "Use Session(read_jobs(...), ...).",
+            about="jobs",
         )
     if not isinstance(unit, Unit):
         raise PrivacyError(
-            f"unit={unit!r:.60} does not say whom to protect. It is a definition with its parameters. Use for example "
-            "unit=Establishments(alpha=0.1), or unit=Workers() to protect single jobs only."
+            (Argument("unit", unit), " does not say whom to protect."),
+            "It is a definition with its parameters.",
+            "Use for example unit=Establishments(alpha=0.1), or unit=Workers() to protect single jobs only.",
+            about="unit",
         )
     if dataset is not None and not isinstance(dataset, str):
-        raise PrivacyError(f"dataset={dataset!r:.60} is not a name. It is text. Use for example dataset='jobs 2026'.")
+        raise PrivacyError(
+            (Argument("dataset", dataset), " is not a name."),
+            "It is text.",
+            ("Use for example ", Argument("dataset", "jobs 2026"), "."),
+            about="dataset",
+        )
     if ledger is not None and not dataset:
         raise PrivacyError(
-            f"The ledger {str(ledger)!r} was given without a name for the data. It counts what was spent on each data "
-            "set by name, and the same rows as a file and as a frame would have two budgets. Give "
-            "dataset='jobs 2026', and the same name next time, however the rows are read."
+            f"The ledger {str(ledger)!r} was given without a name for the data.",
+            "It counts what was spent on each data set by name, and the same rows as a file and as a "
+            "frame would have two budgets.",
+            ("Give ", Argument("dataset", "jobs 2026"), ", and the same name next time, however the rows are read."),
+            about="dataset",
         )

@@ -219,7 +219,7 @@ BROKEN: dict[str, tuple[Change, int, str]] = {
     ),
     "a delta nobody needs": (add("delta = 0.01"), 25, "it promises pure epsilon"),
     "a delta nobody needs, for workers": (
-        both(swap(UNIT, "kind = 'workers'"), add("delta = 0.01")), 24, "edge-laplace with delta=1/100: it promises pure"
+        both(swap(UNIT, "kind = 'workers'"), add("delta = 0.01")), 24, "edge-laplace with delta = 0.01: it promises"
     ),
     "no delta where one is needed": (add('mechanism = "smooth-laplace"'), 25, "needs 0 < delta < 1"),
     "an unknown mechanism": (add('mechanism = "magic"'), 25, "mechanism 'magic' is unknown"),
@@ -239,7 +239,7 @@ BROKEN: dict[str, tuple[Change, int, str]] = {
     "rounding to a half": (add("round_to = 0.5"), 25, f"a whole number {OVER}"),
     "a yes that is text": (add('non_negative = "yes"'), 25, f"true or false {OVER}"),
     "a filter by nothing known": (add("where = { colour = ['red'] }"), 25, "'colour' is not an attribute"),
-    "a filter outside the domain": (add("where = { sex = ['x'] }"), 25, "where.sex asks for ['x'], but"),
+    "a filter outside the domain": (add("where = { sex = ['x'] }"), 25, "where.sex: it asks for ['x'], but"),
     "a filter without values": (add("where = { sex = [] }"), 25, "it is empty"),
     "a filter by a date": (add("where = { sex = [2020-01-01] }"), 25, "is no category"),
     "a split that does not add up": (swap('["1/2", "1/2"]', '["1/2", "1/3"]'), 37, "add up to 1"),

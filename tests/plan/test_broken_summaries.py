@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.plan.wording import ADVICE, in_a_plan, written
+from discreet import faults
+from discreet.faults import Value, written
 
 PLAN = """
 [data]
@@ -208,17 +209,6 @@ def test_values_are_written_as_toml(value: object, text: str) -> None:
     assert written(value) == text
 
 
-def test_a_plans_own_words_stay() -> None:
-    for text in (
-        "epsilon > ln(1 + alpha) = 0.09531",
-        "(epsilon, delta) and 0 < delta < 1",
-        *(words for words in ADVICE.values() if "\\" not in words),
-    ):
-        assert in_a_plan(text) == text
-
-
 def test_tuples_become_lists() -> None:
-    assert (
-        in_a_plan("asks for ('x',), but the domain is (True, False).")
-        == "asks for ['x'], but the domain is [true, false]."
-    )
+    assert Value(("x",)).said(faults.PLAN) == "['x']"
+    assert Value((True, False)).said(faults.PLAN) == "[true, false]"

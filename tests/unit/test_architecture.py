@@ -22,6 +22,7 @@ SOURCE = ROOT / "src" / "discreet"
 
 # A package may import those on lower rows and its own row's modules only where listed in SIDEWAYS.
 LAYERS = [
+    {"faults"},
     {"errors", "arrays", "chart"},
     {"extras"},
     {"frames", "schema", "privacy", "simulate", "archive"},

@@ -16,6 +16,7 @@ from discreet.arrays import Integers, Matrix, Vector
 from discreet.bayes.conjugate import Parts
 from discreet.bayes.spending import whole
 from discreet.errors import FitError
+from discreet.faults import Argument
 
 Randomness: TypeAlias = np.random.Generator | int | None
 
@@ -43,7 +44,10 @@ def generator(rng: Randomness) -> np.random.Generator:
     if rng is None or isinstance(rng, np.random.Generator) or whole(rng, least=0):
         return np.random.default_rng(rng)
     raise FitError(
-        f"rng={rng!r:.40} cannot seed the partition. A NumPy generator or a whole number from 0 on can. Leave it out."
+        (Argument("rng", rng), " cannot seed the partition."),
+        "A NumPy generator or a whole number from 0 on can.",
+        "Leave it out.",
+        about="rng",
     )
 
 
@@ -54,16 +58,21 @@ def number_of_parts(asked: int | None, *, rows: int, coefficients: int, best: fl
     largest = rows // (coefficients + 1)
     if largest < 1:
         raise FitError(
-            f"{rows} rows cannot estimate {coefficients} coefficients. A part needs {coefficients + 1} rows at least. "
-            "Use more rows, or fewer terms."
+            f"{rows} rows cannot estimate {coefficients} coefficients.",
+            f"A part needs {coefficients + 1} rows at least.",
+            "Use more rows, or fewer terms.",
         )
     if asked is None:
         return max(1, int(min(best, largest / LEAST_ROWS)))
     if not (whole(asked, least=1) and asked <= largest):
         raise FitError(
-            f"partitions={asked!r:.40} of {rows} rows: a part needs more rows than the {coefficients} coefficients, so "
-            f"there are at most n / (p + 1) = {largest}. Ask for a whole number from 1 to {largest}, or leave it out "
-            "for the best number."
+            (
+                Argument("partitions", asked),
+                f" of {rows} rows: a part needs more rows than the {coefficients} coefficients, so there "
+                f"are at most n / (p + 1) = {largest}.",
+            ),
+            remedy=f"Ask for a whole number from 1 to {largest}, or leave it out for the best number.",
+            about="partitions",
         )
     return int(asked)
 

@@ -29,6 +29,7 @@ from discreet.bayes.regression import regression
 from discreet.bayes.spending import PROOF, account_for, asked, by_question, floats, known, loss_of, only, questions
 from discreet.bayes.summation import LaplaceSums, noisy_sums
 from discreet.errors import PrivacyError
+from discreet.faults import Argument
 from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Basis, Calibration, Guarantee
 from discreet.privacy.losses import Number, Pure
@@ -207,8 +208,10 @@ class LogProbabilities:
     def __post_init__(self) -> None:
         if isinstance(self.floor, bool | str) or not 0 < self.floor < 1:
             raise PrivacyError(
-                f"floor={self.floor!r:.40} is not a probability. It is the smallest probability that counts and lies "
-                "strictly between 0 and 1. Use for example floor=0.001."
+                (Argument("floor", self.floor), " is not a probability."),
+                "It is the smallest probability that counts and lies strictly between 0 and 1.",
+                ("Use for example ", Argument("floor", 0.001), "."),
+                about="floor",
             )
 
     @property
@@ -258,9 +261,17 @@ Combination: TypeAlias = Normality | LogProbabilities
 def combination(method: Method, calibration: Calibration, floor: float) -> Combination:
     """The way from the parts' probabilities to one."""
     if calibration not in ("tight", "paper"):
-        raise PrivacyError(f"calibration={calibration!r} is unknown. It is 'tight' or 'paper'. Leave it out for tight.")
+        raise PrivacyError(
+            (Argument("calibration", calibration), " is unknown."),
+            "It is 'tight' or 'paper'.",
+            "Leave it out for tight.",
+            about="calibration",
+        )
     if method not in ("normality", "-2 log p"):
         raise PrivacyError(
-            f"method={method!r} is unknown. It is 'normality' or '-2 log p'. Leave it out for normality."
+            (Argument("method", method), " is unknown."),
+            "It is 'normality' or '-2 log p'.",
+            "Leave it out for normality.",
+            about="method",
         )
     return Normality(calibration) if method == "normality" else LogProbabilities(calibration, floor)

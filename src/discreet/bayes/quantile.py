@@ -35,6 +35,7 @@ from discreet.bayes.spending import (
 )
 from discreet.bayes.summation import noisy_sums
 from discreet.errors import Infeasible, PrivacyError
+from discreet.faults import NOTHING, Argument, Phrase, Spelled, Subject, Symbol
 from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Calibration, Guarantee
 from discreet.privacy.losses import Number
@@ -54,7 +55,9 @@ DEVIATIONS = 2.35  # what lies further out is clipped: wider bounds cost more in
 # Share of the parts that zero-centred bounds should hold. The thesis does not print its own. In its setting less than
 # 0.6 clips too much, and from 0.8 on the doubling often goes on for long: noise hides that all parts are within.
 WITHIN = 0.65
-AROUND_ZERO = ", or in Python centre='zero', whose noise is larger when the quantile is far from zero"
+AROUND_ZERO = Spelled(
+    ", or in Python centre='zero', whose noise is larger when the quantile is far from zero", plan="", command=""
+)
 # Posterior deviations that a mean of parts is off for each M (p + 1) / sqrt(n): measured on somewhat curved data.
 BIAS = 1 / 24
 NOISE = 2 * (2 * DEVIATIONS) ** 2  # variance of the noise in units of the posterior's, times M epsilon^2
@@ -203,7 +206,7 @@ class ClippedMean:
         best = balanced(NOISE, bias=BIAS, rows=rows, coefficients=coefficients, epsilon=epsilon * self.shares["mean"])
         return max(best, math.ceil(SURE / (epsilon * self.shares["centre"])) if self.centre == "private" else 1)
 
-    def check(self, M: int, epsilon: Fraction, *, whole: Fraction, questions: int, instead: str = "") -> None:
+    def check(self, M: int, epsilon: Fraction, *, whole: Fraction, questions: int, instead: Phrase = NOTHING) -> None:
         """Refuse a centre that would be chosen by noise alone; only public numbers decide.
 
         `epsilon` is what the poorest question spends here, `whole` what all questions and stages spend, `instead` what
@@ -214,8 +217,10 @@ class ClippedMean:
             enough = 1.005 * float(whole) * SURE / spent  # still enough when three digits are shown
             together = f" for all {questions} questions together" if questions > 1 else ""
             raise Infeasible(
-                f"A private centre from {M} parts: it needs M times the epsilon of the centre to be at least {SURE:g}, "
-                f"but that is {spent:.3g}. Raise epsilon to {enough:.3g}{together}, or use more rows or parts{instead}."
+                f"A private centre from {M} parts: it needs M times the epsilon of the centre to be at "
+                f"least {SURE:g}, but that is {spent:.3g}.",
+                remedy=(f"Raise epsilon to {enough:.3g}{together}, or use more rows or parts", instead, "."),
+                about="epsilon",
             )
 
     def release(self, values: Vector, *, epsilon: Fraction, source: Source) -> Clipped:
@@ -241,12 +246,25 @@ def clipped_mean(
 ) -> ClippedMean:
     """The stages of a private mean, checked before any data are read."""
     if calibration not in ("tight", "paper"):
-        raise PrivacyError(f"calibration={calibration!r} is unknown. It is 'tight' or 'paper'. Leave it out for tight.")
+        raise PrivacyError(
+            (Argument("calibration", calibration), " is unknown."),
+            "It is 'tight' or 'paper'.",
+            "Leave it out for tight.",
+            about="calibration",
+        )
     if centre not in STAGES:
-        raise PrivacyError(f"centre={centre!r} is unknown. It is 'private' or 'zero'. Leave it out for private.")
+        raise PrivacyError(
+            (Argument("centre", centre), " is unknown."),
+            "It is 'private' or 'zero'.",
+            "Leave it out for private.",
+            about="centre",
+        )
     if isinstance(unit, bool | str) or not (1e-100 < unit < 1e100):
         raise PrivacyError(
-            f"unit={unit!r:.40} is not a size. It is a rough public size of the coefficient, above 0. Use 1.0."
+            (Subject(Argument("unit", unit)), " is not a size."),
+            "It is a rough public size of the coefficient, above 0.",
+            "Use 1.0.",
+            about="unit",
         )
     where: Centre = "zero" if calibration == "paper" else centre
     amounts = shares(stages, STAGES[where], epsilon=epsilon)
@@ -264,6 +282,10 @@ def outermost(name: str, unit: float) -> str:
 def check_probabilities(q: Vector) -> None:
     if not ((q > 0) & (q < 1)).all():
         raise PrivacyError(
-            f"probability={', '.join(f'{x:g}' for x in q)}: a quantile exists for probabilities strictly between 0 "
-            "and 1. Divide percentages by 100."
+            (
+                Argument("probability", Symbol(f"{', '.join(f'{x:g}' for x in q)}")),
+                ": a quantile exists for probabilities strictly between 0 and 1.",
+            ),
+            remedy="Divide percentages by 100.",
+            about="probability",
         )

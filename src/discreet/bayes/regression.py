@@ -66,8 +66,10 @@ class Regression:
         for name in coefficients:
             if name not in self.names:
                 raise FormulaError(
-                    f"Coefficient {name!r} is not in the model: the category has no such level, or it is the first "
-                    "one, which the others are compared with. Name one of its other levels."
+                    f"Coefficient {name!r} is not in the model: the category has no such level, or it is the "
+                    "first one, which the others are compared with.",
+                    remedy="Name one of its other levels.",
+                    about="coefficient",
                 )
         return np.array([self.names.index(name) for name in coefficients], dtype=np.int64)
 
@@ -138,7 +140,11 @@ def read_any(frame: Frame, layout: Layout) -> tuple[ModelRows, dict[str, tuple[s
         known = np.asarray(arrow[column].is_valid().to_numpy())
         codes[column] = np.full(arrow.num_rows, -1, dtype=np.int64)
         if not known.any():
-            raise DataError(f"Column {column!r} has no levels: all of it is missing. Leave it out of the formula.")
+            raise DataError(
+                f"Column {column!r} has no levels: all of it is missing.",
+                remedy="Leave it out of the formula.",
+                about="formula",
+            )
         codes[column][known], levels[column] = encode(arrow[column].drop_null(), column, given_order=column in ordered)
     values = {}
     for factor in layout.numeric:
@@ -158,7 +164,9 @@ def refuse_unknown(coefficients: Sequence[str], layout: Layout) -> None:
     for name in coefficients:
         if not (isinstance(name, str) and pattern.fullmatch(name)):
             raise FormulaError(
-                f"Coefficient {name!r} is not in the model; it has: {', '.join(possible) or 'none'}. Name one of these."
+                f"Coefficient {name!r} is not in the model; it has: {', '.join(possible) or 'none'}.",
+                remedy="Name one of these.",
+                about="coefficient",
             )
 
 
@@ -171,14 +179,17 @@ def fixed_formula(text: str) -> Formula:
     """Read a formula that has fixed terms only and nothing that learns from all rows."""
     if "|" in text:
         raise FormulaError(
-            f"Formula {text!r} has a random term; posterior summaries by parts are for fixed effects. "
-            "Drop the (... | group) terms."
+            f"Formula {text!r} has a random term; posterior summaries by parts are for fixed effects.",
+            remedy="Drop the (... | group) terms.",
+            about="formula",
         )
     model = read_formula(text, needs_random=False)
     for factor in (model.response, *(factor for term in model.fixed for factor in term)):
         if factor.function in LEARNING:
             raise FormulaError(
-                f"Formula {text!r} has {factor}, which is computed from all rows, so one row would touch every part. "
-                "Columns, C, log and their interactions are possible. Transform the column with public constants first."
+                f"Formula {text!r} has {factor}, which is computed from all rows, so one row would touch every part.",
+                "Columns, C, log and their interactions are possible.",
+                "Transform the column with public constants first.",
+                about="formula",
             )
     return model

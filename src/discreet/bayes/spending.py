@@ -15,6 +15,7 @@ import numpy as np
 
 from discreet.arrays import Vector
 from discreet.errors import PrivacyError
+from discreet.faults import Argument, Symbol
 from discreet.privacy.losses import Loss, Number, Pure, exact
 from discreet.privacy.units import AnyRow, Rows
 from discreet.release.account import Account
@@ -45,11 +46,18 @@ def loss_of(epsilon: Number) -> Pure:
     """The loss asked for; refuses one that buys nothing, or hides nothing."""
     loss = Pure(epsilon)
     if not loss:
-        raise PrivacyError(f"epsilon={epsilon} buys nothing. It must be above 0. Use for example epsilon=1.")
+        raise PrivacyError(
+            (Argument("epsilon", epsilon), " buys nothing."),
+            "It must be above 0.",
+            ("Use for example ", Argument("epsilon", 1), "."),
+            about="epsilon",
+        )
     if loss.epsilon > MOST:
         raise PrivacyError(
-            f"epsilon is above {float(MOST):g}, which hides nothing. Useful amounts are below 10. "
-            "Use for example epsilon=1."
+            f"epsilon is above {float(MOST):g}, which hides nothing.",
+            "Useful amounts are below 10.",
+            ("Use for example ", Argument("epsilon", 1), "."),
+            about="epsilon",
         )
     _refuse_tiny(loss.epsilon)
     return loss
@@ -58,8 +66,10 @@ def loss_of(epsilon: Number) -> Pure:
 def _refuse_tiny(epsilon: Fraction) -> None:
     if epsilon < LEAST:
         raise PrivacyError(
-            f"An epsilon below {float(LEAST):g} for a question buys noise alone. Each question needs more. "
-            "Raise epsilon, or ask fewer questions."
+            f"An epsilon below {float(LEAST):g} for a question buys noise alone.",
+            "Each question needs more.",
+            "Raise epsilon, or ask fewer questions.",
+            about="epsilon",
         )
 
 
@@ -73,13 +83,20 @@ def shares(
     if set(amounts) != set(default):
         raise PrivacyError(
             f"The split names {', '.join(map(repr, amounts)) or 'nothing'}; epsilon is spent on "
-            f"{', '.join(map(repr, default))}. Give an amount for each of these, or leave the split out."
+            f"{', '.join(map(repr, default))}.",
+            remedy="Give an amount for each of these, or leave the split out.",
+            about="split",
         )
     if min(amounts.values()) <= 0 or sum(amounts.values()) != epsilon:
         raise PrivacyError(
-            f"The split {', '.join(f'{name}={asked[name]}' for name in amounts)} does not add up: its parts must be "
-            f"above 0 and sum to epsilon={float(epsilon):g}, but sum to {float(sum(amounts.values())):g}. "
-            "Change an amount, or epsilon."
+            (
+                f"The split {', '.join(f'{name}={asked[name]}' for name in amounts)} does not add up: "
+                "its parts must be above 0 and sum to ",
+                Argument("epsilon", Symbol(f"{float(epsilon):g}")),
+                f", but sum to {float(sum(amounts.values())):g}.",
+            ),
+            remedy="Change an amount, or epsilon.",
+            about="split",
         )
     return amounts
 
@@ -93,16 +110,20 @@ def questions(coefficient: str | Sequence[str], values: float | Sequence[float])
         numbers = np.atleast_1d(np.asarray(values, dtype=np.float64))
     except (TypeError, ValueError, OverflowError):
         raise PrivacyError(
-            f"{values!r:.40} is no number to ask about. One number is possible, or a list of them. Use for example 0.5."
+            f"{values!r:.40} is no number to ask about.",
+            "One number is possible, or a list of them.",
+            "Use for example 0.5.",
         ) from None
     count = max(len(names), len(numbers))
     if numbers.ndim > 1 or {len(names), len(numbers)} - {1, count} or not names:
         raise PrivacyError(
-            f"{len(names)} coefficients and {numbers.size} values do not pair up. Give as many values as coefficients, "
-            "or one of either."
+            f"{len(names)} coefficients and {numbers.size} values do not pair up.",
+            remedy="Give as many values as coefficients, or one of either.",
         )
     if not np.isfinite(numbers).all():
-        raise PrivacyError("A value asked about is not a finite number. Ask about numbers on the coefficient's scale.")
+        raise PrivacyError(
+            "A value asked about is not a finite number.", remedy="Ask about numbers on the coefficient's scale."
+        )
     return names * (count // len(names)), np.broadcast_to(numbers, (count,))
 
 
@@ -125,23 +146,33 @@ def asked(summary: str, formula: str, names: Sequence[str], partitions: int, **m
 def account_for(account: Account | None, loss: Loss, *, seed: int | None, name: str | None) -> Account:
     """The account to charge: the caller's, if it protects rows, or one in memory that holds exactly `loss`."""
     if not (name is None or isinstance(name, str)):
-        raise PrivacyError(f"name={name!r:.40} is not a release's name. It is text. Use for example name='slope'.")
+        raise PrivacyError(
+            (Argument("name", name), " is not a release's name."),
+            "It is text.",
+            ("Use for example ", Argument("name", "slope"), "."),
+            about="name",
+        )
     if not (seed is None or whole(seed, least=0)):
         raise PrivacyError(
-            f"seed={seed!r:.40} is not a seed. It is a whole number from 0 on. Leave it out for a private release."
+            (Argument("seed", seed), " is not a seed."),
+            "It is a whole number from 0 on.",
+            "Leave it out for a private release.",
+            about="seed",
         )
     if account is None:
         return Account.open(None, dataset="posterior", unit=ANY_ROW, budget=loss, seed=seed)
     if seed is not None:
         raise PrivacyError(
-            f"seed={seed} with an account: the account has its own randomness. Leave the seed out, or open the "
-            "account with a seed, which makes all its releases not private."
+            (Argument("seed", seed), " with an account: the account has its own randomness."),
+            remedy="Leave the seed out, or open the account with a seed, which makes all its releases not private.",
+            about="seed",
         )
     # What hides any change of a row also hides a change of its response.
     if not isinstance(account.unit, AnyRow | Rows):
         raise PrivacyError(
-            f"The account protects {account.unit}; posterior summaries protect single rows. "
-            "Open an account whose unit is AnyRow() or Rows(lower, upper)."
+            f"The account protects {account.unit}; posterior summaries protect single rows.",
+            remedy="Open an account whose unit is AnyRow() or Rows(lower, upper).",
+            about="account",
         )
     return account
 

@@ -19,6 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from discreet import __version__
 from discreet.errors import DataError, DiscreetError, FormulaError, MissingExtra, PlanError, PrivacyError
+from discreet.faults import COMMAND
 
 USAGE, FAILURE = 2, 1
 
@@ -141,5 +142,5 @@ def _fail(error: DiscreetError, code: int) -> None:
         raise error
     from rich.console import Console
 
-    Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(f"discreet: {error}")
+    Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(f"discreet: {error.said(COMMAND)}")
     sys.exit(code)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import warnings
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -11,14 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.console import Console
 
-from discreet.errors import DiscreetError
-
 PRIVATE = "Private release"
-WORDS = {
-    "clip=(lower, upper)": "--clip LOW HIGH",
-    "bounds=(lower, upper)": "--bounds LOW HIGH",
-    ", or an account": "",
-}
 
 
 def fit(
@@ -112,15 +104,6 @@ def _fit(formula: str, data: Path, *, ml: bool, intervals: bool, as_json: bool) 
             typer.echo(f" {name}  {low:.5g}  {high:.5g}")
 
 
-def _as_options(message: str) -> str:
-    """Advice in the command's words: `clip=(lower, upper)` is --clip LOW HIGH here, `epsilon=1` is --epsilon 1."""
-    message = re.sub(r"Declare it with public=\[.*?\] if", "Add --public for each such column if", message)
-    message = message.removeprefix("public: ")
-    for argument, option in WORDS.items():
-        message = message.replace(argument, option)
-    return re.sub(r"\b(epsilon|rho|budget|ledger|dataset|name|blocks|method)=('?)([\w./]+)\2", r"--\1 \3", message)
-
-
 def _release(formula: str, data: Path, *, as_json: bool, asked: dict[str, Any]) -> None:
     from discreet.lmm.private import release_mixed
 
@@ -129,10 +112,7 @@ def _release(formula: str, data: Path, *, as_json: bool, asked: dict[str, Any]) 
         def progress(done: int, of: int) -> None:
             status.update(f"Releasing: {done:,} of {of:,} blocks")
 
-        try:
-            found = release_mixed(formula, data, progress=progress, **asked)
-        except DiscreetError as error:
-            raise type(error)(_as_options(str(error))) from None
+        found = release_mixed(formula, data, progress=progress, **asked)
     if "ledger" not in asked:
         typer.echo(
             "No ledger was named, so this release is counted nowhere: the next one of these data adds to its loss, and "

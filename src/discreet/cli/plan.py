@@ -70,7 +70,7 @@ def check(
     _print_check(found)
     found.refuse()
     rows = f", if the data have enough rows for {', '.join(found.up_to_the_rows)}" if found.up_to_the_rows else ""
-    told = [found.file.document.told(fault) for fault in found.missing] or [f"The plan can be run{rows}."]
+    told = [found.file.document.located(fault).told() for fault in found.missing] or [f"The plan can be run{rows}."]
     read = "" if owner else "Nothing confidential was read; nothing"
     typer.echo("\n".join([*told, f"{read or 'Nothing'} was written or spent."]))
     if owner:

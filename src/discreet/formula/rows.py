@@ -21,6 +21,7 @@ import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import DataError, FormulaError
+from discreet.faults import Spelled
 from discreet.formula.basis import Polynomials, Splines
 from discreet.formula.design import Layout, Levels, Monomial, lay_out
 from discreet.formula.formula import Factor, Formula, Term
@@ -55,12 +56,13 @@ def open_frame(data: Any, *, numbers: Collection[str] = ()) -> Frame:
         schema = frame.collect_schema()
     except nw.exceptions.DuplicateError:
         raise DataError(
-            "Two columns of the data have one name, so a formula cannot tell them apart. Rename one."
+            "Two columns of the data have one name, so a formula cannot tell them apart.", remedy="Rename one."
         ) from None
     except (TypeError, ValueError, NotImplementedError, OverflowError):  # Arrow's message may quote a value
         raise DataError(
-            f"Data of type {type(data).__name__} is not a frame. Give a pandas, Polars, PyArrow, DuckDB or Spark "
-            "frame, a mapping of columns of one length, or the path of a CSV or Parquet file."
+            f"Data of type {type(data).__name__} is not a frame.",
+            remedy="Give a pandas, Polars, PyArrow, DuckDB or Spark frame, a mapping of columns of one "
+            "length, or the path of a CSV or Parquet file.",
         ) from None
     held = frame.implementation.is_pyarrow() or frame.implementation.is_pandas_like()
     if held and isinstance(frame, nw.LazyFrame):
@@ -128,7 +130,9 @@ def with_sizes(frame: Frame, model: Formula) -> tuple[Frame, Formula]:
     schema = frame.collect_schema()
     for column in _sized(model):
         if column == model.response.column:
-            raise FormulaError(f"Column {column!r} is the response, so its sizes cannot explain it. Name a group.")
+            raise FormulaError(
+                f"Column {column!r} is the response, so its sizes cannot explain it.", remedy="Name a group."
+            )
         if column not in schema:
             raise DataError(missing(column, schema.names(), name="the data"))
         frame = frame.with_columns(nw.len().over(column).cast(nw.Float64()).log().alias(f"log_size({column})"))
@@ -146,8 +150,9 @@ def with_sizes_in_order(frame: Frame, model: Formula) -> tuple[Frame, Formula]:
 
     if (columns := _sized(model)) and isinstance(frame, nw.LazyFrame):
         raise FormulaError(
-            f"log_size({columns[0]}) was asked of a file or a lazy frame, whose rows would lose their order. Frames in "
-            "memory and private releases know it. Load the data, or compute the column first."
+            f"log_size({columns[0]}) was asked of a file or a lazy frame, whose rows would lose their order.",
+            "Frames in memory and private releases know it.",
+            "Load the data, or compute the column first.",
         )
     return with_sizes(frame, model)
 
@@ -174,20 +179,22 @@ def refuse_kinds(schema: Mapping[str, Any], layout: Layout, *, response: bool = 
     for factor in layout.numeric:
         if (response or factor != layout.model.response) and not schema[factor.column].is_numeric():
             raise DataError(
-                f"{factor} needs a numeric column, but {factor.column!r} is {schema[factor.column]}. "
-                "Use a numeric column, or the bare name for categories."
+                f"{factor} needs a numeric column, but {factor.column!r} is {schema[factor.column]}.",
+                remedy="Use a numeric column, or the bare name for categories.",
             )
     for column in layout.bare:
         if schema[column].is_temporal():
             raise DataError(
-                f"Column {column!r} is {schema[column]}, and every moment would be a level of its own. Numbers and "
-                f"categories are possible. Make a number of it, such as days since a date, or write C({column})."
+                f"Column {column!r} is {schema[column]}, and every moment would be a level of its own.",
+                "Numbers and categories are possible.",
+                f"Make a number of it, such as days since a date, or write C({column}).",
             )
     for column in layout.coded:
         if schema[column].is_nested():
             raise DataError(
-                f"Column {column!r} is {schema[column]}, whose values are no levels of a factor. Levels are text, "
-                "numbers, dates or true/false. Take a part of it into a column of its own."
+                f"Column {column!r} is {schema[column]}, whose values are no levels of a factor.",
+                "Levels are text, numbers, dates or true/false.",
+                "Take a part of it into a column of its own.",
             )
 
 
@@ -197,8 +204,9 @@ def refuse_decimals(frame: Frame, layout: Layout) -> None:
     for column in layout.coded:
         if schema[column].is_float() or schema[column].is_decimal():
             raise FormulaError(
-                f"{column!r} would make every value of a column of decimals a published level. Levels are text, whole "
-                "numbers, dates or true/false. Use the column as it is, or cut it into classes by public limits first."
+                f"{column!r} would make every value of a column of decimals a published level.",
+                "Levels are text, whole numbers, dates or true/false.",
+                "Use the column as it is, or cut it into classes by public limits first.",
             )
 
 
@@ -289,7 +297,9 @@ def read_rows(
 
 def refuse_empty(count: int) -> None:
     if count == 0:
-        raise DataError("The data have no rows, so there is nothing to fit. Check the path or the filter before it.")
+        raise DataError(
+            "The data have no rows, so there is nothing to fit.", remedy="Check the path or the filter before it."
+        )
 
 
 def given_order(frame: Frame, columns: Sequence[str]) -> set[str]:
@@ -306,7 +316,7 @@ def encode(column: Any, name: str, *, given_order: bool = False) -> tuple[Intege
     import pyarrow as pa
 
     if column.null_count:
-        raise DataError(missing_message(name))
+        raise incomplete(name)
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(array, pa.ChunkedArray):
         array = pa.concat_arrays(array.chunks)
@@ -318,7 +328,7 @@ def encode(column: Any, name: str, *, given_order: bool = False) -> tuple[Intege
     numeric = pa.types.is_integer(words.type) or pa.types.is_floating(words.type)
     values = values_of(words) if numeric else np.array(words.to_pylist(), dtype=object)
     if numeric and not np.isfinite(values).all():
-        raise DataError(missing_message(name))
+        raise incomplete(name)
     used = np.flatnonzero(np.bincount(index, minlength=len(values)))
     order = used if given_order else used[np.argsort(values[used], kind="stable")]
     place = np.full(len(values), -1, dtype=np.int64)
@@ -339,17 +349,21 @@ def _label(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def missing_message(name: str) -> str:
-    return (
-        f"Column {name!r} has missing or infinite values. A mixed model needs complete rows; "
-        "drop or impute them first, for instance with `data.dropna()`."
+def incomplete(name: str) -> DataError:
+    return DataError(
+        f"Column {name!r} has missing or infinite values.",
+        ("A mixed model needs complete rows; drop or impute them first, ", AT_THE_SOURCE, "."),
+        about="data",
     )
+
+
+AT_THE_SOURCE = Spelled("for instance with `data.dropna()`", plan="at the source", command="at the source")
 
 
 def _numbers(column: Any, factor: Factor) -> Vector:
     values = np.asarray(values_of(column), dtype=np.float64)
     if column.null_count or not np.isfinite(values).all():
-        raise DataError(missing_message(factor.column))
+        raise incomplete(factor.column)
     if factor.function == "log" and values.min() <= 0:
         raise DataError(nonpositive_message(factor))
     return values
@@ -391,9 +405,11 @@ def _basis(factor: Factor, x: Vector, state: dict[str, Any]) -> Matrix:
             found: Matrix = state["basis"].at(x)
     except ValueError:
         raise DataError(
-            f"{factor} cannot be built: its size is impossible or values lie outside the range it was fitted on. "
-            "Use a smaller degree or df, and predict inside the old range."
+            f"{factor} cannot be built: its size is impossible or values lie outside the range it was fitted on.",
+            remedy="Use a smaller degree or df, and predict inside the old range.",
         ) from None
     if not np.isfinite(found).all():
-        raise DataError(f"{factor} overflows: powers of its column exceed double precision. Use a smaller degree.")
+        raise DataError(
+            f"{factor} overflows: powers of its column exceed double precision.", remedy="Use a smaller degree."
+        )
     return found

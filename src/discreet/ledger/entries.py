@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from discreet.errors import LedgerError, PrivacyError
+from discreet.faults import Argument
 from discreet.privacy.losses import Loss, from_dict
 
 Kind: TypeAlias = Literal["budget", "charge", "publish"]
@@ -128,8 +129,10 @@ def named(name: str, role: str) -> str:
     """The name of a data set or a release, if it can stand in a ledger."""
     if not (0 < len(name) <= 200 and name.isprintable() and name == name.strip()):
         raise PrivacyError(
-            f"{role}={name[:200]!r} cannot be a name in a ledger. A name has 1 to 200 printable characters and no "
-            "space at its ends. Choose one that may be public."
+            (Argument(role, name[:200]), " cannot be a name in a ledger."),
+            "A name has 1 to 200 printable characters and no space at its ends.",
+            "Choose one that may be public.",
+            about=role,
         )
     return name
 

@@ -24,7 +24,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool, StaticPool
 
-from discreet.errors import LedgerError
+from discreet.errors import LedgerError, NoLedger
 from discreet.extras import needs
 from discreet.ledger.entries import GENESIS, Entry, EntryError, Head, Row
 
@@ -194,7 +194,7 @@ class Store:
                 if columns != table.columns.keys():
                     raise self._not_a_ledger(f"its table {NAME} has the columns {', '.join(columns)}")
             elif self.read_only or (tables and not self.is_postgres):
-                raise self._not_a_ledger(f"it has no table {NAME}")
+                raise self._not_a_ledger(f"it has no table {NAME}", NoLedger)
             else:
                 table.create(connection)
                 for statement in _APPEND_ONLY[self.engine.dialect.name]:
@@ -209,8 +209,8 @@ class Store:
             connection.execute("PRAGMA journal_mode = WAL")
         connection.close()
 
-    def _not_a_ledger(self, reason: str) -> LedgerError:
-        return LedgerError(
+    def _not_a_ledger(self, reason: str, kind: type[LedgerError] = LedgerError) -> LedgerError:
+        return kind(
             f"{self.label} is a database but not a ledger of this version: {reason}. Nothing was written. "
             "Name another place for the ledger, or the ledger that you mean."
         )

@@ -24,7 +24,7 @@ from discreet.formula.rows import (
     States,
     encode,
     given_order,
-    missing_message,
+    incomplete,
     nonpositive_message,
     refuse_empty,
     values_of,
@@ -212,7 +212,7 @@ def _pass(frame: nw.LazyFrame[Any], layout: Layout, states: States, guess: Mappi
     refuse_empty(table.num_rows)
     for i, column in enumerate(raw):
         if values_of(table[f"bad{i}"]).any():
-            raise DataError(missing_message(column))
+            raise incomplete(column)
     found = {
         name: np.asarray(values_of(table[name]), dtype=np.float64) for name in table.column_names if name[0] in "mn"
     }
@@ -285,7 +285,7 @@ def _survey(frame: nw.LazyFrame[Any], layout: Layout) -> tuple[States, dict[Fact
     distant: set[Factor] = set()
     for factor in layout.numeric:
         if found[f"bad {factor.column}"]:
-            raise DataError(missing_message(factor.column))
+            raise incomplete(factor.column)
         if factor.function == "log" and found[f"least {factor.column}"] <= 0:
             raise DataError(nonpositive_message(factor))
         mean, scale = found[f"mean {factor.column}"], found[f"scale {factor.column}"]

@@ -2,7 +2,9 @@
 
 document      the text, and on which line each key is
 shape         what a plan may hold
+values        what a single value of a plan may be
 reading       a plan from its file, or everything that is wrong with it
+blame         the key of a plan that a fault is about, which a function found that plans call
 confidential  the data it is about
 sizes         what is publicly known about the cells, for the expected error
 counts        releases of job counts
@@ -17,7 +19,6 @@ curves        error over epsilon and alpha beside noise infusion, on simulated c
 facts         what the report says
 bundle        what a reviewer gets
 owner    what the owner of a plan's data should know before it is run: read from the data, and no part of any release
-wording  how faults of a plan are worded: values as TOML writes them, advice in keys of the plan
 """
 
 from __future__ import annotations

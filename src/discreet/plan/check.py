@@ -11,17 +11,17 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from discreet.errors import BudgetExceeded, LedgerError, PrivacyError
+from discreet.errors import BudgetExceeded, LedgerError, NoLedger, PrivacyError
+from discreet.faults import Fault, Place
 from discreet.ledger import Budget, Entry, Ledger
 from discreet.ledger.budget import amounts
 from discreet.ledger.publication import is_kept
 from discreet.plan.bundle import BUNDLE, REPORT
 from discreet.plan.counts import CountRequest
-from discreet.plan.document import Fault, Place
 from discreet.plan.reading import PlanFile
 from discreet.plan.requests import PlannedRelease, requests
 from discreet.plan.shape import ModelSection, PosteriorSection
@@ -128,7 +128,7 @@ class PlanCheck:
 
     def _listed(self, faults: tuple[Fault, ...]) -> list[dict[str, Any]]:
         document = self.file.document
-        return [{"line": document.line(fault.place), "message": document.told(fault)} for fault in faults]
+        return [{"line": document.line(fault.place), "message": document.located(fault).told()} for fault in faults]
 
 
 def check(file: PlanFile) -> PlanCheck:
@@ -165,7 +165,7 @@ def check(file: PlanFile) -> PlanCheck:
         except BudgetExceeded:
             faults.append(Fault(place, _too_dear(request, after)))
         except PrivacyError as error:
-            faults.append(Fault(place, str(error)))
+            faults += [replace(fault, place=place) for fault in error.faults]
     checks = tuple(
         ReleaseCheck(request, standing.state(request.release.name), request.check(sizes)) for request in asked
     )
@@ -175,7 +175,7 @@ def check(file: PlanFile) -> PlanCheck:
 
 def _stated(file: PlanFile) -> tuple[Unit, Loss]:
     """Whom the plan protects and for how much; without these nothing else can be judged."""
-    faults = []
+    faults: list[Fault] = []
     try:
         unit = file.plan.unit.unit()
         if isinstance(unit, Rows):
@@ -184,11 +184,11 @@ def _stated(file: PlanFile) -> tuple[Unit, Loss]:
             asked = f"lower = {shown(unit.lower)} with upper = {shown(unit.upper)}"
             within_reach(unit.lower, unit.upper, asked=asked)
     except PrivacyError as error:
-        faults.append(Fault(("unit",), str(error)))
+        faults += [replace(fault, place=("unit",)) for fault in error.faults]
     try:
         whole = file.plan.budget.total()
     except PrivacyError as error:
-        faults.append(Fault(("budget",), str(error)))
+        faults += [replace(fault, place=("budget",)) for fault in error.faults]
     file.document.refuse(faults)
     return unit, whole
 
@@ -224,9 +224,9 @@ def _standing(file: PlanFile) -> tuple[Standing, list[Fault]]:
             budgets = tuple(budget for budget in ledger.budgets() if budget.dataset == dataset)
             entries = [entry for entry in ledger.entries() if entry.dataset == dataset]
     except LedgerError as error:
-        if "://" in where and "it has no table" in str(error):
+        if "://" in where and isinstance(error, NoLedger):
             return Standing(), []  # an empty database, in which `run` makes the ledger
-        return Standing(), [Fault(place, str(error))]
+        return Standing(), [replace(fault, place=place) for fault in error.faults]
     charged = {str(entry.release): entry for entry in entries if entry.kind == "charge"}
     published = {str(entry.release): entry for entry in entries if entry.kind == "publish"}
     return Standing(budgets, charged, published), []

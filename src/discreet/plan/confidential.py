@@ -5,15 +5,14 @@ from __future__ import annotations
 import glob
 import json
 import os
-import re
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from discreet.errors import DataError
+from discreet.faults import Fault
 from discreet.frames import count_if, tally
 from discreet.jobs import Jobs, read_jobs
-from discreet.plan.document import Fault
 from discreet.plan.outputs import MANIFEST
 from discreet.plan.reading import PlanFile
 from discreet.privacy.units import Establishments
@@ -47,7 +46,7 @@ class Confidential:
                     allow_multiple=data.allow_multiple,
                 )
             except DataError as error:
-                document.refuse([Fault(("data", self._blamed(line)), line) for line in str(error).splitlines()])
+                document.refuse([replace(fault, place=("data", self._key(fault))) for fault in error.faults])
                 raise
             document.refuse(list(self._unlabelled_twins(self._jobs)))
         return self._jobs
@@ -63,14 +62,10 @@ class Confidential:
             self.file.document.refuse([Fault(("data", key), words)])
         return path
 
-    def _blamed(self, message: str) -> str:
-        """The key of [data] that a message is about."""
-        data = self.file.plan.data
-        named = re.match(r"(?:Column '.*' (?:of|is not in) )?(workplaces|workers)[ :;]", message)
-        for key, text in (("workplaces", data.workplaces), ("workers", data.workers)):
-            if text is not None and ((named and named[1] == key) or repr(str(self.file.path(text))) in message):
-                return key
-        return "source"
+    def _key(self, fault: Fault) -> str:
+        """The key of [data] that a fault of the jobs is about; what the plan does not name is part of its source."""
+        about = (fault.about or "").partition(".")[0]
+        return about if about in self.file.plan.data.model_fields_set else "source"
 
     def _unlabelled_twins(self, jobs: Jobs) -> Iterator[Fault]:
         """Labels that equal another, unlabelled value of a workplace attribute, where these values are public."""

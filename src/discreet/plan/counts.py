@@ -210,14 +210,18 @@ def count_request(file: PlanFile, release: Count | Counts, jobs: Jobs, account: 
         finest_of(tables)
         if release.round_to not in (None, 1):
             raise DataError(
-                f"round_to = {release.round_to} with add_up: rounded counts do not add up. Leave one of them out."
+                f"round_to = {release.round_to} with add_up: rounded counts do not add up.",
+                remedy="Leave one of them out.",
+                about="round_to",
             )
     if isinstance(release, Count) and release.shrink is not None:
         _check_shrink(release, queries[0])
     if release.stratum is not None and release.stratum not in queries[0].workplace_by:
         raise DataError(
             f"stratum = {release.stratum!r} is not among the workplace attributes of the table, which are: "
-            f"{', '.join(queries[0].workplace_by) or 'none'}. Use one of these, or leave it out."
+            f"{', '.join(queries[0].workplace_by) or 'none'}.",
+            remedy="Use one of these, or leave it out.",
+            about="stratum",
         )
     ready = tuple(
         query.prepare(**_asked(release, share), scale_share=release.scale_share)
@@ -245,8 +249,10 @@ def _shares(release: Count | Counts) -> list[Fraction]:
     parts = list(release.split) if isinstance(release, Counts) and release.split else [Fraction(1, count)] * count
     if len(parts) != count or sum(parts) != 1:
         raise PrivacyError(
-            f"split = {[str(part) for part in parts]} does not divide epsilon among {count} tables. The shares are "
-            f"one per table and add up to 1. Use for example {['1/' + str(count)] * count}."
+            f"split = {[str(part) for part in parts]} does not divide epsilon among {count} tables.",
+            "The shares are one per table and add up to 1.",
+            f"Use for example {['1/' + str(count)] * count}.",
+            about="split",
         )
     return parts
 
@@ -257,8 +263,10 @@ def _check_shrink(release: Count, query: CountQuery) -> None:
     if unknown or not query.worker_by:
         fault = f"{unknown[0]!r} is not a workplace attribute of it" if unknown else "it has no worker attributes"
         raise DataError(
-            f"shrink = {list(towards)} is not possible for the table by {', '.join(release.by) or 'nothing'}: {fault}. "
-            "Shares of worker kinds are drawn towards those of groups of workplace cells. Change by, or leave it out."
+            f"shrink = {list(towards)} is not possible for the table by {', '.join(release.by) or 'nothing'}: {fault}.",
+            "Shares of worker kinds are drawn towards those of groups of workplace cells.",
+            "Change by, or leave it out.",
+            about="shrink",
         )
 
 

@@ -11,29 +11,18 @@ import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from discreet.errors import PlanError
-from discreet.plan.wording import in_a_plan
-
-Place: TypeAlias = tuple[str | int, ...]
-"""A key by its path: ("release", 0, "by") is `by` of the first [[release]]."""
+from discreet.faults import Fault, Place, Position
 
 UNTOUCHED = "This call wrote nothing and spent nothing."
 
 LARGEST = 100_000
 """Bytes of a plan. A longer file is something else that was named by mistake."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """What is wrong at one place of a plan."""
-
-    place: Place
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,33 +42,46 @@ class Document:
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", error)
             raise PlanError(
-                f"Plan {str(path)!r} cannot be read: {reason}. A plan is a TOML file that this user may read. "
-                f"{UNTOUCHED} {_near(path)}"
+                f"Plan {str(path)!r} cannot be read: {reason}.",
+                f"A plan is a TOML file that this user may read. {UNTOUCHED}",
+                _near(path),
+                about="plan",
             ) from None
         if len(raw) > LARGEST:
             raise PlanError(
-                f"Plan {str(path)!r} has more than {LARGEST:,} bytes. A plan is a short text. {UNTOUCHED} Name a plan."
+                f"Plan {str(path)!r} has more than {LARGEST:,} bytes.",
+                f"A plan is a short text. {UNTOUCHED}",
+                "Name a plan.",
+                about="plan",
             )
         try:
             words = raw.decode("utf-8-sig").replace("\r\n", "\n")
             return cls(path, tomllib.loads(words, parse_float=Decimal), dict(_lines(words)))
         except UnicodeDecodeError as error:
             line = raw[: error.start].count(b"\n") + 1
-            raise PlanError(
-                f"{path.name}:{line}: this is not UTF-8 text. A plan is, whatever its language. {UNTOUCHED} Save the "
-                "plan as UTF-8."
+            raise _on_line(
+                path,
+                line,
+                "this is not UTF-8 text.",
+                f"A plan is, whatever its language. {UNTOUCHED}",
+                "Save the plan as UTF-8.",
             ) from None
         except tomllib.TOMLDecodeError as error:
-            raise PlanError(_syntax(path, words, str(error))) from None
+            raise _syntax(path, words, str(error)) from None
         except RecursionError:
             raise PlanError(
-                f"Plan {path.name!r} has brackets in brackets beyond what can be read. A plan has lists of lists and "
-                f"nothing deeper. {UNTOUCHED} Correct the plan."
+                f"Plan {path.name!r} has brackets in brackets beyond what can be read.",
+                f"A plan has lists of lists and nothing deeper. {UNTOUCHED}",
+                "Correct the plan.",
+                about="plan",
             ) from None
         except (ValueError, ArithmeticError):  # Python reads no whole number of more than 4,300 digits
-            raise PlanError(
-                f"{path.name}:{_longest_number(words)}: a number is beyond what can be read. Amounts have a few digits "
-                f"and exponents. {UNTOUCHED} Correct the number."
+            raise _on_line(
+                path,
+                _longest_number(words),
+                "a number is beyond what can be read.",
+                f"Amounts have a few digits and exponents. {UNTOUCHED}",
+                "Correct the number.",
             ) from None
 
     @property
@@ -97,12 +99,12 @@ class Document:
         """Raise all faults together, in the order of the text, if there are any."""
         found = sorted(faults, key=lambda fault: self.line(fault.place))
         if found:
-            raise PlanError("\n".join([self._head(len(found)), *map(self.told, found)]))
+            raise PlanError(*map(self.located, found), head=self._head(len(found)))
 
-    def told(self, fault: Fault) -> str:
-        """One fault with its file, line and key."""
-        where = self.name(fault.place)
-        return f"{self.path.name}:{self.line(fault.place)}: {where}{': ' if where else ''}{in_a_plan(fault.text)}"
+    def located(self, fault: Fault) -> Fault:
+        """The fault with its file, line and key."""
+        place = fault.place
+        return replace(fault, at=Position(self.path.name, self.line(place), self.name(place)))
 
     def name(self, place: Place) -> str:
         """A place as a reader of the plan would say it: release 'jobs', epsilon."""
@@ -184,12 +186,20 @@ def _places(value: object) -> Iterator[Place]:
         yield from ((key, *rest) for rest in _places(item))
 
 
-def _syntax(path: Path, text: str, message: str) -> str:
+def _on_line(path: Path, line: int, *sentences: str) -> PlanError:
+    return PlanError(Fault("plan", *sentences, at=Position(path.name, line)))
+
+
+def _syntax(path: Path, text: str, message: str) -> PlanError:
+    """What `tomllib` says, with its line."""
     found = re.search(r"^(.*) \(at (?:line (\d+), column (\d+)|end of document)\)$", message)
-    reason, line = (found[1], found[2] or text.count("\n") + 1) if found else (message, 1)
-    return (
-        f"{path.name}:{line}: {reason}. A plan is TOML: key = value, with text in quotes and lists in brackets. "
-        f"{UNTOUCHED} Correct the line."
+    reason, line = (found[1], int(found[2] or text.count("\n") + 1)) if found else (message, 1)
+    return _on_line(
+        path,
+        line,
+        f"{reason}.",
+        f"A plan is TOML: key = value, with text in quotes and lists in brackets. {UNTOUCHED}",
+        "Correct the line.",
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from discreet.errors import DiscreetError
+from discreet.faults import PLAN
 from discreet.plan.confidential import Confidential
 from discreet.plan.reading import PlanFile
 from discreet.plan.shape import ModelSection
@@ -16,7 +17,7 @@ def owner_notes(file: PlanFile) -> list[str]:
         try:
             data.jobs()
         except DiscreetError as error:
-            return str(error).splitlines()
+            return [fault.said(PLAN) for fault in error.faults]
         return []
     from discreet.lmm.private.owner import look
 

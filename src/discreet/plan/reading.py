@@ -6,7 +6,6 @@ pydantic finds the faults; its sentences are for programmers, so each kind of fa
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +13,11 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
-from discreet.errors import DataError
-from discreet.plan.document import Document, Fault, Place
+from discreet.errors import DataError, DiscreetError
+from discreet.faults import Fault, Place, Sentence, written
+from discreet.plan.document import Document
 from discreet.plan.shape import KINDS, Columns, Plan, Section
-from discreet.plan.wording import written
-from discreet.schema import LODES, Schema
+from discreet.schema import Schema
 
 WANTED = {
     "string_type": "text in quotes",
@@ -48,18 +47,16 @@ class PlanFile:
         if isinstance(given, Columns):
             return given.schema_of_jobs()
         if given is not None:
-            return _schema_file(self.path(given))
-        source = self.path(self.plan.data.source)
-        folder = source if source.is_dir() else source.parent
-        for name in ("schema.toml", "schema.json"):
-            if (folder / name).is_file():
-                return _schema_file(folder / name)
-        if _made_by_simulate(folder / "about.json"):
-            return LODES
-        raise DataError(
-            f"there is none in the plan and none beside {self.plan.data.source!r}. Which values a worker's attribute "
-            "can take is public and must not be learned from the data. Add [data.schema], or schema = 'schema.toml'."
-        )
+            return Schema.read(self.path(given))
+        found = Schema.beside(self.path(self.plan.data.source))
+        if found is None:
+            raise DataError(
+                f"there is none in the plan and none beside {self.plan.data.source!r}.",
+                "Which values a worker's attribute can take is public and must not be learned from the data.",
+                "Add [data.schema], or schema = 'schema.toml'.",
+                about="schema",
+            )
+        return found
 
     def index(self, name: str) -> int:
         """The number of the release called `name`."""
@@ -74,15 +71,18 @@ def read_plan(path: str | Path, text: bytes | None = None) -> PlanFile:
     except ValidationError as error:
         document.refuse(faults(error))
         raise
-    names = [release.name for release in plan.release]
-    document.refuse(
-        [
-            Fault(("release", i, "name"), f"{name!r} names two releases. A name stands for one. Choose another.")
-            for i, name in enumerate(names)
-            if name in names[:i]
-        ]
-    )
+    document.refuse(names_twice(plan))
     return PlanFile(plan, document)
+
+
+def names_twice(plan: Plan) -> list[Fault]:
+    """A name stands for one release."""
+    names = [release.name for release in plan.release]
+    return [
+        Fault(("release", i, "name"), f"{name!r} names two releases.", "A name stands for one.", "Choose another.")
+        for i, name in enumerate(names)
+        if name in names[:i]
+    ]
 
 
 def faults(error: ValidationError) -> list[Fault]:
@@ -90,43 +90,53 @@ def faults(error: ValidationError) -> list[Fault]:
     found = error.errors(include_url=False)
     places = [fault["loc"] for fault in found]
     return [
-        Fault(_place(fault["loc"]), _words(fault))
+        each
         for fault in found
         # a list whose items were all refused also counts as empty
         if not (fault["type"] == "too_short" and any(_within(place, fault["loc"]) for place in places))
+        for each in _faults(fault)
     ]
 
 
-def _words(fault: Any) -> str:
+def _faults(found: Any) -> list[Fault]:
+    """One finding of pydantic: what a check of ours raised, or our words for what pydantic checks itself."""
+    place, raised = _place(found["loc"]), found.get("ctx", {}).get("error")
+    if isinstance(raised, DiscreetError):
+        return [Fault(place, each.asked, each.possible, each.remedy) for each in raised.faults]
+    return [Fault(place, *_words(found))]
+
+
+def _words(fault: Any) -> tuple[Sentence, ...]:
     kind, value, facts = fault["type"], fault["input"], fault.get("ctx", {})
-    if kind == "value_error":
-        return str(facts["error"])
     if kind == "missing":
-        return f"it is missing. It says: {_about(fault['loc'])} Add it."
+        return "it is missing.", f"It says: {_about(fault['loc'])}", "Add it."
     if kind == "extra_forbidden":
         key, known = str(fault["loc"][-1]), _keys(_table(fault["loc"][:-1]))
-        return f"there is no such key here. There are: {', '.join(known)}. {_near(key, known)}"
+        return "there is no such key here.", f"There are: {', '.join(known)}.", _near(key, known)
     if kind == "literal_error":
         known = [word.strip(" '") for word in facts["expected"].replace(" or ", ",").split(",")]
-        return f"{written(value)} is unknown. It is {facts['expected']}. {_near(str(value), known)}"
+        return f"{written(value)} is unknown.", f"It is {facts['expected']}.", _near(str(value), known)
     if kind == "union_tag_invalid":
         known = [word.strip(" '") for word in facts["expected_tags"].split(",")]
-        return f"kind = {facts['tag']!r} is unknown. There are: {', '.join(known)}. {_near(facts['tag'], known)}"
+        return f"kind = {facts['tag']!r} is unknown.", f"There are: {', '.join(known)}.", _near(facts["tag"], known)
     if kind == "union_tag_not_found":
-        return "kind is missing, or is not text. It says what this table is. Add for example " + (
-            "kind = 'count'." if fault["loc"][0] == "release" else "kind = 'establishments'."
-        )
+        example = "kind = 'count'." if fault["loc"][0] == "release" else "kind = 'establishments'."
+        return "kind is missing, or is not text.", "It says what this table is.", f"Add for example {example}"
     if kind in ("too_short", "string_too_short"):
-        return "it is empty. It needs at least one item or character. Fill it in."
+        return "it is empty.", "It needs at least one item or character.", "Fill it in."
     if kind == "too_long":
-        return f"it has too many items. There are at most {facts['max_length']:,}. Divide it among several plans."
+        return (
+            "it has too many items.",
+            f"There are at most {facts['max_length']:,}.",
+            "Divide it among several plans.",
+        )
     if kind in ("greater_than_equal", "less_than_equal"):
         bound = f"at least {facts['ge']}" if "ge" in facts else f"at most {facts['le']}"
-        return f"{written(value)} is out of range. It is {bound}. Change it."
+        return f"{written(value)} is out of range.", f"It is {bound}.", "Change it."
     wanted = WANTED.get(kind)
     if wanted is None:
-        return f"{fault['msg']}. Correct it."
-    return f"it holds {_kind(value)}, where {wanted} is needed. Write it so."
+        return f"{fault['msg']}.", "", "Correct it."
+    return f"it holds {_kind(value)}, where {wanted} is needed.", "", "Write it so."
 
 
 def _place(loc: Place) -> Place:
@@ -182,21 +192,3 @@ def _kind(value: object) -> str:
 
 def _within(place: Place, prefix: Place) -> bool:
     return len(place) > len(prefix) and place[: len(prefix)] == prefix
-
-
-def _schema_file(path: Path) -> Schema:
-    try:
-        return Schema.read(path)
-    except (TypeError, AttributeError):
-        raise DataError(
-            f"{path.name!r} does not hold a schema. It has workplace_attributes, a list, and worker_attributes, the "
-            "domain of each. Correct it, or write the schema in the plan."
-        ) from None
-
-
-def _made_by_simulate(about: Path) -> bool:
-    try:
-        content = json.loads(about.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(content, dict) and content.get("data") == "lodes"

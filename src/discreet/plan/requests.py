@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from discreet.errors import DataError, DiscreetError, FitError, FormulaError, Infeasible
+from discreet.errors import DataError, DiscreetError
+from discreet.faults import Fault
 from discreet.jobs import Jobs
 from discreet.ledger import Entry
 from discreet.noise.source import Source
+from discreet.plan.blame import blamed
 from discreet.plan.confidential import Confidential
 from discreet.plan.counts import count_request, tables_of
-from discreet.plan.document import Fault, Place
 from discreet.plan.reading import PlanFile
 from discreet.plan.shape import AnyRelease, Count, Counts, ModelSection, PosteriorSection
 from discreet.plan.sizes import PublicSizes, TableCheck
@@ -27,19 +29,6 @@ from discreet.release.account import Account
 from discreet.report.release import Results
 from discreet.schema import Schema
 from discreet.tables.query import CountQuery
-
-BLAMED = {
-    **{
-        key: key
-        for key in ("where", "split", "shrink", "stratum", "round_to", "scale_share", "coefficient", "partitions")
-    },
-    **dict.fromkeys(("probability", "level", "at = "), "at"),
-    "unit=": "scale",
-    "lagged": "lagged",
-    "the response is": "formula",
-    "clip": "clip",
-}
-"""How a message begins, and the key that it is about."""
 
 
 class PlannedRelease(Protocol):
@@ -77,7 +66,7 @@ def requests(file: PlanFile, account: Account) -> tuple[list[PlannedRelease], li
         try:
             schema = file.schema()
         except DataError as error:
-            return [], [Fault(("data", "schema"), line) for line in str(error).splitlines()]
+            return [], [replace(fault, place=("data", "schema")) for fault in error.faults]
         jobs = without_data(schema, listed=has_public_list(file), allow_multiple=file.plan.data.allow_multiple)
         wrong += _label_faults(file, schema)
     if file.plan.data.public and not any(
@@ -92,7 +81,7 @@ def requests(file: PlanFile, account: Account) -> tuple[list[PlannedRelease], li
             else:
                 found.append(summary_request(file, release, account.unit))
         except DiscreetError as error:
-            wrong += [Fault(blamed(release, i, error), line) for line in str(error).splitlines()]
+            wrong += blamed(release, i, error)
     return found, wrong
 
 
@@ -158,28 +147,3 @@ def _label_faults(file: PlanFile, schema: Schema) -> Iterator[Fault]:
                     f"{twin!r} and {value!r} would both be called {labels.get(value, value)!r}. Readers tell "
                     "categories apart by their labels. Choose another label.",
                 )
-
-
-def blamed(release: AnyRelease, index: int, error: DiscreetError) -> Place:
-    """The place in a plan that an error about its release number `index` is about."""
-    return ("data", "public") if str(error).startswith("public") else ("release", index, _key(release, error))
-
-
-def _key(release: AnyRelease, error: DiscreetError) -> str:
-    """The key of a release that an error is about."""
-    text = str(error).lower()
-    for start, key in BLAMED.items():
-        if text.startswith(start):
-            return key
-    if isinstance(error, FormulaError | FitError):
-        return "formula"
-    if isinstance(error, DataError):
-        return "by" if isinstance(release, Count) else "tables" if isinstance(release, Counts) else "formula"
-    if isinstance(error, Infeasible):
-        return "epsilon"
-    if isinstance(release, PosteriorSection | ModelSection):
-        return "kind" if "protect" in text else "epsilon"
-    given = {name: getattr(release, name, None) for name in ("mechanism", "delta")}
-    return next(
-        (key for key, value in given.items() if value is not None), "kind" if "protect" in text else "calibration"
-    )

@@ -10,23 +10,23 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from discreet.errors import DataError, DiscreetError, FitError, FormulaError, PrivacyError
+from discreet.faults import Fault
 from discreet.ledger import Entry, Head, Ledger
 from discreet.ledger.lock import alone
 from discreet.ledger.publication import others
 from discreet.noise.source import Source
+from discreet.plan.blame import blamed
 from discreet.plan.bundle import REPORT, replace_file, set_aside, write_bundle
 from discreet.plan.check import PlanCheck, ReleaseCheck, check, ledger_place
 from discreet.plan.confidential import Confidential
-from discreet.plan.document import Fault
 from discreet.plan.facts import facts_of
 from discreet.plan.folders import FolderAccount
 from discreet.plan.reading import PlanFile, read_plan
-from discreet.plan.requests import blamed
 from discreet.plan.shape import Count, Counts
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Loss
@@ -165,7 +165,7 @@ def _read(file: PlanFile, waiting: list[ReleaseCheck], steps: _Steps) -> dict[st
         try:
             data.jobs()
         except DataError as error:
-            file.document.refuse([Fault(("data", "source"), line) for line in str(error).splitlines()])
+            file.document.refuse([replace(fault, place=("data", "source")) for fault in error.faults])
     readings, faults = {}, []
     # What is counted by kinds of workers serves tables of all workers, so that comes first.
     for known in sorted(waiting, key=lambda known: -max((table.levels for table in known.tables), default=0)):
@@ -173,8 +173,7 @@ def _read(file: PlanFile, waiting: list[ReleaseCheck], steps: _Steps) -> dict[st
         try:
             readings[known.name] = known.request.read(data)
         except (DataError, FormulaError, FitError, PrivacyError) as error:
-            place = blamed(known.request.release, file.index(known.name), error)
-            faults += [Fault(place, line) for line in str(error).splitlines()]
+            faults += blamed(known.request.release, file.index(known.name), error)
     file.document.refuse(faults)
     return readings
 

@@ -6,35 +6,36 @@ noise can be calibrated and whether the budget suffices is found in `requests` a
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from fractions import Fraction
-from functools import partial
 from typing import Annotated, Any, Literal, TypeAlias
-from unicodedata import category
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Discriminator,
-    Field,
-    StrictBool,
-    StrictInt,
-    Tag,
-    WithJsonSchema,
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, StrictBool, StrictInt, Tag
+
+from discreet.plan.values import (
+    Amount,
+    Attributes,
+    Category,
+    Clip,
+    DataSetName,
+    LedgerPlace,
+    Line,
+    Mechanism,
+    PathText,
+    Positive,
+    Price,
+    Probability,
+    ReleaseName,
+    Responses,
+    Share,
+    Text,
+    Where,
+    above_zero,
+    different,
 )
-
-from discreet.errors import PrivacyError
-from discreet.ledger.entries import named
-from discreet.plan.wording import written
 from discreet.privacy.guarantee import Calibration
-from discreet.privacy.losses import Loss, exact, loss, shown
+from discreet.privacy.losses import Loss, loss
 from discreet.privacy.units import EstablishmentNodes, Establishments, Rows, Strength, Unit, Workers
-from discreet.schema import Label, Schema
-from discreet.tables.calibration import MOST_EPSILON
-from discreet.tables.mechanisms.registry import names
+from discreet.schema import Schema
 
 Format: TypeAlias = Literal["csv", "parquet"]
 Form: TypeAlias = Literal["basic", "research"]
@@ -45,148 +46,6 @@ class Section(BaseModel):
     """One table of a plan."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=False)
-
-
-def _amount(value: object) -> Fraction:
-    try:
-        return exact(value)  # type: ignore[arg-type]
-    except PrivacyError:
-        raise ValueError(_NO_AMOUNT.format(written(value))) from None
-
-
-_NO_AMOUNT = "{} is not an amount. An amount is a finite number, and exact. Write it as 0.5, '0.5' or '1/3'."
-
-
-def _above_zero(example: str) -> AfterValidator:
-    def check(amount: Fraction) -> Fraction:
-        if amount <= 0:
-            raise ValueError(
-                f"{shown(amount)} buys and protects nothing. The amount must be above 0. Use for example {example}."
-            )
-        return amount
-
-    return AfterValidator(check)
-
-
-def _price(amount: Fraction) -> Fraction:
-    if amount > MOST_EPSILON:
-        raise ValueError(f"{shown(amount)} promises nothing. At most {MOST_EPSILON:,} is taken. Use for example 1.")
-    return amount
-
-
-def _probability(amount: Fraction) -> Fraction:
-    if not 0 < float(amount) < 1:
-        raise ValueError(
-            f"{shown(amount)} is not a probability. It lies between 0 and 1, and a double can tell it from both. Use "
-            "for example 0.95."
-        )
-    return amount
-
-
-def _label(value: object) -> Label:
-    if isinstance(value, str | int):
-        return value
-    raise ValueError(
-        f"{written(value)} is no category. Categories are text, whole numbers or true and false. Write one so."
-    )
-
-
-def _line(text: str) -> str:
-    odd = next((c for c in text if category(c) in ("Cc", "Cs", "Zl", "Zp") or c in TURNING), None)
-    if odd is not None:
-        raise ValueError(
-            f"{written(text)} holds the control character U+{ord(odd):04X}. Titles and labels are one line of text "
-            "that readers can see. Leave it out."
-        )
-    return text
-
-
-TURNING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-"""Characters that turn the direction of what follows, so that a page reads otherwise than its file."""
-
-
-def _path(text: str, *, addresses: bool = False) -> str:
-    """A path that a file system can be asked about; addresses of servers are nobody's path."""
-    odd = next((c for c in text if category(c) == "Cc"), None)
-    if odd is not None:
-        raise ValueError(
-            f"{written(text)} holds the control character U+{ord(odd):04X}. Paths are text that can be seen. "
-            "Leave it out."
-        )
-    if addresses and "://" in text:
-        return text
-    longest = max(len(part.encode()) for part in text.partition("::")[0].split("/"))
-    if longest > 255 or len(text.encode()) > LONGEST_PATH:
-        raise ValueError(
-            f"{written(text)} is longer than a path can be. A path has at most {LONGEST_PATH:,} bytes, and each name "
-            "in it 255. Name a file or folder by a shorter path."
-        )
-    return text
-
-
-LONGEST_PATH = 1024
-"""Bytes of a path in a plan. Systems stop at 4,096 bytes or fewer, and the plan's own folder comes before it."""
-
-
-def _folder_name(name: str) -> str:
-    if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", name):
-        raise ValueError(
-            f"{name!r} cannot name a release. The name is a folder and a line of the ledger: up to 64 of a-z, 0-9, "
-            "'-' and '_', a letter or digit first. Use for example 'jobs-2026'."
-        )
-    return name
-
-
-def _different(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    repeated = [value for value, times in Counter(values).items() if times > 1]
-    twice = sorted(value if isinstance(value, str) else written(value) for value in repeated)
-    if twice:
-        raise ValueError(f"{twice[0]} is listed twice. Each is listed once. Leave one out.")
-    return values
-
-
-def _range(value: object) -> object:
-    if isinstance(value, bool):
-        raise ValueError(
-            f"{written(value)} is no range. Responses are always pulled into lower and upper of [unit], and clip makes "
-            "that tighter. Leave it out, or give two numbers inside: [0, 1]."
-        )
-    return value
-
-
-def _mechanism(name: str) -> str:
-    if name not in names():
-        raise ValueError(f"mechanism {name!r} is unknown. There are: {', '.join(names())}. Leave it out for the best.")
-    return name
-
-
-_ANY_NUMBER = {"anyOf": [{"type": "number"}, {"type": "string", "examples": ["0.5", "1/3"]}]}
-
-Amount: TypeAlias = Annotated[Fraction, BeforeValidator(_amount), WithJsonSchema(_ANY_NUMBER)]
-Positive: TypeAlias = Annotated[Amount, _above_zero("1")]
-Clip: TypeAlias = Annotated[tuple[Amount, Amount], BeforeValidator(_range)]
-Share: TypeAlias = Annotated[Amount, _above_zero("'1/2'")]
-Price: TypeAlias = Annotated[Positive, AfterValidator(_price)]
-Probability: TypeAlias = Annotated[Amount, AfterValidator(_probability)]
-Category: TypeAlias = Annotated[
-    Any, BeforeValidator(_label), WithJsonSchema({"type": ["string", "integer", "boolean"]})
-]
-Mechanism: TypeAlias = Annotated[
-    str, BeforeValidator(_mechanism), WithJsonSchema({"type": "string", "enum": [*names()]})
-]
-ReleaseName: TypeAlias = Annotated[str, AfterValidator(_folder_name)]
-Text: TypeAlias = Annotated[str, Field(min_length=1)]
-Line: TypeAlias = Annotated[str, AfterValidator(_line)]
-PathText: TypeAlias = Annotated[Text, AfterValidator(_path)]
-LedgerPlace: TypeAlias = Annotated[Text, AfterValidator(partial(_path, addresses=True))]
-DataSetName: TypeAlias = Annotated[Text, AfterValidator(partial(named, role="dataset"))]
-Attributes: TypeAlias = Annotated[tuple[Text, ...], AfterValidator(_different)]
-Responses: TypeAlias = Annotated[
-    Annotated[tuple[Text, ...], Field(min_length=1), AfterValidator(_different)],
-    BeforeValidator(lambda value: (value,) if isinstance(value, str) else value),
-    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
-]
-Where: TypeAlias = dict[str, Annotated[tuple[Category, ...], Field(min_length=1), AfterValidator(_different)]]
 
 
 class Columns(Section):
@@ -239,7 +98,7 @@ class EstablishmentsUnit(Section):
     """[unit] kind = "establishments": employer-employee privacy."""
 
     kind: Literal["establishments"]
-    alpha: Annotated[Amount, _above_zero("0.1")] = Field(
+    alpha: Annotated[Amount, above_zero("0.1")] = Field(
         description="The share by which one workforce may grow unnoticed, for example 0.1."
     )
     strength: Strength = Field("strong", description="Whether the whole workforce, or that of every kind, differs.")
@@ -340,7 +199,7 @@ class Counts(_Tables):
     """[[release]] kind = "counts": several tables of job counts under one loss."""
 
     kind: Literal["counts"]
-    tables: Annotated[tuple[Attributes, ...], Field(min_length=1), AfterValidator(_different)] = Field(
+    tables: Annotated[tuple[Attributes, ...], Field(min_length=1), AfterValidator(different)] = Field(
         description="The attributes of each table: [['place', 'sector'], ['place']]."
     )
     split: tuple[Share, ...] | None = Field(None, description="Each table's share of epsilon: ['2/3', '1/3'].")
@@ -378,8 +237,8 @@ class Output(Section):
     """[output]: where the files go and which forms they have."""
 
     folder: PathText = Field(description="A folder of its own, relative to the plan.")
-    formats: Annotated[tuple[Format, ...], Field(min_length=1), AfterValidator(_different)] = ("csv", "parquet")
-    forms: Annotated[tuple[Form, ...], Field(min_length=1), AfterValidator(_different)] = ("basic", "research")
+    formats: Annotated[tuple[Format, ...], Field(min_length=1), AfterValidator(different)] = ("csv", "parquet")
+    forms: Annotated[tuple[Form, ...], Field(min_length=1), AfterValidator(different)] = ("basic", "research")
     bundle: StrictBool = Field(True, description="Whether to write the reviewer's bundle.")
 
 

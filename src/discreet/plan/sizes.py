@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet.errors import DataError, DiscreetError
+from discreet.faults import Fault
 from discreet.frames import as_lazy, collect
 from discreet.plan.confidential import shown_as_public
-from discreet.plan.document import Fault
 from discreet.plan.outputs import MANIFEST, read_table
 from discreet.plan.reading import PlanFile
 from discreet.privacy.losses import Loss
@@ -160,7 +160,7 @@ class PublicSizes:
                 return _from_release(file.path(public.previous)), []
         except DiscreetError as error:
             key = "sizes" if public.sizes is not None else "previous"
-            return None, [Fault(("public", key), line) for line in str(error).splitlines()]
+            return None, [replace(fault, place=("public", key)) for fault in error.faults]
         return None, []
 
     def expected(self, query: CountQuery, ready: Prepared, *, level: float) -> Expected | None:

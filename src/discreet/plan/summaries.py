@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.errors import PrivacyError
+from discreet.faults import written
 from discreet.ledger import Entry
 from discreet.noise.source import Source
 from discreet.plan.confidential import Confidential
@@ -21,7 +22,6 @@ from discreet.plan.outputs import SUMMARY_SAMPLER, read_table, write_release
 from discreet.plan.reading import PlanFile
 from discreet.plan.shape import ModelSection, PosteriorSection
 from discreet.plan.sizes import PublicSizes, TableCheck
-from discreet.plan.wording import written
 from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Pure, shown
@@ -214,8 +214,9 @@ def summary_request(file: PlanFile, release: PosteriorSection | ModelSection, un
     """The request for a release of a plan; what needs the data is found when it is read."""
     if not isinstance(unit, Rows):
         raise PrivacyError(
-            f"{release.kind} releases protect single rows, and this plan protects {unit.key}. "
-            "Use [unit] kind = 'rows' with lower, upper and response, in a plan of its own."
+            f"{release.kind} releases protect single rows, and this plan protects {unit.key}.",
+            remedy="Use [unit] kind = 'rows' with lower, upper and response, in a plan of its own.",
+            about="kind",
         )
     if isinstance(release, PosteriorSection):
         _refuse_repeated(release)
@@ -275,15 +276,19 @@ def _refuse_repeated(release: PosteriorSection) -> None:
     names, at = release.coefficient, release.at
     if len(names) != len(at) and min(len(names), len(at)) > 1:
         raise PrivacyError(
-            f"at = {written(list(map(str, at)))} has {len(at)} values for {len(names)} coefficients. They pair up. "
-            "Give as many values as coefficients, or one of either."
+            f"at = {written(list(map(str, at)))} has {len(at)} values for {len(names)} coefficients.",
+            "They pair up.",
+            "Give as many values as coefficients, or one of either.",
+            about="at",
         )
     asked = [(names[i % len(names)], at[i % len(at)]) for i in range(max(len(names), len(at)))]
     for (name, value), times in Counter(asked).items():
         if times > 1:
             raise PrivacyError(
-                f"coefficient: {name!r} is asked about at {shown(value)} twice. Each question costs its share of "
-                "epsilon. Leave one out."
+                f"coefficient: {name!r} is asked about at {shown(value)} twice.",
+                "Each question costs its share of epsilon.",
+                "Leave one out.",
+                about="coefficient",
             )
 
 

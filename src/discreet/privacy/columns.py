@@ -8,25 +8,49 @@ by another: each would tell what the other hides.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from discreet.errors import PrivacyError
+from discreet.faults import COMMAND, FORM, PLAN, Argument, Phrase, Spelled, Subject, Symbol, Voice
 from discreet.privacy.units import AnyRow, Rows, Unit
+
+HEAD = Spelled("public: ", plan="", command="", form="")
+"""The parameter, where no key or field was named before."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Declared(Phrase):
+    """How a column becomes a public one; at the desk its settings say so."""
+
+    columns: tuple[str, ...]
+
+    def said(self, voice: Voice) -> str:
+        if voice is COMMAND:
+            return "Add --public for each such column"
+        if voice is FORM:
+            return "Have it declared in desk.toml"
+        said = Argument("public", list(self.columns), under="data").said(voice)
+        return f"{'Write' if voice is PLAN else 'Declare it with'} {said}"
 
 
 def declared(public: Sequence[str], unit: Unit, response: str = "") -> tuple[str, ...]:
     """The columns declared public, after none was found that `unit` protects; whole rows hide a formula's response."""
     if isinstance(public, str) or not all(isinstance(column, str) for column in public):
         raise PrivacyError(
-            f"public={public!r:.60} is not a list of columns. It names those that everybody may know. Give one even "
-            "for a single column: ['county']."
+            (Subject(Argument("public", public)), " is not a list of columns."),
+            "It names those that everybody may know.",
+            "Give one even for a single column: ['county'].",
+            about="public",
         )
     hidden = (response,) if isinstance(unit, AnyRow) else protected(unit)
     both = [column for column in public if column in hidden]
     if both:
         raise PrivacyError(
-            f"public: {both[0]!r} is declared public, and one row's {both[0]!r} is protected. A column is one or the "
-            "other. Take it off the list, or protect another column."
+            (HEAD, f"{both[0]!r} is declared public, and one row's {both[0]!r} is protected."),
+            "A column is one or the other.",
+            "Take it off the list, or protect another column.",
+            about="public",
         )
     return tuple(dict.fromkeys(public))
 
@@ -36,8 +60,10 @@ def refuse_undeclared(used: Collection[str], public: Collection[str], *, why: st
     unknown = [column for column in dict.fromkeys(used) if column not in public]
     if unknown:
         raise PrivacyError(
-            f"public: {unknown[0]!r} is in the formula and is not declared public. {why} Declare it with "
-            f"public={[*public, *unknown]!r} if everybody may know it, or leave it out of the formula."
+            (HEAD, f"{unknown[0]!r} is in the formula and is not declared public."),
+            why,
+            (_Declared((*public, *unknown)), " if everybody may know it, or leave it out of the formula."),
+            about="public",
         )
 
 
@@ -67,7 +93,13 @@ def refuse_conflict(asked: Mapping[str, Any], earlier: Mapping[str, Any], *, dat
     ):
         if both:
             raise PrivacyError(
-                f"The release of {dataset!r} {words.format(both[0], release)}. A column of one data set is public or "
-                "protected in all of its releases: each would tell what the other hides. Leave the column out of the "
-                "formula, or protect all such columns under one unit, as response=[...]."
+                f"The release of {dataset!r} {words.format(both[0], release)}.",
+                "A column of one data set is public or protected in all of its releases: each would tell "
+                "what the other hides.",
+                (
+                    "Leave the column out of the formula, or protect all such columns under one unit, as ",
+                    Argument("response", Symbol("[...]")),
+                    ".",
+                ),
+                about="public",
             )

@@ -18,6 +18,7 @@ from functools import reduce
 from typing import TypeAlias
 
 from discreet.errors import PrivacyError
+from discreet.faults import Argument, Spelled
 
 Number: TypeAlias = int | float | str | Decimal | Fraction
 
@@ -26,6 +27,9 @@ LONGEST = 1_000
 DIGITS = 40
 WRITTEN = re.compile(r"\s*[+-]?[0-9.]+(/[0-9]+|[eE][+-]?[0-9]{1,3})?\s*")
 """Amounts in text, with so few digits in the exponent that making a fraction of them takes no time."""
+
+
+AS_A_SHARE = Spelled(", '1/3' or Fraction(1, 3)", plan=" or '1/3'", command=" or 1/3", form=" or 1/3")
 
 
 def exact(value: Number, *, name: str = "value") -> Fraction:
@@ -41,8 +45,10 @@ def exact(value: Number, *, name: str = "value") -> Fraction:
         float(amount)  # what no double can hold cannot be computed with either
     except (ValueError, TypeError, OverflowError, ZeroDivisionError):
         raise PrivacyError(
-            f"{name}={brief(value)} is not a number. A loss needs a finite amount. "
-            "Write it as 0.5, '1/3' or Fraction(1, 3)."
+            (Argument(name, value), " is not a number."),
+            "A loss needs a finite amount.",
+            ("Write it as 0.5", AS_A_SHARE, "."),
+            about=name,
         ) from None
     return amount
 
@@ -51,15 +57,6 @@ def upward(amount: Fraction) -> float:
     """The least double that is not below `amount`: a scale of noise is never rounded down."""
     nearest = float(amount)
     return nearest if Fraction(nearest) >= amount else math.nextafter(nearest, math.inf)
-
-
-def brief(value: object) -> str:
-    """A value as it was written, or its beginning where it is long."""
-    try:
-        written = repr(value)
-    except ValueError:  # Python writes no whole number of more than 4,300 digits
-        written = "a number of thousands of digits"
-    return written if len(written) <= 60 else f"{written[:40]}... ({len(written)} characters)"
 
 
 class Loss(ABC):
@@ -82,15 +79,18 @@ class Loss(ABC):
         """What is left of this loss when `other` has been spent."""
         if not other <= self:
             raise PrivacyError(
-                f"Cannot take {other} from {self}: the rest would be negative. "
-                f"At most {self} can be taken. Compare with `<=` first."
+                f"Cannot take {other} from {self}: the rest would be negative.",
+                f"At most {self} can be taken.",
+                "Compare with `<=` first.",
             )
         mine, theirs = _common(self, other)
         return type(mine)(*(a - b for a, b in zip(mine.amounts.values(), theirs.amounts.values(), strict=True)))
 
     def __mul__(self, times: int) -> Loss:
         if times < 0:
-            raise PrivacyError(f"A loss cannot be multiplied by {times}. The factor counts releases: use 0, 1, 2, ...")
+            raise PrivacyError(
+                f"A loss cannot be multiplied by {times}.", "The factor counts releases: use 0, 1, 2, ..."
+            )
         return type(self)(*(amount * times for amount in self.amounts.values()))
 
     __rmul__ = __mul__
@@ -208,7 +208,9 @@ class Concentrated(Loss):
         chance = exact(delta, name="delta")
         if not 0 < chance < 1:
             raise PrivacyError(
-                f"delta={delta} is not between 0 and 1. Give a small positive failure probability, e.g. 1e-6."
+                (Argument("delta", delta), " is not between 0 and 1."),
+                remedy="Give a small positive failure probability, e.g. 1e-6.",
+                about="delta",
             )
         with localcontext(prec=DIGITS, rounding=ROUND_CEILING):
             rho, inverse = _decimal(self.rho), _decimal(1 / chance)
@@ -223,8 +225,16 @@ def loss(*, epsilon: Number | None = None, delta: Number | None = None, rho: Num
     if epsilon is not None and rho is None:
         return Approximate(epsilon, delta) if delta is not None and exact(delta, name="delta") else Pure(epsilon)
     raise PrivacyError(
-        f"epsilon={epsilon}, delta={delta}, rho={rho} do not name one loss. "
-        "Give epsilon, epsilon with delta, or rho alone."
+        (
+            Argument("epsilon", epsilon),
+            ", ",
+            Argument("delta", delta),
+            ", ",
+            Argument("rho", rho),
+            " do not name one loss.",
+        ),
+        remedy="Give epsilon, epsilon with delta, or rho alone.",
+        about="epsilon",
     )
 
 
@@ -271,8 +281,9 @@ def _common(a: Loss, b: Loss) -> tuple[Loss, Loss]:
     if isinstance(b, Pure):
         return a, _convert(b, a)
     raise PrivacyError(
-        f"Cannot combine {a} with {b}. A budget holds (epsilon, delta) or rho, not both. "
-        "Convert the rho with `.to_approximate(delta)`, or keep two ledgers' budgets."
+        f"Cannot combine {a} with {b}.",
+        "A budget holds (epsilon, delta) or rho, not both.",
+        "Convert the rho with `.to_approximate(delta)`, or keep two ledgers' budgets.",
     )
 
 
@@ -283,14 +294,19 @@ def _convert(pure: Pure, like: Loss) -> Loss:
 def _non_negative(value: Number, name: str) -> Fraction:
     amount = exact(value, name=name)
     if amount < 0:
-        raise PrivacyError(f"{name}={value} is negative. A loss is zero or more. Give {name} > 0.")
+        raise PrivacyError(
+            (Argument(name, value), " is negative."), "A loss is zero or more.", f"Give {name} > 0.", about=name
+        )
     return amount
 
 
 def _steps(distance: int) -> int:
     if distance < 0:
         raise PrivacyError(
-            f"distance={distance} is negative. Data sets are 0, 1, 2, ... steps apart. Give such a number."
+            (Argument("distance", distance), " is negative."),
+            "Data sets are 0, 1, 2, ... steps apart.",
+            "Give such a number.",
+            about="distance",
         )
     return distance
 

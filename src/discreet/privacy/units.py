@@ -15,9 +15,20 @@ from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from discreet.errors import PrivacyError
+from discreet.faults import Argument, Spelled
 from discreet.privacy.losses import Number, exact, shown
 
 Strength: TypeAlias = Literal["strong", "weak"]
+
+BY_ESTABLISHMENTS = Spelled(
+    "open a session with unit=Establishments(alpha=0.1)", plan="use [unit] kind = 'establishments' with alpha = 0.1"
+)
+BY_WORKERS = Spelled(
+    "open a session with unit=Workers() or EstablishmentNodes(theta)",
+    plan="use [unit] kind = 'workers', or kind = 'establishment-nodes' with theta",
+)
+WEAK = Spelled("Establishments(alpha, 'weak')", plan="strength = 'weak' under [unit]")
+"""Advice to protect others, or less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +52,24 @@ class Establishments:
         share = exact(alpha, name="alpha")
         if share <= 0:
             raise PrivacyError(
-                f"alpha={alpha} protects no establishment's size. It is the share by which a workforce may change "
-                "unnoticed and must be above 0. Use for example alpha=0.1, or Workers() to protect single jobs only."
+                (Argument("alpha", alpha), " protects no establishment's size."),
+                "It is the share by which a workforce may change unnoticed and must be above 0.",
+                ("Use for example ", Argument("alpha", 0.1), ", or Workers() to protect single jobs only."),
+                about="alpha",
             )
         if strength not in ("strong", "weak"):
-            raise PrivacyError(f"strength={strength!r} is unknown. It is 'strong' or 'weak'. Leave it out for strong.")
+            raise PrivacyError(
+                (Argument("strength", strength), " is unknown."),
+                "It is 'strong' or 'weak'.",
+                "Leave it out for strong.",
+                about="strength",
+            )
         if not isinstance(substitution, bool):
             raise PrivacyError(
-                f"substitution={substitution!r} is neither yes nor no. It is True or False. Leave it out for False."
+                (Argument("substitution", substitution), " is neither yes nor no."),
+                "It is True or False.",
+                "Leave it out for False.",
+                about="substitution",
             )
         object.__setattr__(self, "alpha", share)
         object.__setattr__(self, "strength", strength)
@@ -101,8 +122,10 @@ class EstablishmentNodes:
     def __post_init__(self) -> None:
         if isinstance(self.theta, bool) or not isinstance(self.theta, int) or self.theta < 1:
             raise PrivacyError(
-                f"theta={self.theta!r} is not the size of a workforce. It is the largest one that is kept, a whole "
-                "number of workers of at least 1. Use for example theta=1000."
+                (Argument("theta", self.theta), " is not the size of a workforce."),
+                "It is the largest one that is kept, a whole number of workers of at least 1.",
+                ("Use for example ", Argument("theta", 1000), "."),
+                about="theta",
             )
 
     @property
@@ -129,14 +152,21 @@ class Rows:
         low, high = exact(lower, name="lower"), exact(upper, name="upper")
         if not low < high:
             raise PrivacyError(
-                f"Rows(lower={lower}, upper={upper}) has no width. The response must lie in an interval known "
-                "without the data. Give lower < upper."
+                (
+                    Spelled(f"Rows(lower={lower}, upper={upper})", plan=f"lower = {lower} with upper = {upper}"),
+                    " has no width.",
+                ),
+                "The response must lie in an interval known without the data.",
+                "Give lower < upper.",
+                about="lower",
             )
         names = (response,) if isinstance(response, str) else tuple(response)
         if not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
             raise PrivacyError(
-                f"response={response!r:.60} names no columns, or one twice. It says which column is protected. Give "
-                "for example response='jcr'."
+                (Argument("response", response), " names no columns, or one twice."),
+                "It says which column is protected.",
+                ("Give for example ", Argument("response", "jcr"), "."),
+                about="response",
             )
         object.__setattr__(self, "lower", low)
         object.__setattr__(self, "upper", high)

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from discreet.archive.findings import RefutedError, UncheckedError
 from discreet.archive.packing import as_json
+from discreet.faults import PLAN
 from discreet.ledger import Budget, Entry, Head
 from discreet.ledger.entries import canonical
 from discreet.plan.bundle import REPORT, REQUEST
@@ -107,7 +108,7 @@ class Rebuilt:
             )
         found, wrong = requests(self.file, account)
         if wrong:
-            raise RefutedError(f"{REQUEST} asks for what cannot be released: {wrong[0].text}")
+            raise RefutedError(f"{REQUEST} asks for what cannot be released: {wrong[0].said(PLAN)}")
         return {request.release.name: request for request in found}
 
     def about(self, name: str) -> dict[str, Any]:

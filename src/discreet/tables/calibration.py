@@ -11,6 +11,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from discreet.errors import PrivacyError
+from discreet.faults import GIVE, Argument, Symbol, With
 from discreet.privacy.guarantee import Calibration
 from discreet.privacy.losses import Number, Pure, exact, half, loss, shown
 from discreet.privacy.units import Establishments
@@ -42,48 +43,90 @@ def calibrate(
     theta : the largest establishment that "node-truncation" keeps.
     """
     if calibration not in ("tight", "paper"):
-        raise PrivacyError(f"calibration={calibration!r} is unknown. It is 'tight' or 'paper'. Leave it out for tight.")
+        raise PrivacyError(
+            (Argument("calibration", calibration), " is unknown."),
+            "It is 'tight' or 'paper'.",
+            "Leave it out for tight.",
+            about="calibration",
+        )
     amount = exact(epsilon, name="epsilon")
     if amount <= 0:
-        raise PrivacyError(f"epsilon={epsilon} buys nothing. It must be above 0. Use for example epsilon=1.")
+        raise PrivacyError(
+            (Argument("epsilon", epsilon), " buys nothing."),
+            "It must be above 0.",
+            ("Use for example ", Argument("epsilon", 1), "."),
+            about="epsilon",
+        )
     if amount > MOST_EPSILON:
-        raise PrivacyError(f"epsilon={epsilon} promises nothing. At most {MOST_EPSILON:,} is taken. Use for example 1.")
+        raise PrivacyError(
+            (Argument("epsilon", epsilon), " promises nothing."),
+            f"At most {MOST_EPSILON:,} is taken.",
+            "Use for example 1.",
+            about="epsilon",
+        )
     refuse_extremes(unit, amount)
     kind = named(name)
     if cells != 1 and not kind.vector:
         raise PrivacyError(
-            f"{name} with cells={cells}: its noise is for one count. Only joint-polynomial covers several counts "
-            "of the same establishments. Use that one, or leave cells out and pay for each count."
+            (f"{name} with ", Argument("cells", cells), ": its noise is for one count."),
+            "Only joint-polynomial covers several counts of the same establishments.",
+            "Use that one, or leave cells out and pay for each count.",
+            about="cells",
         )
     if cells < 1:
-        raise PrivacyError(f"cells={cells} leaves nothing to count. It is a number of counts. Use 1 or more.")
+        raise PrivacyError(
+            (Argument("cells", cells), " leaves nothing to count."),
+            "It is a number of counts.",
+            "Use 1 or more.",
+            about="cells",
+        )
     if kind.searched is not None and amount > kind.searched[1]:
         raise PrivacyError(
-            f"{name} with epsilon={shown(amount)} for a count hides nothing. Its constants are searched up to "
-            f"{kind.searched[1]:g}. Lower epsilon, or use polynomial."
+            (f"{name} with ", Argument("epsilon", Symbol(shown(amount))), " for a count hides nothing."),
+            f"Its constants are searched up to {kind.searched[1]:g}.",
+            "Lower epsilon, or use polynomial.",
+            about="epsilon",
         )
     if kind.searched is not None and amount < kind.searched[0]:
         raise PrivacyError(
-            f"{name} with epsilon={shown(amount)} for a count needs more digits than a number has. Its constants are "
-            f"searched from {kind.searched[0]:.2g} on. Raise epsilon, or count fewer kinds."
+            (
+                f"{name} with ",
+                Argument("epsilon", Symbol(shown(amount))),
+                " for a count needs more digits than a number has.",
+            ),
+            f"Its constants are searched from {kind.searched[0]:.2g} on.",
+            "Raise epsilon, or count fewer kinds.",
+            about="epsilon",
         )
     if kind.needs_delta:
         chance = exact(delta, name="delta") if delta is not None else exact(0)
         if not 0 < chance < 1:
             raise PrivacyError(
-                f"{name} with delta={delta}: it promises (epsilon, delta) and needs 0 < delta < 1. "
-                "Give delta=1e-6, say, or use polynomial, which needs none."
+                (
+                    f"{name} ",
+                    With(Argument("delta", delta)),
+                    ": it promises (epsilon, delta) and needs 0 < delta < 1.",
+                ),
+                remedy=(GIVE, " ", Argument("delta", Symbol("1e-6")), ", say, or use polynomial, which needs none."),
+                about="delta",
             )
         if chance < LEAST_DELTA or 1 - chance < MARGIN:
             raise PrivacyError(
-                f"{name} with delta={shown(chance)} for a count: so close to 0 or 1 it cannot be computed. "
-                f"Between {float(LEAST_DELTA):g} and 1 - 1e-9 it can. Give delta=1e-6, say, or use polynomial, which "
-                "needs none."
+                (
+                    f"{name} with ",
+                    Argument("delta", Symbol(shown(chance))),
+                    " for a count: so close to 0 or 1 it cannot be computed.",
+                ),
+                f"Between {float(LEAST_DELTA):g} and 1 - 1e-9 it can.",
+                (GIVE, " ", Argument("delta", Symbol("1e-6")), ", say, or use polynomial, which needs none."),
+                about="delta",
             )
         asked = loss(epsilon=amount, delta=chance)
     elif delta is not None and exact(delta, name="delta"):
         raise PrivacyError(
-            f"{name} with delta={delta}: it promises pure epsilon. Leave delta out, or use smooth-laplace."
+            (f"{name} with ", Argument("delta", delta), ": it promises pure epsilon."),
+            remedy="Leave delta out, or use smooth-laplace.",
+            about="delta",
         )
     else:
         asked = Pure(amount)

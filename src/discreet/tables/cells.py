@@ -21,9 +21,11 @@ import numpy as np
 
 from discreet.arrays import Integers
 from discreet.errors import DataError, EngineError
+from discreet.faults import Fault, Key, Subject, Value
 from discreet.frames import collect, holds, missing, refuse, working
 from discreet.jobs import Jobs
 from discreet.schema import Label
+from discreet.tables.attributes import values_kept
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -97,7 +99,9 @@ def cell_statistics(
             if most_counts is not None and counts > most_counts:
                 raise DataError(
                     f"A table of {step} has {len(blocks[0]):,} workplace cells x {len(levels):,} levels, {counts:,} "
-                    f"counts; at most {most_counts:,} are allowed. Leave out an attribute, or filter with `where`."
+                    f"counts; at most {most_counts:,} are allowed.",
+                    remedy=("Leave out an attribute, or filter with ", Key("where"), "."),
+                    about="by",
                 )
     return _assemble(blocks, tuple(workplace_by), tuple(worker_by), levels)
 
@@ -108,29 +112,28 @@ def _allowed(
     """The values of `where` as tuples, after every name and value was found to be possible."""
     schema, listed = jobs.schema, jobs.table if jobs.workplaces is None else jobs.workplaces
     types = listed.collect_schema()
-    faults, allowed = [], {}
+    faults: list[Fault] = []
+    allowed: dict[str, tuple[Label, ...]] = {}
     for kind, names, known in (
         ("workplace", workplace_by, schema.workplace_attributes),
         ("worker", worker_by, schema.worker_attributes),
         ("workplace or worker", where, [*schema.workplace_attributes, *schema.worker_attributes]),
     ):
+        about = f"{kind}_by" if kind in ("workplace", "worker") else "where"
         faults += [
-            missing(name, known, name=f"the {kind} attributes of {jobs.name}") for name in names if name not in known
+            Fault(about, missing(name, known, name=f"the {kind} attributes of {jobs.name}"))
+            for name in names
+            if name not in known
         ]
         if len(set(names)) < len(names):
-            faults.append(f"A {kind} attribute is named twice in {', '.join(names)}. Name it once.")
+            twice = f"A {kind} attribute is named twice in {', '.join(names)}."
+            faults.append(Fault(about, twice, remedy="Name it once."))
     refuse(faults)
-    for name, given in where.items():
-        values = (given,) if isinstance(given, str | int) else tuple(dict.fromkeys(given))
+    for name, values in values_kept(schema, where).items():
         domain = schema.worker_attributes.get(name)
-        if not values:
-            faults.append(f"where[{name!r}] lists no value, so it would drop everything. List some, or leave it out.")
-        elif domain is not None and not set(values) <= set(domain):
-            faults.append(
-                f"where[{name!r}] asks for {values}, but the public domain is {tuple(domain)}. Use its values."
-            )
-        elif domain is None and not all(holds(types[name], value) for value in values):
-            faults.append(f"where[{name!r}] asks for {values}, but the column holds {types[name]}. Use that type.")
+        if domain is None and not all(holds(types[name], value) for value in values):
+            asked = (Subject(Key("where", name)), " asks for ", Value(values), f", but the column holds {types[name]}.")
+            faults.append(Fault(f"where.{name}", asked, remedy="Use that type."))
         allowed[name] = values if domain is None else tuple(value for value in domain if value in values)
     refuse(faults)
     return allowed
@@ -149,8 +152,12 @@ def refuse_absent(jobs: Jobs, where: Mapping[str, Sequence[Label]]) -> None:
         kept = listed.filter(nw.col(name).is_in(where[name])).select(name).unique()
         found = {*collect(kept, step=f"places with {name}")[name].to_pylist()}
         faults += [
-            f"where[{name!r}] asks for {value!r}, and no establishment has it. Which establishments exist is public. "
-            "Use a value that one of them has."
+            Fault(
+                f"where.{name}",
+                (Subject(Key("where", name)), " asks for ", Value(value), ", and no establishment has it."),
+                "Which establishments exist is public.",
+                "Use a value that one of them has.",
+            )
             for value in where[name]
             if value not in found
         ]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.errors import Infeasible
+from discreet.faults import Argument, Phrase, Symbol
 from discreet.privacy.losses import shown
 from discreet.privacy.units import EstablishmentNodes, Establishments, Unit
 
@@ -118,11 +119,16 @@ def refuse_extremes(unit: Unit, epsilon: Fraction) -> None:
     """Refuse amounts that double precision could not calibrate with."""
     sensitivity = unit.theta if isinstance(unit, EstablishmentNodes) else 1
     if sensitivity > MOST_NOISE * epsilon:
-        raise _too_wide(f"epsilon={shown(epsilon)} for counts that one change moves by {shown(Fraction(sensitivity))}")
+        raise _too_wide(
+            Argument("epsilon", Symbol(shown(epsilon))),
+            f" for counts that one change moves by {shown(Fraction(sensitivity))}",
+        )
     if isinstance(unit, Establishments) and not LEAST_ALPHA <= unit.alpha <= 1 / LEAST_ALPHA:
         raise Infeasible(
-            f"alpha={shown(unit.alpha)} is out of reach. Noise is computed for {float(LEAST_ALPHA):g} to "
-            f"{float(1 / LEAST_ALPHA):g}. Use for example alpha=0.1, or unit=Workers() to protect single jobs only."
+            (Argument("alpha", Symbol(shown(unit.alpha))), " is out of reach."),
+            f"Noise is computed for {float(LEAST_ALPHA):g} to {float(1 / LEAST_ALPHA):g}.",
+            ("Use for example ", Argument("alpha", 0.1), ", or unit=Workers() to protect single jobs only."),
+            about="alpha",
         )
 
 
@@ -133,8 +139,11 @@ def refuse_overflow(mechanism: Mechanism) -> None:
         raise _too_wide(f"{mechanism.name} with {mechanism.loss}")
 
 
-def _too_wide(asked: str) -> Infeasible:
+def _too_wide(*asked: str | Phrase) -> Infeasible:
     return Infeasible(
-        f"{asked} needs noise that 64-bit counts do not hold with room to spare. At most {float(MOST_NOISE):.2g} jobs "
-        f"are added to the count of an establishment of {MOST_WORKERS:,.0f} workers. Raise epsilon, or hide less."
+        (*asked, " needs noise that 64-bit counts do not hold with room to spare."),
+        f"At most {float(MOST_NOISE):.2g} jobs are added to the count of an establishment of "
+        f"{MOST_WORKERS:,.0f} workers.",
+        "Raise epsilon, or hide less.",
+        about="epsilon",
     )

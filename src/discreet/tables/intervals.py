@@ -16,6 +16,7 @@ import numpy as np
 
 from discreet.arrays import Integers, Vector
 from discreet.errors import PrivacyError
+from discreet.faults import Argument
 from discreet.tables.ends import not_below_zero
 
 if TYPE_CHECKING:
@@ -68,4 +69,9 @@ def _from_counts(published: Integers, mechanism: Mechanism, *, level: float, bou
 def check_level(level: float) -> None:
     """Refuse a level that is not a probability, before anything is spent."""
     if not isinstance(level, Real) or not 0 < level < 1:
-        raise PrivacyError(f"level={level!r:.40} is not a probability. It lies between 0 and 1. Use for example 0.95.")
+        raise PrivacyError(
+            (Argument("level", level), " is not a probability."),
+            "It lies between 0 and 1.",
+            "Use for example 0.95.",
+            about="level",
+        )

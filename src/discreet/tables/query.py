@@ -7,22 +7,31 @@ without data (mechanism, constants, price); `_draw` adds noise to aggregates, fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet.arrays import Integers, Vector
 from discreet.errors import DataError, PrivacyError
+from discreet.faults import WHOLE, Argument, Capital, Key
 from discreet.jobs import Jobs
 from discreet.noise.source import Source
 from discreet.privacy.guarantee import Calibration, Guarantee
 from discreet.privacy.losses import Number, exact
-from discreet.privacy.units import EstablishmentNodes, Establishments, Workers
+from discreet.privacy.units import (
+    BY_ESTABLISHMENTS,
+    BY_WORKERS,
+    WEAK,
+    EstablishmentNodes,
+    Establishments,
+    Workers,
+)
 from discreet.release.account import Account
 from discreet.schema import Label
+from discreet.tables.attributes import spanned, values_kept
 from discreet.tables.calibration import calibrate
 from discreet.tables.expected import ByLargest, Kinds, refuse_extremes, refuse_overflow
 from discreet.tables.intervals import check_level, intervals
@@ -62,28 +71,13 @@ class CountQuery:
     ) -> CountQuery:
         """The query for the attributes `by`, keeping the values in `where`."""
         schema = jobs.schema
-        by = _attributes(by)
-        if where is not None and not isinstance(where, Mapping):
-            raise DataError(
-                f"where={where!r:.60} does not say which values to keep. It gives them for each attribute. Use for "
-                "example where={'sector': ['11', '23']}."
-            )
-        known = (*schema.workplace_attributes, *schema.worker_attributes)
-        filtered = [name for name in where or {} if name not in known]
-        if filtered:
-            raise DataError(f"where: {filtered[0]!r} is not an attribute. There are: {', '.join(known)}. Use those.")
-        unknown = [name for name in by if name not in known]
-        if unknown or len(set(by)) < len(by):
-            fault = f"{unknown[0]!r} is not an attribute" if unknown else f"{', '.join(by)} repeats an attribute"
-            raise DataError(
-                f"Counts by {', '.join(by) or 'nothing'}: {fault}. There are: {', '.join(known)}. Use those."
-            )
+        names, kept = spanned(schema, by), values_kept(schema, where)
         return cls(
             jobs=jobs,
             account=account,
-            workplace_by=tuple(name for name in by if name in schema.workplace_attributes),
-            worker_by=tuple(name for name in by if name in schema.worker_attributes),
-            where={name: _values(jobs, name, kept) for name, kept in (where or {}).items()},
+            workplace_by=tuple(name for name in names if name in schema.workplace_attributes),
+            worker_by=tuple(name for name in names if name in schema.worker_attributes),
+            where=kept,
         )
 
     @property
@@ -115,12 +109,18 @@ class CountQuery:
         name = mechanism or self._default()
         if d > MOST_COUNTS:
             raise DataError(
-                f"The table has {d:,} counts in every workplace cell; at most {MOST_COUNTS:,} fit in memory. "
-                "Use fewer worker attributes, or several tables."
+                f"The table has {d:,} counts in every workplace cell; at most {MOST_COUNTS:,} fit in memory.",
+                remedy="Use fewer worker attributes, or several tables.",
+                about="by",
             )
         whole = exact(epsilon, name="epsilon")
         if whole <= 0:
-            raise PrivacyError(f"epsilon={epsilon} buys nothing. It must be above 0. Use for example epsilon=1.")
+            raise PrivacyError(
+                (Argument("epsilon", epsilon), " buys nothing."),
+                "It must be above 0.",
+                ("Use for example ", Argument("epsilon", 1), "."),
+                about="epsilon",
+            )
         for_sizes = share_of(scale_share, whole)
         whole -= for_sizes
         refuse_extremes(unit, whole)
@@ -130,8 +130,13 @@ class CountQuery:
             shares = 1 if kind.vector else d
             if not kind.strong_by_kind and unit.strength == "strong" and self.concerns_workers:
                 raise PrivacyError(
-                    f"{name} on counts of workers of some kind gives the weak definition only, and this session "
-                    "promises the strong one. Leave `mechanism` out, or use Establishments(alpha, 'weak')."
+                    (
+                        f"{name} on counts of workers of some kind gives the weak definition only, and this ",
+                        WHOLE,
+                        " promises the strong one.",
+                    ),
+                    remedy=("Leave ", Key("mechanism"), " out, or use ", WEAK, "."),
+                    about="mechanism",
                 )
             built = calibrate(
                 name,
@@ -143,16 +148,19 @@ class CountQuery:
             )
             if not kind.hides_establishments:
                 raise PrivacyError(
-                    f"{name} does not give employer-employee privacy, which this session promises. "
-                    "Leave `mechanism` out, or open a session with unit=Workers() or EstablishmentNodes(theta)."
+                    (f"{name} does not give employer-employee privacy, which this ", WHOLE, " promises."),
+                    remedy=("Leave ", Key("mechanism"), " out, or ", BY_WORKERS, "."),
+                    about="mechanism",
                 )
         elif isinstance(unit, Workers | EstablishmentNodes):
             self._refuse_unlisted(unit)
             built = self._baseline(unit, name, whole, delta, calibration)
         else:
             raise PrivacyError(
-                f"Counts of jobs cannot be released under {unit.key}. They protect establishments or workers. "
-                "Open a session with unit=Establishments(alpha=0.1)."
+                f"Counts of jobs cannot be released under {unit.key}.",
+                "They protect establishments or workers.",
+                (Capital(BY_ESTABLISHMENTS), "."),
+                about="unit",
             )
         refuse_overflow(built)
         sizes = sizes_for(built, for_sizes) if for_sizes else None
@@ -258,8 +266,10 @@ class CountQuery:
         if not len(found.counts):
             kept = ", ".join(f"{name} in {list(values)}" for name, values in self.where.items()) or "every cell"
             raise DataError(
-                f"where keeps {kept}, and no establishment lies there. Which establishments exist is public, so there "
-                "is no count to protect. Keep values that go together."
+                f"where keeps {kept}, and no establishment lies there.",
+                "Which establishments exist is public, so there is no count to protect.",
+                "Keep values that go together.",
+                about="where",
             )
         return found
 
@@ -273,8 +283,9 @@ class CountQuery:
         mechanism = ready.mechanism
         if cells.counts.shape[1] != self.levels:
             raise PrivacyError(
-                f"The table has {cells.counts.shape[1]} counts in a workplace cell and {self.levels} were paid for. "
-                "Nothing was drawn. Report this as a fault of discreet."
+                f"The table has {cells.counts.shape[1]} counts in a workplace cell and {self.levels} were paid for.",
+                "Nothing was drawn.",
+                "Report this as a fault of discreet.",
             )
         if mechanism.joint:
             return mechanism.draw(cells.counts, cells.largest_total, source)
@@ -306,9 +317,10 @@ class CountQuery:
         asked = [f"by {', '.join(self.workplace_by)}"] * bool(self.workplace_by)
         asked += [f"where {', '.join(kept)} is kept"] * bool(kept)
         raise DataError(
-            f"Counts {' '.join(asked)} under {unit.key} need a public list of establishments: without it one job could "
-            "make a value appear that no other has, and its absence would be told. Give the list as workplaces, or "
-            "open a session with unit=Establishments(alpha=0.1), for which existence is public."
+            f"Counts {' '.join(asked)} under {unit.key} need a public list of establishments: without "
+            "it one job could make a value appear that no other has, and its absence would be told.",
+            remedy=("Give the list as workplaces, or ", BY_ESTABLISHMENTS, ", for which existence is public."),
+            about="by",
         )
 
     def _ends(self, ready: Prepared, published: Drawn, *, level: float) -> tuple[Vector, Vector]:
@@ -340,8 +352,10 @@ class CountQuery:
         """Under other units the table's vector moves by at most 1, or theta, in L1: one epsilon for all levels."""
         if name != self._default():
             raise PrivacyError(
-                f"{name} does not protect {unit.key}. This session's unit has one mechanism: {self._default()}. "
-                "Leave `mechanism` out, or open a session with unit=Establishments(alpha=0.1)."
+                f"{name} does not protect {unit.key}.",
+                ("This ", WHOLE, f"'s unit has one mechanism: {self._default()}."),
+                ("Leave ", Key("mechanism"), " out, or ", BY_ESTABLISHMENTS, "."),
+                about="mechanism",
             )
         theta = unit.theta if isinstance(unit, EstablishmentNodes) else 1
         return calibrate(
@@ -382,27 +396,3 @@ class CountQuery:
             "unit": self.account.unit.key,
             "levels": self.levels,
         }
-
-
-def _attributes(by: object) -> tuple[str, ...]:
-    """The names in `by`, found to be names."""
-    names = (by,) if isinstance(by, str) else tuple(by) if isinstance(by, Iterable) else (by,)
-    if not all(isinstance(name, str) for name in names):
-        raise DataError(
-            f"Counts by {by!r:.80}: attributes are given by their names. One table has a name or a list of names, and "
-            "no names for the total. Use for example count(by=['place', 'sector']), or for several tables "
-            "marginals(['place', 'sector'], ['place'])."
-        )
-    return cast("tuple[str, ...]", names)
-
-
-def _values(jobs: Jobs, name: str, kept: Label | Sequence[Label]) -> tuple[Label, ...]:
-    """The values to keep, each once, found possible before anything is priced."""
-    if not isinstance(kept, str | int | Sequence):
-        raise DataError(f"where[{name!r}] is {kept!r}. It lists the values to keep. Give one value or a list of them.")
-    values = (kept,) if isinstance(kept, str | int) else tuple(dict.fromkeys(kept))
-    domain = jobs.schema.worker_attributes.get(name)
-    if not values or (domain is not None and not set(values) <= set(domain)):
-        possible = f"the public domain is {tuple(domain)}" if domain is not None else "at least one value is kept"
-        raise DataError(f"where[{name!r}] asks for {values}, but {possible}. Use its values, or leave it out.")
-    return values

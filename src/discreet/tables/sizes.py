@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from discreet.errors import Infeasible, PrivacyError
+from discreet.faults import Argument, Symbol
 from discreet.privacy.losses import Number, Pure, exact, shown
 from discreet.privacy.units import Establishments
 from discreet.tables.mechanisms.log_laplace import LogLaplace
@@ -34,8 +35,10 @@ def share_of(scale_share: Number, epsilon: Fraction) -> Fraction:
     share = exact(scale_share, name="scale_share")
     if not 0 <= share < 1:
         raise PrivacyError(
-            f"scale_share={shown(share)} is not a share of epsilon. It is from 0 to below 1; the rest pays for the "
-            "counts. Use for example scale_share=0.1, or leave it out."
+            (Argument("scale_share", Symbol(f"{shown(share)}")), " is not a share of epsilon."),
+            "It is from 0 to below 1; the rest pays for the counts.",
+            ("Use for example ", Argument("scale_share", 0.1), ", or leave it out."),
+            about="scale_share",
         )
     return share * epsilon
 
@@ -56,8 +59,10 @@ def sizes_for(mechanism: Mechanism, epsilon: Fraction) -> NoisySizes:
     if mechanism.sized:
         return noisy_sizes(mechanism.unit, epsilon)
     raise PrivacyError(
-        f"scale_share with {mechanism.name}: sizes would be paid for and not used, because the scale of its noise is "
-        "public or grows with the count. Leave scale_share out, or use the default mechanism."
+        f"scale_share with {mechanism.name}: sizes would be paid for and not used, because the "
+        "scale of its noise is public or grows with the count.",
+        remedy="Leave scale_share out, or use the default mechanism.",
+        about="scale_share",
     )
 
 
@@ -65,15 +70,25 @@ def noisy_sizes(unit: Establishments, epsilon: Fraction) -> NoisySizes:
     """The mechanism that publishes every workplace cell's largest workforce for `epsilon` in all."""
     if unit.log_growth < LEAST_GROWTH:
         raise Infeasible(
-            f"scale_share with alpha={shown(unit.alpha)}: sizes need ln(1 + alpha) of at least {LEAST_GROWTH:.3g}, "
-            "because numbers have no more digits. Raise alpha, or leave scale_share out."
+            (
+                "scale_share with ",
+                Argument("alpha", Symbol(f"{shown(unit.alpha)}")),
+                f": sizes need ln(1 + alpha) of at least {LEAST_GROWTH:.3g}, because numbers have no more digits.",
+            ),
+            remedy="Raise alpha, or leave scale_share out.",
+            about="scale_share",
         )
     exponent = unit.log_growth / float(epsilon) * (1 + MARGIN)
     if exponent > MOST_EXPONENT:
         raise Infeasible(
-            f"scale_share leaves epsilon={shown(epsilon)} for the sizes of the largest establishments, with noise that "
-            f"tells nothing. It needs ln(1 + alpha) / {MOST_EXPONENT:g} = {unit.log_growth / MOST_EXPONENT:.3g} or "
-            "more. Raise scale_share or epsilon, lower alpha, or leave it out."
+            (
+                "scale_share leaves ",
+                Argument("epsilon", Symbol(f"{shown(epsilon)}")),
+                " for the sizes of the largest establishments, with noise that tells nothing.",
+            ),
+            f"It needs ln(1 + alpha) / {MOST_EXPONENT:g} = {unit.log_growth / MOST_EXPONENT:.3g} or more.",
+            "Raise scale_share or epsilon, lower alpha, or leave it out.",
+            about="scale_share",
         )
     floor = one_worker_floor(unit)
     return NoisySizes(unit=unit, loss=Pure(epsilon), calibration="tight", exponent=exponent, floor=floor)

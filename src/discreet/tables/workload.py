@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from discreet.errors import PrivacyError
+from discreet.faults import Argument, Symbol
 from discreet.noise.source import Source
 from discreet.privacy.guarantee import Calibration
 from discreet.privacy.losses import Number, exact, total
@@ -46,7 +47,7 @@ class Workload:
     def __post_init__(self) -> None:
         if not self.queries:
             raise PrivacyError(
-                "A workload without tables was asked for. It has at least one. Name the attributes of each."
+                "A workload without tables was asked for.", "It has at least one.", "Name the attributes of each."
             )
 
     def check(
@@ -121,8 +122,13 @@ class Workload:
         parts = [exact(share, name="split") for share in split] if split is not None else [Fraction(1, count)] * count
         if len(parts) != count or sum(parts) != 1 or min(parts) <= 0:
             raise PrivacyError(
-                f"split={[str(part) for part in parts]} does not divide the budget among {count} tables. "
-                f"The shares are positive and add up to 1. Use for example {['1/' + str(count)] * count}."
+                (
+                    Argument("split", Symbol(f"{[str(part) for part in parts]}")),
+                    f" does not divide the budget among {count} tables.",
+                ),
+                "The shares are positive and add up to 1.",
+                f"Use for example {['1/' + str(count)] * count}.",
+                about="split",
             )
         whole = exact(epsilon, name="epsilon")
         chance = None if delta is None else exact(delta, name="delta")

@@ -21,9 +21,10 @@ from urllib.parse import parse_qs, urlsplit
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from discreet.errors import DataError, PlanError
-from discreet.plan.shape import AnyUnit, Columns, Positive, Probability
+from discreet.plan.shape import AnyUnit, Columns
+from discreet.plan.values import Positive, Probability
 from discreet.privacy.units import Unit
-from discreet.schema import LODES, Schema
+from discreet.schema import Schema
 
 SETTINGS = "desk.toml"
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
@@ -172,12 +173,7 @@ class Desk:
             return None
         if source.columns is not None:
             return source.columns.schema_of_jobs()
-        place = self.folder / source.path
-        folder = place if place.is_dir() else place.parent
-        for name in ("schema.toml", "schema.json"):
-            if (folder / name).is_file():
-                return Schema.read(folder / name)
-        return LODES if (folder / "about.json").is_file() else None
+        return Schema.beside(self.folder / source.path)
 
     def jobs_of_one_worker(self, source: DataSource) -> int | None:
         """One, as plans of the desk declare; None where workers have no name."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -10,16 +10,16 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from discreet.errors import DiscreetError, PrivacyError
+from discreet.faults import FORM, Fault, Place
 from discreet.ledger.budget import amounts
 from discreet.plan.check import PlanCheck, check
-from discreet.plan.document import Document, Fault
-from discreet.plan.reading import PlanFile, faults
+from discreet.plan.document import Document
+from discreet.plan.reading import PlanFile, faults, names_twice
 from discreet.plan.requests import PlannedRelease
 from discreet.plan.shape import AnyRelease, Plan
-from discreet.plan.wording import in_a_plan
 from discreet.privacy.guarantee import Guarantee
 from discreet.web.calculators import TooLong, shared
-from discreet.web.desk import SETTINGS, DataSource, Desk, no_source
+from discreet.web.desk import DataSource, Desk, no_source
 from discreet.web.drafts import Draft, digest
 from discreet.web.published import stamp, stamps
 
@@ -103,20 +103,13 @@ def judge(desk: Desk, draft: Draft, plan: str) -> JudgedDraft:
         shaped = Plan.model_validate(content)
     except ValidationError as error:
         return JudgedDraft(None, told(document, faults(error)))
-    names = [release.name for release in shaped.release]
-    twice = [
-        Fault(("release", i, "name"), f"{name!r} names two releases. A name stands for one. Choose another.")
-        for i, name in enumerate(names)
-        if name in names[:i]
-    ]
-    if twice:
+    if twice := names_twice(shaped):
         return JudgedDraft(None, told(document, twice))
     refused = told(document, _refused(desk.sources[draft.source], shaped))
     try:
         found = check(PlanFile(shaped, document))
     except DiscreetError as error:
-        lines = str(error).splitlines()
-        return JudgedDraft(None, (*refused, *(Trouble("", line, "") for line in lines[1:] or lines)))
+        return JudgedDraft(None, (*refused, *told(document, error.faults)))
     return JudgedDraft(found, (*refused, *told(document, found.faults)))
 
 
@@ -129,15 +122,10 @@ def _refused(source: DataSource, plan: Plan) -> list[Fault]:
     return [Fault(("unit",), text)] if text else []
 
 
-def told(document: Document, found: Any) -> tuple[Trouble, ...]:
-    return tuple(Trouble(document.name(fault.place), _at_the_desk(fault.text), _field(fault.place)) for fault in found)
+def told(document: Document, found: Iterable[Fault]) -> tuple[Trouble, ...]:
+    return tuple(Trouble(document.name(fault.place), fault.said(FORM), _field(fault.place)) for fault in found)
 
 
-def _at_the_desk(message: str) -> str:
-    """A fault in a plan's words; what a plan would declare under [data] is the desk's to declare."""
-    return re.sub(r"Write public = \[.*?\] under \[data\] if", f"Have it declared in {SETTINGS} if", in_a_plan(message))
-
-
-def _field(place: tuple[str | int, ...]) -> str:
+def _field(place: Place) -> str:
     """The id of the form field at a place of the plan."""
     return "-".join(map(str, place[:3]))

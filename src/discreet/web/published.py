@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import LedgerError
+from discreet.errors import LedgerError, NoLedger
 from discreet.ledger import Budget, Entry, Head, Ledger
 from discreet.plan.bundle import PAPER, packed_releases
 from discreet.plan.outputs import MANIFEST, read_table
@@ -69,7 +69,7 @@ def _read(where: str) -> LedgerView:
         with Ledger.open(where, read_only=True) as ledger:
             return LedgerView(tuple(ledger.budgets()), tuple(ledger.entries()), ledger.head)
     except LedgerError as error:
-        is_new = "://" in where and "it has no table" in str(error)  # an empty database, in which a run makes it
+        is_new = "://" in where and isinstance(error, NoLedger)  # an empty database, in which a run makes it
         return LedgerView() if is_new else LedgerView(trouble=str(error))
 
 

@@ -100,14 +100,31 @@ def test_a_release_without_a_ledger_says_that_nothing_counts_it(path: Path, tmp_
     assert "counted nowhere" not in released(path, "--epsilon", "1", *book).stderr
 
 
-def test_advice_is_in_the_words_of_the_command(path: Path) -> None:
-    undeclared = CliRunner().invoke(app, [FORMULA, str(path), "--epsilon", "1", "--bounds", "0", "1"]).exception
-    assert "'t' is in the formula" in str(undeclared) and "Add --public" in str(undeclared)
-    assert "public=" not in str(undeclared)
-    unknown = CliRunner().invoke(app, [FORMULA, str(path), "--epsilon", "1"]).exception
-    assert "--bounds LOW HIGH" in str(unknown) and "bounds=" not in str(unknown)
-    unbooked = released(path, "--epsilon", "1", "--budget", "2").exception
-    assert "Give --ledger ledger.db." in str(unbooked)
+@pytest.mark.parametrize(
+    ("options", "about", "words"),
+    [
+        (["--bounds", "0", "1"], "public", "discreet: 't' is in the formula and is not declared public."),
+        (["--bounds", "0", "1"], "public", "Add --public for each such column if everybody may know it"),
+        ([], "bounds", "Give --bounds LOW HIGH;"),
+        (["--budget", "2"], "ledger", "Give --ledger ledger.db.\n"),
+        (["--bounds", "1", "0"], "bounds", "--bounds 1 0 has no width."),
+        (["--bounds", "0", "1", *PUBLIC, "--clip", "0", "2"], "clip", "--clip 0 2 reaches beyond the bounds [0, 1]."),
+    ],
+)
+def test_advice_is_in_the_words_of_the_command(
+    path: Path, options: list[str], about: str, words: str, monkeypatch: Any, capsys: Any
+) -> None:
+    from discreet.cli.app import main
+
+    argv = ["fit", FORMULA, str(path), "--epsilon", "1", *options]
+    refused = CliRunner().invoke(app, argv[1:]).exception
+    assert isinstance(refused, PrivacyError) and refused.about == about
+    monkeypatch.setattr("sys.argv", ["discreet", *argv])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 2
+    said = capsys.readouterr().err
+    assert words in said and f"{about}=" not in said, said
 
 
 @pytest.mark.parametrize("formula", ["nope ~ t", "nope ~ t + (1 | g)", "y ~ 1 + (1 | one)", "y ~ poly(t, 399)"])

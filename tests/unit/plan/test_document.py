@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import PlanError
-from discreet.plan.document import Document, Fault
+from discreet.faults import Fault
+from discreet.plan.document import Document
 
 TEXT = '''title = "x"  # comment
 

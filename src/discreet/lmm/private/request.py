@@ -15,7 +15,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from discreet.errors import PrivacyError
+from discreet.errors import PrivacyError, concerning
+from discreet.faults import BETWEEN, Argument, Phrase, Spelled
 from discreet.ledger import Ledger
 from discreet.lmm.private.sums import Scale
 from discreet.privacy.columns import declared, refuse_undeclared
@@ -46,6 +47,7 @@ _JOBS = Rate((Fraction(0), Fraction(2)), Fraction(2), Fraction(1, 100), Fraction
 _HIRES = Rate((Fraction(0), Fraction(3)), Fraction(3), Fraction(1, 100), Fraction(3, 4))
 RATES: dict[str, Rate] = {"jcr": _JOBS, "jdr": _JOBS, "ar": _HIRES, "sr": _HIRES}
 """JCR and JDR lie in [0, 2] by definition. AR and SR have no upper bound; 3 is the documents'."""
+OR_AN_ACCOUNT = Spelled(", or an account", plan="", command="")
 PUBLIC = "A private model hides one row's {0!r} and publishes the values of every other column of its formula."
 
 
@@ -61,20 +63,26 @@ class BudgetLine(NamedTuple):
         if ledger is None:
             if dataset is not None or budget is not None:
                 raise PrivacyError(
-                    "A data set's name or budget was given without a ledger. A ledger keeps them. "
-                    "Give ledger='ledger.db', or an account."
+                    "A data set's name or budget was given without a ledger.",
+                    "A ledger keeps them.",
+                    ("Give ", Argument("ledger", "ledger.db"), OR_AN_ACCOUNT, "."),
+                    about="ledger",
                 )
             return None
         if not dataset:
             raise PrivacyError(
-                f"The ledger {str(ledger)!r} was given without a name for the data. It counts what was spent on each "
-                "data set by name, and the same rows as a file and as a frame would have two budgets. Give "
-                "dataset='flows', and the same name next time."
+                f"The ledger {str(ledger)!r} was given without a name for the data.",
+                "It counts what was spent on each data set by name, and the same rows as a file and as a "
+                "frame would have two budgets.",
+                ("Give ", Argument("dataset", "flows"), ", and the same name next time."),
+                about="dataset",
             )
         if budget is None and "://" not in str(ledger) and not Path(ledger).exists():
             raise PrivacyError(
-                f"There is no ledger {str(ledger)!r} yet, and no budget to open in it. A budget is the total that all "
-                f"releases of {dataset!r} may cost. Give budget=4, or name an older ledger."
+                f"There is no ledger {str(ledger)!r} yet, and no budget to open in it.",
+                f"A budget is the total that all releases of {dataset!r} may cost.",
+                ("Give ", Argument("budget", 4), ", or name an older ledger."),
+                about="budget",
             )
         return cls(ledger, dataset, budget)
 
@@ -147,47 +155,79 @@ def read_request(
 ) -> ModelRequest:
     """Check everything that can be checked without the data."""
     if epsilon is None and rho is None:
-        raise PrivacyError("No loss was named. Give epsilon=1, or rho=0.5 for Gaussian noise.")
+        raise PrivacyError(
+            "No loss was named.",
+            remedy=("Give ", Argument("epsilon", 1), ", or ", Argument("rho", 0.5), " for Gaussian noise."),
+            about="epsilon",
+        )
     spent: Loss = loss(epsilon=_plain(epsilon), rho=_plain(rho))
+    of = "rho" if epsilon is None else "epsilon"
     if not spent:
-        raise PrivacyError(f"A loss of {spent} allows no release. Noise would be infinite. Give more than 0.")
+        raise PrivacyError(
+            f"A loss of {spent} allows no release.", "Noise would be infinite.", "Give more than 0.", about=of
+        )
     assert isinstance(spent, Pure | Concentrated)
     if not LEAST <= next(iter(spent.amounts.values())) <= MOST:
         raise PrivacyError(
-            f"A loss of {spent} is out of reach. Noise is computed for {float(LEAST):g} to {float(MOST):g}. "
-            "Useful amounts are between 0.01 and 10."
+            f"A loss of {spent} is out of reach.",
+            f"Noise is computed for {float(LEAST):g} to {float(MOST):g}.",
+            "Useful amounts are between 0.01 and 10.",
+            about=of,
         )
     if not isinstance(name, str | None) or name == "":
-        raise PrivacyError(f"name={name!r} is not the name of a release. Names are text. Give name='rates', or none.")
+        raise PrivacyError(
+            (Argument("name", name), " is not the name of a release."),
+            "Names are text.",
+            ("Give ", Argument("name", "rates"), ", or none."),
+            about="name",
+        )
     if isinstance(lagged, str) or not all(isinstance(column, str) for column in lagged):
         raise PrivacyError(
-            f"lagged={lagged!r} is not a list of columns. Give one even for a single column: ['before']."
+            (Argument("lagged", lagged), " is not a list of columns."),
+            remedy="Give one even for a single column: ['before'].",
+            about="lagged",
         )
     seed = _seed(seed)
     if account is not None and seed is not None:
-        raise PrivacyError(f"seed={seed} was given beside an account. The account has the noise. Seed the account.")
+        raise PrivacyError(
+            (Argument("seed", seed), " was given beside an account."),
+            "The account has the noise.",
+            "Seed the account.",
+            about="seed",
+        )
     if account is not None and book is not None:
-        raise PrivacyError(f"The ledger {str(book.ledger)!r} was given beside an account. One of them pays. Drop one.")
+        raise PrivacyError(
+            f"The ledger {str(book.ledger)!r} was given beside an account.",
+            "One of them pays.",
+            "Drop one.",
+            about="ledger",
+        )
     unit, natural = _unit(response, bounds, account)
     refuse_undeclared(columns, declared(public, unit), why=PUBLIC.format(response))
     confined = natural
     if clip is not None:
         if isinstance(clip, bool):
             raise PrivacyError(
-                f"clip={clip} is not a range. Responses are always pulled into the bounds, and a clip makes that "
-                "tighter. Leave it out, or give a range inside the bounds as clip=(lower, upper)."
+                (Argument("clip", clip), " is not a range."),
+                "Responses are always pulled into the bounds, and a clip makes that tighter.",
+                ("Leave it out, or give a range inside the bounds as ", Argument("clip", BETWEEN), "."),
+                about="clip",
             )
         confined = _interval(clip, "clip")
         if not natural[0] <= confined[0] < confined[1] <= natural[1]:
             raise PrivacyError(
-                f"clip={clip!r} reaches beyond the bounds [{float(natural[0]):g}, {float(natural[1]):g}]. Responses "
-                "lie within the bounds, and a clip makes that tighter. Give a range inside, or wider bounds."
+                (Argument("clip", clip), f" reaches beyond the bounds [{float(natural[0]):g}, {float(natural[1]):g}]."),
+                "Responses lie within the bounds, and a clip makes that tighter.",
+                "Give a range inside, or wider bounds.",
+                about="clip",
             )
     unknown = [column for column in lagged if column not in columns]
     if unknown:
         raise PrivacyError(
-            f"lagged={list(lagged)} names {unknown[0]!r}, which is not in the formula. "
-            f"It has: {', '.join(columns)}. Name fixed columns that hold earlier responses."
+            (Argument("lagged", list(lagged)), f" names {unknown[0]!r}, which is not in the formula."),
+            f"It has: {', '.join(columns)}.",
+            "Name fixed columns that hold earlier responses.",
+            about="lagged",
         )
     return ModelRequest(spent, unit, Scale(*confined), tuple(columns), tuple(lagged), account, name, seed, book)
 
@@ -197,20 +237,38 @@ def _unit(response: str, bounds: Interval | None, account: Account | None) -> tu
         unit = account.unit
         if not isinstance(unit, Rows):
             raise PrivacyError(
-                f"The account protects {unit.key}. A mixed model's release protects one row's response: "
-                f"open the account with unit=Rows(lower, upper, response={response!r})."
+                f"The account protects {unit.key}.",
+                (
+                    "A mixed model's release protects one row's response: open the account with "
+                    "unit=Rows(lower, upper, ",
+                    Argument("response", response),
+                    ").",
+                ),
+                about="account",
             )
         if response not in unit.responses:
             hidden = " and ".join(map(repr, unit.responses)) or "no column by name"
             raise PrivacyError(
-                f"The response is {response!r}, and the unit {unit.key} protects {hidden}. A release protects what its "
-                f"unit names. Open the account with unit=Rows(lower, upper, response={response!r}), or a list of all "
-                "responses."
+                f"The response is {response!r}, and the unit {unit.key} protects {hidden}.",
+                "A release protects what its unit names.",
+                (
+                    Spelled(
+                        f"Open the account with unit=Rows(lower, upper, response={response!r})",
+                        plan=f"Write response = {response!r} under [unit]",
+                    ),
+                    ", or a list of all responses.",
+                ),
+                about="formula",
             )
         if bounds is not None and _interval(bounds, "bounds") != (unit.lower, unit.upper):
             raise PrivacyError(
-                f"bounds={bounds} differ from the account's [{float(unit.lower):g}, {float(unit.upper):g}]. An account "
-                "has one unit. Leave bounds out, and give a tighter range as clip=(lower, upper)."
+                (
+                    Argument("bounds", bounds),
+                    f" differ from the account's [{float(unit.lower):g}, {float(unit.upper):g}].",
+                ),
+                "An account has one unit.",
+                ("Leave bounds out, and give a tighter range as ", Argument("clip", BETWEEN), "."),
+                about="bounds",
             )
         return unit, within_reach(unit.lower, unit.upper, asked="the account's bounds")
     if bounds is not None:
@@ -219,8 +277,10 @@ def _unit(response: str, bounds: Interval | None, account: Account | None) -> tu
         natural = RATES[response.lower()].bounds
     else:
         raise PrivacyError(
-            f"The bounds of {response!r} are not known. They set the noise and must be stated without looking at the "
-            "data. Give bounds=(lower, upper); values outside count as the nearer end."
+            f"The bounds of {response!r} are not known.",
+            "They set the noise and must be stated without looking at the data.",
+            ("Give ", Argument("bounds", BETWEEN), "; values outside count as the nearer end."),
+            about="bounds",
         )
     return Rows(*natural, response=response), natural
 
@@ -229,23 +289,37 @@ def _interval(values: Any, name: str) -> tuple[Fraction, Fraction]:
     try:
         low, high = values
     except (TypeError, ValueError):
-        raise PrivacyError(f"{name}={values!r} is not an interval. Give two numbers, as in {name}=(0, 2).") from None
+        raise PrivacyError(
+            (Argument(name, values), " is not an interval."),
+            remedy=("Give two numbers, as in ", Argument(name, (0, 2)), "."),
+            about=name,
+        ) from None
     low, high = exact(_plain(low), name=name), exact(_plain(high), name=name)
-    within_reach(low, high, asked=f"{name}={values!r}")
+    with concerning(name):
+        within_reach(low, high, asked=Argument(name, values))
     if not low < high:
-        raise PrivacyError(f"{name}={values!r} has no width. The lower end comes first. Give lower < upper.")
+        raise PrivacyError(
+            (Argument(name, values), " has no width."),
+            "The lower end comes first.",
+            "Give lower < upper.",
+            about=name,
+        )
     return low, high
 
 
-def within_reach(low: Fraction, high: Fraction, *, asked: str) -> tuple[Fraction, Fraction]:
+def within_reach(low: Fraction, high: Fraction, *, asked: str | Phrase) -> tuple[Fraction, Fraction]:
     """Bounds with which double precision can calculate: `low` and `high` again, or an error that calls them `asked`."""
     farthest = max(abs(low), abs(high))
     if farthest > FARTHEST or 0 < high - low < max(Fraction(1, FARTHEST), farthest * NARROWEST):
         raise PrivacyError(
-            f"{asked} are out of reach: they are too large or too close together, and their squares overflow or "
-            "underflow double precision. "
-            f"Ends may go to {float(FARTHEST):g}, and lie apart by {float(NARROWEST):.1g} of the larger one and by "
-            f"{1 / FARTHEST:g}. Give the response in another unit, or from another origin."
+            (
+                asked,
+                " are out of reach: they are too large or too close together, and their squares overflow or underflow "
+                "double precision.",
+            ),
+            f"Ends may go to {float(FARTHEST):g}, and lie apart by {float(NARROWEST):.1g} of the "
+            f"larger one and by {1 / FARTHEST:g}.",
+            "Give the response in another unit, or from another origin.",
         )
     return low, high
 
@@ -258,14 +332,17 @@ def read_split(
         return dict(default)
     if set(split) != set(parts):
         raise PrivacyError(
-            f"split names {', '.join(split) or 'nothing'}; this release has the parts {', '.join(parts)}. "
-            f"Give each a share, for example { ({part: str(default[part]) for part in parts}) }."
+            f"split names {', '.join(split) or 'nothing'}; this release has the parts {', '.join(parts)}.",
+            remedy=f"Give each a share, for example { {part: str(default[part]) for part in parts} }.",
+            about="split",
         )
     shares = {part: exact(split[part], name=part) for part in parts}
     if min(shares.values()) <= 0 or sum(shares.values()) != 1:
         raise PrivacyError(
-            f"The shares {', '.join(f'{k} {v}' for k, v in split.items())} add up to {float(sum(shares.values())):g}. "
-            "They must be positive and add up to 1 exactly. Use decimals or fractions such as '1/3'."
+            f"The shares {', '.join(f'{k} {v}' for k, v in split.items())} add up to {float(sum(shares.values())):g}.",
+            "They must be positive and add up to 1 exactly.",
+            "Use decimals or fractions such as '1/3'.",
+            about="split",
         )
     return shares
 
@@ -279,7 +356,12 @@ def _seed(seed: Any) -> int | None:
     seed = _plain(seed)
     if seed is None or (isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0):
         return seed
-    raise PrivacyError(f"seed={seed!r} does not start a generator. Seeds are whole numbers from 0 on. Give seed=1.")
+    raise PrivacyError(
+        (Argument("seed", seed), " does not start a generator."),
+        "Seeds are whole numbers from 0 on.",
+        ("Give ", Argument("seed", 1), "."),
+        about="seed",
+    )
 
 
 def noise_scale(sensitivity: Fraction | int, spent: Pure | Concentrated) -> float:
@@ -287,8 +369,9 @@ def noise_scale(sensitivity: Fraction | int, spent: Pure | Concentrated) -> floa
     limit = spent.epsilon * WIDEST if isinstance(spent, Pure) else 2 * spent.rho * WIDEST**2
     if (sensitivity if isinstance(spent, Pure) else Fraction(sensitivity) ** 2) > limit:
         raise PrivacyError(
-            f"A share of {spent} for one part of the release needs wider noise than whole numbers of 64 bits hold. "
-            "Nothing would be left of the estimates. Spend more, or use fewer columns."
+            f"A share of {spent} for one part of the release needs wider noise than whole numbers of 64 bits hold.",
+            "Nothing would be left of the estimates.",
+            "Spend more, or use fewer columns.",
         )
     if isinstance(spent, Pure):
         return upward(Fraction(sensitivity) / spent.epsilon)

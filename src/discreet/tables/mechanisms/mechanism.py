@@ -65,7 +65,11 @@ class Request:
         asked = f"alpha={shown(self.unit.alpha)}, {self.loss}" + (f", {self.cells} cells" if self.cells > 1 else "")
         if self.unit.substitution and kind.halves:
             asked += " for one of the two steps of a substitution"
-        return Infeasible(f"{kind.name} ({self.calibration}) cannot give {asked}: it needs {inequality}. {remedy}")
+        return Infeasible(
+            f"{kind.name} ({self.calibration}) cannot give {asked}: it needs {inequality}.",
+            remedy=remedy,
+            about="epsilon",
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +200,9 @@ class Mechanism(ABC):
     def half_width(self, published: Integers | Vector, sizes: NoisySizes, *, level: float) -> Vector:
         """How far a count may be from its published one, where the largest establishment was `published` as this."""
         raise PrivacyError(
-            f"{self.name} has no interval from noisy sizes. Those that are `sized` have one. Leave scale_share out."
+            f"{self.name} has no interval from noisy sizes.",
+            "Those that are `sized` have one.",
+            "Leave scale_share out.",
         )
 
     def most_workers(self, counts: Vector, *, miss: float) -> Vector:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from discreet.errors import PrivacyError
+from discreet.faults import Key
 from discreet.noise.law import Rounded
 from discreet.noise.laws import Polynomial
 from discreet.tables.mechanisms.mechanism import MARGIN, Request, one_worker_floor
@@ -30,7 +31,10 @@ class PolynomialNoise(SmoothNoise):
     def calibrate(cls, ask: Request) -> Self:
         if ask.calibration == "paper":
             raise PrivacyError(
-                f"{cls.name} is not in the Tables paper. It has the tight calibration only. Leave `calibration` out."
+                f"{cls.name} is not in the Tables paper.",
+                "It has the tight calibration only.",
+                ("Leave ", Key("calibration"), " out."),
+                about="calibration",
             )
         d, b, alpha = ask.cells, ask.b, float(ask.unit.alpha)
         budget = ask.epsilon * (1 - MARGIN)

@@ -45,20 +45,23 @@ def register(kind: type[Mechanism]) -> type[Mechanism]:
     name, proof = getattr(kind, "name", None), getattr(kind, "proof", None)
     if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
         raise PrivacyError(
-            f"A mechanism called {name!r:.40} cannot be registered. Names are lower-case words with hyphens. Give its "
-            "class a name such as 'staircase'."
+            f"A mechanism called {name!r:.40} cannot be registered.",
+            "Names are lower-case words with hyphens.",
+            "Give its class a name such as 'staircase'.",
         )
     if _known.get(name, kind) is not kind or (name in _known) != (kind in _known.values()):
         raise PrivacyError(
-            f"A mechanism called {name!r} cannot be registered: there is another one of that name. A name means one "
-            "mechanism in every ledger and bundle. Choose another name."
+            f"A mechanism called {name!r} cannot be registered: there is another one of that name.",
+            "A name means one mechanism in every ledger and bundle.",
+            "Choose another name.",
         )
     missing = sorted(kind.__abstractmethods__) if isabstract(kind) else []
     if missing or not isinstance(proof, str) or not proof or not kind.hides_establishments:
         why = f"it lacks {', '.join(missing)}" if missing else "it names no proof" if not proof else "it is a baseline"
         raise PrivacyError(
-            f"The mechanism {name!r} cannot be registered: {why}. A mechanism is whole: see `Mechanism`. Add what is "
-            "missing."
+            f"The mechanism {name!r} cannot be registered: {why}.",
+            "A mechanism is whole: see `Mechanism`.",
+            "Add what is missing.",
         )
     _known[name] = kind
     return kind
@@ -70,13 +73,17 @@ def named(name: str) -> type[Mechanism]:
         return _known[name]
     if name not in _installed():
         raise PrivacyError(
-            f"mechanism {name!r} is unknown. There are: {', '.join(names())}. Leave it out for the default."
+            f"mechanism {name!r} is unknown.",
+            f"There are: {', '.join(names())}.",
+            "Leave it out for the default.",
+            about="mechanism",
         )
     found = _installed()[name].load()
     if getattr(found, "name", None) != name:
         raise PrivacyError(
-            f"mechanism {name!r} is announced by a package, and its class is called {getattr(found, 'name', None)!r}. "
-            "Both are the same name. Correct that package."
+            f"mechanism {name!r} is announced by a package, and its class is called {getattr(found, 'name', None)!r}.",
+            "Both are the same name.",
+            "Correct that package.",
         )
     return register(found)
 

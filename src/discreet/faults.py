@@ -1,0 +1,371 @@
+"""What is wrong, as a value; and how it is said to four kinds of readers.
+
+A fault says what it is about, what was asked, what is possible and the next step. Its sentences hold terms, such as
+`Argument("clip", (0, 1))`, whose spelling depends on who reads: somebody who writes Python, a plan, a command, or fills
+in a form. Programs use `about` and the error's class. Sentences are for people: nothing is ever looked up in them.
+"""
+
+from __future__ import annotations
+
+import shlex
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import date, time
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+Place: TypeAlias = tuple[str | int, ...]
+"""A key of a plan by its path: ("release", 0, "by") is `by` of the first [[release]]."""
+
+LONGEST, KEPT = 60, 40
+"""Characters of a value that are shown whole, and how many of a longer one."""
+
+
+def brief(value: object) -> str:
+    """A value as Python writes it, or its beginning where it is long."""
+    try:
+        text = _python(value)
+    except ValueError:  # Python writes no whole number of more than 4,300 digits
+        text = "a number of thousands of digits"
+    return _cut(text)
+
+
+def written(value: object) -> str:
+    """A value as TOML writes it, or its beginning where it is long."""
+    if isinstance(value, Mapping):
+        return _cut(f"{{ {', '.join(f'{key} = {written(item)}' for key, item in value.items())} }}")
+    if isinstance(value, list | tuple):
+        return _cut(f"[{', '.join(map(written, value))}]")
+    if isinstance(value, date | time):
+        return _cut(value.isoformat())
+    if isinstance(value, bool | Decimal):
+        return _cut(str(value).lower().replace("infinity", "inf"))
+    if isinstance(value, Fraction) and value.denominator != 1:
+        return _cut(_decimal(value) or repr(str(value)))
+    return brief(value)
+
+
+def _python(value: object) -> str:
+    if isinstance(value, Fraction):
+        return _decimal(value) or str(value)
+    if isinstance(value, Decimal):
+        return str(value)
+    if type(value) is tuple and len(value) == 1:
+        return f"({_python(value[0])},)"
+    if type(value) in (list, tuple):
+        text = ", ".join(map(_python, value))  # type: ignore[call-overload]
+        return f"[{text}]" if type(value) is list else f"({text})"
+    return repr(value)
+
+
+def _decimal(amount: Fraction) -> str:
+    """A short decimal where it is exact, or nothing."""
+    twos_and_fives = amount.denominator
+    for factor in (2, 5):
+        while twos_and_fives % factor == 0:
+            twos_and_fives //= factor
+    if twos_and_fives > 1 or amount.denominator > 10**12:
+        return ""
+    return f"{(Decimal(amount.numerator) / Decimal(amount.denominator)).normalize():f}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:KEPT]}... ({len(text)} characters)"
+
+
+class Voice(ABC):
+    """How terms are spelled for one kind of reader; `names_places` where each fault comes with the name of its key."""
+
+    names_places = False
+
+    def value(self, value: object) -> str:
+        return brief(value)
+
+    @abstractmethod
+    def key(self, path: tuple[str, ...]) -> str:
+        """A parameter by its name, or a part of it."""
+
+    @abstractmethod
+    def setting(self, name: str, value: object, under: str | None) -> str:
+        """A parameter with its value, and the table of a plan that has it."""
+
+    @abstractmethod
+    def spelled(self, term: Spelled) -> str:
+        """Words that follow no rule."""
+
+
+class _Python(Voice):
+    def key(self, path: tuple[str, ...]) -> str:
+        head, *rest = path
+        return f"{head}{''.join(f'[{part!r}]' for part in rest)}" if rest else f"`{head}`"
+
+    def setting(self, name: str, value: object, under: str | None) -> str:
+        return f"{name}={self.value(value)}"
+
+    def spelled(self, term: Spelled) -> str:
+        return term.python
+
+
+class _Plan(Voice):
+    names_places = True
+
+    def value(self, value: object) -> str:
+        return written(value)
+
+    def key(self, path: tuple[str, ...]) -> str:
+        return ".".join(path)
+
+    def setting(self, name: str, value: object, under: str | None) -> str:
+        return f"{name} = {self.value(value)}{f' under [{under}]' if under else ''}"
+
+    def spelled(self, term: Spelled) -> str:
+        return term.python if term.plan is None else term.plan
+
+
+METAVARIABLES = {"lower": "LOW", "upper": "HIGH"}
+
+
+class _Command(Voice):
+    def value(self, value: object) -> str:
+        if isinstance(value, Symbol):
+            return METAVARIABLES.get(repr(value), repr(value))
+        if isinstance(value, str):
+            return _cut(shlex.quote(value))
+        if isinstance(value, list | tuple):
+            return " ".join(map(self.value, value))
+        return brief(value)
+
+    def key(self, path: tuple[str, ...]) -> str:
+        head, *rest = path
+        return " ".join([f"--{head.replace('_', '-')}", *map(shlex.quote, rest)])
+
+    def setting(self, name: str, value: object, under: str | None) -> str:
+        return self.key((name,)) if value is True else f"{self.key((name,))} {self.value(value)}"
+
+    def spelled(self, term: Spelled) -> str:
+        return term.python if term.command is None else term.command
+
+
+class _Form(_Plan):
+    def setting(self, name: str, value: object, under: str | None) -> str:
+        return super().setting(name, value, None)  # a form shows all tables at once
+
+    def spelled(self, term: Spelled) -> str:
+        return super().spelled(term) if term.form is None else term.form
+
+
+PYTHON, PLAN, COMMAND, FORM = _Python(), _Plan(), _Command(), _Form()
+
+
+class Phrase(ABC):
+    """A part of a sentence that each voice spells in its own way."""
+
+    @abstractmethod
+    def said(self, voice: Voice) -> str: ...
+
+    def renamed(self, names: Mapping[str, str]) -> Phrase:
+        """The same about parameters that have other names elsewhere."""
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Key(Phrase):
+    """A parameter: Key("mechanism"); or a part of one: Key("where", "sex")."""
+
+    path: tuple[str, ...]
+
+    def __init__(self, *path: str) -> None:
+        object.__setattr__(self, "path", path)
+
+    def said(self, voice: Voice) -> str:
+        return voice.key(self.path)
+
+    def renamed(self, names: Mapping[str, str]) -> Key:
+        return Key(names.get(self.path[0], self.path[0]), *self.path[1:])
+
+
+@dataclass(frozen=True, slots=True)
+class Argument(Phrase):
+    """A parameter with its value: Argument("epsilon", 1); `under` is the table of a plan, where that is another one."""
+
+    name: str
+    value: Any
+    under: str | None = None
+
+    def said(self, voice: Voice) -> str:
+        return voice.setting(self.name, self.value, self.under)
+
+    def renamed(self, names: Mapping[str, str]) -> Argument:
+        return replace(self, name=names.get(self.name, self.name))
+
+
+@dataclass(frozen=True, slots=True)
+class With(Phrase):
+    """A parameter that may have been left out: with delta=None in Python is without delta in a plan."""
+
+    of: Argument
+
+    def said(self, voice: Voice) -> str:
+        if self.of.value is None and voice is not PYTHON:
+            return f"without {voice.key((self.of.name,))}"
+        return f"with {self.of.said(voice)}"
+
+    def renamed(self, names: Mapping[str, str]) -> Phrase:
+        return With(self.of.renamed(names))
+
+
+@dataclass(frozen=True, slots=True)
+class Subject(Phrase):
+    """The parameter that a fault is about, with which a sentence begins; a plan and a form have named its place."""
+
+    of: Key | Argument
+
+    def said(self, voice: Voice) -> str:
+        if not voice.names_places:
+            return self.of.said(voice)
+        return voice.value(self.of.value) if isinstance(self.of, Argument) else "it"
+
+    def renamed(self, names: Mapping[str, str]) -> Phrase:
+        return Subject(self.of.renamed(names))
+
+
+@dataclass(frozen=True, slots=True)
+class Value(Phrase):
+    """A value: ('a', 'b') in Python is ['a', 'b'] in a plan."""
+
+    value: Any
+
+    def said(self, voice: Voice) -> str:
+        return voice.value(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Spelled(Phrase):
+    """Words that differ by no rule; a voice without its own says what Python says, a form what a plan says."""
+
+    python: str
+    plan: str | None = None
+    command: str | None = None
+    form: str | None = None
+
+    def said(self, voice: Voice) -> str:
+        return voice.spelled(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Capital(Phrase):
+    """A term with which a sentence begins."""
+
+    of: Phrase
+
+    def said(self, voice: Voice) -> str:
+        said = self.of.said(voice)
+        return said[:1].upper() + said[1:]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Symbol:
+    """A value that stands for others, written as it is: (lower, upper), 1e-6."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+BETWEEN = (Symbol("lower"), Symbol("upper"))
+NOTHING = Spelled("")
+GIVE = Spelled("Give", plan="Write", command="Add")
+WHOLE = Spelled("session", plan="plan", command="request")
+"""What promises a unit of privacy."""
+
+Sentence: TypeAlias = str | Phrase | tuple[str | Phrase, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where in a file: plan.toml:12, and what is there in a reader's words."""
+
+    file: str
+    line: int
+    name: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.name}{': ' if self.name else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong.
+
+    Attributes
+    ----------
+    about : the parameter, or its part: "where.sex". A place of a plan is written in the same way: "release.0.by".
+    asked, possible, remedy : what was asked, what is possible, the next step. One sentence may be all three.
+    place : the key of a plan.
+    at : its line, known once the plan's text is.
+    """
+
+    about: str | None
+    asked: Sentence
+    possible: Sentence = ""
+    remedy: Sentence = ""
+    place: Place = ()
+    at: Position | None = None
+
+    def __init__(
+        self,
+        about: str | Place | None,
+        asked: Sentence,
+        possible: Sentence = "",
+        remedy: Sentence = "",
+        *,
+        place: Place = (),
+        at: Position | None = None,
+    ) -> None:
+        if isinstance(about, tuple):
+            place, about = about, ".".join(map(str, about))
+        for name, value in zip(self.__slots__, (about, asked, possible, remedy, place, at), strict=True):
+            object.__setattr__(self, name, value)
+
+    def said(self, voice: Voice = PYTHON) -> str:
+        """The sentences, for one kind of reader."""
+        return " ".join(filter(None, (say(each, voice) for each in (self.asked, self.possible, self.remedy))))
+
+    def told(self, voice: Voice = PYTHON) -> str:
+        """The same with its place in a file, where that is known: then in the words of plans."""
+        return self.said(voice) if self.at is None else f"{self.at}{self.said(PLAN)}"
+
+    def renamed(self, names: Mapping[str, str]) -> Fault:
+        """The same for parameters that are called otherwise where the fault is reported."""
+        head, dot, rest = (self.about or "").partition(".")
+        return Fault(
+            f"{names.get(head, head)}{dot}{rest}" if self.about else None,
+            *(_renamed(sentence, names) for sentence in (self.asked, self.possible, self.remedy)),
+            place=self.place,
+            at=self.at,
+        )
+
+
+def say(sentence: Sentence, voice: Voice) -> str:
+    """A sentence in a voice."""
+    pieces = sentence if isinstance(sentence, tuple) else (sentence,)
+    return "".join(piece if isinstance(piece, str) else piece.said(voice) for piece in pieces)
+
+
+def _renamed(sentence: Sentence, names: Mapping[str, str]) -> Sentence:
+    if isinstance(sentence, tuple):
+        return tuple(piece if isinstance(piece, str) else piece.renamed(names) for piece in sentence)
+    return sentence if isinstance(sentence, str) else sentence.renamed(names)
+
+
+def as_faults(said: Iterable[Fault | Sentence], about: str | None, remedy: Sentence) -> tuple[Fault, ...]:
+    """What an error was raised with: faults, or the sentences of one."""
+    given = list(said)
+    sentences = [each for each in given if not isinstance(each, Fault)]
+    if not sentences:
+        return tuple(each for each in given if isinstance(each, Fault))
+    fault = Fault(about, *sentences)
+    return (replace(fault, remedy=remedy) if remedy else fault,)

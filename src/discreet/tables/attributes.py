@@ -1,0 +1,93 @@
+"""Which attributes span a table and which values it keeps: `by` and `where`, checked against the schema alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
+
+from discreet.errors import DataError
+from discreet.faults import Argument, Key, Subject, Value
+from discreet.schema import Label, Schema
+
+
+def spanned(schema: Schema, by: object) -> tuple[str, ...]:
+    """The attributes in `by`, found to be attributes."""
+    names = (by,) if isinstance(by, str) else tuple(by) if isinstance(by, Iterable) else (by,)
+    if not all(isinstance(name, str) for name in names):
+        raise DataError(
+            f"Counts by {by!r:.80}: attributes are given by their names.",
+            "One table has a name or a list of names, and no names for the total.",
+            "Use for example count(by=['place', 'sector']), or for several tables marginals(['place', "
+            "'sector'], ['place']).",
+            about="by",
+        )
+    asked, known = cast("tuple[str, ...]", names), _known(schema)
+    unknown = [name for name in asked if name not in known]
+    if unknown or len(set(asked)) < len(asked):
+        fault = f"{unknown[0]!r} is not an attribute" if unknown else f"{', '.join(asked)} repeats an attribute"
+        raise DataError(
+            f"Counts by {', '.join(asked) or 'nothing'}: {fault}.",
+            f"There are: {', '.join(known)}.",
+            "Use those.",
+            about="by",
+        )
+    return asked
+
+
+def values_kept(schema: Schema, where: object) -> dict[str, tuple[Label, ...]]:
+    """The values to keep of each attribute, each once, found possible before anything is priced."""
+    if where is None:
+        return {}
+    if not isinstance(where, Mapping):
+        raise DataError(
+            (Argument("where", where), " does not say which values to keep."),
+            "It gives them for each attribute.",
+            ("Use for example ", Argument("where", {"sector": ["11", "23"]}), "."),
+            about="where",
+        )
+    known = _known(schema)
+    for name in where:
+        if name not in known:
+            raise DataError(
+                f"where: {name!r} is not an attribute.",
+                f"There are: {', '.join(known)}.",
+                "Use those.",
+                about=f"where.{name}",
+            )
+    return {name: _values(schema, name, kept) for name, kept in where.items()}
+
+
+def _values(schema: Schema, name: str, kept: object) -> tuple[Label, ...]:
+    if not isinstance(kept, str | int | Sequence):
+        raise DataError(
+            (Subject(Key("where", name)), " is ", Value(kept), "."),
+            "It lists the values to keep.",
+            "Give one value or a list of them.",
+            about=f"where.{name}",
+        )
+    values = (kept,) if isinstance(kept, str | int) else tuple(dict.fromkeys(kept))
+    domain = schema.worker_attributes.get(name)
+    if not values:
+        raise DataError(
+            (Subject(Key("where", name)), " lists no value, so it would drop everything."),
+            remedy="List some, or leave it out.",
+            about=f"where.{name}",
+        )
+    if domain is not None and not set(values) <= set(domain):
+        raise DataError(
+            (
+                Subject(Key("where", name)),
+                " asks for ",
+                Value(values),
+                ", but the public domain is ",
+                Value(domain),
+                ".",
+            ),
+            remedy="Use its values, or leave it out.",
+            about=f"where.{name}",
+        )
+    return values
+
+
+def _known(schema: Schema) -> tuple[str, ...]:
+    return (*schema.workplace_attributes, *schema.worker_attributes)

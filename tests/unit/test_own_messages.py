@@ -1,0 +1,237 @@
+"""Nothing in the tree decides by the words of our own messages: a sentence can be reworded and nothing else changes.
+
+The scan follows an error that is ours from `except` or from a parameter to its text, through assignments, and wants
+that text printed or stored, never looked into. Errors of other libraries have no other interface and are not ours.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+from pathlib import Path
+
+import pytest
+
+from discreet import errors
+
+SOURCE = Path(__file__).parents[2] / "src" / "discreet"
+LOOKS = {
+    *("startswith", "endswith", "find", "rfind", "index", "rindex", "count", "split", "rsplit", "splitlines"),
+    *("partition", "rpartition", "replace", "removeprefix", "removesuffix", "translate"),
+}
+"""Methods of text that find something in it, or cut it where something is found."""
+PATTERNS = {"match", "search", "fullmatch", "sub", "subn", "split", "findall", "finditer"}
+"""Methods of regular expressions."""
+SENTENCES = {"possible", "remedy"}
+BROAD = {"Exception", "BaseException", "ValueError", "RuntimeError"}
+SPOKEN = {"said", "told"}
+CLASS = re.compile(r"^class (\w+)\((\w+)", re.MULTILINE)
+
+
+def _own_classes() -> set[str]:
+    found = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, Exception)}
+    for text in map(Path.read_text, SOURCE.rglob("*.py")):
+        found |= {name for name, base in CLASS.findall(text) if base in found}
+    return found | BROAD
+
+
+def _name(node: ast.AST | None) -> str:
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def _names(node: ast.AST | None) -> set[str]:
+    return set() if node is None else {_name(part) for part in ast.walk(node)} - {""}
+
+
+class _Scan(ast.NodeVisitor):
+    """One function or module: which names hold our errors, which hold their text, and who looks into it."""
+
+    def __init__(self, own: set[str], modules: set[str]) -> None:
+        self.own, self.modules = own, modules
+        self.errors: set[str] = set()
+        self.texts: set[str] = set()
+        self.found: list[tuple[int, str]] = []
+        self.handed: set[tuple[str, int]] = set()
+        self.taken: set[tuple[str, int]] = set()
+
+    def is_text(self, node: ast.AST | None) -> bool:
+        """Whether an expression is, or holds, the text of an error of ours."""
+        if node is None:
+            return False
+        if isinstance(node, ast.Name):
+            return node.id in self.texts
+        if isinstance(node, ast.Call):
+            func = node.func
+            if _name(func) in ("str", "repr", "format") and any(_name(a) in self.errors for a in node.args):
+                return True
+            if isinstance(func, ast.Attribute) and func.attr in SPOKEN and _name(func.value) not in self.modules:
+                return bool(node.args) or _name(func.value) in self.errors
+            return isinstance(func, ast.Attribute) and self.is_text(func.value)
+        if isinstance(node, ast.Attribute):
+            return node.attr == "args" and _name(node.value) in self.errors
+        if isinstance(node, ast.JoinedStr):
+            return any(
+                isinstance(part, ast.FormattedValue) and (_name(part.value) in self.errors or self.is_text(part.value))
+                for part in node.values
+            )
+        if isinstance(node, ast.Subscript | ast.Starred):
+            return self.is_text(node.value)
+        if isinstance(node, ast.BinOp):
+            return self.is_text(node.left) or self.is_text(node.right)
+        if isinstance(node, ast.NamedExpr):
+            return self.is_text(node.value)
+        return isinstance(node, ast.BoolOp) and any(map(self.is_text, node.values))
+
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        inner = _Scan(self.own, self.modules)
+        inner.errors, inner.texts, inner.taken = set(self.errors), set(self.texts), self.taken
+        for place, argument in enumerate((*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)):
+            if (node.name, place) in self.taken:
+                inner.texts.add(argument.arg)
+            if _names(argument.annotation) & (self.own - set(dir(builtins))):
+                inner.errors.add(argument.arg)
+        for statement in node.body:
+            inner.visit(statement)
+        self.found += inner.found
+        self.handed |= inner.handed
+
+    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815 (the visitor's names)
+
+    def visit_Try(self, node: ast.Try) -> None:
+        ours_are_out = False
+        for handler in node.handlers:
+            caught = _names(handler.type)
+            if handler.name and caught & self.own and not (ours_are_out and caught <= BROAD):
+                self.errors.add(handler.name)
+            self.generic_visit(handler)
+            self.errors.discard(handler.name or "")
+            ours_are_out = ours_are_out or "DiscreetError" in caught
+        for part in (*node.body, *node.orelse, *node.finalbody):
+            self.visit(part)
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        self.generic_visit(node)
+        for target in node.targets:
+            if self.is_text(node.value) and isinstance(target, ast.Name):
+                self.texts.add(target.id)
+
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
+        self.generic_visit(node)
+        if self.is_text(node.value):
+            self.texts.add(node.target.id)
+
+    def visit_comprehension(self, node: ast.comprehension) -> None:
+        if self.is_text(node.iter) and isinstance(node.target, ast.Name):
+            self.texts.add(node.target.id)
+        self.generic_visit(node)
+
+    def _visit_made(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> None:
+        for each in node.generators:
+            self.visit(each)
+        self.generic_visit(node)
+
+    visit_ListComp = visit_SetComp = visit_GeneratorExp = visit_DictComp = _visit_made  # noqa: N815
+
+    def visit_For(self, node: ast.For) -> None:
+        if self.is_text(node.iter) and isinstance(node.target, ast.Name):
+            self.texts.add(node.target.id)
+        self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        func = node.func
+        if isinstance(func, ast.Name):
+            self.handed |= {(func.id, place) for place, given in enumerate(node.args) if self.is_text(given)}
+        if isinstance(func, ast.Attribute):
+            if func.attr in LOOKS and self.is_text(func.value):
+                self.found.append((node.lineno, f".{func.attr} of an error's text"))
+            if func.attr in PATTERNS and any(map(self.is_text, node.args)):
+                self.found.append((node.lineno, f".{func.attr} on an error's text"))
+        self.generic_visit(node)
+
+    def visit_Compare(self, node: ast.Compare) -> None:
+        sides = [node.left, *node.comparators]
+        for operator, left, right in zip(node.ops, sides, sides[1:], strict=False):
+            looks_in = isinstance(operator, ast.In | ast.NotIn) and self.is_text(right)
+            equal = isinstance(operator, ast.Eq | ast.NotEq) and (self.is_text(left) or self.is_text(right))
+            if looks_in or equal:
+                self.found.append((node.lineno, "a comparison with an error's text"))
+        self.generic_visit(node)
+
+
+def looks(text: str, own: set[str]) -> list[tuple[int, str]]:
+    """The lines of a module that look into the text of our errors, or into the sentences of a fault."""
+    tree = ast.parse(text)
+    modules = {
+        alias.asname or alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names
+    }
+    scan = _Scan(own, modules)
+    scan.visit(tree)
+    handed: set[tuple[str, int]] = set()
+    while scan.handed - handed:  # a text that is handed to another function of the module is still one
+        handed |= scan.handed
+        scan = _Scan(own, modules)
+        scan.taken = handed
+        scan.visit(tree)
+    found = {*scan.found}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            of = [node.func.value] if node.func.attr in LOOKS else node.args if node.func.attr in PATTERNS else []
+        else:
+            of = (
+                node.comparators
+                if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn)
+                else []
+            )
+        found |= {(node.lineno, "a look into a sentence") for part in of if _name(part) in SENTENCES}
+    return sorted(found)
+
+
+def test_no_pattern_is_matched_against_our_own_messages() -> None:
+    own = _own_classes()
+    wrong = [
+        f"{path.relative_to(SOURCE)}:{line}: {what}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        for line, what in looks(path.read_text(encoding="utf-8"), own)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "is_new = 'no table' in str(error)",
+        "lines = str(error).splitlines()",
+        "text = str(error).lower()\n    found = [key for key in KEYS if text.startswith(key)]",
+        "text = f'{error}'\n    return re.sub('a', 'b', text)",
+        "return [re.match('a', line) for line in error.said(PLAN).split('x')]",
+        "return error.args[0].removeprefix('public: ')",
+        "if (text := str(error)) == 'x':\n        return 1",
+        "return PATTERN.search(str(error))",
+    ],
+)
+def test_the_scan_sees(body: str) -> None:
+    handled = f"def f():\n  try:\n    g()\n  except DataError as error:\n    {body}\n"
+    given = f"def f(error: DataError):\n    {body}\n"
+    foreign = f"def f():\n  try:\n    g()\n  except TOMLDecodeError as error:\n    {body}\n"
+    assert looks(handled, {"DataError"}) and looks(given, {"DataError"})
+    if "said" not in body:
+        assert not looks(foreign, {"DataError"})
+
+
+def test_the_scan_sees_sentences_of_faults() -> None:
+    assert looks("found = fault.remedy.replace('a', 'b')", set())
+    assert looks("found = 'a' in fault.possible", set())
+    assert not looks("print(fault.remedy)", set())
+
+
+def test_the_scan_follows_a_text_into_another_function() -> None:
+    text = "def g():\n  try:\n    h()\n  except DataError as error:\n    f(1, str(error))\n"
+    assert looks(text + "def f(a, message):\n    return message.replace('a', 'b')\n", {"DataError"})
+    assert not looks(text + "def f(a, message):\n    return print(message)\n", {"DataError"})
+
+
+def test_the_scan_lets_other_libraries_errors_be() -> None:
+    text = "try:\n  h()\nexcept DiscreetError:\n  raise\nexcept Exception as error:\n  a = str(error).splitlines()\n"
+    assert not looks(text, {"DiscreetError", *BROAD})
+    assert looks(text.replace("except DiscreetError:\n  raise\n", ""), {"DiscreetError", *BROAD})

@@ -7,6 +7,7 @@ cities           crime counts of real cities for the crime study
 crime            models fitted to large changes in crime counts: chapter 2 of the Dissertation
 crime_page       the crime study for people: its tables and figures in order. Every number comes from `crime`
 crime_trials     PMF beside least squares under what the paper leaves open
+kinds            private models on kinds of data that no document tried: do intervals hold, and is it said?
 lmm              private mixed models of job creation
 lmm_changes      which counties changed most between two periods, and do private mixed models of both still say so?
 lmm_curves       risk against utility: the correlation of a response with private fitted values, method by method
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 STUDIES = {
     "lodes": "discreet.studies.lodes:run",
     "lmm": "discreet.studies.lmm:run",
+    "kinds": "discreet.studies.kinds:run",
     "blmm": "discreet.studies.blmm:run",
     "posterior": "discreet.studies.posterior:run",
     "m3": "discreet.studies.m3:run",

@@ -190,7 +190,7 @@ def _print_check(found: PlanCheck) -> None:
         title=f"Typical half-width of an interval, by that size: alone in its cell, among {MANY} times as many jobs",
     )  # fmt: skip
     trades = Table(
-        "release", "scale_share", "error", "half-width alone", "among many", title_justify="left",
+        "release", "scale_share", "error", "half-width alone", "among many", "its mean", title_justify="left",
         title=f"What a part of epsilon for narrow intervals changes, where the largest establishment has {AT} workers",
     )  # fmt: skip
     for known in found.releases:
@@ -205,7 +205,7 @@ def _print_check(found: PlanCheck) -> None:
             both = [", ".join(map(told_width, pair)) for pair in table.widths.values()]
             widths.add_row(escape(label), *both if apart else both[:1])
             for trade in table.tradeoff if len(table.tradeoff) > 1 else ():
-                told = map(told_width, (trade.error, trade.alone, trade.among))
+                told = map(told_width, (trade.error, trade.alone, trade.among, trade.mean))
                 trades.add_row(escape(label), trade.share, *told)
             for row in _on_public_sizes(table):
                 public.add_row(escape(label), *row)

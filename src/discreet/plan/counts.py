@@ -36,7 +36,7 @@ from discreet.tables.prepared import Prepared
 from discreet.tables.quality import MEANING
 from discreet.tables.query import CountQuery
 from discreet.tables.release import CountRelease
-from discreet.tables.widths import tradeoff, widths
+from discreet.tables.widths import told_advice, tradeoff, widths
 from discreet.tables.workload import agreed
 
 DEFAULT_ROUNDING = 5
@@ -86,6 +86,7 @@ class CountRequest:
         for query, ready, share in zip(self.queries, self.ready, _shares(self.release), strict=True):
             expected = None if sizes is None else sizes.expected(query, ready, level=level)
             whole = sizes is not None and sizes.is_bound and expected is not None and expected.is_bound
+            trades = tradeoff(query, _asked(self.release, share), level=level)
             table = TableCheck(
                 by=(*query.workplace_by, *query.worker_by),
                 mechanism=f"{ready.mechanism.name} ({ready.mechanism.calibration})",
@@ -93,9 +94,9 @@ class CountRequest:
                 loss=ready.guarantee.loss,
                 by_largest=query.expected_by_largest(ready),
                 widths=widths(query, ready, level=level),
-                tradeoff=tradeoff(query, _asked(self.release, share), level=level),
+                tradeoff=trades,
                 expected=expected,
-                notes=(*self._notes(query, ready), *([ONE_EACH] if whole else [])),
+                notes=(*self._notes(query, ready), *([ONE_EACH] if whole else []), *told_advice(trades)),
             )
             found.append(table)
         return tuple(found)

@@ -123,7 +123,7 @@ class TableCheck:
                 for size, (alone, among) in self.widths.items()
             },
             "scale_share": [
-                {**asdict(trade), "alone": _finite(trade.alone), "among": _finite(trade.among)}
+                {name: value if isinstance(value, str) else _finite(value) for name, value in asdict(trade).items()}
                 for trade in self.tradeoff
             ],
             "expected_error": None if known is None else known.to_dict(),

@@ -37,13 +37,15 @@ def _tail(law: Rounded) -> tuple[Vector, Vector]:
 
 
 @lru_cache(maxsize=256)
-def pivot_quantile(law: Rounded, exponent: float, level: float) -> float:
-    """q with P(|Z| e^(-l L) <= q) >= level, Z of the law (one coordinate of it) and L ~ Laplace(1).
+def pivot_quantile(law: Rounded, exponent: float, level: float, within: float = np.inf) -> float:
+    """q with P(|Z| e^(-l L) > q, |Z| <= within) <= 1 - level, Z one coordinate of the law and L ~ Laplace(1).
 
-    On a grid of ln q with T(u) = P(|Z| > e^u), which falls: over every step of l L the larger end stands for all of it,
-    and so does 1 below the grid. What is told is never too small, and at most two steps too large.
+    On a grid of ln q with T(u) = P(e^u < |Z| <= within), which falls: over every step of l L the larger end stands for
+    all of it, and so does 1 below the grid. What is told is never too small, and at most two steps too large.
     """
     u, tail = _tail(law)
+    if np.isfinite(within):
+        tail = np.maximum(tail - law.beyond(np.full((1, 1), within)).item() / OUTWARD, 0.0)
     steps = int(np.ceil(FAR * exponent / STEP))
     edges = np.arange(-steps, steps + 1) * STEP / exponent
     below = np.where(edges < 0, np.exp(-np.abs(edges)) / 2, 1 - np.exp(-np.abs(edges)) / 2)

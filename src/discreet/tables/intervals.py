@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from discreet.tables.mechanisms.mechanism import Mechanism
     from discreet.tables.sizes import NoisySizes
 
-BY_SIZES = 0.8
-"""The share of the probability to fail that goes to the bound by noisy sizes, where there are two bounds."""
+BY_COUNTS = 0.2
+"""The share of the probability to fail that goes to the bound by counts, where noisy sizes are another."""
 
 COUNTS = 8192  # whose temporaries stay in a processor's second-level cache
 
@@ -46,14 +46,23 @@ def intervals(
     """
     if largest is None or sizes is None or not mechanism.sized:
         return _from_counts(published, mechanism, level=level, bounded=bounded)
-    by_sizes = 1 - BY_SIZES * (1 - level) if bounded else level
-    reach = mechanism.half_width(largest, sizes, level=by_sizes)[:, None]
+    reach = by_sizes(largest, mechanism, sizes, level=level, bounded=bounded)[:, None]
     lower, upper = not_below_zero(published - reach, published + reach)
     if bounded:
-        low, high = _from_counts(published, mechanism, level=1 - (1 - BY_SIZES) * (1 - level), bounded=True)
+        low, high = _from_counts(published, mechanism, level=1 - BY_COUNTS * (1 - level), bounded=True)
         upper = np.minimum(upper, high)
         lower = np.minimum(np.maximum(lower, low), upper)
     return lower, upper
+
+
+def by_sizes(
+    largest: Integers | Vector, mechanism: Mechanism, sizes: NoisySizes, *, level: float, bounded: bool
+) -> Vector:
+    """How far counts reach by the noisy sizes of their cells, beside ends from the counts where these are `bounded`."""
+    miss = 1 - level
+    if not bounded:
+        return mechanism.half_width(largest, sizes, level=level)
+    return mechanism.half_width(largest, sizes, level=1 - (1 - BY_COUNTS) * miss, beside=1 - BY_COUNTS * miss)
 
 
 def _from_counts(published: Integers, mechanism: Mechanism, *, level: float, bounded: bool) -> tuple[Vector, Vector]:

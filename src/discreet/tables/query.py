@@ -329,7 +329,7 @@ class CountQuery:
             published.counts,
             ready.mechanism,
             level=level,
-            bounded=self._bounds_size(ready.mechanism),
+            bounded=self.bounds_size(ready.mechanism),
             largest=published.largest,
             sizes=ready.sizes,
         )
@@ -374,7 +374,7 @@ class CountQuery:
             return np.broadcast_to(cells.largest_total[:, None], cells.counts.shape)
         return cells.largest
 
-    def _bounds_size(self, mechanism: Mechanism) -> bool:
+    def bounds_size(self, mechanism: Mechanism) -> bool:
         """Whether the count, or for joint noise the sum over all levels, is at least the size that sets the noise."""
         unit = self.account.unit
         if not self.concerns_workers or (isinstance(unit, Establishments) and unit.strength == "weak"):

@@ -1,21 +1,25 @@
 """How large each cell's largest establishment is, published with noise of its own: what lets intervals be narrow.
 
-x, the largest workforce of a workplace cell, sets the scale of the noise and is confidential. ln(x + m/alpha) of all
+x, the largest workforce of a workplace cell, sets the scale of the noise and is confidential. ln max(x, m/alpha) of all
 workplace cells together moves by at most b = ln(1 + alpha), because an establishment lies in one of them; m is 1, or
-more where one worker may move it by b/2 only. So a share of epsilon buys a noisy x of every cell at once, by the law of
-log-laplace. Noise |e| of a count is at most factor (alpha x + m) |Z|, and the published size y has
-y + m/alpha = (x + m/alpha) e^(l L): |e| <= factor (alpha y + m) |Z| e^(-l L), whose last two factors have a known law
-whatever x is (docs/proofs/sizes.md).
+more where one worker may move it by b/2 only. So a share of epsilon buys a noisy x of every cell at once: the published
+size is y = max(x, m/alpha) e^(l L), L ~ Laplace(1). Noise |e| of a count is at most factor max(alpha x, m) |Z|, that is
+factor alpha y |Z| e^(-l L), whose last two factors have a known law whatever x is (docs/proofs/sizes.md).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import numpy as np
+
+from discreet.arrays import Integers, Vector
 from discreet.errors import Infeasible, PrivacyError
 from discreet.faults import Argument, Symbol
+from discreet.noise.sampler import draw_log_laplace
+from discreet.noise.source import Source
 from discreet.privacy.losses import Number, Pure, exact, shown
 from discreet.privacy.units import Establishments
 from discreet.tables.mechanisms.log_laplace import LogLaplace
@@ -45,13 +49,23 @@ def share_of(scale_share: Number, epsilon: Fraction) -> Fraction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisySizes(LogLaplace):
-    """Log-laplace noise on the largest workforce of every workplace cell, all cells under one loss."""
+    """Noise that multiplies the largest workforce of every workplace cell, or `offset` if larger, under one loss."""
 
     shrink: float = 1.0
 
     name: ClassVar[str] = "noisy-sizes"
     proof: ClassVar[str] = PROOF
     stated_constants: ClassVar[tuple[str, ...]] = ("exponent", "floor")
+
+    def own_constants(self) -> dict[str, Any]:
+        return LogLaplace.own_constants(self) | {"of": "max(largest, floor / alpha)"}
+
+    def centre(self, count: Vector) -> Vector:
+        return np.log(np.maximum(count, self.offset))
+
+    def draw(self, count: Integers, largest: Integers, source: Source) -> Integers:
+        multiplier = np.maximum(count.astype(np.float64), self.offset)
+        return draw_log_laplace(multiplier=multiplier, exponent=self.exponent, addend=0.0, source=source)
 
 
 def sizes_for(mechanism: Mechanism, epsilon: Fraction) -> NoisySizes:

@@ -11,6 +11,7 @@ import numpy as np
 from discreet.arrays import Vector
 from discreet.errors import DiscreetError
 from discreet.tables.expected import SIZES, three_digits
+from discreet.tables.intervals import by_sizes
 
 if TYPE_CHECKING:
     from discreet.tables.prepared import Prepared
@@ -19,9 +20,12 @@ if TYPE_CHECKING:
 MANY = 50
 """Jobs of a cell over those of its largest establishment, where it has many."""
 
-SHARES = ("0", "1/20", "1/10", "1/5")
+SHARES = ("0", "1/20", "1/10", "3/20", "1/5")
 AT = 100
 """Shares that are compared, at cells whose largest establishment has this many workers."""
+
+MOST_TIMES = 8
+"""Intervals are called usable if their mean half-width is at most so many times what the error seldom exceeds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +36,20 @@ class Trade:
     ----------
     error : expected absolute error of a count.
     alone, among : typical half-width of an interval, where the cell has no other establishment and where it has many.
+    mean : mean half-width in cells of ever more establishments, which the long tail of noise on sizes sets.
+    times : the same over what the error exceeds with a probability of 1 - level only, if nothing is spent on sizes.
     """
 
     share: str
     error: float
     alone: float
     among: float
+    mean: float
+    times: float
+
+    @property
+    def usable(self) -> bool:
+        return self.times <= MOST_TIMES
 
 
 def half_widths(query: CountQuery, ready: Prepared, *, jobs: Vector, largest: Vector, level: float) -> Vector:
@@ -45,7 +57,7 @@ def half_widths(query: CountQuery, ready: Prepared, *, jobs: Vector, largest: Ve
     from discreet.tables.prepared import Drawn
 
     counts = np.rint(np.repeat(jobs[:, None] / query.levels, query.levels, axis=1)).astype(np.int64)
-    sizes = None if ready.sizes is None else np.rint(largest).astype(np.int64)
+    sizes = None if ready.sizes is None else np.rint(np.maximum(largest, ready.sizes.offset)).astype(np.int64)
     lower, upper = query._ends(ready, Drawn(counts, sizes), level=level)
     return np.asarray(np.maximum(upper - counts, counts - lower)[:, 0])
 
@@ -59,15 +71,33 @@ def widths(query: CountQuery, ready: Prepared, *, level: float) -> dict[int, tup
 
 def tradeoff(query: CountQuery, asked: Mapping[str, Any], *, level: float) -> tuple[Trade, ...]:
     """The same table with other shares for sizes, as far as they are possible."""
-    found = []
+    found, point = [], np.inf
     for share in SHARES:
         try:
             ready = query.prepare(**asked, scale_share=share)
         except DiscreetError:
             continue
+        if ready.sizes is None:
+            point = float(ready.mechanism.reach(np.array([float(AT)]), level=level)[0])
         alone, among = widths(query, ready, level=level)[AT]
-        found.append(Trade(share, query.expected_by_largest(ready)[AT], alone, among))
+        mean = mean_width(query, ready, level=level)
+        times = mean / point if np.isfinite(point) else np.inf
+        found.append(Trade(share, query.expected_by_largest(ready)[AT], alone, among, mean, times))
     return tuple(found)
+
+
+def mean_width(query: CountQuery, ready: Prepared, *, level: float) -> float:
+    """The mean half-width by noisy sizes alone: that of the mean of the published size, in which it is linear."""
+    if ready.sizes is None or ready.sizes.exponent >= 1:
+        return np.inf
+    published = max(AT, ready.sizes.offset) / (1 - ready.sizes.exponent**2)
+    bounded = query.bounds_size(ready.mechanism)
+    return float(by_sizes(np.array([published]), ready.mechanism, ready.sizes, level=level, bounded=bounded)[0])
+
+
+def advised(trades: Sequence[Trade]) -> str | None:
+    """The least of the compared shares with which intervals are usable where many establishments share a cell."""
+    return next((trade.share for trade in trades if trade.usable), None)
 
 
 def told_width(width: float) -> str:
@@ -87,4 +117,20 @@ def told_widths(by_largest: Mapping[int, tuple[float, float]], trades: Sequence[
         for trade in trades
     )
     traded = f"\nWith scale_share, where that establishment has {AT} workers: {others}." if len(trades) > 1 else ""
-    return f"Typical half-width of an interval, by the same size: {told}.{traded}"
+    advice = "".join(f"\n{line}" for line in told_advice(trades))
+    return f"Typical half-width of an interval, by the same size: {told}.{traded}{advice}"
+
+
+def told_advice(trades: Sequence[Trade]) -> tuple[str, ...]:
+    """Which share makes intervals usable in cells of many establishments, in words."""
+    if len(trades) < 2:
+        return ()
+    share = advised(trades)
+    if share is None:
+        return (
+            f"No scale_share up to {trades[-1].share} makes mean half-widths among many {MOST_TIMES} errors or less.",
+        )
+    return (
+        f"With scale_share = {share} or more, the mean half-width in a cell of many establishments is at most "
+        f"{MOST_TIMES} times what the error exceeds as seldom as an interval fails.",
+    )

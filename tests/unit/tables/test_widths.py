@@ -25,6 +25,7 @@ from discreet.tables.ends import pivot_quantile
 from discreet.tables.mechanisms.joint_polynomial import coordinate_quantile
 from discreet.tables.quality import MEANING, NOISE, NONE, QUALITY, quality
 from discreet.tables.sizes import noisy_sizes
+from discreet.tables.widths import advised
 
 CELLS = 1500
 LEVEL = 0.95
@@ -61,11 +62,13 @@ TABLES: dict[str, dict[str, Any]] = {
 
 
 @cache
-def released(kind: str, table: str, epsilon: str, substitution: bool = False) -> tuple[Any, Any, float]:
+def released(
+    kind: str, table: str, epsilon: str, substitution: bool = False, share: str = "0.1"
+) -> tuple[Any, Any, float]:
     """`CELLS` cells like this one with their intervals, the true counts, the true 95 % point at all of epsilon."""
     unit = Establishments("0.1", substitution=substitution)
     query = dc.Session(jobs(kind), unit=unit, budget=100).count(**TABLES[table])
-    ready, whole = query.prepare(epsilon=epsilon, scale_share="0.1"), query.prepare(epsilon=epsilon).mechanism
+    ready, whole = query.prepare(epsilon=epsilon, scale_share=share), query.prepare(epsilon=epsilon).mechanism
     cells = query.statistics(ready)
     many = replace(
         cells,
@@ -104,6 +107,21 @@ def test_intervals_of_many_establishments_are_at_most_eight_times_the_error(
     assert half <= 8 * point, half / point
 
 
+@pytest.mark.parametrize("table", TABLES)
+def test_where_a_tenth_is_too_little_check_says_what_is_enough(table: str) -> None:
+    """At epsilon 1 no bound for a tenth can do it (docs/proofs/sizes.md); three twentieths do, and that is told."""
+    query = dc.Session(jobs("1,000 establishments of 20"), unit=Establishments("0.1"), budget=100).count(
+        **TABLES[table]
+    )
+    check = query.check(epsilon=1)
+    assert advised(check.tradeoff) == "3/20" and "scale_share = 3/20 or more" in str(check)
+    assert advised(query.check(epsilon=2).tradeoff) == "1/10"
+    assert advised(query.check(epsilon="0.3").tradeoff) is None and "No scale_share" in str(query.check(epsilon="0.3"))
+    for share, holds in (("1/10", False), ("3/20", True)):
+        found, _, point = released("1,000 establishments of 20", table, "1", share=share)
+        assert bool(((found.upper - found.lower) / 2).mean() <= 8 * point) is holds
+
+
 def test_without_a_share_nothing_changes() -> None:
     query = dc.Session(jobs("skewed"), unit=Establishments("0.1"), budget=100, seed=5).count("cell")
     ready = query.prepare(epsilon=2)
@@ -139,7 +157,7 @@ def test_noisy_sizes_keep_one_worker_inside_half_where_an_exchange_is_promised(
     alpha: str, epsilon: str, share: str
 ) -> None:
     unit, paid = Establishments(alpha, substitution=True), Fraction(epsilon) * Fraction(share)
-    near = neighbouring_cells(unit, largest=40)
+    near = neighbouring_cells(unit)
     if unit.log_growth / 4 > paid:
         with pytest.raises(Infeasible, match="tells nothing"):
             noisy_sizes(unit, paid)
@@ -174,8 +192,10 @@ def test_sizes_are_drawn_as_log_laplace_draws() -> None:
     sizes = noisy_sizes(Establishments("0.1"), Fraction(1, 5))
     drawn = sizes.draw(np.full(40_000, 200), np.full(40_000, 200), SeededSource(2))
     assert np.median(drawn) == pytest.approx(200, rel=0.02)
-    ratio = np.log((drawn + 10) / 210) / sizes.exponent
+    ratio = np.log(np.maximum(drawn, 0.5) / 200) / sizes.exponent
     assert np.abs(ratio).mean() == pytest.approx(1, abs=0.03)
+    small = sizes.draw(np.arange(10).repeat(4_000), np.arange(10).repeat(4_000), SeededSource(3)).reshape(10, -1)
+    assert np.abs(np.median(small, axis=1) - 10).max() <= 1  # the floor of one worker: no size below it is told
 
 
 def test_shares_that_make_no_sense_are_refused() -> None:

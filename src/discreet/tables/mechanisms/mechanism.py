@@ -197,8 +197,13 @@ class Mechanism(ABC):
     def ends(self, counts: Vector, *, level: float, bounded: bool) -> tuple[Vector, Vector]:
         """The ends of intervals that follow from published counts alone; see `intervals.intervals`."""
 
-    def half_width(self, published: Integers | Vector, sizes: NoisySizes, *, level: float) -> Vector:
-        """How far a count may be from its published one, where the largest establishment was `published` as this."""
+    def half_width(
+        self, published: Integers | Vector, sizes: NoisySizes, *, level: float, beside: float | None = None
+    ) -> Vector:
+        """How far a count may be from its published one, where the largest establishment was `published` as this.
+
+        But for a probability of 1 - level; with `beside`, only where the noise is inside the ends of that level, too.
+        """
         raise PrivacyError(
             f"{self.name} has no interval from noisy sizes.",
             "Those that are `sized` have one.",

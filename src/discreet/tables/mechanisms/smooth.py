@@ -3,7 +3,7 @@
 What all laws of Z share: the scale, the draw, expected errors and intervals. How `factor` and the law are chosen is in
 the file of each mechanism. x, the largest establishment, is confidential. But x is at most the cell's true count, so a
 count n is plausible for a published m only if |m - n| <= q factor max(alpha n, floor) + 1/2, q the law's quantile
-(docs/proofs/intervals.md). With noisy sizes, |e| <= factor (alpha y + floor) |Z| e^(-l L) (docs/proofs/sizes.md).
+(docs/proofs/intervals.md). With noisy sizes, |e| <= factor alpha y |Z| e^(-l L) (docs/proofs/sizes.md).
 """
 
 from __future__ import annotations
@@ -108,10 +108,13 @@ class SmoothNoise(Mechanism):
         """The ends where a count is at least the size that sets its noise."""
         return plausible(counts, self.factor * self._quantile(level), float(self.unit.alpha), self.floor)
 
-    def half_width(self, published: Integers | Vector, sizes: NoisySizes, *, level: float) -> Vector:
-        """A size was rounded by at most 1/2, and so was the count; their floor is at least ours."""
-        size = float(self.unit.alpha) * (np.asarray(published, dtype=np.float64) + 0.5) + sizes.floor
-        reach = size * pivot_quantile(self.law, sizes.exponent, level)
+    def half_width(
+        self, published: Integers | Vector, sizes: NoisySizes, *, level: float, beside: float | None = None
+    ) -> Vector:
+        """A size was rounded by at most 1/2, and so was the count; the floor of sizes is at least ours."""
+        size = float(self.unit.alpha) * (np.asarray(published, dtype=np.float64) + 0.5)
+        within = np.inf if beside is None else self._quantile(beside)
+        reach = size * pivot_quantile(self.law, sizes.exponent, level, within)
         return np.asarray(self.factor * reach * OUTWARD + 0.5)
 
     def reach(self, most: Vector, *, level: float) -> Vector:

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, stdtr, stdtrit
 
+from discreet.bayes import agreement
 from discreet.bayes import interval as intervals
 from discreet.bayes import probability as probabilities
 from discreet.bayes import quantile as quantiles
@@ -94,6 +95,7 @@ def stages(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
 
     for module in (probabilities, quantiles):
         watch(module, "noisy_sums", LaplaceSums(np.ones(2), np.ones(2)))
+    watch(agreement, "noisy_sums", LaplaceSums(np.ones(1), np.ones(1)))
     watch(quantiles, "find_centre", Cell(0.5, 2.5))
     watch(quantiles, "find_width", 1.25)
     watch(quantiles, "doubling_bound", 4.0)

@@ -2,15 +2,18 @@
 
 conjugate    normal regression under three priors, for many parts of a data set at once
 partition    disjoint random parts, how many of them, and who is protected
+within       what the parts say, each about itself
+halves       the bias of small parts, corrected by their halves
+skewness     the skewness of a part's estimate, and what undoes it
+agreement    a private look at whether parts agree with pieces of themselves: is the model in doubt?
 regression   a formula and a frame become a design
 selection    private choices: the sparse vector, the noisy maximum, a centre and a width
+summation    private sums of bounded numbers, one for each part of a data set, exact on a public grid
 probability  P(beta <= b), by the normality method or by -2 log p
-quantile     posterior quantiles, and interval the private credible interval
+quantile     posterior quantiles
+interval     a private credible interval in one call
+reach        how far an answer may be off: noise, and what parts of the rows say otherwise than all rows at once
+spending     who is protected by a summary by parts, what it costs and who pays
 erm          regularised regression by objective perturbation
-blmm       Bayesian linear mixed models with one random intercept: exact posteriors, and a Gibbs sampler to check them
-halves     posteriors within parts, whose bias is corrected by halves
-interval   A private credible interval in one call
-reach      how far an answer may be off: noise, and what parts of the rows say otherwise than all rows at once
-spending   who is protected by a summary by parts, what it costs and who pays
-summation  private sums of bounded numbers, one for each part of a data set, exact on a public grid
+blmm         Bayesian linear mixed models with one random intercept: exact posteriors, and a Gibbs sampler to check them
 """

@@ -58,6 +58,19 @@ class Parts:
     def coefficients(self) -> int:
         return int(self.factor.shape[-1]) - 1
 
+    @property
+    def inverse(self) -> Matrix:
+        """Of each part's R_xx, so that (X'X)^-1 is it times its transpose; not finite where there is none."""
+        p = self.coefficients
+        with np.errstate(all="ignore"):
+            return _inverse(self.factor[:, :p, :p])
+
+    def least_squares(self) -> Matrix:
+        """Of each part, shape (parts, coefficients); not finite where there is none."""
+        p = self.coefficients
+        with np.errstate(all="ignore"):
+            return np.asarray(np.einsum("jki,ji->jk", self.inverse, self.factor[:, :p, p]))
+
 
 class Marginals(Protocol):
     """Marginal posteriors: one row for each part, one column for each coefficient asked for."""

@@ -1,4 +1,4 @@
-"""Posteriors within parts, whose bias is corrected by halves.
+"""The bias of small parts, corrected by their halves.
 
 A statistic of m rows is off by about c / m, c a number of the data: curvature, far values or skewness make it large. A
 part is off by c / m, its halves by 2 c / m, so their difference estimates c / m, and a part's posterior is shifted by
@@ -7,13 +7,13 @@ it (1 - 1 / M of it: all rows are off by c / n themselves). This costs no privac
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
-from discreet.bayes.conjugate import Marginals, Parts, Prior
-from discreet.bayes.partition import blocks
+from discreet.bayes.conjugate import Marginals
 
 LEAST_HALF = 4  # rows of a half for each of its p + 1 numbers; below, halves are too far off to correct anything
 
@@ -46,34 +46,22 @@ def lost(rows: int, parts: int, coefficients: int) -> float:
     return (1 - 1 / parts) * (coefficients + 1) / max(h - coefficients - 1, 1)
 
 
-def in_parts(
-    prior: Prior,
-    X: Matrix,
-    y: Vector,
-    parts: int,
-    rng: np.random.Generator,
-    columns: Integers,
-    *,
-    inflated: bool,
-    corrected: bool = True,
-) -> Marginals:
-    """The posterior of each part: its likelihood counts `parts` times if `inflated`, else the prior 1 / parts."""
-    block, rows = blocks(X, y, parts, rng)
+def drift(
+    posterior: Callable[[Matrix, Integers], Marginals], whole: Marginals, block: Matrix, rows: Integers, columns: int
+) -> Matrix:
+    """What halves of the parts say more than the parts, one number for each part and column; 0 if a half says nothing.
 
-    def posterior(block: Matrix, rows: Integers) -> Marginals:
-        M = len(block)
-        return prior.posterior(Parts.of(block, rows), columns, **({"power": M} if inflated else {"share": 1 / M}))
-
-    whole = posterior(block, rows)
-    if not (corrected and corrects(len(y), parts, X.shape[1])):
-        return whole
-    even = np.concatenate([block[:, : block.shape[1] // 2 * 2 : 2], block[:, 1::2]])
-    # An odd last row of a block is left out of the halves.
-    half = posterior(even, np.concatenate([rows // 2, rows // 2]))
-    low, middle, high = (half.quantile(np.full(len(columns), q)) for q in (0.25, 0.5, 0.75))
-    own = whole.quantile(np.full(len(columns), 0.5))
+    An odd last row of a block is left out of the halves.
+    """
+    parts = len(block)
+    half = posterior(
+        np.concatenate([block[:, : block.shape[1] // 2 * 2 : 2], block[:, 1::2]]),
+        np.concatenate([rows // 2, rows // 2]),
+    )
+    low, middle, high = (half.quantile(np.full(columns, q)) for q in (0.25, 0.5, 0.75))
+    own = whole.quantile(np.full(columns, 0.5))
     with np.errstate(all="ignore"):
         first, second = middle[:parts], middle[parts:]
-        drift = (1 - 1 / parts) * ((first + second) / 2 - own)
-        usable = (low < high).reshape(2, parts, -1).all(axis=0) & np.isfinite(drift)
-    return Shifted(whole, np.where(usable, drift, 0.0))
+        found = (1 - 1 / parts) * ((first + second) / 2 - own)
+        usable = (low < high).reshape(2, parts, -1).all(axis=0) & np.isfinite(found)
+    return np.where(usable, found, 0.0)

@@ -3,9 +3,10 @@
 The interval is a location and a half-width, not two quantiles: the location needs bounds as wide as the parts'
 estimates scatter, sqrt(M) posterior deviations, while the half-widths of the parts nearly agree and their median costs
 little. Both come from posteriors whose likelihood counts M times. By default the interval also covers the Laplace
-noise of its own location and the variance of working in parts, so that it holds its level for the coefficient and not
-only for the unpublished posterior. Where the parts' estimates scatter more widely than the model says, which the width
-of the bounds shows at no cost, the interval follows the scatter, and a note says so if that is much.
+noise of its own location, the variance of working in parts and what clipping takes from skewed parts, so that it holds
+its level for the coefficient and not only for the unpublished posterior. Where the parts' estimates scatter more widely
+than the model says, which the width of the bounds shows at no cost, the interval follows the scatter, and a note says
+so if that is much. A look at the model says where it is in doubt.
 """
 
 from __future__ import annotations
@@ -18,14 +19,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet.bayes.agreement import pieces
 from discreet.bayes.conjugate import UNIT_INFORMATION, Prior, check_prior
-from discreet.bayes.halves import in_parts, lost
+from discreet.bayes.halves import lost
 from discreet.bayes.partition import Randomness, generator, number_of_parts
-from discreet.bayes.quantile import check_probabilities, clipped_mean, outermost
+from discreet.bayes.quantile import LOOK, check_probabilities, clipped_mean, off_by
 from discreet.bayes.reach import TRUST, reach_of
 from discreet.bayes.regression import regression
 from discreet.bayes.selection import find_magnitude
 from discreet.bayes.spending import PROOF, account_for, asked, by_question, floats, known, loss_of, questions, shares
+from discreet.bayes.within import in_parts
 from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Number
@@ -37,10 +40,11 @@ if TYPE_CHECKING:
 STAGES = {
     "centre": Fraction(1, 5),
     "width": Fraction(3, 20),
-    "mean": Fraction(1, 2),
+    "mean": Fraction(2, 5),
     "spread": Fraction(3, 20),
+    "look": Fraction(1, 10),
 }
-WIDER = 1.6  # scatter of the parts over the model's from which a note says so; the ladder alone makes up to 1.2
+WIDER = 1.6  # scatter of the parts over the model's from which a note says so; the ladder alone makes up to 1.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +59,8 @@ class Intervals:
     scale : of the Laplace noise in `location`.
     partitions : the number M of parts.
     scatter : what the parts' own scatter says of the deviation of `location`, from the private bounds.
-    notes : where an interval should not be trusted: parts that scatter otherwise than the model says, or a centre that
-        is the last that was sought.
+    notes : where an interval should not be trusted: a model in doubt, parts that scatter otherwise than the model says,
+        or a centre that is the last that was sought.
     """
 
     coefficient: tuple[str, ...]
@@ -106,7 +110,7 @@ def posterior_interval(
     unit : a rough public size of the coefficients.
     cover_noise : widen the interval so that it holds its level with the noise and with the parts' own scatter; False
         keeps the posterior's own width.
-    stages : how `epsilon` is spent on "centre", "width", "mean" and "spread".
+    stages : how `epsilon` is spent on "centre", "width", "mean", "spread" and, if the model is to be looked at, "look".
     partitions : the number M of parts; by default the one with the least error.
     account, name : the budget to charge and the release's name in it; by default a budget of its own, in memory.
     seed : makes the noise reproducible and the release not private. `rng` seeds the partition, which is harmless.
@@ -115,7 +119,7 @@ def posterior_interval(
     check_prior(prior)
     names, levels = questions(coefficient, level)
     check_probabilities(levels)
-    spend = shares(stages, STAGES, epsilon=loss.epsilon)
+    spend = shares(stages, STAGES, epsilon=loss.epsilon, optional=(LOOK,))
     spread = spend.pop("spread") / loss.epsilon
     plan = clipped_mean("private", "tight", unit, spend, epsilon=sum(spend.values(), Fraction(0)))
     amounts = by_question(names, split, epsilon=loss.epsilon)
@@ -127,43 +131,45 @@ def posterior_interval(
     least = min(amounts) * (1 - spread)
     M = number_of_parts(partitions, rows=n, coefficients=p, best=plan.best_parts(n, p, least))
     plan.check(M, least, whole=loss.epsilon, questions=len(names))
+    plan = plan.with_pieces(pieces(n, M, p))
 
     def draw(source: Source) -> Intervals:
         from scipy.special import ndtri
 
-        posterior = in_parts(prior, model.X, model.y, M, shuffle, columns, inflated=True)
-        median = posterior.quantile(np.full(len(names), 0.5))
-        reach = (posterior.quantile((1 + levels) / 2) - posterior.quantile((1 - levels) / 2)) / 2
-        found = [
-            (
-                plan.release(median[:, k], epsilon=e * (1 - spread), source=source),
-                find_magnitude(reach[:, k], unit=unit, epsilon=e * spread, source=source),
-            )
-            for k, e in enumerate(amounts)
+        within = in_parts(prior, model.X, model.y, M, shuffle, columns, inflated=True)
+        median = within.quantile(np.full(len(names), 0.5))
+        upper, lower = (within.posterior.quantile((1 + sign * levels) / 2) for sign in (1, -1))
+        bought = [e * (1 - spread) for e in amounts]
+        found = [plan.release(median[:, k], epsilon=e, source=source) for k, e in enumerate(bought)]
+        tilts = plan.looks(within, bought, rows=n, coefficients=p, source=source)
+        normal = [float(ndtri((1 + level) / 2)) for level in levels.tolist()]
+        widths = [
+            find_magnitude((upper - lower)[:, k] / 2, around=z * at.scatter, epsilon=e * spread, source=source)
+            for k, (at, z, e) in enumerate(zip(found, normal, amounts, strict=True))
         ]
         more = math.sqrt(1 + lost(n, M, p))
-        own = [more * h / float(ndtri((1 + level) / 2)) for (_, h), level in zip(found, levels.tolist(), strict=True)]
+        own = [more * h / z for h, z in zip(widths, normal, strict=True)]
         half = [
-            reach_of(max(deviation, at.scatter), at.scale, level) if cover_noise else h
-            for (at, h), deviation, level in zip(found, own, levels.tolist(), strict=True)
+            reach_of(max(deviation, at.scatter), at.scale, level, off=off_by(M, n, tilt) * at.scatter)
+            if cover_noise
+            else h
+            for at, h, tilt, deviation, level in zip(found, widths, tilts, own, levels.tolist(), strict=True)
         ]
-        notes = [outermost(name, unit) for name, (at, _) in zip(names, found, strict=True) if at.outermost]
-        notes += [
-            scattered(name, at.scatter / deviation)
-            for name, (at, _), deviation in zip(names, found, own, strict=True)
-            if at.scatter > WIDER * deviation and not at.outermost
+        wide = [
+            scattered(name, at.scatter / deviation) if at.scatter > WIDER * deviation else ""
+            for name, at, deviation in zip(names, found, own, strict=True)
         ]
         return Intervals(
             names,
             floats(levels),
-            tuple(at.mean - h for (at, _), h in zip(found, half, strict=True)),
-            tuple(at.mean + h for (at, _), h in zip(found, half, strict=True)),
-            tuple(at.mean for at, _ in found),
-            tuple(h for _, h in found),
-            tuple(at.scale for at, _ in found),
-            tuple(at.scatter for at, _ in found),
+            tuple(at.mean - h for at, h in zip(found, half, strict=True)),
+            tuple(at.mean + h for at, h in zip(found, half, strict=True)),
+            tuple(at.mean for at in found),
+            tuple(widths),
+            tuple(at.scale for at in found),
+            tuple(at.scatter for at in found),
             M,
-            tuple(notes),
+            plan.notes(names, found, tilts, wide),
         )
 
     return account.release(

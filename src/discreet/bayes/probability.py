@@ -3,7 +3,8 @@
 Two methods of Amitai (2018, section 3), each with its correction:
 
 - normality: Phi(c Phi^-1(mean p_j + noise)). The thesis has c = sqrt(M), which ignores that the parts' own estimates
-  scatter as widely as their posteriors; with that scatter c = sqrt(2 M - 1), the default.
+  scatter as widely as their posteriors; with that scatter c = sqrt(2 M - 1), the default. A share of epsilon looks
+  whether the model is in doubt.
 - "-2 log p": 1 - F(-2 sum log p_j + noise), F of the chi-squared law with 2 M degrees. One part can move the sum by
   T = -2 log(floor), so the noise is Laplace(T / epsilon). The thesis divides by M once too often: not private.
 
@@ -21,13 +22,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
+from discreet.bayes.agreement import UNCHECKED, doubt, look, pieces
 from discreet.bayes.conjugate import UNIT_INFORMATION, Prior, check_prior
-from discreet.bayes.halves import in_parts, lost
+from discreet.bayes.halves import lost
 from discreet.bayes.partition import Randomness, balanced, generator, number_of_parts
 from discreet.bayes.reach import ALL_ROWS, NOISE_ALONE, TRUST, band, reach_of
 from discreet.bayes.regression import regression
 from discreet.bayes.spending import PROOF, account_for, asked, by_question, floats, known, loss_of, only, questions
 from discreet.bayes.summation import LaplaceSums, noisy_sums
+from discreet.bayes.within import in_parts
 from discreet.errors import PrivacyError
 from discreet.faults import Argument
 from discreet.privacy.columns import taken
@@ -38,9 +41,13 @@ from discreet.release.account import Account, Released
 if TYPE_CHECKING:
     from discreet.noise.source import Source
 
-# Posterior deviations that an answer from parts is off for each M (p + 1) / sqrt(n), for p = 2 and a skewness of 2: a
-# part's estimate and its error variance then move together, which moves the mean of p_j by 0.094 skewness / sqrt(m).
-BIAS = 0.22
+# Posterior deviations that an answer from parts is off for each M (p + 1) / sqrt(n), where p = 2: by errors of skewness
+# 2 if nothing is done, since a part's estimate and its error variance then move together, which moves the mean of p_j
+# by 0.094 skewness / sqrt(m); and what is left of lognormal errors, of skewness 6, by Hall's transformation.
+BIAS, LEFT = 0.22, 0.17
+SLACK = 1.4  # what heavy tails, far values and unequal variances add to the deviation of parts from all rows
+SCATTER = (2 / 3, 3 / 2)  # of the parts over the model's: answers far from 1/2 depend on it
+LOOK = Fraction(1, 5)  # share of epsilon: there are few parts, so that the look needs more than those of quantiles
 
 Method: TypeAlias = Literal["normality", "-2 log p"]
 
@@ -52,10 +59,12 @@ class Probabilities:
     Attributes
     ----------
     probability : the private answers.
-    low, high : the answer of all rows at once lies between them with probability 0.95, if the model is right; for
-        "-2 log p" and the thesis's constants, which have no theory, what would have been answered without noise.
+    low, high : the answer of all rows at once lies between them with probability 0.95, if the model is right, also with
+        skewed or heavy-tailed errors; for "-2 log p" and the thesis's constants, which have no theory, what would have
+        been answered without noise.
     partitions : the number M of parts.
     covers : which of these two.
+    notes : where the model is in doubt, or could not be looked at.
     """
 
     coefficient: tuple[str, ...]
@@ -66,6 +75,7 @@ class Probabilities:
     partitions: int
     method: Method
     covers: str = ALL_ROWS
+    notes: tuple[str, ...] = ()
 
     def __float__(self) -> float:
         return only(self.probability)
@@ -74,7 +84,7 @@ class Probabilities:
         rows = zip(self.coefficient, self.at, self.probability, self.low, self.high, strict=True)
         label = band(self.covers)
         answers = [f"P({c} <= {b:g}) = {p:.4f}  ({label}: {low:.4f} to {high:.4f})" for c, b, p, low, high in rows]
-        return "\n".join([*answers, TRUST])
+        return "\n".join([*answers, TRUST, *(f"Note: {note}" for note in self.notes)])
 
 
 def posterior_probability(
@@ -122,16 +132,33 @@ def posterior_probability(
     shuffle = generator(rng)
     columns, n, p = model.columns(names), len(model.y), len(model.names)
     prior.check(p)
-    M = number_of_parts(partitions, rows=n, coefficients=p, best=way.best_parts(n, p, min(amounts)))
+    M = number_of_parts(partitions, rows=n, coefficients=p, best=way.best_parts(n, p, min(amounts) * (1 - way.look)))
+    count = pieces(n, M, p) if way.look else 0
+    share = way.look if count else Fraction(0)
 
     def draw(source: Source) -> Probabilities:
         ours = calibration == "tight"
-        within = in_parts(prior, model.X, model.y, M, shuffle, columns, inflated=False, corrected=ours).cdf(cuts)
-        sums = way.noisy(within, amounts, source)
-        reach = way.reach(sums, M, rows=n, coefficients=p)
-        answer, one, other = (way.combine(sums.value + k * reach, M) for k in (0, -1, 1))
-        low, high = floats(np.minimum(one, other)), floats(np.maximum(one, other))
-        return Probabilities(names, floats(cuts), floats(answer), low, high, M, method, way.covers)
+        within = in_parts(prior, model.X, model.y, M, shuffle, columns, inflated=False, corrected=ours)
+        sums = way.noisy(within.cdf(cuts), [e * (1 - share) for e in amounts], source)
+        tilts = [
+            look(column, count=count, rows=n, coefficients=p, epsilon=e * share, source=source)
+            for column, e in zip(within.differences.T, amounts if count else [], strict=bool(count))
+        ]
+        off = np.array([tilt.bias for tilt in tilts]) if tilts else np.zeros(len(names))
+        low, high = way.ends(sums, M, off, rows=n, coefficients=p)
+        notes = [doubt(name, tilt) for name, tilt in zip(names, tilts, strict=bool(count))]
+        notes += [UNCHECKED] if way.look and not count else []
+        return Probabilities(
+            names,
+            floats(cuts),
+            floats(way.combine(sums.value, M)),
+            floats(low),
+            floats(high),
+            M,
+            method,
+            way.covers,
+            tuple(dict.fromkeys(note for note in notes if note)),
+        )
 
     proved = way.proved(M, loss)
     account = account_for(charged, proved, seed=seed, name=name)
@@ -163,22 +190,36 @@ class Normality:
     def covers(self) -> str:
         return ALL_ROWS if self.calibration == "tight" else NOISE_ALONE
 
+    @property
+    def look(self) -> Fraction:
+        """Share of epsilon for a look at the model."""
+        return LOOK if self.calibration == "tight" else Fraction(0)
+
     def best_parts(self, rows: int, coefficients: int, epsilon: Fraction) -> float:
         # Noise of variance 2 / (M epsilon)^2 in the mean is magnified by c / phi(0), c^2 = 2 M.
         return balanced(8 * math.pi, bias=BIAS, rows=rows, coefficients=coefficients, epsilon=epsilon)
 
-    def reach(self, sums: LaplaceSums, M: int, *, rows: int, coefficients: int) -> Vector:
-        """How far a noisy sum may be from the one whose answer is that of all rows.
+    def ends(self, sums: LaplaceSums, M: int, off: Vector, *, rows: int, coefficients: int) -> tuple[Vector, Vector]:
+        """Between which the answer of all rows lies; `off` are posterior deviations that a look at the model allows.
 
         Given the whole's estimate, a mean of Phi(U), U normal, still varies by 1/12 - 1/(4 pi) for each part. Parts add
-        variance, and errors with a skewness up to 2 a bias. All in posterior deviations, then on the scale of the sum.
+        variance, skewed errors a bias. All in posterior deviations, then on the scale of the sum. Parts that scatter r
+        times as widely as the model says would want the scale sqrt(M (1 + r^2)) where sqrt(2 M) is taken.
         """
+        from scipy.special import ndtr, ndtri
+
         if self.calibration == "paper":
-            return sums.reach
-        skewed = BIAS * (coefficients + 1) * (M - 1) / math.sqrt(rows)
-        deviations = math.sqrt((math.pi / 3 - 1) * (1 - 1 / M) + lost(rows, M, coefficients) + skewed**2)
-        own = deviations * M / math.sqrt(2 * math.pi * (2 * M - 1))
-        return np.array([reach_of(own, scale) for scale in sums.scale.tolist()])
+            return self.combine(sums.value - sums.reach, M), self.combine(sums.value + sums.reach, M)
+        deviations = SLACK * math.sqrt((math.pi / 3 - 1) * (1 - 1 / M) + lost(rows, M, coefficients))
+        skewed = LEFT * (coefficients + 1) * (M - 1) / math.sqrt(rows)
+        one = M / math.sqrt(2 * math.pi * (2 * M - 1))
+        reach = [
+            reach_of(deviations * one, scale, off=(skewed + more) * one)
+            for scale, more in zip(sums.scale.tolist(), off.tolist(), strict=True)
+        ]
+        less, more = (math.sqrt((1 + (1 - 1 / M) * r**2) / (2 - 1 / M)) for r in SCATTER)
+        low, high = (ndtri(self.combine(sums.value + sign * np.array(reach), M)) for sign in (-1, 1))
+        return ndtr(low * np.where(low < 0, more, less)), ndtr(high * np.where(high > 0, more, less))
 
     def noisy(self, p: Matrix, epsilons: Sequence[Fraction], source: Source) -> LaplaceSums:
         return noisy_sums(p, span=1.0, epsilons=epsilons, source=source)
@@ -223,14 +264,15 @@ class LogProbabilities:
         return -2 * math.log(self.floor)
 
     covers: ClassVar[str] = NOISE_ALONE
+    look: ClassVar[Fraction] = Fraction(0)
 
     def best_parts(self, rows: int, coefficients: int, epsilon: Fraction) -> float:
         # Noise costs span^2 / (2 M epsilon^2); parts whose p_j are not quite uniform cost ((p + 1) M^1.5 / 2 n)^2.
         return math.sqrt(math.sqrt(2 / 3) * self.span * rows / (coefficients + 1) / float(epsilon))
 
-    def reach(self, sums: LaplaceSums, M: int, *, rows: int, coefficients: int) -> Vector:
+    def ends(self, sums: LaplaceSums, M: int, off: Vector, *, rows: int, coefficients: int) -> tuple[Vector, Vector]:
         """Of the noise: nothing is known of the rest."""
-        return sums.reach
+        return self.combine(sums.value + sums.reach, M), self.combine(sums.value - sums.reach, M)
 
     def noisy(self, p: Matrix, epsilons: Sequence[Fraction], source: Source) -> LaplaceSums:
         # The published noise is that of M times the claimed epsilon.

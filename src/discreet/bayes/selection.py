@@ -26,15 +26,19 @@ if TYPE_CHECKING:
 FINEST, COARSEST, PER_OCTAVE = -10, 20, 4  # the ladder of centres, in powers of two of the unit
 WIDEST = 60  # octaves that a width may grow from a quarter of its cell
 ZOOM = 64  # equal cells of a second look
-SURE = 45.0  # M epsilon from which the noisy maximum among the ladder's cells fails less than once in a thousand
+# M epsilon from which a noisy maximum among the ladder's cells rarely fails, cells / 2 e^(-M epsilon / 4) of the time:
+SURE, SURER = 45, 54  # twice in a thousand, at which it is sold; twice in ten thousand, the default
+SECOND = 34  # M epsilon of a second look at least: among fewer cells, and a failure stays within them
+AROUND = (-6, 3)  # octaves around a size that is roughly known, within which a magnitude is sought
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """An interval in which the median of a list was found."""
+    """An interval in which the median of a list was found; `missed` if a second look did not find it again."""
 
     low: float
     high: float
+    missed: bool = False
 
     @property
     def middle(self) -> float:
@@ -78,26 +82,30 @@ def find_centre(values: Vector, *, unit: float, epsilon: Fraction, source: Sourc
     """A cell around the median: first on a ladder of magnitudes, then, where there is enough to spend, within it."""
     ladder = unit * 2.0 ** np.arange(FINEST, COARSEST + 1 / PER_OCTAVE, 1 / PER_OCTAVE)
     edges = np.concatenate([-ladder[::-1], ladder])
-    looks = 2 if len(values) * epsilon >= 2 * SURE else 1
-    for look in range(looks):
-        at = median_cell(values, edges, epsilon=epsilon / looks, source=source)
-        if look + 1 < looks:  # one cell more on either side: the median may be near an edge
-            edges = np.linspace(edges[max(at - 2, 0)], edges[min(at + 1, len(edges) - 1)], ZOOM + 1)
+    M, missed, first = len(values), False, epsilon
+    twice = M * epsilon >= SURER + SECOND
+    if twice:
+        first = max(epsilon / 2, Fraction(SURER, M))
+    at = median_cell(values, edges, epsilon=first, source=source)
+    if twice:  # one cell more on either side: the median may be near an edge
+        edges = np.linspace(edges[max(at - 2, 0)], edges[min(at + 1, len(edges) - 1)], ZOOM + 1)
+        at = median_cell(values, edges, epsilon=epsilon - first, source=source)
+        missed = at in (0, len(edges))
     at = min(max(at, 1), len(edges) - 1)
-    return Cell(float(edges[at - 1]), float(edges[at]))
+    return Cell(float(edges[at - 1]), float(edges[at]), missed)
 
 
 def find_width(values: Vector, cell: Cell, *, share: float, epsilon: Fraction, source: Source) -> float:
-    """A width around the cell's middle with about `share` of the values within, from a ladder of quarter octaves."""
-    widths = (cell.high - cell.low) / 8 * 2.0 ** np.arange(0, WIDEST, 0.25)
+    """A width around the cell's middle with about `share` of the values within, by steps of an eighth of an octave."""
+    widths = (cell.high - cell.low) / 8 * 2.0 ** np.arange(0, WIDEST, 0.125)
     counts = np.searchsorted(np.sort(np.abs(values - cell.middle)), widths, side="right")
     at = first_above(counts, math.ceil(share * len(values)), epsilon=epsilon, source=source)
     return float(widths[at])
 
 
-def find_magnitude(values: Vector, *, unit: float, epsilon: Fraction, source: Source) -> float:
-    """The median of positive values, to within 5 %."""
-    edges = unit * 2.0 ** np.arange(2 * FINEST, COARSEST, 1 / 8)
+def find_magnitude(values: Vector, *, around: float, epsilon: Fraction, source: Source) -> float:
+    """The median of positive values, to within 5 %, if it is at most 8 times and at least a 64th of `around`."""
+    edges = around * 2.0 ** np.arange(AROUND[0], AROUND[1], 1 / 8)
     at = median_cell(values, edges, epsilon=epsilon, source=source)
     return float(math.sqrt(edges[max(at - 1, 0)] * edges[min(at, len(edges) - 1)]))
 

@@ -74,12 +74,20 @@ def _refuse_tiny(epsilon: Fraction) -> None:
 
 
 def shares(
-    asked: Mapping[str, Number] | None, default: Mapping[str, Fraction], *, epsilon: Fraction
+    asked: Mapping[str, Number] | None,
+    default: Mapping[str, Fraction],
+    *,
+    epsilon: Fraction,
+    optional: Sequence[str] = (),
 ) -> dict[str, Fraction]:
-    """What each purpose may spend of `epsilon`: the default shares, or the amounts asked for if they add up."""
+    """What each purpose may spend of `epsilon`: the default shares, or the amounts asked for if they add up.
+
+    `optional` purposes may be left out of the amounts.
+    """
     if asked is None:
         return {name: share * epsilon for name, share in default.items()}
     amounts = {name: exact(amount, name=name) for name, amount in asked.items()}
+    default = {name: share for name, share in default.items() if name in amounts or name not in optional}
     if set(amounts) != set(default):
         raise PrivacyError(
             f"The split names {', '.join(map(repr, amounts)) or 'nothing'}; epsilon is spent on "

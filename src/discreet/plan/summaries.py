@@ -194,7 +194,7 @@ def _posterior(
     columns: dict[str, Any]
     if release.summary == "probability":
         p = posterior_probability(*asked, at=at, **common)
-        guarantee = p.guarantee
+        guarantee = p.guarantee.noted(*p.value.notes)
         columns = {"at": p.value.at, "answer": p.value.probability, "low": p.value.low, "high": p.value.high}
         names = p.value.coefficient
     elif release.summary == "quantile":

@@ -37,7 +37,7 @@ SETS, QUICK = 400, 60  # data sets
 EPSILON, PARTS = Fraction(1, 4), 1_000  # of the probabilities: parts of 100 rows
 STAGE, FEW_PARTS = Fraction(9, 20), 100  # of the quantiles: epsilon_1 = epsilon_2, parts of 1,000 rows
 # Slopes whose quantiles are ever further from zero, in deviations of the parts' answers; from 7 on it is called far,
-# since bounds of 2.35 deviations, found to a quarter octave, then beat bounds that reach zero at least three times.
+# since bounds of 2.35 deviations, found to an eighth octave, then beat bounds that reach zero at least three times.
 AWAY, FAR = (0.5, 1.0, 2.0, 3.0, 5.0, 7.1, 10.0, 20.0, 50.0, 100.0), 7.0
 METHODS: dict[tuple[str, str], Combination] = {
     ("normality", "paper"): Normality("paper"),

@@ -57,8 +57,8 @@ def blocks(
         Prose(
             "Bounds around zero must reach the quantile; bounds around a private centre need only reach as far as the "
             "parts' answers scatter, which is sqrt(M) posterior deviations. The gain is the ratio of the two, so it "
-            "grows with the quantile's distance from zero in units of that scatter. 2.35 deviations, found to a "
-            f"quarter octave, against a doubled bound: from **{results['far']:g} deviations of the parts** on, noise "
+            "grows with the quantile's distance from zero in units of that scatter. 2.35 deviations, found to an "
+            f"eighth octave, against a doubled bound: from **{results['far']:g} deviations of the parts** on, noise "
             "is at least 3 times smaller. Nearer to zero the gain is smaller, up to one deviation it is a loss."
         ),
         _gain(results["noise"], results["far"]),

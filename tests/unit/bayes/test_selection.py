@@ -159,7 +159,7 @@ def test_values_beyond_the_ladder_end_at_its_last_cell() -> None:
 
 def test_magnitude_is_a_median_to_five_percent() -> None:
     values = np.random.default_rng(0).gamma(100, 0.003, size=3000)
-    found = find_magnitude(values, unit=1.0, epsilon=Fraction(1, 10), source=SeededSource(1))
+    found = find_magnitude(values, around=1.0, epsilon=Fraction(1, 10), source=SeededSource(1))
     assert found == pytest.approx(np.median(values), rel=0.06)
 
 

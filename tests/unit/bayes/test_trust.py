@@ -10,12 +10,13 @@ import re
 import numpy as np
 import pytest
 
-from discreet.bayes.conjugate import GPrior, SemiConjugate
-from discreet.bayes.halves import Shifted, corrects, in_parts, lost
+from discreet.bayes.conjugate import GPrior, Marginals, Parts, SemiConjugate
+from discreet.bayes.halves import Shifted, corrects, drift, lost
 from discreet.bayes.interval import posterior_interval
-from discreet.bayes.partition import partition
+from discreet.bayes.partition import blocks, partition
 from discreet.bayes.probability import posterior_probability
 from discreet.bayes.quantile import posterior_quantile
+from discreet.bayes.within import in_parts
 from discreet.studies.posterior_kinds import KINDS
 
 SLOPE = np.array([1])
@@ -94,7 +95,7 @@ def test_one_part_is_not_corrected_and_small_halves_correct_nothing() -> None:
     assert corrects(2_400, 100, 2) and not corrects(2_399, 100, 2)
     X, y = np.ones((2_300, 2)), np.ones(2_300)
     found = in_parts(GPrior(), X, y, 100, np.random.default_rng(0), SLOPE, inflated=True)
-    assert not isinstance(found, Shifted)
+    assert not isinstance(found.posterior, Shifted) and found.count == 0
 
 
 def test_a_half_that_cannot_be_used_shifts_nothing() -> None:
@@ -102,8 +103,12 @@ def test_a_half_that_cannot_be_used_shifts_nothing() -> None:
     x, y = np.zeros(48), np.arange(48.0)
     x[7] = 1.0
     X = np.column_stack([np.ones(48), x])
-    found = in_parts(GPrior(), X, y, 2, np.random.default_rng(0), SLOPE, inflated=True)
-    assert isinstance(found, Shifted) and not found.by.any()
+    block, rows = blocks(X, y, 2, np.random.default_rng(0))
+
+    def posterior(block: np.ndarray, rows: np.ndarray) -> Marginals:
+        return GPrior().posterior(Parts.of(block, rows), SLOPE)
+
+    assert not drift(posterior, posterior(block, rows), block, rows, 1).any()
 
 
 def test_an_interval_follows_parts_that_scatter_more_widely() -> None:
@@ -123,6 +128,6 @@ def test_notes_warn_of_a_wrong_line_and_not_of_a_right_one(kind: str) -> None:
         for seed in range(6)
     ]
     if "taken for a line" in kind:
-        assert all("do not trust the interval of x" in note for (note,) in notes)
+        assert all("model in doubt" in note for (note,) in notes)
     elif kind != "unequal variances":  # where the model is wrong too, by a little
         assert not any(notes)

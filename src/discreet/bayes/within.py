@@ -1,0 +1,78 @@
+"""What the parts of a data set say, each about itself: posteriors without the bias of small parts, and their doubts.
+
+Every number here is a function of one part's rows and of public numbers (docs/proofs/posterior.md).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet.arrays import Integers, Matrix, Vector
+from discreet.bayes.agreement import differences, pieces
+from discreet.bayes.conjugate import HUGE, Marginals, Parts, Prior
+from discreet.bayes.halves import Shifted, corrects, drift
+from discreet.bayes.partition import blocks
+from discreet.bayes.skewness import Straightened, skewness
+
+ONE_DEVIATION = 0.841345  # of a normal law, below one standard deviation
+# Deviations of parts that clipping them at 2.35 deviations around a median takes from the mean, by units of skewness.
+CLIPPED = 0.03
+SILENT = HUGE**2  # what a part that cannot be used answers, up or down by its place: no bounds hold it
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """The posterior in each part, and how its pieces differ from it if `count` is above 0."""
+
+    posterior: Marginals
+    differences: Matrix
+    count: int
+
+    def cdf(self, b: Vector) -> Matrix:
+        return self.posterior.cdf(b)
+
+    def quantile(self, q: Vector) -> Matrix:
+        """Quantiles; parts that cannot be used are as often above all others as below."""
+        low, high = (self.posterior.quantile(np.full(len(q), level)) for level in (0.25, 0.75))
+        silent = np.where(np.arange(len(low)) % 2, SILENT, -SILENT)[:, None]
+        return np.where(low < high, self.posterior.quantile(q), silent)
+
+
+def in_parts(
+    prior: Prior,
+    X: Matrix,
+    y: Vector,
+    parts: int,
+    rng: np.random.Generator,
+    columns: Integers,
+    *,
+    inflated: bool,
+    corrected: bool = True,
+) -> Within:
+    """The posterior of each part: its likelihood counts `parts` times if `inflated`, else the prior 1 / parts.
+
+    If `corrected`, the bias of small parts, of skewed ratios and of the clipping to come are taken out.
+    """
+    block, rows = blocks(X, y, parts, rng)
+    n, p = X.shape
+
+    def posterior(block: Matrix, rows: Integers) -> Marginals:
+        M = len(block)
+        return prior.posterior(Parts.of(block, rows), columns, **({"power": M} if inflated else {"share": 1 / M}))
+
+    whole = posterior(block, rows)
+    if not (corrected and corrects(n, parts, p)):
+        return Within(whole, np.zeros((parts, len(columns))), 0)
+    found = skewness(block, Parts.of(block, rows), columns)
+    by = drift(posterior, whole, block, rows, len(columns))
+    if not inflated:
+        shifted: Marginals = Straightened(Shifted(whole, by), found)
+    else:
+        middle, upper = (whole.quantile(np.full(len(columns), q)) for q in (0.5, ONE_DEVIATION))
+        deviation = math.sqrt(parts) * (upper - middle)
+        shifted = Shifted(whole, by - (1 - 1 / parts) * CLIPPED * found.estimate * deviation)
+    count = pieces(n, parts, p)
+    return Within(shifted, differences(block, count, columns), count)

@@ -52,6 +52,8 @@ def _python(value: object) -> str:
         return _decimal(value) or str(value)
     if isinstance(value, Decimal):
         return str(value)
+    if type(value).__module__ == "numpy" and hasattr(value, "item") and getattr(value, "size", 0) == 1:
+        return repr(value.item())  # a number of NumPy's as Python's
     if type(value) is tuple and len(value) == 1:
         return f"({_python(value[0])},)"
     if type(value) in (list, tuple):

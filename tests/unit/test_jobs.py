@@ -158,18 +158,27 @@ def test_an_establishment_without_jobs_still_makes_a_cell() -> None:
 
 def test_a_query_is_checked_before_it_runs() -> None:
     jobs = read_jobs(JOBS, schema=SCHEMA)
-    for query, words in (
-        ({"workplace_by": ["plaice"]}, "Column 'plaice' is not in the workplace attributes of jobs; it has: place"),
-        ({"worker_by": ["place"]}, "Column 'place' is not in the worker attributes of jobs"),
-        ({"worker_by": ["sex", "sex"]}, "named twice"),
-        ({"where": {"wage": [1]}}, "Column 'wage' is not in the workplace or worker attributes"),
-        ({"where": {"sex": ["x"]}}, r"where\['sex'\] asks for \('x',\), but the public domain is \('f', 'm'\)"),
-        ({"where": {"sex": []}}, r"where\['sex'\] lists no value"),
-        ({"where": {"place": 5}}, r"where\['place'\] asks for \(5,\), but the column holds String"),
-        ({"workplace_by": ["place"], "worker_by": ["sex"], "most_counts": 3}, "2 workplace cells x 2 levels, 4 counts"),
+    for query, about, words in (
+        (
+            {"workplace_by": ["plaice"]},
+            "workplace_by",
+            "'plaice' is not in the workplace attributes of jobs; it has: p",
+        ),
+        ({"worker_by": ["place"]}, "worker_by", "Column 'place' is not in the worker attributes of jobs"),
+        ({"worker_by": ["sex", "sex"]}, "worker_by", "named twice"),
+        ({"where": {"wage": [1]}}, "where", "Column 'wage' is not in the workplace or worker attributes"),
+        ({"where": {"sex": ["x"]}}, "where.sex", r"asks for \('x',\), but the public domain is \('f', 'm'\)"),
+        ({"where": {"sex": []}}, "where.sex", r"where\['sex'\] lists no value"),
+        ({"where": {"place": 5}}, "where.place", r"where\['place'\] asks for \(5,\), but the column holds String"),
+        (
+            {"workplace_by": ["place"], "worker_by": ["sex"], "most_counts": 3},
+            "by",
+            "2 workplace cells x 2 levels, 4 c",
+        ),
     ):
-        with pytest.raises(DataError, match=words):
+        with pytest.raises(DataError, match=words) as refused:
             cell_statistics(jobs, **query)  # type: ignore[arg-type]
+        assert refused.value.about == about
 
 
 def test_a_filter_that_no_workplace_meets_gives_no_cells() -> None:

@@ -20,6 +20,7 @@ from discreet.audit.outputs import Encoded, Failure, encode
 from discreet.audit.scores import BINS, Outputs, Score, scores_between
 from discreet.bayes.spending import whole
 from discreet.errors import DataError, PrivacyError
+from discreet.faults import Argument
 from discreet.privacy.losses import Number, exact
 
 Likelier: TypeAlias = Literal["a", "b"]
@@ -115,19 +116,32 @@ def blackbox(
     """
     if not 0 < confidence < 1:
         raise PrivacyError(
-            f"confidence={confidence} is not between 0 and 1. It is a probability. Use for example 0.99."
+            (Argument("confidence", confidence), " is not between 0 and 1."),
+            "It is a probability.",
+            "Use for example 0.99.",
+            about="confidence",
         )
     if not 0 <= delta < 1:
-        raise PrivacyError(f"delta={delta} is not a failure probability. It is at least 0 and below 1. Use 0 for none.")
+        raise PrivacyError(
+            (Argument("delta", delta), " is not a failure probability."),
+            "It is at least 0 and below 1.",
+            "Use 0 for none.",
+            about="delta",
+        )
     if not whole(trials, least=100):
         raise PrivacyError(
-            f"trials={trials!r:.40} can show nothing. An audit needs 100 runs at least, a whole number. Use {TRIALS:,}."
+            (Argument("trials", trials), " can show nothing."),
+            "An audit needs 100 runs at least, a whole number.",
+            f"Use {TRIALS:,}.",
+            about="trials",
         )
     promise = None if claimed is None else float(exact(claimed, name="claimed"))
     if promise is not None and promise < 0:
         raise PrivacyError(
-            f"claimed={claimed} is no epsilon: nothing can promise less than 0. Amounts from 0 on are possible. "
-            "Give the promised one, or leave it out for the bound alone."
+            (Argument("claimed", claimed), " is no epsilon: nothing can promise less than 0."),
+            "Amounts from 0 on are possible.",
+            "Give the promised one, or leave it out for the bound alone.",
+            about="claimed",
         )
     half = trials // 2
     _refuse_what_never_runs(mechanism, a, b, many)

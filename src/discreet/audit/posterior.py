@@ -23,6 +23,7 @@ from discreet.bayes.blmm.fit import BayesMixed
 from discreet.bayes.blmm.prior import Prior
 from discreet.bayes.spending import whole
 from discreet.errors import DataError
+from discreet.faults import Argument
 from discreet.lmm.influence import influential
 
 CHUNK = 8_192  # rows deleted together
@@ -223,7 +224,10 @@ def _deleted(model: BayesMixed, rows: Deleted) -> Integers:
     if isinstance(rows, str):
         if rows not in ("all", "influential"):
             raise DataError(
-                f"rows={rows!r} is unknown. It is 'all', 'influential' or a list of places from 0. Use 'all'."
+                (Argument("rows", rows), " is unknown."),
+                "It is 'all', 'influential' or a list of places from 0.",
+                "Use 'all'.",
+                about="rows",
             )
         return influential(model.fit).rows if rows == "influential" else np.arange(model.fit.rows)
     asked = np.asarray(rows)
@@ -240,7 +244,10 @@ def benchmark_bins(posterior: Posterior, bins: int) -> Matrix:
     """Edges of bins of equal probability in the posterior of every random effect, (G, bins - 1)."""
     if not whole(bins, least=2):
         raise DataError(
-            f"bins={bins!r:.40} compares nothing. A whole number of at least 2 is possible. Use 20, as the paper does."
+            (Argument("bins", bins), " compares nothing."),
+            "A whole number of at least 2 is possible.",
+            "Use 20, as the paper does.",
+            about="bins",
         )
     return posterior.effects.quantile(np.arange(1, bins) / bins)
 

@@ -27,6 +27,7 @@ import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import FitError
+from discreet.faults import Argument
 
 HUGE = 1e100  # numbers whose squares are still numbers
 NODES, REACH = 41, 10.0  # trapezoidal rule in log sigma^2: points, over this many deviations on either side
@@ -337,6 +338,8 @@ def check_prior(prior: object) -> None:
     """Refuse what is no prior."""
     if not isinstance(prior, Prior):
         raise FitError(
-            f"prior={prior!r:.40} is no prior. GPrior(), Conjugate() and SemiConjugate() are. "
-            "Leave it out for the first."
+            (Argument("prior", prior), " is no prior."),
+            "GPrior(), Conjugate() and SemiConjugate() are.",
+            "Leave it out for the first.",
+            about="prior",
         )

@@ -29,6 +29,7 @@ from discreet.bayes.conjugate import HUGE
 from discreet.bayes.regression import regression
 from discreet.bayes.spending import account_for, known, loss_of
 from discreet.errors import FitError, PrivacyError
+from discreet.faults import Argument, Symbol
 from discreet.noise.exact import SATURATION
 from discreet.noise.laws import Laplace
 from discreet.noise.sampler import MOST, add_noise, draw_integers
@@ -232,9 +233,17 @@ def calibrate(
         and norm * f < 1e150 * tau
     ):
         raise FitError(
-            f"penalty={asked:g} with norm={norm:g} and epsilon={float(epsilon):g} needs more digits than a number has: "
-            "rounding would drown the noise. A larger penalty is possible. Raise it, for example to "
-            f"{max(1.0, 1e-6 * n * norm**2):.2g}."
+            (
+                Argument("penalty", Symbol(f"{asked:g}")),
+                " with ",
+                Argument("norm", Symbol(f"{norm:g}")),
+                " and ",
+                Argument("epsilon", Symbol(f"{float(epsilon):g}")),
+                " needs more digits than a number has: rounding would drown the noise.",
+            ),
+            "A larger penalty is possible.",
+            f"Raise it, for example to {max(1.0, 1e-06 * n * norm**2):.2g}.",
+            about="penalty",
         )
     return Perturbation(tau, norm, penalty, scale, rounding, smoothing, step, noise, f, n * norm**2 + penalty)
 

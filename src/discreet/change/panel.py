@@ -21,6 +21,7 @@ from discreet import frames
 from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.change.calendar import calendar
 from discreet.errors import DataError
+from discreet.faults import Argument
 
 Missing: TypeAlias = Literal["refuse", "drop"]
 
@@ -69,7 +70,10 @@ def cases(panel: Any, forecasts: Any, *, horizon: int = 1, missing: Missing = "r
     if not isinstance(horizon, int | np.integer) or horizon < 1:
         raise DataError(f"Horizon {horizon!r} is not a number of periods ahead; give 1 or more whole ones.")
     if missing not in ("refuse", "drop"):
-        raise DataError(f"missing={missing!r} is not known; cases without a forecast are 'refuse' or 'drop'.")
+        raise DataError(
+            (Argument("missing", missing), " is not known; cases without a forecast are 'refuse' or 'drop'."),
+            about="missing",
+        )
     known, names = histories(panel)
     asked = columns(
         forecasts,

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, NoReturn, TypeAlias
 
-from discreet.errors import FormulaError
+from discreet.errors import FormulaError, concerning
 
 FUNCTIONS = ("C", "center", "scale", "log", "poly", "bs", "log_size")
 DEEPEST = 20  # nested parentheses; keeps hostile text from exhausting the stack
@@ -83,6 +83,7 @@ class Formula:
         return tuple(dict.fromkeys([*names, *(g for random in self.random for g in random.group)]))
 
 
+@concerning("formula")
 def read_formula(text: str, *, needs_random: bool = True) -> Formula:
     """Read a formula, or raise `FormulaError` that says where reading stopped and why.
 

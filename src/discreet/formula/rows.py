@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
-from discreet.errors import DataError, FormulaError
+from discreet.errors import DataError, FormulaError, concerning
 from discreet.faults import Spelled
 from discreet.formula.basis import Polynomials, Splines
 from discreet.formula.design import Layout, Levels, Monomial, lay_out
@@ -39,6 +39,7 @@ States: TypeAlias = Mapping[Factor, dict[str, Any]]
 DISTANT = 3.0
 
 
+@concerning("data")
 def open_frame(data: Any, *, numbers: Collection[str] = ()) -> Frame:
     """A narwhals frame over `data`: a path is scanned by DuckDB, a lazy frame stays in its engine.
 
@@ -162,6 +163,7 @@ def _sized(model: Formula) -> list[str]:
     return sorted({f.column for term in terms for f in term if f.function == "log_size"})
 
 
+@concerning("formula")
 def plan(frame: Frame, model: Formula) -> Layout:
     """Lay a formula out on a frame's schema; refuses unknown columns and columns that hold no numbers."""
     assert not _sized(model), "sizes become columns first"

@@ -17,6 +17,7 @@ import numpy as np
 
 from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.errors import FitError
+from discreet.faults import Argument
 from discreet.formula.design import Design
 from discreet.formula.formula import read_formula
 from discreet.formula.rows import ModelRows, open_frame, plan, read_rows, with_sizes_in_order
@@ -114,7 +115,13 @@ def fit_blocks(
     refuse_unidentifiable(design, rows.count)
     size = rows.count // blocks if blocks > 0 else 0
     if size < 2:
-        raise FitError(f"blocks={blocks} leaves {size} rows per block of {rows.count}; ask for 1 to {rows.count // 2}.")
+        raise FitError(
+            (
+                Argument("blocks", blocks),
+                f" leaves {size} rows per block of {rows.count}; ask for 1 to {rows.count // 2}.",
+            ),
+            about="blocks",
+        )
     order = np.random.default_rng(rng).permutation(rows.count)[: blocks * size].reshape(blocks, size)
     XX = products(cells, layout.fixed, layout.fixed, design.levels)
     kept = independent(XX)

@@ -12,13 +12,14 @@ from discreet.errors import DataError, DiscreetError, FitError, FormulaError, In
 from discreet.faults import Fault, Place
 from discreet.plan.shape import AnyRelease, Count, Counts, Data, PosteriorSection
 
-KEYS = {"probability": "at", "level": "at", "unit": "scale"}
-"""Parameters of posterior summaries that a plan calls otherwise."""
+IN_TABLES = {"towards": "shrink"}
+IN_SUMMARIES = {"probability": "at", "level": "at", "unit": "scale"}
+"""Parameters of tables, and of posterior summaries, that a plan calls otherwise."""
 
 
 def blamed(release: AnyRelease, index: int, error: DiscreetError) -> list[Fault]:
     """The faults of an error about the plan's release number `index`, each at its place."""
-    names = KEYS if isinstance(release, PosteriorSection) else {}
+    names = IN_SUMMARIES if isinstance(release, PosteriorSection) else IN_TABLES
     found = [fault.renamed(names) for fault in error.faults]
     return [replace(fault, place=_place(release, index, fault, error)) for fault in found]
 

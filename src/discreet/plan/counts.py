@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.errors import DataError, PrivacyError
+from discreet.errors import DataError
 from discreet.jobs import Jobs
 from discreet.ledger import Entry
 from discreet.noise.source import Source
@@ -30,6 +30,7 @@ from discreet.release.account import Account
 from discreet.report.page import slug
 from discreet.report.release import Results, TableOfCounts
 from discreet.schema import Label
+from discreet.tables.attributes import divided, refuse_shrinking
 from discreet.tables.cells import Cells
 from discreet.tables.consistency import finest_of
 from discreet.tables.prepared import Prepared
@@ -216,7 +217,7 @@ def count_request(file: PlanFile, release: Count | Counts, jobs: Jobs, account: 
                 about="round_to",
             )
     if isinstance(release, Count) and release.shrink is not None:
-        _check_shrink(release, queries[0])
+        refuse_shrinking(release.shrink, workplace_by=queries[0].workplace_by, worker_by=queries[0].worker_by)
     if release.stratum is not None and release.stratum not in queries[0].workplace_by:
         raise DataError(
             f"stratum = {release.stratum!r} is not among the workplace attributes of the table, which are: "
@@ -247,28 +248,7 @@ def _asked(release: Count | Counts, share: Fraction) -> dict[str, Any]:
 
 def _shares(release: Count | Counts) -> list[Fraction]:
     count = 1 if isinstance(release, Count) else len(release.tables)
-    parts = list(release.split) if isinstance(release, Counts) and release.split else [Fraction(1, count)] * count
-    if len(parts) != count or sum(parts) != 1:
-        raise PrivacyError(
-            f"split = {[str(part) for part in parts]} does not divide epsilon among {count} tables.",
-            "The shares are one per table and add up to 1.",
-            f"Use for example {['1/' + str(count)] * count}.",
-            about="split",
-        )
-    return parts
-
-
-def _check_shrink(release: Count, query: CountQuery) -> None:
-    towards = release.shrink or ()
-    unknown = [name for name in towards if name not in query.workplace_by]
-    if unknown or not query.worker_by:
-        fault = f"{unknown[0]!r} is not a workplace attribute of it" if unknown else "it has no worker attributes"
-        raise DataError(
-            f"shrink = {list(towards)} is not possible for the table by {', '.join(release.by) or 'nothing'}: {fault}.",
-            "Shares of worker kinds are drawn towards those of groups of workplace cells.",
-            "Change by, or leave it out.",
-            about="shrink",
-        )
+    return divided(release.split if isinstance(release, Counts) else None, count)
 
 
 def _details(request: CountRequest) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from functools import reduce
 from typing import Literal, TypeAlias
 
 from discreet.errors import PrivacyError
+from discreet.faults import Argument
 from discreet.privacy.guarantee import Calibration
 from discreet.privacy.losses import Approximate, Loss, Pure, total
 from discreet.privacy.units import Establishments, Unit
@@ -34,7 +35,10 @@ def parallel(losses: Sequence[Loss], *, unit: Unit, over: Disjoint, calibration:
     """
     if over not in ("establishments", "workers"):
         raise PrivacyError(
-            f"over={over!r} is unknown. Parts are disjoint in 'establishments' or in 'workers'. Name one."
+            (Argument("over", over), " is unknown."),
+            "Parts are disjoint in 'establishments' or in 'workers'.",
+            "Name one.",
+            about="over",
         )
     as_published = calibration == "paper" and isinstance(unit, Establishments) and unit.strength == "strong"
     shared = over == "workers" and unit.key != "workers"

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from discreet.arrays import Integers, Vector
 from discreet.errors import DataError
+from discreet.faults import Argument
 
 SMALLEST, LARGEST = 0.001, 10.0
 
@@ -74,9 +75,13 @@ def scaled(count: int, share: float, *, least: int = 1) -> int:
 def check(seed: int, share: float) -> None:
     """Refuse a seed or a share that cannot be drawn."""
     if seed < 0:
-        raise DataError(f"seed={seed} cannot seed a generator; use 0 or a larger integer.")
+        raise DataError((Argument("seed", seed), " cannot seed a generator; use 0 or a larger integer."), about="seed")
     if not SMALLEST <= share <= LARGEST:
         raise DataError(
-            f"share={share} is outside {SMALLEST} to {LARGEST}, the sizes that keep the data's shape; "
-            "1 is the papers' size, 0.01 is enough to try things out."
+            (
+                Argument("share", share),
+                f" is outside {SMALLEST} to {LARGEST}, the sizes that keep the data's shape; 1 is the "
+                "papers' size, 0.01 is enough to try things out.",
+            ),
+            about="share",
         )

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.errors import DataError
+from discreet.faults import Argument
 from discreet.simulate import draws, stream
 from discreet.simulate.sectors import EMPLOYERS, SECTORS, WORKERS
 
@@ -182,7 +183,10 @@ def _frame(*, seed: int, share: float, year: int, shape: EconomyShape) -> Workpl
     """Every establishment that ever opened, closed ones with size 0, so that row and id agree in every year."""
     draws.check(seed, share)
     if year < 0:
-        raise DataError(f"year={year} is before the first; years count from 0, so ask for 0, 1 or later.")
+        raise DataError(
+            (Argument("year", year), " is before the first; years count from 0, so ask for 0, 1 or later."),
+            about="year",
+        )
     places = _places(draws.generator(seed, _PLACES), share=share, shape=shape)
     frame = _first_year(draws.generator(seed, _EMPLOYERS), places, share=share, shape=shape)
     for later in range(1, year + 1):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import DataError
+from discreet.faults import Argument
 from discreet.simulate import draws, stream
 
 BLOCK = 1 << 18
@@ -58,7 +59,10 @@ def batches(
 
     draws.check(seed, share)
     if not 0 < error_variance < np.inf:
-        raise DataError(f"error_variance={error_variance} must be positive and finite; the thesis uses 1 and 100.")
+        raise DataError(
+            (Argument("error_variance", error_variance), " must be positive and finite; the thesis uses 1 and 100."),
+            about="error_variance",
+        )
     rows = draws.scaled(shape.rows, share)
 
     def block(start: int) -> pa.RecordBatch:

@@ -3,7 +3,7 @@
 `cells` asks the engine for the statistics that mechanisms work on; `calibration` and `mechanisms` turn a count into a
 published count.
 
-attributes      which attributes span a table and which values it keeps
+attributes      what is asked of a table, checked without data
 attacks         what a published table gives away: the three attacks of Haney et al. (2017, section 5.2) as code
 consistency     tables of one release made to agree, in non-negative integers: post-processing that costs nothing
 ends            quantiles of noise and the ends of intervals, rounded outward

@@ -1,12 +1,14 @@
-"""Which attributes span a table and which values it keeps: `by` and `where`, checked against the schema alone."""
+"""What is asked of a table, checked without data: `by`, `where`, the `split` among several, groups to shrink to."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import cast
 
-from discreet.errors import DataError
+from discreet.errors import DataError, PrivacyError
 from discreet.faults import Argument, Key, Subject, Value
+from discreet.privacy.losses import Number, exact
 from discreet.schema import Label, Schema
 
 
@@ -87,6 +89,34 @@ def _values(schema: Schema, name: str, kept: object) -> tuple[Label, ...]:
             about=f"where.{name}",
         )
     return values
+
+
+def divided(split: Sequence[Number] | None, tables: int) -> list[Fraction]:
+    """The share of a loss that each of several tables may take: equal ones, or those in `split` if they add up."""
+    if split is None:
+        return [Fraction(1, tables)] * tables
+    parts = [exact(share, name="split") for share in split]
+    if len(parts) != tables or sum(parts) != 1 or min(parts) <= 0:
+        raise PrivacyError(
+            (Argument("split", list(map(str, parts))), f" does not divide the budget among {tables} tables."),
+            "The shares are positive and add up to 1.",
+            ("Use for example ", Value([f"1/{tables}"] * tables), "."),
+            about="split",
+        )
+    return parts
+
+
+def refuse_shrinking(towards: Sequence[str], *, workplace_by: Sequence[str], worker_by: Sequence[str]) -> None:
+    """Refuse to draw a table's shares of worker kinds towards groups that it does not have."""
+    unknown = [name for name in towards if name not in workplace_by]
+    if unknown or not worker_by:
+        fault = f"{unknown[0]!r} is not a workplace attribute of it" if unknown else "it has no worker attributes"
+        raise DataError(
+            f"The table by {', '.join([*workplace_by, *worker_by])} cannot be shrunk: {fault}.",
+            f"Shapes are shares of worker kinds within groups of: {', '.join(workplace_by)}.",
+            "Name some of those.",
+            about="towards",
+        )
 
 
 def _known(schema: Schema) -> tuple[str, ...]:

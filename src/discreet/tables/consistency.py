@@ -130,8 +130,10 @@ def finest_of(tables: Sequence[Sequence[str]]) -> int:
     for by in tables:
         if not set(by) <= set(tables[finest]):
             raise DataError(
-                f"The table by {', '.join(by)} is not a sum of the one by {', '.join(tables[finest])}. Tables agree "
-                "through one that has all attributes. Add such a table to the workload, or leave add_up out."
+                f"The table by {', '.join(by)} is not a sum of the one by {', '.join(tables[finest])}.",
+                "Tables agree through one that has all attributes.",
+                "Add such a table to the workload, or leave add_up out.",
+                about="tables",
             )
     return finest
 

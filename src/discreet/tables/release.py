@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.arrays import Integers, Vector
-from discreet.errors import DataError
 from discreet.ledger import Entry
 from discreet.privacy.guarantee import Guarantee
 from discreet.schema import Label
@@ -96,16 +95,11 @@ class CountRelease:
 
     def shrunk(self, towards: Sequence[str]) -> CountRelease:
         """Counts of worker kinds drawn towards the published shape of the groups `towards`, in whole numbers >= 0."""
+        from discreet.tables.attributes import refuse_shrinking
         from discreet.tables.consistency import project, round_to_totals
         from discreet.tables.shrinkage import shrink
 
-        unknown = [name for name in towards if name not in self.keys.column_names]
-        if unknown or not self.worker_by:
-            fault = f"{unknown[0]!r} is not a workplace attribute of it" if unknown else "it has no worker attributes"
-            raise DataError(
-                f"The table by {', '.join(self.by)} cannot be shrunk: {fault}. Shapes are shares of worker kinds "
-                f"within groups of: {', '.join(self.keys.column_names)}. Name some of those."
-            )
+        refuse_shrinking(towards, workplace_by=self.keys.column_names, worker_by=self.worker_by)
         codes = [np.unique(self.keys[name].to_numpy(zero_copy_only=False), return_inverse=True)[1] for name in towards]
         groups = (
             np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)[1] if codes else np.zeros(len(self.counts))

@@ -11,10 +11,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from discreet.errors import PrivacyError
-from discreet.faults import Argument, Symbol
 from discreet.noise.source import Source
 from discreet.privacy.guarantee import Calibration
 from discreet.privacy.losses import Number, exact, total
+from discreet.tables.attributes import divided
 from discreet.tables.consistency import CLOSE, consistent, finest_of
 from discreet.tables.intervals import check_level
 from discreet.tables.nested import narrowed
@@ -47,7 +47,10 @@ class Workload:
     def __post_init__(self) -> None:
         if not self.queries:
             raise PrivacyError(
-                "A workload without tables was asked for.", "It has at least one.", "Name the attributes of each."
+                "A workload without tables was asked for.",
+                "It has at least one.",
+                "Name the attributes of each.",
+                about="tables",
             )
 
     def check(
@@ -119,17 +122,7 @@ class Workload:
         self, epsilon: Number, split: Sequence[Number] | None, delta: Number | None
     ) -> list[tuple[CountQuery, Fraction, Fraction | None]]:
         count = len(self.queries)
-        parts = [exact(share, name="split") for share in split] if split is not None else [Fraction(1, count)] * count
-        if len(parts) != count or sum(parts) != 1 or min(parts) <= 0:
-            raise PrivacyError(
-                (
-                    Argument("split", Symbol(f"{[str(part) for part in parts]}")),
-                    f" does not divide the budget among {count} tables.",
-                ),
-                "The shares are positive and add up to 1.",
-                f"Use for example {['1/' + str(count)] * count}.",
-                about="split",
-            )
+        parts = divided(split, count)
         whole = exact(epsilon, name="epsilon")
         chance = None if delta is None else exact(delta, name="delta")
         return [

@@ -49,8 +49,9 @@ def test_units_of_two_responses_are_two() -> None:
     assert "one row's responses jcr and jdr, which lie in [0, 2]" in str(BOTH)
     assert "one row's response, which lies in [0, 2]" in str(Rows(0, 2))
     for wrong in ("", ["jcr", "jcr"], [3]):
-        with pytest.raises(PrivacyError, match="names no columns"):
+        with pytest.raises(PrivacyError) as refused:
             Rows(0, 2, response=wrong)  # type: ignore[arg-type]
+        assert refused.value.about == "response"
 
 
 @pytest.mark.parametrize("first", ["public", "protected"])
@@ -60,8 +61,9 @@ def test_two_responses_are_not_each_public_for_the_other(first: str) -> None:
         one, other = asked if first == "protected" else reversed(asked)
         ask(*one[:2], ledger, one[2])
         spent = ledger.spent("flows", one[1])
-        with pytest.raises(PrivacyError, match="each would tell what the other hides"):
+        with pytest.raises(PrivacyError, match="each would tell what the other hides") as refused:
             ask(*other[:2], ledger, other[2])
+        assert refused.value.about == "public"
         assert ledger.spent("flows", one[1]) == spent and not ledger.spent("flows", other[1])
         # Without the column, and for another data set, nothing is wrong.
         ask("jdr ~ 1 + (1 | county)" if first == "protected" else "jdr ~ quarter", JDR, ledger, ["county", "quarter"])

@@ -38,8 +38,9 @@ def test_a_float_means_what_a_person_wrote() -> None:
 
 @pytest.mark.parametrize("value", ["abc", math.nan, math.inf, None, True])
 def test_nonsense_is_refused(value: object) -> None:
-    with pytest.raises(PrivacyError, match="not a number"):
+    with pytest.raises(PrivacyError, match="not a number") as refused:
         Pure(value)  # type: ignore[arg-type]
+    assert refused.value.about == "epsilon"
 
 
 def test_negative_amounts_are_refused() -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
-from discreet.errors import BudgetExceeded, DataError, Infeasible, PrivacyError
+from discreet.errors import BudgetExceeded, DataError, DiscreetError, Infeasible, PrivacyError
 from discreet.jobs import Jobs
 from discreet.noise.source import SeededSource
 from discreet.privacy.losses import Approximate, Pure
@@ -207,56 +207,57 @@ def test_alphas_do_not_mix_under_one_budget(jobs: Jobs, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ask", "error", "word"),
+    ("ask", "error", "about"),
     [
-        (lambda s: s.count(by=["plaice"]), DataError, "'plaice' is not an attribute"),
-        (lambda s: s.count(by=["sector", "sector"]), DataError, "repeats"),
-        (lambda s: s.count(by=["sector"], where={"sx": ["male"]}), DataError, "'sx' is not an attribute"),
-        (lambda s: s.count(by=["sector"], where={"sex": ["other"]}).release(epsilon=1), DataError, "public domain"),
-        (lambda s: s.count(by=["sector"]).release(epsilon=0), PrivacyError, "epsilon=0"),
-        (lambda s: s.count(by=["sector"]).release(epsilon="0.01"), Infeasible, "epsilon >"),
-        (lambda s: s.count(by=["sector"]).release(epsilon=1, mechanism="edge-laplace"), PrivacyError, "Workers"),
-        (lambda s: s.count(by=["sector"]).release(epsilon=1, mechanism="magic"), PrivacyError, "unknown"),
+        (lambda s: s.count(by=["plaice"]), DataError, "by"),
+        (lambda s: s.count(by=["sector", "sector"]), DataError, "by"),
+        (lambda s: s.count(by=["sector"], where={"sx": ["male"]}), DataError, "where.sx"),
+        (lambda s: s.count(by=["sector"], where={"sex": ["other"]}).release(epsilon=1), DataError, "where.sex"),
+        (lambda s: s.count(by=["sector"]).release(epsilon=0), PrivacyError, "epsilon"),
+        (lambda s: s.count(by=["sector"]).release(epsilon="0.01"), Infeasible, "epsilon"),
+        (lambda s: s.count(by=["sector"]).release(epsilon=1, mechanism="edge-laplace"), PrivacyError, "mechanism"),
+        (lambda s: s.count(by=["sector"]).release(epsilon=1, mechanism="magic"), PrivacyError, "mechanism"),
         (
             lambda s: s.count(by=["sector", "sex"]).check(epsilon=4, mechanism="log-laplace"),
             PrivacyError,
-            "weak definition",
+            "mechanism",
         ),
-        (lambda s: s.count(by=["sector"]).release(epsilon=1, level=2), PrivacyError, "level=2"),
-        (lambda s: s.marginals(), PrivacyError, "at least one"),
+        (lambda s: s.count(by=["sector"]).release(epsilon=1, level=2), PrivacyError, "level"),
+        (lambda s: s.marginals(), PrivacyError, "tables"),
         (
             lambda s: s.marginals(["sector"], ["place"]).release(epsilon=1, split=["1/2", "1/3"]),
             PrivacyError,
-            "add up to 1",
+            "split",
         ),
-        (lambda s: s.marginals(["sector"], ["place"]).release(epsilon=2, add_up=True), DataError, "not a sum"),
-        (lambda s: s.count(by=["sector"]).release(epsilon=True), PrivacyError, "epsilon=True is not a number"),
-        (lambda s: s.count(by=["sector"]).release(epsilon=1, delta=False), PrivacyError, "delta=False is not"),
+        (lambda s: s.marginals(["sector"], ["place"]).release(epsilon=2, add_up=True), DataError, "tables"),
+        (lambda s: s.count(by=["sector"]).release(epsilon=True), PrivacyError, "epsilon"),
+        (lambda s: s.count(by=["sector"]).release(epsilon=1, delta=False), PrivacyError, "delta"),
         (
             lambda s: s.count(by=["sector"], where={"place": "nowhere"}).release(epsilon=1),
             DataError,
-            "'nowhere', and no establishment has it",
+            "where.place",
         ),
         (
             lambda s: s.count(where={"ownership": ["private", "royal"]}).release(epsilon=1),
             DataError,
-            "'royal', and no establishment has it",
+            "where.ownership",
         ),
         (
             lambda s: s.count(
                 by=["place"], where={"sector": "92 Public administration", "ownership": "private"}
             ).release(epsilon=1),
             DataError,
-            "no establishment lies there",
+            "where",
         ),
     ],
 )
 def test_wrong_requests_are_refused_before_anything_is_spent(
-    jobs: Jobs, ask: object, error: type[Exception], word: str
+    jobs: Jobs, ask: object, error: type[DiscreetError], about: str
 ) -> None:
     opened = session(jobs, budget=10)
-    with pytest.raises(error, match=word):
+    with pytest.raises(error) as refused:
         ask(opened)  # type: ignore[operator]
+    assert refused.value.about == about
     assert opened.remaining == Pure(10)
 
 

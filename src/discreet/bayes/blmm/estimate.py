@@ -14,6 +14,7 @@ from discreet.bayes.blmm.fit import BayesMixed, Method
 from discreet.bayes.blmm.gibbs import gibbs
 from discreet.bayes.blmm.prior import Prior, read_prior
 from discreet.errors import FitError
+from discreet.faults import Argument
 from discreet.lmm.fit import MixedFit
 from discreet.lmm.moments import Moments
 
@@ -89,6 +90,7 @@ def of_fit(
 def check_method(method: str) -> None:
     if method not in ("exact", "gibbs"):
         raise FitError(
-            f"method={method!r} with a prior: a posterior is computed by 'exact' or by 'gibbs'. "
-            "Name one of these, or leave the prior out for REML or ML."
+            (Argument("method", method), " with a prior: a posterior is computed by 'exact' or by 'gibbs'."),
+            remedy="Name one of these, or leave the prior out for REML or ML.",
+            about="method",
         )

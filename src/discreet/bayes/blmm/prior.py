@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import isfinite, sqrt
 
 from discreet.errors import FitError
+from discreet.faults import Argument, Symbol
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +64,10 @@ def read_prior(prior: Prior | Mapping[str, float]) -> Prior:
         return prior
     if not isinstance(prior, Mapping):
         raise FitError(
-            f"prior={type(prior).__name__} is not a prior of a mixed model. It is a Prior, or its numbers by name. "
-            "Use Prior(V=0.104, nu=12, sd=1)."
+            (Argument("prior", Symbol(type(prior).__name__)), " is not a prior of a mixed model."),
+            "It is a Prior, or its numbers by name.",
+            ("Use Prior(V=0.104, ", Argument("nu", 12), ", ", Argument("sd", 1), ")."),
+            about="prior",
         )
     unknown = [str(name) for name in prior if name not in ("V", "nu", "sd")]
     if unknown:

@@ -17,6 +17,7 @@ import numpy as np
 
 from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.errors import FitError, PrivacyError
+from discreet.faults import Argument
 from discreet.formula.rows import ModelRows
 from discreet.lmm.blocks import CHUNK_NUMBERS, fit_chunk
 from discreet.lmm.matrix import dense
@@ -49,11 +50,17 @@ def count_blocks(blocks: Blocks, rows: int, *, spread: float, epsilon: float) ->
         "most": most_blocks(rows),
     }.get(str(blocks), blocks)
     if not isinstance(found, int) or isinstance(found, bool):
-        raise PrivacyError(f"blocks={blocks!r} is not a number of blocks. Give a whole number, 'optimal' or 'most'.")
+        raise PrivacyError(
+            (Argument("blocks", blocks), " is not a number of blocks."),
+            remedy="Give a whole number, 'optimal' or 'most'.",
+            about="blocks",
+        )
     if not 1 <= found <= rows // SMALLEST_BLOCK:
         raise PrivacyError(
-            f"blocks={found} leaves {rows // max(found, 1)} of {rows:,} rows to a block. "
-            f"A block needs {SMALLEST_BLOCK} at least. Ask for 1 to {rows // SMALLEST_BLOCK:,}."
+            (Argument("blocks", found), f" leaves {rows // max(found, 1)} of {rows:,} rows to a block."),
+            f"A block needs {SMALLEST_BLOCK} at least.",
+            f"Ask for 1 to {rows // SMALLEST_BLOCK:,}.",
+            about="blocks",
         )
     return found
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
-from discreet.errors import DataError, FitError, FormulaError, Unidentified
+from discreet.errors import DataError, FitError, FormulaError, Unidentified, concerning
 from discreet.formula.design import ONE, Codes, Design, Layout, Monomial, Piece
 from discreet.formula.formula import Formula
 from discreet.formula.rows import Learned, ModelRows, plan, read_rows, refuse_decimals, with_doubles
@@ -119,6 +119,7 @@ class PublicDesign:
         return self.levels[position].index[self.group(self.cells.codes)]
 
 
+@concerning("formula")
 def public_design(frame: Frame, model: Formula) -> PublicDesign:
     """Read the design of `model`, and nothing of its response."""
     import narwhals.stable.v2 as nw

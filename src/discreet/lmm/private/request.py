@@ -372,6 +372,7 @@ def noise_scale(sensitivity: Fraction | int, spent: Pure | Concentrated) -> floa
             f"A share of {spent} for one part of the release needs wider noise than whole numbers of 64 bits hold.",
             "Nothing would be left of the estimates.",
             "Spend more, or use fewer columns.",
+            about="epsilon" if isinstance(spent, Pure) else "rho",
         )
     if isinstance(spent, Pure):
         return upward(Fraction(sensitivity) / spent.epsilon)

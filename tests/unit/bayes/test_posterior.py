@@ -106,16 +106,17 @@ def test_covering_is_a_quantile_of_normal_plus_laplace(scale: float, level: floa
     assert inside == pytest.approx(level, abs=1e-6)
 
 
-def test_intervals_cover_the_truth() -> None:
-    """100 data sets at epsilon 2: coverage of 95 % intervals within five binomial deviations."""
+@pytest.mark.parametrize(("sets", "least"), [(40, 31), pytest.param(100, 83, marks=pytest.mark.full_size)])
+def test_intervals_cover_the_truth(sets: int, least: int) -> None:
+    """Data sets at epsilon 2: coverage of 95 % intervals within five binomial deviations."""
     rng = np.random.default_rng(7)
     hits = 0
-    for _ in range(100):
+    for _ in range(sets):
         x = rng.normal(size=12_000)
         data = {"x": x, "y": 1 - 3 * x + rng.normal(size=12_000)}
         interval = posterior_interval("y ~ x", data, "x", epsilon=2, partitions=400, seed=int(rng.integers(1 << 30)))
         hits += interval.value.low[0] <= -3 <= interval.value.high[0]
-    assert 83 <= hits <= 100
+    assert least <= hits <= sets
 
 
 def test_several_questions_share_one_budget(line) -> None:

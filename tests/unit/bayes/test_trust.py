@@ -52,12 +52,13 @@ def test_ends_say_what_they_hold_and_when_not_to_trust_them(line) -> None:
     assert "if the model is right" in str(posterior_interval("y ~ x", line, "x", **ask).value)
 
 
+@pytest.mark.parametrize(("sets", "least"), [(20, 16), pytest.param(50, 44, marks=pytest.mark.full_size)])
 @pytest.mark.parametrize("kind", ["normal errors", "exponential errors"])
-def test_ends_of_probabilities_and_quantiles_hold_the_answer_of_all_rows(kind: str) -> None:
+def test_ends_of_probabilities_and_quantiles_hold_the_answer_of_all_rows(kind: str, sets: int, least: int) -> None:
     """At large epsilons, where the noise is small beside what parts say otherwise than all rows."""
     rng = np.random.default_rng(5)
     hits = np.zeros(3)
-    for seed in range(50):
+    for seed in range(sets):
         data = draw(kind, rng, 3_000)
         middle, upper = (whole(data).quantile(np.array([q]))[0, 0] for q in (0.5, 0.841345))
         cuts = np.array([middle, upper])
@@ -67,7 +68,7 @@ def test_ends_of_probabilities_and_quantiles_hold_the_answer_of_all_rows(kind: s
         q = posterior_quantile("y ~ x", data, "x", probability=0.5, epsilon=8, **ask).value
         held = (np.array(p.low) <= right) & (right <= np.array(p.high))
         hits += [*held, q.low[0] <= middle <= q.high[0]]
-    assert (hits >= 44).all(), hits
+    assert (hits >= least).all(), hits
 
 
 @pytest.mark.parametrize("prior", [GPrior(), SemiConjugate()])

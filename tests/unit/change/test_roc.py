@@ -22,7 +22,7 @@ def by_counting_pairs(positive, score):
     return ((up > down) + (up == down) / 2).mean()
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(outcomes_and_scores())
 def test_area_counts_pairs(case):
     positive, scores = case
@@ -31,7 +31,7 @@ def test_area_counts_pairs(case):
     assert roc.partial_auc(positive, scores, fpr=(0, 1)) == pytest.approx(expected)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(outcomes_and_scores(), st.floats(0.05, 0.95))
 def test_partial_areas_add_up_and_ignore_monotone_maps(case, cut):
     positive, scores = case
@@ -40,7 +40,7 @@ def test_partial_areas_add_up_and_ignore_monotone_maps(case, cut):
     assert roc.partial_auc(positive, np.exp(scores), fpr=(0, cut)) == pytest.approx(left)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(outcomes_and_scores())
 def test_curve_integrates_to_the_partial_area(case):
     positive, scores = case

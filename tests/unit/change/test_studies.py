@@ -14,6 +14,8 @@ from discreet.errors import DataError
 from discreet.simulate import crime as simulate_crime
 from discreet.studies import cities, crime, crime_trials, m3
 
+SHORT = rolling.Schedule(initialise=30, train=4, burn_in=2, test=6)
+
 
 def test_m3_runs_without_its_files_and_says_where_they_are(tmp_path):
     study = m3.run(quick=True)
@@ -87,8 +89,7 @@ def test_simulated_panel_has_the_papers_moments():
 
 def test_outcomes_on_one_panel(counts_file):
     panel = crime.read(counts_file)
-    schedule = rolling.Schedule(initialise=30, train=8, burn_in=2, test=12)
-    outcome = crime.Job(panel, schedule, 3).run()
+    outcome = crime.Job(panel, SHORT, 3).run()
     assert tuple(outcome.fits) == crime.FIVE
     tested = crime._tested(outcome, resamples=50, seed=0)
     areas = outcome.areas()
@@ -114,12 +115,11 @@ def test_quick_crime_study(tmp_path, counts_file):
 
 def test_trials_are_pmf_beside_least_squares(counts_file):
     panel = crime.read(counts_file)
-    schedule = rolling.Schedule(initialise=30, train=8, burn_in=2, test=12)
-    (found,) = crime_trials.Trial("here", panel, {"late": schedule}, 0.05, 12, points=3).run()
+    (found,) = crime_trials.Trial("here", panel, {"late": SHORT}, 0.05, 12, points=3).run()
     months = rolling.months(panel.y, panel.indicators)
-    truth = months.positive[schedule.testing].ravel()
+    truth = months.positive[SHORT.testing].ravel()
     models = families.Pmf(grid=np.linspace(0, 1, 3)), families.LeastSquares()
-    areas = {m.name: roc.partial_auc(truth, rolling.roll(m, months, schedule).scores.ravel()) for m in models}
+    areas = {m.name: roc.partial_auc(truth, rolling.roll(m, months, SHORT).scores.ravel()) for m in models}
     assert (found["PMF"], found["OLS"]) == pytest.approx((areas["PMF"], areas["OLS"]))
     assert found["PMF over OLS"] == pytest.approx(areas["PMF"] / areas["OLS"] - 1)
     several = crime_trials.trials("here", panel)

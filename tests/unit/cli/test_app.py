@@ -82,7 +82,7 @@ for asked in ("--help", "--version"):
     with contextlib.redirect_stdout(io.StringIO()) as said, contextlib.suppress(SystemExit):
         main()
     print(said.getvalue())
-known = {"discreet", "discreet.cli", "discreet.cli.app", "discreet.errors", "discreet.extras"}
+known = {"discreet", *(f"discreet.{name}" for name in ("cli", "cli.app", "errors", "extras", "faults"))}
 print(sorted(name for name in sys.modules if name.startswith("discreet") and name not in known))
 print([name for name in ("numpy", "pydantic", "sqlalchemy", "asyncio") if name in sys.modules])
 """

@@ -17,7 +17,7 @@ from discreet.studies import blmm
 
 
 def test_study_writes_what_it_promises(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(blmm, "QUICK_SHARE", 0.004)
+    monkeypatch.setattr(blmm, "QUICK_SHARE", 0.002)
     monkeypatch.setattr(blmm, "QUICK_DRAWS", 400)
     monkeypatch.setattr(blmm, "QUICK_WARMUP", 100)
     monkeypatch.setattr(blmm, "NUS", (12.0, 60.0))

@@ -67,8 +67,10 @@ def mixed(
     if sampler or method in ("exact", "gibbs"):
         asked = f"method={method!r}" if method in ("exact", "gibbs") else f"{next(iter(sampler))}=..."
         raise FitError(
-            f"{asked} without a prior: there is no posterior. REML and ML need no prior. Give prior=Prior(nu=12), or "
-            "leave it out."
+            f"{asked} without a prior: there is no posterior.",
+            "REML and ML need no prior.",
+            "Give prior=Prior(nu=12), or leave it out.",
+            about="prior",
         )
     from discreet.lmm.estimate import mixed as by_likelihood
 

@@ -111,6 +111,7 @@ def test_bad_data_are_refused(data: Any, words: str) -> None:
     with pytest.raises(DataError, match=words) as caught:
         read_jobs(data, schema=SCHEMA)
     assert "SECRET" not in str(caught.value)
+    assert {fault.about for fault in caught.value.faults} == {"source"}
 
 
 def test_a_worker_may_have_two_jobs_if_that_is_meant() -> None:

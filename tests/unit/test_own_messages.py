@@ -47,8 +47,8 @@ def _names(node: ast.AST | None) -> set[str]:
 class _Scan(ast.NodeVisitor):
     """One function or module: which names hold our errors, which hold their text, and who looks into it."""
 
-    def __init__(self, own: set[str], modules: set[str]) -> None:
-        self.own, self.modules = own, modules
+    def __init__(self, own: set[str]) -> None:
+        self.own = own
         self.errors: set[str] = set()
         self.texts: set[str] = set()
         self.found: list[tuple[int, str]] = []
@@ -65,8 +65,8 @@ class _Scan(ast.NodeVisitor):
             func = node.func
             if _name(func) in ("str", "repr", "format") and any(_name(a) in self.errors for a in node.args):
                 return True
-            if isinstance(func, ast.Attribute) and func.attr in SPOKEN and _name(func.value) not in self.modules:
-                return bool(node.args) or _name(func.value) in self.errors
+            if isinstance(func, ast.Attribute) and func.attr in SPOKEN:
+                return True
             return isinstance(func, ast.Attribute) and self.is_text(func.value)
         if isinstance(node, ast.Attribute):
             return node.attr == "args" and _name(node.value) in self.errors
@@ -84,7 +84,7 @@ class _Scan(ast.NodeVisitor):
         return isinstance(node, ast.BoolOp) and any(map(self.is_text, node.values))
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        inner = _Scan(self.own, self.modules)
+        inner = _Scan(self.own)
         inner.errors, inner.texts, inner.taken = set(self.errors), set(self.texts), self.taken
         for place, argument in enumerate((*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)):
             if (node.name, place) in self.taken:
@@ -162,15 +162,12 @@ class _Scan(ast.NodeVisitor):
 def looks(text: str, own: set[str]) -> list[tuple[int, str]]:
     """The lines of a module that look into the text of our errors, or into the sentences of a fault."""
     tree = ast.parse(text)
-    modules = {
-        alias.asname or alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names
-    }
-    scan = _Scan(own, modules)
+    scan = _Scan(own)
     scan.visit(tree)
     handed: set[tuple[str, int]] = set()
     while scan.handed - handed:  # a text that is handed to another function of the module is still one
         handed |= scan.handed
-        scan = _Scan(own, modules)
+        scan = _Scan(own)
         scan.taken = handed
         scan.visit(tree)
     found = {*scan.found}
@@ -206,6 +203,7 @@ def test_no_pattern_is_matched_against_our_own_messages() -> None:
         "text = f'{error}'\n    return re.sub('a', 'b', text)",
         "return [re.match('a', line) for line in error.said(PLAN).split('x')]",
         "return error.args[0].removeprefix('public: ')",
+        "return error.faults[0].said().partition('=')",
         "if (text := str(error)) == 'x':\n        return 1",
         "return PATTERN.search(str(error))",
     ],

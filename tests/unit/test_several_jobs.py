@@ -69,8 +69,9 @@ def test_the_bound_across_establishments_is_checked_and_multiplies_the_loss() ->
 
 @pytest.mark.parametrize("bound", [0, -1, 2.5, "3", None])
 def test_a_bound_is_a_whole_number(bound: Any) -> None:
-    with pytest.raises(DataError, match=r"allow_multiple=.*Use for example allow_multiple=3"):
+    with pytest.raises(DataError) as refused:
         opened(OTHERS, bound)
+    assert refused.value.about == "allow_multiple"
 
 
 def test_one_worker_has_one_value_of_each_attribute() -> None:

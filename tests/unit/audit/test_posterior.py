@@ -153,7 +153,8 @@ def test_bad_requests(fit) -> None:
     for door in (audit_posterior, monte_carlo_audit):
         with pytest.raises(DataError, match="prior"):
             door(fit.fit)
-    with pytest.raises(DataError, match="bins=1"):
+    with pytest.raises(DataError) as refused:
         audit_posterior(fit, bins=1)
+    assert refused.value.about == "bins"
     with pytest.raises(DataError, match="draws in 20 bins"):
         monte_carlo_audit(fit, draws=10)

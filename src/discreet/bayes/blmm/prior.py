@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite, sqrt
 
-from discreet.errors import FitError
+from discreet.errors import FitError, concerning
 from discreet.faults import Argument, Symbol
 
 
@@ -58,6 +58,7 @@ class Prior:
         return f"variances ~ IG({self.nu / 2:g}, {self.nu * self.V / 2:g}), fixed effects ~ N(0, {self.sd:g}^2)"
 
 
+@concerning("prior")
 def read_prior(prior: Prior | Mapping[str, float]) -> Prior:
     """A prior, or its numbers by name, as a plan or a JSON document writes them."""
     if isinstance(prior, Prior):
@@ -66,7 +67,7 @@ def read_prior(prior: Prior | Mapping[str, float]) -> Prior:
         raise FitError(
             (Argument("prior", Symbol(type(prior).__name__)), " is not a prior of a mixed model."),
             "It is a Prior, or its numbers by name.",
-            ("Use Prior(V=0.104, ", Argument("nu", 12), ", ", Argument("sd", 1), ")."),
+            "Use Prior(V=0.104, nu=12, sd=1).",
             about="prior",
         )
     unknown = [str(name) for name in prior if name not in ("V", "nu", "sd")]

@@ -27,6 +27,7 @@ from discreet.studies.lmm_changes import change_flags
 from discreet.studies.lmm_curves import (
     NESTED_SPLITS,
     SPLITS,
+    STATE_SPLITS,
     Case,
     Trials,
     block_ranges,
@@ -41,15 +42,24 @@ from discreet.studies.study import Progress, Study, silent
 MODELS = {
     "LM": "{rate} ~ 0 + industry",
     "LMM": "{rate} ~ 0 + industry + quarter + (1 | county)",
+    "LMM with states": "{rate} ~ 0 + industry + quarter + (1 | state) + (1 | county)",
     "LMM + season": "{rate} ~ 0 + industry + quarter + (1 | county/season)",
+    "LMM + season with states": "{rate} ~ 0 + industry + quarter + (1 | state) + (1 | county/season)",
 }
-STATES = "jcr ~ 0 + industry + quarter + (1 | state) + (1 | county)"
+"""The documents' models. Theirs has states and counties; blocks are fitted to two nested terms at most."""
 LAGS = ("lag1", "lag2", "lag3", "lag4")
 IMPROVED = f"jcr ~ 0 + industry + {' + '.join(LAGS)} + (1 | county)"
 COLUMNS = ["state", "county", "industry", "quarter", "season", "jcr", "jdr", "ar", "sr"]
 
-EPSILONS = {"LM": (0.1, 1.0, 2.0, 3.0, 4.0, 4.6), "LMM": (1.0, 2.0, 3.0, 4.0, 4.6), "LMM + season": (3.0, 4.0, 4.6)}
-"""Where the documents have points."""
+EPSILONS = {
+    "LM": (0.1, 1.0, 2.0, 3.0, 4.0, 4.6),
+    "LMM": (1.0, 2.0, 3.0, 4.0, 4.6),
+    "LMM with states": (1.0, 2.0, 4.6),
+    "LMM + season": (3.0, 4.0, 4.6),
+    "LMM + season with states": (),
+}
+"""Where the documents have points; with states fewer, because their blocks are fitted one after the other."""
+SHARES = {"LM": (("100", None),), "LMM": SPLITS, "LMM with states": STATE_SPLITS, "LMM + season": NESTED_SPLITS}
 
 JOINT = (0.1, 0.25, 0.5, 1.0, 2.0, 4.6)
 STRICT = (1.0, 2.0, 4.6)
@@ -141,9 +151,10 @@ def k_star(rows: int) -> list[dict[str, Any]]:
 def _curves(table: Any, trials: tuple[int, int, int], *, quick: bool, seed: int, progress: Progress) -> dict[str, Any]:
     """Risk against utility of every model by every method, and where the published method stops."""
     published, joint, nested = (Trials(n, SeededSource(seed + i), seed) for i, n in enumerate(trials))
+    states, others = (Trials(trials[i], SeededSource(seed + 5 + i), seed) for i in (2, 0))
     fits, limits = [], []
     curve: list[dict[str, Any]] = []
-    start = {"LM": 0.06, "LMM": 0.14, "LMM + season": 0.5}
+    start = dict(zip(MODELS, (0.06, 0.14, 0.35, 0.5, 0.75), strict=True))
     for model, formula in MODELS.items():
 
         def report(step: str, at: float = start[model]) -> None:
@@ -152,26 +163,38 @@ def _curves(table: Any, trials: tuple[int, int, int], *, quick: bool, seed: int,
         case = Case.of(model, formula.format(rate="jcr"), table)
         report(f"fitting {model}")
         fits.append(_global(case))
-        limits += [
-            {
-                "epsilon": epsilon,
-                **estimable_blocks(case, best_blocks(case.public.rows, spread=2, epsilon=epsilon), seed),
-            }
-            for epsilon in LIMITS
-        ]
-        splits = {"LM": (("100", None),), "LMM": SPLITS, "LMM + season": NESTED_SPLITS}[model]
-        points = EPSILONS[model][:1] + EPSILONS[model][-1:] if quick else EPSILONS[model]
         report(f"noisy sums of {model}")
-        draws = nested if model == "LMM + season" else joint
+        with_states = model.endswith("states")
+        draws = states if with_states else nested if model == "LMM + season" else joint
+        by_blocks = states if with_states else published
         some = (0.1, 1.0, 4.6) if quick else JOINT
         curve += by_moments(case, some, draws)
         curve += by_moments(case, some, draws, clip=CLIP) if model != "LM" else []
-        curve += by_paper(case, points, splits, published, report)
-        if model != "LMM + season":
-            curve += by_strict(case, STRICT[:1] + STRICT[-1:] if quick else STRICT, published, report)
-    progress("states and counties", 0.8)
-    fits.append(_global(Case.of("LMM with states", STATES, table)))
-    return {"global": fits, "risk_utility": curve, "estimable": _limits(curve, limits)}
+        few = 1 if quick and with_states else None
+        points = _few(EPSILONS[model], quick)[:few]
+        if points:
+            limits += [
+                {
+                    "epsilon": epsilon,
+                    **estimable_blocks(case, best_blocks(case.public.rows, spread=2, epsilon=epsilon), seed),
+                }
+                for epsilon in LIMITS
+            ]
+            curve += by_paper(case, points, SHARES[model], by_blocks, report)
+        if model in ("LM", "LMM", "LMM with states"):
+            curve += by_strict(case, _few(STRICT, quick)[:few], by_blocks, report)
+    progress("published curves of other rates", 0.78)
+    rates = []
+    for rate in ("jdr", "ar"):
+        case = Case.of("LMM", MODELS["LMM"].format(rate=rate), table)
+        found = by_paper(case, _few(EPSILONS["LMM"], quick), SPLITS[:1], others, lambda step: progress(step, 0.79))
+        rates += [{"rate": rate.upper(), **row, "mle": case.best} for row in found]
+    return {"global": fits, "risk_utility": curve, "published_rates": rates, "estimable": _limits(curve, limits)}
+
+
+def _few(epsilons: tuple[float, ...], quick: bool) -> tuple[float, ...]:
+    """The ends only, if it must be quick."""
+    return tuple(dict.fromkeys((*epsilons[:1], *epsilons[-1:]))) if quick else epsilons
 
 
 def _global(case: Case) -> dict[str, Any]:
@@ -190,7 +213,7 @@ def _global(case: Case) -> dict[str, Any]:
 
 def _limits(curve: list[dict[str, Any]], blocks: list[dict[str, Any]]) -> dict[str, Any]:
     """Where each model stops being estimable by blocks, and where noisy sums stop beating the smaller model."""
-    smaller = {"LMM": "LM", "LMM + season": "LMM"}
+    smaller = {"LMM": "LM", "LMM with states": "LMM", "LMM + season": "LMM"}
     sums = []
     for model, less in smaller.items():
         for split in ("default", f"clipped to [{CLIP[0]:g}, {CLIP[1]:g}]"):

@@ -30,6 +30,9 @@ SPLITS: tuple[Split, ...] = tuple(
 )
 """Figures 2 and 4 to 7 (3.3, 3.5 to 3.8): shares of beta, u and the trend in per cent."""
 
+STATE_SPLITS: tuple[Split, ...] = (("49/24.5/24.5/2", {"fixed": "49/100", "groups": "49/100", "trend": "2/100"}),)
+"""Figure 2's shares, with those of u divided between states and counties."""
+
 NESTED_SPLITS: tuple[Split, ...] = tuple(
     (name, {"fixed": f"{fixed}/100", "groups": f"{groups}/100", "trend": "2/100"})
     for name, fixed, groups in (("88/5/5/2", 88, 10), ("97/.5/.5/2", 97, 1))

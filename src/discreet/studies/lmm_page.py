@@ -94,6 +94,7 @@ def page(results: Mapping[str, Any], *, quick: bool) -> Page:
         *_ranges(results["ranges"]),
         Heading("Risk and utility as published"),
         *_published(curve, best),
+        _other_rates(results["published_rates"]),
         Heading("Limits of estimability"),
         *_limits(results["estimable"]),
         Heading("The improved model and its counties"),
@@ -252,6 +253,17 @@ def _published(curve: Sequence[Mapping[str, Any]], best: Mapping[str, float]) ->
     return blocks
 
 
+def _other_rates(rows: Sequence[Mapping[str, Any]]) -> Figure:
+    mle = {str(row["rate"]): row["mle"] for row in rows}
+    told = " and ".join(f"{value:.3f} for {rate}" for rate, value in mle.items())
+    return Figure(
+        charts.lines(rows, "epsilon", "correlation", "rate", titles=CORRELATION),
+        alt="Correlation of the published method over epsilon, for job destruction and for accessions.",
+        caption=f"The published method for JDR and AR, beta/u/trend 49/49/2; the MLE has {told}.",
+        name="published-rates",
+    )
+
+
 def _together(curve: Sequence[Mapping[str, Any]], best: Mapping[str, float]) -> list[Block]:
     chosen = [
         ("paper", "49/49/2", "paper"),
@@ -266,10 +278,21 @@ def _together(curve: Sequence[Mapping[str, Any]], best: Mapping[str, float]) -> 
         for row in _pick(curve, model="LMM", method=method, split=split)
     ]
     rows += [{**row, "method": "LM, moments"} for row in _pick(curve, model="LM", method="moments")]
+    states = [
+        {**row, "method": f"{name}, {'states and counties' if model != 'LMM' else 'counties'}"}
+        for model in ("LMM", "LMM with states")
+        for method, split, name in [("paper", None, "paper"), chosen[1], chosen[3]]
+        for row in _pick(curve, model=model, method=method)
+        if row["split"] == (split or {"LMM": "49/49/2"}.get(model, "49/24.5/24.5/2"))
+    ]
     seasons = [
         {**row, "method": name}
         for method, split, name in [("paper", "88/5/5/2", "paper"), *chosen[3:]]
         for row in _pick(curve, model="LMM + season", method=method, split=split)
+    ]
+    seasons += [
+        {**row, "method": "moments, with states"}
+        for row in _pick(curve, model="LMM + season with states", method="moments", split="default")
     ]
     return [
         Figure(
@@ -282,6 +305,22 @@ def _together(curve: Sequence[Mapping[str, Any]], best: Mapping[str, float]) -> 
             "claimed for "
             "one fitted value at a time, the others' for the whole release.",
             name="risk-utility",
+        ),
+        Figure(
+            charts.lines(
+                states,
+                "epsilon",
+                "correlation",
+                "method",
+                log_x=True,
+                titles=CORRELATION,
+                reference=best["LMM with states"],
+            ),
+            alt="Correlation over epsilon of all methods with states and counties, beside counties alone.",
+            caption="The documents' model has effects of states and of counties; dashed: its MLE. Noisy sums by county "
+            "serve both, and blocks are fitted to two nested terms. Three nested terms (states, counties, seasons) are "
+            "beyond blocks, so that model has noisy sums only.",
+            name="risk-utility-states",
         ),
         Figure(
             charts.lines(

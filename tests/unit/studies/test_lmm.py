@@ -74,10 +74,15 @@ def test_the_study_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert all(wanted <= set(row) for row in results["risk_utility"])
     assert {row["method"] for row in results["risk_utility"]} == {"moments", "paper", "strict"}
     assert {row["model"] for row in results["global"]} >= {"LM", "LMM", "LMM + season", "LMM with lags"}
+    drawn = {(row["model"], row["method"]) for row in results["risk_utility"]}
+    assert {("LMM with states", method) for method in ("moments", "paper", "strict")} <= drawn
+    assert ("LMM + season with states", "moments") in drawn
+    assert {row["rate"] for row in results["published_rates"]} == {"JDR", "AR"}
     assert results["leave_county_out"]["counties"] == results["data"]["counties"]
     assert steps == sorted(steps)
     page = (tmp_path / "out" / "report.html").read_text()
     assert "Figures 2 and 3.3" in page and "0.01045409" in page
+    assert "states and counties" in page and "The published method for JDR and AR" in page
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:

@@ -251,8 +251,8 @@ def test_one_pass_serves_a_table_of_all_workers(plan: Path) -> None:
     file = read_plan(plan)
     requests = {known.name: known.request for known in check(file).releases}
     shared, alone = Confidential(file), Confidential(file)
-    requests["sexes"].read(shared)
-    [derived], [own] = requests["places"].read(shared), requests["places"].read(alone)
+    requests["sexes"].offer(shared).read(None)
+    [derived], [own] = (requests["places"].offer(data).read(None) for data in (shared, alone))
     assert derived.keys.equals(own.keys)
     for name in ("counts", "largest", "largest_total", "establishments"):
         assert np.array_equal(getattr(derived, name), getattr(own, name)), name

@@ -1,23 +1,22 @@
-"""Plans with models and posterior summaries: rehearsed before anything is spent, drawn once, published as tables."""
+"""Plans with models and posterior summaries: read before anything is spent, drawn once, published as tables."""
 
 from __future__ import annotations
 
 import json
 import zipfile
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.errors import PlanError, PrivacyError
-from discreet.ledger import Ledger
-from discreet.plan.folders import Paid, Rehearsal, RehearsedError
+from discreet.bayes import question
+from discreet.errors import PlanError
 from discreet.plan.run import run
-from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Pure
-from discreet.privacy.units import Rows
 from discreet.review.verdict import verify_bundle
 
 PLAN = """
@@ -172,24 +171,15 @@ def test_counts_and_models_do_not_mix(line: Path) -> None:
         run(line)
 
 
-def test_a_rehearsal_ends_before_the_charge() -> None:
-    unit, drawn = Rows(0, 1), []
-    with pytest.raises(RehearsedError):
-        Rehearsal(unit).release("x", guarantee=Guarantee(unit, Pure(1)), draw=drawn.append)
-    assert drawn == []
+def test_what_is_drawn_has_the_price_of_the_plan(line: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were a summary's own price another than the plan's, nothing would be read or spent."""
+    own = question.Question.offer
 
+    def dearer(self: Any, *given: Any, **named: Any) -> Any:
+        offer = own(self, *given, **named)
+        return replace(offer, guarantee=replace(offer.guarantee, loss=Pure(7)), read=lambda nothing: 1 // 0)
 
-def test_what_is_paid_is_drawn_once_and_at_its_price() -> None:
-    from discreet.noise.source import SeededSource
-
-    unit = Rows(0, 1)
-    with Ledger.in_memory() as ledger:
-        ledger.open_budget(dataset="d", unit=unit, total=Pure(1))
-        entry = ledger.charge(dataset="d", unit=unit, release="x", loss=Pure("0.5"))
-    account = Paid(unit, entry, SeededSource(1))
-    with pytest.raises(PrivacyError, match=r"pays for one of epsilon=0.5"):
-        account.release("x", guarantee=Guarantee(unit, Pure(1)), draw=lambda source: 1)
-    released = account.release("x", guarantee=Guarantee(unit, Pure("0.5")), draw=lambda source: 1)
-    assert not released.guarantee.private
-    with pytest.raises(PrivacyError, match="once"):
-        account.release("x", guarantee=Guarantee(unit, Pure("0.5")), draw=lambda source: 1)
+    monkeypatch.setattr(question.Question, "offer", dearer)
+    with pytest.raises(PlanError, match="would cost another loss than"):
+        run(line)
+    assert not (line.parent / "ledger.db").exists()

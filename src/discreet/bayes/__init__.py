@@ -6,6 +6,8 @@ within       what the parts say, each about itself
 halves       the bias of small parts, corrected by their halves
 skewness     the skewness of a part's estimate, and what undoes it
 agreement    a private look at whether parts agree with pieces of themselves: is the model in doubt?
+question     what is asked of a posterior: checked without data, then offered and released
+expected     how far off a summary is expected to be, from public numbers
 regression   a formula and a frame become a design
 selection    private choices: the sparse vector, the noisy maximum, a centre and a width
 summation    private sums of bounded numbers, one for each part of a data set, exact on a public grid

@@ -26,8 +26,10 @@ import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.bayes.conjugate import HUGE
-from discreet.bayes.regression import regression
-from discreet.bayes.spending import account_for, known, loss_of
+from discreet.bayes.expected import FitErrors
+from discreet.bayes.question import Question, answer_table
+from discreet.bayes.regression import Known
+from discreet.bayes.spending import loss_of, public_note
 from discreet.errors import FitError, PrivacyError
 from discreet.faults import Argument, Symbol
 from discreet.noise.exact import SATURATION
@@ -36,9 +38,14 @@ from discreet.noise.sampler import MOST, add_noise, draw_integers
 from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Number
+from discreet.privacy.units import Unit
 from discreet.release.account import Account, Released
+from discreet.release.offer import Offer
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from discreet.formula.rows import Frame
     from discreet.noise.source import Source
 
 PROOF = "docs/proofs/objective-perturbation.md"
@@ -78,6 +85,10 @@ class Predictor:
     def notes(self) -> tuple[str, ...]:
         raised = f"the penalty was raised from {self.asked:.4g} to {self.penalty:.4g}, the least that epsilon allows"
         return (raised,) if self.penalty > self.asked else ()
+
+    def to_arrow(self) -> pa.Table:
+        """One row for each answer."""
+        return answer_table(self.coefficient, estimate=self.value)
 
     def __str__(self) -> str:
         answers = [f"{name}  {value:.6g}" for name, value in zip(self.coefficient, self.value, strict=True)]
@@ -147,6 +158,23 @@ def objective_perturbation(
     There are no standard errors: how far the noise moves a coefficient depends on the rows' curvature, which is
     confidential, and nothing is spent on it. `posterior_interval` gives an interval.
     """
+    question = ask_perturbation(
+        formula, lower=lower, upper=upper, norm=norm, penalty=penalty, epsilon=epsilon, public=public
+    )
+    return question.release(data, account=account, name=name, seed=seed)
+
+
+def ask_perturbation(
+    formula: str,
+    *,
+    lower: float,
+    upper: float,
+    norm: float | None = None,
+    penalty: float,
+    epsilon: Number,
+    public: Sequence[str] = (),
+) -> Question[Predictor]:
+    """The question of `objective_perturbation`, checked without data: `check` it on data, then `release` it."""
     loss = loss_of(epsilon)
     if not (_number(lower) and _number(upper) and lower < upper):
         raise PrivacyError(
@@ -160,47 +188,54 @@ def objective_perturbation(
                 f"{what}={amount!r:.40} is not possible. {hint}It is a positive number below {HUGE:g}. "
                 f"Use for example {what}=1."
             )
-    account = account_for(account, loss, seed=seed, name=name)
-    model = regression(formula, data, public=public, account=account)
-    norm = model.longest if norm is None else norm
-    if norm is None:
-        raise FitError(
-            f"norm is left out, and {formula!r} has a column of numbers, for which there is no public bound. It bounds "
-            "the sum of a row's absolute entries, the intercept's 1 included. Give for example norm=2 for an intercept "
-            "and a column between -1 and 1."
+
+    def offered(known: Known, unit: Unit) -> Offer[Frame, tuple[Matrix, Vector], Predictor]:
+        longest = known.longest if norm is None else norm
+        if longest is None:
+            raise FitError(
+                f"norm is left out, and {formula!r} has a column of numbers, for which there is no public bound. It "
+                "bounds the sum of a row's absolute entries, the intercept's 1 included. Give for example norm=2 for "
+                "an intercept and a column between -1 and 1."
+            )
+        intercept = np.array([name == "(Intercept)" for name in known.names]) * (lower + upper) / 2
+        middle = float(intercept.sum())
+        n, p = known.rows, len(known.names)
+        constants = calibrate(
+            *(n, p),
+            tau=upper - lower,
+            largest=max(abs(lower - middle), abs(upper - middle)),
+            norm=longest,
+            penalty=penalty,
+            epsilon=loss.epsilon,
         )
-    intercept = np.array([name == "(Intercept)" for name in model.names]) * (lower + upper) / 2
-    middle = float(intercept.sum())
-    constants = calibrate(
-        *model.X.shape,
-        tau=upper - lower,
-        largest=max(abs(lower - middle), abs(upper - middle)),
-        norm=norm,
-        penalty=penalty,
-        epsilon=loss.epsilon,
-    )
-
-    def draw(source: Source) -> Predictor:
-        y = np.clip(model.y, lower, upper) - middle
-        value = release(model.X, y, constants, source=source) + intercept
         sizes = (constants.penalty, float(penalty), constants.scale, constants.smoothing)
-        return Predictor(model.names, tuple(map(float, value)), *sizes)
 
-    return account.release(
-        name,
-        guarantee=Guarantee(account.unit, loss, "tight", "proved", PROOF, (known(model.public),)),
-        draw=draw,
-        details={
-            "summary": "objective perturbation",
-            "formula": formula,
-            **taken(account.unit, model.public, model.named),
-            "bounds": [float(lower), float(upper)],
-            "norm": float(norm),
-            "penalty": constants.penalty,
-            "coefficients": len(model.names),
-            "calibration": "tight",
-        },
-    )
+        def read(frame: Frame) -> tuple[Matrix, Vector]:
+            rows = known.read(frame)
+            return rows.X, np.clip(rows.y, lower, upper) - middle
+
+        def draw(rows: tuple[Matrix, Vector], source: Source) -> Predictor:
+            value = release(*rows, constants, source=source) + intercept
+            return Predictor(known.names, tuple(map(float, value)), *sizes)
+
+        return Offer(
+            guarantee=Guarantee(unit, loss, "tight", "proved", PROOF, (public_note(known.public),)),
+            details={
+                "summary": "objective perturbation",
+                "formula": formula,
+                **taken(unit, known.public, known.named),
+                "bounds": [float(lower), float(upper)],
+                "norm": float(longest),
+                "penalty": constants.penalty,
+                "coefficients": p,
+                "calibration": "tight",
+            },
+            expected=lambda: FitErrors(n, p, constants.penalty, constants.scale, constants.smoothing),
+            read=read,
+            draw=draw,
+        )
+
+    return Question(formula, (), public, loss, offered)
 
 
 def _number(x: object) -> bool:

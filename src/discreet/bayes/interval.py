@@ -19,22 +19,30 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet.arrays import Matrix
 from discreet.bayes.agreement import pieces
 from discreet.bayes.conjugate import UNIT_INFORMATION, Prior, check_prior
+from discreet.bayes.expected import IN_DEVIATIONS, SummaryErrors, answers
 from discreet.bayes.halves import lost
 from discreet.bayes.partition import Randomness, generator, number_of_parts
 from discreet.bayes.quantile import LOOK, check_probabilities, clipped_mean, off_by
+from discreet.bayes.question import Question, answer_table
 from discreet.bayes.reach import TRUST, reach_of
-from discreet.bayes.regression import regression
+from discreet.bayes.regression import Known
 from discreet.bayes.selection import find_magnitude
-from discreet.bayes.spending import PROOF, account_for, asked, by_question, floats, known, loss_of, questions, shares
-from discreet.bayes.within import in_parts
+from discreet.bayes.spending import PROOF, asked, by_question, floats, loss_of, public_note, questions, shares, whole
+from discreet.bayes.within import Within, in_parts
 from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Number
+from discreet.privacy.units import Unit
 from discreet.release.account import Account, Released
+from discreet.release.offer import Offer
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from discreet.formula.rows import Frame
     from discreet.noise.source import Source
 
 STAGES = {
@@ -73,6 +81,10 @@ class Intervals:
     scatter: tuple[float, ...]
     partitions: int
     notes: tuple[str, ...] = ()
+
+    def to_arrow(self) -> pa.Table:
+        """One row for each answer."""
+        return answer_table(self.coefficient, at=self.level, answer=self.location, low=self.low, high=self.high)
 
     def __str__(self) -> str:
         rows = zip(self.coefficient, self.level, self.low, self.high, strict=True)
@@ -115,6 +127,39 @@ def posterior_interval(
     account, name : the budget to charge and the release's name in it; by default a budget of its own, in memory.
     seed : makes the noise reproducible and the release not private. `rng` seeds the partition, which is harmless.
     """
+    question = ask_interval(
+        formula,
+        coefficient,
+        level=level,
+        epsilon=epsilon,
+        public=public,
+        prior=prior,
+        unit=unit,
+        cover_noise=cover_noise,
+        partitions=partitions,
+        split=split,
+        stages=stages,
+        rng=rng,
+    )
+    return question.release(data, account=account, name=name, seed=seed)
+
+
+def ask_interval(
+    formula: str,
+    coefficient: str | Sequence[str],
+    *,
+    level: float | Sequence[float] = 0.95,
+    epsilon: Number,
+    public: Sequence[str] = (),
+    prior: Prior = UNIT_INFORMATION,
+    unit: float = 1.0,
+    cover_noise: bool = True,
+    partitions: int | None = None,
+    split: Mapping[str, Number] | None = None,
+    stages: Mapping[str, Number] | None = None,
+    rng: Randomness = None,
+) -> Question[Intervals]:
+    """The question of `posterior_interval`, checked without data: `check` it on data, then `release` it."""
     loss = loss_of(epsilon)
     check_prior(prior)
     names, levels = questions(coefficient, level)
@@ -123,68 +168,78 @@ def posterior_interval(
     spread = spend.pop("spread") / loss.epsilon
     plan = clipped_mean("private", "tight", unit, spend, epsilon=sum(spend.values(), Fraction(0)))
     amounts = by_question(names, split, epsilon=loss.epsilon)
-    account = account_for(account, loss, seed=seed, name=name)
-    model = regression(formula, data, names, public=public, account=account)
+    bought = [e * (1 - spread) for e in amounts]
     shuffle = generator(rng)
-    columns, n, p = model.columns(names), len(model.y), len(model.names)
-    prior.check(p)
-    least = min(amounts) * (1 - spread)
-    M = number_of_parts(partitions, rows=n, coefficients=p, best=plan.best_parts(n, p, least))
-    plan.check(M, least, whole=loss.epsilon, questions=len(names))
-    plan = plan.with_pieces(pieces(n, M, p))
+    if partitions is not None and whole(partitions, least=1):
+        plan.check(partitions, min(bought), whole=loss.epsilon, questions=len(names))
 
-    def draw(source: Source) -> Intervals:
-        from scipy.special import ndtri
+    def offered(known: Known, protects: Unit) -> Offer[Frame, tuple[Matrix, Matrix, Within], Intervals]:
+        columns, n, p = known.columns(names), known.rows, len(known.names)
+        prior.check(p)
+        M = number_of_parts(partitions, rows=n, coefficients=p, best=plan.best_parts(n, p, min(bought)))
+        plan.check(M, min(bought), whole=loss.epsilon, questions=len(names))
+        sold = plan.with_pieces(pieces(n, M, p))
 
-        within = in_parts(prior, model.X, model.y, M, shuffle, columns, inflated=True)
-        median = within.quantile(np.full(len(names), 0.5))
-        upper, lower = (within.posterior.quantile((1 + sign * levels) / 2) for sign in (1, -1))
-        bought = [e * (1 - spread) for e in amounts]
-        found = [plan.release(median[:, k], epsilon=e, source=source) for k, e in enumerate(bought)]
-        tilts = plan.looks(within, bought, rows=n, coefficients=p, source=source)
-        normal = [float(ndtri((1 + level) / 2)) for level in levels.tolist()]
-        widths = [
-            find_magnitude((upper - lower)[:, k] / 2, around=z * at.scatter, epsilon=e * spread, source=source)
-            for k, (at, z, e) in enumerate(zip(found, normal, amounts, strict=True))
-        ]
-        more = math.sqrt(1 + lost(n, M, p))
-        own = [more * h / z for h, z in zip(widths, normal, strict=True)]
-        half = [
-            reach_of(max(deviation, at.scatter), at.scale, level, off=off_by(M, n, tilt) * at.scatter)
-            if cover_noise
-            else h
-            for at, h, tilt, deviation, level in zip(found, widths, tilts, own, levels.tolist(), strict=True)
-        ]
-        wide = [
-            scattered(name, at.scatter / deviation) if at.scatter > WIDER * deviation else ""
-            for name, at, deviation in zip(names, found, own, strict=True)
-        ]
-        return Intervals(
-            names,
-            floats(levels),
-            tuple(at.mean - h for at, h in zip(found, half, strict=True)),
-            tuple(at.mean + h for at, h in zip(found, half, strict=True)),
-            tuple(at.mean for at in found),
-            tuple(widths),
-            tuple(at.scale for at in found),
-            tuple(at.scatter for at in found),
-            M,
-            plan.notes(names, found, tilts, wide),
-        )
+        def read(frame: Frame) -> tuple[Matrix, Matrix, Within]:
+            """The median and the half-width of each part."""
+            rows = known.read(frame)
+            within = in_parts(prior, rows.X, rows.y, M, shuffle, columns, inflated=True)
+            upper, lower = (within.posterior.quantile((1 + sign * levels) / 2) for sign in (1, -1))
+            return within.quantile(np.full(len(names), 0.5)), (upper - lower) / 2, within
 
-    return account.release(
-        name,
-        guarantee=Guarantee(account.unit, loss, "tight", "proved", PROOF, (known(model.public),)),
-        draw=draw,
-        details=asked(
+        def draw(reading: tuple[Matrix, Matrix, Within], source: Source) -> Intervals:
+            from scipy.special import ndtri
+
+            median, reach, within = reading
+            found = [sold.release(median[:, k], epsilon=e, source=source) for k, e in enumerate(bought)]
+            tilts = sold.looks(within, bought, rows=n, coefficients=p, source=source)
+            normal = [float(ndtri((1 + level) / 2)) for level in levels.tolist()]
+            widths = [
+                find_magnitude(reach[:, k], around=z * at.scatter, epsilon=e * spread, source=source)
+                for k, (at, z, e) in enumerate(zip(found, normal, amounts, strict=True))
+            ]
+            more = math.sqrt(1 + lost(n, M, p))
+            own = [more * h / z for h, z in zip(widths, normal, strict=True)]
+            half = [
+                reach_of(max(deviation, at.scatter), at.scale, level, off=off_by(M, n, tilt) * at.scatter)
+                if cover_noise
+                else h
+                for at, h, tilt, deviation, level in zip(found, widths, tilts, own, levels.tolist(), strict=True)
+            ]
+            wide = [
+                scattered(name, at.scatter / deviation) if at.scatter > WIDER * deviation else ""
+                for name, at, deviation in zip(names, found, own, strict=True)
+            ]
+            return Intervals(
+                names,
+                floats(levels),
+                tuple(at.mean - h for at, h in zip(found, half, strict=True)),
+                tuple(at.mean + h for at, h in zip(found, half, strict=True)),
+                tuple(at.mean for at in found),
+                tuple(widths),
+                tuple(at.scale for at in found),
+                tuple(at.scatter for at in found),
+                M,
+                sold.notes(names, found, tilts, wide),
+            )
+
+        def expected() -> SummaryErrors:
+            errors = [sold.expected(M, rows=n, coefficients=p, epsilon=amount) for amount in bought]
+            told = answers(names, floats(levels), errors)
+            return SummaryErrors("Posterior interval, its location,", n, p, M, IN_DEVIATIONS, told)
+
+        guarantee = Guarantee(protects, loss, "tight", "proved", PROOF, (public_note(known.public),))
+        details = asked(
             *("posterior interval", formula, names, M),
             level=floats(levels),
             unit=float(unit),
             cover_noise=bool(cover_noise),
             calibration="tight",
-            **taken(account.unit, model.public, model.named),
-        ),
-    )
+            **taken(protects, known.public, known.named),
+        )
+        return Offer(guarantee, details, expected, read, draw)
+
+    return Question(formula, names, public, loss, offered)
 
 
 def scattered(name: str, times: float) -> str:

@@ -24,21 +24,28 @@ import numpy as np
 from discreet.arrays import Matrix, Vector
 from discreet.bayes.agreement import UNCHECKED, doubt, look, pieces
 from discreet.bayes.conjugate import UNIT_INFORMATION, Prior, check_prior
+from discreet.bayes.expected import PROBABILITY, SummaryErrors, answers, normal_and_laplace
 from discreet.bayes.halves import lost
 from discreet.bayes.partition import Randomness, balanced, generator, number_of_parts
+from discreet.bayes.question import Question, answer_table
 from discreet.bayes.reach import ALL_ROWS, NOISE_ALONE, TRUST, band, reach_of
-from discreet.bayes.regression import regression
-from discreet.bayes.spending import PROOF, account_for, asked, by_question, floats, known, loss_of, only, questions
+from discreet.bayes.regression import Known
+from discreet.bayes.spending import PROOF, asked, by_question, floats, loss_of, only, public_note, questions
 from discreet.bayes.summation import LaplaceSums, noisy_sums
-from discreet.bayes.within import in_parts
+from discreet.bayes.within import Within, in_parts
 from discreet.errors import PrivacyError
 from discreet.faults import Argument
 from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Basis, Calibration, Guarantee
 from discreet.privacy.losses import Number, Pure
+from discreet.privacy.units import Unit
 from discreet.release.account import Account, Released
+from discreet.release.offer import Offer
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from discreet.formula.rows import Frame
     from discreet.noise.source import Source
 
 # Posterior deviations that an answer from parts is off for each M (p + 1) / sqrt(n), where p = 2: by errors of skewness
@@ -79,6 +86,10 @@ class Probabilities:
 
     def __float__(self) -> float:
         return only(self.probability)
+
+    def to_arrow(self) -> pa.Table:
+        """One row for each answer."""
+        return answer_table(self.coefficient, at=self.at, answer=self.probability, low=self.low, high=self.high)
 
     def __str__(self) -> str:
         rows = zip(self.coefficient, self.at, self.probability, self.low, self.high, strict=True)
@@ -121,61 +132,107 @@ def posterior_probability(
     account, name : the budget to charge and the release's name in it; by default a budget of its own, in memory.
     seed : makes the noise reproducible and the release not private. `rng` seeds the partition, which is harmless.
     """
+    question = ask_probability(
+        formula,
+        coefficient,
+        at=at,
+        epsilon=epsilon,
+        public=public,
+        prior=prior,
+        method=method,
+        partitions=partitions,
+        calibration=calibration,
+        floor=floor,
+        split=split,
+        rng=rng,
+    )
+    return question.release(data, account=account, name=name, seed=seed)
+
+
+def ask_probability(
+    formula: str,
+    coefficient: str | Sequence[str],
+    *,
+    at: float | Sequence[float],
+    epsilon: Number,
+    public: Sequence[str] = (),
+    prior: Prior = UNIT_INFORMATION,
+    method: Method = "normality",
+    partitions: int | None = None,
+    calibration: Calibration = "tight",
+    floor: float = 0.001,
+    split: Mapping[str, Number] | None = None,
+    rng: Randomness = None,
+) -> Question[Probabilities]:
+    """The question of `posterior_probability`, checked without data: `check` it on data, then `release` it."""
     loss = loss_of(epsilon)
     check_prior(prior)
     names, cuts = questions(coefficient, at)
     amounts = by_question(names, split, epsilon=loss.epsilon)
     way = combination(method, calibration, floor)
-    charged = account  # checked before any row is read, opened when the loss is known
-    account = account_for(account, loss, seed=seed, name=name)
-    model = regression(formula, data, names, public=public, account=account)
     shuffle = generator(rng)
-    columns, n, p = model.columns(names), len(model.y), len(model.names)
-    prior.check(p)
-    M = number_of_parts(partitions, rows=n, coefficients=p, best=way.best_parts(n, p, min(amounts) * (1 - way.look)))
-    count = pieces(n, M, p) if way.look else 0
-    share = way.look if count else Fraction(0)
 
-    def draw(source: Source) -> Probabilities:
-        ours = calibration == "tight"
-        within = in_parts(prior, model.X, model.y, M, shuffle, columns, inflated=False, corrected=ours)
-        sums = way.noisy(within.cdf(cuts), [e * (1 - share) for e in amounts], source)
-        tilts = [
-            look(column, count=count, rows=n, coefficients=p, epsilon=e * share, source=source)
-            for column, e in zip(within.differences.T, amounts if count else [], strict=bool(count))
-        ]
-        off = np.array([tilt.bias for tilt in tilts]) if tilts else np.zeros(len(names))
-        low, high = way.ends(sums, M, off, rows=n, coefficients=p)
-        notes = [doubt(name, tilt) for name, tilt in zip(names, tilts, strict=bool(count))]
-        notes += [UNCHECKED] if way.look and not count else []
-        return Probabilities(
-            names,
-            floats(cuts),
-            floats(way.combine(sums.value, M)),
-            floats(low),
-            floats(high),
-            M,
-            method,
-            way.covers,
-            tuple(dict.fromkeys(note for note in notes if note)),
+    def offered(known: Known, unit: Unit) -> Offer[Frame, tuple[Matrix, Within], Probabilities]:
+        columns, n, p = known.columns(names), known.rows, len(known.names)
+        prior.check(p)
+        best = way.best_parts(n, p, min(amounts) * (1 - way.look))
+        M = number_of_parts(partitions, rows=n, coefficients=p, best=best)
+        count = pieces(n, M, p) if way.look else 0
+        share = way.look if count else Fraction(0)
+        bought = [e * (1 - share) for e in amounts]
+
+        def read(frame: Frame) -> tuple[Matrix, Within]:
+            """What each part answers."""
+            rows, ours = known.read(frame), calibration == "tight"
+            within = in_parts(prior, rows.X, rows.y, M, shuffle, columns, inflated=False, corrected=ours)
+            return within.cdf(cuts), within
+
+        def draw(reading: tuple[Matrix, Within], source: Source) -> Probabilities:
+            values, within = reading
+            sums = way.noisy(values, bought, source)
+            tilts = [
+                look(column, count=count, rows=n, coefficients=p, epsilon=e * share, source=source)
+                for column, e in zip(within.differences.T, amounts if count else [], strict=bool(count))
+            ]
+            off = np.array([tilt.bias for tilt in tilts]) if tilts else np.zeros(len(names))
+            low, high = way.ends(sums, M, off, rows=n, coefficients=p)
+            notes = [doubt(name, tilt) for name, tilt in zip(names, tilts, strict=bool(count))]
+            notes += [UNCHECKED] if way.look and not count else []
+            return Probabilities(
+                names,
+                floats(cuts),
+                floats(way.combine(sums.value, M)),
+                floats(low),
+                floats(high),
+                M,
+                method,
+                way.covers,
+                tuple(dict.fromkeys(note for note in notes if note)),
+            )
+
+        def expected() -> SummaryErrors:
+            errors = [way.expected(M, rows=n, coefficients=p, epsilon=float(amount)) for amount in bought]
+            told = answers(names, floats(cuts), errors)
+            return SummaryErrors("Posterior probability", n, p, M, PROBABILITY, told)
+
+        proved = way.proved(M, loss)
+        details = asked(
+            *("posterior probability", formula, names, M),
+            at=floats(cuts),
+            method=method,
+            calibration=calibration,
+            **taken(unit, known.public, known.named),
         )
+        caution = ""
+        if proved != loss:
+            caution = f"Not private as published: for {loss} the noise is {M} times too small. It proves {proved}, "
+            caution += "which was charged"
+            details |= {"claimed": loss.to_dict(), "private": False, "why": "the published noise is too small"}
+        notes = (public_note(known.public),)
+        guarantee = Guarantee(unit, proved, calibration, way.basis, PROOF, notes, caution=caution)
+        return Offer(guarantee, details, expected, read, draw)
 
-    proved = way.proved(M, loss)
-    account = account_for(charged, proved, seed=seed, name=name)
-    details = asked(
-        *("posterior probability", formula, names, M),
-        at=floats(cuts),
-        method=method,
-        calibration=calibration,
-        **taken(account.unit, model.public, model.named),
-    )
-    caution = ""
-    if proved != loss:
-        caution = f"Not private as published: for {loss} the noise is {M} times too small. It proves {proved}, "
-        caution += "which was charged"
-        details |= {"claimed": loss.to_dict(), "private": False, "why": "the published noise is too small"}
-    guarantee = Guarantee(account.unit, proved, calibration, way.basis, PROOF, (known(model.public),), caution=caution)
-    return account.release(name, guarantee=guarantee, draw=draw, details=details)
+    return Question(formula, names, public, loss, offered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +267,7 @@ class Normality:
 
         if self.calibration == "paper":
             return self.combine(sums.value - sums.reach, M), self.combine(sums.value + sums.reach, M)
-        deviations = SLACK * math.sqrt((math.pi / 3 - 1) * (1 - 1 / M) + lost(rows, M, coefficients))
+        deviations = SLACK * self._own(M, rows, coefficients)
         skewed = LEFT * (coefficients + 1) * (M - 1) / math.sqrt(rows)
         one = M / math.sqrt(2 * math.pi * (2 * M - 1))
         reach = [
@@ -220,6 +277,22 @@ class Normality:
         less, more = (math.sqrt((1 + (1 - 1 / M) * r**2) / (2 - 1 / M)) for r in SCATTER)
         low, high = (ndtri(self.combine(sums.value + sign * np.array(reach), M)) for sign in (-1, 1))
         return ndtr(low * np.where(low < 0, more, less)), ndtr(high * np.where(high > 0, more, less))
+
+    def expected(self, M: int, *, rows: int, coefficients: int, epsilon: float) -> tuple[float, float, float | None]:
+        """Expected error of an answer near 1/2, by all, by noise and by parts; the last has no theory in the thesis."""
+        if self.calibration == "paper":
+            noise = self._error(0.0, 1 / epsilon, M)
+            return noise, noise, None
+        own = self._own(M, rows, coefficients) * M / math.sqrt(2 * math.pi * (2 * M - 1))
+        return self._error(own, 1 / epsilon, M), self._error(0.0, 1 / epsilon, M), self._error(own, 0.0, M)
+
+    def _error(self, deviation: float, scale: float, M: int) -> float:
+        value, weight = normal_and_laplace(deviation, scale)
+        return float(np.abs(self.combine(M / 2 + value, M) - 0.5) @ weight)
+
+    def _own(self, M: int, rows: int, coefficients: int) -> float:
+        """The deviation of what parts say together around what all rows say, in posterior deviations."""
+        return math.sqrt((math.pi / 3 - 1) * (1 - 1 / M) + lost(rows, M, coefficients))
 
     def noisy(self, p: Matrix, epsilons: Sequence[Fraction], source: Source) -> LaplaceSums:
         return noisy_sums(p, span=1.0, epsilons=epsilons, source=source)
@@ -273,6 +346,14 @@ class LogProbabilities:
     def ends(self, sums: LaplaceSums, M: int, off: Vector, *, rows: int, coefficients: int) -> tuple[Vector, Vector]:
         """Of the noise: nothing is known of the rest."""
         return self.combine(sums.value + sums.reach, M), self.combine(sums.value - sums.reach, M)
+
+    def expected(self, M: int, *, rows: int, coefficients: int, epsilon: float) -> tuple[float, float, float | None]:
+        """Expected error by noise of an answer near 1/2; nothing is known of the rest."""
+        from scipy.special import chdtri
+
+        value, weight = normal_and_laplace(0.0, self.span / (epsilon * (M if self.calibration == "paper" else 1)))
+        noise = float(np.abs(self.combine(float(chdtri(2 * M, 0.5)) + value, M) - 0.5) @ weight)
+        return noise, noise, None
 
     def noisy(self, p: Matrix, epsilons: Sequence[Fraction], source: Source) -> LaplaceSums:
         # The published noise is that of M times the claimed epsilon.

@@ -18,25 +18,27 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from discreet.arrays import Vector
+from discreet.arrays import Matrix, Vector
 from discreet.bayes.agreement import UNCHECKED, Tilt, doubt, look, pieces
 from discreet.bayes.conjugate import UNIT_INFORMATION, Prior, check_prior
+from discreet.bayes.expected import IN_DEVIATIONS, OF_BOUND, SummaryErrors, answers, mean_absolute
 from discreet.bayes.halves import lost
 from discreet.bayes.partition import Randomness, balanced, generator, number_of_parts
+from discreet.bayes.question import Question, answer_table
 from discreet.bayes.reach import ALL_ROWS, NOISE_ALONE, TRUST, band, reach_of
-from discreet.bayes.regression import regression
-from discreet.bayes.selection import COARSEST, SURE, SURER, Cell, doubling_bound, find_centre, find_width
+from discreet.bayes.regression import Known
+from discreet.bayes.selection import COARSEST, SURE, SURER, Cell, doubling_bound, find_centre, find_width, looks_twice
 from discreet.bayes.spending import (
     PROOF,
-    account_for,
     asked,
     by_question,
     floats,
-    known,
     loss_of,
     only,
+    public_note,
     questions,
     shares,
+    whole,
 )
 from discreet.bayes.summation import noisy_sums
 from discreet.bayes.within import SILENT, Within, in_parts
@@ -45,9 +47,14 @@ from discreet.faults import NOTHING, Argument, Phrase, Spelled, Subject, Symbol
 from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Calibration, Guarantee
 from discreet.privacy.losses import Number
+from discreet.privacy.units import Unit
 from discreet.release.account import Account, Released
+from discreet.release.offer import Offer
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from discreet.formula.rows import Frame
     from discreet.noise.source import Source
 
 Centre: TypeAlias = Literal["private", "zero"]
@@ -71,6 +78,7 @@ BIAS = 1 / 24
 SKEWED = 0.08
 # Parts differ from all rows by more than normal columns and errors make them: columns with far values, rare levels.
 SLACK = 1.4
+LADDER = 2.0**0.0625  # how much wider than one deviation a width is on average: half a step of the ladder
 NOISE = 2 * (2 * DEVIATIONS) ** 2  # variance of the noise in units of the posterior's, times M epsilon^2
 
 
@@ -104,6 +112,10 @@ class Quantiles:
 
     def __float__(self) -> float:
         return only(self.quantile)
+
+    def to_arrow(self) -> pa.Table:
+        """One row for each answer."""
+        return answer_table(self.coefficient, at=self.probability, answer=self.quantile, low=self.low, high=self.high)
 
     def __str__(self) -> str:
         rows = zip(self.coefficient, self.probability, self.quantile, self.low, self.high, strict=True)
@@ -148,50 +160,82 @@ def posterior_quantile(
     account, name : the budget to charge and the release's name in it; by default a budget of its own, in memory.
     seed : makes the noise reproducible and the release not private. `rng` seeds the partition, which is harmless.
     """
+    asked: dict[str, Any] = {"probability": probability, "centre": centre, "unit": unit, "calibration": calibration}
+    asked |= {"public": public, "prior": prior, "partitions": partitions, "split": split, "stages": stages, "rng": rng}
+    question = ask_quantile(formula, coefficient, epsilon=epsilon, **asked)
+    return question.release(data, account=account, name=name, seed=seed)
+
+
+def ask_quantile(
+    formula: str,
+    coefficient: str | Sequence[str],
+    *,
+    probability: float | Sequence[float],
+    epsilon: Number,
+    public: Sequence[str] = (),
+    prior: Prior = UNIT_INFORMATION,
+    centre: Centre = "private",
+    unit: float = 1.0,
+    partitions: int | None = None,
+    calibration: Calibration = "tight",
+    split: Mapping[str, Number] | None = None,
+    stages: Mapping[str, Number] | None = None,
+    rng: Randomness = None,
+) -> Question[Quantiles]:
+    """The question of `posterior_quantile`, checked without data: `check` it on data, then `release` it."""
     loss = loss_of(epsilon)
     check_prior(prior)
     names, q = questions(coefficient, probability)
     check_probabilities(q)
     plan = clipped_mean(centre, calibration, unit, stages, epsilon=loss.epsilon)
     amounts = by_question(names, split, epsilon=loss.epsilon)
-    account = account_for(account, loss, seed=seed, name=name)
-    model = regression(formula, data, names, public=public, account=account)
     shuffle = generator(rng)
-    columns, n, p = model.columns(names), len(model.y), len(model.names)
-    prior.check(p)
-    M = number_of_parts(partitions, rows=n, coefficients=p, best=plan.best_parts(n, p, min(amounts)))
-    plan.check(M, min(amounts), whole=loss.epsilon, questions=len(names), instead=AROUND_ZERO)
-    plan = plan.with_pieces(pieces(n, M, p))
+    if partitions is not None and whole(partitions, least=1):
+        plan.check(partitions, min(amounts), whole=loss.epsilon, questions=len(names), instead=AROUND_ZERO)
 
-    def draw(source: Source) -> Quantiles:
-        ours = calibration == "tight"
-        within = in_parts(prior, model.X, model.y, M, shuffle, columns, inflated=True, corrected=ours)
-        values = within.quantile(q)
-        found = [plan.release(values[:, k], epsilon=e, source=source) for k, e in enumerate(amounts)]
-        tilts = plan.looks(within, amounts, rows=n, coefficients=p, source=source)
-        reach = [
-            reach_of(SLACK * math.sqrt(lost(n, M, p)) * f.scatter, f.scale, off=off_by(M, n, tilt) * f.scatter)
-            for f, tilt in zip(found, tilts, strict=True)
-        ]
-        answer, low, high = (tuple(f.mean + k * r for f, r in zip(found, reach, strict=True)) for k in (0, -1, 1))
-        bounds = (tuple(f.centre for f in found), tuple(f.width for f in found))
-        covers = ALL_ROWS if plan.centre == "private" else NOISE_ALONE
-        notes = plan.notes(names, found, tilts)
-        return Quantiles(names, floats(q), answer, low, high, *bounds, M, notes, covers)
+    def offered(known: Known, protects: Unit) -> Offer[Frame, tuple[Matrix, Within], Quantiles]:
+        columns, n, p = known.columns(names), known.rows, len(known.names)
+        prior.check(p)
+        M = number_of_parts(partitions, rows=n, coefficients=p, best=plan.best_parts(n, p, min(amounts)))
+        plan.check(M, min(amounts), whole=loss.epsilon, questions=len(names), instead=AROUND_ZERO)
+        sold = plan.with_pieces(pieces(n, M, p))
 
-    return account.release(
-        name,
-        guarantee=Guarantee(account.unit, loss, calibration, "proved", PROOF, (known(model.public),)),
-        draw=draw,
-        details=asked(
+        def read(frame: Frame) -> tuple[Matrix, Within]:
+            """What each part answers."""
+            rows, ours = known.read(frame), calibration == "tight"
+            within = in_parts(prior, rows.X, rows.y, M, shuffle, columns, inflated=True, corrected=ours)
+            return within.quantile(q), within
+
+        def draw(reading: tuple[Matrix, Within], source: Source) -> Quantiles:
+            values, within = reading
+            found = [sold.release(values[:, k], epsilon=e, source=source) for k, e in enumerate(amounts)]
+            tilts = sold.looks(within, amounts, rows=n, coefficients=p, source=source)
+            reach = [
+                reach_of(SLACK * math.sqrt(lost(n, M, p)) * f.scatter, f.scale, off=off_by(M, n, tilt) * f.scatter)
+                for f, tilt in zip(found, tilts, strict=True)
+            ]
+            answer, low, high = (tuple(f.mean + k * r for f, r in zip(found, reach, strict=True)) for k in (0, -1, 1))
+            bounds = (tuple(f.centre for f in found), tuple(f.width for f in found))
+            covers = ALL_ROWS if sold.centre == "private" else NOISE_ALONE
+            return Quantiles(names, floats(q), answer, low, high, *bounds, M, sold.notes(names, found, tilts), covers)
+
+        def expected() -> SummaryErrors:
+            errors = [sold.expected(M, rows=n, coefficients=p, epsilon=amount) for amount in amounts]
+            told, unit = answers(names, floats(q), errors), (OF_BOUND, IN_DEVIATIONS)[sold.centre == "private"]
+            return SummaryErrors("Posterior quantile", n, p, M, unit, told)
+
+        guarantee = Guarantee(protects, loss, calibration, "proved", PROOF, (public_note(known.public),))
+        details = asked(
             *("posterior quantile", formula, names, M),
             probability=floats(q),
             centre=plan.centre,
             unit=float(unit),
             calibration=calibration,
-            **taken(account.unit, model.public, model.named),
-        ),
-    )
+            **taken(protects, known.public, known.named),
+        )
+        return Offer(guarantee, details, expected, read, draw)
+
+    return Question(formula, names, public, loss, offered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +322,20 @@ class ClippedMean:
                 remedy=(f"Raise epsilon to {enough:.3g}{together}, or use more rows or parts", instead, "."),
                 about="epsilon",
             )
+
+    def expected(
+        self, M: int, *, rows: int, coefficients: int, epsilon: Fraction
+    ) -> tuple[float, float, float | None, bool]:
+        """Expected error of a mean by all, by noise and by parts, in posterior deviations, and whether it is the least.
+
+        Around zero the noise is a share of the bound. A centre from a single look is coarse, so that bounds are wider.
+        """
+        scale = 2 / (M * float(epsilon * self.shares["mean"]))
+        if self.centre == "zero":
+            return scale, scale, None, False
+        scale, own = scale * DEVIATIONS * LADDER * math.sqrt(M), math.sqrt(lost(rows, M, coefficients))
+        once = not looks_twice(M, epsilon * self.shares["centre"])
+        return mean_absolute(own, scale), scale, mean_absolute(own, 0.0), once
 
     def release(self, values: Vector, *, epsilon: Fraction, source: Source) -> Clipped:
         spend = {stage: share * epsilon for stage, share in self.shares.items()}

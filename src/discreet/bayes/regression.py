@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +19,7 @@ import numpy as np
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.bayes.conjugate import HUGE
 from discreet.errors import DataError, FormulaError
-from discreet.formula.design import Design, Layout
+from discreet.formula.design import Design, Layout, Levels
 from discreet.formula.formula import Factor, Formula, read_formula
 from discreet.formula.rows import (
     ModelRows,
@@ -35,6 +35,8 @@ from discreet.privacy.columns import declared, refuse_undeclared, taken
 from discreet.privacy.units import AnyRow, Unit
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from discreet.formula.rows import Frame
     from discreet.release.account import Account
 
@@ -45,21 +47,26 @@ _ANY_ROW = AnyRow()
 
 
 @dataclass(frozen=True, slots=True)
-class Regression:
-    """y = X beta + error, with the coefficients' names as R writes them and the `public` columns of its formula.
+class Known:
+    """What everybody may know of a regression: the number of its rows and the levels of its public columns.
 
-    `named` are all columns of the formula, the response first.
-
-    `longest` bounds the sum of a row's absolute entries by the formula alone; there is no such bound with a column of
-    numbers.
+    Attributes
+    ----------
+    rows, names : how many rows there are, and the coefficients' names as R writes them.
+    public, named : the public columns of the formula, and all of its columns, the response first.
+    longest : bounds the sum of a row's absolute entries by the formula alone; there is no such bound with a column of
+        numbers.
+    frame : where the rows are. None of them was read.
     """
 
-    y: Vector
-    X: Matrix
+    rows: int
     names: tuple[str, ...]
-    public: tuple[str, ...] = ()
-    named: tuple[str, ...] = ()
-    longest: int | None = None
+    public: tuple[str, ...]
+    named: tuple[str, ...]
+    longest: int | None
+    layout: Layout = field(repr=False)
+    levels: Levels = field(repr=False)
+    frame: Frame = field(repr=False)
 
     def columns(self, coefficients: Sequence[str]) -> Integers:
         """The columns of X that carry these coefficients."""
@@ -73,19 +80,52 @@ class Regression:
                 )
         return np.array([self.names.index(name) for name in coefficients], dtype=np.int64)
 
+    def read(self, frame: Frame) -> Regression:
+        """The rows; confidential."""
+        layout, levels = self.layout, self.levels
+        rows, found = read_any(frame, layout)
+        if (rows.count, found) != (self.rows, levels):
+            raise DataError(
+                f"The data have {rows.count:,} rows now and had {self.rows:,}, or other levels: they changed while "
+                "they were read. A release is of one state of the data. Ask again when nobody writes them."
+            )
+        X = np.zeros((rows.count, len(self.names)))
+        start = 0
+        with np.errstate(all="ignore"):
+            y = rows.evaluate(layout.response).copy()
+            for piece in layout.fixed:
+                at = piece.position(rows.codes, levels, rows.count)
+                touched = np.flatnonzero(at >= 0)
+                X[touched, start + at[touched]] = rows.evaluate(piece.monomial)[touched]
+                start += piece.width(levels)
+            usable = (np.abs(X) < HUGE).all(axis=1) & (np.abs(y) < HUGE)
+        for code in rows.codes.values():
+            usable &= code >= 0
+        X[~usable], y[~usable] = 0.0, 0.0
+        return Regression(y, X, self.names)
 
-def regression(
+
+@dataclass(frozen=True, slots=True)
+class Regression:
+    """y = X beta + error, with the coefficients' names."""
+
+    y: Vector
+    X: Matrix
+    names: tuple[str, ...]
+
+
+def public_facts(
     formula: str,
     data: Any,
     coefficients: Sequence[str] = (),
     *,
     public: Sequence[str] = (),
     account: Account | None = None,
-) -> Regression:
-    """Read the columns of `formula` from a frame, a mapping of columns or a file.
+) -> Known:
+    """What is public of the columns of `formula` in a frame, a mapping of columns or a file.
 
-    `public` names the columns whose levels everybody may know. `coefficients` are refused before any row is read if no
-    level of any category could make them, and so are columns that `account` has seen in another role.
+    `public` names the columns whose levels everybody may know; they alone are read. `coefficients` are refused before
+    that if no level of any category could make them, and so are columns that `account` has seen in another role.
     """
     model = fixed_formula(formula)
     unit = _ANY_ROW if account is None else account.unit
@@ -97,23 +137,17 @@ def regression(
     refuse_undeclared(layout.coded, known, why=PUBLISHED)
     refuse_decimals(frame, layout)
     refuse_unknown(coefficients, layout)
-    rows, levels = read_any(frame, layout)
-    design = Design.of(layout, rows.codes, levels)
-    X = np.zeros((rows.count, len(design.names)))
-    start = 0
-    with np.errstate(all="ignore"):
-        y = rows.evaluate(layout.response).copy()
-        for piece in layout.fixed:
-            at = piece.position(rows.codes, levels, rows.count)
-            touched = np.flatnonzero(at >= 0)
-            X[touched, start + at[touched]] = rows.evaluate(piece.monomial)[touched]
-            start += piece.width(levels)
-        usable = (np.abs(X) < HUGE).all(axis=1) & (np.abs(y) < HUGE)
-    for code in rows.codes.values():
-        usable &= code >= 0
-    X[~usable], y[~usable] = 0.0, 0.0
+    rows, levels = _levels(frame, layout)
+    names = Design.of(layout, {}, levels).names
     numbers = any(piece.monomial.atoms for piece in layout.fixed)
-    return Regression(y, X, design.names, known, model.columns, None if numbers else len(layout.fixed))
+    longest = None if numbers else len(layout.fixed)
+    return Known(rows, names, known, model.columns, longest, layout, levels, frame)
+
+
+def regression(formula: str, data: Any, *, public: Sequence[str] = ()) -> Regression:
+    """The rows of a regression, at once."""
+    known = public_facts(formula, data, public=public)
+    return known.read(known.frame)
 
 
 def declared_in(model: Formula, public: Sequence[str], unit: Unit) -> tuple[str, ...]:
@@ -124,33 +158,59 @@ def declared_in(model: Formula, public: Sequence[str], unit: Unit) -> tuple[str,
     return tuple(column for column in model.columns if column in known)
 
 
+def _levels(frame: Frame, layout: Layout) -> tuple[int, dict[str, tuple[str, ...]]]:
+    """The number of rows and the levels of the categories; no other column is read."""
+    import narwhals.stable.v2 as nw
+
+    if not layout.coded:
+        count = _collected(frame, nw.len().alias("rows"), step="number of rows")["rows"][0].as_py()
+        refuse_empty(count)
+        return int(count), {}
+    arrow = _collected(frame, *layout.coded, step="levels of public columns")
+    refuse_empty(arrow.num_rows)
+    return arrow.num_rows, {column: coded[1] for column, coded in _coded(frame, layout, arrow).items()}
+
+
 def read_any(frame: Frame, layout: Layout) -> tuple[ModelRows, dict[str, tuple[str, ...]]]:
     """The model's columns and the levels of its categories, whatever single rows hold: -1 for no level, nan, inf."""
-    import narwhals.stable.v2 as nw
     import pyarrow as pa
+
+    arrow = _collected(frame, *layout.model.columns, step="rows of the model")
+    refuse_empty(arrow.num_rows)
+    coded = _coded(frame, layout, arrow)
+    values = {}
+    for factor in layout.numeric:
+        raw = values_of(arrow[factor.column].cast(pa.float64(), safe=False).fill_null(np.nan))
+        values[factor] = _apply(factor, np.asarray(raw, dtype=np.float64))[:, None]
+    codes = {column: found[0] for column, found in coded.items()}
+    return ModelRows(arrow.num_rows, codes, values), {column: found[1] for column, found in coded.items()}
+
+
+def _collected(frame: Frame, *columns: Any, step: str) -> pa.Table:
+    import narwhals.stable.v2 as nw
 
     from discreet.frames import collect, working
 
-    table = frame.select(*(nw.col(c) for c in layout.model.columns))
-    with working("rows of the model"):
-        arrow = collect(table, step="rows of the model") if isinstance(table, nw.LazyFrame) else table.to_arrow()
-    refuse_empty(arrow.num_rows)
-    ordered, codes, levels = given_order(frame, layout.coded), {}, {}
+    table = frame.select(*columns)
+    with working(step):
+        return collect(table, step=step) if isinstance(table, nw.LazyFrame) else table.to_arrow()
+
+
+def _coded(frame: Frame, layout: Layout, arrow: pa.Table) -> dict[str, tuple[Integers, tuple[str, ...]]]:
+    """Codes, -1 where there is none, and levels of every category."""
+    ordered, found = given_order(frame, layout.coded), {}
     for column in layout.coded:
         known = np.asarray(arrow[column].is_valid().to_numpy())
-        codes[column] = np.full(arrow.num_rows, -1, dtype=np.int64)
+        codes = np.full(arrow.num_rows, -1, dtype=np.int64)
         if not known.any():
             raise DataError(
                 f"Column {column!r} has no levels: all of it is missing.",
                 remedy="Leave it out of the formula.",
                 about="formula",
             )
-        codes[column][known], levels[column] = encode(arrow[column].drop_null(), column, given_order=column in ordered)
-    values = {}
-    for factor in layout.numeric:
-        raw = values_of(arrow[factor.column].cast(pa.float64(), safe=False).fill_null(np.nan))
-        values[factor] = _apply(factor, np.asarray(raw, dtype=np.float64))[:, None]
-    return ModelRows(arrow.num_rows, codes, values), levels
+        codes[known], levels = encode(arrow[column].drop_null(), column, given_order=column in ordered)
+        found[column] = (codes, levels)
+    return found
 
 
 def refuse_unknown(coefficients: Sequence[str], layout: Layout) -> None:

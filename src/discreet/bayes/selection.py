@@ -78,12 +78,17 @@ def median_cell(values: Vector, edges: Vector, *, epsilon: Fraction, source: Sou
     return noisy_maximum(-np.maximum(0, np.maximum(below - middle, middle + 1 - above)), epsilon=epsilon, source=source)
 
 
+def looks_twice(parts: int, epsilon: Fraction) -> bool:
+    """Whether there is enough to spend to look for a centre again, within the cell that was found."""
+    return parts * epsilon >= SURER + SECOND
+
+
 def find_centre(values: Vector, *, unit: float, epsilon: Fraction, source: Source) -> Cell:
     """A cell around the median: first on a ladder of magnitudes, then, where there is enough to spend, within it."""
     ladder = unit * 2.0 ** np.arange(FINEST, COARSEST + 1 / PER_OCTAVE, 1 / PER_OCTAVE)
     edges = np.concatenate([-ladder[::-1], ladder])
     M, missed, first = len(values), False, epsilon
-    twice = M * epsilon >= SURER + SECOND
+    twice = looks_twice(M, epsilon)
     if twice:
         first = max(epsilon / 2, Fraction(SURER, M))
     at = median_cell(values, edges, epsilon=first, source=source)

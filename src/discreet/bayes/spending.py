@@ -25,7 +25,7 @@ PROOF = "docs/proofs/posterior.md"
 LEAST, MOST = Fraction(1, 10**7), Fraction(10**8)  # of an epsilon: noise beyond these is not a number, or nothing
 
 
-def known(public: Sequence[str]) -> str:
+def public_note(public: Sequence[str]) -> str:
     """What every summary says of its input: its public columns, and what becomes of odd rows."""
     values = f", and the levels of {', '.join(public)}, which are not protected" if public else ""
     return f"Public: the number of rows{values}. A row with an entry that is no finite number counts as zeros"

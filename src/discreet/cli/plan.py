@@ -213,6 +213,9 @@ def _print_check(found: PlanCheck) -> None:
     for errors in (by_largest, widths, trades, public):
         if errors.rows:
             console.print(errors)
+    for known in found.releases:
+        if known.expected is not None:
+            typer.echo(f"{known.name}: {known.expected}")
     for note in dict.fromkeys(note for known in found.releases for table in known.tables for note in table.notes):
         typer.echo(note)
     before = found.before

@@ -11,7 +11,6 @@ counts        releases of job counts
 summaries     releases of models and of posterior summaries
 requests      all releases of a plan, ready to be priced, read and drawn
 check         what a plan would cost and how far off it would be; reads no confidential data
-folders       accounts whose releases are folders of files
 outputs       the files of a release and what they say about themselves
 run           carry a plan out, resumably
 comparison    errors beside noise infusion, on simulated data of a release's shape

@@ -1,9 +1,10 @@
 """What a plan would cost and how far off it would be. Reads no confidential data and spends nothing.
 
-All that can be found wrong without the data is found here, all of it together: attributes that do not exist, noise
-that cannot be calibrated (with the inequality that decides), a budget that does not suffice, releases that were asked
-for differently before, an output folder that cannot be used. Data that are not here are told and are no fault: a plan
-may be priced where they are not.
+All that can be found wrong without confidential data is found here, all of it together: attributes that do not exist,
+noise that cannot be calibrated (with the inequality that decides), a budget that does not suffice, releases that were
+asked for differently before, an output folder that cannot be used. Where the data are here, the number of rows and the
+columns declared public are read, which tell how far off models and summaries will be. Data that are not here are told
+and are no fault: a plan may be priced where they are not.
 """
 
 from __future__ import annotations
@@ -15,20 +16,33 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from discreet.errors import BudgetExceeded, LedgerError, NoLedger, PrivacyError
+from discreet.errors import (
+    BudgetExceeded,
+    DataError,
+    FitError,
+    FormulaError,
+    LedgerError,
+    NoLedger,
+    PlanError,
+    PrivacyError,
+)
 from discreet.faults import Fault, Place
 from discreet.ledger import Budget, Entry, Ledger
 from discreet.ledger.budget import amounts
 from discreet.ledger.publication import is_kept
+from discreet.plan.blame import blamed
 from discreet.plan.bundle import BUNDLE, REPORT
+from discreet.plan.confidential import Confidential
 from discreet.plan.counts import CountRequest
 from discreet.plan.reading import PlanFile
 from discreet.plan.requests import PlannedRelease, requests
 from discreet.plan.shape import ModelSection, PosteriorSection
 from discreet.plan.sizes import PublicSizes, TableCheck
+from discreet.privacy.columns import refuse_conflict
 from discreet.privacy.losses import Loss, shown, total
 from discreet.privacy.units import Rows, Unit
 from discreet.release.account import Account
+from discreet.release.offer import Offer, Outlook
 
 State: TypeAlias = Literal["new", "paid, not released", "released"]
 
@@ -47,11 +61,20 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseCheck:
-    """One release before it exists."""
+    """One release before it exists.
+
+    Attributes
+    ----------
+    tables : what its tables of counts cost, and how far off they would be.
+    expected : how far off a model or a summary would be; None where the public columns of the data are not here.
+    offer : what these errors are from, about the data of the plan.
+    """
 
     request: PlannedRelease
     state: State
     tables: tuple[TableCheck, ...]
+    expected: Outlook | None = None
+    offer: Offer[None, Any, Any] | None = None
 
     @property
     def name(self) -> str:
@@ -68,6 +91,7 @@ class ReleaseCheck:
             "loss": self.loss.to_dict(),
             "guarantee": str(self.request.guarantee),
             "tables": [table.to_dict() for table in self.tables],
+            "expected": None if self.expected is None else self.expected.to_dict(),
         }
 
 
@@ -97,8 +121,8 @@ class PlanCheck:
 
     @property
     def up_to_the_rows(self) -> tuple[str, ...]:
-        """The releases that may need more rows than there are, which only the data tell."""
-        waiting = [check for check in self.releases if check.state != "released"]
+        """The releases that may need more rows than there are, where the data are not here to tell."""
+        waiting = [check for check in self.releases if check.state != "released" and check.expected is None]
         return tuple(
             check.name for check in waiting if isinstance(check.request.release, PosteriorSection | ModelSection)
         )
@@ -166,11 +190,40 @@ def check(file: PlanFile) -> PlanCheck:
             faults.append(Fault(place, _too_dear(request, after)))
         except PrivacyError as error:
             faults += [replace(fault, place=place) for fault in error.faults]
-    checks = tuple(
-        ReleaseCheck(request, standing.state(request.release.name), request.check(sizes)) for request in asked
-    )
-    waiting = len(asked) < len(plan.release) or any(check.state != "released" for check in checks)
-    return PlanCheck(file, checks, before, after, tuple(faults), tuple(_missing(file)) if waiting else ())
+        faults += _columns(request, standing)
+    missing, checks = tuple(_missing(file)), []
+    data = None if missing else Confidential(file)
+    for request in asked:
+        one = ReleaseCheck(request, standing.state(request.release.name), ())
+        if isinstance(request, CountRequest):
+            one = replace(one, tables=request.check(sizes))
+        elif data is not None and one.state != "released":
+            one, found = _foreseen(file, one, data)
+            faults += found
+        checks.append(one)
+    waiting = len(asked) < len(plan.release) or any(one.state != "released" for one in checks)
+    return PlanCheck(file, tuple(checks), before, after, tuple(faults), missing if waiting else ())
+
+
+def _columns(request: PlannedRelease, standing: Standing) -> Iterator[Fault]:
+    """Columns that a release takes as public and an earlier one of the data protects, or the other way round."""
+    for name, charge in standing.charged.items():
+        try:
+            refuse_conflict(request.details, charge.payload.get("details") or {}, dataset=charge.dataset, release=name)
+        except PrivacyError as error:
+            yield from (replace(fault, place=("data", "public")) for fault in error.faults)
+            return
+
+
+def _foreseen(file: PlanFile, known: ReleaseCheck, data: Confidential) -> tuple[ReleaseCheck, list[Fault]]:
+    """A model or a summary with its expected errors, from what is public of the data: no other column is read."""
+    try:
+        offer = known.request.offer(data)
+        return replace(known, offer=offer, expected=offer.check().expected), []
+    except PlanError:
+        return known, []  # what this user may not read, `run` refuses
+    except (DataError, FormulaError, FitError, PrivacyError) as error:
+        return known, blamed(known.request.release, file.index(known.name), error)
 
 
 def _stated(file: PlanFile) -> tuple[Unit, Loss]:

@@ -13,9 +13,9 @@ from discreet.errors import DataError
 from discreet.faults import Fault
 from discreet.frames import count_if, tally
 from discreet.jobs import Jobs, read_jobs
-from discreet.plan.outputs import MANIFEST
 from discreet.plan.reading import PlanFile
 from discreet.privacy.units import Establishments
+from discreet.release.files import MANIFEST
 from discreet.tables.cells import Cells
 from discreet.tables.prepared import Prepared
 from discreet.tables.query import CountQuery

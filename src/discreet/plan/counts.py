@@ -16,10 +16,9 @@ import numpy as np
 from discreet.errors import DataError
 from discreet.jobs import Jobs
 from discreet.ledger import Entry
-from discreet.noise.source import Source
 from discreet.plan.comparison import compare
 from discreet.plan.confidential import Confidential
-from discreet.plan.outputs import basic, noise, read_table, write_release
+from discreet.plan.outputs import basic, noise, write_release
 from discreet.plan.reading import PlanFile
 from discreet.plan.shape import Count, Counts, Form
 from discreet.plan.sizes import PublicSizes, TableCheck
@@ -27,6 +26,8 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import total
 from discreet.privacy.units import EstablishmentNodes
 from discreet.release.account import Account
+from discreet.release.files import read_table
+from discreet.release.offer import Offer
 from discreet.report.page import slug
 from discreet.report.release import Results, TableOfCounts
 from discreet.schema import Label
@@ -38,7 +39,7 @@ from discreet.tables.quality import MEANING
 from discreet.tables.query import CountQuery
 from discreet.tables.release import CountRelease
 from discreet.tables.widths import told_advice, tradeoff, widths
-from discreet.tables.workload import agreed
+from discreet.tables.workload import agreed, together
 
 DEFAULT_ROUNDING = 5
 ONE_EACH = "The public sizes do not tell the largest establishments, so each cell counts as if it were a single one."
@@ -102,17 +103,25 @@ class CountRequest:
             found.append(table)
         return tuple(found)
 
-    def read(self, data: Confidential) -> list[Cells]:
-        """The confidential aggregates of every table."""
-        return [data.statistics(query, ready) for query, ready in zip(self.queries, self.ready, strict=True)]
+    def offer(self, data: Confidential) -> Offer[None, Any, Any]:
+        """All tables as one offer about these data, which writes the files of the release."""
 
-    def write(self, reading: list[Cells], *, source: Source, guarantee: Guarantee, entry: Entry, folder: Path) -> None:
-        """Draw, and write every file of the release into `folder`. From the draw on nothing confidential is left."""
-        level = float(self.release.level)
-        tables = [
-            query._wrap(ready, cells, query.drawn(ready, cells, source), guarantee, level=level)
-            for query, ready, cells in zip(self.queries, self.ready, reading, strict=True)
+        def read(nothing: None) -> tuple[Cells, ...]:
+            return tuple(data.statistics(query, ready) for query, ready in zip(self.queries, self.ready, strict=True))
+
+        tables = together(self._parts(), self.details)
+        return Offer(tables.guarantee, tables.details, tables.expected, read, tables.draw, self._write)
+
+    def _parts(self) -> list[Offer[Jobs, Cells, CountRelease]]:
+        """Each table as an offer."""
+        return [
+            query.offered(ready, _asked(self.release, share), level=float(self.release.level))
+            for query, ready, share in zip(self.queries, self.ready, _shares(self.release), strict=True)
         ]
+
+    def _write(self, tables: Sequence[CountRelease], guarantee: Guarantee, entry: Entry, folder: Path) -> None:
+        """Write every file of the release into `folder`."""
+        tables = [replace(table, guarantee=guarantee) for table in tables]
         labels = self.file.plan.data.labels
         forms: dict[str, dict[Form, Any]] = {}
         for place, table, moved in zip(self.folders, tables, self._improved(tables), strict=True):
@@ -229,10 +238,9 @@ def count_request(file: PlanFile, release: Count | Counts, jobs: Jobs, account: 
         query.prepare(**_asked(release, share), scale_share=release.scale_share)
         for query, share in zip(queries, _shares(release), strict=True)
     )
-    for query, part in zip(queries, ready, strict=True):
-        query.rehearse(part, level=float(release.level))
     guarantee = replace(ready[0].guarantee, loss=total([part.guarantee.loss for part in ready]))
     request = CountRequest(file, release, queries, ready, guarantee, {})
+    request._parts()  # what would fail after the noise fails here
     return replace(request, details=_details(request))
 
 

@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 from discreet.ledger import Budget, Entry, Head
 from discreet.plan.check import PlanCheck
-from discreet.plan.outputs import MANIFEST
+from discreet.release.files import MANIFEST
 from discreet.report.release import Facts, Release
 
 

@@ -10,44 +10,22 @@ would make the file differ from the data and from its other format, so such file
 
 from __future__ import annotations
 
-import json
-import platform
-from collections.abc import Mapping, Sequence
-from functools import cache
-from hashlib import sha256
-from importlib.metadata import version
-from inspect import getfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet.arrays import Vector
 from discreet.ledger import Entry
-from discreet.ledger.publication import fingerprints
 from discreet.plan.shape import Form, Output
 from discreet.privacy.guarantee import Guarantee
-from discreet.tables.mechanisms.mechanism import Mechanism
-from discreet.tables.mechanisms.registry import foreign
+from discreet.release.files import SAMPLER, write_manifest, write_table
+from discreet.tables.mechanisms.registry import sources
 from discreet.tables.prepared import Prepared
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-MANIFEST = "release.json"
-FORMAT = "discreet release, format 1"
-LIBRARIES = ("duckdb", "narwhals", "numpy", "pyarrow", "python-flint", "scipy")
-"""What counts, draws and writes beside our own code."""
-
-SYSTEM = "operating system"
-SAMPLER = (
-    "exact: every published integer has the mechanism's own probability, decided in interval arithmetic "
-    "(docs/proofs/sampler.md)"
-)
-SUMMARY_SAMPLER = (
-    "exact: the integers behind the published numbers have the mechanism's own probabilities, decided in interval "
-    "arithmetic (docs/proofs/sampler.md); the integers themselves are not published"
-)
 
 
 def write_release(
@@ -67,26 +45,15 @@ def write_release(
         for form in output.forms:
             for kind in output.formats:
                 write_table(forms[form], folder / place / f"{form}.{kind}")
-    about = {
-        "format": FORMAT,
-        "name": entry.release,
-        "dataset": entry.dataset,
-        "guarantee": guarantee.to_dict(),
-        "parameters": dict(parameters),
-        "columns": dict(columns),
-        "ledger": entry.reference,
-        "sampler": sampler,
-        "randomness": SYSTEM if guarantee.private else "a seed: not private",
-        "code": {
-            "discreet": version("discreet"),
-            "source": source_hash(),
-            "python": platform.python_version(),
-            "libraries": {name: version(name) for name in LIBRARIES},
-        },
-        "files": fingerprints(folder),
-    }
-    text = json.dumps(about, indent=2, ensure_ascii=False, allow_nan=False)
-    (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
+    write_manifest(
+        folder,
+        guarantee=guarantee,
+        entry=entry,
+        parameters=parameters,
+        columns=columns,
+        sampler=sampler,
+        more=sources(),
+    )
 
 
 def basic(moved: pa.Table, labels: Mapping[str, Mapping[str, str]], *, round_to: int) -> pa.Table:
@@ -124,58 +91,7 @@ def labelled(column: pa.ChunkedArray, labels: Mapping[str, str]) -> pa.Array:
     return words.take(coded.indices)
 
 
-def write_table(table: pa.Table, path: Path) -> None:
-    """Write a table in the format that its name ends in."""
-    import pyarrow.csv
-    import pyarrow.parquet
-
-    if path.suffix == ".csv":
-        pyarrow.csv.write_csv(table, path)
-    else:
-        pyarrow.parquet.write_table(table, path, compression="zstd")
-
-
-def read_table(
-    file: Path | BinaryIO, *, kind: str, attributes: Sequence[str], columns: Sequence[str] | None = None
-) -> pa.Table:
-    """Read a table that `write_table` wrote, or some of its columns; attributes of a CSV file are text."""
-    import pyarrow as pa
-    import pyarrow.csv
-    import pyarrow.parquet
-
-    if kind != "csv":
-        return pyarrow.parquet.read_table(file, columns=columns)
-    types = {
-        **dict.fromkeys(attributes, pa.string()),
-        "count": pa.int64(),
-        "lower": pa.float64(),
-        "upper": pa.float64(),
-        "quality": pa.string(),
-    }
-    options = pyarrow.csv.ConvertOptions(column_types=types, include_columns=columns)
-    return pyarrow.csv.read_csv(file, convert_options=options)
-
-
 def noise(ready: Prepared) -> dict[str, Any]:
     """The public constants of a mechanism: what has to be known to compute with its noise."""
     constants, sizes = ready.mechanism.constants(), ready.sizes
     return constants | ({} if sizes is None else {"sizes": sizes.own_constants()})
-
-
-def source_hash() -> str:
-    """SHA-256 over the package's own source files, so that a reviewer can tell which code drew the noise.
-
-    The files of mechanisms that other packages bring are part of it as soon as they are used.
-    """
-    return _hashed(foreign())
-
-
-@cache
-def _hashed(mechanisms: tuple[type[Mechanism], ...]) -> str:
-    root = Path(__file__).parents[1]
-    files = {path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*.py"))}
-    files |= {f"mechanism {kind.name}": Path(getfile(kind)) for kind in mechanisms}
-    digest = sha256()
-    for name, path in files.items():
-        digest.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()

@@ -15,24 +15,22 @@ from typing import Any, Protocol
 from discreet.errors import DataError, DiscreetError
 from discreet.faults import Fault
 from discreet.jobs import Jobs
-from discreet.ledger import Entry
-from discreet.noise.source import Source
 from discreet.plan.blame import blamed
 from discreet.plan.confidential import Confidential
 from discreet.plan.counts import count_request, tables_of
 from discreet.plan.reading import PlanFile
 from discreet.plan.shape import AnyRelease, Count, Counts, ModelSection, PosteriorSection
-from discreet.plan.sizes import PublicSizes, TableCheck
 from discreet.plan.summaries import summary_request
 from discreet.privacy.guarantee import Guarantee
 from discreet.release.account import Account
+from discreet.release.offer import Offer
 from discreet.report.release import Results
 from discreet.schema import Schema
 from discreet.tables.query import CountQuery
 
 
 class PlannedRelease(Protocol):
-    """One release, ready to be priced, read and drawn."""
+    """One release of a plan, priced without its data, and the way to its offer."""
 
     @property
     def release(self) -> AnyRelease: ...
@@ -44,14 +42,8 @@ class PlannedRelease(Protocol):
     def details(self) -> dict[str, Any]:
         """Everything that decides the published files, for the ledger."""
 
-    def check(self, sizes: PublicSizes | None) -> tuple[TableCheck, ...]:
-        """What its tables cost and how far off they would be; nothing for releases without tables."""
-
-    def read(self, data: Confidential) -> Any:
-        """What is needed of the confidential data, or an error; nothing is spent."""
-
-    def write(self, reading: Any, *, source: Source, guarantee: Guarantee, entry: Entry, folder: Path) -> None:
-        """Draw, and write every file of the release into `folder`."""
+    def offer(self, data: Confidential) -> Offer[None, Any, Any]:
+        """The release as an offer about these data; only what is public of them is read for it."""
 
     def results(self, folder: Path) -> Results:
         """What the report says, from the published files."""
@@ -79,7 +71,7 @@ def requests(file: PlanFile, account: Account) -> tuple[list[PlannedRelease], li
                 assert jobs is not None
                 found.append(count_request(file, release, jobs, account))
             else:
-                found.append(summary_request(file, release, account.unit))
+                found.append(summary_request(file, release, account))
         except DiscreetError as error:
             wrong += blamed(release, i, error)
     return found, wrong

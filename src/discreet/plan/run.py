@@ -19,17 +19,17 @@ from discreet.faults import Fault
 from discreet.ledger import Entry, Head, Ledger
 from discreet.ledger.lock import alone
 from discreet.ledger.publication import others
-from discreet.noise.source import Source
 from discreet.plan.blame import blamed
 from discreet.plan.bundle import REPORT, replace_file, set_aside, write_bundle
 from discreet.plan.check import PlanCheck, ReleaseCheck, check, ledger_place
 from discreet.plan.confidential import Confidential
 from discreet.plan.facts import facts_of
-from discreet.plan.folders import FolderAccount
 from discreet.plan.reading import PlanFile, read_plan
+from discreet.plan.requests import PlannedRelease
 from discreet.plan.shape import Count, Counts
-from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Loss
+from discreet.release.account import Account, exchanged
+from discreet.release.offer import Offer
 from discreet.report.release import Facts, page
 
 Progress: TypeAlias = Callable[[str, int, int], None]
@@ -113,20 +113,19 @@ def _run(file: PlanFile, *, dry_run: bool, progress: Progress) -> RunResult:
     waiting = [known for known in found.releases if known.state != "released"]
     steps = _Steps(progress, total=1 + bool(waiting) + len(waiting) + (0 if dry_run else len(found.releases) + 2))
     steps.next("check the plan")
-    readings = _read(file, waiting, steps)
+    offers = _read(file, waiting, steps)
     folder = file.path(file.plan.output.folder)
     if dry_run:
         return RunResult(found, folder, {}, found.before.remaining)
     _try_out(file, folder)
     with Ledger.open(ledger_place(file)) as ledger:
         unit = file.plan.unit.unit()
-        account = FolderAccount(
-            ledger=ledger, dataset=file.plan.budget.dataset, unit=unit, budget=file.plan.budget.total()
-        )
+        account = Account(ledger=ledger, dataset=file.plan.budget.dataset, unit=unit, budget=file.plan.budget.total())
         published = {}
         for known in found.releases:
             steps.next(f"release {known.name}")
-            published[known.name] = _release(known, account, readings.get(known.name), folder / known.name)
+            offer = offers.get(known.name) or _released(known.request)
+            published[known.name] = _publish(account, offer, folder / known.name, name=known.name)
         budget, head = ledger.budget(file.plan.budget.dataset, unit), ledger.head
         lines = [entry for entry in ledger.entries() if entry.dataset == budget.dataset]
     steps.next("write the report")
@@ -155,8 +154,8 @@ def _try_out(file: PlanFile, folder: Path) -> None:
         file.document.refuse([Fault(("output", "folder"), text)])
 
 
-def _read(file: PlanFile, waiting: list[ReleaseCheck], steps: _Steps) -> dict[str, Any]:
-    """What all releases that are still to be drawn need of the confidential data."""
+def _read(file: PlanFile, waiting: list[ReleaseCheck], steps: _Steps) -> dict[str, Offer[None, Any, Any]]:
+    """The offers of all releases that are still to be drawn, with everything read that they need."""
     if not waiting:
         return {}
     steps.next("check every row of the data")
@@ -166,36 +165,33 @@ def _read(file: PlanFile, waiting: list[ReleaseCheck], steps: _Steps) -> dict[st
             data.jobs()
         except DataError as error:
             file.document.refuse([replace(fault, place=("data", "source")) for fault in error.faults])
-    readings, faults = {}, []
+    offers, faults = {}, []
     # What is counted by kinds of workers serves tables of all workers, so that comes first.
     for known in sorted(waiting, key=lambda known: -max((table.levels for table in known.tables), default=0)):
         steps.next(f"read for {known.name}")
         try:
-            readings[known.name] = known.request.read(data)
+            offers[known.name] = (known.offer or known.request.offer(data)).at(None)
         except (DataError, FormulaError, FitError, PrivacyError) as error:
             faults += blamed(known.request.release, file.index(known.name), error)
     file.document.refuse(faults)
-    return readings
+    return offers
 
 
-def _release(known: ReleaseCheck, account: FolderAccount, reading: Any, folder: Path) -> Entry:
-    request = known.request
+def _released(request: PlannedRelease) -> Offer[None, Any, Any]:
+    """The offer of what is released already: nothing is read or drawn for it again."""
 
-    def write(source: Source, guarantee: Guarantee, entry: Entry, staging: Path) -> None:
-        if reading is None:
-            raise DiscreetError(
-                f"Release {known.name!r} was released when the run began and is not now: the ledger was exchanged. "
-                "Nothing was drawn. Put the right ledger in its place and run the plan again."
-            )
-        request.write(reading, source=source, guarantee=guarantee, entry=entry, folder=staging)
+    def gone(*given: Any) -> Any:
+        raise exchanged(request.release.name)
 
+    return Offer(request.guarantee, request.details, expected=gone, read=gone, draw=gone)
+
+
+def _publish(account: Account, offer: Offer[None, Any, Any], folder: Path, *, name: str) -> Entry:
     try:
-        return account.release_folder(
-            known.name, guarantee=request.guarantee, folder=folder, details=request.details, write=write
-        )
+        return account.publish(offer, None, folder, name=name)
     except OSError as error:
         raise DiscreetError(
-            f"Release {known.name!r} could not be written to {str(folder)!r}: {error.strerror}. It may be paid for; "
+            f"Release {name!r} could not be written to {str(folder)!r}: {error.strerror}. It may be paid for; "
             "nothing was shown. Make room or give the right to write, then run the plan again: it resumes."
         ) from None
 

@@ -20,9 +20,9 @@ from discreet.errors import DataError, DiscreetError
 from discreet.faults import Fault
 from discreet.frames import as_lazy, collect
 from discreet.plan.confidential import shown_as_public
-from discreet.plan.outputs import MANIFEST, read_table
 from discreet.plan.reading import PlanFile
 from discreet.privacy.losses import Loss
+from discreet.release.files import MANIFEST, read_table
 from discreet.tables.expected import ByLargest
 from discreet.tables.prepared import Prepared
 from discreet.tables.query import CountQuery

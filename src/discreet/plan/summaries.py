@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
-from fractions import Fraction
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from discreet.errors import PrivacyError
 from discreet.faults import written
 from discreet.ledger import Entry
-from discreet.noise.source import Source
 from discreet.plan.confidential import Confidential
-from discreet.plan.folders import Paid, Rehearsal, RehearsedError
-from discreet.plan.outputs import SUMMARY_SAMPLER, read_table, write_release
+from discreet.plan.outputs import write_release
 from discreet.plan.reading import PlanFile
 from discreet.plan.shape import ModelSection, PosteriorSection
-from discreet.plan.sizes import PublicSizes, TableCheck
 from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Pure, shown
-from discreet.privacy.units import Rows, Unit
+from discreet.privacy.units import Rows
 from discreet.release.account import Account
+from discreet.release.files import SUMMARY_SAMPLER, read_table
+from discreet.release.offer import Offer
 from discreet.report.page import Prose, Table
 from discreet.report.release import FLAGS, LIMITS, Results
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from discreet.bayes.question import Question
 
 DIGITS = 4
 """Significant digits of the basic form."""
@@ -52,23 +52,6 @@ COLUMNS = {
 }
 
 
-class UnreadError(Exception):
-    """A release came as far as its data."""
-
-
-class Unread(Mapping[str, Any]):
-    """Columns that are not there: with them a release goes on until it first needs data."""
-
-    def __getitem__(self, name: str) -> Any:
-        raise UnreadError
-
-    def __iter__(self) -> Iterator[str]:
-        raise UnreadError
-
-    def __len__(self) -> int:
-        raise UnreadError
-
-
 @dataclass(frozen=True, slots=True)
 class SummaryRequest:
     """One release of a model or of posterior summaries."""
@@ -77,34 +60,32 @@ class SummaryRequest:
     release: PosteriorSection | ModelSection
     guarantee: Guarantee
     details: dict[str, Any]
+    offered: Callable[[Path], Offer[None, Any, Any]]
+    """The model or the summary as an offer, from the public columns of the data."""
 
-    def check(self, sizes: PublicSizes | None) -> tuple[TableCheck, ...]:
-        """There is no table of counts."""
-        return ()
+    def offer(self, data: Confidential) -> Offer[None, Any, Any]:
+        """The offer about these data, which writes the files of the release. Only public columns are read for it."""
+        found = self.offered(data.path)
+        if found.guarantee.loss.to_dict() != self.guarantee.loss.to_dict():
+            raise PrivacyError(
+                f"Release {self.release.name!r} would cost another loss than {self.guarantee.loss}. Nothing was spent. "
+                "Report this with its formula."
+            )
+        write = partial(self._write, found.details)
+        return replace(found, guarantee=self.guarantee, details=self.details, write=write)
 
-    def read(self, data: Confidential) -> Path:
-        """Rehearse the release up to its charge, which finds everything that is wrong with formula and data."""
-        try:
-            self._ask(data.path, Rehearsal(self.guarantee.unit))
-        except RehearsedError as rehearsed:
-            if rehearsed.guarantee.loss.to_dict() == self.guarantee.loss.to_dict():
-                return data.path
-        raise PrivacyError(
-            f"Release {self.release.name!r} would cost another loss than {self.guarantee.loss}. Nothing was spent. "
-            "Report this with its formula."
-        )
-
-    def write(self, reading: Path, *, source: Source, guarantee: Guarantee, entry: Entry, folder: Path) -> None:
-        """Draw, and write every file of the release into `folder`."""
-        paid = Paid(self.guarantee.unit, entry, source)
-        research, promised = self._ask(reading, paid)
+    def _write(
+        self, constants: Mapping[str, Any], value: Any, guarantee: Guarantee, entry: Entry, folder: Path
+    ) -> None:
+        """Write every file of the release into `folder`; `constants` are those of its mechanism."""
+        research = value.to_arrow()
         write_release(
             folder,
             {"": {"research": research, "basic": shortened(research)}},
             self.file.plan.output,
-            guarantee=promised,
+            guarantee=guarantee.noted(*getattr(value, "notes", ())),
             entry=entry,
-            parameters={**self.details, "mechanism": paid.constants},
+            parameters={**self.details, "mechanism": dict(constants)},
             columns={name: COLUMNS[name] for name in research.column_names},
             sampler=SUMMARY_SAMPLER,
         )
@@ -126,36 +107,6 @@ class SummaryRequest:
             limits=[LIMITS[self.release.summary if isinstance(self.release, PosteriorSection) else "model"]],
         )
 
-    def refuse_without_data(self) -> None:
-        """Refuse what no data could mend."""
-        if isinstance(self.release, ModelSection):
-            from discreet.lmm.private.moments import refuse_wide
-
-            refuse_wide(Pure(self.release.epsilon))
-        with suppress(UnreadError):
-            self._ask(Unread(), Rehearsal(self.guarantee.unit))
-        if isinstance(self.release, PosteriorSection) and self.release.partitions is not None:
-            _refuse_few_parts(self.release, self.release.partitions)
-
-    def _ask(self, data: Path | Unread, account: Account) -> tuple[pa.Table, Guarantee]:
-        """The private answers as a table, with what they promise."""
-        release, public = self.release, self.file.plan.data.public
-        if isinstance(release, ModelSection):
-            from discreet.lmm.private import release_mixed
-
-            fit = release_mixed(
-                release.formula,
-                data,
-                epsilon=release.epsilon,
-                clip=release.clip,
-                public=public,
-                lagged=release.lagged,
-                account=account,
-                name=release.name,
-            )
-            return fit.tidy(), fit.guarantee.noted(*fit.notes)
-        return _posterior(release, data, public, account)
-
 
 def _flagged(name: str, table: pa.Table) -> list[str]:
     """A line for each flag and kind of estimate that has it."""
@@ -173,102 +124,74 @@ def _flagged(name: str, table: pa.Table) -> list[str]:
     return lines
 
 
-def _posterior(
-    release: PosteriorSection, data: Path | Unread, public: tuple[str, ...], account: Account
-) -> tuple[pa.Table, Guarantee]:
-    import pyarrow as pa
-
-    from discreet.bayes.interval import posterior_interval
-    from discreet.bayes.probability import posterior_probability
-    from discreet.bayes.quantile import posterior_quantile
-
-    at, scale = [float(value) for value in release.at], float(release.scale)
-    common: dict[str, Any] = {
-        "epsilon": release.epsilon,
-        "public": public,
-        "partitions": release.partitions,
-        "account": account,
-        "name": release.name,
-    }
-    asked = (release.formula, data, release.coefficient)
-    columns: dict[str, Any]
-    if release.summary == "probability":
-        p = posterior_probability(*asked, at=at, **common)
-        guarantee = p.guarantee.noted(*p.value.notes)
-        columns = {"at": p.value.at, "answer": p.value.probability, "low": p.value.low, "high": p.value.high}
-        names = p.value.coefficient
-    elif release.summary == "quantile":
-        q = posterior_quantile(*asked, probability=at, unit=scale, **common)
-        guarantee = q.guarantee.noted(*q.value.notes)
-        columns = {"at": q.value.probability, "answer": q.value.quantile, "low": q.value.low, "high": q.value.high}
-        names = q.value.coefficient
-    else:
-        i = posterior_interval(*asked, level=at, unit=scale, **common)
-        guarantee = i.guarantee.noted(*i.value.notes)
-        columns = {"at": i.value.level, "answer": i.value.location, "low": i.value.low, "high": i.value.high}
-        names = i.value.coefficient
-    return pa.table({"coefficient": list(names), **{name: list(values) for name, values in columns.items()}}), guarantee
-
-
-def summary_request(file: PlanFile, release: PosteriorSection | ModelSection, unit: Unit) -> SummaryRequest:
+def summary_request(file: PlanFile, release: PosteriorSection | ModelSection, account: Account) -> SummaryRequest:
     """The request for a release of a plan; what needs the data is found when it is read."""
+    unit = account.unit
     if not isinstance(unit, Rows):
         raise PrivacyError(
             f"{release.kind} releases protect single rows, and this plan protects {unit.key}.",
             remedy="Use [unit] kind = 'rows' with lower, upper and response, in a plan of its own.",
             about="kind",
         )
-    if isinstance(release, PosteriorSection):
-        _refuse_repeated(release)
-    asked = release.model_dump(mode="json", exclude={"name", "title"})
-    output = file.plan.output
-    public, proof, notes = _taken_as_known(release, file.plan.data.public, unit)
+    declared = file.plan.data.public
+    made = (
+        _model(release, declared, account, unit)
+        if isinstance(release, ModelSection)
+        else _posterior(release, declared, account, unit)
+    )
+    guarantee, public, offered = made
+    asked, output = release.model_dump(mode="json", exclude={"name", "title"}), file.plan.output
     details = asked | taken(unit, public) | {"forms": sorted(output.forms), "formats": sorted(output.formats)}
-    guarantee = Guarantee(unit, Pure(release.epsilon), proof=proof, notes=notes)
-    request = SummaryRequest(file, release, guarantee, details)
-    request.refuse_without_data()
-    return request
+    return SummaryRequest(file, release, guarantee, details, offered)
 
 
-def _taken_as_known(
-    release: PosteriorSection | ModelSection, public: tuple[str, ...], unit: Rows
-) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
-    """The columns that a release takes as public, its proof, and what it will say of its input."""
-    if isinstance(release, PosteriorSection):
-        from discreet.bayes.regression import declared_in, fixed_formula
-        from discreet.bayes.spending import PROOF, known
+Made: TypeAlias = tuple[Guarantee, tuple[str, ...], Callable[[Path], Offer[None, Any, Any]]]
+"""What a release promises, the columns that it takes as public, and its offer from the data."""
 
-        columns = declared_in(fixed_formula(release.formula), public, unit)
-        return columns, PROOF, (known(columns),)
+
+def _model(release: ModelSection, public: tuple[str, ...], account: Account, unit: Rows) -> Made:
     from discreet.formula.formula import read_formula
-    from discreet.lmm.private import moments
+    from discreet.lmm.private import moments, offer_mixed
     from discreet.lmm.private.request import read_request
 
     model = read_formula(release.formula, needs_random=False)
-    asked = read_request(
-        model.response.column,
-        model.columns[1:],
-        epsilon=release.epsilon,
-        public=public,
-        clip=release.clip,
-        lagged=release.lagged,
-        account=Rehearsal(unit),
+    asked: dict[str, Any] = {
+        "epsilon": release.epsilon,
+        "public": public,
+        "clip": release.clip,
+        "lagged": release.lagged,
+        "account": account,
+    }
+    request = read_request(model.response.column, model.columns[1:], **asked)
+    moments.refuse_wide(Pure(release.epsilon))
+    guarantee = Guarantee(unit, Pure(release.epsilon), proof=moments.PROOF, notes=request.notes())
+    return guarantee, request.public, partial(offer_mixed, release.formula, **asked)
+
+
+def _posterior(release: PosteriorSection, public: tuple[str, ...], account: Account, unit: Rows) -> Made:
+    from discreet.bayes.interval import ask_interval
+    from discreet.bayes.probability import ask_probability
+    from discreet.bayes.quantile import ask_quantile
+    from discreet.bayes.regression import declared_in, fixed_formula
+    from discreet.bayes.spending import PROOF, public_note
+
+    _refuse_repeated(release)
+    columns = declared_in(fixed_formula(release.formula), public, unit)
+    at, scale, asked = (
+        [float(value) for value in release.at],
+        float(release.scale),
+        (release.formula, release.coefficient),
     )
-    return asked.public, moments.PROOF, asked.notes()
-
-
-def _refuse_few_parts(release: PosteriorSection, parts: int) -> None:
-    """Refuse so few parts that noise alone would choose the centre of a quantile or an interval."""
-    from discreet.bayes import interval, quantile
-
+    common: dict[str, Any] = {"epsilon": release.epsilon, "public": public, "partitions": release.partitions}
+    question: Question[Any]
     if release.summary == "probability":
-        return
-    stages = quantile.STAGES["private"] if release.summary == "quantile" else interval.STAGES
-    spend = {stage: share * release.epsilon for stage, share in stages.items() if stage != "spread"}
-    epsilon = sum(spend.values(), Fraction(0))
-    mean = quantile.clipped_mean("private", "tight", float(release.scale), spend, epsilon=epsilon)
-    questions = max(len(release.coefficient), len(release.at))
-    mean.check(parts, epsilon / questions, whole=Fraction(release.epsilon), questions=questions)
+        question = ask_probability(*asked, at=at, **common)
+    elif release.summary == "quantile":
+        question = ask_quantile(*asked, probability=at, unit=scale, **common)
+    else:
+        question = ask_interval(*asked, level=at, unit=scale, **common)
+    guarantee = Guarantee(unit, Pure(release.epsilon), proof=PROOF, notes=(public_note(columns),))
+    return guarantee, columns, partial(question.offer, account=account)
 
 
 def _refuse_repeated(release: PosteriorSection) -> None:

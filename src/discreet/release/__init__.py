@@ -1,4 +1,5 @@
-"""How anything leaves: the one door for noise.
+"""How anything leaves: offers, and the one door for noise.
 
-`account` is a data set's budget and the only way to its noise.
+`offer` is a release before it is paid for; `account`, a data set's budget and the only way to its noise; `canonical`,
+the bytes of a released value, whose hash the ledger keeps; `files`, a release's files and what they say of themselves.
 """

@@ -1,25 +1,34 @@
 """The one door for noise: a source of randomness is handed out only after its price is in the ledger.
 
-An account is a budget of one data set under one unit. `release` charges it, lets the caller draw, fixes the result's
-fingerprint in the ledger, and only then gives the result away, with its guarantee and the ledger line that paid.
+An account is a budget of one data set under one unit. There are two ways out, and both take an offer: `release` gives
+its value, `publish` its files. The order is the product's promise:
+
+1. The columns that the offer takes as public are compared with those of earlier releases.
+2. Everything confidential that the draw needs is read.
+3. The price is charged.
+4. The noise is drawn, with what was read.
+5. The result's hash is fixed in the ledger.
+6. The result is given away.
 """
 
 from __future__ import annotations
 
-import hashlib
-import pickle
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from discreet.ledger import Entry, Ledger
+from discreet.errors import DiscreetError
+from discreet.ledger import Entry, Ledger, release_once
 from discreet.noise.source import SeededSource, Source, SystemSource
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Loss
 from discreet.privacy.units import Unit
+from discreet.release.canonical import fingerprints
+from discreet.release.offer import Offer
 
+Data = TypeVar("Data")
 T = TypeVar("T")
 
 
@@ -69,30 +78,63 @@ class Account:
         """Refuse columns that an earlier release of the data set forbids, before any row is read for this one."""
         self.ledger.compare(self.dataset, details)
 
-    def release(
-        self,
-        name: str | None,
-        *,
-        guarantee: Guarantee,
-        draw: Callable[[Source], T],
-        details: Mapping[str, Any] | None = None,
-    ) -> Released[T]:
-        """Charge the guarantee's loss, draw, fix the result, give it away.
+    def release(self, offer: Offer[Data, Any, T], data: Data, *, name: str | None = None) -> Released[T]:
+        """Charge the offer's price, draw, fix the value, give it away.
 
-        `details` are public parameters for the ledger. A name stands for one request: released, it is never drawn
-        again. Without a name each call is a release of its own.
+        A name stands for one request: released, it is never drawn again. Without a name each call is a release of its
+        own.
         """
         label = name if name is not None else f"release-{secrets.token_hex(6)}"
-        facts = dict(details or {}) | ({} if guarantee.basis == "proved" else {"basis": guarantee.basis})
-        facts |= {} if self.private else {"private": False, "why": "the noise was seeded"}
+        self.compare(offer.details)
+        reading = offer.read(data)
         entry = self.ledger.charge(
-            dataset=self.dataset, unit=self.unit, release=label, loss=guarantee.loss, details=facts
+            dataset=self.dataset,
+            unit=self.unit,
+            release=label,
+            loss=offer.guarantee.loss,
+            details=self._facts(offer),
         )
-        value = draw(self._source)
-        self.ledger.publish(entry, files={"value": fingerprint(value)})
-        return Released(value, replace(guarantee, private=self.private), entry, label)
+        value = offer.draw(reading, self._source)
+        self.ledger.publish(entry, files=fingerprints(value))
+        return Released(value, self._promised(offer), entry, label)
+
+    def publish(self, offer: Offer[Data, Any, Any], data: Data, folder: str | Path, *, name: str) -> Entry:
+        """The publication of the release, whose files are in `folder` when this returns.
+
+        After a crash the same call carries on. Released once, it reads, draws and writes nothing.
+        """
+        self.compare(offer.details)
+        readings = [] if self.ledger.published(self.dataset, name) else [offer.read(data)]
+
+        def draw(entry: Entry, staging: Path) -> None:
+            if not readings:
+                raise exchanged(name)
+            offer.write(offer.draw(readings[0], self._source), self._promised(offer), entry, staging)
+
+        return release_once(
+            self.ledger,
+            dataset=self.dataset,
+            unit=self.unit,
+            release=name,
+            loss=offer.guarantee.loss,
+            folder=folder,
+            draw=draw,
+            details=self._facts(offer),
+        )
+
+    def _promised(self, offer: Offer[Any, Any, Any]) -> Guarantee:
+        return replace(offer.guarantee, private=self.private)
+
+    def _facts(self, offer: Offer[Any, Any, Any]) -> dict[str, Any]:
+        """What the ledger keeps of an offer, and what it must say of a loss that is not proved or not private."""
+        basis = offer.guarantee.basis
+        facts = dict(offer.details) | ({} if basis == "proved" else {"basis": basis})
+        return facts | ({} if self.private else {"private": False, "why": "the noise was seeded"})
 
 
-def fingerprint(value: object) -> str:
-    """SHA-256 of a released value, so that the ledger can say later whether it is the one that was paid for."""
-    return hashlib.sha256(pickle.dumps(value, protocol=5)).hexdigest()
+def exchanged(name: str) -> DiscreetError:
+    """What is said of a release that the ledger knew a moment ago and does not know any more."""
+    return DiscreetError(
+        f"Release {name!r} was released when the run began and is not now: the ledger was exchanged. Nothing was "
+        "drawn. Put the right ledger in its place and run the plan again."
+    )

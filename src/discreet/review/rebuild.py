@@ -25,11 +25,11 @@ from discreet.plan.check import PlanCheck, ReleaseCheck
 from discreet.plan.counts import CountRequest
 from discreet.plan.document import Document
 from discreet.plan.facts import facts_of
-from discreet.plan.outputs import MANIFEST
 from discreet.plan.reading import PlanFile
 from discreet.plan.requests import PlannedRelease, requests, size
 from discreet.plan.shape import Plan
 from discreet.release.account import Account
+from discreet.release.files import MANIFEST
 from discreet.report.release import page
 from discreet.review.lines import Lines
 

@@ -15,10 +15,11 @@ import numpy as np
 
 from discreet.archive.findings import RefutedError, UncheckedError
 from discreet.plan.counts import CountRequest
-from discreet.plan.outputs import basic, noise, read_table
+from discreet.plan.outputs import basic, noise
 from discreet.plan.requests import PlannedRelease
 from discreet.plan.summaries import shortened
 from discreet.privacy.units import Establishments
+from discreet.release.files import read_table
 from discreet.tables.prepared import Drawn
 
 if TYPE_CHECKING:

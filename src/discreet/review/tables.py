@@ -15,7 +15,7 @@ from pathlib import Path
 
 from discreet.archive.findings import RefutedError
 from discreet.archive.unpacking import is_table, packed_size
-from discreet.plan.outputs import read_table
+from discreet.release.files import read_table
 
 MEMORY, SWELLING = 2**30, 500
 """Bytes of memory for the tables of any bundle, and how many more for each of its own. The same labels make 120."""

@@ -27,19 +27,20 @@ from discreet.errors import PlanError
 from discreet.ledger import Ledger
 from discreet.plan.bundle import FORMAT
 from discreet.plan.counts import CountRequest
-from discreet.plan.outputs import FORMAT as ABOUT_FORMAT
-from discreet.plan.outputs import MANIFEST as ABOUT
-from discreet.plan.outputs import SAMPLER, SUMMARY_SAMPLER, SYSTEM, source_hash
 from discreet.plan.shape import RELEASES
 from discreet.plan.summaries import COLUMNS
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Loss, shown, total
 from discreet.privacy.units import EstablishmentNodes, Establishments
 from discreet.privacy.verify import verify
+from discreet.release.files import FORMAT as ABOUT_FORMAT
+from discreet.release.files import MANIFEST as ABOUT
+from discreet.release.files import SAMPLER, SUMMARY_SAMPLER, SYSTEM, source_hash
 from discreet.review.constants import stated, stated_loss
 from discreet.review.rebuild import Rebuilt
 from discreet.review.recompute import check_basic, check_cells, check_intervals, check_rows
 from discreet.review.tables import check_tables
+from discreet.tables.mechanisms.registry import sources
 
 MALFORMED = (
     *(LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RuntimeError, OSError, EOFError),
@@ -330,12 +331,12 @@ def _shown(loss: Loss) -> Iterator[str]:
 
 
 def _same_code(about: Mapping[str, Any]) -> bool:
-    return bool(about["code"]["source"] == source_hash())
+    return bool(about["code"]["source"] == source_hash(sources()))
 
 
 def _code(plan: Rebuilt, name: str) -> str:
     code = plan.about(name)["code"]
-    if code["source"] != source_hash():
+    if code["source"] != source_hash(sources()):
         raise UncheckedError(f"it names discreet {code['discreet']}, which is other code than this")
     if code["discreet"] != version("discreet"):
         raise RefutedError(f"it names discreet {code['discreet']}, whose source is that of {version('discreet')}")

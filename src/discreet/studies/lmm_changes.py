@@ -77,9 +77,9 @@ def private_effects(case: Case, epsilons: Sequence[float], trials: Trials) -> It
     for epsilon in epsilons:
         request = case.request(epsilon=epsilon)
         mechanism = moments.mechanism_for(case.public, units, request, None)
-        found = []
+        exact, found = mechanism.exact(sums, case.public), []
         for _ in range(trials.count):
-            noisy = mechanism.draw(sums, case.public, trials.source)
+            noisy = mechanism.draw(exact, trials.source)
             at = moments.solve(noisy, mechanism, case.public, request).estimate
             found.append(case.public.in_own_order(0, at.effects[0]))
         yield np.stack(found)

@@ -124,9 +124,9 @@ def by_moments(case: Case, epsilons: Sequence[float], trials: Trials, *, clip: A
         request = case.request(epsilon=epsilon, clip=clip)
         sums = sums or response_sums(case.frame, case.public, units, request.scale)
         mechanism = moments.mechanism_for(case.public, units, request, None)
-        found = []
+        exact, found = mechanism.exact(sums, case.public), []
         for _ in range(trials.count):
-            noisy = mechanism.draw(sums, case.public, trials.source)
+            noisy = mechanism.draw(exact, trials.source)
             at = moments.solve(noisy, mechanism, case.public, request)
             centred = at.estimate.beta + at.origin * case.public.constant
             found.append(case.correlation(centred, at.estimate.effects))

@@ -18,6 +18,7 @@ import numpy as np
 from discreet.arrays import Matrix, Vector
 from discreet.audit.blackbox import AuditVerdict, blackbox
 from discreet.bayes.conjugate import GPrior, Parts, Prior, SemiConjugate
+from discreet.bayes.expected import SummaryErrors
 from discreet.bayes.interval import posterior_interval
 from discreet.bayes.partition import partition
 from discreet.bayes.probability import Combination, LogProbabilities, Normality
@@ -28,6 +29,7 @@ from discreet.noise.source import SeededSource
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Pure
 from discreet.release.account import Account
+from discreet.release.offer import Offer
 from discreet.report.page import Page
 from discreet.studies.posterior_page import DEVIATIONS, LEVELS, Answers, blocks
 from discreet.studies.study import Progress, Study, silent
@@ -96,7 +98,15 @@ def _simulate(rng: np.random.Generator, *, slope: float = SLOPE, deviation: floa
 
 
 def _released(account: Account, epsilon: Fraction, draw: Any) -> Any:
-    return account.release(None, guarantee=Guarantee(ANY_ROW, Pure(epsilon)), draw=draw).value
+    """What `draw` draws, for its price. How far off it is, is what the study finds out."""
+    offer: Offer[None, None, Any] = Offer(
+        guarantee=Guarantee(ANY_ROW, Pure(epsilon)),
+        details={},
+        expected=lambda: SummaryErrors("Study", ROWS, 2, PARTS, "", ()),
+        read=lambda nothing: nothing,
+        draw=lambda nothing, source: draw(source),
+    )
+    return account.release(offer, None).value
 
 
 def _probabilities(sets: int, rng: np.random.Generator, account: Account, tell: Any) -> dict[tuple[Any, ...], Answers]:
@@ -151,10 +161,10 @@ def _quantiles(sets: int, rng: np.random.Generator, account: Account, tell: Any)
                 account,
                 2 * STAGE * len(LEVELS),
                 lambda source, plan=plan, values=within[key[2]]: [
-                    plan.release(column, epsilon=2 * STAGE, source=source) for column in values.T
+                    plan.release(column, epsilon=2 * STAGE, source=source).mean for column in values.T
                 ],
             )
-            _add(found[key], full, within[key[2]].mean(axis=0), np.array([c.mean for c in clipped]))
+            _add(found[key], full, within[key[2]].mean(axis=0), np.array(clipped))
         tell((i + 1) / sets)
     return found
 
@@ -170,12 +180,12 @@ def _gain(sets: int, rng: np.random.Generator, account: Account) -> list[dict[st
             parts = partition(X, y + away * scatter * X[:, COLUMN], best, rng)
             values = GPrior().posterior(parts, np.array([COLUMN]), power=best).quantile(np.full(1, 0.5))
             for centre, plan in (("zero", AROUND_ZERO), ("private", PRIVATE_CENTRE)):
-                clipped = _released(
+                scale = _released(
                     account,
                     2 * STAGE,
-                    lambda source, plan=plan, v=values[:, 0]: plan.release(v, epsilon=2 * STAGE, source=source),
+                    lambda source, plan=plan, v=values[:, 0]: plan.release(v, epsilon=2 * STAGE, source=source).scale,
                 )
-                scales[away, centre].append(clipped.scale)
+                scales[away, centre].append(scale)
     rows = []
     for away in AWAY:
         zero, private = (float(np.median(scales[away, centre])) for centre in ("zero", "private"))

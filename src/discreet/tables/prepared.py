@@ -1,54 +1,68 @@
-"""A query before it is drawn, what one draw gives, and what is told about it before it is paid."""
+"""A query before it is drawn, what one draw gives, and how far off it is expected to be."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from discreet.arrays import Integers
+from discreet.ledger import Entry
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.losses import Loss
+from discreet.release.files import SAMPLER, write_value
 from discreet.tables.expected import ByLargest
 from discreet.tables.mechanisms.mechanism import Mechanism
+from discreet.tables.mechanisms.registry import sources
 from discreet.tables.sizes import NoisySizes
 from discreet.tables.widths import Trade, told_widths
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """What a release would cost and how far off it would be; nothing was read and nothing spent.
+class TableErrors:
+    """How far off a table of counts is expected to be.
 
     Attributes
     ----------
-    guarantee : what the release would promise.
-    remaining : what the account has left now.
-    affordable : whether it can be paid.
-    expected_error : expected absolute error of one count, by the size of the cell's largest establishment; its
-        `at_most` are the sizes for which it is an upper bound.
+    error : expected absolute error of one count, by the size of the cell's largest establishment; its `at_most` are
+        the sizes for which it is an upper bound.
     widths : typical half-width of an interval, by the same size: where the cell has no other establishment, and where
         it has many.
     tradeoff : error and half-width for other shares of epsilon that pay for sizes.
     """
 
-    guarantee: Guarantee
-    remaining: Loss
-    affordable: bool
     mechanism: str
     cells_per_workplace_cell: int
-    expected_error: ByLargest
+    error: ByLargest
     widths: Mapping[int, tuple[float, float]]
     tradeoff: Sequence[Trade]
 
     def __str__(self) -> str:
-        verdict = "affordable" if self.affordable else "NOT affordable"
         return (
-            f"{self.mechanism}, {self.cells_per_workplace_cell} counts per workplace cell. "
-            f"Costs {self.guarantee.loss}; {self.remaining} is left: {verdict}.\n"
-            f"Expected error of a count, by the size of the cell's largest establishment: {self.expected_error}.\n"
-            f"{told_widths(self.widths, self.tradeoff)}\n"
-            f"{self.guarantee}"
+            f"{self.mechanism}, {self.cells_per_workplace_cell} counts per workplace cell.\n"
+            f"Expected error of a count, by the size of the cell's largest establishment: {self.error}.\n"
+            f"{told_widths(self.widths, self.tradeoff)}"
         )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "mechanism": self.mechanism,
+            "counts_per_workplace_cell": self.cells_per_workplace_cell,
+            "expected_error_by_largest_establishment": dict(self.error),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TablesErrors:
+    """How far off each of several tables is expected to be."""
+
+    tables: tuple[TableErrors, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(f"Table {i}: {table}" for i, table in enumerate(self.tables, start=1))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"tables": [table.to_dict() for table in self.tables]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,3 +80,8 @@ class Drawn(NamedTuple):
 
     counts: Integers
     largest: Integers | None = None
+
+
+def write_counts(value: Any, guarantee: Guarantee, entry: Entry, folder: Path) -> None:
+    """Write tables of counts, which are the drawn integers themselves."""
+    write_value(value, guarantee, entry, folder, sampler=SAMPLER, more=sources())

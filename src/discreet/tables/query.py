@@ -1,14 +1,13 @@
 """A question about counts: checked without reading confidential data, then released through the account.
 
-A query says which attributes span the cells and which values are kept. `prepare` fixes everything that can be fixed
-without data (mechanism, constants, price); `_draw` adds noise to aggregates, for an account that was paid. The order in
-`release` is the product's promise: feasibility, then aggregates, then the charge, then the noise.
+A query says which attributes span the cells and which values are kept. `prepare` fixes what can be fixed without data
+(mechanism, constants, price); `offer` says how the table is read and drawn, which the account does in that order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +29,7 @@ from discreet.privacy.units import (
     Workers,
 )
 from discreet.release.account import Account
+from discreet.release.offer import Check, Offer
 from discreet.schema import Label
 from discreet.tables.attributes import spanned, values_kept
 from discreet.tables.calibration import calibrate
@@ -38,7 +38,7 @@ from discreet.tables.intervals import check_level, intervals
 from discreet.tables.limits import limits
 from discreet.tables.mechanisms.mechanism import Mechanism
 from discreet.tables.mechanisms.registry import named
-from discreet.tables.prepared import Check, Drawn, Prepared
+from discreet.tables.prepared import Drawn, Prepared, TableErrors, write_counts
 from discreet.tables.release import CountRelease
 from discreet.tables.sizes import NOTE, share_of, sizes_for
 from discreet.tables.widths import tradeoff, widths
@@ -181,21 +181,44 @@ class CountQuery:
         calibration: Calibration = "tight",
         scale_share: Number = 0,
         level: float = 0.95,
-    ) -> Check:
+    ) -> Check[TableErrors]:
         """Cost, feasibility, expected error and width, without reading confidential data or spending anything."""
+        asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "calibration": calibration}
+        offer = self.offer(**asked, scale_share=scale_share, level=level)
+        return offer.check(self.account.remaining)
+
+    def offer(
+        self,
+        *,
+        epsilon: Number,
+        delta: Number | None = None,
+        mechanism: str | None = None,
+        calibration: Calibration = "tight",
+        scale_share: Number = 0,
+        level: float = 0.95,
+    ) -> Offer[Jobs, Cells, CountRelease]:
+        """The table as an offer; the arguments are those of `release`."""
         check_level(level)
         asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "calibration": calibration}
-        ready = self.prepare(**asked, scale_share=scale_share)
-        remaining = self.account.remaining
-        return Check(
+        return self.offered(self.prepare(**asked, scale_share=scale_share), asked, level=level)
+
+    def offered(self, ready: Prepared, asked: Mapping[str, Any], *, level: float) -> Offer[Jobs, Cells, CountRelease]:
+        """The offer of a prepared table, for which `asked` was asked. Intervals are computed once on zeros."""
+        zeros = np.zeros((1, self.levels), dtype=np.int64)
+        self._ends(ready, Drawn(zeros, zeros[:, 0] if ready.sizes else None), level=level)
+        return Offer(
             guarantee=ready.guarantee,
-            remaining=remaining,
-            affordable=ready.guarantee.loss <= remaining,
-            mechanism=f"{ready.mechanism.name} ({ready.mechanism.calibration})",
-            cells_per_workplace_cell=self.levels,
-            expected_error=self.expected_by_largest(ready),
-            widths=widths(self, ready, level=level),
-            tradeoff=tradeoff(self, asked, level=level),
+            details=dict(ready.parameters),
+            expected=lambda: TableErrors(
+                mechanism=f"{ready.mechanism.name} ({ready.mechanism.calibration})",
+                cells_per_workplace_cell=self.levels,
+                error=self.expected_by_largest(ready),
+                widths=widths(self, ready, level=level),
+                tradeoff=tradeoff(self, asked, level=level),
+            ),
+            read=lambda jobs: replace(self, jobs=jobs).statistics(ready),
+            draw=lambda cells, source: self._wrap(ready, cells, self.drawn(ready, cells, source), level=level),
+            write=write_counts,
         )
 
     def expected_by_largest(self, ready: Prepared) -> ByLargest:
@@ -225,26 +248,10 @@ class CountQuery:
         `epsilon` and `delta` are the loss of the whole table, of which `scale_share` makes intervals narrow. `name`
         makes the release unique and resumable.
         """
-        check_level(level)
-        ready = self.prepare(
-            epsilon=epsilon, delta=delta, mechanism=mechanism, calibration=calibration, scale_share=scale_share
-        )
-        self.rehearse(ready, level=level)
-        cells = self.statistics(ready)
-        released = self.account.release(
-            name,
-            guarantee=ready.guarantee,
-            draw=lambda source: self.drawn(ready, cells, source),
-            details=dict(ready.parameters),
-        )
-        return self._wrap(ready, cells, released.value, released.guarantee, level=level).of(
-            released.entry, released.name
-        )
-
-    def rehearse(self, ready: Prepared, *, level: float) -> None:
-        """Compute once, on nothing, what follows the noise: what can fail there must fail before it is paid for."""
-        nothing = np.zeros((1, self.levels), dtype=np.int64)
-        self._ends(ready, Drawn(nothing, None if ready.sizes is None else nothing[:, 0]), level=level)
+        asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "calibration": calibration}
+        offer = self.offer(**asked, scale_share=scale_share, level=level)
+        released = self.account.release(offer, self.jobs, name=name)
+        return released.value.of(released)
 
     def statistics(self, ready: Prepared) -> Cells:
         """The confidential aggregates that the mechanism needs, in one pass of the engine.
@@ -291,9 +298,7 @@ class CountQuery:
             return mechanism.draw(cells.counts, cells.largest_total, source)
         return mechanism.draw(cells.counts, self._hidden(cells), source)
 
-    def _wrap(
-        self, ready: Prepared, cells: Cells, published: Drawn, guarantee: Guarantee, *, level: float
-    ) -> CountRelease:
+    def _wrap(self, ready: Prepared, cells: Cells, published: Drawn, *, level: float) -> CountRelease:
         """The public table: from here on nothing confidential is left."""
         lower, upper = self._ends(ready, published, level=level)
         return CountRelease(
@@ -305,7 +310,7 @@ class CountQuery:
             upper=upper,
             largest=published.largest,
             level=level,
-            guarantee=guarantee,
+            guarantee=ready.guarantee,
             parameters=ready.parameters,
         )
 

@@ -21,6 +21,8 @@ from discreet.tables.quality import Words, quality
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from discreet.release.account import Released
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CountRelease:
@@ -50,9 +52,11 @@ class CountRelease:
     name: str = ""
     largest: Integers | None = None
 
-    def of(self, entry: Entry, name: str) -> CountRelease:
-        """The same release with the ledger line that paid for it."""
-        return replace(self, entry=entry, name=name)
+    def of(self, released: Released[Any]) -> CountRelease:
+        """The same table with what its release promises and the ledger line that paid for it."""
+        notes = self.guarantee.notes  # of post-processing too
+        guarantee = replace(released.guarantee, notes=notes)
+        return replace(self, guarantee=guarantee, entry=released.entry, name=released.name)
 
     @property
     def by(self) -> tuple[str, ...]:

@@ -5,20 +5,22 @@ The tables overlap in establishments, so their losses add (docs/proofs/compositi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from discreet.errors import PrivacyError
+from discreet.jobs import Jobs
 from discreet.noise.source import Source
 from discreet.privacy.guarantee import Calibration
 from discreet.privacy.losses import Number, exact, total
+from discreet.release.offer import Check, Offer
 from discreet.tables.attributes import divided
 from discreet.tables.consistency import CLOSE, consistent, finest_of
 from discreet.tables.intervals import check_level
 from discreet.tables.nested import narrowed
-from discreet.tables.prepared import Check, Drawn, Prepared
+from discreet.tables.prepared import Prepared, TableErrors, TablesErrors, write_counts
 from discreet.tables.query import CountQuery
 from discreet.tables.release import CountRelease
 
@@ -36,6 +38,26 @@ def agreed(
         for part, table in zip(ready, tables, strict=True)
     ]
     return consistent(tables, [part.mechanism for part in ready], ends, sizes)
+
+
+def together(
+    parts: Sequence[Offer[Jobs, Cells, CountRelease]], details: Mapping[str, Any]
+) -> Offer[Jobs, tuple[Cells, ...], tuple[CountRelease, ...]]:
+    """Tables of the same jobs as one offer, whose loss is the sum of theirs."""
+    guarantee = replace(parts[0].guarantee, loss=total([part.guarantee.loss for part in parts]))
+
+    def draw(readings: tuple[Cells, ...], source: Source) -> tuple[CountRelease, ...]:
+        drawn = (part.draw(cells, source) for part, cells in zip(parts, readings, strict=True))
+        return tuple(replace(table, guarantee=guarantee) for table in drawn)
+
+    return Offer(
+        guarantee=guarantee,
+        details=details,
+        expected=lambda: TablesErrors(tuple(part.check().expected for part in parts)),
+        read=lambda jobs: tuple(part.read(jobs) for part in parts),
+        draw=draw,
+        write=write_counts,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +83,7 @@ class Workload:
         delta: Number | None = None,
         calibration: Calibration = "tight",
         scale_share: Number = 0,
-    ) -> tuple[Check, ...]:
+    ) -> tuple[Check[TableErrors], ...]:
         """What each table would cost and how far off it would be; reads and spends nothing."""
         return tuple(
             query.check(epsilon=share, delta=chance, calibration=calibration, scale_share=scale_share)
@@ -86,37 +108,50 @@ class Workload:
         of each that makes intervals narrow. `add_up` makes all tables agree: weighted least squares, then non-negative
         integers; one table must have all attributes.
         """
+        offer = self.offer(
+            epsilon=epsilon,
+            split=split,
+            delta=delta,
+            calibration=calibration,
+            scale_share=scale_share,
+            level=level,
+            add_up=add_up,
+        )
+        released = self.queries[0].account.release(offer, self.queries[0].jobs, name=name)
+        return tuple(table.of(released) for table in released.value)
+
+    def offer(
+        self,
+        *,
+        epsilon: Number,
+        split: Sequence[Number] | None = None,
+        delta: Number | None = None,
+        calibration: Calibration = "tight",
+        scale_share: Number = 0,
+        level: float = 0.95,
+        add_up: bool = False,
+    ) -> Offer[Jobs, tuple[Cells, ...], tuple[CountRelease, ...]]:
+        """All tables as one offer; the arguments are those of `release`."""
         check_level(level)
         if add_up:
             finest_of([(*query.workplace_by, *query.worker_by) for query in self.queries])
-        ready = [
-            query.prepare(epsilon=share, delta=chance, calibration=calibration, scale_share=scale_share)
-            for query, share, chance in self._shares(epsilon, split, delta)
+        asked: list[dict[str, Any]] = [
+            {"epsilon": share, "delta": chance, "calibration": calibration}
+            for _, share, chance in self._shares(epsilon, split, delta)
         ]
-        for query, part in zip(self.queries, ready, strict=True):
-            query.rehearse(part, level=level)
-        account = self.queries[0].account
-        loss = total([part.guarantee.loss for part in ready])
-        cells = [query.statistics(part) for query, part in zip(self.queries, ready, strict=True)]
-
-        def draw(source: Source) -> list[Drawn]:
-            return [query.drawn(part, cell, source) for query, part, cell in self._zip(ready, cells)]
-
-        first = ready[0].guarantee
-        guarantee = replace(first, loss=loss)
+        ready = [
+            query.prepare(**part, scale_share=scale_share) for query, part in zip(self.queries, asked, strict=True)
+        ]
+        parts = [
+            query.offered(known, part, level=level)
+            for query, known, part in zip(self.queries, ready, asked, strict=True)
+        ]
         details = {
-            "tables": [dict(part.parameters) for part in ready],
-            "epsilons": [str(part.guarantee.loss) for part in ready],
+            "tables": [dict(part.details) for part in parts],
+            "epsilons": [str(part.guarantee.loss) for part in parts],
         }
-        released = account.release(name, guarantee=guarantee, draw=draw, details=details)
-        tables = tuple(
-            query._wrap(part, cell, counts, released.guarantee, level=level).of(released.entry, released.name)
-            for (query, part, cell), counts in zip(self._zip(ready, cells), released.value, strict=True)
-        )
-        return agreed(self.queries, ready, tables, level=level) if add_up else tables
-
-    def _zip(self, ready: Sequence[Prepared], cells: Sequence[Cells]) -> list[tuple[CountQuery, Prepared, Cells]]:
-        return list(zip(self.queries, ready, cells, strict=True))
+        offer = together(parts, details)
+        return offer.then(lambda tables: agreed(self.queries, ready, tables, level=level)) if add_up else offer
 
     def _shares(
         self, epsilon: Number, split: Sequence[Number] | None, delta: Number | None

@@ -72,7 +72,8 @@ async def estimate(desk: Desk, draft: Draft, plan: str, *, by: str) -> JudgedDra
     if source is None:
         return JudgedDraft(None, (Trouble("", no_source(draft.source), ""),))
     asked = draft.model_dump_json()
-    facts = [stamp(desk.folder / source.sizes) if source.sizes else None, stamp(desk.releases / plan)]
+    public = [source.path, *([source.sizes] if source.sizes else [])]
+    facts = [*(stamp(desk.folder / path) for path in public), stamp(desk.releases / plan)]
     key = None if "://" in desk.ledger else (desk, digest(asked), plan, *facts, *stamps(Path(desk.ledger)))
     try:
         found: JudgedDraft = await shared.result(by, _judged, desk, asked, plan, key=key)
@@ -87,7 +88,7 @@ def _judged(desk: Desk, asked: str, plan: str) -> JudgedDraft:
     if judged.found is None:
         return judged
     releases = [
-        replace(each, request=cast(PlannedRelease, Asked(each.request.release, each.request.guarantee)))
+        replace(each, request=cast(PlannedRelease, Asked(each.request.release, each.request.guarantee)), offer=None)
         for each in judged.found.releases
     ]
     return replace(judged, found=replace(judged.found, releases=tuple(releases)))

@@ -13,7 +13,7 @@ from typing import Any
 from discreet.errors import LedgerError, NoLedger
 from discreet.ledger import Budget, Entry, Head, Ledger
 from discreet.plan.bundle import PAPER, packed_releases
-from discreet.plan.outputs import MANIFEST, read_table
+from discreet.release.files import MANIFEST, read_table
 from discreet.web.desk import NAME, DataSource, Desk
 
 ONE_READER = threading.Lock()

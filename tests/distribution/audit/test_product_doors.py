@@ -29,8 +29,9 @@ from discreet.lmm.private.partition import fit_partition, partition
 from discreet.lmm.private.public import public_design
 from discreet.lmm.private.request import read_request
 from discreet.noise.source import SeededSource
-from discreet.tables.cells import Cells
-from discreet.tables.query import CountQuery, Prepared
+from discreet.release.account import Account
+from discreet.release.offer import Offer
+from discreet.tables.release import CountRelease
 
 SURE = 1 - 1e-6
 TRIALS = 100  # at epsilon 1 a certain difference is a bound of 1.09
@@ -66,19 +67,16 @@ def counted(*tables: list[str], unit: object = TENTH) -> Callable[[Any], object]
     """All of a release but the query of the jobs, whose answer is the same every time: it is made once."""
 
     @cache
-    def opened(size: int) -> list[tuple[CountQuery, Prepared, Cells]]:
+    def opened(size: int) -> list[tuple[Account, Offer[None, Any, CountRelease]]]:
         session = dc.Session(jobs(size), unit=unit, budget=10**6)
         queries = [session.count(by=by) for by in tables]
-        ready = [query.prepare(epsilon=Fraction(1, len(tables))) for query in queries]
-        return [(query, known, query.statistics(known)) for query, known in zip(queries, ready, strict=True)]
+        epsilon = Fraction(1, len(tables))
+        return [(session.account, query.offer(epsilon=epsilon).at(session.jobs)) for query in queries]
 
     def call(size: int) -> object:
         found: list[int] = []
-        for query, ready, cells in opened(size):
-            drawn = query.account.release(
-                None, guarantee=ready.guarantee, draw=lambda source, q=query, r=ready, c=cells: q._draw(r, c, source)
-            )
-            found += drawn.value.ravel().tolist()
+        for account, offer in opened(size):
+            found += account.release(offer, None).value.counts.ravel().tolist()
         return found
 
     return call

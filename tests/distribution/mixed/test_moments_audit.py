@@ -34,7 +34,7 @@ def opened(y: np.ndarray, epsilon: float) -> tuple[MomentNoise, ResponseSums, Pu
 def outputs(epsilon: float, source: SeededSource):  # type: ignore[no-untyped-def]
     def draw(y: np.ndarray, n: int) -> np.ndarray:
         mechanism, sums, public = opened(y, epsilon)
-        drawn = [mechanism.draw(sums, public, source) for _ in range(n)]
+        drawn = [mechanism.draw(mechanism.exact(sums, public), source) for _ in range(n)]
         return np.array([[*np.concatenate(d.sums), d.centre, d.squares] for d in drawn], dtype=float)
 
     return draw
@@ -54,7 +54,7 @@ def test_noise_has_the_scale_that_the_loss_asks_for() -> None:
 
     mechanism, sums, public = opened(Y, 1.0)
     source = SeededSource(5)
-    drawn = [mechanism.draw(sums, public, source) for _ in range(1_000)]
+    drawn = [mechanism.draw(mechanism.exact(sums, public), source) for _ in range(1_000)]
     k = np.rint((Y - 1) * 2**13)
     noise = [(d.squares - ((k - d.centre) ** 2).sum()) / d.squares_scale for d in drawn]
     for i, part in enumerate(mechanism.parts):

@@ -14,7 +14,7 @@ from discreet.bayes.erm import objective_perturbation
 from discreet.bayes.interval import posterior_interval
 from discreet.bayes.probability import posterior_probability
 from discreet.bayes.quantile import posterior_quantile
-from discreet.bayes.regression import regression
+from discreet.bayes.regression import public_facts, regression
 from discreet.bayes.spending import ANY_ROW
 from discreet.errors import BudgetExceeded, DiscreetError, FitError, FormulaError, Infeasible, PrivacyError
 from discreet.privacy.losses import Pure
@@ -246,8 +246,8 @@ def test_rows_of_categories_have_a_norm_that_the_formula_knows(small) -> None:
     public = {"public": ["sector", "size"]}
     ask = {"lower": -8, "upper": 8, "penalty": 100.0, "epsilon": 1, **public}
     for formula, terms in (("y ~ sector", 2), ("y ~ 0 + sector", 1), ("y ~ sector * size", 4)):
-        model = regression(formula, data, **public)
-        assert model.longest == terms and np.abs(model.X).sum(axis=1).max() == terms
+        known = public_facts(formula, data, **public)
+        assert known.longest == terms and np.abs(known.read(known.frame).X).sum(axis=1).max() == terms
         found = objective_perturbation(formula, data, **ask)
         assert found.entry.payload["details"]["norm"] == terms
     for formula in ("y ~ x", "y ~ sector * x", "y ~ log(x) + sector"):

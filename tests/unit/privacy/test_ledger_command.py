@@ -16,6 +16,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Approximate, Pure
 from discreet.privacy.units import Establishments, Workers
 from discreet.release.account import Account
+from discreet.release.offer import Offer
 
 JOBS = {"dataset": "[b]jobs", "unit": Workers()}
 
@@ -155,20 +156,25 @@ def test_eighty_columns_break_no_time_and_no_number(tmp_path: Path) -> None:
         assert (str(entry.payload["by"]) in "".join(table)) == (columns == "160")
 
 
+def zero(guarantee: Guarantee) -> Offer[None, None, int]:
+    """An offer of nothing."""
+    return Offer(guarantee, {}, dict, lambda data: data, lambda reading, source: 0)  # type: ignore[arg-type]
+
+
 def test_what_is_not_proved_is_marked(tmp_path: Path) -> None:
     """A seeded release and a claim that was only published are in the total, which is then no bound."""
     path = tmp_path / "ledger.db"
     unit = Workers()
     account = Account.open(path, dataset="jobs", unit=unit, budget=Pure(3))
-    account.release("sound", guarantee=Guarantee(unit, Pure(1)), draw=lambda source: 0)
+    account.release(zero(Guarantee(unit, Pure(1))), None, name="sound")
     account.ledger.close()
     assert "not proved" not in call("show", path).stdout
     assert json.loads(call("show", path, "--json").stdout)["not_proved"] == 0
     account = Account.open(path, dataset="jobs", unit=unit, budget=Pure(3), seed=1)
-    account.release("trial", guarantee=Guarantee(unit, Pure(1)), draw=lambda source: 0)
+    account.release(zero(Guarantee(unit, Pure(1))), None, name="trial")
     account.ledger.close()
     account = Account.open(path, dataset="jobs", unit=unit, budget=Pure(3))
-    account.release("paper", guarantee=Guarantee(unit, Pure(1), basis="as published"), draw=lambda source: 0)
+    account.release(zero(Guarantee(unit, Pure(1), basis="as published")), None, name="paper")
     account.ledger.close()
     shown = call("show", path, "--last", 1).stdout
     assert "2 entries are not proved" in shown

@@ -137,7 +137,7 @@ def test_errors_of_truncated_counts() -> None:
 
 
 def test_check_counts_what_is_left_out() -> None:
-    found = session(dc.EstablishmentNodes(200)).count(by=["place"]).check(epsilon=1).expected_error
+    found = session(dc.EstablishmentNodes(200)).count(by=["place"]).check(epsilon=1).expected.error
     assert found[100] == pytest.approx(200, rel=1e-4)
     assert found[1000] == pytest.approx(1000 + 200 * math.exp(-5), rel=1e-4)
 

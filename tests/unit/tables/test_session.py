@@ -32,8 +32,9 @@ def test_check_spends_nothing_and_tells_the_cost(jobs: Jobs) -> None:
     table = session(jobs, budget=3).count(by=KINDS)
     check = table.check(epsilon=2)
     assert check.guarantee.loss == Pure(2) and check.affordable
-    assert check.cells_per_workplace_cell == 8 and check.mechanism == "joint-polynomial (tight)"
-    assert check.expected_error[10_000] == pytest.approx(10 * check.expected_error[1000], rel=1e-4)
+    expected = check.expected
+    assert expected.cells_per_workplace_cell == 8 and expected.mechanism == "joint-polynomial (tight)"
+    assert expected.error[10_000] == pytest.approx(10 * expected.error[1000], rel=1e-4)
     assert not table.check(epsilon=4).affordable
     assert table.account.remaining == Pure(3)
     assert "Expected error" in str(check)

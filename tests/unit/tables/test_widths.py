@@ -78,7 +78,7 @@ def released(
             for name in ("counts", "largest", "largest_total", "establishments")
         },
     )
-    found = query._wrap(ready, many, query.drawn(ready, many, SeededSource(5)), ready.guarantee, level=LEVEL)
+    found = query._wrap(ready, many, query.drawn(ready, many, SeededSource(5)), level=LEVEL)
     law: Any = whole.law
     quantile = coordinate_quantile(law, 1 - LEVEL) if law.dimension > 1 else float(law.quantile(0.5 + LEVEL / 2))
     return found, many.counts, quantile * float(whole.scale(np.array([float(max(SIZES[kind]))]))[0])
@@ -216,13 +216,14 @@ def test_check_tells_the_width_before_it_is_paid(table: str) -> None:
     kind = "1,000 establishments of 20"
     query = dc.Session(jobs(kind), unit=Establishments("0.1"), budget=2).count(**TABLES[table])
     check = query.check(epsilon=2, scale_share="0.1")
-    trade = {each.share: each for each in check.tradeoff}
+    trade = {each.share: each for each in check.expected.tradeoff}
     assert trade["1/10"].among < trade["0"].among or not np.isfinite(trade["0"].among)
     assert trade["1/5"].error > trade["1/10"].error > trade["0"].error
     assert "half-width" in str(check) and ("no interval" in str(query.check(epsilon="0.3")) or table == "all workers")
     found, _, _ = released(kind, table, "2")
     half = np.median((found.upper - found.lower) / 2)
-    scale = check.widths[10][1] + (check.widths[100][1] - check.widths[10][1]) * (20 - 10) / 90
+    told = check.expected.widths
+    scale = told[10][1] + (told[100][1] - told[10][1]) * (20 - 10) / 90
     assert half == pytest.approx(scale, rel=0.35)
 
 

@@ -3,6 +3,7 @@
 `release_mixed` is the door and `PrivateFit` the answer; `separation_rate` derives a fourth rate from three. Names load
 on first use.
 
+check        how far off a private model is expected to be, from the public design and the noise alone
 estimation   estimates from noisy sums: variances by restricted likelihood, the residual's by a noisy sum of squares
 expected     standard errors that a release will have, known before it is paid for
 identity     separations from the identity JCR - JDR = AR - SR: three private models give a fourth for nothing more
@@ -29,16 +30,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from discreet.lmm.private.identity import separation_rate
-    from discreet.lmm.private.release import release_mixed
+    from discreet.lmm.private.release import offer_mixed, release_mixed
     from discreet.lmm.private.result import PrivateEffects, PrivateFit
 
 _HOME = {
     "PrivateEffects": "result",
     "PrivateFit": "result",
+    "offer_mixed": "release",
     "release_mixed": "release",
     "separation_rate": "identity",
 }
-__all__ = ["PrivateEffects", "PrivateFit", "release_mixed", "separation_rate"]
+__all__ = ["PrivateEffects", "PrivateFit", "offer_mixed", "release_mixed", "separation_rate"]
 
 
 def __getattr__(name: str) -> Any:

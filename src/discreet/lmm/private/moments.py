@@ -85,6 +85,18 @@ class MomentPart:
 
 
 @dataclass(frozen=True)
+class ExactStatistics:
+    """What noise is added to: sums by part, the sum of all responses and that of their squares; in steps.
+
+    Confidential.
+    """
+
+    sums: tuple[Integers, ...] = field(repr=False)
+    total: int = field(repr=False)
+    squares: int = field(repr=False)
+
+
+@dataclass(frozen=True)
 class NoisyStatistics:
     """What a release draws: noisy sums by part, the centre of the sum of squares, that sum and its scale; in steps."""
 
@@ -116,14 +128,19 @@ class MomentNoise:
             "squares": self.squares.to_dict(),
         }
 
-    def draw(self, sums: ResponseSums, public: PublicDesign, source: Source) -> NoisyStatistics:
-        exact = [part.of(sums, public) for part in self.parts]
-        scales = np.repeat([part.scale for part in self.parts], [len(found) for found in exact])
-        ends = np.cumsum([len(found) for found in exact])[:-1]
-        noisy = np.split(add_noise(np.concatenate(exact), _law(self.squares), scale=scales, source=source), ends)
+    def exact(self, sums: ResponseSums, public: PublicDesign) -> ExactStatistics:
+        """Everything that noise is added to; confidential."""
+        parts = tuple(part.of(sums, public) for part in self.parts)
+        return ExactStatistics(parts, int(sums.total(ONE).sum()), sums.squares)
+
+    def draw(self, exact: ExactStatistics, source: Source) -> NoisyStatistics:
+        sums = exact.sums
+        scales = np.repeat([part.scale for part in self.parts], [len(found) for found in sums])
+        ends = np.cumsum([len(found) for found in sums])[:-1]
+        noisy = np.split(add_noise(np.concatenate(sums), _law(self.squares), scale=scales, source=source), ends)
         whole = next(found for part, found in zip(self.parts, noisy, strict=True) if part.counts_every_row)
         centre = int(np.clip(round(int(whole.sum()) / self.rows), -HALF, HALF))
-        squares = sums.squares - 2 * centre * int(sums.total(ONE).sum()) + self.rows * centre**2
+        squares = exact.squares - 2 * centre * exact.total + self.rows * centre**2
         scale = noise_scale((HALF + abs(centre)) ** 2, self.squares)
         drawn = add_noise(np.array([squares]), _law(self.squares), scale=np.array([scale]), source=source)
         return NoisyStatistics(tuple(noisy), centre, int(drawn[0]), scale)

@@ -292,3 +292,11 @@ class _Nest:
         sigma2 = rss / (self.rows - len(beta))
         t = fine @ np.append(-beta, 1.0)
         return beta, sigma2, ratios[0] * t, np.asarray(ratios[1] * np.add.reduceat(t, self.starts))
+
+
+def same_rows(one: ModelRows, other: ModelRows, public: PublicDesign) -> bool:
+    """Whether two passes gave the public columns in the same order."""
+    values = [factor for factor in one.values if factor != public.model.response]
+    return all(np.array_equal(one.codes[column], other.codes[column]) for column in one.codes) and all(
+        np.array_equal(one.values[factor], other.values[factor], equal_nan=True) for factor in values
+    )

@@ -122,8 +122,6 @@ class PublicDesign:
 @concerning("formula")
 def public_design(frame: Frame, model: Formula) -> PublicDesign:
     """Read the design of `model`, and nothing of its response."""
-    import narwhals.stable.v2 as nw
-
     if model.response.function:
         raise FormulaError(
             f"The response {model.response} is a function of a confidential column. A private release needs the column "
@@ -136,11 +134,11 @@ def public_design(frame: Frame, model: Formula) -> PublicDesign:
     schema = frame.collect_schema()
     if model.response.column not in schema:
         raise DataError(missing(model.response.column, schema.names(), name="the data"))
-    hidden = frame.with_columns(nw.lit(0.0).alias(model.response.column))
-    layout = plan(hidden, model)
-    refuse_decimals(hidden, layout)
-    hidden = with_doubles(hidden, measured(layout))
-    cells, in_memory, design, learned = (collect if layout.coded else _rows_as_cells)(hidden, model)
+    shown = hidden(frame, model)
+    layout = plan(shown, model)
+    refuse_decimals(shown, layout)
+    shown = with_doubles(shown, measured(layout))
+    cells, in_memory, design, learned = (collect if layout.coded else _rows_as_cells)(shown, model)
     refuse_unidentifiable(design, cells.rows)
     fixed = design.layout.fixed
     XX = products(cells, fixed, fixed, design.levels)
@@ -173,6 +171,13 @@ def public_design(frame: Frame, model: Formula) -> PublicDesign:
         Sx=Sx,
         XX=XX[np.ix_(kept, kept)],
     )
+
+
+def hidden(frame: Frame, model: Formula) -> Frame:
+    """The frame with zeros for the response."""
+    import narwhals.stable.v2 as nw
+
+    return frame.with_columns(nw.lit(0.0).alias(model.response.column))
 
 
 def _refuse_dependent(XX: Matrix, rows: int, model: Formula) -> None:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
-from discreet.formula.formula import read_formula
+from discreet.formula.formula import Formula, read_formula
 from discreet.formula.rows import open_frame, read_rows, with_sizes
 from discreet.lmm.fit import MixedWarning
 from discreet.lmm.private import moments, paper, strict
+from discreet.lmm.private.check import ModelErrors, moments_errors, noise_errors, widest_noise
 from discreet.lmm.private.expected import expected_errors
 from discreet.lmm.private.informative import size_flags
 from discreet.lmm.private.notes import (
@@ -24,18 +26,20 @@ from discreet.lmm.private.notes import (
     readings,
     variance_flags,
 )
-from discreet.lmm.private.partition import Blocks, Report, count_blocks, fit_partition, partition
-from discreet.lmm.private.public import PublicDesign, public_design
+from discreet.lmm.private.partition import Blocks, Report, count_blocks, fit_partition, partition, same_rows
+from discreet.lmm.private.public import PublicDesign, hidden, public_design
 from discreet.lmm.private.request import BudgetLine, Interval, Method, ModelRequest, read_request
 from discreet.lmm.private.result import PrivateEffects, PrivateFit
 from discreet.lmm.private.sums import confined, response_sums, units_of
 from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Concentrated, Loss, Number, Pure
+from discreet.release.offer import Offer
 
 if TYPE_CHECKING:
     from discreet.formula.rows import Frame
-    from discreet.release.account import Account, Released
+    from discreet.noise.source import Source
+    from discreet.release.account import Account
 
 
 def release_mixed(
@@ -95,25 +99,88 @@ def release_mixed(
     >>> fit.effects["g"]["a"] < fit.effects["g"]["b"]
     True
     """
-    if method not in ("moments", "paper", "strict"):
-        raise ValueError(f"method={method!r} is not known; use 'moments', 'strict' or 'paper'.")
-    model = read_formula(formula, needs_random=False)
-    request = read_request(
-        model.response.column,
-        model.columns[1:],
+    asked = _asked(
+        formula,
         epsilon=epsilon,
         rho=rho,
+        public=public,
+        method=method,
         bounds=bounds,
         clip=clip,
-        public=public,
         lagged=lagged,
         account=account,
         name=name,
         seed=seed,
         book=BudgetLine.of(ledger, dataset, budget),
     )
+    offer = _offered(asked, data, method, split=split, blocks=blocks, sizes=sizes, progress=progress)
+    request = asked[1]
+    released = request.opened().release(offer, None, name=request.name)
+    return replace(released.value, guarantee=released.guarantee, entry=released.entry, name=released.name)
+
+
+def offer_mixed(
+    formula: str,
+    data: Any,
+    *,
+    epsilon: Number | None = None,
+    rho: Number | None = None,
+    public: Sequence[str] = (),
+    method: Method = "moments",
+    bounds: Interval | None = None,
+    clip: Interval | None = None,
+    split: Mapping[str, Number] | None = None,
+    lagged: Sequence[str] = (),
+    blocks: Blocks = "optimal",
+    sizes: Mapping[str, Number] | None = None,
+    account: Account | None = None,
+    seed: int | None = None,
+    progress: Report | None = None,
+) -> Offer[None, Any, PrivateFit]:
+    """The model as an offer, made from the public columns of `data`; the arguments are those of `release_mixed`.
+
+    >>> data = {"y": [0.1, 0.4, 0.3, 0.9, 0.8, 0.7] * 50, "g": list("aaabbb") * 50}
+    >>> offer = offer_mixed("y ~ 1 + (1 | g)", data, epsilon=10, public=["g"], bounds=(0, 1))
+    >>> offer.check().expected.names
+    ('(Intercept)',)
+    """
+    asked = _asked(
+        formula,
+        epsilon=epsilon,
+        rho=rho,
+        public=public,
+        method=method,
+        bounds=bounds,
+        clip=clip,
+        lagged=lagged,
+        account=account,
+        seed=seed,
+    )
+    return _offered(asked, data, method, split=split, blocks=blocks, sizes=sizes, progress=progress)
+
+
+def _asked(formula: str, *, method: Method, account: Account | None, **rest: Any) -> tuple[Formula, ModelRequest]:
+    """What was asked for, found possible without data and beside what the account released before."""
+    if method not in ("moments", "paper", "strict"):
+        raise ValueError(f"method={method!r} is not known; use 'moments', 'strict' or 'paper'.")
+    model = read_formula(formula, needs_random=False)
+    request = read_request(model.response.column, model.columns[1:], account=account, **rest)
     if account is not None:
         account.compare(taken(request.unit, request.public))
+    return model, request
+
+
+def _offered(
+    asked: tuple[Formula, ModelRequest],
+    data: Any,
+    method: Method,
+    *,
+    split: Mapping[str, Number] | None,
+    blocks: Blocks,
+    sizes: Mapping[str, Number] | None,
+    progress: Report | None,
+) -> Offer[None, Any, PrivateFit]:
+    model, request = asked
     frame = open_frame(data, numbers=[model.response.column])
     frame, model = with_sizes(frame, model)
     known = public_design(frame, model)
@@ -132,34 +199,37 @@ def _details(public: PublicDesign, request: ModelRequest, method: Method, **more
 
 def _by_moments(
     frame: Frame, public: PublicDesign, request: ModelRequest, split: Mapping[str, Number] | None
-) -> PrivateFit:
+) -> Offer[None, moments.ExactStatistics, PrivateFit]:
     units = units_of(frame, public)
     mechanism = moments.mechanism_for(public, units, request, split)
     moments.refuse_unsolvable(mechanism, public, request)
-    sums = response_sums(frame, public, units, request.scale)
-    released = request.opened().release(
-        request.name,
-        guarantee=Guarantee(request.unit, mechanism.loss, proof=moments.PROOF, notes=request.notes()),
-        draw=lambda source: mechanism.draw(sums, public, source),
+    guarantee = Guarantee(request.unit, mechanism.loss, proof=moments.PROOF, notes=request.notes())
+
+    def solved(drawn: moments.NoisyStatistics) -> PrivateFit:
+        solution = moments.solve(drawn, mechanism, public, request)
+        found, unsolved = solution.estimate, solution.failure
+        restore = public.origin.restore
+        covariance = restore @ found.covariance @ restore.T
+        centred = found.beta + solution.origin * public.constant
+        effects = [public.in_own_order(i, u) for i, u in enumerate(found.effects)]
+        errors = [np.sqrt(public.in_own_order(i, v)) for i, v in enumerate(found.effect_variances)]
+        variances = np.append(found.variances, found.sigma2)
+        flags, notes = [], [unsolved]
+        if not unsolved:
+            known = expected_errors(solution.sums, restore, sigma2=found.sigma2, variances=found.variances)
+            least = dict(zip(_groups(public), known.least.tolist(), strict=True))
+            flags = size_flags(solution.slope, found, restore, public.names)
+            flags += variance_flags(request, _components(public, variances), least)
+            notes = equal_variances(public.names, known.residuals)
+        estimates = (centred, effects, variances, covariance, errors, flags, notes)
+        return _private_fit("moments", drawn, guarantee, public, request, *estimates)
+
+    return Offer(
+        guarantee=guarantee,
         details=_details(public, request, "moments", **mechanism.to_dict()),
-    )
-    solution = moments.solve(released.value, mechanism, public, request)
-    found, unsolved = solution.estimate, solution.failure
-    restore = public.origin.restore
-    covariance = restore @ found.covariance @ restore.T
-    centred = found.beta + solution.origin * public.constant
-    effects = [public.in_own_order(i, u) for i, u in enumerate(found.effects)]
-    errors = [np.sqrt(public.in_own_order(i, v)) for i, v in enumerate(found.effect_variances)]
-    variances = np.append(found.variances, found.sigma2)
-    flags, notes = [], [unsolved]
-    if not unsolved:
-        known = expected_errors(solution.sums, restore, sigma2=found.sigma2, variances=found.variances)
-        least = dict(zip(_groups(public), known.least.tolist(), strict=True))
-        flags = size_flags(solution.slope, found, restore, public.names)
-        flags += variance_flags(request, _components(public, variances), least)
-        notes = equal_variances(public.names, known.residuals)
-    return _private_fit(
-        "moments", released, public, request, centred, effects, variances, covariance, errors, flags, notes
+        expected=lambda: moments_errors(mechanism, public, request),
+        read=lambda nothing: mechanism.exact(response_sums(frame, public, units, request.scale), public),
+        draw=lambda exact, source: solved(mechanism.draw(exact, source)),
     )
 
 
@@ -171,31 +241,50 @@ def _by_strict(
     blocks: Blocks,
     sizes: Mapping[str, Number] | None,
     progress: Report | None,
-) -> PrivateFit:
+) -> Offer[None, strict.Reading, PrivateFit]:
     count = count_blocks(blocks, public.rows, spread=float(request.width), epsilon=_worth(request.loss))
-    rows, _ = read_rows(frame, public.design.layout, public.learned)
-    k = request.scale.whole(rows.values[public.model.response][:, 0])
+    known, _ = read_rows(hidden(frame, public.model), public.design.layout, public.learned)
     rng = np.random.default_rng(request.seed)
     chosen = partition(public.rows, count, rng)
-    presence = strict.presence_of(rows, public, chosen)
-    mechanism = strict.mechanism_for(public, request, presence, strict.column_units(rows, public), split, sizes)
-    step = request.scale.step
-    response = strict.dithered(k, step, rng)
+    presence = strict.presence_of(known, public, chosen)
+    mechanism = strict.mechanism_for(public, request, presence, strict.column_units(known, public), split, sizes)
     _warn_of_clipping(mechanism, presence, request)
-    estimates = fit_partition(strict.with_response(rows, public, response), public, chosen, progress=progress)
-    released = request.opened().release(
-        request.name,
-        guarantee=Guarantee(request.unit, mechanism.loss, proof=strict.PROOF, notes=request.notes()),
-        draw=lambda source: strict.draw(mechanism, estimates, public, int(k.sum()), step, source),
+    step = request.scale.step
+    guarantee = Guarantee(request.unit, mechanism.loss, proof=strict.PROOF, notes=request.notes())
+
+    def read(nothing: None) -> strict.Reading:
+        rows, _ = read_rows(frame, public.design.layout, public.learned)
+        k = request.scale.whole(rows.values[public.model.response][:, 0])
+        response = strict.dithered(k, step, rng)
+        estimates = fit_partition(strict.with_response(rows, public, response), public, chosen, progress=progress)
+        # An engine may give the rows in another order, so that the blocks hold other rows.
+        there = presence if same_rows(rows, known, public) else strict.presence_of(rows, public, chosen)
+        return strict.Reading(estimates, int(k.sum()), there)
+
+    def draw(reading: strict.Reading, source: Source) -> PrivateFit:
+        drawn = strict.draw(mechanism, reading.estimates, public, reading.total, step, source)
+        origin = request.scale.middle + drawn.centre * step
+        centred, effects, variances = strict.averages(drawn, mechanism, reading.presence, public, origin)
+        restore = public.origin.restore
+        spread = strict.covariance(drawn, mechanism, reading.presence, public, variances)
+        flags = clipping_flags(_groups(public), strict.clipped(drawn, mechanism))
+        flags += _flags_of_blocks(public, request, chosen.shape[1], variances)
+        estimates = (centred, effects, variances, restore @ spread @ restore.T)
+        return _private_fit("strict", drawn, guarantee, public, request, *estimates, flags=flags)
+
+    def expected() -> ModelErrors:
+        fixed, effects = widest_noise(mechanism, presence)
+        assumed = "At most, by noise alone: the length to which estimates are clipped is chosen from the data, and is "
+        assumed += "mostly far shorter. Blocks of rows scatter on top."
+        return noise_errors("strict", public, np.sqrt(public.origin.restore**2 @ fixed**2), effects, assumed)
+
+    return Offer(
+        guarantee=guarantee,
         details=_details(public, request, "strict", **mechanism.to_dict()),
+        expected=expected,
+        read=read,
+        draw=draw,
     )
-    origin = request.scale.middle + released.value.centre * step
-    centred, effects, variances = strict.averages(released.value, mechanism, presence, public, origin)
-    restore = public.origin.restore
-    covariance = restore @ strict.covariance(released.value, mechanism, presence, public, variances) @ restore.T
-    flags = clipping_flags(_groups(public), strict.clipped(released.value, mechanism))
-    flags += _flags_of_blocks(public, request, chosen.shape[1], variances)
-    return _private_fit("strict", released, public, request, centred, effects, variances, covariance, flags=flags)
 
 
 def _warn_of_clipping(mechanism: strict.BlockNoise, presence: strict.Presence, request: ModelRequest) -> None:
@@ -208,7 +297,7 @@ def _warn_of_clipping(mechanism: strict.BlockNoise, presence: strict.Presence, r
             f"twentieth of the range), {share:.0%} of the blocks will be pulled towards zero through them alone. State "
             "a larger size, or leave it out",
             MixedWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
@@ -219,31 +308,45 @@ def _by_paper(
     split: Mapping[str, Number] | None,
     blocks: Blocks,
     progress: Report | None,
-) -> PrivateFit:
+) -> Offer[None, paper.Averages, PrivateFit]:
     ranges = paper.ranges_of(request, public)
     count = count_blocks(blocks, public.rows, spread=ranges.effect, epsilon=_worth(request.loss))
     scales = paper.scales_for(public, request, ranges, count, split)
-    rows, _ = read_rows(frame, public.design.layout, public.learned)
-    whole = paper.whole_estimates(frame, rows, public)
-    exact = paper.averages(rows, public, whole, count, np.random.default_rng(request.seed), progress=progress)
-    released = request.opened().release(
-        request.name,
-        guarantee=Guarantee(
-            request.unit,
-            request.loss,
-            calibration="paper",
-            basis="as published",
-            proof=paper.PROOF,
-            notes=(*request.notes(), *paper.NOTES),
-        ),
-        draw=lambda source: scales.draw(exact, source),
-        details=_details(public, request, "paper", blocks=count, **scales.to_dict()),
+    guarantee = Guarantee(
+        request.unit,
+        request.loss,
+        calibration="paper",
+        basis="as published",
+        proof=paper.PROOF,
+        notes=(*request.notes(), *paper.NOTES),
     )
-    found = released.value
-    centred = np.asarray(np.linalg.solve(public.origin.restore, found.beta), dtype=np.float64)
-    variances = np.maximum(found.deviations, 0.0) ** 2
-    flags = _flags_of_blocks(public, request, public.rows // count, variances)
-    return _private_fit("paper", released, public, request, centred, found.effects, variances, flags=flags)
+
+    def read(nothing: None) -> paper.Averages:
+        rows, _ = read_rows(frame, public.design.layout, public.learned)
+        whole = paper.whole_estimates(frame, rows, public)
+        return paper.averages(rows, public, whole, count, np.random.default_rng(request.seed), progress=progress)
+
+    def draw(exact: paper.Averages, source: Source) -> PrivateFit:
+        found = scales.draw(exact, source)
+        centred = np.asarray(np.linalg.solve(public.origin.restore, found.beta), dtype=np.float64)
+        variances = np.maximum(found.deviations, 0.0) ** 2
+        flags = _flags_of_blocks(public, request, public.rows // count, variances)
+        estimates = (centred, found.effects, variances)
+        return _private_fit("paper", found, guarantee, public, request, *estimates, flags=flags)
+
+    def expected() -> ModelErrors:
+        sizes = [len(public.design.random[term].grouping) for term in public.terms]
+        effects = [np.full(size, 2**0.5 * scale) for size, scale in zip(sizes, scales.effects, strict=True)]
+        assumed = f"By noise alone, which is exact. The estimates of {count} blocks scatter on top."
+        return noise_errors("paper", public, 2**0.5 * scales.beta, effects, assumed)
+
+    return Offer(
+        guarantee=guarantee,
+        details=_details(public, request, "paper", blocks=count, **scales.to_dict()),
+        expected=expected,
+        read=read,
+        draw=draw,
+    )
 
 
 def _flags_of_blocks(public: PublicDesign, request: ModelRequest, rows: int, variances: Vector) -> list[Flag]:
@@ -266,7 +369,8 @@ def _worth(spent: Pure | Concentrated) -> float:
 
 def _private_fit(
     method: Method,
-    released: Released[Any],
+    drawn: Any,
+    guarantee: Guarantee,
     public: PublicDesign,
     request: ModelRequest,
     centred: Vector,
@@ -299,12 +403,10 @@ def _private_fit(
         random=tuple(terms[i] for i in range(len(terms))),
         sigma2=float(variances[-1]),
         rows=public.rows,
-        guarantee=released.guarantee,
-        entry=released.entry,
-        name=released.name,
+        guarantee=guarantee,
         notes=tuple(dict.fromkeys([*(flag.note for flag in flags), *notes])),
         flags=tuple(flags),
-        released=released.value,
+        released=drawn,
         design=public.design,
         learned=public.learned,
         centred=centred,

@@ -65,8 +65,6 @@ class PrivateFit:
     sigma2: float | None
     rows: int
     guarantee: Guarantee
-    entry: Entry = field(repr=False)
-    name: str
     notes: tuple[str, ...]
     released: Any = field(repr=False, compare=False)
     design: Design = field(repr=False, compare=False)
@@ -74,6 +72,8 @@ class PrivateFit:
     centred: Vector = field(repr=False)
     kept: Integers = field(repr=False)
     flags: tuple[Flag, ...] = ()
+    entry: Entry | None = field(default=None, repr=False)
+    name: str = ""
 
     @property
     def fixed(self) -> dict[str, float]:
@@ -123,6 +123,10 @@ class PrivateFit:
         from discreet.lmm.private.text import tidy
 
         return tidy(self)
+
+    def to_arrow(self) -> Any:
+        """The table of `tidy`."""
+        return self.tidy()
 
     def summary(self) -> str:
         """The release as text: estimates, then what is promised."""

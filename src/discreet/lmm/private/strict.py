@@ -69,6 +69,15 @@ class Presence:
     pseudo: Matrix = field(repr=False)
 
 
+@dataclass(frozen=True, repr=False)
+class Reading:
+    """What noise is added to, the blocks' estimates and the sum of all responses in steps; and the public presence."""
+
+    estimates: BlockEstimates
+    total: int
+    presence: Presence
+
+
 def presence_of(data: ModelRows, public: PublicDesign, chosen: Integers) -> Presence:
     """`data` may hold anything in place of the response."""
     pseudo = np.random.default_rng(0).normal(size=(data.count, 1))

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from inspect import isabstract
+from inspect import getfile, isabstract
+from pathlib import Path
 
 from discreet.errors import PrivacyError
 from discreet.tables.mechanisms.baselines import DownSensitivity, EdgeLaplace, NodeTruncation
@@ -101,6 +102,11 @@ def names() -> tuple[str, ...]:
 def foreign() -> tuple[type[Mechanism], ...]:
     """Mechanisms of other packages that were asked for, in the order of their names."""
     return tuple(kind for name, kind in sorted(_known.items()) if kind not in OURS)
+
+
+def sources() -> tuple[tuple[str, Path], ...]:
+    """The files of those mechanisms, by what they are called in the hash of the source that drew."""
+    return tuple((f"mechanism {kind.name}", Path(getfile(kind))) for kind in foreign())
 
 
 @cache

@@ -56,7 +56,7 @@ def test_what_is_expected_is_what_estimates_are_off_by(loss: dict[str, float]) -
         y = 1 + 0.3 * (columns["x"] - 3) + effect + u[columns["g"]] + rng.normal(0, SIGMA, 4000)
         frame = confined(open_frame({**columns, "y": y}), public, request.scale)
         sums = response_sums(frame, public, units, request.scale)
-        found = moments.solve(mechanism.draw(sums, public, source), mechanism, public, request)
+        found = moments.solve(mechanism.draw(mechanism.exact(sums, public), source), mechanism, public, request)
         beta = public.origin.restore @ (found.estimate.beta + found.origin * public.constant)
         off.append(beta - [0.1, 0.3, 0.5, -0.5])
         off_effects.append(public.in_own_order(0, found.estimate.effects[0]) - u)

@@ -1,0 +1,128 @@
+"""How far off a posterior summary is expected to be, from public numbers: rows, coefficients, parts, epsilon.
+
+Two things move an answer away from that of all rows at once: the noise, and the parts, whose estimates are less
+efficient and scatter. Both are in units of the posterior's standard deviation, which is confidential, or in probability
+for an answer near one half, where they move it most. Formulas are for normal errors and a right model; skewness, curves
+and far values add a bias that no public number tells.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.arrays import Vector
+
+IN_DEVIATIONS, OF_BOUND = "posterior standard deviations", "of the bound that is found"
+PROBABILITY = "of probability, for an answer near 1/2"
+CAVEAT = "If the model is right and errors are normal; skewed or curved data add to it."
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerError:
+    """The expected error of one answer.
+
+    Attributes
+    ----------
+    error : expected absolute difference from the answer of all rows at once.
+    noise : its part by noise alone; `parts`, by working in parts alone, None where there is no theory.
+    at_least : whether the bounds may be found so coarsely that the noise is several times as wide.
+    """
+
+    coefficient: str
+    at: float
+    error: float
+    noise: float
+    parts: float | None
+    at_least: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryErrors:
+    """How far off the answers of a posterior summary are expected to be; `unit` says in what."""
+
+    summary: str
+    rows: int
+    coefficients: int
+    partitions: int
+    unit: str
+    answers: tuple[AnswerError, ...]
+
+    def __str__(self) -> str:
+        lines = [f"{self.summary} from {self.partitions:,} parts of {self.rows:,} rows."]
+        for each in self.answers:
+            parts = "" if each.parts is None else f", parts {each.parts:.3g}"
+            lines.append(
+                f"Expected error of {each.coefficient} at {each.at:g}: {'at least ' * each.at_least}{each.error:.3g} "
+                f"{self.unit} "
+                f"(noise {each.noise:.3g}{parts})."
+            )
+        return "\n".join([*lines, CAVEAT])
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "summary": self.summary,
+            "rows": self.rows,
+            "coefficients": self.coefficients,
+            "partitions": self.partitions,
+            "unit": self.unit,
+            "answers": [asdict(each) for each in self.answers],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class FitErrors:
+    """How far noise moves the coefficients of a perturbed objective, at most: the penalty alone holds them back.
+
+    Attributes
+    ----------
+    at_most : bound of the root mean square of the whole vector's shift; rows that tell more make it smaller.
+    smoothing : scale of the noise on each coefficient itself, which comes on top.
+    """
+
+    rows: int
+    coefficients: int
+    penalty: float
+    scale: float
+    smoothing: float
+
+    @property
+    def at_most(self) -> float:
+        return math.sqrt(2 * self.coefficients) * self.scale / self.penalty
+
+    def __str__(self) -> str:
+        return (
+            f"Objective perturbation of {self.coefficients} coefficients on {self.rows:,} rows, penalty "
+            f"{self.penalty:.4g}.\nExpected error of all coefficients together (root mean square): at most "
+            f"{self.at_most:.3g} by noise, beside what the penalty shrinks; less, the more the rows tell."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "at_most": self.at_most}
+
+
+def mean_absolute(deviation: float, scale: float) -> float:
+    """E |normal + Laplace|, for a normal law of this deviation and a Laplace law of this scale."""
+    from scipy.special import erfcx
+
+    normal = deviation * math.sqrt(2 / math.pi)
+    return normal + (scale * float(erfcx(deviation / (math.sqrt(2) * scale))) if scale > 0 else 0.0)
+
+
+def normal_and_laplace(deviation: float, scale: float, *, points: int = 201) -> tuple[Vector, Vector]:
+    """Values and weights that stand for a normal and a Laplace number added up."""
+    from scipy.special import ndtri
+
+    level = (np.arange(points) + 0.5) / points
+    normal = deviation * ndtri(level)
+    laplace = scale * np.sign(level - 0.5) * -np.log1p(-np.abs(2 * level - 1))
+    return (normal[:, None] + laplace[None, :]).ravel(), np.full(points**2, points**-2.0)
+
+
+def answers(names: Sequence[str], at: Sequence[float], errors: Sequence[tuple[Any, ...]]) -> tuple[AnswerError, ...]:
+    """One line for each question: error, noise alone, parts alone, and whether it is the least."""
+    return tuple(AnswerError(name, value, *error) for name, value, error in zip(names, at, errors, strict=True))

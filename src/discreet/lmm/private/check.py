@@ -1,0 +1,131 @@
+"""How far off a private model is expected to be, from the public design and the noise alone.
+
+Noise is known to the last digit before a release. What the rows themselves leave open is not, so two errors are told:
+by noise alone, and with residuals and effects of typical sizes (`moments.TYPICAL` shares of the response's range).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.arrays import Vector
+from discreet.lmm.private import moments, strict
+from discreet.lmm.private.expected import expected_errors
+from discreet.lmm.private.public import PublicDesign
+from discreet.lmm.private.request import Method, ModelRequest
+from discreet.noise.laws import Gaussian, Laplace
+from discreet.privacy.losses import Pure
+
+SIZES = (0.0, 0.5, 1.0)  # the groups that errors are told of, as quantiles of their sizes
+
+
+@dataclass(frozen=True, slots=True)
+class GroupError:
+    """The expected standard error of a random effect, for a group of `rows` rows."""
+
+    group: str
+    rows: int
+    error: float
+
+
+@dataclass(frozen=True, slots=True)
+class ModelErrors:
+    """Expected standard errors of a private model.
+
+    Attributes
+    ----------
+    names : fixed effects. `error` : their expected standard errors; `noise`, the part that is noise.
+    groups : of random effects, for the smallest, the middle and the largest group.
+    assumed : what was taken for granted about the rows.
+    """
+
+    method: Method
+    rows: int
+    names: tuple[str, ...]
+    error: tuple[float, ...]
+    noise: tuple[float, ...]
+    groups: tuple[GroupError, ...]
+    assumed: str
+
+    def __str__(self) -> str:
+        lines = [f"Model of {self.rows:,} rows by {self.method}. Expected standard errors, noise included:"]
+        for name, error, noise in zip(self.names, self.error, self.noise, strict=True):
+            lines.append(f"  {name}: {error:.3g} (noise {noise:.3g})")
+        lines += [f"  effect of a {each.group} with {each.rows:,} rows: {each.error:.3g}" for each in self.groups]
+        return "\n".join([*lines, self.assumed])
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "method": self.method,
+            "rows": self.rows,
+            "fixed": {
+                name: {"error": error, "noise": noise}
+                for name, error, noise in zip(self.names, self.error, self.noise, strict=True)
+            },
+            "effects": [{"group": each.group, "rows": each.rows, "error": each.error} for each in self.groups],
+            "assumed": self.assumed,
+        }
+
+
+def moments_errors(mechanism: moments.MomentNoise, public: PublicDesign, request: ModelRequest) -> ModelErrors:
+    """Of estimates from noisy sums: exact at the assumed variances."""
+    width = float(request.width)
+    tau2, sigma2 = (share * width**2 for share in moments.TYPICAL)
+    found = expected_errors(
+        moments.sums_of_nothing(mechanism, public, request),
+        public.origin.restore,
+        sigma2=sigma2,
+        variances=np.full(len(public.terms), tau2),
+    )
+    finest = [public.design.random[term].term.name for term in public.terms[:1]]
+    return ModelErrors(
+        method="moments",
+        rows=public.rows,
+        names=public.names,
+        error=tuple(found.fixed.tolist()),
+        noise=tuple((found.fixed * np.sqrt(found.noise)).tolist()),
+        groups=tuple(each for name in finest for each in _by_size(name, found.sizes, found.effects)),
+        assumed=(
+            f"With known variances, if residuals have a standard deviation of {sigma2**0.5:.3g} and effects of "
+            f"{tau2**0.5:.3g}, "
+            f"{moments.TYPICAL[1] ** 0.5:.0%} and {moments.TYPICAL[0] ** 0.5:.0%} of the response's range. "
+            "The noise is exact."
+        ),
+    )
+
+
+def noise_errors(
+    method: Method, public: PublicDesign, fixed: Vector, effects: Sequence[Vector], assumed: str
+) -> ModelErrors:
+    """Of estimates of which the noise alone is known: of the columns as given, and of each term's effects."""
+    groups = []
+    for position, (term, level) in enumerate(zip(public.terms, public.levels, strict=True)):
+        size = level.sum(public.n[:, None])[:, 0]
+        groups += _by_size(public.design.random[term].term.name, size, public.in_runs(position, effects[position]))
+    told = tuple(np.asarray(fixed).tolist())
+    return ModelErrors(method, public.rows, public.names, told, told, tuple(groups), assumed)
+
+
+def widest_noise(mechanism: strict.BlockNoise, presence: strict.Presence) -> tuple[Vector, tuple[Vector, ...]]:
+    """Standard deviations of the noise in centred coefficients and in each term's effects, at the largest radius.
+
+    Effects are pulled towards zero by the share that is noise, so theirs is before that.
+    """
+
+    def deviation(part: strict.BlockPart, count: Vector) -> Vector:
+        law = Laplace.variance if isinstance(part.loss, Pure) else Gaussian.variance
+        return np.asarray(part.step * part.scale * law**0.5 / np.maximum(count, 1))
+
+    fixed = deviation(mechanism.fixed, presence.columns) / mechanism.units
+    groups = zip(mechanism.groups, presence.levels, strict=True)
+    return fixed, tuple(deviation(part, count) for part, count in groups)
+
+
+def _by_size(group: str, size: Vector, error: Vector) -> list[GroupError]:
+    """Errors of the smallest, the middle and the largest group; groups of one size have their mean."""
+    wanted = dict.fromkeys(float(np.quantile(size, q, method="nearest")) for q in SIZES)
+    return [GroupError(group, int(each), float(error[size == each].mean())) for each in wanted]

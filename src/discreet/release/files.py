@@ -1,0 +1,131 @@
+"""The files of one release: its tables, and `release.json` that says what they are and what they promise."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from functools import cache
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
+
+from discreet.ledger import Entry
+from discreet.ledger.publication import fingerprints
+from discreet.privacy.guarantee import Guarantee
+from discreet.release.canonical import tables_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MANIFEST = "release.json"
+FORMAT = "discreet release, format 1"
+LIBRARIES = ("duckdb", "narwhals", "numpy", "pyarrow", "python-flint", "scipy")
+"""What counts, draws and writes beside our own code."""
+
+Sources: TypeAlias = tuple[tuple[str, Path], ...]
+SYSTEM = "operating system"
+SAMPLER = (
+    "exact: every published integer has the mechanism's own probability, decided in interval arithmetic "
+    "(docs/proofs/sampler.md)"
+)
+SUMMARY_SAMPLER = (
+    "exact: the integers behind the published numbers have the mechanism's own probabilities, decided in interval "
+    "arithmetic (docs/proofs/sampler.md); the integers themselves are not published"
+)
+
+
+def write_value(
+    value: Any,
+    guarantee: Guarantee,
+    entry: Entry,
+    folder: Path,
+    *,
+    sampler: str = SUMMARY_SAMPLER,
+    more: Sources = (),
+) -> None:
+    """Write the tables of a released value as Parquet and as CSV, with their manifest."""
+    for name, table in tables_of(value).items():
+        for kind in ("parquet", "csv"):
+            write_table(table, folder / f"{name}.{kind}")
+    details = entry.payload.get("details") or {}
+    write_manifest(folder, guarantee=guarantee, entry=entry, parameters=details, columns={}, sampler=sampler, more=more)
+
+
+def write_manifest(
+    folder: Path,
+    *,
+    guarantee: Guarantee,
+    entry: Entry,
+    parameters: Mapping[str, Any],
+    columns: Mapping[str, str],
+    sampler: str = SAMPLER,
+    more: Sources = (),
+) -> None:
+    """Say what the files in `folder` are, what they promise, who paid and which code drew them."""
+    about = {
+        "format": FORMAT,
+        "name": entry.release,
+        "dataset": entry.dataset,
+        "guarantee": guarantee.to_dict(),
+        "parameters": dict(parameters),
+        "columns": dict(columns),
+        "ledger": entry.reference,
+        "sampler": sampler,
+        "randomness": SYSTEM if guarantee.private else "a seed: not private",
+        "code": {
+            "discreet": version("discreet"),
+            "source": source_hash(more),
+            "python": platform.python_version(),
+            "libraries": {name: version(name) for name in LIBRARIES},
+        },
+        "files": fingerprints(folder),
+    }
+    text = json.dumps(about, indent=2, ensure_ascii=False, allow_nan=False)
+    (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
+
+
+def write_table(table: pa.Table, path: Path) -> None:
+    """Write a table in the format that its name ends in."""
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    if path.suffix == ".csv":
+        pyarrow.csv.write_csv(table, path)
+    else:
+        pyarrow.parquet.write_table(table, path, compression="zstd")
+
+
+def read_table(
+    file: Path | BinaryIO, *, kind: str, attributes: Sequence[str], columns: Sequence[str] | None = None
+) -> pa.Table:
+    """Read a table that `write_table` wrote, or some of its columns; attributes of a CSV file are text."""
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    if kind != "csv":
+        return pyarrow.parquet.read_table(file, columns=columns)
+    types = {
+        **dict.fromkeys(attributes, pa.string()),
+        "count": pa.int64(),
+        "lower": pa.float64(),
+        "upper": pa.float64(),
+        "quality": pa.string(),
+    }
+    options = pyarrow.csv.ConvertOptions(column_types=types, include_columns=columns)
+    return pyarrow.csv.read_csv(file, convert_options=options)
+
+
+@cache
+def source_hash(more: Sources = ()) -> str:
+    """SHA-256 over the package's own source files, so that a reviewer can tell which code drew the noise.
+
+    `more` are files of other packages that drew too, by name.
+    """
+    root = Path(__file__).parents[1]
+    digest = sha256()
+    for name, path in (*((path.relative_to(root).as_posix(), path) for path in sorted(root.rglob("*.py"))), *more):
+        digest.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()

@@ -14,6 +14,7 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from discreet.errors import DiscreetError
+from discreet.faults import FORM
 from discreet.web import calculators, sandbox, uploads
 from discreet.web.desk import Desk
 from discreet.web.hosts import own_name
@@ -130,7 +131,7 @@ def _invalid(request: Request, error: Exception) -> Response:
 def _refused(request: Request, error: Exception) -> Response:
     if request.method == "POST":
         _recorded(request, 409)
-    return _told(request, 409, str(error))
+    return _told(request, 409, error.said(FORM) if isinstance(error, DiscreetError) else str(error))
 
 
 def _later(request: Request, error: Exception) -> Response:

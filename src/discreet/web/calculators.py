@@ -26,6 +26,7 @@ from types import MappingProxyType
 from typing import Any
 
 from discreet.errors import DataError, DiscreetError
+from discreet.faults import FORM
 from discreet.web import tether
 from discreet.web.sandbox import LEAN
 from discreet.web.turns import Turns
@@ -208,7 +209,7 @@ def main(descriptor: int, line: int) -> None:
         try:
             answer = ("done", work(*arguments))
         except DiscreetError as error:
-            answer = ("refused", str(error))
+            answer = ("refused", error.said(FORM))
         except Exception as error:
             answer = ("failed", type(error).__name__)
         way.send(answer)

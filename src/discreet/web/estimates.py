@@ -26,11 +26,12 @@ from discreet.web.published import stamp, stamps
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """What keeps a plan from being run, and the form field that it is about."""
+    """What keeps a plan from being run, the form field that it stands in, and the parameter that it is about."""
 
     where: str
     text: str
     field: str
+    about: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,10 @@ class JudgedDraft:
         return not self.trouble
 
     def to_dict(self) -> dict[str, Any]:
-        told = [{"where": each.where, "message": each.text, "field": each.field} for each in self.trouble]
+        told = [
+            {"where": each.where, "message": each.text, "field": each.field, "about": each.about}
+            for each in self.trouble
+        ]
         if self.found is None:
             return {"can_run": False, "faults": told, "cost": None, "remaining_after": None, "releases": []}
         found = self.found
@@ -124,7 +128,9 @@ def _refused(source: DataSource, plan: Plan) -> list[Fault]:
 
 
 def told(document: Document, found: Iterable[Fault]) -> tuple[Trouble, ...]:
-    return tuple(Trouble(document.name(fault.place), fault.said(FORM), _field(fault.place)) for fault in found)
+    return tuple(
+        Trouble(document.name(fault.place), fault.said(FORM), _field(fault.place), fault.about) for fault in found
+    )
 
 
 def _field(place: Place) -> str:

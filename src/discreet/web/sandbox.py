@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from discreet.errors import DataError, DiscreetError
+from discreet.faults import FORM
 from discreet.web import tether
 from discreet.web.turns import Turns
 
@@ -191,7 +192,7 @@ def main() -> None:
         _not_too_many(asked["arguments"])
         answer = {"result": _finite(TASKS[asked["task"]](**asked["arguments"]))}
     except DiscreetError as error:
-        answer = {"refused": str(error)}
+        answer = {"refused": error.said(FORM)}
     except ImportError as error:
         answer = {
             "refused": f"{error.name} is not installed where the desk runs. This needs it. Ask who runs the desk."

@@ -67,11 +67,10 @@ class Names(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         kinds = {True: "autoclass", False: "autofunction"}
         lines = []
-        for name, home in sorted(discreet._HOMES.items()):
+        for name in sorted(discreet._HOMES):
             value = getattr(discreet, name)
-            path = f"{home}.{name}" if inspect.ismodule(value) else f"discreet.{name}"
             members = "   :members:" * inspect.isclass(value)
-            lines += ["```{eval-rst}", f".. {kinds[inspect.isclass(value)]}:: {path}", members, "```", ""]
+            lines += ["```{eval-rst}", f".. {kinds[inspect.isclass(value)]}:: discreet.{name}", members, "```", ""]
         return self.parse_text_to_nodes("\n".join(lines), allow_section_headings=True)
 
 

@@ -2,15 +2,17 @@
 
 The map, from what you have to what you publish:
 
-* data: `read_jobs`, `Schema`, `simulate` (realistic data to try everything on)
+* data: `read_jobs`, `Schema`, `simulate` (realistic data to try everything on, such as `dc.simulate.lodes`)
 * whom to protect: `Establishments`, `Workers`, `EstablishmentNodes`, `Rows`, `AnyRow`
 * what it may cost: `Pure`, `Approximate`, `Concentrated`; what was spent: `Ledger`
 * tables of counts: `Session`, then `session.count(...)`, `.check(...)`, `.release(...)`
-* models: `mixed` (lme4's syntax and numbers), with `prior=Prior(...)` its posterior
+* models: `mixed` (lme4's syntax and numbers), with `prior=Prior(...)` its posterior; `release_mixed` under a loss
 * posterior summaries: `posterior_probability`, `posterior_quantile`, `posterior_interval`, `objective_perturbation`
+* large changes: `forecast_panel`, `compare_large_changes`, `exception_report`
+* plans, the signed route: `read_plan`, `check_plan`, `run_plan`
 * is the claim true?: `verify` on a mechanism from `calibrate`, `blackbox` on anything that runs
 * what does one row show?: `audit_posterior` on a fit with a prior, `monte_carlo_audit` as published
-* errors: `DiscreetError` and its children in `discreet.errors`
+* errors: `DiscreetError` and its children in `errors`
 
 Names are loaded on first use, so `import discreet` is quick and needs none of the optional parts.
 """
@@ -21,6 +23,8 @@ from importlib import import_module
 from typing import Any
 
 __version__ = "0.1.0"
+
+_MODULES = ("errors", "simulate")
 
 _HOMES = {
     "Account": "discreet.release.account",
@@ -44,8 +48,11 @@ _HOMES = {
     "audit_posterior": "discreet.audit.posterior",
     "bayes_mixed": "discreet.bayes.blmm",
     "blackbox": "discreet.audit.blackbox",
+    "check_plan": "discreet.plan.doors",
     "compare_large_changes": "discreet.change.compare",
     "calibrate": "discreet.tables.calibration",
+    "exception_report": "discreet.change.exceptions",
+    "forecast_panel": "discreet.change.forecasters",
     "mixed": "discreet.models",
     "monte_carlo_audit": "discreet.audit.influential",
     "objective_perturbation": "discreet.bayes.erm",
@@ -53,17 +60,21 @@ _HOMES = {
     "posterior_probability": "discreet.bayes.probability",
     "posterior_quantile": "discreet.bayes.quantile",
     "read_jobs": "discreet.jobs",
+    "read_plan": "discreet.plan.reading",
+    "release_mixed": "discreet.lmm.private.release",
+    "run_plan": "discreet.plan.doors",
     "verify": "discreet.privacy.verify",
 }
 
-__all__ = sorted(_HOMES)  # noqa: PLE0605 - the table above is the list
+__all__ = sorted([*_HOMES, *_MODULES])  # noqa: PLE0605 - the table above is the list
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"discreet.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'discreet' has no name {name!r}; it has: {', '.join(__all__)}")
-    home = import_module(_HOMES[name])
-    value = getattr(home, name)
+    value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
 

@@ -10,21 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from discreet.errors import concerning
-from discreet.faults import Argument, Fault, Phrase, Spelled
-from discreet.frames import as_lazy, called, count_if, holds, refuse, require, tally, working
-from discreet.schema import Label, Schema
+from discreet.faults import Argument, Fault
+from discreet.frames import as_lazy, called, count_if, holds, refuse, require, working
+from discreet.row_checks import SEVERAL, empty, faults_of, nulls, outside, repeats, twice
+from discreet.schema import Schema
 
 if TYPE_CHECKING:
-    import narwhals.stable.v2 as nw
-
     from discreet.engines import Engine
     from discreet.frames import Frame
-
-    Checks: TypeAlias = dict[Fault, nw.Expr]
-    """A fault, and the aggregate that is not zero where it occurs. How often it does is confidential."""
 
 
 MOST_JOBS = 2**53
@@ -110,8 +106,8 @@ class Jobs:
 
         key, attributes = self.schema.establishment, self.schema.workplace_attributes
         if self.workplaces is not None:
-            checks = _empty("workplaces") | _nulls("workplaces", [key, *attributes]) | _repeats("workplaces", key)
-            yield from _found(self.workplaces, checks, step="check workplaces")
+            checks = empty("workplaces") | nulls("workplaces", [key, *attributes]) | repeats("workplaces", key)
+            yield from faults_of(self.workplaces, checks, step="check workplaces")
         elif attributes:
             ends = [getattr(nw.col(a), end)().alias(f"{end} {a}") for a in attributes for end in ("min", "max")]
             conflicts = {
@@ -122,13 +118,13 @@ class Jobs:
                 ): count_if(nw.col(f"min {a}") != nw.col(f"max {a}"))
                 for a in attributes
             }
-            yield from _found(self.table.group_by(key).agg(*ends), conflicts, step="check establishments")
+            yield from faults_of(self.table.group_by(key).agg(*ends), conflicts, step="check establishments")
 
     def _worker_faults(self) -> Iterator[Fault]:
         key, domains = self.schema.worker, self.schema.worker_attributes
         if self.workers is not None and key is not None:
-            checks = _nulls("workers", [key, *domains]) | _outside("workers", domains) | _repeats("workers", key)
-            yield from _found(self.workers, checks, step="check workers")
+            checks = nulls("workers", [key, *domains]) | outside("workers", domains) | repeats("workers", key)
+            yield from faults_of(self.workers, checks, step="check workers")
         if key is not None and self.allow_multiple is not False:
             yield from self._several_faults(key, () if self.workers is not None else tuple(domains))
 
@@ -158,23 +154,23 @@ class Jobs:
             checks[fault] = count_if(nw.col("jobs") > self.most_jobs)
         if checks:
             by_worker = self._distinct().group_by(key).agg(nw.len().alias("jobs"), *ends)
-            yield from _found(by_worker, checks, step="check workers with several jobs")
+            yield from faults_of(by_worker, checks, step="check workers with several jobs")
 
     def _job_faults(self, *, sound_lists: bool) -> Iterator[Fault]:
         """What is wrong with the rows of jobs. Of lists that are not sound only the keys are taken, each once."""
         import narwhals.stable.v2 as nw
 
         schema, table = self.schema, self.table
-        checks = _empty(self.name) | _nulls(self.name, schema.keys)
+        checks = empty(self.name) | nulls(self.name, schema.keys)
         if self.workplaces is None:
-            checks |= _nulls(self.name, schema.workplace_attributes)
+            checks |= nulls(self.name, schema.workplace_attributes)
         if self.workers is None:
             domains = schema.worker_attributes
-            checks |= _nulls(self.name, list(domains)) | _outside(self.name, domains)
+            checks |= nulls(self.name, list(domains)) | outside(self.name, domains)
         if schema.worker is not None and self.allow_multiple is False:
-            checks |= _repeats(self.name, schema.worker, SEVERAL)
+            checks |= repeats(self.name, schema.worker, SEVERAL)
         if self.counted is not None:
-            yield from _twice(self.counted, name=self.name)
+            yield from twice(self.counted, name=self.name)
         if schema.size is not None:
             fault = Fault(
                 "source",
@@ -211,7 +207,7 @@ class Jobs:
                 if types[name] != there[_own(name)]:
                     pair = [column.cast(nw.String) for column in pair]
                 checks[fault] = count_if(pair[0] != pair[1])
-        yield from _found(table, checks, step=f"check {self.name}")
+        yield from faults_of(table, checks, step=f"check {self.name}")
 
 
 def read_jobs(
@@ -226,12 +222,26 @@ def read_jobs(
 ) -> Jobs:
     """Open the confidential table of jobs: a path, or a frame of pandas, Polars, Arrow, DuckDB or Spark.
 
-    `source` has one row per job; rows of one worker at one establishment are one job. A worker has one job, or with
-    `allow_multiple` jobs at several establishments: at so many at most, or with True at any number. Workers'
-    attributes are its own columns or those of `workers`; workplaces' attributes its own or those of `workplaces`, the
-    public list of establishments. A directory may hold `jobs.parquet`, or `job.parquet` and `worker.parquet`, with
-    `workplace.parquet` beside it. The schema is given, or lies beside the data as `schema.toml` or `schema.json`. Every
-    row is checked unless `validate=False`.
+    A directory may hold `jobs.parquet`, or `job.parquet` and `worker.parquet`, with `workplace.parquet` beside it.
+
+    Parameters
+    ----------
+    source : one row per job; rows of one worker at one establishment are one job.
+    workplaces : the public list of establishments with their attributes; without it they are columns of `source`.
+    workers : the workers' attributes; without it they are columns of `source`.
+    schema : what each column is; without it, `schema.toml` or `schema.json` beside the data.
+    allow_multiple : whether a worker may have jobs at several establishments: False, True, or at how many at most.
+    validate : whether every row is checked.
+    engine : what computes; by default what the data live in, and DuckDB for files.
+
+    Returns
+    -------
+    The jobs, checked. Nothing of them is shown.
+
+    Examples
+    --------
+    >>> rows = {"workplace": ["a", "a"], "worker": [1, 2], "place": ["01", "01"], "sex": ["F", "M"]}
+    >>> jobs = read_jobs(rows, schema=Schema(["place"], {"sex": ["F", "M"]}))
     """
     refuse(_bound_faults(allow_multiple))
     name, folder = "jobs", None
@@ -339,80 +349,3 @@ def _mismatch(jobs: Jobs, kind: str, key: str, listed: Frame) -> Iterator[Fault]
             f"Column {key!r} holds {left} in {jobs.name} and {right} in {kind}s.",
             remedy="Cast one of them at the source.",
         )
-
-
-def _found(frame: Frame, checks: Checks, *, step: str) -> Iterator[Fault]:
-    return (fault for fault, n in tally(frame, checks, step=step).items() if n)
-
-
-def _empty(name: str) -> Checks:
-    import narwhals.stable.v2 as nw
-
-    fault = Fault(_role(name), f"{name} has no rows.", remedy="Check the export, or the filter that made it.")
-    return {fault: (nw.len() == 0).cast(nw.Int64)}
-
-
-def _role(name: str) -> str:
-    """The parameter that a table came as; jobs have a name of their own."""
-    return name if name in ("workplaces", "workers") else "source"
-
-
-def _nulls(name: str, columns: Sequence[str]) -> Checks:
-    import narwhals.stable.v2 as nw
-
-    return {
-        Fault(
-            _role(name),
-            f"Column {column!r} of {name} has no value in some rows.",
-            remedy="Fill them in or drop them at the source.",
-        ): count_if(nw.col(column).is_null())
-        for column in columns
-    }
-
-
-def _outside(name: str, domains: Mapping[str, Sequence[Label]]) -> Checks:
-    """Categories that the public domain does not have. The domain is shown, what was found is not."""
-    import narwhals.stable.v2 as nw
-
-    return {
-        Fault(
-            _role(name),
-            f"Column {column!r} of {name} has rows outside its public domain, which is: {', '.join(map(str, domain))}.",
-            remedy="Recode them, or add the category to the schema's worker_attributes.",
-        ): count_if(~nw.col(column).is_null() & ~nw.col(column).is_in(domain))
-        for column, domain in domains.items()
-    }
-
-
-def _twice(rows: Frame, *, name: str) -> Iterator[Fault]:
-    """Whether some rows that carry a size are the same in every column."""
-    import narwhals.stable.v2 as nw
-
-    step, count = f"check rows of {name}", {"rows": nw.len()}
-    if tally(rows, count, step=step) != tally(rows.unique(), count, step=step):
-        yield Fault(
-            "source",
-            f"{name} has rows that are there twice, with the same value in every column.",
-            "Their jobs would be counted twice.",
-            "Drop the repetitions, or add the column that tells such rows apart.",
-        )
-
-
-SEVERAL = (
-    " Or ",
-    Spelled("pass", plan="write"),
-    " ",
-    Argument("allow_multiple", True, under="data"),
-    ", if several jobs are meant.",
-)
-
-
-def _repeats(name: str, key: str, way_out: tuple[str | Phrase, ...] = ()) -> Checks:
-    import narwhals.stable.v2 as nw
-
-    fault = Fault(
-        _role(name),
-        f"Column {key!r} of {name} repeats; each must be there once.",
-        remedy=("Drop the repetitions.", *way_out),
-    )
-    return {fault: nw.len() - nw.col(key).n_unique()}

@@ -52,6 +52,10 @@ def mixed(
     prior : a `Prior` or its numbers by name; the answer is then the posterior, a `BayesMixed` instead of a `MixedFit`.
     draws, chains, warmup, seed : of the Gibbs sampler, with a prior only; see `discreet.bayes_mixed`.
 
+    Returns
+    -------
+    A `MixedFit`, or with a prior a `BayesMixed`.
+
     Examples
     --------
     >>> data = {"y": [1, 2, 4, 3, 5, 7], "x": [0, 1, 2, 0, 1, 2], "g": list("aaabbb")}

@@ -35,6 +35,11 @@ class Schema:
     establishment : the column that identifies the establishment.
     worker : the column that identifies the worker.
     size : for tables that are already counted, the column with a row's number of jobs. There is no worker then.
+
+    Examples
+    --------
+    >>> Schema(["place"], {"sex": ["F", "M"]}).keys
+    ('workplace', 'worker')
     """
 
     workplace_attributes: Sequence[str]

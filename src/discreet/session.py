@@ -43,6 +43,7 @@ class Session:
 
         Parameters
         ----------
+        jobs : the confidential table, from `read_jobs`.
         unit : whom to protect, for example `Establishments(alpha=0.1)`.
         budget : the total loss that all releases together may reach; a number is a pure epsilon.
         ledger : a path, or a PostgreSQL address, of the ledger that keeps count beyond this session. Without one the

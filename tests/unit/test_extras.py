@@ -166,7 +166,7 @@ def test_every_extra_is_known_and_all_is_what_a_desk_needs() -> None:
     offered = PROJECT["optional-dependencies"]
     assert {*get_args(extras.Extra), "all", "docs", "dev"} == set(offered)
     assert set(extras.PURPOSE) == set(get_args(extras.Extra))
-    assert offered["all"] == ["discreet[cli,web,postgres]"]
+    assert offered["all"] == ["discreet[cli,web,postgres,excel]"]
 
 
 def test_versions_are_fixed_for_all_that_is_asked_for() -> None:

@@ -108,11 +108,22 @@ def blackbox(
     ----------
     mechanism : called as mechanism(data); returns a number, a list or a mapping of them, a label such as text, or any
         of these in turn. A run that raises counts as an output too, by the kind of the error.
+    a, b : two data sets that differ in one unit.
     claimed, delta : the promise under test.
     trials : runs on each data set, half of them to learn and half to count.
     confidence : of the bound.
     many : the mechanism is called as mechanism(data, n) instead and returns n outputs at once.
     progress : called with the share of runs done.
+
+    Returns
+    -------
+    The largest epsilon that the outputs rule out, and whether it refutes the claim.
+
+    Examples
+    --------
+    >>> import random
+    >>> blackbox(lambda data: data + random.random(), 0, 5, claimed=1, trials=2_000).refuted
+    True
     """
     if not 0 < confidence < 1:
         raise PrivacyError(

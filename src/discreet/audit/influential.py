@@ -23,7 +23,7 @@ from discreet.errors import DataError
 from discreet.lmm.influence import Influential, influential
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MonteCarloAudit:
     """Counts of draws in the benchmark's bins.
 
@@ -45,6 +45,9 @@ class MonteCarloAudit:
     worst: Integers = field(repr=False)
     benchmark: Chains = field(repr=False)
     kind: str = KIND
+
+    def __repr__(self) -> str:
+        return f"<MonteCarloAudit of {len(self.rows):,} rows, {self.draws:,} draws: epsilon {self.epsilons.max():.4g}>"
 
     @property
     def epsilon(self) -> float:
@@ -93,10 +96,24 @@ def monte_carlo_audit(
     rng: np.random.Generator | int = 0,
     progress: Callable[[float], None] | None = None,
 ) -> MonteCarloAudit:
-    """The published method on `rows`, the paper's 32 influential ones by default.
+    """Delete rows in turn and compare sampled posteriors: the published method.
 
-    `draws` are kept in each chain after `warmup` (as many, by default); `progress` is called with the share of chains
-    done.
+    Parameters
+    ----------
+    model : a fit with a prior: `mixed(formula, data, prior=...)`.
+    rows : the rows to delete; by default the paper's 32 influential ones.
+    draws, warmup : draws kept in each chain, and those before them, by default as many.
+    bins : of equal probability in each posterior with all rows.
+    rng : seeds the chains.
+    progress : called with the share of chains done.
+
+    Returns
+    -------
+    The largest change that the draws show, Monte Carlo error included.
+
+    Examples
+    --------
+    >>> audit = monte_carlo_audit(fit, draws=1_000)                                 # doctest: +SKIP
     """
     refuse_other_fits(model)
     if not (whole(bins, least=2) and whole(draws, least=int(bins))):

@@ -69,7 +69,7 @@ class RowFinding:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PosteriorAudit:
     """Rows deleted in turn.
 
@@ -91,6 +91,9 @@ class PosteriorAudit:
     findings: tuple[RowFinding, ...]
     noise_floor: float
     kind: str = KIND
+
+    def __repr__(self) -> str:
+        return f"<PosteriorAudit of {len(self.rows):,} rows: empirical epsilon {self.epsilon:.4g}>"
 
     @property
     def epsilon(self) -> float:
@@ -171,7 +174,14 @@ def audit_posterior(
     bins : of equal probability in each posterior with all rows.
     examined : rows whose effect on every other group is computed and not only bounded.
     refinements : how often the quadrature may be refined until its error is below 0.001.
+    progress : called with what is being done and the share of it that is done.
 
+    Returns
+    -------
+    The largest change of each posterior and the row that causes it.
+
+    Examples
+    --------
     >>> from discreet import Prior, mixed
     >>> data = {"y": [1, 2, 4, 3, 5, 7, 2, 4], "x": [0, 1, 2, 0, 1, 2, 0, 1], "g": list("aaabbbcc")}
     >>> audit = audit_posterior(mixed("y ~ x + (1 | g)", data, prior=Prior()))

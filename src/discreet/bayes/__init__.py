@@ -13,6 +13,8 @@ selection    private choices: the sparse vector, the noisy maximum, a centre and
 summation    private sums of bounded numbers, one for each part of a data set, exact on a public grid
 probability  P(beta <= b), by the normality method or by -2 log p
 quantile     posterior quantiles
+combination  one probability from those of parts
+clipped      a private mean of numbers without bounds
 interval     a private credible interval in one call
 reach        how far an answer may be off: noise, and what parts of the rows say otherwise than all rows at once
 spending     who is protected by a summary by parts, what it costs and who pays

@@ -85,7 +85,18 @@ class Marginals(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GPrior:
-    """beta | sigma^2 ~ N(0, g sigma^2 (X'X)^-1); without a `g`, the number of rows of the whole data set."""
+    """beta | sigma^2 ~ N(0, g sigma^2 (X'X)^-1) and sigma^2 ~ IG(nu/2, nu variance/2).
+
+    Parameters
+    ----------
+    g : how wide the prior is; by default the number of rows of the whole data set.
+    nu, variance : what the prior of the error variance weighs in rows, and its scale.
+
+    Examples
+    --------
+    >>> GPrior(g=100)
+    GPrior(g=100, nu=1.0, variance=1.0)
+    """
 
     g: float | None = None
     nu: float = 1.0
@@ -108,7 +119,18 @@ class GPrior:
 
 @dataclass(frozen=True, slots=True)
 class Conjugate:
-    """beta | sigma^2 ~ N(mean, covariance sigma^2). A number stands for that number in every place of the diagonal."""
+    """beta | sigma^2 ~ N(mean, covariance sigma^2) and sigma^2 ~ IG(nu/2, nu variance/2).
+
+    Parameters
+    ----------
+    mean, covariance : of the coefficients. A number stands for that number in every place of the diagonal.
+    nu, variance : what the prior of the error variance weighs in rows, and its scale.
+
+    Examples
+    --------
+    >>> Conjugate(covariance=10)
+    Conjugate(mean=0.0, covariance=10, nu=1.0, variance=1.0)
+    """
 
     mean: float | Vector = 0.0
     covariance: float | Matrix = 100.0
@@ -131,7 +153,18 @@ class Conjugate:
 
 @dataclass(frozen=True, slots=True)
 class SemiConjugate:
-    """beta ~ N(mean, covariance), independent of sigma^2: normal given sigma^2, which is integrated by quadrature."""
+    """beta ~ N(mean, covariance), independent of sigma^2: normal given sigma^2, which is integrated by quadrature.
+
+    Parameters
+    ----------
+    mean, covariance : of the coefficients. A number stands for that number in every place of the diagonal.
+    nu, variance : what the prior of the error variance weighs in rows, and its scale.
+
+    Examples
+    --------
+    >>> SemiConjugate(covariance=10)
+    SemiConjugate(mean=0.0, covariance=10, nu=1.0, variance=1.0)
+    """
 
     mean: float | Vector = 0.0
     covariance: float | Matrix = 100.0

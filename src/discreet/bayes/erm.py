@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,10 +38,11 @@ from discreet.noise.laws import Laplace
 from discreet.noise.sampler import MOST, add_noise, draw_integers
 from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.losses import Number
+from discreet.privacy.losses import Loss, Number
 from discreet.privacy.units import Unit
 from discreet.release.account import Account, Released
 from discreet.release.offer import Offer
+from discreet.results import SEE_NOTES, Result, tidy_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,8 +61,8 @@ NO_ERRORS = (
 NEWTON = 200  # steps; whatever they leave is done by steps that provably end
 
 
-@dataclass(frozen=True, slots=True)
-class Predictor:
+@dataclass(frozen=True, slots=True, repr=False)
+class Predictor(Result):
     """A private linear predictor.
 
     Attributes
@@ -85,6 +87,15 @@ class Predictor:
     def notes(self) -> tuple[str, ...]:
         raised = f"the penalty was raised from {self.asked:.4g} to {self.penalty:.4g}, the least that epsilon allows"
         return (raised,) if self.penalty > self.asked else ()
+
+    def tidy(self) -> pa.Table:
+        """One row for each coefficient, in the columns of `discreet.results.COLUMNS`."""
+        return tidy_table(
+            effect="fixed", term=self.coefficient, estimate=self.value, flag=SEE_NOTES if self.notes else None
+        )
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def to_arrow(self) -> pa.Table:
         """One row for each answer."""
@@ -141,6 +152,9 @@ def objective_perturbation(
     epsilon: Number,
     public: Sequence[str] = (),
     account: Account | None = None,
+    ledger: str | Path | None = None,
+    budget: Number | Loss | None = None,
+    dataset: str | None = None,
     name: str | None = None,
     seed: int | None = None,
 ) -> Released[Predictor]:
@@ -153,15 +167,32 @@ def objective_perturbation(
     norm : a public bound of the sum of the absolute entries of a row of the design; longer rows are shortened. By
         default the number of terms, if all are categories: a column of numbers has no bound that is public.
     penalty : error variance over prior variance; raised if it is too small for epsilon.
-    public, account, name, seed : as for `posterior_probability`.
+    epsilon : the loss of all coefficients together.
+    public : the columns whose levels everybody may know; every category of the formula must be one of them.
+    account : whose budget pays.
+    ledger, budget, dataset : instead of an account, the ledger that pays, the total that opens the budget of `dataset`
+        in it (leave it out once it is open), and that name. With neither account nor ledger the release is counted
+        nowhere but in its own guarantee.
+    name : the release's name in the ledger; a name is drawn once.
+    seed : makes the noise reproducible and the release not private.
 
-    There are no standard errors: how far the noise moves a coefficient depends on the rows' curvature, which is
-    confidential, and nothing is spent on it. `posterior_interval` gives an interval.
+    Returns
+    -------
+    The coefficients, without standard errors: these depend on confidential rows. `posterior_interval` has intervals.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.linspace(-1, 1, 3000)
+    >>> data = {"x": x, "y": 2 * x + np.random.default_rng(0).normal(size=3000)}
+    >>> found = objective_perturbation("y ~ x", data, lower=-5, upper=5, norm=2, penalty=1, epsilon=4, seed=1)
+    >>> found.value.coefficient
+    ('(Intercept)', 'x')
     """
     question = ask_perturbation(
         formula, lower=lower, upper=upper, norm=norm, penalty=penalty, epsilon=epsilon, public=public
     )
-    return question.release(data, account=account, name=name, seed=seed)
+    return question.release(data, account=account, name=name, seed=seed, ledger=ledger, budget=budget, dataset=dataset)
 
 
 def ask_perturbation(

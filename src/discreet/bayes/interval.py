@@ -15,17 +15,19 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet.arrays import Matrix
 from discreet.bayes.agreement import pieces
+from discreet.bayes.clipped import LOOK, clipped_mean, off_by
 from discreet.bayes.conjugate import UNIT_INFORMATION, Prior, check_prior
 from discreet.bayes.expected import IN_DEVIATIONS, SummaryErrors, answers
 from discreet.bayes.halves import lost
 from discreet.bayes.partition import Randomness, generator, number_of_parts
-from discreet.bayes.quantile import LOOK, check_probabilities, clipped_mean, off_by
+from discreet.bayes.quantile import check_probabilities
 from discreet.bayes.question import Question, answer_table
 from discreet.bayes.reach import TRUST, reach_of
 from discreet.bayes.regression import Known
@@ -34,10 +36,11 @@ from discreet.bayes.spending import PROOF, asked, by_question, floats, loss_of, 
 from discreet.bayes.within import Within, in_parts
 from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.losses import Number
+from discreet.privacy.losses import Loss, Number
 from discreet.privacy.units import Unit
 from discreet.release.account import Account, Released
 from discreet.release.offer import Offer
+from discreet.results import SEE_NOTES, Result, tidy_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,8 +58,8 @@ STAGES = {
 WIDER = 1.6  # scatter of the parts over the model's from which a note says so; the ladder alone makes up to 1.1
 
 
-@dataclass(frozen=True, slots=True)
-class Intervals:
+@dataclass(frozen=True, slots=True, repr=False)
+class Intervals(Result):
     """Private credible intervals, one for each coefficient.
 
     Attributes
@@ -82,6 +85,21 @@ class Intervals:
     partitions: int
     notes: tuple[str, ...] = ()
 
+    def tidy(self) -> pa.Table:
+        """One row for each answer, in the columns of `discreet.results.COLUMNS`; `level` is what was asked."""
+        return tidy_table(
+            effect="interval",
+            term=self.coefficient,
+            level=[repr(value) for value in self.level],
+            estimate=self.location,
+            lower=self.low,
+            upper=self.high,
+            flag=SEE_NOTES if self.notes else None,
+        )
+
+    def __repr__(self) -> str:
+        return str(self)
+
     def to_arrow(self) -> pa.Table:
         """One row for each answer."""
         return answer_table(self.coefficient, at=self.level, answer=self.location, low=self.low, high=self.high)
@@ -101,12 +119,15 @@ def posterior_interval(
     epsilon: Number,
     public: Sequence[str] = (),
     prior: Prior = UNIT_INFORMATION,
-    unit: float = 1.0,
+    scale: float = 1.0,
     cover_noise: bool = True,
     partitions: int | None = None,
     split: Mapping[str, Number] | None = None,
     stages: Mapping[str, Number] | None = None,
     account: Account | None = None,
+    ledger: str | Path | None = None,
+    budget: Number | Loss | None = None,
+    dataset: str | None = None,
     name: str | None = None,
     seed: int | None = None,
     rng: Randomness = None,
@@ -118,14 +139,35 @@ def posterior_interval(
     formula, data : a regression such as "y ~ x + sector" and a frame, a mapping of columns or a file.
     coefficient, level : a name and a level in (0, 1), or several of either; they pair up.
     public : the columns whose levels everybody may know; every category of the formula must be one of them.
-    epsilon : the loss of all intervals together, divided equally or as `split` says for each coefficient.
-    unit : a rough public size of the coefficients.
+    epsilon, split : the loss of all intervals together, divided equally, or by shares for each coefficient that add up
+        to one.
+    prior : of the coefficients and the error variance: `GPrior`, `Conjugate` or `SemiConjugate`.
+    scale : a rough public size of the coefficients.
     cover_noise : widen the interval so that it holds its level with the noise and with the parts' own scatter; False
         keeps the posterior's own width.
-    stages : how `epsilon` is spent on "centre", "width", "mean", "spread" and, if the model is to be looked at, "look".
+    stages : shares of epsilon for "centre", "width", "mean", "spread" and, to look at the model, "look"; they add up
+        to one.
     partitions : the number M of parts; by default the one with the least error.
-    account, name : the budget to charge and the release's name in it; by default a budget of its own, in memory.
-    seed : makes the noise reproducible and the release not private. `rng` seeds the partition, which is harmless.
+    account : whose budget pays.
+    ledger, budget, dataset : instead of an account, the ledger that pays, the total that opens the budget of `dataset`
+        in it (leave it out once it is open), and that name. With neither account nor ledger the release is counted
+        nowhere but in its own guarantee.
+    name : the release's name in the ledger; a name is drawn once.
+    seed : makes the noise reproducible and the release not private.
+    rng : seeds the partition into parts, which is harmless.
+
+    Returns
+    -------
+    The intervals, with notes where one should not be trusted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.linspace(-1, 1, 3000)
+    >>> data = {"x": x, "y": 2 * x + np.random.default_rng(0).normal(size=3000)}
+    >>> found = posterior_interval("y ~ x", data, "x", epsilon=8, seed=1, rng=1)
+    >>> found.value.low[0] < 2 < found.value.high[0]
+    True
     """
     question = ask_interval(
         formula,
@@ -134,14 +176,14 @@ def posterior_interval(
         epsilon=epsilon,
         public=public,
         prior=prior,
-        unit=unit,
+        scale=scale,
         cover_noise=cover_noise,
         partitions=partitions,
         split=split,
         stages=stages,
         rng=rng,
     )
-    return question.release(data, account=account, name=name, seed=seed)
+    return question.release(data, account=account, name=name, seed=seed, ledger=ledger, budget=budget, dataset=dataset)
 
 
 def ask_interval(
@@ -152,7 +194,7 @@ def ask_interval(
     epsilon: Number,
     public: Sequence[str] = (),
     prior: Prior = UNIT_INFORMATION,
-    unit: float = 1.0,
+    scale: float = 1.0,
     cover_noise: bool = True,
     partitions: int | None = None,
     split: Mapping[str, Number] | None = None,
@@ -164,9 +206,9 @@ def ask_interval(
     check_prior(prior)
     names, levels = questions(coefficient, level)
     check_probabilities(levels)
-    spend = shares(stages, STAGES, epsilon=loss.epsilon, optional=(LOOK,))
-    spread = spend.pop("spread") / loss.epsilon
-    plan = clipped_mean("private", "tight", unit, spend, epsilon=sum(spend.values(), Fraction(0)))
+    spend = shares(stages, STAGES, epsilon=Fraction(1), optional=(LOOK,))
+    spread = spend.pop("spread")
+    plan = clipped_mean("private", "tight", scale, {stage: share / (1 - spread) for stage, share in spend.items()})
     amounts = by_question(names, split, epsilon=loss.epsilon)
     bought = [e * (1 - spread) for e in amounts]
     shuffle = generator(rng)
@@ -232,7 +274,7 @@ def ask_interval(
         details = asked(
             *("posterior interval", formula, names, M),
             level=floats(levels),
-            unit=float(unit),
+            unit=float(scale),
             cover_noise=bool(cover_noise),
             calibration="tight",
             **taken(protects, known.public, known.named),

@@ -11,23 +11,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
-
-import numpy as np
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from discreet.arrays import Matrix, Vector
-from discreet.bayes.agreement import UNCHECKED, Tilt, doubt, look, pieces
+from discreet.bayes.agreement import pieces
+from discreet.bayes.clipped import Centre, clipped_mean, off_by
 from discreet.bayes.conjugate import UNIT_INFORMATION, Prior, check_prior
-from discreet.bayes.expected import IN_DEVIATIONS, OF_BOUND, SummaryErrors, answers, mean_absolute
+from discreet.bayes.expected import IN_DEVIATIONS, OF_BOUND, SummaryErrors, answers
 from discreet.bayes.halves import lost
-from discreet.bayes.partition import Randomness, balanced, generator, number_of_parts
+from discreet.bayes.partition import Randomness, generator, number_of_parts
 from discreet.bayes.question import Question, answer_table
 from discreet.bayes.reach import ALL_ROWS, NOISE_ALONE, TRUST, band, reach_of
 from discreet.bayes.regression import Known
-from discreet.bayes.selection import COARSEST, SURE, SURER, Cell, doubling_bound, find_centre, find_width, looks_twice
 from discreet.bayes.spending import (
     PROOF,
     asked,
@@ -37,19 +34,18 @@ from discreet.bayes.spending import (
     only,
     public_note,
     questions,
-    shares,
     whole,
 )
-from discreet.bayes.summation import noisy_sums
-from discreet.bayes.within import SILENT, Within, in_parts
-from discreet.errors import Infeasible, PrivacyError
-from discreet.faults import NOTHING, Argument, Phrase, Spelled, Subject, Symbol
+from discreet.bayes.within import Within, in_parts
+from discreet.errors import PrivacyError
+from discreet.faults import Argument, Spelled, Symbol
 from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Calibration, Guarantee
-from discreet.privacy.losses import Number
+from discreet.privacy.losses import Loss, Number
 from discreet.privacy.units import Unit
 from discreet.release.account import Account, Released
 from discreet.release.offer import Offer
+from discreet.results import SEE_NOTES, Result, tidy_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,33 +53,15 @@ if TYPE_CHECKING:
     from discreet.formula.rows import Frame
     from discreet.noise.source import Source
 
-Centre: TypeAlias = Literal["private", "zero"]
-
-STAGES = {
-    "private": {"centre": Fraction(1, 5), "width": Fraction(3, 20), "mean": Fraction(29, 50), "look": Fraction(7, 100)},
-    "zero": {"bounds": Fraction(1, 2), "mean": Fraction(1, 2)},
-}
-ONE_DEVIATION = 0.6827  # of a normal law, within one standard deviation
-DEVIATIONS = 2.35  # what lies further out is clipped: wider bounds cost more in noise than clipping costs in bias
-# Share of the parts that zero-centred bounds should hold. The thesis does not print its own. In its setting less than
-# 0.6 clips too much, and from 0.8 on the doubling often goes on for long: noise hides that all parts are within.
-WITHIN = 0.65
 AROUND_ZERO = Spelled(
     ", or in Python centre='zero', whose noise is larger when the quantile is far from zero", plan="", command=""
 )
-LOOK = "look"  # the stage that may be left out
-# Posterior deviations that a mean of parts is off for each M (p + 1) / sqrt(n): measured on somewhat curved data.
-BIAS = 1 / 24
-# The same for each M / sqrt(n): what clipping takes from parts with lognormal errors, which have a skewness of 6.
-SKEWED = 0.08
 # Parts differ from all rows by more than normal columns and errors make them: columns with far values, rare levels.
 SLACK = 1.4
-LADDER = 2.0**0.0625  # how much wider than one deviation a width is on average: half a step of the ladder
-NOISE = 2 * (2 * DEVIATIONS) ** 2  # variance of the noise in units of the posterior's, times M epsilon^2
 
 
-@dataclass(frozen=True, slots=True)
-class Quantiles:
+@dataclass(frozen=True, slots=True, repr=False)
+class Quantiles(Result):
     """Private posterior quantiles, one for each question.
 
     Attributes
@@ -113,6 +91,21 @@ class Quantiles:
     def __float__(self) -> float:
         return only(self.quantile)
 
+    def tidy(self) -> pa.Table:
+        """One row for each answer, in the columns of `discreet.results.COLUMNS`; `level` is what was asked."""
+        return tidy_table(
+            effect="quantile",
+            term=self.coefficient,
+            level=[repr(value) for value in self.probability],
+            estimate=self.quantile,
+            lower=self.low,
+            upper=self.high,
+            flag=SEE_NOTES if self.notes else None,
+        )
+
+    def __repr__(self) -> str:
+        return str(self)
+
     def to_arrow(self) -> pa.Table:
         """One row for each answer."""
         return answer_table(self.coefficient, at=self.probability, answer=self.quantile, low=self.low, high=self.high)
@@ -134,12 +127,15 @@ def posterior_quantile(
     public: Sequence[str] = (),
     prior: Prior = UNIT_INFORMATION,
     centre: Centre = "private",
-    unit: float = 1.0,
+    scale: float = 1.0,
     partitions: int | None = None,
     calibration: Calibration = "tight",
     split: Mapping[str, Number] | None = None,
     stages: Mapping[str, Number] | None = None,
     account: Account | None = None,
+    ledger: str | Path | None = None,
+    budget: Number | Loss | None = None,
+    dataset: str | None = None,
     name: str | None = None,
     seed: int | None = None,
     rng: Randomness = None,
@@ -151,19 +147,40 @@ def posterior_quantile(
     formula, data : a regression such as "y ~ x + sector" and a frame, a mapping of columns or a file.
     coefficient, probability : a name and a probability in (0, 1), or several of either; they pair up.
     public : the columns whose levels everybody may know; every category of the formula must be one of them.
-    epsilon : the loss of all answers together, divided equally or as `split` says for each coefficient.
+    epsilon, split : the loss of all answers together, divided equally, or by shares for each coefficient that add up
+        to one.
+    prior : of the coefficients and the error variance: `GPrior`, `Conjugate` or `SemiConjugate`.
     centre : "private" finds the bounds' centre first; "zero" puts them around zero, as calibration="paper" does.
-    unit : a rough public size of the coefficients. Bounds are sought from a thousandth of it to a million times it.
-    stages : how `epsilon` is spent on "centre", "width", "mean" and, if the model is to be looked at, "look" (around
-        zero: "bounds" and "mean").
+    scale : a rough public size of the coefficients. Bounds are sought from a thousandth of it to a million times it.
+    stages : shares of epsilon for "centre", "width", "mean" and, if the model is to be looked at, "look" (around zero:
+        "bounds" and "mean"); they add up to one.
     partitions : the number M of parts; by default the one with the least error.
-    account, name : the budget to charge and the release's name in it; by default a budget of its own, in memory.
-    seed : makes the noise reproducible and the release not private. `rng` seeds the partition, which is harmless.
+    calibration : "tight" for the least noise, "paper" for the thesis's constants.
+    account : whose budget pays.
+    ledger, budget, dataset : instead of an account, the ledger that pays, the total that opens the budget of `dataset`
+        in it (leave it out once it is open), and that name. With neither account nor ledger the release is counted
+        nowhere but in its own guarantee.
+    name : the release's name in the ledger; a name is drawn once.
+    seed : makes the noise reproducible and the release not private.
+    rng : seeds the partition into parts, which is harmless.
+
+    Returns
+    -------
+    The quantiles, with ends that hold the answer of all rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.linspace(-1, 1, 3000)
+    >>> data = {"x": x, "y": 2 * x + np.random.default_rng(0).normal(size=3000)}
+    >>> found = posterior_quantile("y ~ x", data, "x", probability=0.5, epsilon=4, seed=1, rng=1)
+    >>> 1 < float(found.value) < 3
+    True
     """
-    asked: dict[str, Any] = {"probability": probability, "centre": centre, "unit": unit, "calibration": calibration}
+    asked: dict[str, Any] = {"probability": probability, "centre": centre, "scale": scale, "calibration": calibration}
     asked |= {"public": public, "prior": prior, "partitions": partitions, "split": split, "stages": stages, "rng": rng}
     question = ask_quantile(formula, coefficient, epsilon=epsilon, **asked)
-    return question.release(data, account=account, name=name, seed=seed)
+    return question.release(data, account=account, name=name, seed=seed, ledger=ledger, budget=budget, dataset=dataset)
 
 
 def ask_quantile(
@@ -175,7 +192,7 @@ def ask_quantile(
     public: Sequence[str] = (),
     prior: Prior = UNIT_INFORMATION,
     centre: Centre = "private",
-    unit: float = 1.0,
+    scale: float = 1.0,
     partitions: int | None = None,
     calibration: Calibration = "tight",
     split: Mapping[str, Number] | None = None,
@@ -187,7 +204,7 @@ def ask_quantile(
     check_prior(prior)
     names, q = questions(coefficient, probability)
     check_probabilities(q)
-    plan = clipped_mean(centre, calibration, unit, stages, epsilon=loss.epsilon)
+    plan = clipped_mean(centre, calibration, scale, stages)
     amounts = by_question(names, split, epsilon=loss.epsilon)
     shuffle = generator(rng)
     if partitions is not None and whole(partitions, least=1):
@@ -229,183 +246,13 @@ def ask_quantile(
             *("posterior quantile", formula, names, M),
             probability=floats(q),
             centre=plan.centre,
-            unit=float(unit),
+            unit=float(scale),
             calibration=calibration,
             **taken(protects, known.public, known.named),
         )
         return Offer(guarantee, details, expected, read, draw)
 
     return Question(formula, names, public, loss, offered)
-
-
-@dataclass(frozen=True, slots=True)
-class Clipped:
-    """A private mean of values clipped to centre -+ width, and the scale of its Laplace noise.
-
-    `scatter` is the deviation of such a mean by the parts' own scatter, from the released width; 0 if not known.
-    `outermost` is a centre at an end of the ladder, `missed` one that its second look did not find again.
-    """
-
-    mean: float
-    scale: float
-    scatter: float
-    centre: float
-    width: float
-    outermost: bool = False
-    missed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ClippedMean:
-    """The mean of a list without bounds, one value for each part: private bounds first, then a noisy mean.
-
-    `shares` says which part of an epsilon each stage gets.
-    """
-
-    centre: Centre
-    calibration: Calibration
-    unit: float
-    shares: Mapping[str, Fraction]
-
-    def best_parts(self, rows: int, coefficients: int, epsilon: Fraction) -> float:
-        """With least error, and enough for a private centre."""
-        best = balanced(NOISE, bias=BIAS, rows=rows, coefficients=coefficients, epsilon=epsilon * self.shares["mean"])
-        return max(best, math.ceil(SURER / (epsilon * self.shares["centre"])) if self.centre == "private" else 1)
-
-    def with_pieces(self, count: int) -> ClippedMean:
-        """This, if parts have pieces to compare with; else the mean gets the share of the look."""
-        if count or LOOK not in self.shares:
-            return self
-        shares = dict(self.shares)
-        shares["mean"] += shares.pop(LOOK)
-        return replace(self, shares=shares)
-
-    def looks(
-        self, within: Within, amounts: Sequence[Fraction], *, rows: int, coefficients: int, source: Source
-    ) -> list[Tilt | None]:
-        """The tilt of each question, where the model is looked at."""
-        if LOOK not in self.shares:
-            return [None] * len(amounts)
-        ask = partial(look, count=within.count, rows=rows, coefficients=coefficients, source=source)
-        spent = [e * self.shares[LOOK] for e in amounts]
-        return [ask(column, epsilon=e) for column, e in zip(within.differences.T, spent, strict=True)]
-
-    def notes(
-        self, names: Sequence[str], found: Sequence[Clipped], tilts: Sequence[Tilt | None], scatter: Sequence[str] = ()
-    ) -> tuple[str, ...]:
-        """What has to be known of each answer; `scatter` is said of those whose tilt says nothing."""
-        said: list[str | None] = []
-        for name, one, tilt, wide in zip(names, found, tilts, scatter or [""] * len(names), strict=True):
-            if one.outermost:
-                said.append(outermost(name, self.unit))
-            elif one.missed:
-                said.append(MISSED.format(name=name))
-            else:
-                said.append((doubt(name, tilt) if tilt else None) or wide)
-        if self.centre == "private" and None in tilts:
-            said.append(UNCHECKED)
-        return tuple(dict.fromkeys(note for note in said if note))
-
-    def check(self, M: int, epsilon: Fraction, *, whole: Fraction, questions: int, instead: Phrase = NOTHING) -> None:
-        """Refuse a centre that would be chosen by noise alone; only public numbers decide.
-
-        `epsilon` is what the poorest question spends here, `whole` what all questions and stages spend, `instead` what
-        else the caller could ask for.
-        """
-        spent = M * float(epsilon * self.shares.get("centre", Fraction(0)))
-        if self.centre == "private" and spent < SURE:
-            enough = 1.005 * float(whole) * SURE / spent  # still enough when three digits are shown
-            together = f" for all {questions} questions together" if questions > 1 else ""
-            raise Infeasible(
-                f"A private centre from {M} parts: it needs M times the epsilon of the centre to be at "
-                f"least {SURE:g}, but that is {spent:.3g}.",
-                remedy=(f"Raise epsilon to {enough:.3g}{together}, or use more rows or parts", instead, "."),
-                about="epsilon",
-            )
-
-    def expected(
-        self, M: int, *, rows: int, coefficients: int, epsilon: Fraction
-    ) -> tuple[float, float, float | None, bool]:
-        """Expected error of a mean by all, by noise and by parts, in posterior deviations, and whether it is the least.
-
-        Around zero the noise is a share of the bound. A centre from a single look is coarse, so that bounds are wider.
-        """
-        scale = 2 / (M * float(epsilon * self.shares["mean"]))
-        if self.centre == "zero":
-            return scale, scale, None, False
-        scale, own = scale * DEVIATIONS * LADDER * math.sqrt(M), math.sqrt(lost(rows, M, coefficients))
-        once = not looks_twice(M, epsilon * self.shares["centre"])
-        return mean_absolute(own, scale), scale, mean_absolute(own, 0.0), once
-
-    def release(self, values: Vector, *, epsilon: Fraction, source: Source) -> Clipped:
-        spend = {stage: share * epsilon for stage, share in self.shares.items()}
-        cell = Cell(0.0, 0.0)
-        if self.centre == "zero":
-            centre, spent, scatter = 0.0, spend["bounds"], 0.0
-            values = np.where(np.abs(values) < SILENT, values, 0.0)
-            width = doubling_bound(
-                values, unit=self.unit, share=WITHIN, epsilon=spent, source=source, calibration=self.calibration
-            ) * (1 if self.calibration == "paper" else 2)  # a third of the parts is too much to clip
-        else:
-            cell = find_centre(values, unit=self.unit, epsilon=spend["centre"], source=source)
-            centre = cell.middle
-            one = find_width(values, cell, share=ONE_DEVIATION, epsilon=spend["width"], source=source)
-            width, scatter = DEVIATIONS * one, one / math.sqrt(len(values))
-        above = np.where(np.abs(values) < SILENT, values - (centre - width), width)[:, None]
-        total = noisy_sums(above, span=2 * width, epsilons=[spend["mean"]], source=source)
-        mean, scale = (float(x[0]) / len(values) for x in (total.value, total.scale))
-        return Clipped(
-            centre - width + mean, scale, scatter, centre, width, cell.outermost(self.unit), missed=cell.missed
-        )
-
-
-def clipped_mean(
-    centre: Centre, calibration: Calibration, unit: float, stages: Mapping[str, Number] | None, *, epsilon: Fraction
-) -> ClippedMean:
-    """The stages of a private mean, checked before any data are read."""
-    if calibration not in ("tight", "paper"):
-        raise PrivacyError(
-            (Argument("calibration", calibration), " is unknown."),
-            "It is 'tight' or 'paper'.",
-            "Leave it out for tight.",
-            about="calibration",
-        )
-    if centre not in STAGES:
-        raise PrivacyError(
-            (Argument("centre", centre), " is unknown."),
-            "It is 'private' or 'zero'.",
-            "Leave it out for private.",
-            about="centre",
-        )
-    if isinstance(unit, bool | str) or not (1e-100 < unit < 1e100):
-        raise PrivacyError(
-            (Subject(Argument("unit", unit)), " is not a size."),
-            "It is a rough public size of the coefficient, above 0.",
-            "Use 1.0.",
-            about="unit",
-        )
-    where: Centre = "zero" if calibration == "paper" else centre
-    amounts = shares(stages, STAGES[where], epsilon=epsilon, optional=(LOOK,))
-    return ClippedMean(where, calibration, unit, {stage: amount / epsilon for stage, amount in amounts.items()})
-
-
-def off_by(M: int, rows: int, tilt: Tilt | None) -> float:
-    """Posterior deviations that a mean of parts may be off by: clipped tails, and what the tilt says of a curve."""
-    return SKEWED * (M - 1) / math.sqrt(rows) + (tilt.bias if tilt else 0.0)
-
-
-MISSED = (
-    "the private centre of {name} was not found, which happens less than once in a thousand releases: its ends hold, "
-    "but are needlessly wide; ask again"
-)
-
-
-def outermost(name: str, unit: float) -> str:
-    """What is said of a coefficient whose private centre is at the end of the ladder."""
-    return (
-        f"the centre of {name} is the last that was sought, {2.0**COARSEST * unit:.3g}: the coefficient may lie "
-        "beyond; give a larger `unit`"
-    )
 
 
 def check_probabilities(q: Vector) -> None:

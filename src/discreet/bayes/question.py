@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from discreet.bayes.regression import Known, public_facts
-from discreet.bayes.spending import account_for
-from discreet.privacy.losses import Pure
+from discreet.bayes.spending import ANY_ROW, account_for
+from discreet.errors import PrivacyError
+from discreet.privacy.losses import Loss, Number, Pure
 from discreet.privacy.units import Unit
 from discreet.release.account import Account, Released
+from discreet.release.budget_line import BudgetLine
 from discreet.release.offer import Check, Offer
 
 if TYPE_CHECKING:
@@ -54,11 +57,32 @@ class Question(Generic[T]):
         """Price, feasibility and expected error; nothing confidential is read and nothing spent."""
         return self.offer(data, account=account).check(None if account is None else account.remaining)
 
-    def release(self, data: Any, *, account: Account | None, name: str | None, seed: int | None) -> Released[T]:
-        """Pay and draw: from the account, or from a budget of its own, in memory."""
-        asked = account_for(account, self.loss, seed=seed, name=name)
-        offer = self._offer(data, asked)
-        return account_for(account, offer.guarantee.loss, seed=seed, name=name).release(offer, None, name=name)
+    def release(
+        self,
+        data: Any,
+        *,
+        account: Account | None,
+        name: str | None,
+        seed: int | None,
+        ledger: str | Path | None = None,
+        budget: Number | Loss | None = None,
+        dataset: str | None = None,
+    ) -> Released[T]:
+        """Pay and draw: from the account, from the data set's budget in the ledger, or from one of its own."""
+        line = BudgetLine.of(ledger, dataset, budget)
+        if account is not None and line is not None:
+            raise PrivacyError(
+                f"The ledger {str(ledger)!r} was given beside an account.",
+                "One of them pays.",
+                "Drop one.",
+                about="ledger",
+            )
+        offer = self._offer(data, account_for(account, self.loss, seed=seed, name=name))
+        loss = offer.guarantee.loss
+        payer = (
+            account_for(account, loss, seed=seed, name=name) if line is None else line.account(ANY_ROW, loss, seed=seed)
+        )
+        return payer.release(offer, None, name=name)
 
     def _offer(self, data: Any, account: Account) -> Offer[None, Any, T]:
         known = public_facts(self.formula, data, self.coefficients, public=self.public, account=account)

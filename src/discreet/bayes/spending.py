@@ -15,7 +15,7 @@ import numpy as np
 
 from discreet.arrays import Vector
 from discreet.errors import PrivacyError
-from discreet.faults import Argument, Symbol
+from discreet.faults import Argument
 from discreet.privacy.losses import Loss, Number, Pure, exact
 from discreet.privacy.units import AnyRow, Rows
 from discreet.release.account import Account
@@ -80,33 +80,29 @@ def shares(
     epsilon: Fraction,
     optional: Sequence[str] = (),
 ) -> dict[str, Fraction]:
-    """What each purpose may spend of `epsilon`: the default shares, or the amounts asked for if they add up.
+    """What each purpose may spend of `epsilon`: its default share, or the share asked for if all add up to one.
 
-    `optional` purposes may be left out of the amounts.
+    `optional` purposes may be left out.
     """
     if asked is None:
         return {name: share * epsilon for name, share in default.items()}
-    amounts = {name: exact(amount, name=name) for name, amount in asked.items()}
-    default = {name: share for name, share in default.items() if name in amounts or name not in optional}
-    if set(amounts) != set(default):
+    parts = {name: exact(share, name=name) for name, share in asked.items()}
+    default = {name: share for name, share in default.items() if name in parts or name not in optional}
+    if set(parts) != set(default):
         raise PrivacyError(
-            f"The split names {', '.join(map(repr, amounts)) or 'nothing'}; epsilon is spent on "
+            f"The split names {', '.join(map(repr, parts)) or 'nothing'}; epsilon is spent on "
             f"{', '.join(map(repr, default))}.",
-            remedy="Give an amount for each of these, or leave the split out.",
+            remedy="Give a share for each of these, or leave the split out.",
             about="split",
         )
-    if min(amounts.values()) <= 0 or sum(amounts.values()) != epsilon:
+    if min(parts.values()) <= 0 or sum(parts.values()) != 1:
         raise PrivacyError(
-            (
-                f"The split {', '.join(f'{name}={asked[name]}' for name in amounts)} does not add up: "
-                "its parts must be above 0 and sum to ",
-                Argument("epsilon", Symbol(f"{float(epsilon):g}")),
-                f", but sum to {float(sum(amounts.values())):g}.",
-            ),
-            remedy="Change an amount, or epsilon.",
+            f"The split {', '.join(f'{name}={asked[name]}' for name in parts)} does not add up.",
+            f"Its shares are above 0 and sum to 1, but these sum to {float(sum(parts.values())):g}.",
+            "Change a share.",
             about="split",
         )
-    return amounts
+    return {name: share * epsilon for name, share in parts.items()}
 
 
 def questions(coefficient: str | Sequence[str], values: float | Sequence[float]) -> tuple[tuple[str, ...], Vector]:

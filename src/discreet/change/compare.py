@@ -23,13 +23,14 @@ from discreet.change.roc import Curve, Range
 from discreet.change.standards import Direction, Policy, Regression, Standard
 from discreet.chart import Chart
 from discreet.errors import DataError
+from discreet.results import Result, tidy_table
 
 FEW = 30
 """Positives below which limits of partial areas are flagged."""
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+@dataclass(frozen=True, slots=True, repr=False)
+class Comparison(Result):
     """Methods ranked by their partial area, tested against the best of them.
 
     Attributes
@@ -91,11 +92,31 @@ class Comparison:
             for i, name in enumerate(self.methods)
         ]
 
-    def tidy(self) -> Any:
-        """`rows` as a pyarrow table."""
+    def to_arrow(self) -> Any:
+        """`rows` as a PyArrow table."""
         import pyarrow as pa
 
         return pa.Table.from_pylist(self.rows())
+
+    def tidy(self) -> Any:
+        """The partial area of each method, in the columns of `discreet.results.COLUMNS`."""
+        rows = self.rows()
+        return tidy_table(
+            effect="partial area",
+            group="method",
+            level=self.methods,
+            estimate=[row["pauc"] for row in rows],
+            std_error=self.replicates.draws.std(axis=1, ddof=1),
+            lower=[row["low"] for row in rows],
+            upper=[row["high"] for row in rows],
+            flag="few large changes" if self.warning else None,
+        )
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {len(self.methods)} methods on {len(self.positive):,} cases, best {self.best!r}>"
+
+    def __str__(self) -> str:
+        return self.summary()
 
     def curve(self, method: str) -> Curve:
         if method not in self.methods:
@@ -188,12 +209,21 @@ def compare_large_changes(
     ----------
     panel : frame of `series`, `t`, `value`.
     forecasts : frame of `series`, `method`, `t`, `forecast` (and `horizon`, if it holds several).
+    horizon : how many periods ahead the forecasts look.
     cutoff, direction, policy, regression : the gold standard, see `standards.large_changes`.
     fpr : range of false positive rates that the planner can live with.
     combine : further methods by name, each a rule over given ones.
     complexity : a rank per method; those without one stay out of Kendall's tau, and so do combinations.
+    resamples, seed : how many resamples make the intervals and p-values, and what they are drawn from.
+    missing : what to do with a case that a method does not forecast: "refuse" or "drop".
 
-    Cases whose outcome is not in the panel yet are left out.
+    Returns
+    -------
+    The methods, best first. Cases whose outcome is not in the panel yet are left out.
+
+    Examples
+    --------
+    >>> compare_large_changes("panel.csv", "forecasts.csv").best                    # doctest: +SKIP
     """
     aligned = cases(panel, forecasts, horizon=horizon, missing=missing)
     aligned = aligned.select(np.isfinite(aligned.actual))

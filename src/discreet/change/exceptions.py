@@ -21,13 +21,14 @@ from discreet.change.panel import Cases, Missing, cases
 from discreet.change.roc import Curve, Range
 from discreet.change.standards import Direction, Policy, Regression
 from discreet.errors import DataError
+from discreet.results import Result, tidy_table
 
 RATIOS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
 """Cost ratios that a report shows beside the one asked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExceptionReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class ExceptionReport(Result):
     """Series in order of alarm.
 
     Attributes
@@ -66,11 +67,28 @@ class ExceptionReport:
         """False alarms to expect among the flags."""
         return len(self.flagged) - self.expected_true
 
-    def tidy(self) -> Any:
-        """`rows` as a pyarrow table."""
+    def to_arrow(self) -> Any:
+        """`rows` as a PyArrow table."""
         import pyarrow as pa
 
         return pa.Table.from_pylist(self.rows)
+
+    def tidy(self) -> Any:
+        """The chance of each ranked series, in the columns of `discreet.results.COLUMNS`."""
+        return tidy_table(
+            effect="chance of a large change",
+            group="series",
+            term=[row["t"] for row in self.rows],
+            level=[row["series"] for row in self.rows],
+            estimate=[row["chance"] for row in self.rows],
+            flag=["flagged" if row["flag"] else None for row in self.rows],
+        )
+
+    def __repr__(self) -> str:
+        return f"<ExceptionReport by {self.method!r}: {len(self.flagged):,} of {len(self.rows):,} series flagged>"
+
+    def __str__(self) -> str:
+        return self.summary()
 
     def summary(self) -> str:
         point = self.point
@@ -130,9 +148,26 @@ def exception_report(
 ) -> ExceptionReport:
     """Rank the coming period's series by alarm and flag those worth a look.
 
-    `method` is by default the one with the largest partial area on the past; `prevalence` the share of large changes
-    in the past. The threshold stays within the upper end of `fpr`. Series that cannot be large changes under
-    `regression` are neither ranked nor used to calibrate.
+    Parameters
+    ----------
+    panel : frame of `series`, `t`, `value`.
+    forecasts : frame of `series`, `method`, `t`, `forecast`, of past periods and of the coming one.
+    method : whose forecasts rank; by default the one with the largest partial area on the past.
+    horizon : how many periods ahead the forecasts look.
+    cutoff, direction, policy, regression : the gold standard, see `standards.large_changes`. Series that cannot be
+        large changes under `regression` are neither ranked nor used to calibrate.
+    fpr : range of false positive rates; the threshold stays within its upper end.
+    cost_ratio : how many false alarms a missed large change costs.
+    prevalence : the share of large changes to expect; by default that of the past.
+    missing : what to do with a case that a method does not forecast: "refuse" or "drop".
+
+    Returns
+    -------
+    The series in order of alarm, with the right and false alarms to expect.
+
+    Examples
+    --------
+    >>> print(exception_report("panel.csv", "forecasts.csv").summary())             # doctest: +SKIP
     """
     aligned = cases(panel, forecasts, horizon=horizon, missing=missing)
     known = np.isfinite(aligned.actual)

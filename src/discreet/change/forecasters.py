@@ -45,9 +45,27 @@ def forecast_panel(
 ) -> Any:
     """Forecast the last `past` periods of every series and the one `horizon` after the panel's end.
 
-    A series that ended before the panel has no coming period. `policy` is the gold standard that will judge. Returns a
-    table of `series`, `method`, `t`, `horizon`, `forecast`, as `compare_large_changes` and `exception_report` take it.
-    Every forecast refits its model, so time grows with series x past x methods.
+    A series that ended before the panel has no coming period. Every forecast refits its model, so time grows with
+    series x past x methods.
+
+    Parameters
+    ----------
+    panel : frame of `series`, `t`, `value`.
+    methods : names of forecasting methods.
+    horizon : how many periods ahead to look.
+    season : the length of a season in periods.
+    past : how many past periods to forecast, each from the periods before it.
+    policy : the gold standard that will judge.
+    progress : called with what is being done and the share of it that is done.
+
+    Returns
+    -------
+    A table of `series`, `method`, `t`, `horizon`, `forecast`, as `compare_large_changes` and `exception_report` take
+    it.
+
+    Examples
+    --------
+    >>> forecasts = forecast_panel("panel.csv", methods=["naive"], past=6)          # doctest: +SKIP
     """
     unknown = [name for name in methods if name not in METHODS]
     if unknown or not methods:

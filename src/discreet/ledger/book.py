@@ -31,7 +31,19 @@ if TYPE_CHECKING:
 
 
 class Ledger:
-    """Who spent what on which data, and what is left. Open it with `Ledger.open` or `Ledger.in_memory`."""
+    """Who spent what on which data, and what is left. Open it with `Ledger.open` or `Ledger.in_memory`.
+
+    Parameters
+    ----------
+    store : the table that holds the lines; `open` and `in_memory` make it.
+
+    Examples
+    --------
+    >>> from discreet import Pure, Workers
+    >>> ledger = Ledger.in_memory()
+    >>> print(ledger.open_budget(dataset="jobs", unit=Workers(), total=Pure(2)).total)
+    epsilon=2
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store

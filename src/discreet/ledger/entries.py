@@ -35,7 +35,7 @@ class Head(NamedTuple):
     hash: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Entry:
     """One line.
 
@@ -61,6 +61,10 @@ class Entry:
     payload: Mapping[str, Any]
     previous: str
     hash: str
+
+    def __repr__(self) -> str:
+        what = self.dataset if self.release is None else f"{self.release} of {self.dataset}"
+        return f"<Entry {self.seq}: {self.kind} {what!r}{'' if self.loss is None else f', {self.loss}'}>"
 
     @property
     def head(self) -> Head:

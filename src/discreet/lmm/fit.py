@@ -6,7 +6,6 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
-from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -22,6 +21,7 @@ from discreet.lmm.moments import Moments
 from discreet.lmm.origin import Origin, basis
 from discreet.lmm.solution import Solution, effect_variances
 from discreet.lmm.sparse import Gram
+from discreet.results import Result
 
 if TYPE_CHECKING:
     from discreet.formula.rows import Frame
@@ -35,7 +35,7 @@ class MixedWarning(UserWarning):
     """Something about a fit that lme4 would also mention; it stays on the result as `fit.notes`."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RandomEffects:
     """One random term of a fit: its covariance and what it predicts for each level.
 
@@ -58,6 +58,9 @@ class RandomEffects:
         back = np.linalg.inv(basis(random))
         return cls(random.term.name, random.names, random.grouping.labels, back @ covariance @ back.T, values @ back.T)
 
+    def __repr__(self) -> str:
+        return f"<RandomEffects of {self.group!r}: {', '.join(self.names)} for {len(self.levels):,} levels>"
+
     def component(self, i: int, j: int | None = None) -> str:
         """The name of a variance or a covariance in `fit.variances`."""
         if self.names == ("(Intercept)",):
@@ -76,7 +79,7 @@ class RandomEffects:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class MixedFit:
+class MixedFit(Result):
     """A fitted linear mixed model.
 
     Attributes
@@ -246,11 +249,15 @@ class MixedFit:
 
         return release_mixed(self.formula, self._open_frame, **asked)
 
-    def tidy(self) -> Any:
-        """Every estimate in one PyArrow table: effect, group, term, estimate, std_error, statistic."""
+    def tidy(self, *, levels: bool = False) -> Any:
+        """The estimates in the columns of `discreet.results.COLUMNS`; if asked, also the effects of all levels."""
         from discreet.lmm.summary import tidy
 
-        return tidy(self)
+        return tidy(self, levels=levels)
+
+    def to_arrow(self) -> Any:
+        """Every estimate, with the effects of all levels."""
+        return self.tidy(levels=True)
 
     def summary(self) -> str:
         """The fit as text, laid out like lme4's summary."""
@@ -281,9 +288,6 @@ class MixedFit:
 
     def __str__(self) -> str:
         return self.summary()
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(self.summary())}</pre>"
 
     @property
     def _open_frame(self) -> Frame:

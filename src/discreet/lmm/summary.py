@@ -2,36 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from discreet.results import normal_ends, tidy_table
 
 if TYPE_CHECKING:
     from discreet.lmm.fit import MixedFit
 
 
-def tidy(fit: MixedFit) -> Any:
-    """One row per fixed effect and per variance component, in a PyArrow table."""
-    import pyarrow as pa
-
-    se = fit.se
-    rows: list[dict[str, Any]] = [
-        {"effect": "fixed", "group": None, "term": name, "estimate": value, "std_error": se[name]}
-        for name, value in fit.fixed.items()
+def tidy(fit: MixedFit, *, levels: bool) -> Any:
+    """One row per fixed effect, variance and covariance, and per level's effect if asked."""
+    rows: list[tuple[Any, ...]] = [
+        ("fixed", None, name, None, value, fit.se[name]) for name, value in fit.fixed.items()
     ]
     for term in fit.random:
-        q = len(term.names)
-        pairs = [(i, i) for i in range(q)] + [(i, j) for i in range(q) for j in range(i + 1, q)]
-        for i, j in pairs:
-            name = f"var {term.names[i]}" if i == j else f"cov {term.names[i]}, {term.names[j]}"
-            rows.append({"effect": "random", "group": term.group, "term": name, "estimate": term.covariance[i, j]})
-    rows.append({"effect": "random", "group": "Residual", "term": "var", "estimate": fit.sigma2})
-    for row in rows:
-        row["statistic"] = row["estimate"] / row["std_error"] if row.get("std_error") else None
-        row.setdefault("std_error", None)
-    strings = [(name, pa.string()) for name in ("effect", "group", "term")]
-    numbers = [(name, pa.float64()) for name in ("estimate", "std_error", "statistic")]
-    return pa.Table.from_pylist(rows, schema=pa.schema(strings + numbers))
+        rows += [("variance", term.group, name, None, term.covariance[i, i], None) for i, name in enumerate(term.names)]
+        rows += [
+            ("covariance", term.group, f"{term.names[i]}, {term.names[j]}", None, term.covariance[i, j], None)
+            for i, j in combinations(range(len(term.names)), 2)
+        ]
+    rows.append(("variance", "Residual", None, None, fit.sigma2, None))
+    if levels:
+        for term, (free, _) in zip(fit.random, fit.effect_variances, strict=True):
+            for i, name in enumerate(term.names):
+                errors = np.sqrt(np.maximum(free[:, i, i], 0)).tolist()
+                found = zip(term.levels, term.values[:, i].tolist(), errors, strict=True)
+                rows += [("random", term.group, name, level, value, error) for level, value, error in found]
+    return estimates(rows)
+
+
+def estimates(rows: Sequence[tuple[Any, ...]], *, flags: Sequence[str | None] | None = None) -> Any:
+    """A tidy table of rows (effect, group, term, level, estimate, std_error), with normal intervals."""
+    effect, group, term, level, estimate, std_error = (list(column) for column in zip(*rows, strict=True))
+    lower, upper = normal_ends(estimate, std_error)
+    return tidy_table(
+        effect=effect,
+        group=group,
+        term=term,
+        level=level,
+        estimate=estimate,
+        std_error=std_error,
+        lower=lower,
+        upper=upper,
+        flag=flags,
+    )
 
 
 def to_dict(fit: MixedFit) -> dict[str, Any]:

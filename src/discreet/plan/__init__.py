@@ -13,6 +13,7 @@ requests      all releases of a plan, ready to be priced, read and drawn
 check         what a plan would cost and how far off it would be; reads no confidential data
 outputs       the files of a release and what they say about themselves
 run           carry a plan out, resumably
+doors         plans from Python, by the name of their file
 comparison    errors beside noise infusion, on simulated data of a release's shape
 curves        error over epsilon and alpha beside noise infusion, on simulated cells
 facts         what the report says

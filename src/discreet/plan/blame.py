@@ -13,7 +13,7 @@ from discreet.faults import Fault, Place
 from discreet.plan.shape import AnyRelease, Count, Counts, Data, PosteriorSection
 
 IN_TABLES = {"towards": "shrink"}
-IN_SUMMARIES = {"probability": "at", "level": "at", "unit": "scale"}
+IN_SUMMARIES = {"probability": "at", "level": "at"}
 """Parameters of tables, and of posterior summaries, that a plan calls otherwise."""
 
 

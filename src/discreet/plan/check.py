@@ -95,7 +95,7 @@ class ReleaseCheck:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PlanCheck:
     """Everything that is known about a plan without its data.
 
@@ -112,6 +112,10 @@ class PlanCheck:
     after: Budget
     faults: tuple[Fault, ...]
     missing: tuple[Fault, ...] = ()
+
+    def __repr__(self) -> str:
+        name = self.file.document.path.name
+        return f"<PlanCheck of {name!r}: {len(self.releases)} releases cost {self.cost}, {len(self.faults)} faults>"
 
     @property
     def jobs_of_one_worker(self) -> int | None:

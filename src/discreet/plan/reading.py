@@ -30,12 +30,15 @@ WANTED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PlanFile:
     """A plan and the text it came from."""
 
     plan: Plan
     document: Document
+
+    def __repr__(self) -> str:
+        return f"<PlanFile {self.document.path.name!r}: {len(self.plan.release)} releases>"
 
     def path(self, text: str) -> Path:
         """A path of the plan, which is relative to the plan's folder."""
@@ -64,7 +67,21 @@ class PlanFile:
 
 
 def read_plan(path: str | Path, text: bytes | None = None) -> PlanFile:
-    """Read and check the shape of a plan; all faults are reported together. `text` is read in place of the file."""
+    """Read a plan and check its shape; all faults are reported together.
+
+    Parameters
+    ----------
+    path : the plan's TOML file.
+    text : what to read in place of the file.
+
+    Returns
+    -------
+    The plan with the place of each of its keys.
+
+    Examples
+    --------
+    >>> plan = read_plan("plan.toml")                                               # doctest: +SKIP
+    """
     document = Document.read(path, text)
     try:
         plan = Plan.model_validate(document.content)

@@ -36,7 +36,7 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 """Called as `progress("release jobs", 3, 7)`: what is being done, how many steps are done, how many there are."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class RunResult:
     """What a run did.
 
@@ -57,6 +57,10 @@ class RunResult:
     report: Path | None = None
     bundle: Path | None = None
     facts: Facts | None = None
+
+    def __repr__(self) -> str:
+        name = self.check.file.document.path.name
+        return f"<RunResult of {name!r}: {len(self.publications)} released, {self.remaining} left>"
 
     def other_files(self, name: str) -> list[str]:
         """What lies in the folder of a release and was not released."""

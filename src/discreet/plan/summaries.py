@@ -78,7 +78,7 @@ class SummaryRequest:
         self, constants: Mapping[str, Any], value: Any, guarantee: Guarantee, entry: Entry, folder: Path
     ) -> None:
         """Write every file of the release into `folder`; `constants` are those of its mechanism."""
-        research = value.to_arrow()
+        research = value.published() if isinstance(self.release, ModelSection) else value.to_arrow()
         write_release(
             folder,
             {"": {"research": research, "basic": shortened(research)}},
@@ -187,9 +187,9 @@ def _posterior(release: PosteriorSection, public: tuple[str, ...], account: Acco
     if release.summary == "probability":
         question = ask_probability(*asked, at=at, **common)
     elif release.summary == "quantile":
-        question = ask_quantile(*asked, probability=at, unit=scale, **common)
+        question = ask_quantile(*asked, probability=at, scale=scale, **common)
     else:
-        question = ask_interval(*asked, level=at, unit=scale, **common)
+        question = ask_interval(*asked, level=at, scale=scale, **common)
     guarantee = Guarantee(unit, Pure(release.epsilon), proof=PROOF, notes=(public_note(columns),))
     return guarantee, columns, partial(question.offer, account=account)
 

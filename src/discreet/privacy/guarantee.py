@@ -28,6 +28,13 @@ class Guarantee:
     private : False when the noise was seeded, so that anyone who knows the seed can take it off, or when there is a
         `caution`.
     caution : why the release is not private although its noise is: the published noise is too small, say.
+
+    Examples
+    --------
+    >>> from discreet.privacy.losses import Pure
+    >>> from discreet.privacy.units import Establishments
+    >>> Guarantee(Establishments(0.1), Pure(2)).definition
+    'strong (alpha=0.1, epsilon=2)-employer-employee privacy'
     """
 
     unit: Unit

@@ -128,7 +128,17 @@ class Loss(ABC):
 
 @dataclass(frozen=True, slots=True, order=False)
 class Pure(Loss):
-    """epsilon: no event becomes more than e^epsilon times as likely."""
+    """epsilon: no event becomes more than e^epsilon times as likely.
+
+    Parameters
+    ----------
+    epsilon : a number of at least 0, kept exactly; text such as "0.1" or "1/3" is exact too.
+
+    Examples
+    --------
+    >>> print(Pure("0.1") + Pure("0.2"))
+    epsilon=0.3
+    """
 
     epsilon: Fraction
 
@@ -148,7 +158,18 @@ class Pure(Loss):
 
 @dataclass(frozen=True, slots=True, order=False)
 class Approximate(Loss):
-    """(epsilon, delta): as pure, except on events of total probability delta."""
+    """(epsilon, delta): as pure, except on events of total probability delta.
+
+    Parameters
+    ----------
+    epsilon : as for `Pure`.
+    delta : the probability of the exceptions, at least 0.
+
+    Examples
+    --------
+    >>> print(Approximate(1, "0.05") + Pure(1))
+    epsilon=2, delta=0.05
+    """
 
     epsilon: Fraction
     delta: Fraction
@@ -184,7 +205,17 @@ class Approximate(Loss):
 
 @dataclass(frozen=True, slots=True, order=False)
 class Concentrated(Loss):
-    """rho: zero-concentrated differential privacy."""
+    """rho: zero-concentrated differential privacy.
+
+    Parameters
+    ----------
+    rho : a number of at least 0, kept exactly.
+
+    Examples
+    --------
+    >>> print(Concentrated("0.5") + Concentrated("0.25"))
+    rho=0.75
+    """
 
     rho: Fraction
 

@@ -42,6 +42,17 @@ class Establishments:
     Neighbours may be read in either direction: from E' to E a workforce shrinks to 1 / (1 + alpha) of its size. A
     worker of another kind, or with another employer, is one worker less and one more: two steps, and twice the loss.
     With `substitution` one worker more or less takes half of the loss only: such an exchange is inside it.
+
+    Parameters
+    ----------
+    alpha : the share by which a workforce may change unnoticed, above 0.
+    strength : "strong" or "weak".
+    substitution : whether the exchange of one worker for another costs one loss and not two.
+
+    Examples
+    --------
+    >>> print(Establishments(alpha=0.1).key)
+    establishments(alpha=1/10,strong)
     """
 
     alpha: Fraction
@@ -103,7 +114,13 @@ class Establishments:
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """Edge privacy: one job is added or removed. Does not hide the size of a large establishment."""
+    """Edge privacy: one job is added or removed. Does not hide the size of a large establishment.
+
+    Examples
+    --------
+    >>> print(Workers())
+    two data sets that differ in one job
+    """
 
     @property
     def key(self) -> str:
@@ -115,7 +132,17 @@ class Workers:
 
 @dataclass(frozen=True, slots=True)
 class EstablishmentNodes:
-    """Node privacy after truncation: one whole establishment of at most `theta` workers is added or removed."""
+    """Node privacy after truncation: one whole establishment of at most `theta` workers is added or removed.
+
+    Parameters
+    ----------
+    theta : the largest workforce that is kept, a whole number of workers.
+
+    Examples
+    --------
+    >>> print(EstablishmentNodes(1000))
+    two data sets that differ in one whole establishment of at most 1,000 workers
+    """
 
     theta: int
 
@@ -140,8 +167,16 @@ class EstablishmentNodes:
 class Rows:
     """One row's response is replaced by any value in [lower, upper]; the columns that a release declares are public.
 
-    `response` names the column that is protected, or several of them, which may all change in that row: a unit without
-    a name is that of older ledgers, under which nothing is released any more.
+    Parameters
+    ----------
+    lower, upper : where responses lie, known without the data.
+    response : the column that is protected, or several of them, which may all change in that row. A unit without a
+        name is that of older ledgers, under which nothing is released any more.
+
+    Examples
+    --------
+    >>> print(Rows(0, 2, "rate"))
+    two data sets that differ in one row's response rate, which lies in [0, 2]
     """
 
     lower: Fraction
@@ -190,7 +225,13 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class AnyRow:
-    """One whole row is replaced by any other; the number of rows is public."""
+    """One whole row is replaced by any other; the number of rows is public.
+
+    Examples
+    --------
+    >>> print(AnyRow())
+    two data sets of the same size that differ in one whole row, whatever it holds
+    """
 
     @property
     def key(self) -> str:

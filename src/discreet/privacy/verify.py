@@ -6,9 +6,9 @@ move together, so the privacy loss is that of a location-scale pair
 
     loss(z) = log h(z) - log h((z - u) / w) + d log w,
 
-u the shift and w the ratio of the scales. This module builds the neighbours (one establishment grows, beside
-others of every size), finds the supremum of the loss over all outputs, integrates the exact delta where the
-claim has one, and repeats both for the integer that is really published. Notation follows docs/proofs/polynomial.md.
+u the shift and w the ratio of the scales. This module builds the neighbours (one establishment grows beside others of
+every size), finds the supremum of the loss over all outputs, integrates the exact delta where the claim has one, and
+repeats both for the published integer. Notation follows docs/proofs/polynomial.md.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ from discreet.privacy.losses import Approximate, Loss, half
 from discreet.privacy.units import Establishments
 
 LARGEST_SIZE = 10**6
-# A supremum found on doubles carries rounding errors of about 1e-13; claims are exact, so allow a little more.
-TOLERANCE = 1e-9
+TOLERANCE = 1e-9  # claims are exact, and a supremum found on doubles carries rounding errors of about 1e-13
 MOST_EPSILON = 700  # e^epsilon is a double
 _FAR = 1e13
 
@@ -152,9 +151,19 @@ class LossVerdict:
 
 
 def verify(mechanism: CountMechanism, *, neighbours: Neighbours | None = None) -> LossVerdict:
-    """Find the worst loss of `mechanism` over all neighbours, and say where it occurs.
+    """Find the worst loss of `mechanism` over all neighbours.
 
-    Where the unit promises substitution, twice the loss of one worker more is compared with the claim as well.
+    Parameters
+    ----------
+    mechanism, neighbours : from `calibrate`; the pairs of data sets to search, by default all that its unit allows.
+
+    Returns
+    -------
+    The worst loss and where it occurs; with substitution, twice the loss of one worker more is compared as well.
+
+    Examples
+    --------
+    >>> verify(calibrate("log-laplace", unit=Establishments("0.1"), epsilon=2))     # doctest: +SKIP
     """
     pairs = neighbours if neighbours is not None else neighbouring_cells(mechanism.unit)
     found = examine(mechanism, pairs, mechanism.loss)

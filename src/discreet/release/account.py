@@ -17,7 +17,9 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
 
 from discreet.errors import DiscreetError
 from discreet.ledger import Entry, Ledger, release_once
@@ -25,32 +27,81 @@ from discreet.noise.source import SeededSource, Source, SystemSource
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Loss
 from discreet.privacy.units import Unit
-from discreet.release.canonical import fingerprints
+from discreet.release.canonical import fingerprints, tables_of
 from discreet.release.offer import Offer
+from discreet.results import Result, tidy_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Data = TypeVar("Data")
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Released(Generic[T]):
-    """A value that may be shown to anybody, what it promises and which ledger line paid for it."""
+@dataclass(frozen=True, slots=True, repr=False)
+class Released(Result, Generic[T]):
+    """A value that may be shown to anybody, what it promises and which ledger line paid for it.
+
+    Attributes
+    ----------
+    value : what was released.
+    guarantee : what it promises.
+    entry, name : the ledger's line that paid, and the release's name in it.
+    check : what was said of the release before it was paid for, if it was checked.
+    """
 
     value: T
     guarantee: Guarantee
     entry: Entry
     name: str
+    check: Any = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the value should know."""
+        return tuple(getattr(self.value, "notes", ()))
+
+    def to_arrow(self) -> pa.Table:
+        """The value's table; of several, the first."""
+        return next(iter(tables_of(self.value).values()))
+
+    def tidy(self) -> pa.Table:
+        """The value in the columns of `discreet.results.COLUMNS`."""
+        if isinstance(self.value, Result):
+            return self.value.tidy()
+        numbers = np.ravel(np.asarray(self.value, dtype=float))
+        return tidy_table(effect="value", level=[str(i) for i in range(len(numbers))], estimate=numbers)
+
+    def __repr__(self) -> str:
+        return f"<Released {type(self.value).__name__} {self.name!r}: {self.guarantee.loss}>"
+
+    def __str__(self) -> str:
+        return f"{self.value}\n{self.guarantee}"
 
 
 class Account:
-    """A data set's budget, and the only way to its noise."""
+    """A data set's budget, and the only way to its noise.
+
+    Examples
+    --------
+    >>> from discreet import AnyRow, Pure
+    >>> account = Account.open(None, dataset="trial", unit=AnyRow(), budget=Pure(2))
+    >>> print(account.remaining)
+    epsilon=2
+    """
 
     def __init__(
         self, *, ledger: Ledger, dataset: str, unit: Unit, budget: Loss | None = None, seed: int | None = None
     ):
-        """Open the account; `budget` opens or confirms its total.
+        """Open the account.
 
-        A `seed` makes releases reproducible and therefore not private; each of them says so.
+        Parameters
+        ----------
+        ledger : where its lines are kept.
+        dataset : the name under which the ledger knows the data.
+        unit : whom to protect.
+        budget : opens or confirms the total that all releases may cost; leave it out once it is open.
+        seed : makes releases reproducible and therefore not private; each of them says so.
         """
         if budget is not None:
             ledger.open_budget(dataset=dataset, unit=unit, total=budget)
@@ -65,8 +116,12 @@ class Account:
         ledger = Ledger.in_memory() if where is None else Ledger.open(where)
         return cls(ledger=ledger, dataset=dataset, unit=unit, budget=budget, seed=seed)
 
+    def __repr__(self) -> str:
+        return f"<Account of {self.dataset!r} under {self.unit.key}: {self.remaining} left>"
+
     @property
     def remaining(self) -> Loss:
+        """What is left of the budget."""
         return self.ledger.remaining(self.dataset, self.unit)
 
     @property

@@ -38,7 +38,7 @@ class Outlook(Protocol):
 E = TypeVar("E", bound=Outlook, covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Check(Generic[E]):
     """What a release would cost and how far off it would be; nothing confidential was read and nothing spent.
 
@@ -57,6 +57,9 @@ class Check(Generic[E]):
     def affordable(self) -> bool:
         """Whether the account can pay."""
         return self.remaining is None or self.guarantee.loss <= self.remaining
+
+    def __repr__(self) -> str:
+        return f"<Check: costs {self.guarantee.loss}{'' if self.affordable else ', NOT affordable'}>"
 
     def __str__(self) -> str:
         verdict = "affordable" if self.affordable else "NOT affordable"

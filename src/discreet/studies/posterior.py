@@ -17,12 +17,12 @@ import numpy as np
 
 from discreet.arrays import Matrix, Vector
 from discreet.audit.blackbox import AuditVerdict, blackbox
+from discreet.bayes.clipped import ClippedMean, clipped_mean
+from discreet.bayes.combination import Combination, LogProbabilities, Normality
 from discreet.bayes.conjugate import GPrior, Parts, Prior, SemiConjugate
 from discreet.bayes.expected import SummaryErrors
 from discreet.bayes.interval import posterior_interval
 from discreet.bayes.partition import partition
-from discreet.bayes.probability import Combination, LogProbabilities, Normality
-from discreet.bayes.quantile import ClippedMean, clipped_mean
 from discreet.bayes.spending import ANY_ROW
 from discreet.errors import DataError
 from discreet.noise.source import SeededSource
@@ -47,8 +47,8 @@ METHODS: dict[tuple[str, str], Combination] = {
     ("-2 log p", "paper"): LogProbabilities("paper"),
     ("-2 log p", "tight"): LogProbabilities("tight"),
 }
-AROUND_ZERO = clipped_mean("zero", "paper", 1.0, None, epsilon=2 * STAGE)
-PRIVATE_CENTRE = clipped_mean("private", "tight", 1.0, None, epsilon=2 * STAGE)
+AROUND_ZERO = clipped_mean("zero", "paper", 1.0, None)
+PRIVATE_CENTRE = clipped_mean("private", "tight", 1.0, None)
 COLUMN = 1  # the slope, after the intercept
 
 

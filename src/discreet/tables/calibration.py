@@ -37,10 +37,21 @@ def calibrate(
 
     Parameters
     ----------
+    name : the mechanism's name, such as "log-laplace", "smooth-gamma" or "smooth-laplace".
     unit : the definition to satisfy.
     epsilon, delta : the loss of one cell; of the whole vector for "joint-polynomial". Only "smooth-laplace" uses delta.
+    calibration : "tight" for the least noise the definition allows, "paper" for the document's own constants.
     cells : how many counts of the same establishments a joint mechanism covers.
     theta : the largest establishment that "node-truncation" keeps.
+
+    Returns
+    -------
+    The mechanism, which `verify` checks.
+
+    Examples
+    --------
+    >>> calibrate("log-laplace", unit=Establishments("0.1"), epsilon=2).name
+    'log-laplace'
     """
     if calibration not in ("tight", "paper"):
         raise PrivacyError(

@@ -15,6 +15,7 @@ import numpy as np
 from discreet.arrays import Integers, Vector
 from discreet.ledger import Entry
 from discreet.privacy.guarantee import Guarantee
+from discreet.results import Result, tidy_table
 from discreet.schema import Label
 from discreet.tables.quality import Words, quality
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class CountRelease:
+class CountRelease(Result):
     """Published counts with intervals.
 
     Attributes
@@ -37,6 +38,7 @@ class CountRelease:
         counts and public constants alone; NaN where there is none, and infinite above where nothing bounds it.
     parameters : what was asked for, in plain words for the ledger and release.json.
     largest : a noisy size of the largest establishment of each workplace cell, where a share of epsilon paid for it.
+    check : what was said of the release before it was paid for, if it was checked.
     """
 
     keys: pa.Table
@@ -51,6 +53,7 @@ class CountRelease:
     entry: Entry | None = None
     name: str = ""
     largest: Integers | None = None
+    check: Any = None
 
     def of(self, released: Released[Any]) -> CountRelease:
         """The same table with what its release promises and the ledger line that paid for it."""
@@ -89,6 +92,20 @@ class CountRelease:
             columns["largest"] = pa.array(np.repeat(self.largest, d))
         return pa.table(columns)
 
+    def tidy(self) -> pa.Table:
+        """One row per count, in the columns of `discreet.results.COLUMNS`."""
+        table = self.to_arrow()
+        values = [map(str, table[name].to_pylist()) for name in self.by]
+        return tidy_table(
+            effect="count",
+            group=", ".join(self.by) or None,
+            level=[", ".join(cell) for cell in zip(*values, strict=True)] if values else None,
+            estimate=self.counts.ravel(),
+            lower=self.lower.ravel(),
+            upper=self.upper.ravel(),
+            flag=table["quality"].to_pylist(),
+        )
+
     def non_negative(self) -> CountRelease:
         """Negative counts set to zero. Adds a small upward bias in sums of many small cells."""
         return replace(
@@ -121,8 +138,3 @@ class CountRelease:
     def __repr__(self) -> str:
         cells, d = self.counts.shape
         return f"{cells:,} x {d} counts by {', '.join(self.by) or 'nothing'}. {self.guarantee}"
-
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        return f"<p><strong>Counts by {escape(', '.join(self.by))}</strong></p><p>{escape(str(self.guarantee))}</p>"

@@ -60,7 +60,7 @@ def together(
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Workload:
     """Tables that are released together."""
 
@@ -74,6 +74,10 @@ class Workload:
                 "Name the attributes of each.",
                 about="tables",
             )
+
+    def __repr__(self) -> str:
+        tables = "; ".join(", ".join((*query.workplace_by, *query.worker_by)) or "nothing" for query in self.queries)
+        return f"<Workload of {len(self.queries)} tables: {tables}>"
 
     def check(
         self,

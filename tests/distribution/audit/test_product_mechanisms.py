@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from discreet.audit.blackbox import blackbox
+from discreet.bayes.clipped import clipped_mean
+from discreet.bayes.combination import LogProbabilities, Normality
 from discreet.bayes.erm import calibrate as perturbation
 from discreet.bayes.erm import release as perturbed
-from discreet.bayes.probability import LogProbabilities, Normality, posterior_probability
-from discreet.bayes.quantile import clipped_mean
+from discreet.bayes.probability import posterior_probability
 from discreet.bayes.selection import find_magnitude
 from discreet.bayes.summation import noisy_sums
 from discreet.noise.source import SeededSource
@@ -144,7 +145,7 @@ MOVED = np.append(FAR[1:], -1e9)
 
 @pytest.mark.parametrize("centre", ["private", "zero"])
 def test_quantiles_keep_their_word(centre) -> None:
-    plan = clipped_mean(centre, "tight", 1.0, None, epsilon=Fraction(1))
+    plan = clipped_mean(centre, "tight", 1.0, None)
     source = SeededSource(14)
 
     def one(values: np.ndarray) -> tuple[float, ...]:

@@ -14,11 +14,12 @@ from scipy.integrate import quad
 
 from discreet.bayes import selection
 from discreet.bayes.agreement import UNCHECKED, differences, limit_of, look, pieces
+from discreet.bayes.clipped import clipped_mean
 from discreet.bayes.conjugate import GPrior, Parts, SemiConjugate
 from discreet.bayes.interval import posterior_interval
 from discreet.bayes.partition import blocks, partition
 from discreet.bayes.probability import posterior_probability
-from discreet.bayes.quantile import clipped_mean, posterior_quantile
+from discreet.bayes.quantile import posterior_quantile
 from discreet.bayes.reach import covering
 from discreet.bayes.selection import find_centre
 from discreet.bayes.skewness import skewness
@@ -127,7 +128,7 @@ def test_parts_without_pieces_are_not_looked_at_and_say_so(door: str) -> None:
     rng = np.random.default_rng(0)
     data = rows_of("normal errors", rng, 2_000)
     assert UNCHECKED in ASK[door](data, epsilon=9, partitions=100, seed=1).value.notes
-    stages = {"centre": 3, "width": 3, "mean": 3}
+    stages = {"centre": "1/3", "width": "1/3", "mean": "1/3"}
     if door == "quantile":  # nor is a model that nothing is spent on
         assert UNCHECKED in ASK[door](data, epsilon=9, partitions=40, stages=stages, seed=1).value.notes
 
@@ -152,7 +153,7 @@ def test_parts_without_an_answer_take_no_side_and_no_place() -> None:
     X = np.column_stack([np.ones(40), np.zeros(40)])
     within = in_parts(GPrior(), X, np.arange(40.0), 4, np.random.default_rng(0), SLOPE, inflated=True)
     assert within.quantile(np.full(1, 0.5))[:, 0].tolist() == [-SILENT, SILENT, -SILENT, SILENT]
-    plan = clipped_mean("private", "tight", 1.0, None, epsilon=Fraction(60))
+    plan = clipped_mean("private", "tight", 1.0, None)
     values = np.array([*np.linspace(2, 3, 101), SILENT, -SILENT, SILENT])
     found = plan.release(values, epsilon=Fraction(60), source=SeededSource(0))
     assert found.mean == pytest.approx(2.5, abs=0.05) and found.width < 3

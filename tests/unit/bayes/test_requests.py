@@ -171,8 +171,8 @@ def test_questions_are_numbers(small) -> None:
             posterior_probability("y ~ x", small, "x", at=wrong, epsilon=1)
     for wrong in ("a", 0, np.inf, True):
         with pytest.raises(PrivacyError) as refused:
-            posterior_quantile("y ~ x", small, "x", probability=0.5, epsilon=4, unit=wrong)
-        assert refused.value.about == "unit"
+            posterior_quantile("y ~ x", small, "x", probability=0.5, epsilon=4, scale=wrong)
+        assert refused.value.about == "scale"
 
 
 @pytest.mark.parametrize(
@@ -199,8 +199,8 @@ def test_perturbation_says_its_noise_and_that_the_penalty_was_raised(small) -> N
 def test_a_centre_at_the_end_of_the_ladder_is_noted(small) -> None:
     data = {"x": small["y"], "y": 3 + 2 * small["y"] + small["x"]}
     for call in (CALLS["quantile"], CALLS["interval"]):
-        cut = call("y ~ x", data, "x", epsilon=4, unit=1e-8).value
-        assert "give a larger `unit`" in str(cut) and len(cut.notes) == 1
+        cut = call("y ~ x", data, "x", epsilon=4, scale=1e-8).value
+        assert "give a larger `scale`" in str(cut) and len(cut.notes) == 1
         assert "`unit`" not in str(call("y ~ x", data, "x", epsilon=4).value)
 
 

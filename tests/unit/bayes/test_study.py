@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.bayes.quantile import clipped_mean
+from discreet.bayes.clipped import clipped_mean
 from discreet.errors import DataError
 from discreet.noise.source import SeededSource
 from discreet.studies import posterior
@@ -83,7 +83,7 @@ def test_the_gain_does_not_depend_on_luck(parts: int, location: float) -> None:
     values = location + 0.4 * np.random.default_rng(0).normal(size=parts)
     scales = {}
     for centre, calibration in (("zero", "paper"), ("private", "tight")):
-        plan = clipped_mean(centre, calibration, 1.0, None, epsilon=Fraction(9, 10))
+        plan = clipped_mean(centre, calibration, 1.0, None)
         draws = [plan.release(values, epsilon=Fraction(9, 10), source=SeededSource(seed)) for seed in range(20)]
         scales[centre] = [draw.scale for draw in draws]
     assert min(scales["zero"]) / max(scales["private"]) >= 3

@@ -43,7 +43,7 @@ def test_ranking_and_tests():
         assert row["pauc"] == pytest.approx(roc.partial_auc(found.positive, score))
         assert row["mcclish"] == pytest.approx(roc.partial_auc(found.positive, score, scale="mcclish"))
         assert row["low"] <= row["pauc"] <= row["high"]
-    assert found.tidy().column_names == list(rows[0])
+    assert found.to_arrow().column_names == list(rows[0])
     json.dumps(found.to_dict(), allow_nan=False)
     assert "best" in found.summary()
 

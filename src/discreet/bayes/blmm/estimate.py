@@ -42,8 +42,12 @@ def bayes_mixed(
     draws, chains, warmup, seed : of the Gibbs sampler: draws kept in each chain, and as many before them unless
         `warmup` says otherwise. With "exact", `draws` > 0 adds chains beside the exact answers, for joint questions.
 
-    Chains that have not converged raise a `ConvergenceWarning`, which also stays on the result as `notes`.
+    Returns
+    -------
+    The posterior. Chains that have not converged raise a `ConvergenceWarning`, which also stays on it as `notes`.
 
+    Examples
+    --------
     >>> data = {"y": [1, 2, 4, 3, 5, 7, 2, 4], "x": [0, 1, 2, 0, 1, 2, 0, 1], "g": list("aaabbbcc")}
     >>> fit = bayes_mixed("y ~ x + (1 | g)", data)
     >>> round(fit.coefficient("x").mean, 3)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from typing import Any, Literal
 
 import numpy as np
@@ -19,13 +18,14 @@ from discreet.bayes.blmm.prior import Prior
 from discreet.errors import DataError, FitError
 from discreet.lmm.fit import MixedFit
 from discreet.lmm.matrix import dense
+from discreet.results import Result
 
 Method = Literal["exact", "gibbs"]
 SHOWN = 12  # names in an error
 
 
 @dataclass(frozen=True, repr=False)
-class BayesMixed:
+class BayesMixed(Result):
     """A Bayesian mixed model: the REML fit that its sums come from, its prior, and its posterior.
 
     With method "exact", marginals have no Monte Carlo error, and chains, if there are any, stand beside them. With
@@ -110,10 +110,14 @@ class BayesMixed:
         return table(self)
 
     def tidy(self, *, levels: bool = False) -> Any:
-        """The table in PyArrow: effect, group, term, mean, sd, q05, q50, q95, rhat, effective; if asked, all levels."""
+        """The posterior in the columns of `discreet.results.COLUMNS`; if asked, also the effects of all levels."""
         from discreet.bayes.blmm.summary import tidy
 
         return tidy(self, levels=levels)
+
+    def to_arrow(self) -> Any:
+        """Every posterior, with the effects of all levels."""
+        return self.tidy(levels=True)
 
     def summary(self) -> str:
         """The posterior as text."""
@@ -146,9 +150,6 @@ class BayesMixed:
 
     def __str__(self) -> str:
         return self.summary()
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(self.summary())}</pre>"
 
     @property
     def _sampled(self) -> Chains:

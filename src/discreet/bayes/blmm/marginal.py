@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -42,11 +42,20 @@ class Marginal(Protocol):
         """The value below which the number lies with each probability."""
 
 
-@dataclass(frozen=True)
-class Normals:
+class _Printed:
+    """A posterior's line in print."""
+
+    __slots__ = ()
+
+    def __repr__(self: Marginal) -> str:
+        return f"<{type(self).__name__}: mean {self.mean:.6g}, sd {self.sd:.6g}>"
+
+
+@dataclass(frozen=True, repr=False)
+class Normals(_Printed):
     """A mixture of normals."""
 
-    law: Mixtures = field(repr=False)
+    law: Mixtures
 
     @property
     def mean(self) -> float:
@@ -69,12 +78,12 @@ class Normals:
         return found
 
 
-@dataclass(frozen=True)
-class GridMarginal:
+@dataclass(frozen=True, repr=False)
+class GridMarginal(_Printed):
     """A positive number whose logarithm has a density on a fine grid."""
 
-    log_values: Vector = field(repr=False)
-    density_of_log: Vector = field(repr=False)
+    log_values: Vector
+    density_of_log: Vector
 
     @classmethod
     def of(cls, log_values: Vector, density: Vector) -> GridMarginal:
@@ -117,11 +126,11 @@ class GridMarginal:
         return np.asarray(np.exp(found))
 
 
-@dataclass(frozen=True)
-class DrawnMarginal:
+@dataclass(frozen=True, repr=False)
+class DrawnMarginal(_Printed):
     """Draws of one number, shape (chains, length); every answer is an estimate."""
 
-    draws: Matrix = field(repr=False)
+    draws: Matrix
 
     @property
     def mean(self) -> float:

@@ -21,6 +21,11 @@ class Prior:
     V : the scale of a variance before data.
     nu : degrees of freedom, what the prior weighs in observations.
     sd : deviation of every fixed effect, in the units of the columns as given.
+
+    Examples
+    --------
+    >>> print(Prior(sd=2))
+    variances ~ IG(6, 0.624), fixed effects ~ N(0, 2^2)
     """
 
     V: float = 0.104

@@ -6,13 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.bayes.blmm.diagnostics import effective_size, rhat
+from discreet.bayes.blmm.diagnostics import rhat
+from discreet.bayes.blmm.gibbs import RHAT_LIMIT
 from discreet.bayes.blmm.marginal import DrawnMarginal, Marginal
+from discreet.results import tidy_table
 
 if TYPE_CHECKING:
     from discreet.arrays import Matrix
     from discreet.bayes.blmm.fit import BayesMixed
 
+INTERCEPT = "(Intercept)"
+ENDS = np.array([0.025, 0.975])
 LEVELS = np.array([0.05, 0.5, 0.95])
 NUMBERS = ("mean", "sd", "q05", "q50", "q95")
 JUDGED = ("rhat", "effective")
@@ -25,26 +29,30 @@ def table(model: BayesMixed) -> list[dict[str, Any]]:
 
 
 def tidy(model: BayesMixed, *, levels: bool) -> Any:
-    """One row for each fixed effect and variance, and for each level's effect if asked, in a PyArrow table."""
-    import pyarrow as pa
-
+    """One row for each fixed effect and variance, and for each level's effect if asked."""
     group = model.fit.random[0].group
-    rows: list[dict[str, Any]] = [
-        {"effect": "fixed", "group": None, "term": name, **_numbers(model.coefficient(name))}
-        for name in model.fit.names
+    laws = [*map(model.coefficient, model.fit.names), *map(model.variance, model.variances[::-1])]
+    found = [(law.mean, law.sd, *law.quantile(ENDS).tolist(), _judged(law)) for law in laws]
+    kinds: list[tuple[str, str | None, str | None, str | None]] = [
+        ("fixed", None, name, None) for name in model.fit.names
     ]
-    rows += [
-        {"effect": "random", "group": name, "term": "var", **_numbers(model.variance(name))}
-        for name in model.variances[::-1]
-    ]
+    kinds += [("variance", group, INTERCEPT, None), ("variance", "Residual", None, None)]
     if levels:
-        rows += [
-            {"effect": "level", "group": group, "term": level, **numbers}
-            for level, numbers in zip(model.levels, _effects(model), strict=True)
-        ]
-    strings = [(name, pa.string()) for name in ("effect", "group", "term")]
-    numbers = [(name, pa.float64()) for name in (*NUMBERS, *JUDGED)]
-    return pa.Table.from_pylist(rows, schema=pa.schema(strings + numbers))
+        kinds += [("random", group, INTERCEPT, level) for level in model.levels]
+        found += _effects(model)
+    effect, groups, term, level = (list(column) for column in zip(*kinds, strict=True))
+    mean, sd, lower, upper, flag = (list(column) for column in zip(*found, strict=True))
+    return tidy_table(
+        effect=effect,
+        group=groups,
+        term=term,
+        level=level,
+        estimate=mean,
+        std_error=sd,
+        lower=lower,
+        upper=upper,
+        flag=flag,
+    )
 
 
 def to_dict(model: BayesMixed) -> dict[str, Any]:
@@ -85,15 +93,21 @@ def _numbers(law: Marginal) -> dict[str, float]:
     return found | ({"rhat": law.rhat, "effective": law.effective} if isinstance(law, DrawnMarginal) else {})
 
 
-def _effects(model: BayesMixed) -> list[dict[str, float]]:
-    """The numbers of all levels at once."""
+def _effects(model: BayesMixed) -> list[tuple[float, float, float, float, str | None]]:
+    """Mean, deviation, ends and flag of all levels at once."""
     if model.method == "exact":
         law = model.posterior.effects
-        every: Matrix = np.column_stack([law.mean, law.sd, law.quantile(LEVELS)])
-        return [dict(zip(NUMBERS, row, strict=True)) for row in every.tolist()]
+        every: Matrix = np.column_stack([law.mean, law.sd, law.quantile(ENDS)])
+        return [(*row, None) for row in every.tolist()]
     u = model.chains.u  # type: ignore[union-attr]
     flat = u.reshape(-1, u.shape[2])
-    every = np.column_stack(
-        [flat.mean(axis=0), flat.std(axis=0, ddof=1), np.quantile(flat, LEVELS, axis=0).T, rhat(u), effective_size(u)]
-    )
-    return [dict(zip((*NUMBERS, *JUDGED), row, strict=True)) for row in every.tolist()]
+    every = np.column_stack([flat.mean(axis=0), flat.std(axis=0, ddof=1), np.quantile(flat, ENDS, axis=0).T])
+    return [(*row, _word(r)) for row, r in zip(every.tolist(), rhat(u).tolist(), strict=True)]
+
+
+def _judged(law: Marginal) -> str | None:
+    return _word(law.rhat) if isinstance(law, DrawnMarginal) else None
+
+
+def _word(rhat: float) -> str | None:
+    return "not converged" if rhat > RHAT_LIMIT else None

@@ -28,12 +28,13 @@ from discreet.lmm.private.notes import (
 )
 from discreet.lmm.private.partition import Blocks, Report, count_blocks, fit_partition, partition, same_rows
 from discreet.lmm.private.public import PublicDesign, hidden, public_design
-from discreet.lmm.private.request import BudgetLine, Interval, Method, ModelRequest, read_request
+from discreet.lmm.private.request import Interval, Method, ModelRequest, read_request
 from discreet.lmm.private.result import PrivateEffects, PrivateFit
 from discreet.lmm.private.sums import confined, response_sums, units_of
 from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Concentrated, Loss, Number, Pure
+from discreet.release.budget_line import BudgetLine
 from discreet.release.offer import Offer
 
 if TYPE_CHECKING:
@@ -66,8 +67,7 @@ def release_mixed(
 ) -> PrivateFit:
     """Release a linear model with nested random intercepts, or with none, under differential privacy.
 
-    One row's response is protected; the columns declared `public` and the number of rows are known to everybody. No
-    row's response can stop the release.
+    One row's response is protected and cannot stop the release; `public` columns and the number of rows are known.
 
     Parameters
     ----------
@@ -92,6 +92,12 @@ def release_mixed(
     seed : makes the noise reproducible and the release not private.
     progress : called with the number of blocks fitted and of all blocks.
 
+    Returns
+    -------
+    The estimates, with their guarantee.
+
+    Examples
+    --------
     >>> data = {"y": [0.1, 0.4, 0.3, 0.9, 0.8, 0.7] * 50, "g": list("aaabbb") * 50}
     >>> fit = release_mixed("y ~ 1 + (1 | g)", data, epsilon=10, public=["g"], bounds=(0, 1), seed=1)
     >>> fit.guarantee.loss

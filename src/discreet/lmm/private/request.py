@@ -10,19 +10,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from discreet.errors import PrivacyError, concerning
 from discreet.faults import BETWEEN, Argument, Phrase, Spelled
-from discreet.ledger import Ledger
 from discreet.lmm.private.sums import Scale
 from discreet.privacy.columns import declared, refuse_undeclared
 from discreet.privacy.losses import Concentrated, Loss, Number, Pure, exact, loss, upward
 from discreet.privacy.units import Rows
 from discreet.release.account import Account
+from discreet.release.budget_line import BudgetLine
 
 Method: TypeAlias = Literal["moments", "paper", "strict"]
 Interval: TypeAlias = tuple[Number, Number]
@@ -47,44 +46,7 @@ _JOBS = Rate((Fraction(0), Fraction(2)), Fraction(2), Fraction(1, 100), Fraction
 _HIRES = Rate((Fraction(0), Fraction(3)), Fraction(3), Fraction(1, 100), Fraction(3, 4))
 RATES: dict[str, Rate] = {"jcr": _JOBS, "jdr": _JOBS, "ar": _HIRES, "sr": _HIRES}
 """JCR and JDR lie in [0, 2] by definition. AR and SR have no upper bound; 3 is the documents'."""
-OR_AN_ACCOUNT = Spelled(", or an account", plan="", command="")
 PUBLIC = "A private model hides one row's {0!r} and publishes the values of every other column of its formula."
-
-
-class BudgetLine(NamedTuple):
-    """A ledger, the data set's name in it, and the total that opens or confirms its budget."""
-
-    ledger: str | Path
-    dataset: str
-    budget: Number | Loss | None
-
-    @classmethod
-    def of(cls, ledger: str | Path | None, dataset: str | None, budget: Number | Loss | None) -> BudgetLine | None:
-        if ledger is None:
-            if dataset is not None or budget is not None:
-                raise PrivacyError(
-                    "A data set's name or budget was given without a ledger.",
-                    "A ledger keeps them.",
-                    ("Give ", Argument("ledger", "ledger.db"), OR_AN_ACCOUNT, "."),
-                    about="ledger",
-                )
-            return None
-        if not dataset:
-            raise PrivacyError(
-                f"The ledger {str(ledger)!r} was given without a name for the data.",
-                "It counts what was spent on each data set by name, and the same rows as a file and as a "
-                "frame would have two budgets.",
-                ("Give ", Argument("dataset", "flows"), ", and the same name next time."),
-                about="dataset",
-            )
-        if budget is None and "://" not in str(ledger) and not Path(ledger).exists():
-            raise PrivacyError(
-                f"There is no ledger {str(ledger)!r} yet, and no budget to open in it.",
-                f"A budget is the total that all releases of {dataset!r} may cost.",
-                ("Give ", Argument("budget", 4), ", or name an older ledger."),
-                about="budget",
-            )
-        return cls(ledger, dataset, budget)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +94,7 @@ class ModelRequest:
         if self.account is not None:
             return self.account
         if self.book is not None:
-            where, dataset, budget = self.book
-            total = budget if budget is None or isinstance(budget, Loss) else type(self.loss)(budget)
-            return Account(ledger=Ledger.open(where), dataset=dataset, unit=self.unit, budget=total, seed=self.seed)
+            return self.book.account(self.unit, self.loss, seed=self.seed)
         return Account.open(None, dataset="mixed", unit=self.unit, budget=self.loss, seed=self.seed)
 
 

@@ -18,6 +18,7 @@ from discreet.lmm.matrix import linear, random_part
 from discreet.lmm.private.notes import Flag
 from discreet.lmm.private.request import Method
 from discreet.privacy.guarantee import Guarantee
+from discreet.results import Result
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,8 @@ class PrivateEffects:
         return float(self.values[self.levels.index(level)])
 
 
-@dataclass(frozen=True)
-class PrivateFit:
+@dataclass(frozen=True, repr=False)
+class PrivateFit(Result):
     """A private linear mixed model.
 
     Attributes
@@ -53,6 +54,7 @@ class PrivateFit:
     guarantee : what the release promises; `entry`, the ledger line that paid; `name`, the release's.
     flags : what must be read before the estimates, in every table beside the estimates concerned.
     notes : what a reader of the estimates should know; flags come first.
+    check : what was said of the release before it was paid for, if it was checked.
     released : the noisy statistics behind the estimates, which are just as public.
     """
 
@@ -74,6 +76,7 @@ class PrivateFit:
     flags: tuple[Flag, ...] = ()
     entry: Entry | None = field(default=None, repr=False)
     name: str = ""
+    check: Any = field(default=None, compare=False)
 
     @property
     def fixed(self) -> dict[str, float]:
@@ -118,15 +121,21 @@ class PrivateFit:
             total += random_part(rows, term, self.design.levels, effects.values[:, None], new_levels=new_levels)
         return total
 
-    def tidy(self) -> Any:
-        """Every estimate in one PyArrow table: effect, group, term, estimate, std_error, flag."""
+    def tidy(self, *, levels: bool = False) -> Any:
+        """The estimates in the columns of `discreet.results.COLUMNS`; if asked, also the effects of all levels."""
         from discreet.lmm.private.text import tidy
 
-        return tidy(self)
+        return tidy(self, levels=levels)
 
     def to_arrow(self) -> Any:
-        """The table of `tidy`."""
-        return self.tidy()
+        """Every estimate, with the effects of all levels."""
+        return self.tidy(levels=True)
+
+    def published(self) -> Any:
+        """The table that a plan publishes: `term` names a coefficient, a level, or says that it is a variance."""
+        from discreet.lmm.private.text import published
+
+        return published(self)
 
     def summary(self) -> str:
         """The release as text: estimates, then what is promised."""
@@ -139,6 +148,9 @@ class PrivateFit:
         from discreet.lmm.private.text import to_dict
 
         return to_dict(self)
+
+    def __repr__(self) -> str:
+        return f"<PrivateFit {self.formula!r}, {self.method}, {self.rows:,} rows: {self.guarantee.loss}>"
 
     def __str__(self) -> str:
         return self.summary()

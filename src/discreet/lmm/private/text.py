@@ -7,36 +7,43 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.lmm.summary import _aligned
+from discreet.lmm.summary import _aligned, estimates
 
 if TYPE_CHECKING:
     from discreet.lmm.private.result import PrivateFit
 
+INTERCEPT = "(Intercept)"  # a private model has no other random effect
 
-def tidy(fit: PrivateFit) -> Any:
-    """One row per fixed effect, variance and predicted random effect, in a PyArrow table."""
+
+def tidy(fit: PrivateFit, *, levels: bool) -> Any:
+    """One row per fixed effect and variance, and per level's effect if asked."""
+    rows: list[tuple[Any, ...]] = [
+        ("fixed", None, name, None, value, fit.se[name]) for name, value in fit.fixed.items()
+    ]
+    rows += [("variance", term.group, INTERCEPT, None, term.variance, None) for term in fit.random]
+    rows.append(("variance", "Residual", None, None, fit.sigma2, None))
+    for term in fit.random if levels else ():
+        errors = [None] * len(term.levels) if term.std_errors is None else term.std_errors.tolist()
+        found = zip(term.levels, term.values.tolist(), errors, strict=True)
+        rows += [("random", term.group, INTERCEPT, level, value, error) for level, value, error in found]
+    return estimates(rows, flags=[_words(fit, effect, group, term) for effect, group, term, *_ in rows])
+
+
+def published(fit: PrivateFit) -> Any:
+    """The table of a plan's files: effect, group, term, estimate, std_error, flag."""
     import pyarrow as pa
 
-    se = fit.se
-    rows: list[tuple[str, str | None, str, float | None, float | None]] = [
-        ("fixed", None, name, value, se[name]) for name, value in fit.fixed.items()
+    table = tidy(fit, levels=True)
+    terms = [
+        {"fixed": row["term"], "random": row["level"]}.get(row["effect"], row["effect"])
+        for row in table.select(["effect", "term", "level"]).to_pylist()
     ]
-    rows += [("variance", group, "variance", value, None) for group, value in fit.variances.items()]
-    for term in fit.random:
-        errors = [None] * len(term.levels) if term.std_errors is None else term.std_errors.tolist()
-        rows += [
-            ("random", term.group, level, value, error)
-            for level, value, error in zip(term.levels, term.values.tolist(), errors, strict=True)
-        ]
-    columns = [list(column) for column in zip(*rows, strict=True)]
-    columns.append([_words(fit, effect, group, term) for effect, group, term, *_ in rows])
-    names = ("effect", "group", "term", "estimate", "std_error", "flag")
-    types = (pa.string(), pa.string(), pa.string(), pa.float64(), pa.float64(), pa.string())
-    arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
-    return pa.table(dict(zip(names, arrays, strict=True)))
+    kept = table.select(["effect", "group", "term", "estimate", "std_error", "flag"])
+    return kept.set_column(2, "term", pa.array(terms, pa.string()))
 
 
-def _words(fit: PrivateFit, effect: str, group: str | None, term: str) -> str | None:
+def _words(fit: PrivateFit, effect: str, group: str | None, term: str | None) -> str | None:
+    """The flags of one estimate; only those of fixed effects name a term."""
     found = [flag.word for flag in fit.flags if flag[:2] == (effect, group) and flag.term in (None, term)]
     return ", ".join(dict.fromkeys(found)) or None
 

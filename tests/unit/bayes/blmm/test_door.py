@@ -71,10 +71,10 @@ def test_a_variance_is_positive(exact) -> None:
 def test_tables_and_texts_agree(exact, sampled) -> None:
     for fit in (exact, sampled):
         rows = fit.tidy(levels=True).to_pylist()
-        assert [row["effect"] for row in rows] == ["fixed"] * 2 + ["random"] * 2 + ["level"] * 8
-        assert rows[1]["mean"] == fit.coefficient("x").mean
-        assert rows[4]["q95"] == pytest.approx(fit.effect("0").quantile(0.95)[0])
-        assert (rows[4]["rhat"] is None) == (fit.method == "exact")
+        assert [row["effect"] for row in rows] == ["fixed"] * 2 + ["variance"] * 2 + ["random"] * 8
+        assert rows[1]["estimate"] == fit.coefficient("x").mean
+        assert rows[4]["upper"] == pytest.approx(fit.effect("0").quantile(0.975)[0])
+        assert ("rhat" in fit.table()[0]) == (fit.method == "gibbs")
         assert fit.to_dict()["posterior"] == fit.table()
         assert "var Residual" in fit.summary()
     assert "R-hat" in sampled.summary() and sampled.to_dict()["rhat_max"] < 1.01

@@ -117,7 +117,7 @@ def test_stated_sizes_that_clip_are_flagged_at_the_top_and_in_the_table(loss: di
     assert ("fixed", None, "clipped") in flags(fit) and ("random", "g", "clipped") not in flags(fit)
     assert fit.notes[0].startswith("the fixed effects were clipped")
     assert fit.summary().splitlines()[2].startswith("Warning: the fixed effects were clipped")
-    words = {(row["effect"], row["flag"]) for row in fit.tidy().to_pylist()}
+    words = {(row["effect"], row["flag"]) for row in fit.to_arrow().to_pylist()}
     assert ("fixed", "clipped, small blocks") in words and ("random", "small blocks") in words
     assert len({word for effect, word in words if effect == "fixed"}) == 1
     assert fit.to_dict()["flags"][0]["word"] == "clipped"

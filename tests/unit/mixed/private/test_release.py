@@ -24,6 +24,7 @@ from discreet.lmm.private.sums import units_of
 from discreet.privacy.losses import Concentrated, Pure
 from discreet.privacy.units import Establishments, Rows
 from discreet.release.account import Account
+from discreet.results import COLUMNS
 
 FORMULA = "rate ~ 0 + industry + quarter + (1 | county)"
 PUBLIC = ["industry", "quarter", "county", "season", "state", "nothing", "one", "row", "twice", "before", "lag", "g"]
@@ -136,9 +137,9 @@ def test_the_result_holds_nothing_confidential(flows: Flows) -> None:
 
 def test_a_result_reads_well(flows: Flows) -> None:
     fit = release_mixed(FORMULA, flows, epsilon=1, bounds=(0, 2), seed=1, name="rates")
-    table = fit.tidy()
-    assert table.column_names == ["effect", "group", "term", "estimate", "std_error", "flag"]
-    assert table.num_rows == 4 + 2 + 40
+    table = fit.to_arrow()
+    assert table.column_names == list(COLUMNS)
+    assert table.num_rows == fit.tidy().num_rows + 40 == 4 + 2 + 40
     assert fit.name == "rates" and fit.entry.loss == Pure(1)
     assert "NOT PRIVATE" in str(fit) and "docs/proofs/mixed-moments.md" in fit.summary()
     assert release_mixed(FORMULA, flows, epsilon=1, bounds=(0, 2)).guarantee.private
@@ -372,7 +373,7 @@ def test_separations_follow_from_the_identity(flows: Flows) -> None:
     assert sr.guarantee.loss == Pure(3 * 10**6) and sr.guarantee.basis == "proved"
     assert sr.variances == {"county": None, "Residual": None} and set(sr.se.values()) == {None}
     json.dumps(sr.to_dict(), allow_nan=False)
-    assert "AR - JCR + JDR" in sr.summary() and sr.tidy().num_rows == 3 + 2 + 40
+    assert "AR - JCR + JDR" in sr.summary() and sr.to_arrow().num_rows == 3 + 2 + 40
     with pytest.raises(FitError, match="one design"):
         separation_rate(**{**fits, "ar": release_mixed("ar ~ 1 + (1 | county)", data, epsilon=1, seed=1)})
 

@@ -1,0 +1,56 @@
+"""Plans from Python, by the name of their file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from discreet.plan.check import PlanCheck, check
+from discreet.plan.reading import PlanFile, read_plan
+from discreet.plan.run import Progress, RunResult, run
+
+
+def check_plan(plan: PlanFile | str | Path) -> PlanCheck:
+    """Price a plan and look for everything that is wrong with it; read nothing confidential and spend nothing.
+
+    Parameters
+    ----------
+    plan : the plan's file, or what `read_plan` made of it.
+
+    Returns
+    -------
+    The price of each release, its expected error, and what is wrong.
+
+    Examples
+    --------
+    >>> check_plan("plan.toml").faults                                              # doctest: +SKIP
+    ()
+    """
+    return check(plan if isinstance(plan, PlanFile) else read_plan(plan))
+
+
+def run_plan(
+    plan: PlanFile | str | Path,
+    *,
+    dry_run: bool = False,
+    progress: Progress = lambda step, done, steps: None,
+) -> RunResult:
+    """Release everything in a plan that is not released yet.
+
+    Runs of one plan on one machine take turns: a second one finds everything released and ends like the first.
+
+    Parameters
+    ----------
+    plan : the plan's file, or what `read_plan` made of it.
+    dry_run : stop before anything is written or spent.
+    progress : called with what is being done, how many steps are done and how many there are.
+
+    Returns
+    -------
+    What was released, where, and what the budget has left.
+
+    Examples
+    --------
+    >>> print(run_plan("plan.toml", dry_run=True).remaining)                        # doctest: +SKIP
+    epsilon=4
+    """
+    return run(plan, dry_run=dry_run, progress=progress)

@@ -1,0 +1,184 @@
+"""What `import discreet as dc` gives: reachable, documented to the last parameter, one keyword for one idea."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import discreet as dc
+from discreet.errors import BudgetExceeded, PrivacyError
+
+FUNCTIONS = [name for name in dc.__all__ if inspect.isfunction(getattr(dc, name))]
+CLASSES = [name for name in dc.__all__ if inspect.isclass(getattr(dc, name))]
+MODULES = [name for name in dc.__all__ if inspect.ismodule(getattr(dc, name))]
+
+
+def sections(text: str | None) -> dict[str, list[str]]:
+    """A NumPy-style docstring by its headings."""
+    found: dict[str, list[str]] = {"": []}
+    lines, here = inspect.cleandoc(text or "").split("\n"), ""
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+        if re.fullmatch("-{3,}", after):
+            here = line
+            found[here] = []
+        elif not re.fullmatch("-{3,}", line):
+            found[here].append(line)
+    return found
+
+
+def documented(value: Any) -> set[str]:
+    texts = [value.__doc__, value.__init__.__doc__] if inspect.isclass(value) else [value.__doc__]
+    lines = [line for text in texts for part in ("Parameters", "Attributes") for line in sections(text).get(part, [])]
+    heads = [line.split(" : ")[0] for line in lines if re.match(r"\w[\w, ]* : ", line)]
+    return {name.strip() for head in heads for name in head.split(",")}
+
+
+def test_the_names_are_of_three_kinds() -> None:
+    assert sorted([*FUNCTIONS, *CLASSES, *MODULES]) == dc.__all__
+    assert MODULES == ["errors", "simulate"]
+    assert issubclass(dc.errors.BudgetExceeded, dc.DiscreetError)
+    assert {"errors", "simulate", "run_plan"} <= set(dir(dc))
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, *CLASSES])
+def test_every_parameter_is_explained(name: str) -> None:
+    value = getattr(dc, name)
+    if inspect.isclass(value) and issubclass(value, Exception):
+        return
+    asked = set(inspect.signature(value).parameters) - {"args", "kwargs"}
+    assert not asked - documented(value)
+    parts = {"Examples"} if inspect.isclass(value) else {"Examples", "Returns"}
+    known = sections(value.__doc__) | (sections(value.__init__.__doc__) if inspect.isclass(value) else {})
+    assert not parts - set(known)
+
+
+def test_the_test_of_parameters_sees_one_that_is_missing() -> None:
+    def door(data: Any, epsilon: float) -> None:
+        """Do it.
+
+        Parameters
+        ----------
+        data : epsilon : is named here as text only.
+        """
+
+    assert documented(door) == {"data"}
+
+
+DOORS = ["objective_perturbation", "posterior_interval", "posterior_probability", "posterior_quantile", "release_mixed"]
+PAYMENT = ["account", "ledger", "budget", "dataset", "name", "seed"]
+
+
+@pytest.mark.parametrize("name", DOORS)
+def test_one_keyword_for_one_idea(name: str) -> None:
+    """Every door pays in the same words; `unit` is whom to protect, and no door has another one."""
+    parameters = inspect.signature(getattr(dc, name)).parameters
+    assert [key for key in parameters if key in PAYMENT] == PAYMENT
+    assert "epsilon" in parameters and "unit" not in parameters
+    assert all(parameters[key].kind is inspect.Parameter.KEYWORD_ONLY for key in PAYMENT)
+
+
+def line() -> dict[str, np.ndarray]:
+    x = np.linspace(-1, 1, 900)
+    return {"x": x, "y": 2 * x + np.random.default_rng(0).normal(size=900)}
+
+
+CALLS: dict[str, Callable[..., Any]] = {
+    "posterior_probability": lambda **pay: dc.posterior_probability("y ~ x", line(), "x", at=1, epsilon=40, **pay),
+    "posterior_quantile": lambda **pay: dc.posterior_quantile("y ~ x", line(), "x", probability=0.5, epsilon=40, **pay),
+    "posterior_interval": lambda **pay: dc.posterior_interval("y ~ x", line(), "x", epsilon=40, **pay),
+    "objective_perturbation": lambda **pay: dc.objective_perturbation(
+        "y ~ x", line(), lower=-6, upper=6, norm=2, penalty=1, epsilon=40, **pay
+    ),
+    "release_mixed": lambda **pay: dc.release_mixed("y ~ x", line(), epsilon=40, bounds=(-6, 6), public=["x"], **pay),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_ledger_pays_at_every_door(name: str, tmp_path: Path) -> None:
+    ledger, call = tmp_path / "ledger.db", CALLS[name]
+    with pytest.raises(PrivacyError, match="without a name"):
+        call(ledger=ledger, budget=70)
+    with pytest.raises(PrivacyError, match="no ledger"):
+        call(ledger=ledger, dataset="line")
+    with pytest.raises(PrivacyError, match="without a ledger"):
+        call(dataset="line")
+    assert not ledger.exists()
+    assert call(ledger=ledger, dataset="line", budget=70, name="first").entry.dataset == "line"
+    with pytest.raises(BudgetExceeded):
+        call(ledger=ledger, dataset="line", name="second")
+    with dc.Ledger.open(ledger, read_only=True) as found:
+        assert {entry.release for entry in found.entries() if entry.release} == {"first"}
+
+
+def test_a_split_is_shares_at_every_door() -> None:
+    halves = {"(Intercept)": "1/2", "x": "1/2"}
+    found = dc.posterior_probability("y ~ x", line(), ["(Intercept)", "x"], at=1, epsilon=8, split=halves, seed=1)
+    assert found.guarantee.loss == dc.Pure(8)
+    with pytest.raises(PrivacyError, match="sum to 1"):
+        dc.posterior_probability("y ~ x", line(), ["(Intercept)", "x"], at=1, epsilon=8, split=dict.fromkeys(halves, 4))
+
+
+def jobs() -> Any:
+    rows = [
+        {"workplace": name, "place": place, "worker": f"{name}{i}", "sex": "FM"[i % 2]}
+        for place, name, size in [("01", "a", 40), ("01", "b", 30), ("02", "c", 60)]
+        for i in range(size)
+    ]
+    return dc.read_jobs(pa.Table.from_pylist(rows), schema=dc.Schema(["place"], {"sex": ["F", "M"]}))
+
+
+PLAN = Path(__file__).parents[2] / "examples" / "jobs.toml"
+
+
+def met() -> dict[str, Any]:
+    """What a user meets on the way to a release, and at its end."""
+    session = dc.Session(jobs(), unit=dc.Establishments(alpha=0.1), budget=40, seed=1)
+    query, workload = session.count(by=["place", "sex"]), session.marginals(["place"], ["place", "sex"])
+    release = query.release(epsilon=4)
+    bayes = dc.mixed("y ~ x + (1 | g)", line() | {"g": np.arange(900) % 9}, prior=dc.Prior())
+    mechanism = dc.calibrate("log-laplace", unit=dc.Establishments("0.1"), epsilon=2)
+    found = {
+        "jobs": session.jobs,
+        "schema": session.jobs.schema,
+        "session": session,
+        "account": session.account,
+        "ledger": session.account.ledger,
+        "entry": release.entry,
+        "query": query,
+        "check": query.check(epsilon=4),
+        "workload": workload,
+        "checks": workload.check(epsilon=4)[0],
+        "release": release,
+        "guarantee": release.guarantee,
+        "loss": release.guarantee.loss,
+        "unit": session.unit,
+        "plan": dc.read_plan(PLAN),
+        "plan check": dc.check_plan(PLAN),
+        "bayes": bayes,
+        "fit": bayes.fit,
+        "effects": bayes.fit.effects["g"],
+        "coefficient": bayes.coefficient("x"),
+        "variance": bayes.variance(),
+        "effect": bayes.effect("1"),
+        "audit": dc.audit_posterior(bayes, rows="influential"),
+        "mechanism": mechanism,
+        "verified": dc.verify(mechanism),
+        "blackbox": dc.blackbox(lambda data: data + np.random.default_rng().laplace(), 0, 1, claimed=1, trials=2000),
+        "priors": (dc.Prior(), dc.GPrior(), dc.Conjugate(), dc.SemiConjugate()),
+    }
+    return found | {name: call(seed=1) for name, call in CALLS.items()}
+
+
+def test_what_a_user_meets_prints_a_line_or_a_small_table() -> None:
+    for name, value in met().items():
+        for text in (repr(value), str(value)):
+            assert not re.search(r" at 0x[0-9a-f]+|object at|array\(", text), (name, text[:300])
+            assert len(text) <= 2000 and text.count("\n") <= 25, (name, len(text))
+        assert len(repr(value)) <= 600, (name, len(repr(value)), repr(value)[:700])

@@ -88,7 +88,8 @@ def variance_flags(
         note = (
             f"the variance of {name} is hardly seen: under this noise none below {(least or {})[name]:.3g} is told "
             f"from 0. It may be far too large, what it takes is missing in the residual variance, and standard errors "
-            f"of effects of {name} are larger than they need be. Spend more, or use fewer groups"
+            f"of effects of {name} are larger than they need be. Whether effects go with the sizes of groups, which "
+            "moves fixed effects, is not known either. Spend more, or use fewer groups"
         )
         found += [Flag("variance", name, "hardly seen", note)] * (name not in flagged)
         found += [Flag("variance", "Residual", "hardly seen", note)] * ("Residual" not in flagged)

@@ -21,6 +21,7 @@ posterior        posterior probabilities and quantiles by parts
 posterior_kinds  posterior summaries on data that the thesis did not try: skewed, heavy-tailed, uneven and curved
 posterior_page   the page of the posterior study
 study            what a study is: numbers for machines, a page for people, and one directory that holds both
+tables           published tables on kinds of data: coverage, widths, and what adding up changes
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ STUDIES = {
     "lodes": "discreet.studies.lodes:run",
     "lmm": "discreet.studies.lmm:run",
     "kinds": "discreet.studies.kinds:run",
+    "tables": "discreet.studies.tables:run",
     "blmm": "discreet.studies.blmm:run",
     "posterior": "discreet.studies.posterior:run",
     "m3": "discreet.studies.m3:run",

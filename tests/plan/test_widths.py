@@ -118,6 +118,31 @@ def test_sizes_where_an_exchange_is_inside_one_epsilon(plan: Path) -> None:
         list(stated(forged, Establishments("0.1", substitution=True)))
 
 
+def test_public_bounds_narrow_intervals_for_nothing(plan: Path) -> None:
+    """A published size class says that no establishment of P has more than 49 workers; of Q nothing is known."""
+    text = PLAN.replace("scale_share = 0.1", "").replace('epsilon = "0.3"', "epsilon = 1\nscale_share = 0.2")
+    (plan.parent / "plan.toml").write_text(text)
+    (plan.parent / "sizes.csv").write_text("place,jobs,largest,at_most\nP,20000,20,49\n")
+    told = check(read_plan(plan)).releases[0].to_dict()["tables"][0]["expected_error"]["by_cell_size"]
+    assert told[-1]["half_width"] < 20
+    outcome = run(plan)
+    for name in ("narrow", "wide"):
+        table = pq.read_table(plan.parent / "out" / name / "research.parquet").to_pydict()
+        half = (np.array(table["upper"][:2]) - np.array(table["lower"][:2])) / 2
+        assert (half <= 60).all() and table["at_most"] == [49, 49, None, None]
+        assert np.all(np.abs(np.array(table["count"][:2]) - 10_000) <= 200)
+        assert "at_most" not in pq.read_table(plan.parent / "out" / name / "basic.parquet").column_names
+    about = json.loads((plan.parent / "out" / "narrow" / "release.json").read_text())
+    assert "hold if it is true" in about["columns"]["at_most"]
+    assert outcome.bundle is not None
+    findings = verify_bundle(outcome.bundle)
+    assert not [finding for finding in findings if finding.wrong]
+    assert sum("computed again from the counts" in finding.words for finding in findings) == 2
+    (plan.parent / "sizes.csv").write_text("place,jobs,largest,at_most\nP,20000,20,19\n")
+    with pytest.raises(DiscreetError, match=r"'at_most' of 'sizes\.csv'"):
+        run(plan)
+
+
 def test_a_share_cannot_be_changed_afterwards(plan: Path) -> None:
     run(plan)
     plan.write_text(PLAN.replace("scale_share = 0.1", "scale_share = 0.2"))

@@ -26,7 +26,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import total
 from discreet.privacy.units import EstablishmentNodes
 from discreet.release.account import Account
-from discreet.release.files import read_table
+from discreet.release.files import column_names, read_table
 from discreet.release.offer import Offer
 from discreet.report.page import slug
 from discreet.report.release import Results, TableOfCounts
@@ -49,6 +49,7 @@ COLUMNS = {
     "upper": "upper end of the interval; empty where there is none",
     "quality": MEANING,
 }
+AT_MOST = {"at_most": "most workers of an establishment of the cell by public sizes; intervals hold if it is true"}
 LARGEST = {"largest": "size of the cell's largest establishment, with noise of its own; in the research form"}
 
 
@@ -121,7 +122,14 @@ class CountRequest:
 
     def _write(self, tables: Sequence[CountRelease], guarantee: Guarantee, entry: Entry, folder: Path) -> None:
         """Write every file of the release into `folder`."""
+        public, _ = PublicSizes.of(self.file)
         tables = [replace(table, guarantee=guarantee) for table in tables]
+        if public is not None:
+            tables = [
+                query.bounded(ready, table, public.at_most(table.keys))
+                for query, ready, table in zip(self.queries, self.ready, tables, strict=True)
+            ]
+        bounded = any(table.at_most is not None for table in tables)
         labels = self.file.plan.data.labels
         forms: dict[str, dict[Form, Any]] = {}
         for place, table, moved in zip(self.folders, tables, self._improved(tables), strict=True):
@@ -137,7 +145,7 @@ class CountRequest:
             guarantee=guarantee,
             entry=entry,
             parameters={**self.details, "tables": about},
-            columns=self.columns,
+            columns=self.columns | (AT_MOST if bounded else {}),
         )
 
     def results(self, folder: Path) -> Results:
@@ -191,9 +199,11 @@ class CountRequest:
         query, domains = self.queries[number], self.details["tables"][number]["domains"]
         numbers = ["count", "lower", "upper"]
         sized = ["largest"] if self.ready[number].sizes is not None and path.stem == "research" else []
+        sized += ["at_most"] if path.stem == "research" and "at_most" in column_names(path) else []
         columns = [*query.workplace_by, *numbers, *sized]
         table = read_table(path, kind=path.suffix[1:], attributes=query.workplace_by, columns=columns)
-        count, lower, upper, *sizes = (np.array(table[name]).reshape(-1, query.levels) for name in (*numbers, *sized))
+        count, lower, upper = (np.array(table[name]).reshape(-1, query.levels) for name in numbers)
+        sizes = {name: np.array(table[name], dtype=np.float64)[:: query.levels] for name in sized}
         lower, upper = lower.astype(np.float64), upper.astype(np.float64)
         return CountRelease(
             keys=table.select(list(query.workplace_by)).take(np.arange(0, len(table), query.levels)),
@@ -204,7 +214,8 @@ class CountRequest:
             upper=np.where(np.isfinite(lower) & np.isnan(upper), np.inf, upper),
             level=float(self.release.level),
             guarantee=self.guarantee,
-            largest=sizes[0][:, 0].astype(np.int64) if sizes else None,
+            largest=sizes["largest"].astype(np.int64) if "largest" in sizes else None,
+            at_most=sizes.get("at_most"),
         )
 
 

@@ -74,7 +74,7 @@ def basic(moved: pa.Table, labels: Mapping[str, Mapping[str, str]], *, round_to:
         fits = np.abs(values) < 2.0**63  # and neither infinite nor absent
         whole = pa.array(np.where(fits, values, 0).astype(np.int64), mask=~fits)
         table = table.set_column(table.column_names.index(name), name, whole)
-    return table.drop_columns(["largest"]) if "largest" in table.column_names else table
+    return table.drop_columns([name for name in ("largest", "at_most") if name in table.column_names])
 
 
 def rounded(values: Vector, to: int) -> Vector:

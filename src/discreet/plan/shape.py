@@ -160,7 +160,7 @@ class Public(Section):
 
     sizes: PathText | None = Field(
         None,
-        description="A table with some workplace attributes, `jobs`, and optionally `largest` establishment, per cell.",
+        description="A table with some workplace attributes, `jobs`, and optionally `largest`, its bound `at_most`.",
     )
     previous: PathText | None = Field(None, description="The folder of an earlier release, whose counts stand in.")
 

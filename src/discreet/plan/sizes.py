@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet.arrays import Vector
 from discreet.errors import DataError, DiscreetError
 from discreet.faults import Fault
 from discreet.frames import as_lazy, collect
@@ -133,7 +134,7 @@ class TableCheck:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PublicSizes:
-    """A public table: some workplace attributes, `jobs`, and `largest` where it is known.
+    """A public table: some workplace attributes, `jobs`, `largest` where it is known, `at_most` where it is bounded.
 
     Attributes
     ----------
@@ -177,8 +178,8 @@ class PublicSizes:
         keys = list(query.workplace_by)
         if not len(table):
             return None
-        found = {"jobs": "sum", "largest": "max"}
-        dropped = ready.mechanism.left_out(*(np.array(table[name], dtype=np.float64) for name in found))
+        found = {"jobs": "sum", "largest": "max"} | ({"at_most": "max"} if "at_most" in table.column_names else {})
+        dropped = ready.mechanism.left_out(*(np.array(table[name], dtype=np.float64) for name in ("jobs", "largest")))
         if dropped is not None:
             table = table.append_column(MISSING, [dropped[0]]).append_column(KNOWN, [dropped[1]])
             found |= {MISSING: "sum", KNOWN: "all"}
@@ -189,7 +190,8 @@ class PublicSizes:
             query.kinds, jobs=jobs, largest=largest, known=not self.is_bound, parts=parts
         )
         size = np.searchsorted(CLASSES, jobs, side="right")
-        width = half_widths(query, ready, jobs=jobs, largest=largest, level=level)
+        most = np.array(cells["at_most_max"], dtype=np.float64) if "at_most" in found else None
+        width = half_widths(query, ready, jobs=jobs, largest=largest, level=level, at_most=most)
         noisy = ~(width <= jobs / query.levels)
         return Expected(
             cells=len(jobs),
@@ -205,6 +207,18 @@ class PublicSizes:
             mostly_noise=tuple(int(noisy[size == i].sum()) * query.levels for i in np.unique(size)),
         )
 
+    def at_most(self, keys: pa.Table) -> Vector | None:
+        """The most workers that an establishment of each cell has, as is public; NaN where nothing is."""
+        names = keys.column_names
+        if not {*names, "at_most"} <= {*self.table.column_names}:
+            return None
+        known: dict[tuple[str, ...], float] = {}
+        rows = zip(*(map(str, self.table[name].to_pylist()) for name in names), strict=True) if names else None
+        for key, most in zip(rows or [()] * len(self.table), np.array(self.table["at_most"]).tolist(), strict=True):
+            known[key] = max(known.get(key, 0.0), float(most))
+        asked = zip(*(map(str, keys[name].to_pylist()) for name in names), strict=True) if names else [()] * len(keys)
+        return np.array([known.get(key, np.nan) for key in asked], dtype=np.float64)
+
 
 def _finite(width: float) -> float | None:
     return width if np.isfinite(width) else None
@@ -217,6 +231,8 @@ def _from_table(path: Path) -> PublicSizes:
             f"{path.name!r} has no column 'jobs'; it has: {', '.join(table.column_names)}. Public sizes have some "
             "workplace attributes and `jobs`, and may have `largest`. Rename the column."
         )
+    if "at_most" in table.column_names:
+        _refuse_bounds(table, path)
     is_bound = "largest" not in table.column_names
     table = table.append_column("largest", table["jobs"]) if is_bound else table
     return PublicSizes(_numeric(table, path), is_bound)
@@ -266,6 +282,20 @@ def _numeric(table: pa.Table, path: Path) -> pa.Table:
             row = int(np.argmax(wrong))
             raise DataError(f"{name} = {table[name][row]} in row {row + 1} of {path.name!r} {fault}. Correct it.")
     return table
+
+
+def _refuse_bounds(table: pa.Table, path: Path) -> None:
+    """Refuse a public bound that bounds nothing."""
+    import pyarrow as pa
+
+    column = table["at_most"]
+    number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    least = np.array(table["largest"] if "largest" in table.column_names else np.zeros(len(table)), dtype=np.float64)
+    if column.null_count or not number or not (np.array(column, dtype=np.float64) >= least).all():
+        raise DataError(
+            f"Column 'at_most' of {path.name!r} is not a number from `largest` on in every row. It is the most workers "
+            "that an establishment of the cell can have, and intervals rest on it. Correct it, or leave it out."
+        )
 
 
 def _like(column: Any, values: Any) -> Any:

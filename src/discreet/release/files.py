@@ -97,6 +97,17 @@ def write_table(table: pa.Table, path: Path) -> None:
         pyarrow.parquet.write_table(table, path, compression="zstd")
 
 
+def column_names(path: Path) -> list[str]:
+    """The columns of a table that `write_table` wrote."""
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    if path.suffix == ".csv":
+        with pyarrow.csv.open_csv(path) as file:
+            return list(file.schema.names)
+    return list(pyarrow.parquet.read_schema(path).names)
+
+
 def read_table(
     file: Path | BinaryIO, *, kind: str, attributes: Sequence[str], columns: Sequence[str] | None = None
 ) -> pa.Table:
@@ -110,6 +121,7 @@ def read_table(
     types = {
         **dict.fromkeys(attributes, pa.string()),
         "count": pa.int64(),
+        "at_most": pa.float64(),
         "lower": pa.float64(),
         "upper": pa.float64(),
         "quality": pa.string(),

@@ -73,7 +73,7 @@ def check_intervals(request: PlannedRelease, folder: Path, about: dict[str, Any]
         if not _alike(noise(ready), about["parameters"]["tables"][number]["noise"]):
             raise UncheckedError("the stated constants are not those that this code would use")
         table = request._published(folder, number)
-        ends = query._ends(ready, Drawn(table.counts, table.largest), level=table.level)
+        ends = query._ends(ready, Drawn(table.counts, table.largest, table.at_most), level=table.level)
         for stated, found in zip((table.lower, table.upper), ends, strict=True):
             if not np.allclose(stated, found, rtol=1e-9, atol=1e-9, equal_nan=True):
                 raise RefutedError("they are not those that the counts and the constants give")

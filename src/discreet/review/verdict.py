@@ -26,7 +26,7 @@ from discreet.archive.unpacking import opened, text, unpack
 from discreet.errors import PlanError
 from discreet.ledger import Ledger
 from discreet.plan.bundle import FORMAT
-from discreet.plan.counts import CountRequest
+from discreet.plan.counts import AT_MOST, CountRequest
 from discreet.plan.shape import RELEASES
 from discreet.plan.summaries import COLUMNS
 from discreet.privacy.guarantee import Guarantee
@@ -265,7 +265,7 @@ def _description(plan: Rebuilt, name: str) -> str:
     about, request = plan.about(name), plan.requests[name]
     counts = isinstance(request, CountRequest)
     columns = (
-        request.columns
+        request.columns | {column: words for column, words in AT_MOST.items() if column in about["columns"]}
         if isinstance(request, CountRequest)
         else {column: COLUMNS.get(column) for column in about["columns"]}
     )

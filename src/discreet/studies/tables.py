@@ -113,7 +113,7 @@ def width(kind: str, table: str, epsilon: str, share: str, *, cells: int, seed: 
             establishments=found.establishments[rows],
         )
         drawn = query.drawn(ready, many, SeededSource(seed + 5))
-        released = query._wrap(ready, many, drawn, ready.guarantee, level=LEVEL)
+        released = query._wrap(ready, many, drawn, level=LEVEL)
         half = (released.upper - released.lower) / 2
         held = ((released.lower <= many.counts) & (many.counts <= released.upper)).mean(axis=0).min()
         ends = bool(np.isfinite(half).all())
@@ -197,7 +197,7 @@ def added_up(
     seen: dict[tuple[int, str], list[Vector]] = {}
     for _ in range(releases):
         raw = [
-            query._wrap(part, found, query.drawn(part, found, source), part.guarantee, level=LEVEL)
+            query._wrap(part, found, query.drawn(part, found, source), level=LEVEL)
             for query, part, found in zip(queries, ready, cells, strict=True)
         ]
         after = agreed(queries, ready, raw, level=LEVEL)

@@ -37,13 +37,36 @@ def intervals(
     bounded: bool,
     largest: Integers | None = None,
     sizes: NoisySizes | None = None,
+    at_most: Vector | None = None,
 ) -> tuple[Vector, Vector]:
     """Lower and upper ends for every count, each holding its true count with probability at least `level`.
 
     `published` has one row per workplace cell. `bounded` tells that the row's sum (or the count itself, when noise is
-    per cell) is at least the size that sets the scale. `largest` is what `sizes` published for each workplace cell.
-    Without either there is no interval, and both ends are NaN; an upper end that nothing bounds is infinite.
+    per cell) is at least the size that sets the scale. `largest` is what `sizes` published for each workplace cell,
+    `at_most` a public bound of its largest establishment, NaN where there is none. Without any of these there is no
+    interval, and both ends are NaN; an upper end that nothing bounds is infinite.
     """
+    sized = largest is not None and sizes is not None and mechanism.sized
+    lower, upper = _ends(published, mechanism, level=level, bounded=bounded, largest=largest, sizes=sizes)
+    if at_most is None or not mechanism.sized or (sized and not bounded):
+        return lower, upper
+    # In the event on which the ends of the counts rest already, so that it costs nothing.
+    reach = mechanism.reach(at_most, level=1 - BY_COUNTS * (1 - level) if sized else level)[:, None]
+    low, high = not_below_zero(published - reach, published + reach)
+    upper = np.fmin(upper, high)
+    return np.fmin(np.fmax(lower, low), upper), upper
+
+
+def _ends(
+    published: Integers,
+    mechanism: Mechanism,
+    *,
+    level: float,
+    bounded: bool,
+    largest: Integers | None,
+    sizes: NoisySizes | None,
+) -> tuple[Vector, Vector]:
+    """The ends from counts and noisy sizes."""
     if largest is None or sizes is None or not mechanism.sized:
         return _from_counts(published, mechanism, level=level, bounded=bounded)
     reach = by_sizes(largest, mechanism, sizes, level=level, bounded=bounded)[:, None]

@@ -27,7 +27,7 @@ def narrowed(
 ) -> list[tuple[Vector, Vector]]:
     """Intervals of the true counts of every table, from all of them."""
     found, miss = [], 1 - level
-    drawn = [Drawn(table.counts, table.largest) for table in tables]
+    drawn = [Drawn(table.counts, table.largest, table.at_most) for table in tables]
     for i, (query, part, table) in enumerate(zip(queries, ready, tables, strict=True)):
         above, below = _above(i, tables), _below(i, queries, ready)
         own = 1 - miss * (1 - ABOVE * (above is not None) - BELOW * (below is not None))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from discreet.arrays import Integers
+from discreet.arrays import Integers, Vector
 from discreet.ledger import Entry
 from discreet.privacy.guarantee import Guarantee
 from discreet.release.files import SAMPLER, write_value
@@ -76,10 +76,14 @@ class Prepared:
 
 
 class Drawn(NamedTuple):
-    """What one charge paid for: noisy counts and, where a share of epsilon bought them, sizes of workplace cells."""
+    """What one charge paid for: noisy counts and, where a share of epsilon bought them, sizes of workplace cells.
+
+    `at_most` is not drawn: it is what is public about the largest establishment of every cell, NaN where nothing is.
+    """
 
     counts: Integers
     largest: Integers | None = None
+    at_most: Vector | None = None
 
 
 def write_counts(value: Any, guarantee: Guarantee, entry: Entry, folder: Path) -> None:

@@ -309,6 +309,7 @@ class CountQuery:
             lower=lower,
             upper=upper,
             largest=published.largest,
+            at_most=published.at_most,
             level=level,
             guarantee=ready.guarantee,
             parameters=ready.parameters,
@@ -337,6 +338,7 @@ class CountQuery:
             bounded=self.bounds_size(ready.mechanism),
             largest=published.largest,
             sizes=ready.sizes,
+            at_most=published.at_most,
         )
 
     def _default(self) -> str:
@@ -386,6 +388,13 @@ class CountQuery:
             return True
         filtered = any(name in self.jobs.schema.worker_attributes for name in self.where)
         return mechanism.joint and not filtered
+
+    def bounded(self, ready: Prepared, table: CountRelease, at_most: Vector | None) -> CountRelease:
+        """The table with intervals that follow from a public bound of each cell's largest establishment, too."""
+        if at_most is None:
+            return table
+        lower, upper = self._ends(ready, Drawn(table.counts, table.largest, at_most), level=table.level)
+        return replace(table, lower=lower, upper=upper, at_most=at_most)
 
     def counts_everyone(self, mechanism: Mechanism) -> bool:
         """Whether the counts of a workplace cell are of all its workers, so that together they bound its largest."""

@@ -39,6 +39,7 @@ class CountRelease(Result):
     parameters : what was asked for, in plain words for the ledger and release.json.
     largest : a noisy size of the largest establishment of each workplace cell, where a share of epsilon paid for it.
     check : what was said of the release before it was paid for, if it was checked.
+    at_most : what is public about that size, where something is: intervals hold if it is true.
     """
 
     keys: pa.Table
@@ -54,6 +55,7 @@ class CountRelease(Result):
     name: str = ""
     largest: Integers | None = None
     check: Any = None
+    at_most: Vector | None = None
 
     def of(self, released: Released[Any]) -> CountRelease:
         """The same table with what its release promises and the ledger line that paid for it."""
@@ -71,7 +73,7 @@ class CountRelease(Result):
         return quality(self.counts, self.lower, self.upper)
 
     def to_arrow(self) -> pa.Table:
-        """One row per count: the attributes, `count`, `lower`, `upper`, `quality`, and `largest` where it was paid for.
+        """One row per count: the attributes, `count`, `lower`, `upper`, `quality`; `largest`, `at_most` if there are.
 
         An end that does not exist is null.
         """
@@ -90,6 +92,9 @@ class CountRelease(Result):
         columns["quality"] = pa.array(self.quality.ravel().tolist(), pa.string())
         if self.largest is not None:
             columns["largest"] = pa.array(np.repeat(self.largest, d))
+        if self.at_most is not None:
+            bound = np.repeat(self.at_most, d)
+            columns["at_most"] = pa.array(bound, mask=~np.isfinite(bound))
         return pa.table(columns)
 
     def tidy(self) -> pa.Table:

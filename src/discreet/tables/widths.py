@@ -52,13 +52,21 @@ class Trade:
         return self.times <= MOST_TIMES
 
 
-def half_widths(query: CountQuery, ready: Prepared, *, jobs: Vector, largest: Vector, level: float) -> Vector:
+def half_widths(
+    query: CountQuery,
+    ready: Prepared,
+    *,
+    jobs: Vector,
+    largest: Vector,
+    level: float,
+    at_most: Vector | None = None,
+) -> Vector:
     """Typical half-widths in cells of so many jobs, divided evenly into kinds: noise and sizes are at their medians."""
     from discreet.tables.prepared import Drawn
 
     counts = np.rint(np.repeat(jobs[:, None] / query.levels, query.levels, axis=1)).astype(np.int64)
     sizes = None if ready.sizes is None else np.rint(np.maximum(largest, ready.sizes.offset)).astype(np.int64)
-    lower, upper = query._ends(ready, Drawn(counts, sizes), level=level)
+    lower, upper = query._ends(ready, Drawn(counts, sizes, at_most), level=level)
     return np.asarray(np.maximum(upper - counts, counts - lower)[:, 0])
 
 

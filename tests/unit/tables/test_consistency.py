@@ -67,7 +67,7 @@ def trials(kind: str, tables: tuple[str, ...] = NESTED, share: str = "0", epsilo
     source, found = SeededSource(12), {"truth": [cell.counts for cell in cells], "before": [], "after": []}
     for _ in range(REPEATS):
         raw = [
-            query._wrap(part, cell, query.drawn(part, cell, source), part.guarantee, level=LEVEL)
+            query._wrap(part, cell, query.drawn(part, cell, source), level=LEVEL)
             for query, part, cell in zip(queries, ready, cells, strict=True)
         ]
         found["before"].append(raw)

@@ -227,6 +227,31 @@ def test_check_tells_the_width_before_it_is_paid(table: str) -> None:
     assert half == pytest.approx(scale, rel=0.35)
 
 
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("kind", ["1,000 establishments of 20", "one establishment of 300", "one giant", "nobody"])
+@pytest.mark.parametrize("share", ["0", "1/10"])
+def test_a_public_bound_of_the_largest_establishment_holds_and_is_narrow(kind: str, table: str, share: str) -> None:
+    """In the event on which the ends of the counts rest already: coverage stays, widths are those of the bound."""
+    query = dc.Session(jobs(kind), unit=Establishments("0.1"), budget=100).count(**TABLES[table])
+    ready = query.prepare(epsilon=2, scale_share=share)
+    cells, largest = query.statistics(ready), float(max(SIZES[kind]))
+    rows = np.zeros(CELLS, dtype=np.int64)
+    many = replace(cells, keys=cells.keys.take(rows), counts=cells.counts[rows], largest=cells.largest[rows],
+                   largest_total=cells.largest_total[rows], establishments=cells.establishments[rows])  # fmt: skip
+    drawn = query.drawn(ready, many, SeededSource(7))
+    bare = query._ends(ready, drawn, level=LEVEL)
+    lower, upper = query._ends(ready, drawn._replace(at_most=np.full(CELLS, largest)), level=LEVEL)
+    held = (lower <= many.counts) & (many.counts <= upper)
+    assert held.mean(axis=0).min() >= LEVEL - 3 * np.sqrt(LEVEL * (1 - LEVEL) / CELLS)
+    if share == "0" or table != "women":
+        assert ((upper - lower) / 2 <= ready.mechanism.reach(np.array([largest]), level=0.99) + 1).all()
+    half = query._ends(
+        ready, drawn._replace(at_most=np.where(rows.cumsum() + np.arange(CELLS) < 9, largest, np.nan)), level=LEVEL
+    )
+    assert all(np.array_equal(a[9:], b[9:], equal_nan=True) for a, b in zip(half, bare, strict=True))
+    assert all(np.array_equal(a[:9], b[:9]) for a, b in zip(half, (lower, upper), strict=True))
+
+
 def test_flags_follow_published_thresholds() -> None:
     counts = np.array([[1000], [1000], [1000], [10], [0], [0], [7], [7]])
     lower = np.array([[900.0], [899], [0], [0], [0], [0], [0], [np.nan]])

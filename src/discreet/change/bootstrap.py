@@ -49,7 +49,7 @@ class Replicates:
         if kind == "normal":
             return roc.z_test(difference, float(draws.std(ddof=1)), alternative=alternative)
         if kind != "percentile":
-            raise DataError(f"Test {kind!r} is not known; it is 'normal' or 'percentile'.")
+            raise DataError(f"Test {kind!r} is not known; it is 'normal' or 'percentile'.", about="kind")
         upper, lower = (1 + (draws <= 0).sum()) / (1 + draws.size), (1 + (draws >= 0).sum()) / (1 + draws.size)
         p = {"greater": upper, "less": lower, "two-sided": min(1.0, 2 * min(upper, lower))}[alternative]
         return difference, float(p)
@@ -104,7 +104,7 @@ def band(
 def _multiplicities(g: Mask, resamples: int, rng: np.random.Generator) -> Iterator[Integers]:
     """How often each case occurs in each resample, shape (cases, batch), batch by batch."""
     if resamples < 2:
-        raise DataError(f"{resamples} resamples have no spread; ask for at least 2, usually 1000.")
+        raise DataError(f"{resamples} resamples have no spread; ask for at least 2, usually 1000.", about="resamples")
     batch = max(1, CELLS // len(g))
     for start in range(0, resamples, batch):
         size = min(batch, resamples - start)

@@ -31,7 +31,8 @@ class Rule:
         if absent:
             raise DataError(
                 f"A rule combines {', '.join(map(repr, absent))}, which no forecast has; "
-                f"methods are: {', '.join(scores)}."
+                f"methods are: {', '.join(scores)}.",
+                about="combinations",
             )
         return at_least(np.stack([scores[name] for name in self.methods]), self.needed)
 
@@ -40,5 +41,8 @@ def at_least(scores: Matrix, needed: Needed) -> Vector:
     """The score of "at least `needed` of the rows fire", shape (cases,)."""
     k = {"any": 1, "all": len(scores)}.get(needed, needed) if isinstance(needed, str) else needed
     if not isinstance(k, int) or not 1 <= k <= len(scores):
-        raise DataError(f"A rule needs {needed!r} of {len(scores)} methods; give 'any', 'all' or 1 to {len(scores)}.")
+        raise DataError(
+            f"A rule needs {needed!r} of {len(scores)} methods; give 'any', 'all' or 1 to {len(scores)}.",
+            about="combinations",
+        )
     return np.asarray(np.sort(scores, axis=0)[-k])

@@ -120,7 +120,9 @@ class Comparison(Result):
 
     def curve(self, method: str) -> Curve:
         if method not in self.methods:
-            raise DataError(f"Method {method!r} was not compared; methods are: {', '.join(self.methods)}.")
+            raise DataError(
+                f"Method {method!r} was not compared; methods are: {', '.join(self.methods)}.", about="method"
+            )
         return roc.curve(self.positive, self.scores[self.methods.index(method)])
 
     def plot_roc(self, methods: Sequence[str] | None = None) -> Chart:
@@ -228,7 +230,10 @@ def compare_large_changes(
     aligned = cases(panel, forecasts, horizon=horizon, missing=missing)
     aligned = aligned.select(np.isfinite(aligned.actual))
     if not len(aligned):
-        raise DataError("No forecast is for a period that the panel holds, so none can be judged; add the outcomes.")
+        raise DataError(
+            "No forecast is for a period that the panel holds, so none can be judged; add the outcomes.",
+            about="forecasts",
+        )
     base = standards.baseline(aligned.histories)
     standard = standards.large_changes(
         base, aligned.actual, cutoff=cutoff, policy=policy, direction=direction, regression=regression
@@ -238,7 +243,7 @@ def compare_large_changes(
     rules = {name: rule.score(by_name) for name, rule in (combine or {}).items()}
     taken = sorted(set(rules) & set(by_name))
     if taken:
-        raise DataError(f"Combination {taken[0]!r} has the name of a method; choose another.")
+        raise DataError(f"Combination {taken[0]!r} has the name of a method; choose another.", about="combinations")
     scores = np.stack([*by_name.values(), *rules.values()])[:, standard.kept]
     positive = standard.positive[standard.kept]
     result = replicate(positive, scores, fpr=fpr, resamples=resamples, rng=seed)

@@ -231,11 +231,15 @@ def _jump(direction: Direction) -> str:
 
 def _check(known: Mask) -> None:
     if known.all():
-        raise DataError("Every forecast is for a period that the panel holds; add forecasts of the coming period.")
+        raise DataError(
+            "Every forecast is for a period that the panel holds; add forecasts of the coming period.",
+            about="forecasts",
+        )
     if not known.any():
         raise DataError(
             "No forecast is for a period that the panel holds, so no threshold can be set; add forecasts of past "
-            "periods, made at their time (`forecast_panel` makes them)."
+            "periods, made at their time (`forecast_panel` makes them).",
+            about="forecasts",
         )
 
 
@@ -243,7 +247,7 @@ def _chosen(methods: tuple[str, ...], areas: Vector, method: str | None) -> int:
     if method is None:
         return int(np.argmax(areas))
     if method not in methods:
-        raise DataError(f"Method {method!r} has no forecasts; methods are: {', '.join(methods)}.")
+        raise DataError(f"Method {method!r} has no forecasts; methods are: {', '.join(methods)}.", about="method")
     return methods.index(method)
 
 

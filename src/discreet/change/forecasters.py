@@ -69,10 +69,13 @@ def forecast_panel(
     """
     unknown = [name for name in methods if name not in METHODS]
     if unknown or not methods:
-        raise DataError(f"Method {unknown[0] if unknown else ''!r} is not known; choose from {', '.join(METHODS)}.")
+        raise DataError(
+            f"Method {unknown[0] if unknown else ''!r} is not known; choose from {', '.join(METHODS)}.", about="methods"
+        )
     if horizon < 1 or past < 0 or season < 1:
         raise DataError(
-            f"Horizon {horizon}, season {season} and past {past} do not make forecasts; give 1, 12 and 12, for example."
+            f"Horizon {horizon}, season {season} and past {past} do not make forecasts; give for example 1, 12 and 12.",
+            about="horizon",
         )
     known, names = histories(panel)
     values, periods = known["value"], np.unique(known["t"])
@@ -80,7 +83,8 @@ def forecast_panel(
     if np.diff(bounds).min() < past + horizon:
         raise DataError(
             f"Forecasts of {past} past periods, {horizon} ahead, need {past + horizon} periods of each series, and one "
-            "has fewer. Forecast fewer past periods, or drop short series."
+            "has fewer. Forecast fewer past periods, or drop short series.",
+            about="past",
         )
     first = past + horizon - 1 if past else 0
     standards.varying(standards.baseline([values[a : b - first] for a, b in pairwise(bounds)]), policy=policy)
@@ -111,7 +115,8 @@ def _one(library: Any, method: str, history: Vector, horizon: int, season: int) 
     except Exception as error:
         raise DataError(
             f"Method {method!r} cannot forecast from a history of {len(history)} periods ({type(error).__name__}); "
-            "forecast fewer past periods, leave the method out, or drop short series."
+            "forecast fewer past periods, leave the method out, or drop short series.",
+            about="methods",
         ) from error
 
 

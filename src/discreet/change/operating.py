@@ -51,9 +51,14 @@ def operating_point(
     """
     check_prevalence(prevalence)
     if not cost_ratio > 0 or not np.isfinite(cost_ratio):
-        raise DataError(f"Cost ratio {cost_ratio:g} is not positive; say how many false alarms one miss is worth.")
+        raise DataError(
+            f"Cost ratio {cost_ratio:g} is not positive; say how many false alarms one miss is worth.",
+            about="cost_ratio",
+        )
     if not 0 <= fpr_limit <= 1:
-        raise DataError(f"False positive limit {fpr_limit:g} is outside [0, 1]; give for example 0.2.")
+        raise DataError(
+            f"False positive limit {fpr_limit:g} is outside [0, 1]; give for example 0.2.", about="fpr_limit"
+        )
     slope = (1 - prevalence) / prevalence / cost_ratio
     utility = np.where(curve.fpr <= fpr_limit, curve.tpr - slope * curve.fpr, -np.inf)
     best = int(np.argmax(utility))
@@ -70,7 +75,9 @@ def operating_point(
 def check_prevalence(prevalence: float) -> None:
     """Refuse what is not a share of large changes."""
     if not 0 < prevalence < 1:
-        raise DataError(f"Prevalence {prevalence:g} is not between 0 and 1; give the share of large changes.")
+        raise DataError(
+            f"Prevalence {prevalence:g} is not between 0 and 1; give the share of large changes.", about="prevalence"
+        )
 
 
 def chances(score: Vector, *, past: Vector, positive: Mask, prevalence: float, folds: Integers | None = None) -> Vector:

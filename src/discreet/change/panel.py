@@ -20,7 +20,7 @@ import numpy as np
 from discreet import frames
 from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.change.calendar import calendar
-from discreet.errors import DataError
+from discreet.errors import DataError, concerning
 from discreet.faults import Argument
 
 Missing: TypeAlias = Literal["refuse", "drop"]
@@ -68,7 +68,9 @@ class Cases:
 def cases(panel: Any, forecasts: Any, *, horizon: int = 1, missing: Missing = "refuse") -> Cases:
     """Align forecasts `horizon` periods ahead with the panel. `missing="drop"` leaves out uncovered cases."""
     if not isinstance(horizon, int | np.integer) or horizon < 1:
-        raise DataError(f"Horizon {horizon!r} is not a number of periods ahead; give 1 or more whole ones.")
+        raise DataError(
+            f"Horizon {horizon!r} is not a number of periods ahead; give 1 or more whole ones.", about="horizon"
+        )
     if missing not in ("refuse", "drop"):
         raise DataError(
             (Argument("missing", missing), " is not known; cases without a forecast are 'refuse' or 'drop'."),
@@ -87,7 +89,9 @@ def cases(panel: Any, forecasts: Any, *, horizon: int = 1, missing: Missing = "r
         ahead = asked.pop("horizon")
         if not (ahead == horizon).any():
             found = ", ".join(str(h) for h in np.unique(ahead)[:12])
-            raise DataError(f"No forecast has horizon {horizon}; the frame has {found}. Choose one of these.")
+            raise DataError(
+                f"No forecast has horizon {horizon}; the frame has {found}. Choose one of these.", about="horizon"
+            )
         asked = {name: values[ahead == horizon] for name, values in asked.items()}
     asked["series"] = asked["series"].astype(str)
     wanted = np.minimum(np.searchsorted(names, asked["series"]), len(names) - 1)
@@ -96,7 +100,8 @@ def cases(panel: Any, forecasts: Any, *, horizon: int = 1, missing: Missing = "r
         count = len(np.unique(asked["series"][strangers]))
         raise DataError(
             f"{count} series of the forecasts are not in the panel; add their history or drop them. A name is the same "
-            "only if it is number or text in both tables."
+            "only if it is number or text in both tables.",
+            about="forecasts",
         )
     keys, targets, periods = _keys(known["series"], known["t"], wanted, asked["t"])
     value = known["value"]
@@ -104,7 +109,9 @@ def cases(panel: Any, forecasts: Any, *, horizon: int = 1, missing: Missing = "r
     methods = tuple(dict.fromkeys(map(str, asked["method"])))
     row = np.argsort(methods)[np.searchsorted(np.sort(methods), asked["method"].astype(str))]
     if len(np.unique(row * len(case) + position)) < len(row):
-        raise DataError("A method forecasts one series and period twice; keep one, or add a `horizon` column.")
+        raise DataError(
+            "A method forecasts one series and period twice; keep one, or add a `horizon` column.", about="forecasts"
+        )
     matrix = np.full((len(methods), len(case)), np.nan)
     matrix[row, position] = asked["forecast"].astype(float)
     aligned = _aligned(case, keys, value, names, periods, horizon)
@@ -129,7 +136,8 @@ def cases(panel: Any, forecasts: Any, *, horizon: int = 1, missing: Missing = "r
         worst = int(np.argmin(np.isfinite(matrix).sum(axis=1)))
         raise DataError(
             f"Method {methods[worst]!r} forecasts {int(np.isfinite(matrix[worst]).sum())} of {len(result)} cases, and "
-            "methods are compared on the same cases; forecast the rest, or leave them out with missing='drop'."
+            "methods are compared on the same cases; forecast the rest, or leave them out with missing='drop'.",
+            about="forecasts",
         )
     return result.select(covered)
 
@@ -143,20 +151,25 @@ def histories(panel: Any) -> tuple[dict[str, np.ndarray], np.ndarray]:
     series, period = series[order], period[order]
     same = np.diff(series) == 0
     if (same & (np.diff(period) == 0)).any():
-        raise DataError("The panel has two rows for one series and period; aggregate them first.")
+        raise DataError("The panel has two rows for one series and period; aggregate them first.", about="panel")
     lacking = same & (np.diff(period) > 1)
     if lacking.any():
         raise DataError(
             f"{len(np.unique(series[1:][lacking]))} of {len(names)} series lack periods between their first and last "
             "that other series have, and changes over a gap are not changes of one period; fill them, with zeros if "
-            "that is what they mean."
+            "that is what they mean.",
+            about="panel",
         )
     value = known["value"][order].astype(float)
     bad = int((~np.isfinite(value)).sum())
     if bad:
-        raise DataError(f"{bad} values of the panel are missing or infinite; fill them or drop their series.")
+        raise DataError(
+            f"{bad} values of the panel are missing or infinite; fill them or drop their series.", about="panel"
+        )
     if len(names) < 2:
-        raise DataError(f"The panel has {len(names)} series, and a comparison across series needs at least 2.")
+        raise DataError(
+            f"The panel has {len(names)} series, and a comparison across series needs at least 2.", about="panel"
+        )
     return {"series": series, "t": periods[period], "value": value}, names
 
 
@@ -164,14 +177,15 @@ def columns(
     data: Any, names: Sequence[str], *, what: str, numbers: Sequence[str] = (), optional: Sequence[str] = ()
 ) -> dict[str, np.ndarray]:
     """Named columns of any table or file as arrays; `numbers` are those that must be numeric."""
-    frame = frames.as_lazy(data, name=what)
-    present = frame.collect_schema().names()
-    frames.refuse(frames.missing(name, present, name=what) for name in names if name not in present)
-    frames.require(frame, dict.fromkeys(numbers, "number"), name=what)
-    wanted = [*names, *(name for name in optional if name in present)]
-    table = frames.collect(frame.select(*wanted), step=f"read {what}")
-    if not len(table):
-        raise DataError(f"No rows in the {what}; check the file or the filter that made it.")
+    with concerning(what):
+        frame = frames.as_lazy(data, name=what)
+        present = frame.collect_schema().names()
+        frames.refuse(frames.missing(name, present, name=what) for name in names if name not in present)
+        frames.require(frame, dict.fromkeys(numbers, "number"), name=what)
+        wanted = [*names, *(name for name in optional if name in present)]
+        table = frames.collect(frame.select(*wanted), step=f"read {what}")
+        if not len(table):
+            raise DataError(f"No rows in the {what}; check the file or the filter that made it.")
     return {name: _dated(table[name].to_numpy()) for name in wanted}
 
 
@@ -200,7 +214,8 @@ def _at_horizon(held: np.ndarray, t: np.ndarray, horizon: int, *, declared: bool
         if len(labels) > 1:
             raise DataError(
                 f"The forecasts are for {len(labels)} coming periods, {why}. One coming period is ranked. Keep that "
-                f"one, or {'correct' if declared else 'add'} the column `horizon`."
+                f"one, or {'correct' if declared else 'add'} the column `horizon`.",
+                about="forecasts",
             )
         return True
     right = ahead == horizon
@@ -208,7 +223,8 @@ def _at_horizon(held: np.ndarray, t: np.ndarray, horizon: int, *, declared: bool
         found = ", ".join(str(each) for each in np.unique(ahead[~right])[:12])
         raise DataError(
             f"Horizon {horizon} was asked for, and by their labels the forecasts of coming periods are {found} ahead. "
-            "The panel's last period is the origin. Choose another horizon, or correct the labels."
+            "The panel's last period is the origin. Choose another horizon, or correct the labels.",
+            about="horizon",
         )
     return np.asarray(right[place])
 
@@ -219,7 +235,10 @@ def _keys(
     """One sortable integer per (series, period) of the panel and of the forecasts, and the periods."""
     kinds = {t.dtype.kind, target.dtype.kind}
     if len(kinds) > 1 and not kinds <= set("iuf"):
-        raise DataError("Column `t` has different types in panel and forecasts; give both as numbers, dates or text.")
+        raise DataError(
+            "Column `t` has different types in panel and forecasts; give both as numbers, dates or text.",
+            about="forecasts",
+        )
     periods, code = np.unique(np.concatenate([t, target]), return_inverse=True)
     return series * len(periods) + code[: len(t)], wanted * len(periods) + code[len(t) :], periods
 
@@ -233,13 +252,17 @@ def _aligned(
     known = (place < len(keys)) & (keys[np.minimum(place, len(keys) - 1)] == case)
     gaps = int((~known & (place < stop)).sum())
     if gaps:
-        raise DataError(f"{gaps} forecasts are for periods inside a series where the panel has no row; fill the gaps.")
+        raise DataError(
+            f"{gaps} forecasts are for periods inside a series where the panel has no row; fill the gaps.",
+            about="forecasts",
+        )
     origin = np.where(known, place - horizon, stop - 1)
     early = int((origin < first).sum())
     if early:
         raise DataError(
             f"{early} forecasts are for periods within {horizon} of the start of their series, so nothing was known "
-            "then; drop them or give a longer history."
+            "then; drop them or give a longer history.",
+            about="forecasts",
         )
     actual = np.where(known, value[np.minimum(place, len(value) - 1)], np.nan)
     histories = [value[a : b + 1] for a, b in zip(first, origin, strict=True)]

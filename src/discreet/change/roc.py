@@ -137,7 +137,7 @@ def area(fpr: Matrix, tpr: Matrix, lo: float, hi: float) -> Vector:
 def rescale(raw: Vector, lo: float, hi: float, scale: Scale) -> Vector:
     """Leave raw areas alone, or standardise them between chance and perfection."""
     if scale not in ("raw", "mcclish"):
-        raise DataError(f"Scale {scale!r} is not known; areas come as 'raw' or 'mcclish'.")
+        raise DataError(f"Scale {scale!r} is not known; areas come as 'raw' or 'mcclish'.", about="scale")
     if scale == "raw":
         return raw
     chance = (hi**2 - lo**2) / 2
@@ -186,7 +186,9 @@ def z_test(difference: float, spread: float, *, alternative: Alternative) -> tup
     z = difference / spread if spread > 0 else float(np.sign(difference)) * np.inf if difference else 0.0
     tails = {"greater": ndtr(-z), "less": ndtr(z), "two-sided": 2 * ndtr(-abs(z))}
     if alternative not in tails:
-        raise DataError(f"Alternative {alternative!r} is not known; it is one of {', '.join(tails)}.")
+        raise DataError(
+            f"Alternative {alternative!r} is not known; it is one of {', '.join(tails)}.", about="alternative"
+        )
     return z, float(tails[alternative])
 
 
@@ -203,22 +205,29 @@ def checked(positive: ArrayLike, scores: ArrayLike) -> tuple[Mask, Matrix]:
     if raw.ndim != 1 or x.ndim != 2 or x.shape[1] != len(raw):
         raise DataError(
             f"Outcomes of shape {raw.shape} do not match scores of shape {np.shape(scores)}; "
-            "give n outcomes, and scores of shape (n,) or (methods, n)."
+            "give n outcomes, and scores of shape (n,) or (methods, n).",
+            about="positive",
         )
     if raw.dtype != bool and not np.isin(raw, (0, 1)).all():
-        raise DataError("Outcomes hold something other than 0 and 1; give a mask of the large changes.")
+        raise DataError(
+            "Outcomes hold something other than 0 and 1; give a mask of the large changes.", about="positive"
+        )
     g = raw.astype(bool)
     if len(g) < 2:
-        raise DataError(f"A ROC curve needs at least two series and there is {len(g)}; add series or months.")
+        raise DataError(
+            f"A ROC curve needs at least two series and there is {len(g)}; add series or months.", about="positive"
+        )
     if not np.isfinite(x).all():
         raise DataError(
             f"{int((~np.isfinite(x)).sum())} of {x.size} scores are missing or infinite, and ranks need numbers; "
-            "drop those series from every method, or forecast them."
+            "drop those series from every method, or forecast them.",
+            about="scores",
         )
     if g.all() or not g.any():
         raise DataError(
             f"{int(g.sum())} of {len(g)} cases are positives, and a ROC curve needs both kinds; "
-            "move the cutoff of the gold standard."
+            "move the cutoff of the gold standard.",
+            about="positive",
         )
     return g, x
 
@@ -228,7 +237,8 @@ def false_positive_range(fpr: Range) -> Range:
     lo, hi = (float(end) for end in fpr)
     if not 0 <= lo < hi <= 1:
         raise DataError(
-            f"False positive range ({lo:g}, {hi:g}) is not inside [0, 1] from low to high; give for example (0, 0.2)."
+            f"False positive range ({lo:g}, {hi:g}) is not inside [0, 1] from low to high; give for example (0, 0.2).",
+            about="fpr",
         )
     return lo, hi
 

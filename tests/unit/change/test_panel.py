@@ -91,35 +91,38 @@ def changed(frame, **columns):
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "about"),
     [
-        (lambda p, f: (p.drop(columns="value"), f), "'value'"),
-        (lambda p, f: (p, f.rename(columns={"forecast": "yhat"})), "'forecast'"),
-        (lambda p, f: (p[p.t < 0], f), "No rows in the panel"),
-        (lambda p, f: ("nowhere.csv", f), "nowhere.csv"),
-        (lambda p, f: (changed(p, value=p.value.astype(str)), f), "numbers are needed"),
-        (lambda p, f: (p[p.series == "a"], f[f.series == "a"]), "1 series"),
-        (lambda p, f: (p[p.series != "a"], f), "1 series of the forecasts are not in the panel"),
-        (lambda p, f: (pd.concat([p, p[:1]]), f), "two rows for one series"),
-        (lambda p, f: (p, pd.concat([f, f[:1]])), "twice"),
-        (lambda p, f: (changed(p, value=np.where(p.t == 3, np.nan, p.value)), f), "3 values of the panel"),
-        (lambda p, f: (p[p.t != 8], f), "3 forecasts are for periods inside"),
-        (lambda p, f: (p[(p.t != 3) | (p.series != "b")], f), "1 of 3 series lack periods"),
-        (lambda p, f: (p[p.t > 8], f[f.t == 9]), "within 1 of the start"),
-        (lambda p, f: (p, changed(f, forecast=np.nan)), "0 of 6 cases"),
-        (lambda p, f: (p, f[f.t < 0]), "No rows in the forecasts"),
-        (lambda p, f: (changed(p, t=p.t.astype(str)), f), "different types"),
-        (lambda p, f: (p, changed(f, horizon=3)), "No forecast has horizon 1; the frame has 3"),
+        (lambda p, f: (p.drop(columns="value"), f), "panel"),
+        (lambda p, f: (p, f.rename(columns={"forecast": "yhat"})), "forecasts"),
+        (lambda p, f: (p[p.t < 0], f), "panel"),
+        (lambda p, f: ("nowhere.csv", f), "panel"),
+        (lambda p, f: (changed(p, value=p.value.astype(str)), f), "panel"),
+        (lambda p, f: (p[p.series == "a"], f[f.series == "a"]), "panel"),
+        (lambda p, f: (p[p.series != "a"], f), "forecasts"),
+        (lambda p, f: (pd.concat([p, p[:1]]), f), "panel"),
+        (lambda p, f: (p, pd.concat([f, f[:1]])), "forecasts"),
+        (lambda p, f: (changed(p, value=np.where(p.t == 3, np.nan, p.value)), f), "panel"),
+        (lambda p, f: (p[p.t != 8], f), "forecasts"),
+        (lambda p, f: (p[(p.t != 3) | (p.series != "b")], f), "panel"),
+        (lambda p, f: (p[p.t > 8], f[f.t == 9]), "forecasts"),
+        (lambda p, f: (p, changed(f, forecast=np.nan)), "forecasts"),
+        (lambda p, f: (p, f[f.t < 0]), "forecasts"),
+        (lambda p, f: (changed(p, t=p.t.astype(str)), f), "forecasts"),
+        (lambda p, f: (p, changed(f, horizon=3)), "horizon"),
     ],
 )
-def test_refusals(change, words):
-    with pytest.raises(DataError, match=words):
+def test_refusals(change, about):
+    with pytest.raises(DataError) as refused:
         cases(*change(*tidy()))
+    assert refused.value.about == about
 
 
 def test_bad_arguments():
     for horizon in (0, 1.5, "1"):
-        with pytest.raises(DataError, match="not a number of periods"):
+        with pytest.raises(DataError) as refused:
             cases(*tidy(), horizon=horizon)
-    with pytest.raises(DataError, match="'refuse' or 'drop'"):
+        assert refused.value.about == "horizon"
+    with pytest.raises(DataError) as refused:
         cases(*tidy(), missing="fill")
+    assert refused.value.about == "missing"

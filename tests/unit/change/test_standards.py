@@ -84,24 +84,25 @@ def test_top_of_each_month_marks_exactly_the_largest():
 
 
 @pytest.mark.parametrize(
-    ("call", "words"),
+    ("call", "about"),
     [
-        (lambda b, a: standards.large_changes(b, a, cutoff=0.2), "Cutoff 0.2"),
-        (lambda b, a: standards.large_changes(b, a, direction="down"), "'decline' or 'increase'"),
-        (lambda b, a: standards.large_changes(b, a, policy="best"), "'relative' or 'absolute'"),
-        (lambda b, a: standards.large_changes(b, a, regression="remove"), "'negative', 'drop' or 'keep'"),
-        (lambda b, a: standards.baseline([a[:2]]), "1 of 1 histories have fewer than 3"),
-        (lambda b, a: standards.baseline([a], lag=0), "lag of 1 or more"),
-        (lambda b, a: standards.standardise(standards.baseline([a * 0]), a[:1]), "1 of 1 histories do not vary"),
-        (lambda b, a: standards.smoothed_mean(np.ones((4, 2)), start=4), "4 starting months"),
-        (lambda b, a: standards.smoothed_mean(np.ones((4, 2)), smoothing=1), "between 0 and 1"),
-        (lambda b, a: standards.top_of_each_month(np.ones((4, 2)), top=2), "leave no negatives"),
+        (lambda b, a: standards.large_changes(b, a, cutoff=0.2), "cutoff"),
+        (lambda b, a: standards.large_changes(b, a, direction="down"), "direction"),
+        (lambda b, a: standards.large_changes(b, a, policy="best"), "policy"),
+        (lambda b, a: standards.large_changes(b, a, regression="remove"), "regression"),
+        (lambda b, a: standards.baseline([a[:2]]), "histories"),
+        (lambda b, a: standards.baseline([a], lag=0), "lag"),
+        (lambda b, a: standards.standardise(standards.baseline([a * 0]), a[:1]), "base"),
+        (lambda b, a: standards.smoothed_mean(np.ones((4, 2)), start=4), "start"),
+        (lambda b, a: standards.smoothed_mean(np.ones((4, 2)), smoothing=1), "smoothing"),
+        (lambda b, a: standards.top_of_each_month(np.ones((4, 2)), top=2), "top"),
     ],
 )
-def test_refusals(call, words):
+def test_refusals(call, about):
     histories, actual = random_histories()
-    with pytest.raises(DataError, match=words):
+    with pytest.raises(DataError) as refused:
         call(standards.baseline(histories), actual)
+    assert refused.value.about == about
 
 
 @pytest.mark.parametrize("history", [[0.1] * 10, [1e9 + 0.1] * 10, [0.0] * 10])

@@ -210,7 +210,8 @@ def _refuse_what_never_runs(mechanism: Callable[..., Any], a: Any, b: Any, many:
         raise DataError(
             f"The mechanism raised {runs[0].error} in each of {len(runs)} runs, so there is nothing to compare. It is "
             f"called with a data set{' and a number of runs' if many else ''} and returns its output. Call it by hand "
-            "to see the error."
+            "to see the error.",
+            about="mechanism",
         )
 
 
@@ -225,7 +226,9 @@ def _run(
             return [outputs] * n
         if not hasattr(outputs, "__len__") or len(outputs) != n:
             given = f"{len(outputs)}" if hasattr(outputs, "__len__") else f"a single {type(outputs).__name__}"
-            raise DataError(f"The mechanism was asked for {n} outputs and gave {given}. It must give n of them.")
+            raise DataError(
+                f"The mechanism was asked for {n} outputs and gave {given}. It must give n of them.", about="mechanism"
+            )
         return outputs  # type: ignore[no-any-return]
     outputs, told = [], 0.0
     for i in range(n):

@@ -119,7 +119,8 @@ def monte_carlo_audit(
     if not (whole(bins, least=2) and whole(draws, least=int(bins))):
         raise DataError(
             f"{draws} draws in {bins} bins cannot be compared. At least 2 bins and a draw for each are possible. "
-            "Use the paper's 10,000 draws in 20 bins."
+            "Use the paper's 10,000 draws in 20 bins.",
+            about="bins",
         )
     rng = np.random.default_rng(rng)
     chosen = influential(model.fit) if rows is None else rows

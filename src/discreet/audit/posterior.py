@@ -225,7 +225,8 @@ def refuse_other_fits(model: object) -> None:
     if not isinstance(model, BayesMixed):
         raise DataError(
             f"A {type(model).__name__} has no posterior to audit. A fit with a prior has. "
-            "Use mixed(formula, data, prior=Prior())."
+            "Use mixed(formula, data, prior=Prior()).",
+            about="model",
         )
 
 
@@ -245,7 +246,8 @@ def _deleted(model: BayesMixed, rows: Deleted) -> Integers:
     if not (fits and asked.min() >= 0 and asked.max() < model.fit.rows):
         raise DataError(
             f"{asked.size} rows were named and not all of them exist. Places are whole numbers from 0 to "
-            f"{model.fit.rows - 1:,}. Use rows='all' for every one."
+            f"{model.fit.rows - 1:,}. Use rows='all' for every one.",
+            about="rows",
         )
     return np.unique(asked).astype(np.int64)
 

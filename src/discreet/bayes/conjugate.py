@@ -336,7 +336,8 @@ def _normal_prior(prior: Conjugate | SemiConjugate, p: int) -> tuple[Vector, Mat
     if mean.shape != (p,) or covariance.shape != (p, p):
         raise FitError(
             f"{name} has a mean of shape {mean.shape} and a covariance of shape {covariance.shape}; the model has "
-            f"{p} coefficients. Give one number each, or shapes ({p},) and ({p}, {p})."
+            f"{p} coefficients. Give one number each, or shapes ({p},) and ({p}, {p}).",
+            about="prior",
         )
     improper = FitError(
         f"{name} is improper: its mean and covariance are not finite, or the covariance is not positive definite. "
@@ -356,7 +357,8 @@ def _proper(prior: object, **amounts: float) -> None:
             zero = " (zero degrees of freedom)" if name == "nu" and amount == 0 else ""
             raise FitError(
                 f"{type(prior).__name__} with {name}={amount}{zero} is improper. A posterior by partition needs a "
-                f"proper prior: nu, variance and g are positive and finite. Use for example {name}=1."
+                f"proper prior: nu, variance and g are positive and finite. Use for example {name}=1.",
+                about="prior",
             )
 
 

@@ -210,14 +210,17 @@ def ask_perturbation(
     if not (_number(lower) and _number(upper) and lower < upper):
         raise PrivacyError(
             f"The response's bounds [{lower!r:.40}, {upper!r:.40}] hold nothing. They are public numbers, lower < "
-            "upper. Give the range that the response has by its definition."
+            "upper. Give the range that the response has by its definition.",
+            about="lower",
         )
     for what, amount in {"norm": 1 if norm is None else norm, "penalty": penalty}.items():
         if not (_number(amount) and amount > 0):
             hint = "A penalty of 0 is an improper prior. " if what == "penalty" else ""
             raise FitError(
-                f"{what}={amount!r:.40} is not possible. {hint}It is a positive number below {HUGE:g}. "
-                f"Use for example {what}=1."
+                (Argument(what, amount), " is not possible."),
+                f"{hint}It is a positive number below {HUGE:g}.",
+                ("Use for example ", Argument(what, 1), "."),
+                about=what,
             )
 
     def offered(known: Known, unit: Unit) -> Offer[Frame, tuple[Matrix, Vector], Predictor]:
@@ -226,7 +229,8 @@ def ask_perturbation(
             raise FitError(
                 f"norm is left out, and {formula!r} has a column of numbers, for which there is no public bound. It "
                 "bounds the sum of a row's absolute entries, the intercept's 1 included. Give for example norm=2 for "
-                "an intercept and a column between -1 and 1."
+                "an intercept and a column between -1 and 1.",
+                about="norm",
             )
         intercept = np.array([name == "(Intercept)" for name in known.names]) * (lower + upper) / 2
         middle = float(intercept.sum())

@@ -61,6 +61,7 @@ def number_of_parts(asked: int | None, *, rows: int, coefficients: int, best: fl
             f"{rows} rows cannot estimate {coefficients} coefficients.",
             f"A part needs {coefficients + 1} rows at least.",
             "Use more rows, or fewer terms.",
+            about="formula",
         )
     if asked is None:
         return max(1, int(min(best, largest / LEAST_ROWS)))

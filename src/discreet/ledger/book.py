@@ -83,7 +83,8 @@ class Ledger:
         named(dataset, "dataset")
         if not total:
             raise PrivacyError(
-                f"A budget of {amounts(total)} pays for nothing. It must be above 0. Give a positive total."
+                f"A budget of {amounts(total)} pays for nothing. It must be above 0. Give a positive total.",
+                about="total",
             )
         with self._store.writing() as page:
             known = self._account(page, dataset, unit.key)
@@ -93,14 +94,16 @@ class Ledger:
                 raise PrivacyError(
                     f"A budget of {amounts(total)} was asked for {dataset!r}, which has one of {amounts(known.total)} "
                     f"under {unit.key} with {amounts(known.spent)} spent. A budget is opened once. "
-                    "Use that total, or change it on purpose with `ledger.change_budget(..., reason=...)`."
+                    "Use that total, or change it on purpose with `ledger.change_budget(..., reason=...)`.",
+                    about="total",
                 )
             other = page.last(kind="budget", dataset=dataset)
             if other is not None and not allow_second_unit:
                 raise PrivacyError(
                     f"A budget under {unit.key} was asked for {dataset!r}, which has one under {other.unit}. "
                     "Losses under different units or alphas do not add up, so neither total would bound what the data "
-                    "give away. Release under the first unit, or pass allow_second_unit=True, which is recorded."
+                    "give away. Release under the first unit, or pass allow_second_unit=True, which is recorded.",
+                    about="unit",
                 )
             return self._set_budget(
                 page, Budget(dataset, unit.key, total, total.zero()), unit=unit, by=by, second_unit=other is not None
@@ -109,7 +112,9 @@ class Ledger:
     def change_budget(self, *, dataset: str, unit: Unit, total: Loss, reason: str, by: str | None = None) -> Budget:
         """Raise or lower an open budget, never below what is spent. The reason stays in the ledger."""
         if not reason.strip():
-            raise PrivacyError(f"The budget of {dataset!r} cannot change without a reason. Say who decided and why.")
+            raise PrivacyError(
+                f"The budget of {dataset!r} cannot change without a reason. Say who decided and why.", about="reason"
+            )
         with self._store.writing() as page:
             changed = self._open_account(page, dataset, unit).resized(total)
             return self._set_budget(page, changed, unit=unit, by=by, reason=reason)
@@ -154,7 +159,8 @@ class Ledger:
                 raise PrivacyError(
                     f"Release {release!r} of {dataset!r} is already released (entry {earlier.seq}). Drawing it again "
                     "would change what was released and tell more than was paid for. Read its files, or choose "
-                    "another name."
+                    "another name.",
+                    about="release",
                 )
             return earlier
 
@@ -172,7 +178,8 @@ class Ledger:
             if charge is None or charge.hash != entry.hash:
                 raise PrivacyError(
                     f"Entry {entry.seq} is not a charge of this ledger. Only what was charged here can be published. "
-                    "Publish the entry that `ledger.charge(...)` returned."
+                    "Publish the entry that `ledger.charge(...)` returned.",
+                    about="entry",
                 )
             earlier = page.last(kind="publish", **where)
             if earlier is None:
@@ -188,7 +195,8 @@ class Ledger:
             if earlier.payload["files"] != dict(files):
                 raise PrivacyError(
                     f"Release {entry.release!r} of {entry.dataset!r} is already released with other files (entry "
-                    f"{earlier.seq}). One charge pays for one draw. Discard these files and keep the released ones."
+                    f"{earlier.seq}). One charge pays for one draw. Discard these files and keep the released ones.",
+                    about="files",
                 )
             return earlier
 
@@ -263,7 +271,8 @@ class Ledger:
             there = "; ".join(f"{known.dataset!r} under {known.unit}" for known in self._accounts(page)) or "none"
             raise PrivacyError(
                 f"{dataset!r} has no budget under {unit.key}. The ledger has these: {there}. "
-                "Open one with `ledger.open_budget(dataset=..., unit=..., total=...)`."
+                "Open one with `ledger.open_budget(dataset=..., unit=..., total=...)`.",
+                about="dataset",
             )
         return budget
 
@@ -310,7 +319,8 @@ def _plain(details: Mapping[str, Any], release: str) -> dict[str, Any]:
     except (TypeError, ValueError):
         raise PrivacyError(
             f"The details of release {release!r} cannot be written as JSON. They hold public parameters: text, finite "
-            "numbers, booleans, lists and mappings of these. Convert or leave out the rest."
+            "numbers, booleans, lists and mappings of these. Convert or leave out the rest.",
+            about="details",
         ) from None
 
 
@@ -318,7 +328,8 @@ def _fingerprinted(files: Mapping[str, str], entry: Entry) -> None:
     if not files or not all(re.fullmatch("[0-9a-f]{64}", digest) for digest in files.values()):
         raise PrivacyError(
             f"Release {entry.release!r} cannot be published with {len(files)} files. Each needs a name and its SHA-256 "
-            "in 64 hexadecimal digits. Compute them with hashlib.sha256(...).hexdigest()."
+            "in 64 hexadecimal digits. Compute them with hashlib.sha256(...).hexdigest().",
+            about="files",
         )
 
 

@@ -40,7 +40,8 @@ class Budget:
             raise PrivacyError(
                 f"The budget of {self.dataset!r} cannot become {amounts(total)}: it counts "
                 f"{' and '.join(self.total.amounts)} and {amounts(self.spent)} is spent. "
-                f"Give a total of at least {amounts(self.spent)} in the same parameters."
+                f"Give a total of at least {amounts(self.spent)} in the same parameters.",
+                about="total",
             )
         return replace(self, total=total)
 
@@ -90,5 +91,6 @@ def _priced(loss: Loss, total: Loss) -> Loss:
         return price
     raise PrivacyError(
         f"A loss of {amounts(loss)} cannot be paid from a budget in {' and '.join(total.amounts)}: no epsilon bounds "
-        "it. Open the budget in rho, or convert with `.to_approximate(delta)` and open it in epsilon and delta."
+        "it. Open the budget in rho, or convert with `.to_approximate(delta)` and open it in epsilon and delta.",
+        about="loss",
     )

@@ -300,7 +300,8 @@ def _url(where: str | Path | None) -> URL:
     except (ArgumentError, ValueError):
         raise LedgerError(
             "The ledger's address cannot be read. A ledger is a file, sqlite:///path or postgresql://user@host/name. "
-            "Write one of these; characters such as @ in a password are written as %40."
+            "Write one of these; characters such as @ in a password are written as %40.",
+            about="ledger",
         ) from None
     if url.get_backend_name() in ("postgresql", "postgres"):
         return url.set(drivername="postgresql+psycopg")
@@ -308,7 +309,8 @@ def _url(where: str | Path | None) -> URL:
         return url
     raise LedgerError(
         f"A ledger in {url.get_backend_name()!r} is not possible. It lives in SQLite or PostgreSQL. "
-        "Give a file, sqlite:///path or postgresql://user@host/database."
+        "Give a file, sqlite:///path or postgresql://user@host/database.",
+        about="ledger",
     )
 
 
@@ -333,17 +335,25 @@ def _sqlite_uri(path: Path, read_only: bool) -> str:
 def _check_path(path: Path, *, read_only: bool) -> None:
     place, folder = repr(str(path)), repr(str(path.parent))
     if str(path) in ("", ".", ":memory:"):
-        raise LedgerError(f"{place} is not a file for a ledger. Give a path; for a throw-away use Ledger.in_memory().")
+        raise LedgerError(
+            f"{place} is not a file for a ledger. Give a path; for a throw-away use Ledger.in_memory().", about="ledger"
+        )
     if path.is_dir():
-        raise LedgerError(f"{place} is a folder, not a ledger. Give the path of a file in it, such as ledger.db.")
+        raise LedgerError(
+            f"{place} is a folder, not a ledger. Give the path of a file in it, such as ledger.db.", about="ledger"
+        )
     if read_only and not path.exists():
         raise LedgerError(
-            f"There is no ledger at {place}. Nothing was written. Check the path; the first budget makes the ledger."
+            f"There is no ledger at {place}. Nothing was written. Check the path; the first budget makes the ledger.",
+            about="ledger",
         )
     if not path.parent.is_dir():
-        raise LedgerError(f"There is no folder {folder} for a ledger. Nothing was written. Make the folder first.")
+        raise LedgerError(
+            f"There is no folder {folder} for a ledger. Nothing was written. Make the folder first.", about="ledger"
+        )
     if not read_only and not (os.access(path if path.exists() else path.parent, os.W_OK)):
         raise LedgerError(
             f"The ledger {place} cannot be written by this user. Nothing was written. "
-            "Ask for the right to write it, or open it with read_only=True to look at it."
+            "Ask for the right to write it, or open it with read_only=True to look at it.",
+            about="ledger",
         )

@@ -52,7 +52,8 @@ def same_unit(units: Sequence[Unit]) -> Unit:
     if len(keys) != 1:
         raise PrivacyError(
             f"These releases protect different units: {', '.join(sorted(keys))}. One budget counts one unit. "
-            "Open a budget for each, or release everything under the same alpha and strength."
+            "Open a budget for each, or release everything under the same alpha and strength.",
+            about="unit",
         )
     return units[0]
 

@@ -80,7 +80,8 @@ def _series(path: Path) -> list[dict[str, Any]]:
         found = rdata.read_rda(path, constructor_dict=classes)
     except Exception as error:
         raise DataError(
-            f"{str(path)!r} cannot be read as R data: {error}. Save it again in R with save(M3, file = 'M3.rda')."
+            f"{str(path)!r} cannot be read as R data: {error}. Save it again in R with save(M3, file = 'M3.rda').",
+            about="path",
         ) from None
     needed = {*_LABELS.values(), "x", "xx"}
     for content in found.values():
@@ -89,5 +90,6 @@ def _series(path: Path) -> list[dict[str, Any]]:
             return entries
     raise DataError(
         f"{str(path)!r} holds {', '.join(found) or 'nothing'}, none of which is a list of series with sn, period, "
-        f"type, x and xx. The M3 data are in R's package Mcomp ({M3.home})."
+        f"type, x and xx. The M3 data are in R's package Mcomp ({M3.home}).",
+        about="path",
     )

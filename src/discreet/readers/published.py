@@ -45,7 +45,8 @@ def read_csv(path: str | Path, layout: FileLayout) -> pa.Table:
         there = ", ".join(name for name in header[:9] if name.isprintable()) or "nothing that can be read"
         raise DataError(
             f"{str(path)!r} is not a {layout.name} file: its first line lacks {', '.join(absent)} and starts with "
-            f"{there}. The layout is described at {layout.home}."
+            f"{there}. The layout is described at {layout.home}.",
+            about="path",
         )
     types = {"text": pa.string(), "whole": pa.int64(), "real": pa.float64()}
     options = arrow_csv.ConvertOptions(
@@ -59,7 +60,8 @@ def read_csv(path: str | Path, layout: FileLayout) -> pa.Table:
     except (pa.ArrowInvalid, OSError) as error:
         raise DataError(
             f"{str(path)!r} starts like a {layout.name} file but cannot be read to its end: {error}. "
-            f"Fetch it again from its publisher ({layout.home})."
+            f"Fetch it again from its publisher ({layout.home}).",
+            about="path",
         ) from None
 
 
@@ -72,7 +74,8 @@ def _header(path: Path, layout: FileLayout) -> list[str]:
     except OSError as error:
         raise DataError(
             f"{str(path)!r} cannot be read as a {layout.name} file: {error}. Check the path, and that a name in .gz is "
-            "a gzipped file."
+            "a gzipped file.",
+            about="path",
         ) from None
     line = start.decode("utf-8-sig", errors="replace").partition("\n")[0].strip("\r")
     return next(csv.reader([line]), [])

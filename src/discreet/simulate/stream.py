@@ -53,7 +53,8 @@ def write(
     except OSError as error:
         raise DiscreetError(
             f"Could not write simulated data to {str(directory)!r}: {error.strerror or error}. "
-            "Nothing was left there; choose another --out or free some space."
+            "Nothing was left there; choose another --out or free some space.",
+            about="directory",
         ) from error
     return done
 
@@ -78,10 +79,11 @@ def categories(codes: NDArray[np.integer[Any]], labels: Iterable[str]) -> pa.Dic
 def _refuse_occupied(target: Path) -> None:
     """Refuse a file or a directory with something in it: simulation never overwrites."""
     if target.is_file():
-        raise DataError(f"{str(target)!r} is a file; simulated data need a new or empty directory.")
+        raise DataError(f"{str(target)!r} is a file; simulated data need a new or empty directory.", about="directory")
     if target.is_dir() and any(target.iterdir()):
         raise DataError(
-            f"{str(target)!r} is not empty, and simulated data never overwrite; name a new directory or empty this one."
+            f"{str(target)!r} is not empty, and simulated data never overwrite; name a new directory or empty it.",
+            about="directory",
         )
 
 

@@ -56,7 +56,8 @@ class Infusion:
         if len(key) < KEY_BYTES:
             raise PrivacyError(
                 f"The key has {len(key)} bytes. Factors can be guessed from a short one; it needs at least "
-                f"{KEY_BYTES}. Make one with secrets.token_bytes(32) and keep it as the agency's secret."
+                f"{KEY_BYTES}. Make one with secrets.token_bytes(32) and keep it as the agency's secret.",
+                about="key",
             )
         digests = (hmac.digest(key, str(name).encode(), "sha256")[:8] for name in establishment.to_pylist())
         words = np.frombuffer(b"".join(digests), dtype="<u8") >> np.uint64(11)

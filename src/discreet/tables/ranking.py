@@ -25,7 +25,8 @@ def levels_with(wanted: Mapping[str, Label], *, worker_by: Sequence[str], levels
     if unknown:
         raise DataError(
             f"A ranking asks for {', '.join(unknown)}, but the table is by {', '.join(worker_by) or 'no attribute'}. "
-            "Count by that attribute too."
+            "Count by that attribute too.",
+            about="wanted",
         )
     return np.array(
         [all(dict(zip(worker_by, level, strict=True))[k] == v for k, v in wanted.items()) for level in levels]

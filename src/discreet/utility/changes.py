@@ -43,7 +43,8 @@ def change(before: NDArray[np.generic], after: NDArray[np.generic], *, relative:
     if before.shape != after.shape:
         raise DataError(
             f"The releases have {before.shape} and {after.shape} cells. Changes need the same cells in the same "
-            "order. Release both by the same attributes."
+            "order. Release both by the same attributes.",
+            about="after",
         )
     early, late = before.astype(np.float64), after.astype(np.float64)
     if not relative:
@@ -60,7 +61,9 @@ def largest_changes(changes: Vector, *, most: int) -> Integers:
 def found_changes(published: Vector, true: Vector, *, most: int) -> ChangesFound:
     """Compare published changes with the true ones."""
     if not 0 < most <= len(true):
-        raise DataError(f"The {most} largest of {len(true)} changes were asked for. Ask for 1 to {len(true)}.")
+        raise DataError(
+            f"The {most} largest of {len(true)} changes were asked for. Ask for 1 to {len(true)}.", about="most"
+        )
     both = np.intersect1d(largest_changes(published, most=most), largest_changes(true, most=most))
     return ChangesFound(
         most=most, found=len(both), by_chance=most * most / len(true), correlation=spearman(published, true)

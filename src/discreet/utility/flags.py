@@ -60,7 +60,10 @@ class Flags:
 def alarms(changes: Matrix, *, direction: Direction = "either") -> Matrix:
     """Changes as scores: larger is more alarming."""
     if direction not in ("either", "decline", "increase"):
-        raise DataError(f"Direction {direction!r} is not known; large changes are 'either', 'decline' or 'increase'.")
+        raise DataError(
+            f"Direction {direction!r} is not known; large changes are 'either', 'decline' or 'increase'.",
+            about="direction",
+        )
     return np.abs(changes) if direction == "either" else np.asarray(changes if direction == "increase" else -changes)
 
 
@@ -68,7 +71,8 @@ def true_flags(true: Vector, *, most: int, direction: Direction = "either") -> M
     """The `most` largest true changes; cells that did not change that way are never among them."""
     if not 0 < most < len(true):
         raise DataError(
-            f"Flags for {most} of {len(true)} cells leave nothing to tell apart; ask for 1 to {len(true) - 1}."
+            f"Flags for {most} of {len(true)} cells leave nothing to tell apart; ask for 1 to {len(true) - 1}.",
+            about="most",
         )
     score = alarms(true, direction=direction)
     flagged = np.zeros(len(true), dtype=bool)

@@ -80,7 +80,8 @@ def of_fit(
     if not isinstance(fit.statistics, Moments):
         raise FitError(
             f"{fit.formula!r} has more than a random intercept. A posterior needs one grouping factor and no slopes, "
-            "as in 'y ~ x + (1 | g)'. Reduce the random part, or use `mixed` without a prior."
+            "as in 'y ~ x + (1 | g)'. Reduce the random part, or use `mixed` without a prior.",
+            about="formula",
         )
     model = PosteriorModel.of(fit.statistics, prior, restore=fit.origin.restore, offset=fit.origin.offset)
     exact = Posterior.of(model) if method == "exact" else None

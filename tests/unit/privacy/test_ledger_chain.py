@@ -55,7 +55,7 @@ def test_the_documented_recipe_gives_the_same_seals(book: list[Row]) -> None:
     assert verify([]).head.seq == 0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_any_edit_of_any_column_is_found_where_it_is(book: list[Row], data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(book) - 1))

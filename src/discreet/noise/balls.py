@@ -116,6 +116,12 @@ class Balls:
     def max(self, bound: float) -> Balls:
         return Balls(np.maximum(self.mid, bound), self.rad)
 
+    def ceil(self) -> Balls:
+        """The least integers above, exactly, where they are certain; unknown elsewhere."""
+        reach = self.rad * SLACK + UNDERFLOW
+        low, high = np.ceil(self.mid - reach), np.ceil(self.mid + reach)
+        return Balls(high, np.where(low == high, 0.0, np.inf))
+
     def nearest(self) -> tuple[Integers, Mask]:
         """The nearest integers, and where they are certain."""
         integers = np.rint(self.mid)

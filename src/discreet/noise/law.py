@@ -51,6 +51,11 @@ class Rounded(Law):
     __slots__ = ()
 
     @property
+    def jumps(self) -> Vector:
+        """Where on the positive half line the density jumps, as far as outputs are examined."""
+        return np.empty(0)
+
+    @property
     @abstractmethod
     def mean_abs(self) -> float: ...
 

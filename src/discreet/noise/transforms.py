@@ -16,6 +16,7 @@ from typing import Any, Protocol, Self, TypeVar
 from discreet.errors import PrivacyError
 from discreet.noise.law import Law
 from discreet.noise.laws import DiscreteLaplace, Gaussian, GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
+from discreet.noise.staircase import Staircase
 
 
 class Number(Protocol):
@@ -33,6 +34,7 @@ class Number(Protocol):
     def expm1(self) -> Self: ...
     def sqrt(self) -> Self: ...
     def sgn(self) -> Self: ...
+    def ceil(self) -> Self: ...
     def cos_pi(self) -> Self: ...
     def min(self, bound: float, /) -> Self: ...
     def max(self, bound: float, /) -> Self: ...
@@ -73,13 +75,15 @@ def transform(law: Law) -> Transform:
             return Transform(_radial_polynomial, words=2 * d, outputs=d, constants=(p,))
         case RadialPolynomial(p, d, core):
             return Transform(_radial_polynomial_with_core, words=d + 2, outputs=d, constants=(p, core))
+        case Staircase(drop, growth, plateau):
+            return Transform(_staircase, constants=(drop, growth, plateau))
         case GeneralisedCauchy(g):
             return Transform(_generalised_cauchy, words=2, constants=(g,))
         case Gaussian():
             return Transform(_gaussian, words=2)
     raise PrivacyError(
         f"There is no sampler for {law!r}. Noise can follow Laplace, DiscreteLaplace, Polynomial, "
-        "RadialPolynomial, GeneralisedCauchy or Gaussian. Choose one of these laws."
+        "RadialPolynomial, Staircase, GeneralisedCauchy or Gaussian. Choose one of these laws."
     )
 
 
@@ -127,6 +131,19 @@ def _radial_polynomial_with_core(u: Sequence[N], s: Sequence[N], scale: N, p: N,
     lack = (x / c - (1 - (-x).expm1() / c).log()) * (d - 1)
     unit = (x.expm1() * (c + 1) + excess / rate + c) * scale / total
     return [y * sign * unit for y, sign in zip(direction, s, strict=False)], lack + excess + u[d + 1].log() * tail
+
+
+def _staircase(u: Sequence[N], s: Sequence[N], scale: N, drop: N, growth: N, plateau: N) -> tuple[list[N], None]:
+    """The tail function inverted: u says which ring, and how far from its edge."""
+    log_w = (growth + 1).log()
+    log_ratio = log_w - drop
+    rings = (plateau * growth + 1) * (-drop).exp() / (1 - log_ratio.exp())
+    mass = plateau + rings
+    beyond = rings / mass
+    j = ((u[0].log() - beyond.log()) / log_ratio).ceil().max(0)
+    inwards = (u[0] - (j * log_ratio).exp() * beyond) * mass * (j * drop).exp()
+    edge = (plateau * growth + 1) * (j * log_w).expm1() / growth + plateau
+    return [(edge - inwards) * s[0] * scale], None
 
 
 def _generalised_cauchy(u: Sequence[N], s: Sequence[N], scale: N, g: N) -> tuple[list[N], N]:

@@ -5,4 +5,5 @@
 
 columns   which columns everybody may know, and which a release protects
 exchange  what is learnt about one worker
+maxima    where functions of many rows are largest, also of densities that jump
 """

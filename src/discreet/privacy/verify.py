@@ -14,7 +14,6 @@ repeats both for the published integer. Notation follows docs/proofs/polynomial.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Protocol, cast
@@ -23,6 +22,7 @@ import numpy as np
 
 from discreet.arrays import Integers, Vector
 from discreet.privacy.losses import Approximate, Loss, half
+from discreet.privacy.maxima import golden, peaks
 from discreet.privacy.units import Establishments
 
 LARGEST_SIZE = 10**6
@@ -258,7 +258,8 @@ def supremum(law: VerifiableLaw, *, shift: Vector, ratio: Vector) -> tuple[Vecto
     """The largest |loss| over all outputs for each (shift, ratio), and the output z where it occurs.
 
     The loss has kinks only at z = 0 and z = shift, is smooth between, and in the tails tends to its limit: a grid
-    dense around both kinks brackets every maximum, and golden section finishes.
+    dense around both kinks brackets every maximum, and golden section finishes. Of a law that is constant between jumps
+    one point between any two of them is enough.
     """
     steps = np.concatenate([[0.0], np.geomspace(1e-5, 1e6, 160)])
     best = np.full(len(shift), -np.inf)
@@ -271,13 +272,17 @@ def supremum(law: VerifiableLaw, *, shift: Vector, ratio: Vector) -> tuple[Vecto
             top = np.argmax(value, axis=1)
             low = np.take_along_axis(grid, np.maximum(top - 1, 0)[:, None], axis=1)
             high = np.take_along_axis(grid, np.minimum(top + 1, grid.shape[1] - 1)[:, None], axis=1)
-            peak, z = _golden(loss, low, high)
+            peak, z = golden(loss, low, high)
             start = np.take_along_axis(value, top[:, None], axis=1)
             z = np.where(peak > start, z, np.take_along_axis(grid, top[:, None], axis=1))[:, 0]
             peak = np.maximum(peak, start)[:, 0]
             better = peak > best[rows]
             best[rows] = np.where(better, peak, best[rows])
             where[rows] = np.where(better, z, where[rows])
+    jumps = getattr(law, "jumps", np.empty(0))
+    if jumps.size:
+        peak, z = peaks(partial(_loss, law), jumps, shift=shift, ratio=ratio)
+        best, where = np.maximum(best, peak), np.where(peak > best, z, where)
     # Far out only the ratio of the scales matters; leaving the shift out keeps the digits that it would cost.
     tail = np.abs(_loss(law, np.full_like(shift, _FAR), np.zeros_like(shift), ratio))
     where = np.where(tail > best, np.inf, where)
@@ -364,17 +369,6 @@ def _padded(z: Vector, dimension: int) -> Vector:
     vectors = np.zeros((*np.shape(z), dimension))
     vectors[..., 0] = z
     return vectors
-
-
-def _golden(function: Callable[[Vector], Vector], low: Vector, high: Vector) -> tuple[Vector, Vector]:
-    """Golden-section maxima of a vectorised function, one bracket a row."""
-    g = (math.sqrt(5) - 1) / 2
-    for _ in range(60):
-        a, b = high - g * (high - low), low + g * (high - low)
-        left = function(a) > function(b)
-        low, high = np.where(left, low, a), np.where(left, b, high)
-    z = (low + high) / 2
-    return function(z), z
 
 
 def _moves(mechanism: CountMechanism, pairs: Neighbours) -> tuple[Vector, Vector]:

@@ -16,6 +16,7 @@ from scipy import integrate, stats
 from discreet.noise.laws import DiscreteLaplace, Gaussian, GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
 from discreet.noise.sampler import draw_integers, draw_log_laplace, draw_on_grid
 from discreet.noise.source import SeededSource, SystemSource
+from discreet.noise.staircase import Staircase
 
 DRAWS = 200_000
 LEVEL = 1e-12
@@ -28,6 +29,9 @@ LAWS = [
     Polynomial(1.5),
     Polynomial(21.98, core=0.0992),
     Polynomial(4.0, core=2.0),
+    Staircase(3.9047, 0.1, 0.124),
+    Staircase(0.4, 0.1, 0.4),
+    Staircase(2.0, 1.0, 0.0),
 ]
 RADIAL = [
     RadialPolynomial(5.5, 2),

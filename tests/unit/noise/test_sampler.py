@@ -12,6 +12,7 @@ from discreet.noise.law import Law
 from discreet.noise.laws import DiscreteLaplace, Gaussian, GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
 from discreet.noise.sampler import draw_integers, draw_log_laplace, draw_on_grid
 from discreet.noise.source import SeededSource, SystemSource
+from discreet.noise.staircase import Staircase
 
 LAWS = [
     Laplace(),
@@ -27,6 +28,9 @@ LAWS = [
     RadialPolynomial(18.5, 8, core=6.08),
     RadialPolynomial(410.0, 8, core=0.042),
     RadialPolynomial(5.0, 3, core=1.5),
+    Staircase(3.9047, 0.1, 0.124),
+    Staircase(0.4, 0.1, 0.4),
+    Staircase(2.0, 1.0, 0.0),
     GeneralisedCauchy(),
     GeneralisedCauchy(1.7),
     Gaussian(),

@@ -55,6 +55,7 @@ def asked() -> Iterator[tuple[str, object, object, object, int]]:
             yield "joint-polynomial", alpha, epsilon, None, 8
             yield "log-laplace", alpha, epsilon, None, 1
             yield "smooth-gamma", alpha, epsilon, None, 1
+            yield "staircase", alpha, epsilon, None, 1
         for epsilon in EPSILONS:
             share, amount = float(alpha), float(epsilon)
             edge = math.exp(math.log(share / (1 + share)) - min((amount + b) / share, 740))
@@ -88,7 +89,7 @@ def test_calibrations_end_and_what_they_give_can_be_used(name: str, calibration:
                 assert str(error).count(". ") >= 1, error
                 continue
             built[ask] = mechanism
-    if calibration == "paper" and "polynomial" in name:
+    if calibration == "paper" and ("polynomial" in name or name == "staircase"):
         assert not built  # those are not in the paper
         return
     assert len(built) > 10
@@ -112,6 +113,9 @@ def test_calibrations_end_and_what_they_give_can_be_used(name: str, calibration:
         ("smooth-gamma", "0.1", "499", None),
         ("log-laplace", "1e9", "5000", None),
         ("polynomial", "1e9", "25", None),
+        ("staircase", "0.1", "499", None),
+        ("staircase", "1e9", "63", None),
+        ("staircase", "1e-6", "0.5", None),
     ],
 )
 def test_verifications_end(name: str, alpha: str, epsilon: str, delta: str | None) -> None:

@@ -4,12 +4,13 @@ How constants are asked for is in `tables.calibration`; that they keep their wor
 
 mechanism         what every mechanism answers, and what is asked of one
 registry          the mechanisms by name, and the door for those of other packages
-smooth            noise in proportion to the smooth sensitivity: what the next four share
+smooth            noise in proportion to the smooth sensitivity: what the next four and staircase share
 polynomial        the default for one count
 joint_polynomial  the default for all counts of the same establishments, under one epsilon
 smooth_gamma      the Tables paper's, of pure epsilon
 smooth_laplace    the Tables paper's, of epsilon and delta
 log_laplace       the Tables paper's, which multiplies
+staircase         less noise than polynomial from an epsilon of about 2 on, by name
 baselines         three that do not hide an establishment
 search            the least constant that is enough
 """

@@ -20,6 +20,7 @@ from discreet.tables.mechanisms.mechanism import Mechanism
 from discreet.tables.mechanisms.polynomial import PolynomialNoise
 from discreet.tables.mechanisms.smooth_gamma import SmoothGamma
 from discreet.tables.mechanisms.smooth_laplace import SmoothLaplace
+from discreet.tables.mechanisms.staircase import StaircaseNoise
 
 GROUP = "discreet.mechanisms"
 OURS: tuple[type[Mechanism], ...] = (
@@ -28,6 +29,7 @@ OURS: tuple[type[Mechanism], ...] = (
     LogLaplace,
     SmoothGamma,
     SmoothLaplace,
+    StaircaseNoise,
     EdgeLaplace,
     NodeTruncation,
     DownSensitivity,

@@ -1,0 +1,69 @@
+"""Staircase noise for one count: less than `polynomial` from an epsilon of about 2 on. docs/proofs/staircase.md.
+
+Noise S Z, S = max(alpha x, 1), Z constant on a plateau and on rings around it, whose widths grow by 1 + alpha. Between
+neighbours the distance from the centre, in units of S, is dilated by at most 1 + alpha and moved by at most 1: one edge
+is passed at most. Notation: b = ln(1 + alpha).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from discreet.errors import PrivacyError
+from discreet.faults import Key
+from discreet.noise.law import Rounded
+from discreet.noise.staircase import Staircase
+from discreet.tables.mechanisms.mechanism import LEAST_GROWTH, MARGIN, Request
+from discreet.tables.mechanisms.smooth import SEARCHED, SmoothNoise
+
+STEPS = 80
+"""Of the golden section that finds the plateau: any plateau keeps the promise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaircaseNoise(SmoothNoise):
+    """An edge costs epsilon - b; the change of scale at most b. The plateau is that of the least mean error."""
+
+    name: ClassVar[str] = "staircase"
+    proof: ClassVar[str] = "docs/proofs/staircase.md"
+    searched: ClassVar[tuple[float, float] | None] = SEARCHED
+    laws: ClassVar[tuple[type[Rounded], ...]] = (Staircase,)
+
+    @classmethod
+    def calibrate(cls, ask: Request) -> Self:
+        if ask.calibration == "paper":
+            raise PrivacyError(
+                f"{cls.name} is not in the Tables paper.",
+                "It has the tight calibration only.",
+                ("Leave ", Key("calibration"), " out."),
+                about="calibration",
+            )
+        if ask.b < LEAST_GROWTH:
+            raise ask.refuse(cls, f"ln(1 + alpha) of at least {LEAST_GROWTH:.3g}", "Raise alpha.")
+        # Scales are rounded: their ratio may be a little more than 1 + alpha, and the shift a little more than 1.
+        growth = float(ask.unit.alpha) * (1 + MARGIN)
+        b = math.log1p(growth)
+        drop = ask.epsilon * (1 - MARGIN) - b
+        if drop <= 2 * b:
+            raise ask.refuse(
+                cls,
+                f"epsilon > 3 ln(1 + alpha) = {3 * ask.b:.4g} for its error to be finite",
+                f"Raise epsilon above {3 * ask.b:.4g}, or lower alpha below {math.expm1(ask.epsilon / 3):.4g}.",
+            )
+        law = Staircase(drop, growth, _plateau(drop, growth))
+        return cls(unit=ask.unit, loss=ask.loss, calibration="tight", law=law, factor=1 + MARGIN)
+
+
+def _plateau(drop: float, growth: float) -> float:
+    """The plateau of the least mean error before rounding, in [0, 1]."""
+
+    def error(plateau: float) -> float:
+        return Staircase(drop, growth, plateau).mean_abs
+
+    low, high, share = 0.0, 1.0, (math.sqrt(5) - 1) / 2
+    for _ in range(STEPS):
+        left, right = high - share * (high - low), low + share * (high - low)
+        low, high = (low, right) if error(left) <= error(right) else (left, high)
+    return (low + high) / 2

@@ -118,6 +118,22 @@ def test_noise_has_one_door() -> None:
     assert {path.relative_to(SOURCE).as_posix() for path in makers} == {"release/account.py"}
 
 
+def test_there_is_one_way_to_release() -> None:
+    """Only the account charges and publishes; nothing is an account of another kind, and nothing is rehearsed."""
+    callers: dict[str, set[str]] = {"charge": set(), "publish": set(), "release_once": set()}
+    for _, path, tree in modules():
+        place = path.relative_to(SOURCE).as_posix()
+        assert not re.search("Rehears|UnreadError|RehearsedError", path.read_text(encoding="utf-8")), place
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                assert "Account" not in {getattr(base, "id", getattr(base, "attr", "")) for base in node.bases}, place
+            if isinstance(node, ast.Call):
+                name = ast.unparse(node.func).removeprefix("self.").removeprefix("ledger.")
+                if name in callers and not place.startswith("ledger/"):
+                    callers[name].add(place)
+    assert set(map(frozenset, callers.values())) == {frozenset({"release/account.py"})}, callers
+
+
 def test_privacy_noise_never_comes_from_numpy() -> None:
     exempt = {"source.py", "infusion.py"}  # the seeded source, and noise infusion, which promises nothing
     for package, path, _ in modules():

@@ -6,6 +6,8 @@ must go on as if nothing had happened, to the same numbers from the same seed.
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,7 @@ from discreet.release.canonical import tables_of
 from discreet.release.offer import Offer
 
 ROWS = 600
+WALK = Path(__file__).parents[1] / "walk.py"
 MIXED: dict[str, Any] = {"epsilon": 8, "public": ["x", "g"], "bounds": (-10, 10), "seed": 1}
 SUMMARY: dict[str, Any] = {"epsilon": 60, "seed": 1, "rng": 2, "partitions": 12}
 DOORS: dict[str, Callable[[Any], Any]] = {
@@ -185,3 +188,19 @@ def test_a_door_that_read_later_would_be_noticed(tmp_path: Path, at_the_charge: 
     at_the_charge(path.unlink)
     with pytest.raises(FileNotFoundError):
         Account.open(None, dataset="d", unit=AnyRow(), budget=Pure(1)).release(late, path)
+
+
+def test_few_files_stand_between_the_call_and_what_happens() -> None:
+    """`tests/walk.py` prints them; data are read before the charge, noise is drawn after it, the hash comes last."""
+    done = subprocess.run([sys.executable, WALK], capture_output=True, text=True, check=True)
+    *ways, last = done.stdout.splitlines()
+    effects = [way.partition(":")[0] for way in ways]
+    assert effects == [
+        "data are read",
+        "a price is charged",
+        "noise is drawn",
+        "a hash is fixed",
+        "a file is written",
+    ]
+    assert all("release/account.py" in way for way in ways[:4])
+    assert int(last.split()[0]) <= 12, done.stdout

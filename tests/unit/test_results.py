@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -107,7 +108,9 @@ def test_every_result_has_the_shape(name: str, tmp_path: Path) -> None:
 def test_every_release_carries_its_promise(name: str, tmp_path: Path) -> None:
     release = made(name)
     assert isinstance(release.guarantee, dc.Guarantee)
-    assert release.entry is not None and release.name and hasattr(release, "check")
+    assert release.entry is not None and release.name
+    assert release.check.guarantee.loss == release.guarantee.loss and release.check.affordable
+    assert len(str(release.check.expected)) > 20 and pickle.loads(pickle.dumps(release.check)) is not None
     assert "NOT PRIVATE" in release._repr_html_()
     told = pyarrow.parquet.read_schema(release.save(tmp_path / "r.parquet")).metadata
     assert b"NOT PRIVATE" in b"".join(told.values())

@@ -169,12 +169,7 @@ def objective_perturbation(
     penalty : error variance over prior variance; raised if it is too small for epsilon.
     epsilon : the loss of all coefficients together.
     public : the columns whose levels everybody may know; every category of the formula must be one of them.
-    account : whose budget pays.
-    ledger, budget, dataset : instead of an account, the ledger that pays, the total that opens the budget of `dataset`
-        in it (leave it out once it is open), and that name. With neither account nor ledger the release is counted
-        nowhere but in its own guarantee.
-    name : the release's name in the ledger; a name is drawn once.
-    seed : makes the noise reproducible and the release not private.
+    account, ledger, budget, dataset, name, seed : who pays and under which name, as for `posterior_probability`.
 
     Returns
     -------

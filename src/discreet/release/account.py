@@ -47,7 +47,7 @@ class Released(Result, Generic[T]):
     value : what was released.
     guarantee : what it promises.
     entry, name : the ledger's line that paid, and the release's name in it.
-    check : what was said of the release before it was paid for, if it was checked.
+    check : what was known of the release before it was paid for: price, what was left, expected error.
     """
 
     value: T
@@ -141,6 +141,7 @@ class Account:
         """
         label = name if name is not None else f"release-{secrets.token_hex(6)}"
         self.compare(offer.details)
+        known = offer.check(self.remaining)
         reading = offer.read(data)
         entry = self.ledger.charge(
             dataset=self.dataset,
@@ -151,7 +152,7 @@ class Account:
         )
         value = offer.draw(reading, self._source)
         self.ledger.publish(entry, files=fingerprints(value))
-        return Released(value, self._promised(offer), entry, label)
+        return Released(value, self._promised(offer), entry, label, known)
 
     def publish(self, offer: Offer[Data, Any, Any], data: Data, folder: str | Path, *, name: str) -> Entry:
         """The publication of the release, whose files are in `folder` when this returns.

@@ -38,7 +38,7 @@ class CountRelease(Result):
         counts and public constants alone; NaN where there is none, and infinite above where nothing bounds it.
     parameters : what was asked for, in plain words for the ledger and release.json.
     largest : a noisy size of the largest establishment of each workplace cell, where a share of epsilon paid for it.
-    check : what was said of the release before it was paid for, if it was checked.
+    check : what was known before it was paid for: price, what was left, expected error.
     at_most : what is public about that size, where something is: intervals hold if it is true.
     """
 
@@ -61,7 +61,7 @@ class CountRelease(Result):
         """The same table with what its release promises and the ledger line that paid for it."""
         notes = self.guarantee.notes  # of post-processing too
         guarantee = replace(released.guarantee, notes=notes)
-        return replace(self, guarantee=guarantee, entry=released.entry, name=released.name)
+        return replace(self, guarantee=guarantee, entry=released.entry, name=released.name, check=released.check)
 
     @property
     def by(self) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ DOORS: dict[str, Any] = {
     "quantiles": (posterior_quantile, {"probability": [0.3, 0.9], "epsilon": 100}),
     "quantile, stages": (
         posterior_quantile,
-        {"probability": 0.5, "epsilon": 40, "stages": {"centre": 10, "width": 20, "mean": 10}},
+        {"probability": 0.5, "epsilon": 40, "stages": {"centre": "1/4", "width": "1/2", "mean": "1/4"}},
     ),
     "quantile around zero": (posterior_quantile, {"probability": 0.3, "epsilon": 3, "centre": "zero"}),
     "quantile, published": (posterior_quantile, {"probability": 0.3, "epsilon": 3, "calibration": "paper"}),

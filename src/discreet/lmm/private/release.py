@@ -120,9 +120,9 @@ def release_mixed(
         book=BudgetLine.of(ledger, dataset, budget),
     )
     offer = _offered(asked, data, method, split=split, blocks=blocks, sizes=sizes, progress=progress)
-    request = asked[1]
-    released = request.opened().release(offer, None, name=request.name)
-    return replace(released.value, guarantee=released.guarantee, entry=released.entry, name=released.name)
+    released = asked[1].opened().release(offer, None, name=asked[1].name)
+    paid = {key: getattr(released, key) for key in ("guarantee", "entry", "name", "check")}
+    return replace(released.value, **paid)
 
 
 def offer_mixed(

@@ -54,7 +54,7 @@ class PrivateFit(Result):
     guarantee : what the release promises; `entry`, the ledger line that paid; `name`, the release's.
     flags : what must be read before the estimates, in every table beside the estimates concerned.
     notes : what a reader of the estimates should know; flags come first.
-    check : what was said of the release before it was paid for, if it was checked.
+    check : what was known before it was paid for: price, what was left, expected error.
     released : the noisy statistics behind the estimates, which are just as public.
     """
 

@@ -21,15 +21,12 @@ FIGURES = {
     "1/97/2": "Figures 7 and 3.8",
 }
 FIT = {"LM": "about 0.30", "LMM": "just under 0.35", "LMM + season": "over 0.44", "LMM with lags": "0.4967"}
-
 METHODS = "\n".join(
     (
         "- **paper**: k random blocks, REML in each, bias-corrected averages, Laplace noise on every coordinate. Its "
         "epsilon is claimed for one fitted value at a time, under assumed ranges.",
-        "- **strict**: the same idea with public bounds and whole-vector clipping; one epsilon (or rho) for all of it, "
-        "proved.",
-        "- **moments**: noise on the sums that the model needs, with a likelihood that knows it; one epsilon for all, "
-        "proved.",
+        "- **strict**: the same idea with public bounds and whole-vector clipping; one epsilon or rho for all, proved.",
+        "- **moments**: noise on the sums that the model needs and a likelihood that knows it; one epsilon, proved.",
     )
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 from discreet.plan.run import run
 from discreet.web.drafts import Draft, as_toml, first_draft
-from discreet.web.estimates import judge
+from discreet.web.estimates import _judged, judge
 
 
 def drafted(desk: Any, formula: str, **unit: str) -> Draft:
@@ -59,3 +60,17 @@ def test_no_response_stops_a_run(make: Callable[..., Any], odd: float | None, tm
     draft = drafted(desk, "y ~ x + (1 | g)")
     desk.plan_file("x").write_text(as_toml(draft.content(desk, "x")), encoding="utf-8")
     assert len(run(desk.plan_file("x")).publications) == 1
+
+
+def test_an_estimate_tells_the_expected_error_of_a_model(make: Callable[..., Any]) -> None:
+    """From public columns alone, in a form that a process can send back: other responses change nothing."""
+    desk, told = make(), []
+    for times in (1, -4):
+        n = 120
+        table = {"y": [times * (i % 7) for i in range(n)], "x": [float(i % 11) for i in range(n)]}
+        pq.write_table(pa.table(table | {"g": [f"g{i % 5}" for i in range(n)]}), desk.folder / "flows.parquet")
+        asked = drafted(desk, "y ~ x + (1 | g)").model_dump_json()
+        found = pickle.loads(pickle.dumps(_judged(desk, asked, "x")))
+        assert found.can_run and found.to_dict()["releases"][0]["expected"]["fixed"].keys() == {"(Intercept)", "x"}
+        told.append(str(found.found.releases[0].expected))
+    assert told[0] == told[1] and "Expected standard errors" in told[0]

@@ -15,8 +15,10 @@ import pytest
 
 from discreet.bayes import question
 from discreet.errors import PlanError
+from discreet.ledger import Ledger
 from discreet.plan.run import run
 from discreet.privacy.losses import Pure
+from discreet.privacy.units import AnyRow, Rows
 from discreet.review.verdict import verify_bundle
 
 PLAN = """
@@ -183,3 +185,18 @@ def test_what_is_drawn_has_the_price_of_the_plan(line: Path, monkeypatch: pytest
     with pytest.raises(PlanError, match="would cost another loss than"):
         run(line)
     assert not (line.parent / "ledger.db").exists()
+
+
+def test_columns_that_an_earlier_release_protects_are_found_before_anything_is_paid(line: Path, command) -> None:
+    """The ledger would refuse them at the charge, after other releases of the plan were paid."""
+    unit = Rows(-10, 10, response="y")
+    with Ledger.open(line.parent / "ledger.db") as ledger:
+        ledger.open_budget(dataset="line", unit=AnyRow(), total=Pure(1))
+        hidden = {"response": ["y"], "protected": ["g"], "public": []}
+        ledger.charge(dataset="line", unit=AnyRow(), release="before", loss=Pure(1), details=hidden)
+        ledger.open_budget(dataset="line", unit=unit, total=Pure(5), allow_second_unit=True)
+    for verb in ("check", "run"):
+        code, _, err = command(verb, line)
+        assert code == 2 and "takes 'g' as public, which 'before' protects" in " ".join(err.split()), err
+    with Ledger.open(line.parent / "ledger.db") as ledger:
+        assert ledger.remaining("line", unit) == Pure(5)

@@ -33,13 +33,13 @@ def test_five_percent_less_noise_is_a_violation() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--mechanism", "polynomial", "--alpha", "0"], "alpha=0"),
-        (["--mechanism", "polynomial", "--epsilon", "-1"], "epsilon=-1"),
+        (["--mechanism", "polynomial", "--alpha", "0"], "--alpha 0 protects"),
+        (["--mechanism", "polynomial", "--epsilon", "-1"], "--epsilon -1 buys nothing"),
         (["--mechanism", "polynomial", "--alpha", "0.2", "--epsilon", "0.1"], "epsilon > ln(1 + alpha) = 0.1823"),
         (["--mechanism", "smooth-laplace", "--epsilon", "1"], "needs 0 < delta < 1"),
         (["--mechanism", "polynomial", "--scale", "0"], "leaves no noise"),
         (["--mechanism", "gauss"], "joint-polynomial"),
-        (["--mechanism", "polynomial", "--cells", "3"], "polynomial with cells=3"),
+        (["--mechanism", "polynomial", "--cells", "3"], "polynomial with --cells 3"),
         (["--mechanism", "smooth-laplace", "--cells", "2", "--delta", "0.01"], "Only joint-polynomial covers"),
         ([], "--mechanism"),
     ],

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 from discreet.errors import Infeasible, PrivacyError
 from discreet.noise.source import SeededSource
+from discreet.noise.staircase import Staircase
 from discreet.privacy.units import Establishments
-from discreet.privacy.verify import neighbouring_cells, verify
+from discreet.privacy.verify import neighbouring_cells, supremum, verify
 from discreet.tables.calibration import calibrate
 from discreet.tables.intervals import intervals
 
@@ -34,6 +37,17 @@ def test_the_loss_is_epsilon_and_five_percent_less_noise_is_found(alpha: str, ep
         return  # neither one worker nor the growth of an establishment takes all of it
     assert verdict.worst_loss > 0.999 * float(epsilon)
     assert not verify(mechanism.scaled(0.95), neighbours=near).holds
+
+
+@pytest.mark.parametrize(("shift", "ratio"), [(1.0205, 1.0), (1.0, 1.1002), (1.0003, 1.1)])
+def test_two_edges_in_a_narrow_window_are_found(shift: float, ratio: float) -> None:
+    """The window in which both are passed has less than a thousandth of a ring's width."""
+    law = Staircase(3.0, 0.1, 0.2)
+    (loss,), (output,) = supremum(law, shift=np.array([shift]), ratio=np.array([ratio]))
+    rings = law.log_density(output) - law.log_density((output - shift) / ratio)
+    assert abs(rings) == pytest.approx(6.0) and loss == pytest.approx(6.0, abs=math.log(ratio) + 1e-9)
+    (within,), _ = supremum(law, shift=np.array([0.9999]), ratio=np.array([1.0999]))
+    assert within == pytest.approx(3.0 + math.log(1.0999))
 
 
 @pytest.mark.parametrize("epsilon", [2, 4])

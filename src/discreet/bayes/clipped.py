@@ -40,7 +40,7 @@ STAGES = {
     "zero": {"bounds": Fraction(1, 2), "mean": Fraction(1, 2)},
 }
 ONE_DEVIATION = 0.6827  # of a normal law, within one standard deviation
-DEVIATIONS = 2.35  # what lies further out is clipped: wider bounds cost more in noise than clipping costs in bias
+DEVIATIONS = 2.4  # what lies further out is clipped: wider bounds cost more in noise than clipping costs in bias
 # Share of the parts that zero-centred bounds should hold. The thesis does not print its own. In its setting less than
 # 0.6 clips too much, and from 0.8 on the doubling often goes on for long: noise hides that all parts are within.
 WITHIN = 0.65
@@ -48,7 +48,7 @@ LOOK = "look"  # the stage that may be left out
 # Posterior deviations that a mean of parts is off for each M (p + 1) / sqrt(n): measured on somewhat curved data.
 BIAS = 1 / 24
 # The same for each M / sqrt(n): what clipping takes from parts with lognormal errors, which have a skewness of 6.
-SKEWED = 0.08
+SKEWED = 0.12
 LADDER = 2.0**0.0625  # how much wider than one deviation a width found is on average: half a step of the ladder
 NOISE = 2 * (2 * DEVIATIONS) ** 2  # variance of the noise in units of the posterior's, times M epsilon^2
 

@@ -18,7 +18,7 @@ from discreet.bayes.partition import blocks
 from discreet.bayes.skewness import Straightened, skewness
 
 ONE_DEVIATION = 0.841345  # of a normal law, below one standard deviation
-# Deviations of parts that clipping them at 2.35 deviations around a median takes from the mean, by units of skewness.
+# Deviations of parts that clipping them at 2.4 deviations around a median takes from the mean, by units of skewness.
 CLIPPED = 0.03
 SILENT = HUGE**2  # what a part that cannot be used answers, up or down by its place: no bounds hold it
 

@@ -14,6 +14,7 @@ from discreet.bayes.clipped import clipped_mean
 from discreet.errors import DataError
 from discreet.noise.source import SeededSource
 from discreet.studies import posterior
+from discreet.studies.posterior_kinds import FURTHER, KINDS, diamonds
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +25,9 @@ def study():
         patch.setattr(posterior, "FEW_PARTS", 24)
         patch.setattr(posterior, "QUICK", 24)
         patch.setattr(posterior, "EPSILON", Fraction(1))
+        patch.setattr(posterior, "QUICK_OF_A_KIND", 2)
+        patch.setattr(posterior, "ROWS_OF_A_KIND", 8_000)
+        patch.setattr(posterior, "EPSILONS", (2.0,))
         yield posterior.run(quick=True, seed=3)
 
 
@@ -92,6 +96,31 @@ def test_the_gain_does_not_depend_on_luck(parts: int, location: float) -> None:
 def test_the_audit_in_the_study_refutes_the_published_noise_only(study) -> None:
     refuted = {name for name, verdict in study.results["audit"].items() if verdict["refuted"]}
     assert refuted == {"-2 log p, paper"}
+
+
+def test_other_kinds_of_data_are_in_the_study_with_what_ends_hold_and_how_far_answers_are_off(study) -> None:
+    """Every kind, coefficient and epsilon; a curve has its note in every summary."""
+    found = study.results["kinds"]
+    assert {row["data"] for row in found} == set(KINDS | FURTHER) and len(found) == 2 * len(KINDS | FURTHER)
+    for summary in ("interval", "quantile", "probability_0.5", "probability_2"):
+        assert all(0 <= row[key] <= 1 for row in found for key in (summary, f"{summary}_noted", f"{summary}_unnoted"))
+        assert all(row[f"{summary}_noted"] for row in found if row["data"].startswith("a square"))
+    assert all(row["bias_error"] > 0 and row["quantile_width"] > 0 for row in found)
+
+
+def test_a_file_of_diamonds_is_a_population(tmp_path) -> None:
+    rng = np.random.default_rng(0)
+    carat, cut = rng.uniform(0.2, 3, 400).round(2), rng.choice(["Fair", "Ideal"], 400)
+    lines = [f"{c},{k},{60 + c},{4000 * c:.0f}" for c, k in zip(carat, cut, strict=True)]
+    (tmp_path / "diamonds.csv").write_text("\n".join(["carat,cut,depth,price", *lines]))
+    real = diamonds(tmp_path / "diamonds.csv")
+    draw, truth = real["diamonds: price by carat"]
+    x, y = draw(rng, 1_000)
+    assert truth == pytest.approx((0, 4000), abs=1) and np.allclose(y, 4000 * x, atol=1)
+    assert set(real["diamonds: price by cut = Fair (3 %)"][0](rng, 100)[0]) == {0.0, 1.0}
+    (tmp_path / "other.csv").write_text("price,carat\n1,2\n")
+    with pytest.raises(DataError, match="lacks depth, cut"):
+        diamonds(tmp_path / "other.csv")
 
 
 def test_the_study_writes_itself_and_takes_no_data(study, tmp_path) -> None:

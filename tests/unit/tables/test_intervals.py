@@ -129,3 +129,5 @@ def test_joint_intervals_hold_a_cell_of_one_establishment() -> None:
     drawn = mechanism.draw(truth, np.full(20_000, 24), SeededSource(2))
     lower, upper = intervals(drawn, mechanism, level=0.9, bounded=True)
     assert ((lower <= truth) & (truth <= upper)).mean(axis=0).min() > 0.9
+    # Half of the probability to fail is left for the sum, which bounds the size; where that is known, the rest is.
+    assert (np.abs(drawn - truth) <= mechanism.reach(np.array([24.0]), level=0.9)).mean(axis=0).min() > 0.944

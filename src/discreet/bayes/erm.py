@@ -55,8 +55,8 @@ SMOOTHING = Fraction(1, 50)  # share of epsilon that pays for finite arithmetic
 BLOCK = 64  # rows summed in doubles before the exact sum, so that the rounding of a gradient is known and small
 FAR = 40  # noise whose absolute sum exceeds FAR + 4 p scales has probability below 1e-17; it is minimised in Arb
 NO_ERRORS = (
-    "No standard errors: how far noise in the gradient moves a coefficient depends on the rows, and this release pays "
-    "for nothing else about them. Use `posterior_interval` for an interval."
+    "No standard errors: how far noise moves a coefficient depends on the rows, and this release pays for nothing else "
+    "about them. Use `posterior_interval` for an interval."
 )
 NEWTON = 200  # steps; whatever they leave is done by steps that provably end
 
@@ -391,8 +391,7 @@ def _minimise_in_arb(X: Matrix, y: Vector, b: Vector, constants: Perturbation, *
     from flint import arb, ctx
 
     def lift(x: Any) -> Any:
-        x = Fraction(x)
-        return arb(x.numerator) / arb(x.denominator)
+        return arb(Fraction(x).numerator) / arb(Fraction(x).denominator)
 
     def middles(x: Any) -> Any:
         return np.array([number.mid() for number in x])

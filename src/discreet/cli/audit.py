@@ -64,8 +64,9 @@ def verify_command(
     from discreet.errors import Infeasible, PrivacyError
     from discreet.privacy.exchange import one_worker
     from discreet.privacy.losses import Pure
+    from discreet.privacy.neighbours import neighbouring_cells
     from discreet.privacy.units import Establishments
-    from discreet.privacy.verify import neighbouring_cells, verify
+    from discreet.privacy.verify import verify
     from discreet.tables.calibration import calibrate
 
     if not 0 < scale < float("inf"):

@@ -44,12 +44,17 @@ def draw_integers(law: Law, *, scale: ArrayLike, source: Source, exact: bool = F
 
 
 def add_noise(exact: Integers, law: Law, *, scale: ArrayLike, source: Source) -> Integers:
-    """Integers of at most `MOST` plus noise, cut at `MOST`.
+    """Integers of at most `MOST` plus noise, cut at `MOST`."""
+    return add(exact, draw_integers(law, scale=scale, source=source))
+
+
+def add(exact: Integers, noise: Integers) -> Integers:
+    """Integers of at most `MOST` plus noise that was drawn here, cut at `MOST`.
 
     The sampler cuts noise at twice that, where every such sum lies beyond `MOST`: what comes out is a function of the
     sum with uncut noise, so that a cut never shows an exact number.
     """
-    return np.asarray(np.clip(exact + draw_integers(law, scale=scale, source=source), -MOST, MOST))
+    return np.asarray(np.clip(exact + noise, -MOST, MOST))
 
 
 def draw_on_grid(

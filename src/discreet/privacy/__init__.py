@@ -6,4 +6,6 @@
 columns   which columns everybody may know, and which a release protects
 exchange  what is learnt about one worker
 maxima    where functions of many rows are largest, also of densities that jump
+neighbours  pairs of neighbouring cells, for verification
+integers  the worst loss of integer noise that is no rounded law
 """

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.privacy.losses import half
-from discreet.privacy.verify import CountMechanism, examine, neighbouring_cells
+from discreet.privacy.neighbours import neighbouring_cells
+from discreet.privacy.verify import CountMechanism, examine
 
 LARGEST = 150
 

@@ -15,17 +15,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import Protocol, cast
 
 import numpy as np
 
 from discreet.arrays import Integers, Vector
+from discreet.privacy.integers import IntegerMechanism, integer_supremum
 from discreet.privacy.losses import Approximate, Loss, half
 from discreet.privacy.maxima import golden, peaks
+from discreet.privacy.neighbours import Neighbours, neighbouring_cells
 from discreet.privacy.units import Establishments
 
-LARGEST_SIZE = 10**6
 TOLERANCE = 1e-9  # claims are exact, and a supremum found on doubles carries rounding errors of about 1e-13
 MOST_EPSILON = 700  # e^epsilon is a double
 _FAR = 1e13
@@ -67,27 +68,6 @@ class CountMechanism(Protocol):
     def centre(self, count: Vector) -> Vector: ...
 
     def scale(self, largest: Vector) -> Vector: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Neighbours:
-    """Pairs of neighbouring cells: one establishment grows from `before` to `after` workers.
-
-    `other` is the largest other establishment of the cell and `rest` all further workers in it.
-    """
-
-    before: Integers
-    after: Integers
-    other: Integers
-    rest: Integers
-
-    def __len__(self) -> int:
-        return len(self.before)
-
-    def of_one_worker(self) -> Neighbours:
-        """The pairs in which one worker is hired."""
-        one = self.after == self.before + 1
-        return Neighbours(self.before[one], self.after[one], self.other[one], self.rest[one])
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +166,9 @@ def verify(mechanism: CountMechanism, *, neighbours: Neighbours | None = None) -
 
 def examine(mechanism: CountMechanism, pairs: Neighbours, loss: Loss) -> LossVerdict:
     """What `mechanism` loses between `pairs`, against a claim of `loss`."""
+    if isinstance(mechanism, IntegerMechanism):
+        worst, at, output = integer_supremum(mechanism, pairs)
+        return _verdict(loss, worst, 0.0, worst, (pairs, at, output))
     shift, ratio = _moves(mechanism, pairs)
     rows = _dominating(shift, ratio)
     u, w = shift[rows], ratio[rows]
@@ -199,59 +182,22 @@ def examine(mechanism: CountMechanism, pairs: Neighbours, loss: Loss) -> LossVer
         worst_loss = _least_epsilon(law, shift=u[top], ratio=w[top], delta=float(loss.delta))
     elif mechanism.additive and math.isfinite(worst_loss):
         rounded = _rounded_supremum(mechanism, pairs, rows[np.argsort(losses)[-16:]])
-    at = rows[worst]
-    witness = Witness(
-        before=int(pairs.before[at]),
-        after=int(pairs.after[at]),
-        other=int(pairs.other[at]),
-        rest=int(pairs.rest[at]),
-        output=float(outputs[worst]),
-    )
+    return _verdict(loss, worst_loss, worst_delta, rounded, (pairs, int(rows[worst]), float(outputs[worst])))
+
+
+def _verdict(
+    loss: Loss, worst_loss: float, worst_delta: float, rounded: float | None, where: tuple[Neighbours, int, float]
+) -> LossVerdict:
+    pairs, at, output = where
+    before, after, other, rest = (int(c[at]) for c in (pairs.before, pairs.after, pairs.other, pairs.rest))
     return LossVerdict(
         claimed=loss,
         worst_loss=worst_loss,
         worst_delta=worst_delta,
         worst_rounded_loss=rounded,
-        witness=witness,
+        witness=Witness(before, after, other, rest, output),
         neighbours=len(pairs),
     )
-
-
-@lru_cache(maxsize=8)
-def neighbouring_cells(unit: Establishments, *, largest: int = LARGEST_SIZE) -> Neighbours:
-    """Neighbouring cells with establishments of 0 to `largest` workers.
-
-    Every size up to 200 with every size it may grow to; beyond that a geometric ladder together with the sizes at
-    which (1 + alpha) times the size is whole, where the worst growth is attained exactly. Other establishments of
-    the cell are absent, smaller, between, equal and larger.
-    """
-    whole = unit.alpha.denominator
-    turning = math.floor(1 / unit.alpha)
-    ladder = np.unique(np.geomspace(200, largest, 120).astype(np.int64))
-    sizes = {*range(201), *ladder.tolist(), *(int(s) // whole * whole for s in ladder), largest}
-    sizes |= {turning + i for i in range(-2, 4)} | {whole * i for i in range(1, 6)}
-    rows: set[tuple[int, int, int, int]] = set()
-    for before in sorted(size for size in sizes if 0 <= size <= largest):
-        top = unit.largest_neighbour(before)
-        few = before <= 200 and top - before <= 200
-        afters = range(before + 1, top + 1) if few else {before + 1, (before + top) // 2, top - 1, top}
-        for after in afters:
-            if not before < after <= top:
-                continue
-            for other in {
-                0,
-                before // 2,
-                before,
-                (before + after) // 2,
-                after,
-                turning,
-                turning + 1,
-                10 * after,
-                largest,
-            }:
-                rows.update((before, after, other, rest) for rest in ({0, other, 50 * other + 7} if other else {0}))
-    columns = np.array(sorted(rows), dtype=np.int64).T
-    return Neighbours(*(np.ascontiguousarray(column) for column in columns))
 
 
 def supremum(law: VerifiableLaw, *, shift: Vector, ratio: Vector) -> tuple[Vector, Vector]:

@@ -19,10 +19,11 @@ def stated(table: Mapping[str, Any], unit: Establishments) -> Iterator[Mechanism
     share, noise = exact(table.get("scale_share", 0), name="scale_share"), table["noise"]
     if ("sizes" in noise) != (share > 0):
         raise RefutedError("sizes of establishments are paid for and not stated, or stated and not paid for")
-    yield _mechanism(table, unit, 1 - share)
+    mechanism = _mechanism(table, unit, 1 - share)
+    yield mechanism
     if share:
         paid = Pure(stated_loss(table["loss"]).amounts["epsilon"] * share)
-        yield _sizes(noise, unit, paid)
+        yield _sizes(noise, mechanism, paid)
 
 
 def _mechanism(table: Mapping[str, Any], unit: Establishments, share: Fraction) -> Mechanism:
@@ -38,10 +39,10 @@ def _mechanism(table: Mapping[str, Any], unit: Establishments, share: Fraction) 
     return found.promising(loss(**amounts))
 
 
-def _sizes(noise: Mapping[str, Any], unit: Establishments, paid: Loss) -> NoisySizes:
+def _sizes(noise: Mapping[str, Any], mechanism: Mechanism, paid: Loss) -> NoisySizes:
     """Noisy sizes, whose floor is at least that of the counts: their intervals rest on it."""
-    found = NoisySizes.stated(noise["sizes"], unit=unit, loss=paid, calibration="tight")
-    if found.floor < noise["floor"]:
+    found = NoisySizes.stated(noise["sizes"], unit=mechanism.unit, loss=paid, calibration="tight")
+    if found.floor < mechanism.sizes_floor:
         raise RefutedError(f"sizes of establishments have the floor {found.floor}, and the counts {noise['floor']}")
     return found
 

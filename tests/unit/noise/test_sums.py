@@ -22,11 +22,12 @@ def test_noise_that_was_cut_hides_the_sum(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_every_sum_with_noise_goes_through_one_function() -> None:
-    """Elsewhere noise is compared (selection), or continued beyond the cut (objective perturbation)."""
+    """Elsewhere noise is compared (selection), continued beyond the cut (erm) or drawn again (ladder)."""
     root = Path(discreet.__file__).parent
     uses = {
         path.relative_to(root).as_posix()
         for path in root.rglob("*.py")
         if re.search(r"\bdraw_integers\(|\bdraw_on_grid\(", path.read_text()) and path.parent.name != "noise"
     }
-    assert uses == {"bayes/selection.py", "bayes/erm.py", "lmm/private/paper.py"}
+    assert uses == {"bayes/selection.py", "bayes/erm.py", "lmm/private/paper.py", "tables/mechanisms/ladder.py"}
+    assert "return add(count, noise)" in (root / "tables/mechanisms/ladder.py").read_text()

@@ -145,6 +145,11 @@ class Mechanism(ABC):
         return "largest"
 
     @property
+    def sizes_floor(self) -> float:
+        """The least floor of noisy sizes that its intervals rest on."""
+        return 0.0
+
+    @property
     def fixed(self) -> bool:
         """Whether the scale of its noise is the same for all cells."""
         return self.follows in ("nothing", "left out")

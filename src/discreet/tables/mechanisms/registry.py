@@ -15,6 +15,7 @@ from pathlib import Path
 from discreet.errors import PrivacyError
 from discreet.tables.mechanisms.baselines import DownSensitivity, EdgeLaplace, NodeTruncation
 from discreet.tables.mechanisms.joint_polynomial import JointPolynomialNoise
+from discreet.tables.mechanisms.ladder import LadderNoise
 from discreet.tables.mechanisms.log_laplace import LogLaplace
 from discreet.tables.mechanisms.mechanism import Mechanism
 from discreet.tables.mechanisms.polynomial import PolynomialNoise
@@ -26,6 +27,7 @@ GROUP = "discreet.mechanisms"
 OURS: tuple[type[Mechanism], ...] = (
     PolynomialNoise,
     JointPolynomialNoise,
+    LadderNoise,
     LogLaplace,
     SmoothGamma,
     SmoothLaplace,

@@ -60,6 +60,10 @@ class SmoothNoise(Mechanism):
     def joint(self) -> bool:
         return self.law.dimension > 1
 
+    @property
+    def sizes_floor(self) -> float:
+        return self.floor
+
     def scale(self, largest: Vector) -> Vector:
         return self.factor * np.maximum(float(self.unit.alpha) * largest, self.floor)
 

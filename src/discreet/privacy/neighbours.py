@@ -1,0 +1,72 @@
+"""Pairs of neighbouring cells, for verification: one establishment grows, beside others of every size."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from discreet.arrays import Integers
+from discreet.privacy.units import Establishments
+
+LARGEST_SIZE = 10**6
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Pairs of neighbouring cells: one establishment grows from `before` to `after` workers.
+
+    `other` is the largest other establishment of the cell and `rest` all further workers in it.
+    """
+
+    before: Integers
+    after: Integers
+    other: Integers
+    rest: Integers
+
+    def __len__(self) -> int:
+        return len(self.before)
+
+    def of_one_worker(self) -> Neighbours:
+        """The pairs in which one worker is hired."""
+        one = self.after == self.before + 1
+        return Neighbours(self.before[one], self.after[one], self.other[one], self.rest[one])
+
+
+@lru_cache(maxsize=8)
+def neighbouring_cells(unit: Establishments, *, largest: int = LARGEST_SIZE) -> Neighbours:
+    """Neighbouring cells with establishments of 0 to `largest` workers.
+
+    Every size up to 200 with every size it may grow to; beyond that a geometric ladder together with the sizes at
+    which (1 + alpha) times the size is whole, where the worst growth is attained exactly. Other establishments of
+    the cell are absent, smaller, between, equal and larger.
+    """
+    whole = unit.alpha.denominator
+    turning = math.floor(1 / unit.alpha)
+    ladder = np.unique(np.geomspace(200, largest, 120).astype(np.int64))
+    sizes = {*range(201), *ladder.tolist(), *(int(s) // whole * whole for s in ladder), largest}
+    sizes |= {turning + i for i in range(-2, 4)} | {whole * i for i in range(1, 6)}
+    rows: set[tuple[int, int, int, int]] = set()
+    for before in sorted(size for size in sizes if 0 <= size <= largest):
+        top = unit.largest_neighbour(before)
+        few = before <= 200 and top - before <= 200
+        afters = range(before + 1, top + 1) if few else {before + 1, (before + top) // 2, top - 1, top}
+        for after in afters:
+            if not before < after <= top:
+                continue
+            for other in {
+                0,
+                before // 2,
+                before,
+                (before + after) // 2,
+                after,
+                turning,
+                turning + 1,
+                10 * after,
+                largest,
+            }:
+                rows.update((before, after, other, rest) for rest in ({0, other, 50 * other + 7} if other else {0}))
+    columns = np.array(sorted(rows), dtype=np.int64).T
+    return Neighbours(*(np.ascontiguousarray(column) for column in columns))

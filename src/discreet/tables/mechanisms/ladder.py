@@ -1,0 +1,268 @@
+"""Integer noise for one count of a workplace cell, close to the least that the definition allows.
+
+Small cells have a table of probabilities that is solved for and then checked inequality by inequality
+(`tables.ladder`); beyond it the noise is that of an outer law: a staircase, or the polynomial law where that errs
+less. Growth is counted in whole workers: at alpha = 0.1 an establishment of 11 to 19 grows by one. The proof is
+docs/proofs/ladder.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from discreet.arrays import Integers, Matrix, Vector
+from discreet.errors import PrivacyError
+from discreet.noise.law import Rounded
+from discreet.noise.laws import Polynomial
+from discreet.noise.sampler import add, draw_integers
+from discreet.noise.source import Source
+from discreet.noise.staircase import Staircase
+from discreet.privacy.losses import Loss, Pure
+from discreet.privacy.units import Establishments
+from discreet.tables.ends import OUTWARD, not_below_zero
+from discreet.tables.ladder import Window, kept
+from discreet.tables.mechanisms.mechanism import Request
+from discreet.tables.mechanisms.polynomial import PolynomialNoise
+from discreet.tables.mechanisms.smooth import SmoothNoise
+from discreet.tables.mechanisms.staircase import StaircaseNoise
+
+if TYPE_CHECKING:
+    from discreet.tables.sizes import NoisySizes
+
+MOST_SOLVED = 8.0
+"""Beyond this epsilon the noise of a small cell is almost surely zero, and is left as it is."""
+
+LEAST_SOLVED = 0.9
+"""Below this epsilon the rows of a table settle too slowly."""
+
+LEAST_ALPHA, MOST_ALPHA = 0.02, 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LadderNoise(SmoothNoise):
+    """A table for small cells within an outer law; `law`, `factor` and `floor` are the outer law's.
+
+    Attributes
+    ----------
+    epsilon : what the table and the outer law lose: the promise, or less where that is beyond what is solved for.
+    tabled : from this size of the largest establishment on the outer law alone is used.
+    """
+
+    epsilon: float
+    tabled: int
+
+    name: ClassVar[str] = "ladder"
+    proof: ClassVar[str] = "docs/proofs/ladder.md"
+    strong_by_kind: ClassVar[bool] = False
+    stated_constants: ClassVar[tuple[str, ...]] = ("factor", "floor", "epsilon", "tabled")
+    laws: ClassVar[tuple[type[Rounded], ...]] = (Staircase, Polynomial)
+
+    @classmethod
+    def calibrate(cls, ask: Request) -> Self:
+        alpha, epsilon = float(ask.unit.alpha), min(ask.epsilon, MOST_SOLVED)
+        if ask.calibration == "paper":
+            raise PrivacyError(
+                f"{cls.name} is not in the Tables paper. It has the tight calibration only. Leave `calibration` out."
+            )
+        if ask.unit.substitution:
+            raise PrivacyError(
+                "ladder with substitution=True: its noise is for one step, and an exchange of workers is two. "
+                "polynomial covers both within one epsilon. Use that one, or leave substitution out."
+            )
+        least = max(LEAST_SOLVED, 3 * ask.b)
+        if epsilon <= least or not LEAST_ALPHA <= alpha <= MOST_ALPHA:
+            raise ask.refuse(
+                cls,
+                f"epsilon > max({LEAST_SOLVED}, 3 ln(1 + alpha)) = {least:.4g} and {LEAST_ALPHA} <= alpha <= 1",
+                f"Raise epsilon above {least:.4g}, or use polynomial.",
+            )
+        return cls._with(ask.unit, ask.loss, epsilon)
+
+    @classmethod
+    def _with(cls, unit: Establishments, loss: Loss, epsilon: float) -> Self:
+        ask = Request(unit=unit, loss=Pure(epsilon), calibration="tight", cells=1, theta=1)
+        outer = min(
+            (StaircaseNoise.calibrate(ask), PolynomialNoise.calibrate(ask)),
+            key=lambda law: law.factor * law.law.mean_abs,
+        )
+        steps = 8 if epsilon < 1.5 else 10 if epsilon < 3 else 12
+        tabled = math.ceil(steps / unit.alpha)
+        own: dict[str, Any] = {"law": outer.law, "factor": outer.factor, "floor": outer.floor}
+        return cls(unit=unit, loss=loss, calibration="tight", epsilon=epsilon, tabled=tabled, **own)
+
+    @property
+    def sizes_floor(self) -> float:
+        """Intervals rest on the largest plausible size itself."""
+        return 0.0
+
+    @property
+    def window(self) -> Window:
+        """The table, computed once and kept; it is checked whenever it is read."""
+        return _window(self.unit, self.law, self.factor, self.floor, self.epsilon, self.tabled)
+
+    def probability(self, k: Integers, largest: Integers) -> Matrix:
+        """P(noise = k) of the outer law, one row for each size of the largest establishment."""
+        scale = self.scale(np.asarray(largest, dtype=np.float64))
+        return np.asarray(self.law.probability(np.asarray(k)[None, :], scale[:, None]))
+
+    def integer_probability(self, j: Vector, largest: float) -> Vector:
+        """P(noise = j) as it is drawn: the table's inside its window, the outer law's elsewhere."""
+        k, x = np.asarray(j).astype(np.int64), max(int(largest), 1)
+        found: Vector = self.probability(k, np.array([x]))[0]
+        if x >= self.tabled:
+            return found
+        inside = self.window.covers(k, np.array([x]))
+        row = self.window.share[x - 1]
+        columns = np.clip(k + self.window.reach, 0, len(row) - 1)
+        return np.asarray(np.where(inside, row[columns] * _table(self).room[x - 1], found))
+
+    def draw(self, count: Integers, largest: Integers, source: Source) -> Integers:
+        """The outer law's noise; what falls inside the window is drawn again from the table."""
+        noise = draw_integers(self.law, scale=self.scale(largest.astype(np.float64)), source=source)
+        x = np.maximum(largest, 1)
+        inside = self.window.covers(noise, x)
+        noise[inside] = _table(self).draw(x[inside], source)
+        return add(count, noise)
+
+    def integer_error(self, count: Vector, largest: Vector) -> Vector:
+        return self._by_size(largest, _table(self).error, self.law.mean)
+
+    def expected_error(self, count: Vector, largest: Vector) -> Vector:
+        return self.integer_error(count, largest)
+
+    def _by_size(self, largest: Vector, table: Vector, outer: Any) -> Vector:
+        largest = np.asarray(largest, dtype=np.float64)
+        x = np.maximum(largest, 1.0)
+        place = np.minimum(x, self.tabled - 1).astype(np.int64) - 1
+        scale, back = np.unique(self.scale(np.maximum(x, self.tabled)), return_inverse=True)
+        return np.asarray(np.where(x < self.tabled, table[place], outer(scale)[back].reshape(x.shape)))
+
+    def reach(self, most: Vector, *, level: float) -> Vector:
+        """h with P(|noise| <= h) >= level for a largest establishment of this size or any smaller one."""
+        return self._by_size(
+            np.floor(most), _reach(self, level), lambda scale: scale * _quantile(self.law, level) + 0.5
+        )
+
+    def _bounded_ends(self, counts: Vector, *, level: float) -> tuple[Vector, Vector]:
+        """All n with |m - n| <= reach(n): the largest establishment has at most n workers."""
+        n = np.arange(self.tabled, dtype=np.float64)
+        reach = self.reach(n, level=level)
+        q = _quantile(self.law, level) * self.factor
+        slope = q * float(self.unit.alpha)
+        last = n[-1] + reach[-1]
+        lower = np.where(
+            counts <= last,
+            np.searchsorted(np.maximum.accumulate(n + reach), counts),
+            np.maximum((counts - 0.5) / (1 + slope), self.tabled - 1),
+        )
+        within = np.minimum.accumulate((n - reach)[::-1])[::-1]  # the least n - reach from here on
+        upper = np.searchsorted(within, counts, side="right") - 1.0
+        beyond = (counts + 0.5) / (1 - slope) if slope < 1 else np.full_like(counts, np.inf)
+        return not_below_zero(lower, np.where(beyond >= self.tabled, np.maximum(beyond, upper), upper))
+
+    def half_width(
+        self, published: Integers | Vector, sizes: NoisySizes, *, level: float, beside: float | None = None
+    ) -> Vector:
+        """Half of what may fail is for the size, half for the noise at the largest size that is then plausible."""
+        missed = (1 - level) / 2
+        grown = math.exp(sizes.exponent * math.log(0.5 / missed)) * OUTWARD
+        offset = sizes.floor / float(self.unit.alpha)
+        largest = (np.asarray(published, dtype=np.float64) + 0.5 + offset) * grown - offset
+        return self.reach(largest, level=1 - missed)
+
+    def scaled(self, share: float) -> Self:
+        return self._with(self.unit, self.loss, self.epsilon / share)
+
+
+class _Drawer:
+    """What follows from a window: how much of each row is inside it, mean errors, and draws."""
+
+    def __init__(self, mechanism: LadderNoise) -> None:
+        self.window = window = mechanism.window
+        x = np.arange(1, window.sizes)
+        k = np.arange(-window.reach, window.reach + 1)
+        outer, inside = mechanism.probability(k, x), window.share > 0
+        self.room = np.where(inside, outer, 0).sum(axis=1)
+        # E|noise| of the outer law less what the window takes from it, and what it puts in its place.
+        taken = (np.where(inside, outer, 0) * np.abs(k)).sum(axis=1)
+        left = np.maximum(mechanism.law.mean(mechanism.scale(x.astype(np.float64))) - taken, 0)
+        self.error = left + self.room * (window.share * np.abs(k)).sum(axis=1)
+        total = [np.cumsum(row) for row in window.weights]
+        self.high = np.array([[int(value) >> 64 for value in row] for row in total], dtype=np.int64)
+        self.total = total
+
+    def draw(self, x: Integers, source: Source) -> Integers:
+        """One draw for each size: 62 random bits, and 64 more where they meet a threshold."""
+        if not x.size:
+            return x
+        bits = (source.words(x.size) >> np.uint64(2)).astype(np.int64)
+        found = np.empty(x.size, dtype=np.int64)
+        order = np.argsort(x, kind="stable")
+        sizes, starts = np.unique(x[order], return_index=True)
+        for size, places in zip(sizes, np.split(order, starts[1:]), strict=True):
+            found[places] = self._inverse(int(size) - 1, bits[places], source)
+        return found - self.window.reach
+
+    def _inverse(self, row: int, bits: Integers, source: Source) -> Integers:
+        """The first column whose cumulative weight lies above."""
+        high = self.high[row]
+        found = np.searchsorted(high, bits, side="right")
+        unsure = np.flatnonzero(high[np.searchsorted(high, bits, side="left").clip(0, len(high) - 1)] == bits)
+        for place in unsure:
+            word = int(bits[place]) << 64 | int(source.words(1)[0])
+            found[place] = int(np.searchsorted(self.total[row], word, side="right"))
+        return found
+
+
+@lru_cache(maxsize=8)
+def _table(mechanism: LadderNoise) -> _Drawer:
+    return _Drawer(mechanism)
+
+
+@lru_cache(maxsize=8)
+def _window(unit: Establishments, law: Rounded, factor: float, floor: float, epsilon: float, sizes: int) -> Window:
+    scale = lambda largest: factor * np.maximum(float(unit.alpha) * largest, floor)  # noqa: E731
+    return kept(unit.alpha, epsilon, _Outer(law, scale), sizes=sizes, key=(repr(law), factor, floor))
+
+
+@dataclass(frozen=True, slots=True)
+class _Outer:
+    law: Rounded
+    scale: Any
+
+    def probability(self, k: Integers, largest: Integers) -> Matrix:
+        scale = self.scale(np.asarray(largest, dtype=np.float64))
+        return np.asarray(self.law.probability(np.asarray(k)[None, :], scale[:, None]))
+
+
+@lru_cache(maxsize=64)
+def _quantile(law: Rounded, level: float) -> float:
+    """q with P(|Z| <= q) >= level, by bisection."""
+    low, high = 0.0, 1.0
+    while float(law.beyond(np.array([high]))[0]) > 1 - level:
+        low, high = high, 2 * high
+    for _ in range(80):
+        middle = (low + high) / 2
+        over = float(law.beyond(np.array([middle]))[0]) > 1 - level
+        low, high = (middle, high) if over else (low, middle)
+    return high * OUTWARD
+
+
+@lru_cache(maxsize=64)
+def _reach(mechanism: LadderNoise, level: float) -> Vector:
+    """For each size of the table, how far noise goes with this probability; never less than for a smaller size."""
+    window, table = mechanism.window, _table(mechanism)
+    k = np.arange(window.reach + 1)
+    inside = table.room[:, None] * (window.share[:, window.reach :] + window.share[:, window.reach :: -1])
+    inside[:, 0] /= 2
+    # What the outer law has outside the window counts as beyond it.
+    beyond = 1 - np.cumsum(inside, axis=1) * (1 - 2.0**-40)
+    enough = beyond <= 1 - level
+    outer = mechanism.scale(np.arange(1.0, window.sizes)) * _quantile(mechanism.law, level) + 0.5
+    found = np.where(enough.any(axis=1), k[np.argmax(enough, axis=1)], np.maximum(outer, window.reach))
+    return np.asarray(np.maximum.accumulate(found.astype(np.float64)))

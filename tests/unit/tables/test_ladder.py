@@ -1,0 +1,216 @@
+"""The ladder: an integer law that is checked inequality by inequality, beside the least that any law can do."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from scipy.sparse import coo_array
+from scipy.stats import chi2
+
+from discreet.errors import Infeasible, PrivacyError
+from discreet.noise.source import SeededSource
+from discreet.privacy.neighbours import Neighbours
+from discreet.privacy.units import Establishments
+from discreet.privacy.verify import verify
+from discreet.tables import ladder
+from discreet.tables.calibration import calibrate
+from discreet.tables.ladder import Window, growth, moves
+from discreet.tables.mechanisms.ladder import LadderNoise, _window
+
+TENTH = Establishments("0.1")
+SIZES = [1, 5, 10, 15, 19, 25]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    patch = pytest.MonkeyPatch()
+    folder = tmp_path_factory.mktemp("cache")
+    patch.setenv("XDG_CACHE_HOME", str(folder))
+    _window.cache_clear()
+    yield folder
+    patch.undo()
+
+
+@pytest.fixture(scope="module")
+def four() -> LadderNoise:
+    return calibrate("ladder", unit=TENTH, epsilon=4)  # type: ignore[call-overload, no-any-return]
+
+
+@pytest.fixture(scope="module")
+def one() -> LadderNoise:
+    return calibrate("ladder", unit=TENTH, epsilon=1)  # type: ignore[call-overload, no-any-return]
+
+
+def optimum(alpha: Fraction, epsilon: float, *, most: int, reach: int) -> np.ndarray:
+    """The least mean errors of any law for x = 1..most by linear programming; larger x are free, so it is a bound."""
+    width = 2 * reach + 1
+    at = lambda x, k: (x - 1) * width + k + reach  # noqa: E731
+    rows, columns, values, n = [], [], [], 0
+    for rise, shift, least in moves(alpha, most + 1):
+        for x in range(least, most + 1 - rise):
+            for k in range(shift - reach, reach + 1):
+                a, b = at(x, k), at(x + rise, k - shift)
+                for one, other in ((a, b), (b, a)):
+                    rows += [n, n]
+                    columns += [one, other]
+                    values += [1.0, -math.exp(epsilon)]
+                    n += 1
+    cost = np.tile(np.abs(np.arange(-reach, reach + 1)), most).astype(float)
+    whole = coo_array((np.ones(most * width), (np.repeat(np.arange(most), width), np.arange(most * width))))
+    found = linprog(
+        cost, A_ub=coo_array((values, (rows, columns)), shape=(n, most * width)), b_ub=np.zeros(n), A_eq=whole,
+        b_eq=np.ones(most), method="highs",
+    )  # fmt: skip
+    return (found.x * cost).reshape(most, width).sum(axis=1)
+
+
+def test_mean_errors_are_close_to_the_optimum_of_any_law(four: LadderNoise) -> None:
+    least = optimum(Fraction(1, 10), 4.0, most=30, reach=12)
+    x = np.array(SIZES, dtype=float)
+    ratio = four.integer_error(x, x) / least[np.array(SIZES) - 1]
+    assert (ratio < 1.03).all() and (ratio > 0.99).all(), ratio
+    today = calibrate("polynomial", unit=TENTH, epsilon=4)
+    assert (four.integer_error(x, x) < 0.35 * today.integer_error(x, x)).all()
+
+
+def test_large_cells_are_close_to_the_limit_of_continuous_laws(one: LadderNoise, four: LadderNoise) -> None:
+    """MATH.md, section 6: 1.04 and 0.145 alpha x, on a grid of 1/16."""
+    x = np.array([1000.0, 10_000.0])
+    assert (one.integer_error(x, x) / (0.1 * x) < 1.10 * 1.04).all()
+    assert (four.integer_error(x, x) / (0.1 * x) < 1.10 * 0.145).all()
+
+
+def test_moves_are_those_of_all_cells() -> None:
+    """Brute force: every growth of every establishment beside a largest one."""
+    alpha, most = Fraction(1, 10), 45
+    found = {(x, x + rise, shift) for rise, shift, least in moves(alpha, most) for x in range(least, most)}
+    brute = set()
+    for x in range(1, most):
+        for y in range(x + 1):
+            for g in range(1, growth(y, alpha) + 1):
+                brute.add((x, max(x, y + g), g))
+    assert found == brute
+
+
+LONG = pytest.mark.full_size
+CASES = [
+    ("0.1", "1"),
+    ("0.2", "1"),
+    *(pytest.param(a, e, marks=LONG) for a in ("0.05", "0.1", "0.2") for e in ("2", "4")),
+]
+
+
+@pytest.mark.parametrize(("alpha", "epsilon"), CASES)
+def test_the_verifier_agrees_and_rejects_five_per_cent_less_noise(alpha: str, epsilon: str) -> None:
+    unit = Establishments(alpha)
+    mechanism = calibrate("ladder", unit=unit, epsilon=epsilon)
+    rows = [
+        (y, after, other, 0)
+        for y in [*range(0, 140, 7), 9, 10, 11, 19, 20, 1000, 50_000]
+        for after in {y + 1, unit.largest_neighbour(y)}
+        for other in (0, y, after, 3 * y + 2)
+    ]
+    pairs = Neighbours(*(np.array(column) for column in zip(*rows, strict=True)))
+    found = verify(mechanism, neighbours=pairs)
+    assert found.holds and found.worst_loss > 0.95 * float(epsilon), found
+    assert not verify(mechanism.scaled(0.95), neighbours=pairs).holds
+
+
+@pytest.mark.parametrize("x", [1, 19, 60, 100, 119, 120, 500])
+def test_draws_have_the_stated_probabilities(four: LadderNoise, x: int) -> None:
+    n = 60_000
+    draws = four.draw(np.full(n, 7), np.full(n, x), SeededSource(x)) - 7
+    j = np.arange(-300, 301)
+    expected = n * four.integer_probability(j, x)
+    assert expected.sum() == pytest.approx(n, rel=1e-6)
+    seen = np.array([(draws == k).sum() for k in j])
+    often = expected > 10
+    statistic = ((seen - expected) ** 2 / expected)[often].sum()
+    assert chi2.sf(statistic, often.sum()) > 1e-6
+    wrong = n * four.integer_probability(j, x * 1.3)  # the same test notices another law
+    if x >= 60:
+        assert chi2.sf(((seen - wrong) ** 2 / np.maximum(wrong, 1e-9))[often].sum(), often.sum()) < 1e-6
+
+
+def test_mean_errors_are_those_of_the_probabilities(four: LadderNoise) -> None:
+    j = np.arange(-20_000, 20_001)
+    for x in (1, 30, 119, 120, 300):
+        mean = float((four.integer_probability(j, x) * np.abs(j)).sum())
+        assert four.integer_error(np.array([0.0]), np.array([float(x)]))[0] == pytest.approx(mean, rel=2e-4)
+
+
+@pytest.mark.parametrize("n", [0, 1, 12, 60, 100, 130, 1_000, 40_000])
+def test_intervals_hold_the_truth_whatever_the_largest_establishment(four: LadderNoise, n: int) -> None:
+    rng = SeededSource(n)
+    for x in {n, max(n // 3, 1), 1}:
+        m = 4_000
+        published = four.draw(np.full(m, n), np.full(m, x), rng).astype(float)
+        lower, upper = four.ends(np.maximum(published, 0), level=0.95, bounded=True)
+        assert ((lower <= n) & (n <= upper)).mean() > 0.94
+
+
+def test_what_is_outside_its_range_is_refused() -> None:
+    with pytest.raises(Infeasible, match="3 ln"):
+        calibrate("ladder", unit=TENTH, epsilon="0.28")
+    with pytest.raises(Infeasible, match="alpha"):
+        calibrate("ladder", unit=Establishments("0.001"), epsilon=1)
+    with pytest.raises(PrivacyError, match="substitution"):
+        calibrate("ladder", unit=Establishments("0.1", substitution=True), epsilon=1)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("alone")
+
+
+@pytest.mark.parametrize("harm", ["cut", "weight", "text", "shape"])
+def test_a_damaged_table_is_refused(one: LadderNoise, alone: Path, harm: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(alone))
+    _window.cache_clear()
+    assert one.window.sizes == 80
+    (path,) = (alone / "discreet").iterdir()
+    kept = path.read_text()
+    try:
+        if harm == "cut":
+            path.write_text(kept[: len(kept) // 2])
+        elif harm == "weight":
+            path.write_text(kept.replace('"3', '"2', 1))
+        elif harm == "text":
+            path.write_text("[]")
+        else:
+            path.write_text("[" + kept[kept.index("], [") + 3 :])
+        _window.cache_clear()
+        with pytest.raises(PrivacyError, match="Delete"):
+            one.window  # noqa: B018
+    finally:
+        path.write_text(kept)
+        _window.cache_clear()
+
+
+def test_a_table_that_loses_too_much_is_refused(one: LadderNoise) -> None:
+    weights = one.window.weights.copy()
+    row = weights[20]
+    middle = one.window.reach
+    row[middle] += row[middle + 1] // 2
+    row[middle + 1] -= row[middle + 1] // 2
+    with pytest.raises(PrivacyError, match="loses"):
+        Window(one.unit.alpha, 1.0, weights).check(one)
+
+
+def test_the_check_covers_every_move_into_and_out_of_the_window(one: LadderNoise) -> None:
+    """Brute force over single pairs, against the vectorised check."""
+    j = np.arange(-600, 601)
+    logs = {x: np.log(one.integer_probability(j, x)) for x in range(1, 90)}
+    worst = 0.0
+    for rise, shift, least in moves(one.unit.alpha, 80):
+        for x in range(least, 80):
+            loss = np.abs(logs[x][shift:] - logs[x + rise][: len(j) - shift])
+            worst = max(worst, float(loss.max()))
+    assert worst <= 1.0
+    assert one.window.worst(one).loss == pytest.approx(worst, abs=2e-4)
+    assert ladder.ERROR < 1e-9

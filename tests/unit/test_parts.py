@@ -15,10 +15,8 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, stdtr, stdtrit
 
-from discreet.bayes import agreement, question
+from discreet.bayes import agreement, clipped, combination, question
 from discreet.bayes import interval as intervals
-from discreet.bayes import probability as probabilities
-from discreet.bayes import quantile as quantiles
 from discreet.bayes.conjugate import Conjugate, GPrior, Parts, SemiConjugate
 from discreet.bayes.erm import objective_perturbation
 from discreet.bayes.halves import corrects
@@ -93,12 +91,12 @@ def stages(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
 
         monkeypatch.setattr(module, name, watched)
 
-    for module in (probabilities, quantiles):
+    for module in (combination, clipped):
         watch(module, "noisy_sums", LaplaceSums(np.ones(2), np.ones(2)))
     watch(agreement, "noisy_sums", LaplaceSums(np.ones(1), np.ones(1)))
-    watch(quantiles, "find_centre", Cell(0.5, 2.5))
-    watch(quantiles, "find_width", 1.25)
-    watch(quantiles, "doubling_bound", 4.0)
+    watch(clipped, "find_centre", Cell(0.5, 2.5))
+    watch(clipped, "find_width", 1.25)
+    watch(clipped, "doubling_bound", 4.0)
     watch(intervals, "find_magnitude", 0.1)
     monkeypatch.setattr(question, "account_for", lambda *asked, **named: Free())
     return given

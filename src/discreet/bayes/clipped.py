@@ -164,7 +164,8 @@ class ClippedMean:
         else:
             cell = find_centre(values, unit=self.scale, epsilon=spend["centre"], source=source)
             centre = cell.middle
-            one = find_width(values, cell, share=ONE_DEVIATION, epsilon=spend["width"], source=source)
+            near = np.where(values <= -SILENT, centre, values)  # half of the silent parts lie within any width
+            one = find_width(near, cell, share=ONE_DEVIATION, epsilon=spend["width"], source=source)
             width, scatter = DEVIATIONS * one, one / math.sqrt(len(values))
         above = np.where(np.abs(values) < SILENT, values - (centre - width), width)[:, None]
         total = noisy_sums(above, span=2 * width, epsilons=[spend["mean"]], source=source)

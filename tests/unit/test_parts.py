@@ -137,7 +137,7 @@ def test_no_unit_can_tell_parts_that_others_moved(stages: list[np.ndarray]) -> N
     Choices count values below public limits, and whatever the limit, a replaced row may change the count by one.
     """
     asked = {"probability": [0.01], "prior": SemiConjugate(), "seed": 1, **MODEL, "formula": "y ~ 1"}
-    asked |= {"coefficient": ["(Intercept)"], "unit": 2.0**-52}
+    asked |= {"coefficient": ["(Intercept)"], "scale": 2.0**-52}
     for level in (1.0, 7.7):
         seen = []
         for last in (level, 50.0, -300.0, 1e99):

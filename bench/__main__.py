@@ -26,7 +26,7 @@ from typing import Any
 
 from bench import comparison, figures, page, peers
 from bench.comparison import Comparison
-from discreet.plan.outputs import source_hash
+from discreet.release.files import source_hash
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.json"

@@ -140,6 +140,8 @@ def test_a_missing_extra_has_three_parts(
     extra: extras.Extra, place: Path | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package, door = DOORS[extra]
+    for loaded in [name for name in sys.modules if name.partition(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, loaded)  # another test may have used it
     monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.setattr(extras, "checkout", lambda: place)
     with pytest.raises(MissingExtra) as caught:

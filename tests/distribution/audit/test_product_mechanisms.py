@@ -160,7 +160,7 @@ def test_the_spread_of_an_interval_keeps_its_word() -> None:
     source = SeededSource(15)
     values = np.linspace(0.9, 1.1, 21)
     verdict = blackbox(
-        repeated(lambda v: find_magnitude(v, unit=1.0, epsilon=Fraction(1), source=source)),
+        repeated(lambda v: find_magnitude(v, around=1.0, epsilon=Fraction(1), source=source)),
         values,
         np.append(values[1:], 50.0),
         claimed=1,

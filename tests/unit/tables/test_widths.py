@@ -114,9 +114,11 @@ def test_where_a_tenth_is_too_little_check_says_what_is_enough(table: str) -> No
         **TABLES[table]
     )
     check = query.check(epsilon=1)
-    assert advised(check.tradeoff) == "3/20" and "scale_share = 3/20 or more" in str(check)
-    assert advised(query.check(epsilon=2).tradeoff) == "1/10"
-    assert advised(query.check(epsilon="0.3").tradeoff) is None and "No scale_share" in str(query.check(epsilon="0.3"))
+    assert advised(check.expected.tradeoff) == "3/20" and "scale_share = 3/20 or more" in str(check)
+    assert advised(query.check(epsilon=2).expected.tradeoff) == "1/10"
+    assert advised(query.check(epsilon="0.3").expected.tradeoff) is None and "No scale_share" in str(
+        query.check(epsilon="0.3")
+    )
     for share, holds in (("1/10", False), ("3/20", True)):
         found, _, point = released("1,000 establishments of 20", table, "1", share=share)
         assert bool(((found.upper - found.lower) / 2).mean() <= 8 * point) is holds

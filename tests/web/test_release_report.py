@@ -77,8 +77,13 @@ def test_takes_a_picture(browse, report: Path, tmp_path: Path) -> None:
 
 
 @in_browser
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
+OTHER = pytest.mark.full_size
+
+
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [(1280, "light"), (390, "dark"), pytest.param(1280, "dark", marks=OTHER), pytest.param(390, "light", marks=OTHER)],
+)
 def test_axe_finds_nothing(report: Path, scheme: str, width: int) -> None:
     """The rules of axe-core, and that they would find a fault: a picture without words, put in afterwards."""
     axe = next(Path(axe_playwright_python.__file__).parent.rglob("axe.min.js")).read_text()

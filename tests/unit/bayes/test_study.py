@@ -17,6 +17,9 @@ from discreet.studies import posterior
 from discreet.studies.posterior_kinds import FURTHER, KINDS, diamonds
 
 
+pytestmark = pytest.mark.xdist_group("posterior study")  # one run of the study serves all
+
+
 @pytest.fixture(scope="module")
 def study():
     with pytest.MonkeyPatch.context() as patch:

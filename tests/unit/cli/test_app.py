@@ -104,6 +104,7 @@ def after_the_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.full_size  # .ci/newcomer does the same on a clean checkout
 @pytest.mark.xdist_group("examples of help")
 def test_what_the_demo_prints_works_as_printed(after_the_demo: Path) -> None:
     steps = re.findall(r"^  (\S.*?)(?:   .*)?$", (after_the_demo / "said").read_text(encoding="utf-8"), re.MULTILINE)

@@ -76,10 +76,10 @@ def test_takes_a_picture(browse, report: Path, tmp_path: Path) -> None:
     assert picture.stat().st_size > 40_000
 
 
-@in_browser
 OTHER = pytest.mark.full_size
 
 
+@in_browser
 @pytest.mark.parametrize(
     ("width", "scheme"),
     [(1280, "light"), (390, "dark"), pytest.param(1280, "dark", marks=OTHER), pytest.param(390, "light", marks=OTHER)],

@@ -26,16 +26,6 @@ TENTH = Establishments("0.1")
 SIZES = [1, 5, 10, 15, 19, 25]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    patch = pytest.MonkeyPatch()
-    folder = tmp_path_factory.mktemp("cache")
-    patch.setenv("XDG_CACHE_HOME", str(folder))
-    _window.cache_clear()
-    yield folder
-    patch.undo()
-
-
 @pytest.fixture(scope="module")
 def four() -> LadderNoise:
     return calibrate("ladder", unit=TENTH, epsilon=4)  # type: ignore[call-overload, no-any-return]

@@ -15,7 +15,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def kept_tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Tables of noise are kept in a folder of the run, and not in somebody's home."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))

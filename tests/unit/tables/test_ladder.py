@@ -21,6 +21,7 @@ from discreet.tables import ladder
 from discreet.tables.calibration import calibrate
 from discreet.tables.ladder import Window, growth, moves
 from discreet.tables.mechanisms.ladder import LadderNoise, _window
+from discreet.tables.sizes import noisy_sizes
 
 TENTH = Establishments("0.1")
 SIZES = [1, 5, 10, 15, 19, 25]
@@ -204,3 +205,20 @@ def test_the_check_covers_every_move_into_and_out_of_the_window(one: LadderNoise
     assert worst <= 1.0
     assert one.window.worst(one).loss == pytest.approx(worst, abs=2e-4)
     assert ladder.ERROR < 1e-9
+
+
+@pytest.mark.parametrize("level", [0.146, 0.226, 0.851, 0.883, 0.915, 0.95])
+def test_reach_never_falls_with_the_size(one: LadderNoise, four: LadderNoise, level: float) -> None:
+    """An interval allows for every smaller size, also where the table ends."""
+    for mechanism in (one, four):
+        reach = mechanism.reach(np.arange(1.0, 4.0 * mechanism.tabled), level=level)
+        assert (np.diff(reach) >= 0).all()
+
+
+@pytest.mark.parametrize("x", [1, 20, 119, 400])
+def test_half_widths_from_noisy_sizes_hold_the_truth(four: LadderNoise, x: int) -> None:
+    sizes, source, n = noisy_sizes(TENTH, Fraction(2, 5)), SeededSource(x), 4_000
+    largest = np.full((n, 1), x)
+    off = np.abs(four.draw(np.zeros((n, 1), dtype=np.int64), largest, source))
+    published = sizes.draw(largest, largest, source)
+    assert (off <= four.half_width(published, sizes, level=0.95)).mean() > 0.94

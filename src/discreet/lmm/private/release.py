@@ -74,8 +74,8 @@ def release_mixed(
     formula, data : as for `mixed`; a formula without a random term is a linear model.
     epsilon, rho : the whole loss: Laplace noise for epsilon, Gaussian for rho.
     public : the columns that everybody may know. Every column of the formula but the response must be one of them.
-    method : "moments" (noisy sums, proved jointly), "strict" (sub-sample and aggregate, proved jointly, no
-        standard errors) or "paper" (sub-sample and aggregate as published).
+    method : "moments" (noisy sums, proved jointly), "strict" (sub-sample and aggregate, proved jointly,
+        standard errors of fixed effects only) or "paper" (sub-sample and aggregate as published).
     bounds : where responses lie, known without the data. An account has them; the documents' rates have defaults.
         A response outside counts as the nearer end, one that is missing or not finite as the middle.
     clip : a range inside the bounds to pull responses into: less noise, and estimates of the clipped response.

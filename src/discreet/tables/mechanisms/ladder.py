@@ -67,12 +67,14 @@ class LadderNoise(SmoothNoise):
         alpha, epsilon = float(ask.unit.alpha), min(ask.epsilon, MOST_SOLVED)
         if ask.calibration == "paper":
             raise PrivacyError(
-                f"{cls.name} is not in the Tables paper. It has the tight calibration only. Leave `calibration` out."
+                f"{cls.name} is not in the Tables paper. It has the tight calibration only. Leave `calibration` out.",
+                about="calibration",
             )
         if ask.unit.substitution:
             raise PrivacyError(
                 "ladder with substitution=True: its noise is for one step, and an exchange of workers is two. "
-                "polynomial covers both within one epsilon. Use that one, or leave substitution out."
+                "polynomial covers both within one epsilon. Use that one, or leave substitution out.",
+                about="substitution",
             )
         least = max(LEAST_SOLVED, 3 * ask.b)
         if epsilon <= least or not LEAST_ALPHA <= alpha <= MOST_ALPHA:
@@ -103,7 +105,7 @@ class LadderNoise(SmoothNoise):
     @property
     def window(self) -> Window:
         """The table, computed once and kept; it is checked whenever it is read."""
-        return _window(self.unit, self.law, self.factor, self.floor, self.epsilon, self.tabled)
+        return _window(self.promising(Pure(self.epsilon)))
 
     def probability(self, k: Integers, largest: Integers) -> Matrix:
         """P(noise = k) of the outer law, one row for each size of the largest establishment."""
@@ -144,9 +146,8 @@ class LadderNoise(SmoothNoise):
 
     def reach(self, most: Vector, *, level: float) -> Vector:
         """h with P(|noise| <= h) >= level for a largest establishment of this size or any smaller one."""
-        return self._by_size(
-            np.floor(most), _reach(self, level), lambda scale: scale * _quantile(self.law, level) + 0.5
-        )
+        table, q = _reach(self, level), _quantile(self.law, level)
+        return self._by_size(np.floor(most), table, lambda scale: np.maximum(scale * q + 0.5, table[-1]))
 
     def _bounded_ends(self, counts: Vector, *, level: float) -> tuple[Vector, Vector]:
         """All n with |m - n| <= reach(n): the largest establishment has at most n workers."""
@@ -158,11 +159,12 @@ class LadderNoise(SmoothNoise):
         lower = np.where(
             counts <= last,
             np.searchsorted(np.maximum.accumulate(n + reach), counts),
-            np.maximum((counts - 0.5) / (1 + slope), self.tabled - 1),
+            np.maximum(np.minimum((counts - 0.5) / (1 + slope), counts - reach[-1]), self.tabled - 1),
         )
         within = np.minimum.accumulate((n - reach)[::-1])[::-1]  # the least n - reach from here on
         upper = np.searchsorted(within, counts, side="right") - 1.0
         beyond = (counts + 0.5) / (1 - slope) if slope < 1 else np.full_like(counts, np.inf)
+        beyond = np.maximum(beyond, counts + reach[-1])
         return not_below_zero(lower, np.where(beyond >= self.tabled, np.maximum(beyond, upper), upper))
 
     def half_width(
@@ -171,9 +173,7 @@ class LadderNoise(SmoothNoise):
         """Half of what may fail is for the size, half for the noise at the largest size that is then plausible."""
         missed = (1 - level) / 2
         grown = math.exp(sizes.exponent * math.log(0.5 / missed)) * OUTWARD
-        offset = sizes.floor / float(self.unit.alpha)
-        largest = (np.asarray(published, dtype=np.float64) + 0.5 + offset) * grown - offset
-        return self.reach(largest, level=1 - missed)
+        return self.reach((np.asarray(published, dtype=np.float64) + 0.5) * grown, level=1 - missed)
 
     def scaled(self, share: float) -> Self:
         return self._with(self.unit, self.loss, self.epsilon / share)
@@ -225,19 +225,9 @@ def _table(mechanism: LadderNoise) -> _Drawer:
 
 
 @lru_cache(maxsize=8)
-def _window(unit: Establishments, law: Rounded, factor: float, floor: float, epsilon: float, sizes: int) -> Window:
-    scale = lambda largest: factor * np.maximum(float(unit.alpha) * largest, floor)  # noqa: E731
-    return kept(unit.alpha, epsilon, _Outer(law, scale), sizes=sizes, key=(repr(law), factor, floor))
-
-
-@dataclass(frozen=True, slots=True)
-class _Outer:
-    law: Rounded
-    scale: Any
-
-    def probability(self, k: Integers, largest: Integers) -> Matrix:
-        scale = self.scale(np.asarray(largest, dtype=np.float64))
-        return np.asarray(self.law.probability(np.asarray(k)[None, :], scale[:, None]))
+def _window(outer: LadderNoise) -> Window:
+    key = (repr(outer.law), outer.factor, outer.floor)
+    return kept(outer.unit.alpha, outer.epsilon, outer, sizes=outer.tabled, key=key)
 
 
 @lru_cache(maxsize=64)

@@ -43,7 +43,7 @@ def test_a_life(where: str) -> None:
             ledger.charge(release="state", loss=Pure(1), **JOBS)
         with pytest.raises(PrivacyError, match="do not add up"):
             ledger.open_budget(dataset=JOBS["dataset"], unit=Workers(), total=Pure(1))
-        ledger.change_budget(total=Approximate(2, "1e-6"), reason="board", **JOBS)
+        ledger.change_budget(total=Approximate(2, "1e-6"), reason="board", by="anna", confirmed_by="rita", **JOBS)
         ledger.charge(release="state", loss=Approximate(1, "1e-7"), **JOBS)
         kept = ledger.head
     with Ledger.open(where, read_only=True) as ledger:

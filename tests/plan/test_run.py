@@ -132,7 +132,9 @@ def test_a_further_release_is_paid_alone(plan: Path, done: Path) -> None:
     with Ledger.open(plan.parent / "ledger.db") as ledger:
         from discreet.privacy.losses import Pure
 
-        ledger.change_budget(dataset="toys", unit=UNIT, total=Pure("6.5"), reason="a test")
+        ledger.change_budget(
+            dataset="toys", unit=UNIT, total=Pure("6.5"), reason="a test", by="anna", confirmed_by="rita"
+        )
     plan.write_text(plan.read_text().replace("epsilon = 6\n", "epsilon = 6.5\n"))
     before = {name: fingerprints(done / name) for name in ("places", "sexes", "margins")}
     outcome = run(plan)

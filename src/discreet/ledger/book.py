@@ -94,7 +94,8 @@ class Ledger:
                 raise PrivacyError(
                     f"A budget of {amounts(total)} was asked for {dataset!r}, which has one of {amounts(known.total)} "
                     f"under {unit.key} with {amounts(known.spent)} spent. A budget is opened once. "
-                    "Use that total, or change it on purpose with `ledger.change_budget(..., reason=...)`.",
+                    "Use that total, or change it on purpose with `ledger.change_budget(..., reason=..., "
+                    "confirmed_by=...)`.",
                     about="total",
                 )
             other = page.last(kind="budget", dataset=dataset)
@@ -106,18 +107,41 @@ class Ledger:
                     about="unit",
                 )
             return self._set_budget(
-                page, Budget(dataset, unit.key, total, total.zero()), unit=unit, by=by, second_unit=other is not None
+                page,
+                Budget(dataset, unit.key, total, total.zero()),
+                protects=str(unit),
+                by=by,
+                second_unit=other is not None,
             )
 
-    def change_budget(self, *, dataset: str, unit: Unit, total: Loss, reason: str, by: str | None = None) -> Budget:
-        """Raise or lower an open budget, never below what is spent. The reason stays in the ledger."""
+    def change_budget(
+        self,
+        *,
+        dataset: str,
+        total: Loss,
+        reason: str,
+        unit: Unit | None = None,
+        by: str | None = None,
+        confirmed_by: str | None = None,
+    ) -> Budget:
+        """Raise or lower an open budget, never below what is spent. Reason and people stay in the ledger.
+
+        Two people raise a budget, `by` and `confirmed_by`; one may lower it. `unit` may be left out where the data set
+        has one budget.
+        """
         if not reason.strip():
             raise PrivacyError(
                 f"The budget of {dataset!r} cannot change without a reason. Say who decided and why.", about="reason"
             )
         with self._store.writing() as page:
-            changed = self._open_account(page, dataset, unit).resized(total)
-            return self._set_budget(page, changed, unit=unit, by=by, reason=reason)
+            known = self._only_account(page, dataset) if unit is None else self._open_account(page, dataset, unit)
+            changed, first = known.resized(total), by or _user()
+            facts = {"reason": reason}
+            if not total <= known.total:
+                facts["confirmed_by"] = _second(first, confirmed_by, dataset)
+            opened = page.last(kind="budget", dataset=dataset, unit=known.unit)
+            assert opened is not None, known
+            return self._set_budget(page, changed, protects=opened.payload["protects"], by=first, **facts)
 
     def charge(
         self,
@@ -276,13 +300,29 @@ class Ledger:
             )
         return budget
 
+    def _only_account(self, page: LedgerTransaction, dataset: str) -> Budget:
+        every = self._accounts(page)
+        found = [budget for budget in every if budget.dataset == dataset]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise PrivacyError(
+                f"{dataset!r} has budgets under {' and '.join(budget.unit for budget in found)}. One is changed at a "
+                "time. Name its unit.",
+                about="unit",
+            )
+        there = ", ".join(dict.fromkeys(repr(budget.dataset) for budget in every)) or "none"
+        raise PrivacyError(
+            f"{dataset!r} has no budget. The ledger has budgets of: {there}. Name one of these.", about="dataset"
+        )
+
     def _spent(self, page: LedgerTransaction, dataset: str, unit: str) -> Loss:
         latest = page.last(dataset=dataset, unit=unit)
         assert latest is not None, (dataset, unit)
         return latest.spent_after
 
     def _set_budget(
-        self, page: LedgerTransaction, budget: Budget, *, unit: Unit, by: str | None, **facts: Any
+        self, page: LedgerTransaction, budget: Budget, *, protects: str, by: str | None, **facts: Any
     ) -> Budget:
         page.append(
             kind="budget",
@@ -291,7 +331,7 @@ class Ledger:
             release=None,
             loss=budget.total,
             spent_after=budget.spent,
-            payload=_stamp(by) | {"protects": str(unit)} | facts,
+            payload=_stamp(by) | {"protects": protects} | facts,
         )
         return budget
 
@@ -299,6 +339,18 @@ class Ledger:
 def _stamp(by: str | None) -> dict[str, Any]:
     """Who, when and with which version."""
     return {"by": by or _user(), "at": datetime.now(UTC).isoformat(timespec="seconds"), "version": _version()}
+
+
+def _second(first: str, second: str | None, dataset: str) -> str:
+    """The name of the second person, who is another one."""
+    other = (second or "").strip()
+    if not other or other.casefold() == first.strip().casefold():
+        raise PrivacyError(
+            f"The budget of {dataset!r} cannot be raised by {first!r} alone. Two people raise a budget, and both are "
+            "named in the ledger. Have a colleague confirm it, as `confirmed_by`.",
+            about="confirmed_by",
+        )
+    return named(other, "confirmed_by")
 
 
 @cache

@@ -65,7 +65,7 @@ class Budget:
             f"  Remaining:  {amounts(self.remaining)}\n"
             f"  Difference: {short}\n"
             f"Nothing was spent. {advice}, or have whoever answers for the data raise the budget with "
-            "`ledger.change_budget(..., reason=...)`."
+            "`ledger.change_budget(..., reason=..., confirmed_by=...)`."
         )
 
 

@@ -129,15 +129,47 @@ def test_one_unit_per_data_set_unless_allowed(ledger: Ledger) -> None:
 
 def test_changing_a_budget_needs_a_reason_and_covers_what_is_spent(ledger: Ledger) -> None:
     ledger.charge(release="first", loss=Pure("0.75"), **JOBS)
+    two = {"by": "anna", "confirmed_by": "rita"}
     with pytest.raises(PrivacyError, match="without a reason"):
-        ledger.change_budget(total=Pure(2), reason=" ", **JOBS)
+        ledger.change_budget(total=Pure(2), reason=" ", **two, **JOBS)
     for total in (Pure("0.5"), Concentrated(5), Approximate(5, "0.1")):
         with pytest.raises(PrivacyError, match="cannot become"):
-            ledger.change_budget(total=total, reason="board, 2026-03-01", **JOBS)
-    assert ledger.change_budget(total=Pure(2), reason="board, 2026-03-01", **JOBS).remaining == Pure("1.25")
+            ledger.change_budget(total=total, reason="board, 2026-03-01", **two, **JOBS)
+    assert ledger.change_budget(total=Pure(2), reason="board, 2026-03-01", **two, **JOBS).remaining == Pure("1.25")
     assert ledger.entries(last=1)[0].payload["reason"] == "board, 2026-03-01"
     assert ledger.open_budget(total=Pure(2), **JOBS).spent == Pure("0.75")
     assert ledger.verify()
+
+
+def test_two_people_raise_a_budget(ledger: Ledger) -> None:
+    """One alone can only lower it; the same person under another spelling is one person."""
+    for second in (None, "", "anna", " Anna ", "ANNA"):
+        before = ledger.head
+        with pytest.raises(PrivacyError) as refused:
+            ledger.change_budget(total=Pure(3), reason="board", by="anna", confirmed_by=second, **JOBS)
+        assert refused.value.about == "confirmed_by"
+        assert ledger.head == before, "a refusal wrote something"
+    assert ledger.change_budget(
+        dataset="jobs", total=Pure(3), reason="board", by="anna", confirmed_by="rita"
+    ).total == Pure(3)
+    first, last = ledger.entries()
+    assert (last.payload["by"], last.payload["confirmed_by"]) == ("anna", "rita")
+    assert last.payload["protects"] == first.payload["protects"]
+    assert ledger.change_budget(dataset="jobs", total=Pure(2), reason="less", by="anna").total == Pure(2)
+    assert ledger.verify()
+
+
+def test_a_budget_is_named_by_its_data_where_that_is_enough(ledger: Ledger) -> None:
+    two = {"reason": "board", "by": "anna", "confirmed_by": "rita", "total": Pure(4)}
+    with pytest.raises(PrivacyError) as refused:
+        ledger.change_budget(dataset="wages", **two)
+    assert refused.value.about == "dataset"
+    ledger.open_budget(dataset="jobs", unit=Establishments(alpha=0.1), total=Pure(3), allow_second_unit=True)
+    with pytest.raises(PrivacyError) as refused:
+        ledger.change_budget(dataset="jobs", **two)
+    assert refused.value.about == "unit"
+    assert ledger.change_budget(dataset="jobs", unit=Establishments(alpha=0.1), **two).total == Pure(4)
+    assert [budget.total for budget in ledger.budgets()] == [Pure(1), Pure(4)]
 
 
 def test_an_interrupted_release_resumes_without_paying_twice(ledger: Ledger) -> None:

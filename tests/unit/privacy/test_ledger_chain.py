@@ -43,7 +43,7 @@ def book() -> list[Row]:
         first = ledger.charge(release="county", loss=Pure("1/3"), details={"by": ["place"], "x": 0.1}, **jobs)
         ledger.open_budget(total=Approximate(1, "1e-6"), **wages)
         ledger.publish(first, files={"table.csv": "a" * 64})
-        ledger.change_budget(total=Pure(2), reason="board", **jobs)
+        ledger.change_budget(total=Pure(2), reason="board", by="anna", confirmed_by="rita", **jobs)
         ledger.charge(release="state", loss=Pure("5/3"), **jobs)
         ledger.charge(release="free", loss=Pure(0), **wages)
         return [entry.to_row() for entry in ledger.entries()]

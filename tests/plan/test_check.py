@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 
 from discreet.errors import PlanError
+from discreet.ledger import Ledger
 from discreet.plan.check import check
 from discreet.plan.reading import PlanFile, read_plan
 from discreet.plan.run import run
 from discreet.plan.shape import RELEASES
+from discreet.privacy.losses import Concentrated, Pure
 from discreet.privacy.units import Establishments
 from discreet.tables.calibration import calibrate
 
@@ -177,6 +179,32 @@ def test_standing_of_a_plan_that_was_run(plan: Path, command) -> None:
     assert {release["state"] for release in told["releases"]} == {"released"}
     assert told["cost"] == {"epsilon": "0"}
     assert told["budget"]["remaining"] == {"epsilon": "0"}
+
+
+@pytest.mark.parametrize("total", ["4", "9"])
+def test_the_ledger_says_what_is_left_whatever_total_the_plan_states(plan: Path, command, total: str) -> None:
+    with Ledger.open(plan.parent / "ledger.db") as ledger:
+        jobs = {"dataset": "toys", "unit": Establishments("0.1")}
+        ledger.open_budget(total=Pure("7.5"), **jobs)
+        ledger.charge(release="earlier", loss=Pure("0.25"), **jobs)
+    plan.write_text(plan.read_text().replace("epsilon = 6\n", f"epsilon = {total}\n"))
+    found = check(read_plan(plan))
+    assert (found.before.total, found.before.remaining) == (Pure("7.5"), Pure("7.25"))
+    assert found.after.remaining == Pure("1.25")
+    assert [fault.place for fault in found.faults] == [("budget",)]
+    code, out, err = command("check", plan)
+    assert code == 2
+    assert "Of epsilon=7.5 for 'toys', epsilon=7.25 is left now and epsilon=1.25 afterwards" in " ".join(out.split())
+    assert "epsilon=7.25 left" in " ".join(err.split())
+
+
+def test_a_budget_in_another_currency_is_told_and_judged_nowhere(plan: Path) -> None:
+    with Ledger.open(plan.parent / "ledger.db") as ledger:
+        ledger.open_budget(dataset="toys", unit=Establishments("0.1"), total=Concentrated(1))
+    found = check(read_plan(plan))
+    assert [fault.place for fault in found.faults] == [("budget",)]
+    assert "rho=1 left" in found.faults[0].said()
+    assert found.cost == Pure(6)
 
 
 def test_json_of_a_plan_that_cannot_run(plan: Path, command) -> None:

@@ -174,10 +174,11 @@ def check(file: PlanFile) -> PlanCheck:
     faults += [*wrong, *unread, *broken, *_output_faults(file, standing, set() if broken else present)]
     before = Budget(plan.budget.dataset, unit.key, whole, whole.zero())
     for known in standing.budgets:
-        if known.unit == unit.key and known.total == whole and type(known.total) is type(whole):
-            before = known
-        elif known.unit == unit.key:
-            faults.append(Fault(("budget",), _other_total(known, whole)))
+        if known.unit == unit.key:
+            if type(known.total) is not type(whole) or known.total != whole:
+                faults.append(Fault(("budget",), _other_total(known, whole)))
+            if known.total.amounts.keys() >= whole.zero().amounts.keys() - {"delta"}:
+                before = known  # what is left is what the ledger says, whatever total the plan states
         elif not any(budget.unit == unit.key for budget in standing.budgets):
             faults.append(Fault(("unit",), _other_unit(known, unit.key)))
     after = before
@@ -350,8 +351,8 @@ def _ledger_in_the_way(file: PlanFile, folder: Path) -> Iterator[Fault]:
 def _other_total(known: Budget, asked: Loss) -> str:
     return (
         f"a budget of {amounts(asked)} is asked for {known.dataset!r}, which has one of {amounts(known.total)} with "
-        f"{amounts(known.spent)} spent. A budget is opened once. Write that total, or have whoever answers for the "
-        "data change it in the ledger, with a reason."
+        f"{amounts(known.spent)} spent and {amounts(known.remaining)} left. A budget is opened once. Write that total, "
+        "or have whoever answers for the data change it in the ledger (`discreet ledger budget`), with a reason."
     )
 
 

@@ -71,3 +71,26 @@ def test_a_bundle_that_grows_takes_the_place_of_the_smaller(one: Callable[..., P
     (folder / "bundle.zip").write_bytes(b"no bundle")
     run(one("second"))
     assert len(names(folder)) == 4
+
+
+def test_a_report_without_a_bundle_is_kept_too(one: Callable[..., Path]) -> None:
+    """Where no bundle was ever made, and where an older one tells of less than the report."""
+
+    def without(*names: str) -> Path:
+        plan = one(*names)
+        plan.write_text(plan.read_text().replace("[output]", "[output]\nbundle = false"))
+        return plan
+
+    folder = run(without("first")).folder
+    first = (folder / "report.html").read_bytes()
+    run(without("first"))
+    assert names(folder) == ["report.html"], "the same releases have one report"
+    run(without("second"))
+    kept = next(name for name in names(folder) if "-" in name)
+    assert names(folder) == [kept, "report.html"] and (folder / kept).read_bytes() == first
+    run(one("second"))
+    run(without("second", "third"))
+    both = (folder / "report.html").read_bytes()
+    run(without("second"))
+    assert both in [(folder / name).read_bytes() for name in names(folder) if name.startswith("report-")]
+    assert "bundle.zip" in names(folder), "it tells of nothing else"

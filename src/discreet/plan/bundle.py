@@ -13,6 +13,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Mapping
 from hashlib import file_digest, sha256
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -49,17 +50,32 @@ def set_aside(folder: Path, published: Mapping[str, Entry]) -> None:
     """Give the bundle and the report of an earlier run names of their own where they tell of other releases.
 
     A plan that was changed is run into the same folder: what was published before keeps its papers. They are named
-    after the bundle's bytes, so a run that was killed in between finishes what it began.
+    after the bundle's bytes, or the report's where there is none, so a run that was killed in between finishes what it
+    began.
     """
-    bundle = folder / BUNDLE
-    files = _files(published)
-    if not bundle.is_file() or packed_releases(bundle).items() <= files.items():
-        return
-    with bundle.open("rb") as file:
+    report, bundle, files = folder / REPORT, folder / BUNDLE, _files(published).items()
+    if bundle.is_file() and not packed_releases(bundle).items() <= files:
+        _marked(bundle, report, bundle)
+    elif report.is_file() and not told_releases(report).items() <= files:
+        _marked(report, report)
+
+
+def _marked(named_after: Path, *papers: Path) -> None:
+    with named_after.open("rb") as file:
         mark = file_digest(file, "sha256").hexdigest()[:12]
-    for path in (folder / REPORT, bundle):
+    for path in papers:
         if path.is_file():
             path.rename(path.with_name(f"{path.stem}-{mark}{path.suffix}"))
+
+
+TOLD = re.compile(r'<th scope="row">([^<]*)</th><td class="hash">([0-9a-f]{64})</td>')
+"""A line of a report's list of published files."""
+
+
+def told_releases(report: Path) -> dict[str, str]:
+    """The released files that a report lists, with their hashes."""
+    text = report.read_text(encoding="utf-8", errors="replace")
+    return {unescape(name): digest for name, digest in TOLD.findall(text)}
 
 
 PAPER = re.compile(r"(report|bundle)(-[0-9a-f]{12})?\.(html|zip)")

@@ -118,6 +118,11 @@ def has_accounts(store: DeskStore) -> bool:
         return connection.execute(select(accounts.c.name).limit(1)).first() is not None
 
 
+def has_account(store: DeskStore, name: str) -> bool:
+    with store.reading() as connection:
+        return connection.execute(select(accounts.c.name).where(accounts.c.name == name)).first() is not None
+
+
 def is_password(store: DeskStore, name: str, password: str) -> bool:
     """Whether this is the person's password; as slow for unknown names as for known ones."""
     with store.reading() as connection:

@@ -1,8 +1,10 @@
 """Guesses at passwords: counted before they are checked, few at a time, apart from all else that the desk does.
 
-A guess counts for its name, for its address and for both. A browser in which somebody logged in before carries a mark,
-and counts for that person alone: guesses of others, from behind the same proxy or at the same name, keep nobody out
-who works here.
+A guess counts for its name, for its address and for both. Of addresses the oldest is forgotten where there are too
+many. Names are not: each account has its own count and all other names share a fixed number, so nobody can push the
+count of a name out, and an answer does not tell which names have an account. A browser in which somebody logged in
+before carries a mark, and counts for that person alone: guesses of others, from behind the same proxy or at the same
+name, keep nobody out who works here.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
+import secrets
 import threading
 import time
 from collections import OrderedDict, deque
@@ -27,7 +30,12 @@ FOR_A_NAME, FROM_AN_ADDRESS = 4 * TRIES, 10 * TRIES  # from anywhere; of anybody
 """Wrong passwords for one name, or from one address, before it has to wait."""
 
 MOST = 10_000
-"""Names and addresses that are remembered beside those under way; then the oldest is forgotten."""
+"""Addresses, alone and with a name, that are remembered beside those under way; then the oldest is forgotten."""
+
+BUCKETS = 4_096
+"""Counts that names without an account share."""
+
+_SALT = secrets.token_bytes(32)
 
 LINE = 16
 """Guesses that wait to be checked; a check takes a tenth of a second and 64 MiB."""
@@ -35,9 +43,10 @@ LINE = 16
 
 @dataclass
 class Attempts:
-    """Guesses of the last minutes, by name and by address, the one that guessed last at the end."""
+    """Guesses of the last minutes: by address, the one that guessed last at the end, and by name."""
 
     seen: OrderedDict[str, deque[float]] = field(default_factory=OrderedDict)
+    lasting: dict[str, deque[float]] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def begin(self, keys: Mapping[str, int]) -> int:
@@ -49,9 +58,13 @@ class Attempts:
                 return int(wait + 0.999)
             self._forget(now)  # before it counts: one that is forgiven then makes nobody be forgotten
             for key in keys:
-                self.seen.setdefault(key, deque()).append(now)
-                self.seen.move_to_end(key)
+                self._table(key).setdefault(key, deque()).append(now)
+                if key in self.seen:
+                    self.seen.move_to_end(key)
             return 0
+
+    def _table(self, key: str) -> dict[str, deque[float]]:
+        return self.lasting if key.startswith(LASTING) else self.seen
 
     def _forget(self, now: float) -> None:
         """What is old, and of the rest the oldest where there are too many."""
@@ -62,7 +75,7 @@ class Attempts:
             self.seen.popitem(last=False)
 
     def _wait(self, key: str, most: int, now: float) -> float:
-        tries = self.seen.get(key, deque())
+        tries = self._table(key).get(key, deque())
         while tries and tries[0] < now - 60 * MINUTES:
             tries.popleft()
         return tries[-most] + 60 * MINUTES - now if len(tries) >= most else 0.0
@@ -71,10 +84,11 @@ class Attempts:
         """Take back one guess: it was right."""
         with self.lock:
             for key in keys:
-                if tries := self.seen.get(key):
+                table = self._table(key)
+                if tries := table.get(key):
                     tries.pop()
                 if not tries:
-                    self.seen.pop(key, None)
+                    table.pop(key, None)
 
 
 @dataclass
@@ -109,12 +123,21 @@ class Checks:
             lane.shutdown(wait=False, cancel_futures=True)
 
 
-def keys_of(name: str, address: str, *, known: bool) -> dict[str, int]:
+LASTING = ("known ", "account ", "bucket ")
+"""How keys begin whose counts are never pushed out by others: as many as accounts and buckets."""
+
+
+def keys_of(name: str, address: str, *, known: bool, exists: bool) -> dict[str, int]:
     """What a guess counts for, and how many guesses each has."""
     if known:
         return {f"known {name}": FOR_A_NAME}
-    place = _network(address)
-    return {f"{name} from {place}": TRIES, f"name {name}": FOR_A_NAME, f"from {place}": FROM_AN_ADDRESS}
+    place, whose = _network(address), f"account {name}" if exists else f"bucket {_bucket(name)}"
+    return {f"at {name} from {place}": TRIES, whose: FOR_A_NAME, f"from {place}": FROM_AN_ADDRESS}
+
+
+def _bucket(name: str) -> int:
+    """Which count a name without an account has; nobody outside can tell, so nobody can fill somebody's."""
+    return int.from_bytes(hmac.digest(_SALT, name.encode(), hashlib.sha256)[:8], "big") % BUCKETS
 
 
 def _network(address: str) -> str:

@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -95,12 +96,12 @@ def start(desk: Desk, store: DeskStore, plan: str, person: Person) -> str:
 
 def resume(desk: Desk, store: DeskStore, name: str, person: Person) -> None:
     """Carry an interrupted or failed run on; what was paid is not paid again."""
-    _launch(desk, store, name, person)
+    _launch(desk, store, name, person, word=f"resumed by {person.name}")
     with store.writing() as connection:
         record(connection, person.name, "run resumed", name)
 
 
-def _launch(desk: Desk, store: DeskStore, name: str, person: Person) -> None:
+def _launch(desk: Desk, store: DeskStore, name: str, person: Person, *, word: str = "") -> None:
     with store.reading() as connection:
         plan = connection.execute(select(runs.c.plan).where(runs.c.name == name)).scalar()
         row = approved(desk, connection, str(plan))
@@ -114,6 +115,8 @@ def _launch(desk: Desk, store: DeskStore, name: str, person: Person) -> None:
         environment["LOGNAME"] = person.name  # whom the ledger names
     command = [sys.executable, *WORKER, str(path), str(desk.runs), name, row.digest]
     try:
+        if word:
+            _say(desk.runs / f"{name}.jsonl", word)
         process = subprocess.Popen(
             [*command, str(desk.settings.runs_at_once)],
             env=environment,
@@ -129,6 +132,14 @@ def _launch(desk: Desk, store: DeskStore, name: str, person: Person) -> None:
     finally:
         os.close(lock)
     _awaited(process, name)
+
+
+def _say(path: Path, word: str) -> None:
+    """An event that the desk writes while it holds the lock: from now on the state is no longer that of the end."""
+    with path.open("ab") as file:
+        start = b"" if file.tell() == 0 or path.read_bytes().endswith(b"\n") else b"\n"
+        at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        file.write(start + json.dumps({"at": at, "kind": "resumed", "text": word}).encode() + b"\n")
 
 
 def _awaited(process: subprocess.Popen[bytes], name: str) -> None:

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -249,6 +250,22 @@ def test_what_is_kept_is_bounded_in_bytes(pool: Calculators, monkeypatch: Any) -
     assert list(pool.kept) == [5, 6, 7]
     assert len(asyncio.run(pool.result("anna", bytes, 2_000_000, key="large"))) == 2_000_000
     assert "large" not in pool.kept
+
+
+@pytest.mark.parametrize("page", ["plans", "review"])
+def test_a_draft_is_parsed_beside_the_loop(client: Any, csrf: Any, monkeypatch: Any, page: str) -> None:
+    here, readers = client.app.state.here, []
+    me = Person("(me)", "local", csrf(client))
+    name = planning.save(here.desk, here.store, first_draft(here.desk, here.desk.sources["jobs"]), me)
+    read = planning.Draft.model_validate_json
+
+    def watched(text: str) -> Any:
+        readers.append(threading.current_thread())
+        return read(text)
+
+    monkeypatch.setattr(planning, "Draft", SimpleNamespace(model_validate_json=watched))
+    assert client.get(f"/{page}/{name}").status_code == 200
+    assert readers and threading.main_thread() not in readers
 
 
 def test_a_formula_is_read_in_turn_and_beside_the_loop(client: Any, csrf: Any, monkeypatch: Any) -> None:

@@ -90,7 +90,8 @@ def test_a_mark_is_of_one_person_and_one_password(app: Any) -> None:
 def test_names_are_cut_and_the_oldest_is_forgotten(app: Any, quick: None) -> None:
     for name in ("x" * 4_000, "\u00e9" * 400, "a b", "Rita"):
         guessed(app, [(name, WRONG)])
-    counted = {key for key, guesses in app.state.here.attempts.seen.items() if guesses}
+    held = app.state.here.attempts
+    counted = {key for key, guesses in (held.seen | held.lasting).items() if guesses}
     assert max(map(len, counted)) < 100 and len(counted) == 3  # all the same: a name that nobody can have
 
     some = Attempts()
@@ -102,16 +103,29 @@ def test_names_are_cut_and_the_oldest_is_forgotten(app: Any, quick: None) -> Non
     assert some.begin({f"name {MOST}": TRIES}) > 0
 
 
+@pytest.mark.parametrize("name", ["rita", "nobody"])
+def test_no_number_of_addresses_makes_the_desk_forget_guesses_at_a_name(app: Any, quick: None, name: str) -> None:
+    """Whether somebody has the name or not, so that an answer does not tell which; and what is kept is bounded."""
+    assert [guessed(app, [(name, WRONG)], f"198.51.100.{i}")[0] for i in range(FOR_A_NAME)] == [401] * FOR_A_NAME
+    some = app.state.here.attempts
+    for i in range(MOST):
+        others = attempts.keys_of(f"n{i}", f"10.{i // 65536}.{i // 256 % 256}.{i % 256}", known=False, exists=False)
+        some.begin(others | dict.fromkeys(others, 10**9))
+    assert not any(name in key for key in some.seen), "the attack is too small to be one"
+    assert guessed(app, [(name, WRONG)], "203.0.113.1") == [429]
+    assert len(some.seen) <= MOST + 2 and len(some.lasting) <= attempts.BUCKETS + 1
+
+
 @pytest.mark.parametrize("line", [LINE, 0])
 def test_what_does_not_count_takes_no_room(app: Any, quick: None, monkeypatch: Any, line: int) -> None:
     """Right passwords, and guesses that find the line full: nobody's count is forgotten for them."""
-    monkeypatch.setattr(attempts, "MOST", 3)
+    monkeypatch.setattr(attempts, "MOST", 2)
     for _ in range(TRIES):
         guessed(app, [("rita", WRONG)])
     monkeypatch.setattr(attempts, "LINE", line)
     seen = app.state.here.attempts.seen
     before = {key: len(guesses) for key, guesses in seen.items()}
-    assert len(before) == 3
+    assert len(before) == 2
     for i in range(3):
         guessed(app, [("anna" if line else f"n{i}", "right")], f"198.51.100.{i}")
     assert {key: len(guesses) for key, guesses in seen.items()} == before

@@ -7,6 +7,7 @@ import io
 import os
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -45,7 +46,7 @@ def test_a_resume_that_was_not_is_not_in_the_log(make: Callable[..., Any], monke
     desk = make()
     store = DeskStore(desk.database)
 
-    def under_way(*_: Any) -> None:
+    def under_way(*_: Any, **__: Any) -> None:
         raise DiscreetError("Run run-a is under way.")
 
     monkeypatch.setattr("discreet.web.runs._launch", under_way)
@@ -53,10 +54,33 @@ def test_a_resume_that_was_not_is_not_in_the_log(make: Callable[..., Any], monke
         resume(desk, store, "run-a", Person("anna", "analyst", "a"))
     with store.reading() as connection:
         assert lines(connection) == []
-    monkeypatch.setattr("discreet.web.runs._launch", lambda *_: None)
+    monkeypatch.setattr("discreet.web.runs._launch", lambda *_, **__: None)
     resume(desk, store, "run-a", Person("anna", "analyst", "a"))
     with store.reading() as connection:
         assert [(line.who, line.action) for line in lines(connection)] == [("anna", "run resumed")]
+
+
+@pytest.mark.parametrize("last", ['{"kind":"failed","text":"It failed."}\n', '{"kind":"step","te'])
+def test_a_run_is_live_as_soon_as_it_is_resumed(
+    make: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, last: str
+) -> None:
+    """Before its worker has written anything; a worker that never began leaves an interrupted run, not a failed one."""
+    desk = make()
+    store = DeskStore(desk.database)
+    (desk.runs / "run-a.jsonl").write_text(last)
+    seen = []
+
+    def slow(command: Any, **options: Any) -> Any:
+        seen.append(state_of(desk.runs, "run-a"))
+        raise OSError("no process")
+
+    monkeypatch.setattr("discreet.web.runs.approved", lambda *_: SimpleNamespace(name="p", text="", digest=""))
+    monkeypatch.setattr("discreet.web.runs.subprocess.Popen", slow)
+    with pytest.raises(OSError, match="no process"):
+        resume(desk, store, "run-a", Person("anna", "analyst", "a"))
+    assert seen == ["running"]
+    assert state_of(desk.runs, "run-a") == "interrupted"
+    assert [event["text"] for _, event in events(desk.runs, "run-a")][-1] == "resumed by anna"
 
 
 def test_an_upload_is_worked_on_or_refused_in_words(tmp_path: Path) -> None:

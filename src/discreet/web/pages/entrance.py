@@ -10,7 +10,7 @@ from fastapi.responses import RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
 
 from discreet.web import forms
-from discreet.web.accounts import NAME, close_session, local_name, open_session, same
+from discreet.web.accounts import NAME, close_session, has_account, local_name, open_session, same
 from discreet.web.attempts import is_known, keys_of, mark
 from discreet.web.rendering import At, page
 from discreet.web.security import COOKIE, Asking, Form, cookie_of, cookie_settings, session_token
@@ -55,7 +55,7 @@ async def check(request: Request, here: At) -> Response:
     name = name if NAME.fullmatch(name) else ""
     known = is_known(here.store, name, cookie_of(request.headers.get("cookie", ""), KNOWN))
     address = request.client.host if request.client else ""
-    keys = keys_of(name, address, known=known)
+    keys = keys_of(name, address, known=known, exists=has_account(here.store, name))
 
     async def refused(status: int, action: str, words: str, wait: int = 0) -> Response:
         await run_in_threadpool(here.strangers.record, here.store, action, name, address=address[:45])

@@ -36,6 +36,12 @@ def plan_of(here: Here, name: str) -> StoredPlan:
     return found
 
 
+def plan_and_draft(here: Here, name: str) -> tuple[StoredPlan, Draft]:
+    """A plan with what was filled in, which takes a while to read where it is long."""
+    plan = plan_of(here, name)
+    return plan, plan.draft
+
+
 @router.get("/plans")
 def plans(request: Request, here: At, asking: Asking, first: First = 0) -> Response:
     found = planning.listed(here.store, most=ROWS, first=first)
@@ -56,8 +62,8 @@ async def new(request: Request, here: At, planner: Planner, source: str = "", fo
 
 @router.get("/plans/{name}")
 async def edit(request: Request, here: At, asking: Asking, name: str) -> Response:
-    plan = await run_in_threadpool(plan_of, here, name)
-    return await _form(request, here, asking, source_of(here, plan.source), plan.draft, name=name, plan=plan)
+    plan, draft = await run_in_threadpool(plan_and_draft, here, name)
+    return await _form(request, here, asking, source_of(here, plan.source), draft, name=name, plan=plan)
 
 
 @router.get("/plans/{name}/plan.toml")

@@ -14,7 +14,7 @@ from discreet.web import planning, published, runs
 from discreet.web.accounts import Person
 from discreet.web.desk import DataSource
 from discreet.web.estimates import JudgedDraft, estimate
-from discreet.web.pages.plans import plan_of
+from discreet.web.pages.plans import plan_and_draft
 from discreet.web.planning import StoredPlan
 from discreet.web.rendering import At, Here, page
 from discreet.web.security import Asking, Form, needs
@@ -34,8 +34,8 @@ def waiting(request: Request, here: At, asking: Asking) -> Response:
 
 @router.get("/review/{name}")
 async def review(request: Request, here: At, asking: Asking, name: str) -> Response:
-    plan = await run_in_threadpool(plan_of, here, name)
-    judged = await estimate(here.desk, plan.draft, name, by=asking.name)
+    plan, draft = await run_in_threadpool(plan_and_draft, here, name)
+    judged = await estimate(here.desk, draft, name, by=asking.name)
     return await run_in_threadpool(_shown, request, here, asking, plan, judged)
 
 

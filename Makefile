@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 TOOLS := $(VENV)/.tools
 WORKERS ?= 2
 
-.PHONY: setup demo test test-full mutants lint types bench docs clean
+.PHONY: setup demo test test-full mutants lint types bench pages docs clean
 
 setup: $(TOOLS)
 
@@ -51,6 +51,11 @@ lint: setup
 
 types: setup
 	$(BIN)/mypy
+
+# What pages show, run and written anew where it differs; then the README's picture.
+pages: setup
+	$(BIN)/python tests/pages.py
+	$(BIN)/python docs/picture.py
 
 docs: setup
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs out/docs

@@ -1,4 +1,4 @@
-"""`make bench`: every comparison, `bench/results.json`, the pictures and the table of the README.
+"""`make bench`: every comparison, `bench/results.json`, what the docs show of them, and a sentence of the README.
 
 A comparison that fails is reported and does not stop the others. Each one's seconds by the clock are recorded with it;
 tables and pictures are written anew after each, so that an interruption leaves nothing that contradicts the records.
@@ -31,6 +31,7 @@ from discreet.release.files import source_hash
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.json"
 README = HERE.parent / "README.md"
+BENCH = HERE.parent / "docs" / "explanation" / "bench.md"
 SPEED = HERE.parent / "docs" / "explanation" / "speed.md"
 PICTURES = HERE.parent / "docs" / "images"
 NAMES = (
@@ -152,7 +153,7 @@ def lasted(seconds: float) -> str:
 
 
 def publish(found: Mapping[str, Comparison]) -> int:
-    """The tables of the README and of the page on speed, and the pictures, from what was measured, if anything was."""
+    """The tables, the pictures and the README's sentence, from what was measured, if anything was."""
     if not found:
         print("bench: nothing is recorded, so there is nothing to publish.", file=sys.stderr)
         return 1
@@ -168,7 +169,8 @@ def texts(found: Mapping[str, Comparison]) -> dict[Path, str]:
     absent = [name for name in (*NAMES, *WITHOUT_PEERS) if name not in found]
     codes = len({part.code for part in found.values()})
     return {
-        README: page.side_by_side(rows_of(found), errors, absent=absent, codes=codes),
+        README: page.in_short(rows_of(found)),
+        BENCH: page.side_by_side(rows_of(found), errors, absent=absent, codes=codes),
         SPEED: page.growth_and_cost(found),
     }
 

@@ -159,7 +159,7 @@ def beside(
 
 
 def markdown(rows: Iterable[Row]) -> str:
-    """The table of the README; a star marks what is not the same work."""
+    """The table of the page; a star marks what is not the same work."""
     lines = [
         "| job | peer | its time over ours | its memory over ours | answers |",
         "|---|---|---:|---:|---|",
@@ -172,7 +172,7 @@ def markdown(rows: Iterable[Row]) -> str:
 
 
 def accuracies(rows: Iterable[Accuracy]) -> str:
-    """The second table of the README."""
+    """The second table of the page."""
     lines = [
         "| promise | how a peer can keep it | its error over ours | what it protects | its mean error, drawn |",
         "|---|---|---:|---|---|",

@@ -1,4 +1,4 @@
-"""What readers see of the bench: the tables of the README and of docs/explanation/speed.md."""
+"""What readers see of the bench: a sentence in the README, the tables of two pages of docs/explanation."""
 
 from __future__ import annotations
 
@@ -22,17 +22,32 @@ WORDS = {
 }
 
 
-def side_by_side(rows: Sequence[Row], errors: Sequence[Accuracy], *, absent: Sequence[str] = (), codes: int = 1) -> str:
-    """The README's tables; `absent` comparisons have no result, and all came from `codes` states of the code."""
+def in_short(rows: Sequence[Row]) -> str:
+    """The README's sentence."""
+    measured, _, programs = _sorted(rows)
+    return (
+        f"Beside {len(programs)} other programs, on the {len(measured)} jobs where another did the same work, discreet "
+        f"took {counted(measured, 'time')} and {counted(measured, 'memory')}: `make bench`, "
+        "[all rows](docs/explanation/bench.md)."
+    )
+
+
+def _sorted(rows: Sequence[Row]) -> tuple[list[Row], list[Row], list[str]]:
+    """The measured rows of the same work, the others, and the programs of the first."""
     measured = [row for row in rows if row.time is not None and row.same_work]
     others = [row for row in rows if row.time is not None and not row.same_work]
-    programs = [name for name in PROGRAMS if any(name in row.peer for row in measured)]
+    return measured, others, [name for name in PROGRAMS if any(name in row.peer for row in measured)]
+
+
+def side_by_side(rows: Sequence[Row], errors: Sequence[Accuracy], *, absent: Sequence[str] = (), codes: int = 1) -> str:
+    """The tables of the comparison; `absent` ones have no result, and all came from `codes` states of the code."""
+    measured, others, programs = _sorted(rows)
     parts = [
         f"Side by side with {len(programs)} other programs on one machine (`make bench`). On the {len(measured)} rows "
         f"where another program did the same work, discreet took {counted(measured, 'time')} and "
         f"{counted(measured, 'memory')}; the others say why. The {len(others)} rows marked * are not the same work: "
         f"{counted(others, 'time')} and {counted(others, 'memory')}. A tie is a difference below {TIE:.0%}. Above 1 x, "
-        "discreet needs less. How it grows: [docs/explanation/speed.md](docs/explanation/speed.md).",
+        "discreet needs less.",
         markdown(rows),
     ]
     if absent:

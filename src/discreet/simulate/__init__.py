@@ -9,3 +9,16 @@ draws    seeded draws that the data sets share
 sectors  the twenty NAICS sectors with public margins: how many establishments, how large, who works there
 stream   named Arrow batches to a new directory of Parquet files: all of them or nothing
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+
+_DATA = ("crime", "lodes", "qwi", "regression")
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name not in _DATA:
+        raise AttributeError(f"module 'discreet.simulate' has no name {name!r}; it has: {', '.join(_DATA)}")
+    return import_module(f"discreet.simulate.{name}")

@@ -31,7 +31,7 @@ def module(monkeypatch: pytest.MonkeyPatch, **parts: Callable[..., Comparison]) 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Every file that the bench writes, in a folder of the test's; the quick form's deadline is put back."""
-    for name in ("README", "SPEED"):
+    for name in ("README", "BENCH", "SPEED"):
         (tmp_path / name).write_text(f"{comparison.START}\n{comparison.END}\n", encoding="utf-8")
         monkeypatch.setattr(command, name, tmp_path / name)
     monkeypatch.setattr(command, "RESULTS", tmp_path / "results.json")
@@ -80,7 +80,7 @@ def test_a_failure_stops_nothing_and_seconds_are_recorded(
     recorded = command.read(files / "results.json")["full"]
     assert list(recorded) == ["roc"]
     assert recorded["roc"].seconds > 0
-    assert "| counts | Peer 1.0 | 12 x |" in (files / "README").read_text(encoding="utf-8")
+    assert "| counts | Peer 1.0 | 12 x |" in (files / "BENCH").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -108,17 +108,17 @@ def test_an_interruption_leaves_tables_that_agree_with_the_records(
     assert command.main(["roc", "gibbs"]) == 130
     assert "bench: interrupted" in capsys.readouterr().err
     assert list(command.read(files / "results.json")["full"]) == ["roc"]
-    assert "| counts | Peer 1.0 | 12 x |" in (files / "README").read_text(encoding="utf-8")
+    assert "| counts | Peer 1.0 | 12 x |" in (files / "BENCH").read_text(encoding="utf-8")
 
 
 def test_publish_measures_nothing(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module(monkeypatch, **dict.fromkeys(command.NAMES, broken))
-    before = (files / "README").read_bytes()
+    before = (files / "BENCH").read_bytes()
     assert command.main(["--publish"]) == 1
-    assert (files / "README").read_bytes() == before
+    assert (files / "BENCH").read_bytes() == before
     command.write(files / "results.json", {"full": {"roc": Comparison((FAST,))}, "quick": {}})
     assert command.main(["--publish"]) == 0
-    assert "| counts | Peer 1.0 | 12 x |" in (files / "README").read_text(encoding="utf-8")
+    assert "| counts | Peer 1.0 | 12 x |" in (files / "BENCH").read_text(encoding="utf-8")
     assert (files / "bench-time.svg").exists()
 
 

@@ -29,7 +29,7 @@ COSTS = {"duckdb": {"check": 1.0, "cells": 2.0}, "spark": {"check": 3.0, "cells"
 SPARK = {"cpu": COSTS, "counts": 1234}
 
 
-def test_the_readme_counts_what_is_ahead() -> None:
+def test_the_page_counts_what_is_ahead() -> None:
     peers = ("OpenDP, Laplace", "OpenDP", "lme4", "lme4")
     ratios = ((2.0, 2.0), (0.5, 2.0), (1.01, 0.5), (None, None))
     rows = [Row("a", peer, *both, "", "so") for peer, both in zip(peers, ratios, strict=True)]
@@ -40,13 +40,16 @@ def test_the_readme_counts_what_is_ahead() -> None:
     assert "discreet took less time on 1 (ties: 1) and less memory on 2; the others say why." in text
     assert "The 1 rows marked * are not the same work: less time on 1 and less memory on 1." in text
     assert "Not measured" not in text
+    short = page.in_short(rows)
+    assert "Beside 3 other programs, on the 4 jobs" in short
+    assert "took less time on 1 (ties: 1) and less memory on 2:" in short
     assert "Not measured in the last run: roc, desk." in page.side_by_side(rows, [], absent=["roc", "desk"])
     assert "with 2 states of the code" in page.side_by_side(rows, [], codes=2)
     assert "| alpha 0.1 | P | 9 x | the same | 90, in closed form 91 |" in text
 
 
-def test_the_recorded_table_is_the_readmes() -> None:
-    """README, the page on speed and results.json come from the same run, to the last word."""
+def test_the_recorded_tables_are_the_pages() -> None:
+    """README, both pages and results.json come from the same run, to the last word."""
     recorded = command.read(command.RESULTS)["full"]
     assert recorded
     for path, text in command.texts(recorded).items():

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, NoReturn, TypeAlias
 
 from discreet.errors import FormulaError, concerning
 
-FUNCTIONS = ("C", "center", "scale", "log", "poly", "bs", "log_size")
+FUNCTIONS = ("C", "center", "scale", "log", "poly", "bs", "log_size", "lag")
 DEEPEST = 20  # nested parentheses; keeps hostile text from exhausting the stack
 LONGEST = 5_000  # characters
 LARGEST_BASIS = 1_000  # columns of one poly or bs; keeps hostile text from exhausting the memory
 MOST_PRODUCTS = 2_000  # terms of all products together, before repetitions are dropped
-Function: TypeAlias = Literal["", "C", "center", "scale", "log", "poly", "bs", "log_size"]
+Function: TypeAlias = Literal["", "C", "center", "scale", "log", "poly", "bs", "log_size", "lag"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +81,43 @@ class Formula:
         terms = [*self.fixed, *(term for random in self.random for term in random.terms)]
         names = [self.response.column, *(f.column for term in terms for f in term)]
         return tuple(dict.fromkeys([*names, *(g for random in self.random for g in random.group)]))
+
+
+def without_lags(model: Formula) -> tuple[Formula, tuple[int, ...]]:
+    """The formula without its terms `lag(y, k)` of the response y, and the k of these, ascending.
+
+    A lag of another column, or one that is multiplied or has a random slope, is refused.
+    """
+    terms = [*model.fixed, *(term for random in model.random for term in random.terms)]
+    found = [(term, factor) for term in terms for factor in term if factor.function == "lag"]
+    for term, factor in found:
+        if factor.column != model.response.column:
+            raise FormulaError(
+                f"{factor} is an earlier value of another column than the response {model.response.column!r}.",
+                "Earlier responses can be made here; an earlier value of a public column is a public column.",
+                "Make that column first, and use it by its name.",
+                about="formula",
+            )
+        if len(term) > 1 or term not in model.fixed:
+            raise FormulaError(
+                f"{factor} stands in a product or in a random term of {model.text!r}.",
+                "An earlier response is a term of its own: its products with other columns are not summed.",
+                f"Write + {factor}.",
+                about="formula",
+            )
+    lags = sorted({int(factor.arguments[0][1]) for _, factor in found})
+    return replace(model, fixed=tuple(t for t in model.fixed if not any(f.function == "lag" for f in t))), tuple(lags)
+
+
+def refuse_lags(model: Formula) -> None:
+    """Rows of a fit have no order in time."""
+    if lags := without_lags(model)[1]:
+        raise FormulaError(
+            f"lag({model.response.column}, {lags[0]}) was asked of a fit that does not know which rows are earlier.",
+            "Private releases by noisy sums do, with a series and a time.",
+            "Make a column of earlier responses first, and use it by its name.",
+            about="formula",
+        )
 
 
 @concerning("formula")
@@ -322,7 +359,9 @@ class _Reader:
                 self.fail(f"argument {value or 'nothing'!r} of {name} is not a number from 1 to {LARGEST_BASIS}")
             arguments.append((keyword, float(value)))
         self.expect(")")
-        allowed = {"poly": ("", "degree"), "bs": ("df", "degree")}.get(name, ())
+        if name == "lag" and [keyword for keyword, _ in arguments] != [""]:
+            self.fail("lag takes a column and how many periods earlier, such as lag(y, 1)")
+        allowed = {"poly": ("", "degree"), "bs": ("df", "degree"), "lag": ("",)}.get(name, ())
         if any(keyword not in allowed for keyword, _ in arguments):
             self.fail(f"{name} takes {' and '.join(a for a in allowed if a) or 'only a column'}")
         return Factor(column, name, tuple(arguments))  # type: ignore[arg-type]

@@ -24,7 +24,7 @@ from discreet.errors import DataError, FormulaError, concerning
 from discreet.faults import Spelled
 from discreet.formula.basis import Polynomials, Splines
 from discreet.formula.design import Layout, Levels, Monomial, lay_out
-from discreet.formula.formula import Factor, Formula, Term
+from discreet.formula.formula import Factor, Formula, Term, refuse_lags
 from discreet.frames import as_lazy, collect, missing, working
 
 if TYPE_CHECKING:
@@ -167,6 +167,7 @@ def _sized(model: Formula) -> list[str]:
 def plan(frame: Frame, model: Formula) -> Layout:
     """Lay a formula out on a frame's schema; refuses unknown columns and columns that hold no numbers."""
     assert not _sized(model), "sizes become columns first"
+    refuse_lags(model)
     schema = frame.collect_schema()
     for column in model.columns:
         if column not in schema:

@@ -8,10 +8,13 @@ estimation   estimates from noisy sums: variances by restricted likelihood, the 
 expected     standard errors that a release will have, known before it is paid for
 identity     separations from the identity JCR - JDR = AR - SR: three private models give a fourth for nothing more
 informative  random effects that go with the public sizes of their groups: an estimate that allows for it
+lag_noise    noise for a model with lags of its own response, under one loss
+lag_sums     sums in which a response stands in its own row and, as a lag, in later rows
 moments      `method="moments"`
 noisy        the restricted likelihood of noisy sums
 notes        what a reader of private estimates should know of them
 owner        the owner's own look at the data, before a release and outside of it: what a release must not say
+panel        which earlier rows of its series every row has, from public columns
 paper        `method="paper"`: sub-sample and aggregate with bias correction, as the documents publish it
 partition    random disjoint blocks of the rows, and the estimates of every block
 public       what everybody may know of a mixed model

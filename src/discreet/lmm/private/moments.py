@@ -73,7 +73,7 @@ class MomentPart:
     @property
     def variance(self) -> float:
         """Of the noise, in the response's units; rounding it to whole steps adds a twelfth of a step."""
-        return (_law(self.loss).variance * self.scale**2 + 1 / 12) * self.unit**2
+        return (law_of(self.loss).variance * self.scale**2 + 1 / 12) * self.unit**2
 
     def of(self, sums: ResponseSums, public: PublicDesign) -> Integers:
         """The confidential sums."""
@@ -137,12 +137,12 @@ class MomentNoise:
         sums = exact.sums
         scales = np.repeat([part.scale for part in self.parts], [len(found) for found in sums])
         ends = np.cumsum([len(found) for found in sums])[:-1]
-        noisy = np.split(add_noise(np.concatenate(sums), _law(self.squares), scale=scales, source=source), ends)
+        noisy = np.split(add_noise(np.concatenate(sums), law_of(self.squares), scale=scales, source=source), ends)
         whole = next(found for part, found in zip(self.parts, noisy, strict=True) if part.counts_every_row)
         centre = int(np.clip(round(int(whole.sum()) / self.rows), -HALF, HALF))
         squares = exact.squares - 2 * centre * exact.total + self.rows * centre**2
         scale = noise_scale((HALF + abs(centre)) ** 2, self.squares)
-        drawn = add_noise(np.array([squares]), _law(self.squares), scale=np.array([scale]), source=source)
+        drawn = add_noise(np.array([squares]), law_of(self.squares), scale=np.array([scale]), source=source)
         return NoisyStatistics(tuple(noisy), centre, int(drawn[0]), scale)
 
 
@@ -155,25 +155,25 @@ def mechanism_for(
     costs = np.array([_cost(piece, among, public, units) for piece, _, among in public.parts])
     # Errors fall as cost / epsilon^2 or cost / rho, so shares follow the cube or the square roots of the costs.
     weights = costs ** (1 / 3 if isinstance(request.loss, Pure) else 1 / 2)
-    within = _thousandths(weights / weights.sum())
+    within = thousandths(weights / weights.sum())
     names = ["groups", "fixed", "squares"] if public.terms else ["fixed", "squares"]
-    shares = read_split(split, names, _default_split(public, request, costs, within))
+    shares = read_split(split, names, default_split(public, request, costs, within))
     parts = []
     if public.terms:
-        spent = _share(request.loss, shares["groups"])
+        spent = share_of(request.loss, shares["groups"])
         parts.append(MomentPart(None, _NONE, _NONE, spent, 2 * HALF, noise_scale(2 * HALF, spent), step))
     for (piece, inside, among), sensitivity, share in zip(public.parts, sensitivities, within, strict=True):
-        spent = _share(request.loss, shares["fixed"] * share)
+        spent = share_of(request.loss, shares["fixed"] * share)
         unit = step * units.step.get(piece.monomial, 1.0)
         parts.append(MomentPart(piece, inside, among, spent, sensitivity, noise_scale(sensitivity, spent), unit))
-    squares = _share(request.loss, shares["squares"])
+    squares = share_of(request.loss, shares["squares"])
     noise_scale((2 * HALF) ** 2, squares)  # the widest that a draw may ask for, refused here if it is too wide
     return MomentNoise(tuple(parts), squares, public.rows)
 
 
 def refuse_wide(spent: Pure | Concentrated) -> None:
     """Refuse a loss for which the sum of squares would need too wide noise with any design and the default split."""
-    noise_scale((2 * HALF) ** 2, _share(spent, Fraction(MOST_SQUARES)))
+    noise_scale((2 * HALF) ** 2, share_of(spent, Fraction(MOST_SQUARES)))
 
 
 _NONE = np.empty(0, dtype=np.int64)
@@ -185,8 +185,8 @@ def _cost(piece: Piece, among: Integers, public: PublicDesign, units: Units) -> 
     return float((largest**2 / np.diag(public.XX)[among]).sum())
 
 
-def _default_split(
-    public: PublicDesign, request: ModelRequest, costs: Vector, within: list[Fraction]
+def default_split(
+    public: PublicDesign, request: ModelRequest, costs: Vector, within: list[Fraction], squares: float | None = None
 ) -> dict[str, Fraction]:
     """Shares with the least expected squared error of fitted values, if effects have the `TYPICAL` sizes.
 
@@ -197,9 +197,9 @@ def _default_split(
     spent = request.loss
     pure = isinstance(spent, Pure)
     worth = float(spent.epsilon) if isinstance(spent, Pure) else (2 * float(spent.rho)) ** 0.5
-    squares = min(max(ENOUGH / (public.rows * worth), LEAST_SQUARES), MOST_SQUARES)
+    squares = squares or min(max(ENOUGH / (public.rows * worth), LEAST_SQUARES), MOST_SQUARES)
     if not public.terms:
-        return dict(zip(("fixed", "squares"), _thousandths(np.array([1 - squares, squares])), strict=True))
+        return dict(zip(("fixed", "squares"), thousandths(np.array([1 - squares, squares])), strict=True))
 
     def noise(share: Vector) -> Vector:
         return 2 / (worth * share) ** 2 if pure else 1 / (worth**2 * share)
@@ -212,21 +212,21 @@ def _default_split(
     lost = lost + sum(cost * noise(fixed * float(part)) for cost, part in zip(costs, within, strict=True))
     best = float(fixed[int(np.argmin(lost))])
     shares = np.array([1 - squares - best, best, squares])
-    return dict(zip(("groups", "fixed", "squares"), _thousandths(shares), strict=True))
+    return dict(zip(("groups", "fixed", "squares"), thousandths(shares), strict=True))
 
 
-def _thousandths(shares: Vector) -> list[Fraction]:
+def thousandths(shares: Vector) -> list[Fraction]:
     """Shares as whole thousandths, at least one each, that add up to one."""
     whole = np.maximum(np.rint(shares * PERMILLE).astype(int), 1)
     whole[np.argmax(whole)] += PERMILLE - whole.sum()
     return [Fraction(int(part), PERMILLE) for part in whole]
 
 
-def _share(spent: Pure | Concentrated, share: Fraction) -> Pure | Concentrated:
+def share_of(spent: Pure | Concentrated, share: Fraction) -> Pure | Concentrated:
     return Pure(spent.epsilon * share) if isinstance(spent, Pure) else Concentrated(spent.rho * share)
 
 
-def _law(spent: Pure | Concentrated) -> Laplace | Gaussian:
+def law_of(spent: Pure | Concentrated) -> Laplace | Gaussian:
     return Laplace() if isinstance(spent, Pure) else Gaussian()
 
 
@@ -315,7 +315,7 @@ def noisy_sums(
         ds=ds,
         dx=dx,
         squares=step**2 * noisy.squares,
-        squares_noise=step**2 * noisy.squares_scale * _law(mechanism.squares).variance ** 0.5,
+        squares_noise=step**2 * noisy.squares_scale * law_of(mechanism.squares).variance ** 0.5,
         rows=float(public.rows),
         kurtosis=3.0 if isinstance(request.loss, Pure) else 0.0,
     )

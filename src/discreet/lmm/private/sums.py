@@ -118,12 +118,13 @@ def _from_rows(frame: Frame, public: PublicDesign, units: Units, scale: Scale) -
     def total(monomial: Monomial) -> Vector:
         if not monomial.atoms:
             return k
-        return np.asarray(k * _whole(rows.evaluate(monomial), units, monomial))
+        return np.asarray(k * whole_column(rows.evaluate(monomial), units, monomial))
 
     return ResponseSums(rows.codes, rows.count, total, int((k.astype(np.int64) ** 2).sum()))
 
 
-def _whole(x: Vector, units: Units, monomial: Monomial) -> Vector:
+def whole_column(x: Vector, units: Units, monomial: Monomial) -> Vector:
+    """A public numeric column in whole steps of its own."""
     most = units.most[monomial]
     return np.asarray(np.clip(np.rint(x / units.step[monomial]), -most, most))
 

@@ -1,0 +1,246 @@
+"""Noise for a model with lags of its response: every sum of `lag_sums` is noised once, under one loss.
+
+One response enters one class of rows in the groups and in each piece of the fixed part, or the places of a column that
+changes within its series; and at most two pairs of each distance. Nothing else of the release depends on it. Each part
+has a share of the loss, and the shares add up to the whole exactly. The proof is docs/proofs/mixed-lags.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.arrays import Integers, Matrix
+from discreet.errors import FitError
+from discreet.formula.design import Piece
+from discreet.formula.rows import ModelRows
+from discreet.lmm.private.lag_sums import PairClasses, RowClasses, pair_classes, place_sizes, place_sums
+from discreet.lmm.private.moments import default_split, law_of, share_of, thousandths
+from discreet.lmm.private.panel import SeriesPanel
+from discreet.lmm.private.public import PublicDesign
+from discreet.lmm.private.request import ModelRequest, noise_scale, read_split
+from discreet.lmm.private.sums import HALF, Units, whole_column
+from discreet.noise.sampler import add_noise
+from discreet.privacy.losses import Concentrated, Loss, Number, Pure, total
+
+if TYPE_CHECKING:
+    from discreet.noise.source import Source
+
+PROOF = "docs/proofs/mixed-lags.md"
+PRODUCTS = 0.4  # share of squares and products of responses: coefficients of lags are known by them
+
+
+@dataclass(frozen=True, slots=True)
+class LagPart:
+    """Sums that share a noise scale, for all places of the response.
+
+    Attributes
+    ----------
+    piece : the piece of the fixed part; None for the groups. `among` : its columns among all kept ones.
+    classes : disjoint classes of rows; None where there is a sum for each place.
+    at, x : the column that each used row touches, -1 for none, and the whole number it has there.
+    sensitivity, scale, unit : the largest change of all sums together, the scale of the noise, both in steps, and
+        what a step is worth.
+    """
+
+    piece: Piece | None
+    among: Integers
+    classes: RowClasses | None
+    at: Integers = field(repr=False)
+    x: Integers = field(repr=False)
+    width: int
+    loss: Pure | Concentrated
+    sensitivity: int
+    scale: float
+    unit: float
+
+    @property
+    def variance(self) -> float:
+        """Of the noise of one sum, in the response's units; rounding it to whole steps adds a twelfth of a step."""
+        return (law_of(self.loss).variance * self.scale**2 + 1 / 12) * self.unit**2
+
+    def of(self, panel: SeriesPanel, k: Integers) -> Integers:
+        """The confidential sums."""
+        return place_sums(panel, k, self.at, self.x, self.width) if self.classes is None else self.classes.sums(k)
+
+    def by_place(self, sums: Integers) -> Matrix:
+        """Sums of each place and column, (places, width), in steps."""
+        if self.classes is None:
+            return np.asarray(sums.reshape(-1, self.width), dtype=np.float64)
+        return self.classes.by_place(sums, self.width)
+
+    def shared(self, places: int) -> Matrix:
+        """How much noise two places share in each column, in variances of one draw, (places, places, width)."""
+        if self.classes is not None:
+            return self.classes.shared(self.width)
+        return np.eye(places)[:, :, None] * np.ones(self.width)
+
+
+@dataclass(frozen=True, slots=True)
+class Products:
+    """Products of responses of one distance: their classes, and their share of the loss."""
+
+    classes: PairClasses
+    loss: Pure | Concentrated
+
+    def scale(self, centre: int) -> float:
+        return noise_scale(self.classes.sensitivity(HALF, centre), self.loss)
+
+
+@dataclass(frozen=True)
+class ExactLags:
+    """What noise is added to, in steps: sums by part; by distance, products by class, and of both rows of each pair.
+
+    Confidential.
+    """
+
+    sums: tuple[Integers, ...] = field(repr=False)
+    products: tuple[Integers, ...] = field(repr=False)
+    pairs: tuple[Integers, ...] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class NoisyLags:
+    """What a release draws: noisy sums by part; the centre of the products, these by distance, and scales; in steps."""
+
+    sums: tuple[Integers, ...] = field(repr=False)
+    centre: int
+    products: tuple[Integers, ...] = field(repr=False)
+    scales: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LagNoise:
+    """Everything that decides the noise; public. Products come last: their centre depends on the rest."""
+
+    panel: SeriesPanel
+    parts: tuple[LagPart, ...]
+    products: tuple[Products, ...]
+
+    @property
+    def loss(self) -> Loss:
+        """The losses of all parts together."""
+        return total([*(part.loss for part in self.parts), *(product.loss for product in self.products)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the ledger keeps: the lags, the loss of every part and its noise scale, in steps."""
+        return {
+            "lags": list(self.panel.shifts[1:]),
+            "parts": [{"columns": part.width, "loss": part.loss.to_dict(), "scale": part.scale} for part in self.parts],
+            "products": [{"distance": p.classes.distance, "loss": p.loss.to_dict()} for p in self.products],
+        }
+
+    def exact(self, k: Integers) -> ExactLags:
+        """Everything that noise is added to, from the whole numbers of all responses; confidential."""
+        classes = [p.classes for p in self.products]
+        return ExactLags(
+            tuple(part.of(self.panel, k) for part in self.parts),
+            tuple(c.sums(k, 0) for c in classes),
+            tuple(c.totals(k) for c in classes),
+        )
+
+    def draw(self, exact: ExactLags, source: Source) -> NoisyLags:
+        law = law_of(self.products[0].loss)
+        sums = _noised(exact.sums, [part.scale for part in self.parts], law, source)
+        every = next(i for i, part in enumerate(self.parts) if part.piece is not None and part.piece.adds_up_to_one)
+        mean = self.parts[every].by_place(sums[every])[0].sum() / len(self.panel.used)
+        centre = int(np.clip(np.rint(mean), -HALF, HALF))
+        scales = tuple(p.scale(centre) for p in self.products)
+        about = [
+            raw - centre * both + centre**2 * p.classes.counts
+            for p, raw, both in zip(self.products, exact.products, exact.pairs, strict=True)
+        ]
+        return NoisyLags(sums, centre, _noised(about, scales, law, source), scales)
+
+
+def _noised(exact: Any, scales: Any, law: Any, source: Source) -> tuple[Integers, ...]:
+    """Every vector with noise of its scale, in one draw."""
+    sizes = [len(found) for found in exact]
+    noisy = add_noise(np.concatenate(exact), law, scale=np.repeat(scales, sizes), source=source)
+    return tuple(np.split(noisy, np.cumsum(sizes)[:-1]))
+
+
+def lag_mechanism(
+    panel: SeriesPanel,
+    rows: ModelRows,
+    public: PublicDesign,
+    units: Units,
+    request: ModelRequest,
+    split: Mapping[str, Number] | None,
+) -> LagNoise:
+    """Divide the loss and scale the noise, from the design alone. `rows` are the public columns of the used rows."""
+    pure, step = isinstance(request.loss, Pure), request.scale.step
+    found = [_piece(panel, rows, public, units, *each) for each in public.parts]
+    costs = np.array([_cost(sizes, unit, among, public) for _, among, _, _, _, sizes, unit in found])
+    within = thousandths((w := costs ** (1 / 3 if pure else 1 / 2)) / w.sum())
+    names = ["groups", "fixed", "squares"] if public.terms else ["fixed", "squares"]
+    shares = read_split(split, names, default_split(public, request, costs, within, squares=PRODUCTS))
+    parts = []
+    if public.terms:
+        at = public.group(rows.codes)
+        whole = _group_classes(panel, public, at)
+        spent = share_of(request.loss, shares["groups"])
+        ones, none = np.ones(len(at), dtype=np.int64), np.empty(0, dtype=np.int64)
+        scale = noise_scale(2 * HALF, spent)
+        parts.append(LagPart(None, none, whole, at, ones, len(public.n), spent, 2 * HALF, scale, step))
+    for (piece, among, classes, at, x, sizes, unit), share in zip(found, within, strict=True):
+        spent = share_of(request.loss, shares["fixed"] * share)
+        moved = 2 * HALF * (sizes[0] if pure else _root(sizes[1]))
+        scale = noise_scale(moved, spent)
+        parts.append(LagPart(piece, among, classes, at, x, len(among), spent, moved, scale, step * unit))
+    pairs = pair_classes(panel)
+    weight = np.array([float(p.sensitivity(HALF, HALF)) for p in pairs]) ** (2 / 3 if pure else 1)
+    each = [shares["squares"] * part for part in thousandths(weight / weight.sum())]
+    products = tuple(Products(p, share_of(request.loss, part)) for p, part in zip(pairs, each, strict=True))
+    for product in products:
+        product.scale(HALF)  # the widest that a draw may ask for, refused here if it is too wide
+    return LagNoise(panel, tuple(parts), products)
+
+
+def _piece(
+    panel: SeriesPanel,
+    rows: ModelRows,
+    public: PublicDesign,
+    units: Units,
+    piece: Piece,
+    inside: Integers,
+    among: Integers,
+) -> tuple[Piece, Integers, RowClasses | None, Integers, Integers, tuple[int, int], float]:
+    """A piece of the fixed part on the used rows, and the most that one step of a response changes in its sums."""
+    levels = public.design.levels
+    place = np.full(piece.width(levels) + 1, -1)
+    place[inside] = np.arange(len(inside))
+    at = place[piece.position(rows.codes, levels, rows.count)]
+    if piece.monomial.atoms:
+        x = whole_column(rows.evaluate(piece.monomial), units, piece.monomial).astype(np.int64)
+        return piece, among, None, at, x, place_sizes(panel, at, x), units.step[piece.monomial]
+    x, classes = np.ones(rows.count, dtype=np.int64), RowClasses.of(panel, at)
+    sizes = place_sizes(panel, at, x) if classes is None else (1, 1)
+    return piece, among, classes, at, x, sizes, 1.0
+
+
+def _group_classes(panel: SeriesPanel, public: PublicDesign, at: Integers) -> RowClasses:
+    classes = RowClasses.of(panel, at)
+    if classes is None:
+        name = public.design.random[public.terms[0]].term.name
+        raise FitError(
+            f"Rows of one series lie in several groups of {name}.",
+            "Sums with lags are made of whole series: a random term groups series, such as (1 | county).",
+            "Drop the term, or use its columns in the fixed part.",
+            about="formula",
+        )
+    return classes
+
+
+def _cost(sizes: tuple[int, int], unit: float, among: Integers, public: PublicDesign) -> float:
+    """As `moments`: squared error of fitted values per squared noise scale; the noise of one place."""
+    return float(((sizes[0] * unit) ** 2 / np.diag(public.XX)[among]).sum())
+
+
+def _root(square: int) -> int:
+    """The least whole number whose square is at least this."""
+    return math.isqrt(square - 1) + 1 if square else 0

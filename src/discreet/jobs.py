@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.errors import concerning
 from discreet.faults import Argument, Fault
 from discreet.frames import as_lazy, called, count_if, holds, refuse, require, working
+from discreet.privacy.units import EstablishmentNodes, Unit
 from discreet.row_checks import SEVERAL, empty, faults_of, nulls, outside, repeats, twice
 from discreet.schema import Schema
 
@@ -25,6 +26,29 @@ if TYPE_CHECKING:
 
 MOST_JOBS = 2**53
 """Below this a double, in which noise is scaled and sums are checked, holds every whole number."""
+
+TRUNCATED = (
+    "Jobs of establishments larger than theta are not counted: counts are of the others, and so are their intervals, "
+    "which need not hold the count of all jobs"
+)
+NOT_VALIDATED = (
+    "The rows were not validated: an establishment in two cells, or a worker with two jobs, would not be covered"
+)
+ASSUMED_PUBLIC = (
+    "No public list of establishments was given: the cells are those of the establishments in the table of jobs, "
+    "whose existence is taken to be public"
+)
+NO_NAMES = (
+    "Workers have no name in these data, so two jobs of one are taken for two workers: the promise is about one job"
+)
+ANY_NUMBER = (
+    "A worker may have jobs at several establishments: the promise is about one of them, not about all jobs of a "
+    "worker together"
+)
+SEVERAL_JOBS = (
+    "A worker may have jobs at up to {0} establishments: about all of them together as much may be told as about {0} "
+    "such changes, {0} times the epsilon"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -62,6 +86,24 @@ class Jobs:
     def of_one_worker(self) -> int | None:
         """The most jobs that one worker can have; None where there is no bound, or workers have no name."""
         return None if self.schema.worker is None else self.most_jobs
+
+    def limits(self, unit: Unit) -> tuple[str, ...]:
+        """What a promise about these jobs leaves out, as follows from what was declared, never from the rows."""
+        notes = {
+            ASSUMED_PUBLIC: self.workplaces is None,
+            NOT_VALIDATED: not self.validated,
+            TRUNCATED: isinstance(unit, EstablishmentNodes),
+            self._several(): not isinstance(unit, EstablishmentNodes),  # whole establishments have all of their jobs
+        }
+        return tuple(note for note, applies in notes.items() if applies and note)
+
+    def _several(self) -> str:
+        """What the promise is about where a worker may have several jobs."""
+        if self.schema.worker is None:
+            return NO_NAMES
+        if self.most_jobs is None:
+            return ANY_NUMBER
+        return SEVERAL_JOBS.format(self.most_jobs) if self.most_jobs > 1 else ""
 
     @property
     def frame(self) -> Frame:

@@ -193,14 +193,15 @@ def test_a_door_that_read_later_would_be_noticed(tmp_path: Path, at_the_charge: 
 def test_few_files_stand_between_the_call_and_what_happens() -> None:
     """`tests/walk.py` prints them; data are read before the charge, noise is drawn after it, the hash comes last."""
     done = subprocess.run([sys.executable, WALK], capture_output=True, text=True, check=True)
-    *ways, last = done.stdout.splitlines()
+    *ways, opened, _, last = done.stdout.splitlines()
     effects = [way.partition(":")[0] for way in ways]
     assert effects == [
+        "a price is decided",
         "data are read",
-        "a price is charged",
+        "the price is charged",
         "noise is drawn",
         "a hash is fixed",
         "a file is written",
     ]
-    assert all("release/account.py" in way for way in ways[:4])
-    assert int(last.split()[0]) <= 12, done.stdout
+    assert all("release/account.py" in way for way in ways[1:5])
+    assert len(opened.split()) - 1 == int(last.split()[0]) <= 12, done.stdout

@@ -19,9 +19,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import PrivacyError
+from discreet.faults import Argument
 from discreet.ledger import chain
 from discreet.ledger.budget import Budget, amounts
-from discreet.ledger.entries import Entry, Head, Row, canonical, named
+from discreet.ledger.entries import Entry, Head, Row, canonical
 from discreet.privacy.columns import refuse_conflict
 from discreet.privacy.losses import Loss
 from discreet.privacy.units import Unit
@@ -334,6 +335,18 @@ class Ledger:
             payload=_stamp(by) | {"protects": protects} | facts,
         )
         return budget
+
+
+def named(name: str, role: str) -> str:
+    """The name of a data set or a release, if it can stand in a ledger."""
+    if not (0 < len(name) <= 200 and name.isprintable() and name == name.strip()):
+        raise PrivacyError(
+            (Argument(role, name[:200]), " cannot be a name in a ledger."),
+            "A name has 1 to 200 printable characters and no space at its ends.",
+            "Choose one that may be public.",
+            about=role,
+        )
+    return name
 
 
 def _stamp(by: str | None) -> dict[str, Any]:

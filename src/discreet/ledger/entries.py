@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from discreet.errors import LedgerError, PrivacyError
-from discreet.faults import Argument
 from discreet.privacy.losses import Loss, from_dict
 
 Kind: TypeAlias = Literal["budget", "charge", "publish"]
@@ -127,18 +126,6 @@ class Entry:
         if not is_canonical:
             raise EntryError("a loss or the payload is not canonical text")
         return entry
-
-
-def named(name: str, role: str) -> str:
-    """The name of a data set or a release, if it can stand in a ledger."""
-    if not (0 < len(name) <= 200 and name.isprintable() and name == name.strip()):
-        raise PrivacyError(
-            (Argument(role, name[:200]), " cannot be a name in a ledger."),
-            "A name has 1 to 200 printable characters and no space at its ends.",
-            "Choose one that may be public.",
-            about=role,
-        )
-    return name
 
 
 def canonical(value: object) -> str:

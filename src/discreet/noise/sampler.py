@@ -19,7 +19,7 @@ from discreet.noise import exact as arb
 from discreet.noise.balls import Balls
 from discreet.noise.law import Law
 from discreet.noise.laws import DiscreteLaplace, RadialPolynomial
-from discreet.noise.transforms import LOG_LAPLACE, Transform, transform
+from discreet.noise.transforms import LOG_LAPLACE, Transform
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -39,7 +39,7 @@ def draw_integers(law: Law, *, scale: ArrayLike, source: Source, exact: bool = F
     every draw in Arb: the same integers, slowly.
     """
     scale = _check("scale", scale, minimum=_LEAST if isinstance(law, DiscreteLaplace) else 0)
-    draws = _draw(transform(law), [scale.ravel()], source=source, exact=exact)
+    draws = _draw(Transform.of(law), [scale.ravel()], source=source, exact=exact)
     return draws.reshape((*scale.shape, law.dimension) if isinstance(law, RadialPolynomial) else scale.shape)
 
 

@@ -61,30 +61,30 @@ class Transform:
     outputs: int = 1
     constants: tuple[float, ...] = ()
 
-
-def transform(law: Law) -> Transform:
-    """The transform whose values, rounded, have the law's probabilities."""
-    match law:
-        case Laplace():
-            return Transform(_laplace)
-        case DiscreteLaplace():
-            return Transform(_discrete_laplace)
-        case Polynomial(p, core):
-            return Transform(_polynomial, constants=(p, core))
-        case RadialPolynomial(p, d, 0):
-            return Transform(_radial_polynomial, words=2 * d, outputs=d, constants=(p,))
-        case RadialPolynomial(p, d, core):
-            return Transform(_radial_polynomial_with_core, words=d + 2, outputs=d, constants=(p, core))
-        case Staircase(drop, growth, plateau):
-            return Transform(_staircase, constants=(drop, growth, plateau))
-        case GeneralisedCauchy(g):
-            return Transform(_generalised_cauchy, words=2, constants=(g,))
-        case Gaussian():
-            return Transform(_gaussian, words=2)
-    raise PrivacyError(
-        f"There is no sampler for {law!r}. Noise can follow Laplace, DiscreteLaplace, Polynomial, "
-        "RadialPolynomial, Staircase, GeneralisedCauchy or Gaussian. Choose one of these laws."
-    )
+    @classmethod
+    def of(cls, law: Law) -> Transform:
+        """The transform whose values, rounded, have the law's probabilities."""
+        match law:
+            case Laplace():
+                return cls(_laplace)
+            case DiscreteLaplace():
+                return cls(_discrete_laplace)
+            case Polynomial(p, core):
+                return cls(_polynomial, constants=(p, core))
+            case RadialPolynomial(p, d, 0):
+                return cls(_radial_polynomial, words=2 * d, outputs=d, constants=(p,))
+            case RadialPolynomial(p, d, core):
+                return cls(_radial_polynomial_with_core, words=d + 2, outputs=d, constants=(p, core))
+            case Staircase(drop, growth, plateau):
+                return cls(_staircase, constants=(drop, growth, plateau))
+            case GeneralisedCauchy(g):
+                return cls(_generalised_cauchy, words=2, constants=(g,))
+            case Gaussian():
+                return cls(_gaussian, words=2)
+        raise PrivacyError(
+            f"There is no sampler for {law!r}. Noise can follow Laplace, DiscreteLaplace, Polynomial, "
+            "RadialPolynomial, Staircase, GeneralisedCauchy or Gaussian. Choose one of these laws."
+        )
 
 
 def _laplace(u: Sequence[N], s: Sequence[N], scale: N) -> tuple[list[N], None]:

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from discreet.errors import PlanError, PrivacyError
 from discreet.faults import written
-from discreet.ledger.entries import named
+from discreet.ledger.book import named
 from discreet.privacy.losses import exact, shown
 from discreet.schema import Label
 from discreet.tables.calibration import MOST_EPSILON

@@ -61,6 +61,11 @@ class Released(Result, Generic[T]):
         """What a reader of the value should know."""
         return tuple(getattr(self.value, "notes", ()))
 
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        """The SHA-256 of each of the value's tables, which the ledger keeps."""
+        return fingerprints(self.value)
+
     def to_arrow(self) -> pa.Table:
         """The value's table; of several, the first."""
         return next(iter(tables_of(self.value).values()))
@@ -150,9 +155,9 @@ class Account:
             loss=offer.guarantee.loss,
             details=self._facts(offer),
         )
-        value = offer.draw(reading, self._source)
-        self.ledger.publish(entry, files=fingerprints(value))
-        return Released(value, self._promised(offer), entry, label, known)
+        released = Released(offer.draw(reading, self._source), self._promised(offer), entry, label, known)
+        self.ledger.publish(entry, files=released.fingerprints)
+        return released
 
     def publish(self, offer: Offer[Data, Any, Any], data: Data, folder: str | Path, *, name: str) -> Entry:
         """The publication of the release, whose files are in `folder` when this returns.

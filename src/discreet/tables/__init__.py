@@ -12,7 +12,6 @@ expected        what is told of the expected error of published integers
 infusion        input noise infusion
 intervals       how far off a published count may be, told without telling the confidential scale of its noise
 ladder          a table of integer noise for small cells, checked inequality by inequality
-limits          what the guarantee of a table of counts says about the data it holds for
 mechanisms      how a count becomes a published count: one file for each mechanism
 nested          what tables of one release tell about each other: bounds that make intervals narrow
 prepared        A query before it is drawn, what one draw gives, and what is told about it before it is paid

@@ -10,21 +10,27 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from discreet.errors import PrivacyError
-from discreet.faults import GIVE, Argument, Symbol, With
+import numpy as np
+
+from discreet.errors import Infeasible, PrivacyError
+from discreet.faults import GIVE, Argument, Phrase, Symbol, With
 from discreet.privacy.guarantee import Calibration
 from discreet.privacy.losses import Number, Pure, exact, half, loss, shown
-from discreet.privacy.units import Establishments
-from discreet.tables.expected import refuse_extremes
+from discreet.privacy.units import EstablishmentNodes, Establishments, Unit
 from discreet.tables.mechanisms.mechanism import MARGIN, Mechanism, Request
 from discreet.tables.mechanisms.registry import named
 
 MOST_EPSILON = 10**6
 LEAST_DELTA = Fraction(1, 10**80)  # times e^-500 it is still a double, so that `verify` can follow
+MOST_WORKERS = 1e9
+MOST_NOISE = 2**50
+"""A mechanism's expected noise for an establishment of `MOST_WORKERS`, at most: sums of counts fit in 64 bits."""
+
+LEAST_ALPHA = Fraction(1, 10**9)
 
 
 def calibrate(
-    name: str,
+    name: str | type[Mechanism],
     *,
     unit: Establishments,
     epsilon: Number,
@@ -37,7 +43,7 @@ def calibrate(
 
     Parameters
     ----------
-    name : the mechanism's name, such as "log-laplace", "smooth-gamma" or "smooth-laplace".
+    name : the mechanism's name, such as "log-laplace", "smooth-gamma" or "smooth-laplace", or its class.
     unit : the definition to satisfy.
     epsilon, delta : the loss of one cell; of the whole vector for "joint-polynomial". Only "smooth-laplace" uses delta.
     calibration : "tight" for the least noise the definition allows, "paper" for the document's own constants.
@@ -76,10 +82,10 @@ def calibrate(
             about="epsilon",
         )
     refuse_extremes(unit, amount)
-    kind = named(name)
+    kind = named(name) if isinstance(name, str) else name
     if cells != 1 and not kind.vector:
         raise PrivacyError(
-            (f"{name} with ", Argument("cells", cells), ": its noise is for one count."),
+            (f"{kind.name} with ", Argument("cells", cells), ": its noise is for one count."),
             "Only joint-polynomial covers several counts of the same establishments.",
             "Use that one, or leave cells out and pay for each count.",
             about="cells",
@@ -93,7 +99,7 @@ def calibrate(
         )
     if kind.searched is not None and amount > kind.searched[1]:
         raise PrivacyError(
-            (f"{name} with ", Argument("epsilon", Symbol(shown(amount))), " for a count hides nothing."),
+            (f"{kind.name} with ", Argument("epsilon", Symbol(shown(amount))), " for a count hides nothing."),
             f"Its constants are searched up to {kind.searched[1]:g}.",
             "Lower epsilon, or use polynomial.",
             about="epsilon",
@@ -101,7 +107,7 @@ def calibrate(
     if kind.searched is not None and amount < kind.searched[0]:
         raise PrivacyError(
             (
-                f"{name} with ",
+                f"{kind.name} with ",
                 Argument("epsilon", Symbol(shown(amount))),
                 " for a count needs more digits than a number has.",
             ),
@@ -114,7 +120,7 @@ def calibrate(
         if not 0 < chance < 1:
             raise PrivacyError(
                 (
-                    f"{name} ",
+                    f"{kind.name} ",
                     With(Argument("delta", delta)),
                     ": it promises (epsilon, delta) and needs 0 < delta < 1.",
                 ),
@@ -124,7 +130,7 @@ def calibrate(
         if chance < LEAST_DELTA or 1 - chance < MARGIN:
             raise PrivacyError(
                 (
-                    f"{name} with ",
+                    f"{kind.name} with ",
                     Argument("delta", Symbol(shown(chance))),
                     " for a count: so close to 0 or 1 it cannot be computed.",
                 ),
@@ -135,7 +141,7 @@ def calibrate(
         asked = loss(epsilon=amount, delta=chance)
     elif delta is not None and exact(delta, name="delta"):
         raise PrivacyError(
-            (f"{name} with ", Argument("delta", delta), ": it promises pure epsilon."),
+            (f"{kind.name} with ", Argument("delta", delta), ": it promises pure epsilon."),
             remedy="Leave delta out, or use smooth-laplace.",
             about="delta",
         )
@@ -145,3 +151,37 @@ def calibrate(
     if unit.substitution and kind.halves:
         return kind.calibrate(replace(ask, loss=half(asked))).promising(asked)
     return kind.calibrate(ask)
+
+
+def refuse_extremes(unit: Unit, epsilon: Fraction) -> None:
+    """Refuse amounts that double precision could not calibrate with."""
+    sensitivity = unit.theta if isinstance(unit, EstablishmentNodes) else 1
+    if sensitivity > MOST_NOISE * epsilon:
+        raise _too_wide(
+            Argument("epsilon", Symbol(shown(epsilon))),
+            f" for counts that one change moves by {shown(Fraction(sensitivity))}",
+        )
+    if isinstance(unit, Establishments) and not LEAST_ALPHA <= unit.alpha <= 1 / LEAST_ALPHA:
+        raise Infeasible(
+            (Argument("alpha", Symbol(shown(unit.alpha))), " is out of reach."),
+            f"Noise is computed for {float(LEAST_ALPHA):g} to {float(1 / LEAST_ALPHA):g}.",
+            ("Use for example ", Argument("alpha", 0.1), ", or unit=Workers() to protect single jobs only."),
+            about="alpha",
+        )
+
+
+def refuse_overflow(mechanism: Mechanism) -> None:
+    """Refuse noise that 64-bit integers could not hold, before anything is spent."""
+    size = np.array([MOST_WORKERS])
+    if not mechanism.expected_error(size, size)[0] <= MOST_NOISE:
+        raise _too_wide(f"{mechanism.name} with {mechanism.loss}")
+
+
+def _too_wide(*asked: str | Phrase) -> Infeasible:
+    return Infeasible(
+        (*asked, " needs noise that 64-bit counts do not hold with room to spare."),
+        f"At most {float(MOST_NOISE):.2g} jobs are added to the count of an establishment of "
+        f"{MOST_WORKERS:,.0f} workers.",
+        "Raise epsilon, or hide less.",
+        about="epsilon",
+    )

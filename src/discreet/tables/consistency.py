@@ -19,7 +19,7 @@ import numpy as np
 
 from discreet.arrays import Integers, Vector
 from discreet.errors import DataError
-from discreet.tables.expected import MOST_WORKERS
+from discreet.tables.calibration import MOST_WORKERS
 from discreet.tables.mechanisms.mechanism import Mechanism
 
 if TYPE_CHECKING:

@@ -10,24 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.errors import Infeasible
-from discreet.faults import Argument, Phrase, Symbol
-from discreet.privacy.losses import shown
-from discreet.privacy.units import EstablishmentNodes, Establishments, Unit
-
 if TYPE_CHECKING:
     from discreet.tables.mechanisms.mechanism import Follows, Mechanism
-
-MOST_WORKERS = 1e9
-MOST_NOISE = 2**50
-"""A mechanism's expected noise for an establishment of `MOST_WORKERS`, at most: sums of counts fit in 64 bits."""
-
-LEAST_ALPHA = Fraction(1, 10**9)
 
 SIZES = (1, 10, 100, 1_000, 10_000)
 """Sizes of a cell's largest establishment for which the expected error is told."""
@@ -113,37 +101,3 @@ def told(error: float, at_most: bool = False) -> str:
 def three_digits(error: float, *, up: bool = False) -> float:
     """A mean to three digits; rounded `up`, a bound stays a bound."""
     return float(Context(prec=3, rounding=ROUND_CEILING if up else ROUND_HALF_EVEN).plus(Decimal(error)))
-
-
-def refuse_extremes(unit: Unit, epsilon: Fraction) -> None:
-    """Refuse amounts that double precision could not calibrate with."""
-    sensitivity = unit.theta if isinstance(unit, EstablishmentNodes) else 1
-    if sensitivity > MOST_NOISE * epsilon:
-        raise _too_wide(
-            Argument("epsilon", Symbol(shown(epsilon))),
-            f" for counts that one change moves by {shown(Fraction(sensitivity))}",
-        )
-    if isinstance(unit, Establishments) and not LEAST_ALPHA <= unit.alpha <= 1 / LEAST_ALPHA:
-        raise Infeasible(
-            (Argument("alpha", Symbol(shown(unit.alpha))), " is out of reach."),
-            f"Noise is computed for {float(LEAST_ALPHA):g} to {float(1 / LEAST_ALPHA):g}.",
-            ("Use for example ", Argument("alpha", 0.1), ", or unit=Workers() to protect single jobs only."),
-            about="alpha",
-        )
-
-
-def refuse_overflow(mechanism: Mechanism) -> None:
-    """Refuse noise that 64-bit integers could not hold, before anything is spent."""
-    size = np.array([MOST_WORKERS])
-    if not mechanism.expected_error(size, size)[0] <= MOST_NOISE:
-        raise _too_wide(f"{mechanism.name} with {mechanism.loss}")
-
-
-def _too_wide(*asked: str | Phrase) -> Infeasible:
-    return Infeasible(
-        (*asked, " needs noise that 64-bit counts do not hold with room to spare."),
-        f"At most {float(MOST_NOISE):.2g} jobs are added to the count of an establishment of "
-        f"{MOST_WORKERS:,.0f} workers.",
-        "Raise epsilon, or hide less.",
-        about="epsilon",
-    )

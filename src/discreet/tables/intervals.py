@@ -46,6 +46,13 @@ def intervals(
     `at_most` a public bound of its largest establishment, NaN where there is none. Without any of these there is no
     interval, and both ends are NaN; an upper end that nothing bounds is infinite.
     """
+    if not isinstance(level, Real) or not 0 < level < 1:
+        raise PrivacyError(
+            (Argument("level", level), " is not a probability."),
+            "It lies between 0 and 1.",
+            "Use for example 0.95.",
+            about="level",
+        )
     sized = largest is not None and sizes is not None and mechanism.sized
     lower, upper = _ends(published, mechanism, level=level, bounded=bounded, largest=largest, sizes=sizes)
     if at_most is None or not mechanism.sized or (sized and not bounded):
@@ -96,14 +103,3 @@ def _from_counts(published: Integers, mechanism: Mechanism, *, level: float, bou
         rows = slice(start, start + size)
         lower[rows], upper[rows] = mechanism.ends(published[rows].astype(np.float64), level=level, bounded=bounded)
     return lower, upper
-
-
-def check_level(level: float) -> None:
-    """Refuse a level that is not a probability, before anything is spent."""
-    if not isinstance(level, Real) or not 0 < level < 1:
-        raise PrivacyError(
-            (Argument("level", level), " is not a probability."),
-            "It lies between 0 and 1.",
-            "Use for example 0.95.",
-            about="level",
-        )

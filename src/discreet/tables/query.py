@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -32,11 +33,13 @@ from discreet.release.account import Account
 from discreet.release.offer import Check, Offer
 from discreet.schema import Label
 from discreet.tables.attributes import spanned, values_kept
-from discreet.tables.calibration import calibrate
-from discreet.tables.expected import ByLargest, Kinds, refuse_extremes, refuse_overflow
-from discreet.tables.intervals import check_level, intervals
-from discreet.tables.limits import limits
+from discreet.tables.calibration import calibrate, refuse_extremes, refuse_overflow
+from discreet.tables.expected import ByLargest, Kinds
+from discreet.tables.intervals import intervals
+from discreet.tables.mechanisms.baselines import EdgeLaplace, NodeTruncation
+from discreet.tables.mechanisms.joint_polynomial import JointPolynomialNoise
 from discreet.tables.mechanisms.mechanism import Mechanism
+from discreet.tables.mechanisms.polynomial import PolynomialNoise
 from discreet.tables.mechanisms.registry import named
 from discreet.tables.prepared import Drawn, Prepared, TableErrors, write_counts
 from discreet.tables.release import CountRelease
@@ -106,7 +109,7 @@ class CountQuery:
         intervals narrow; the rest pays for the counts.
         """
         unit, d = self.account.unit, self.levels
-        name = mechanism or self._default()
+        kind = named(mechanism) if mechanism else self._default
         if d > MOST_COUNTS:
             raise DataError(
                 f"The table has {d:,} counts in every workplace cell; at most {MOST_COUNTS:,} fit in memory.",
@@ -121,17 +124,16 @@ class CountQuery:
                 ("Use for example ", Argument("epsilon", 1), "."),
                 about="epsilon",
             )
-        for_sizes = share_of(scale_share, whole)
+        for_sizes = share_of(scale_share, whole) if scale_share != 0 else Fraction(0)
         whole -= for_sizes
         refuse_extremes(unit, whole)
         chance = None if delta is None else exact(delta, name="delta")
         if isinstance(unit, Establishments):
-            kind = named(name)
             shares = 1 if kind.vector else d
             if not kind.strong_by_kind and unit.strength == "strong" and self.concerns_workers:
                 raise PrivacyError(
                     (
-                        f"{name} on counts of workers of some kind gives the weak definition only, and this ",
+                        f"{kind.name} on counts of workers of some kind gives the weak definition only, and this ",
                         WHOLE,
                         " promises the strong one.",
                     ),
@@ -139,7 +141,7 @@ class CountQuery:
                     about="mechanism",
                 )
             built = calibrate(
-                name,
+                kind,
                 unit=unit,
                 epsilon=whole / shares,
                 delta=None if chance is None else chance / shares,
@@ -148,13 +150,13 @@ class CountQuery:
             )
             if not kind.hides_establishments:
                 raise PrivacyError(
-                    (f"{name} does not give employer-employee privacy, which this ", WHOLE, " promises."),
+                    (f"{kind.name} does not give employer-employee privacy, which this ", WHOLE, " promises."),
                     remedy=("Leave ", Key("mechanism"), " out, or ", BY_WORKERS, "."),
                     about="mechanism",
                 )
         elif isinstance(unit, Workers | EstablishmentNodes):
             self._refuse_unlisted(unit)
-            built = self._baseline(unit, name, whole, delta, calibration)
+            built = self._baseline(unit, kind, whole, delta, calibration)
         else:
             raise PrivacyError(
                 f"Counts of jobs cannot be released under {unit.key}.",
@@ -164,7 +166,7 @@ class CountQuery:
             )
         refuse_overflow(built)
         sizes = sizes_for(built, for_sizes) if for_sizes else None
-        notes = (*limits(self.jobs, unit), *(() if sizes is None else (NOTE.format(sizes.loss),)))
+        notes = (*self.jobs.limits(unit), *(() if sizes is None else (NOTE.format(sizes.loss),)))
         loss = built.cost(d) if sizes is None else built.cost(d) + sizes.loss
         guarantee = Guarantee(
             unit, loss, built.calibration, built.basis, built.proof, notes, private=self.account.private
@@ -198,7 +200,6 @@ class CountQuery:
         level: float = 0.95,
     ) -> Offer[Jobs, Cells, CountRelease]:
         """The table as an offer; the arguments are those of `release`."""
-        check_level(level)
         asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "calibration": calibration}
         return self.offered(self.prepare(**asked, scale_share=scale_share), asked, level=level)
 
@@ -341,32 +342,33 @@ class CountQuery:
             at_most=published.at_most,
         )
 
-    def _default(self) -> str:
+    @property
+    def _default(self) -> type[Mechanism]:
         if isinstance(self.account.unit, Workers):
-            return "edge-laplace"
+            return EdgeLaplace
         if isinstance(self.account.unit, EstablishmentNodes):
-            return "node-truncation"
-        return "joint-polynomial" if self.levels > 1 else "polynomial"
+            return NodeTruncation
+        return JointPolynomialNoise if self.levels > 1 else PolynomialNoise
 
     def _baseline(
         self,
         unit: Workers | EstablishmentNodes,
-        name: str,
+        kind: type[Mechanism],
         epsilon: Number,
         delta: Number | None,
         calibration: Calibration,
     ) -> Mechanism:
         """Under other units the table's vector moves by at most 1, or theta, in L1: one epsilon for all levels."""
-        if name != self._default():
+        if kind is not self._default:
             raise PrivacyError(
-                f"{name} does not protect {unit.key}.",
-                ("This ", WHOLE, f"'s unit has one mechanism: {self._default()}."),
+                f"{kind.name} does not protect {unit.key}.",
+                ("This ", WHOLE, f"'s unit has one mechanism: {self._default.name}."),
                 ("Leave ", Key("mechanism"), " out, or ", BY_ESTABLISHMENTS, "."),
                 about="mechanism",
             )
         theta = unit.theta if isinstance(unit, EstablishmentNodes) else 1
         return calibrate(
-            name, unit=Establishments(1), epsilon=epsilon, delta=delta, calibration=calibration, theta=theta
+            kind, unit=Establishments(1), epsilon=epsilon, delta=delta, calibration=calibration, theta=theta
         )
 
     def _hidden(self, cells: Cells) -> Integers:

@@ -18,7 +18,6 @@ from discreet.privacy.losses import Number, exact, total
 from discreet.release.offer import Check, Offer
 from discreet.tables.attributes import divided
 from discreet.tables.consistency import CLOSE, consistent, finest_of
-from discreet.tables.intervals import check_level
 from discreet.tables.nested import narrowed
 from discreet.tables.prepared import Prepared, TableErrors, TablesErrors, write_counts
 from discreet.tables.query import CountQuery
@@ -136,7 +135,6 @@ class Workload:
         add_up: bool = False,
     ) -> Offer[Jobs, tuple[Cells, ...], tuple[CountRelease, ...]]:
         """All tables as one offer; the arguments are those of `release`."""
-        check_level(level)
         if add_up:
             finest_of([(*query.workplace_by, *query.worker_by) for query in self.queries])
         asked: list[dict[str, Any]] = [

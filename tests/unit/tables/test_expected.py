@@ -17,10 +17,9 @@ from discreet.noise.laws import GeneralisedCauchy, Laplace, Polynomial
 from discreet.noise.sampler import draw_integers
 from discreet.noise.source import SeededSource
 from discreet.privacy.losses import Pure
-from discreet.tables.calibration import calibrate
+from discreet.tables.calibration import MOST_NOISE, calibrate
 from discreet.tables.cells import Cells
 from discreet.tables.expected import (
-    MOST_NOISE,
     ByLargest,
     spans,
     told,

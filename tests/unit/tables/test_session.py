@@ -46,6 +46,7 @@ def test_check_needs_no_data(jobs: Jobs) -> None:
         workplaces = jobs.workplaces
         validated = True
         most_jobs = 1
+        limits, _several = Jobs.limits, Jobs._several
         name = "untouchable"
 
         def __getattr__(self, name: str) -> object:

@@ -10,18 +10,17 @@ No message from here carries a value of the data: engines quote rows in theirs, 
 from __future__ import annotations
 
 import contextlib
-import csv
 import difflib
 import functools
 import glob
-import gzip
 import os
 import threading
-import zlib
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
+from discreet import delimited
+from discreet.delimited import Reading, quoted
 from discreet.errors import DataError, DiscreetError, EngineError
 from discreet.faults import Fault
 
@@ -40,13 +39,19 @@ KINDS: dict[Kind, str] = {
     "number": "numbers",
 }
 
+WRITTEN = {
+    True: (
+        "As fractions two of them could be one: spreadsheets make 1.2E+17 of long numbers.",
+        "Cast it at the source, or format the column as text before it is saved.",
+    ),
+    False: ("Numbers have a decimal point, and no mark for thousands.", "Cast it at the source, or write it so."),
+}
+"""How a label is written, and how a number is."""
+
 # DuckDB's other exceptions may quote the value that broke them.
 HARMLESS = frozenset(
     {"BinderException", "CatalogException", "ParserException", "OutOfMemoryException", "PermissionException"}
 )
-
-# Without BOOLEAN, so that labels such as yes and no, or T and F, stay what they are.
-CSV_TYPES = ["NULL", "BIGINT", "DOUBLE", "TIME", "DATE", "TIMESTAMP", "TIMESTAMPTZ", "VARCHAR"]
 
 # A DuckDB connection runs one query at a time, whatever the number of threads that hold it.
 _TURN = threading.RLock()
@@ -58,20 +63,20 @@ def as_lazy(
     name: str | None = None,
     table: str | None = None,
     connection: duckdb.DuckDBPyConnection | None = None,
-    numbers: Collection[str] = (),
+    readings: Mapping[str, Reading] | None = None,
 ) -> Frame:
     """Open `data` as a lazy frame in the engine that its type names; nothing is read but its schema.
 
-    A path is a Parquet file, a directory or a glob of them, a CSV file (also gzipped), or a DuckDB file with its
+    A path is a Parquet file, a directory or a glob of them, a CSV file (also .gz or .zst), or a DuckDB file with its
     table: `jobs.duckdb::jobs`, or `table="jobs"`. `name` is what messages call it (a file is called by its own
     name); `connection` is the DuckDB connection for files and frames in memory (the process has one of its own).
-    The rows of a CSV file decide the types of its columns, but for `numbers`, which are numbers whatever a row holds.
+    The rows of a CSV file decide the types of its columns, but for those with a reading.
     """
     import narwhals.stable.v2 as nw
 
     home, name = connection or _home(), name or called(data)
     if isinstance(data, str | Path):
-        frame = nw.from_native(_scan(str(data), name=name, table=table, connection=home, numbers=numbers))
+        frame = nw.from_native(_scan(str(data), name=name, table=table, connection=home, readings=readings))
     elif isinstance(data, nw.DataFrame | nw.LazyFrame):
         frame = data
     else:
@@ -125,22 +130,40 @@ def require(frame: Frame, columns: Mapping[str, Kind], *, name: str) -> None:
 
     schema = frame.collect_schema()
     if columns and not columns.keys() & schema.keys():
-        # Without a header line the first row stands for the names, and a row must not be shown.
-        refuse(
-            [
-                f"{name} has none of the columns {', '.join(map(repr, columns))}. A CSV file may lack its header line. "
-                "Add the line, or name the columns in the schema as they are."
-            ]
-        )
-    faults = [missing(column, schema, name=name) for column in columns if column not in schema]
+        refuse([_other_columns(columns, list(schema), name=name)])
+    faults: list[Fault] = [
+        Fault(None, missing(column, schema, name=name)) for column in columns if column not in schema
+    ]
     for column in columns.keys() & schema.keys():
         dtype, kind = schema[column], columns[column]
         labelled = dtype in (nw.String, nw.Boolean) or dtype.is_integer()
         if not {"label": labelled, "integer": dtype.is_integer(), "number": dtype.is_numeric()}[kind]:
-            faults.append(
-                f"Column {column!r} of {name} holds {dtype}, where {KINDS[kind]} are needed. Cast it at the source."
-            )
-    refuse(sorted(faults))
+            asked = f"Column {column!r} of {name} holds {dtype}, where {KINDS[kind]} are needed."
+            faults.append(Fault(None, asked, *WRITTEN[kind == "label"]))
+    faults.sort(key=lambda fault: fault.said())
+    refuse(faults)
+
+
+def _other_columns(columns: Mapping[str, Kind], present: list[str], *, name: str) -> Fault:
+    """A table has nothing that was asked for. Without a header line its names are a row, which must not be shown."""
+    asked = f"{name} has none of the columns {', '.join(map(repr, columns))}."
+    folded = {"".join(filter(str.isalnum, column.casefold())): column for column in present}
+    alike = {column: folded.get("".join(filter(str.isalnum, column.casefold()))) for column in columns}
+    if all(alike.values()):
+        return Fault(
+            None, asked, f"It has {', '.join(repr(found) for found in alike.values())}.",
+            "Name the columns in the schema as they are, or rename them.",
+        )  # fmt: skip
+    if len(present) == 1 and len(columns) > 1:
+        return Fault(
+            None, f"{name} has one column, and {len(columns)} are asked for.",
+            "Fields are told apart by a comma, a semicolon, a tab or a bar, and the first line names the columns.",
+            "Write the file with one of these.",
+        )  # fmt: skip
+    return Fault(
+        None, asked, "The first line of a CSV file names the columns; it may be missing, or stand below others.",
+        "Make it the first line, or name the columns in the schema as they are.",
+    )  # fmt: skip
 
 
 def missing(column: str, present: Iterable[str], *, name: str) -> str:
@@ -222,11 +245,6 @@ def refuse(faults: Iterable[Fault | str], about: str | None = None) -> None:
         raise DataError(*listed)
 
 
-def quoted(identifier: str) -> str:
-    """`identifier` as SQL writes it."""
-    return '"' + identifier.replace('"', '""') + '"'
-
-
 def connect(database: str = ":memory:", **settings: str) -> duckdb.DuckDBPyConnection:
     """A DuckDB connection that writes nothing to the standard output, where it would draw its progress."""
     import duckdb
@@ -255,110 +273,72 @@ def _to_arrow_column(column: Any, *, name: str) -> pa.Array:
 
 
 def _scan(
-    text: str, *, name: str, table: str | None, connection: duckdb.DuckDBPyConnection, numbers: Collection[str] = ()
+    text: str,
+    *,
+    name: str,
+    table: str | None,
+    connection: duckdb.DuckDBPyConnection,
+    readings: Mapping[str, Reading] | None,
 ) -> Any:
     """A DuckDB relation over the file or files at a path."""
     import duckdb
 
     text, _, inner = text.partition("::")
     path, table = Path(text), table or inner or None
-    kind = _format(path)
+    kind = _format(path, name=name)
     _find(path, name=name)
     try:
         if kind == "DuckDB":
             return _attach(path, table, name=name, connection=connection)
         if kind == "CSV":
-            # The whole file decides a column's type, so that codes with leading zeros stay text.
-            how: dict[str, Any] = {"header": True, "sample_size": -1, "auto_type_candidates": CSV_TYPES}
-            found = connection.read_csv(text, **how)
-            _refuse_ragged(text, found.columns, name=name)
-            _refuse_renamed(text, found.columns, name=name, connection=connection)
-            read = [column for column in found.columns if column in numbers]
-            if read:
-                # DuckDB would do a bare cast while it reads, where one that fails is an error.
-                cast = ", ".join(f"TRY_CAST(trim({quoted(column)}) AS DOUBLE) AS {quoted(column)}" for column in read)
-                texts = connection.read_csv(text, **how, dtype=dict.fromkeys(read, "VARCHAR"))
-                return texts.project(f"* REPLACE ({cast})")
-            return found
+            return delimited.scan(text, name=name, connection=connection, readings=readings)
         if path.is_dir():
             everything = str(path / "**" / "*.parquet").replace("'", "''")
             # Folders such as state=06 are a column, of text.
             options = "hive_partitioning = true, hive_types_autocast = false"
             return connection.sql(f"SELECT * FROM read_parquet('{everything}', {options})")
         return connection.read_parquet(text)
-    except duckdb.Error as error:
-        if kind == "CSV":
-            _refuse_ragged(text, [], name=name)
+    except (duckdb.Error, OSError) as error:
         raise DataError(
-            f"{name}: {text!r} cannot be read as {kind} ({type(error).__name__}). It may be damaged, cut off, locked "
-            "or of another format than its name says. Write it again from its source, or rename it."
+            f"{name}: {text!r} cannot be read as {kind} ({type(error).__name__}).",
+            "It may be damaged, cut off, locked or of another format than its name says.",
+            "Write it again from its source, or rename it.",
         ) from None
 
 
-def _refuse_ragged(text: str, columns: list[str], *, name: str) -> None:
-    """Refuse a CSV file whose header line is not what DuckDB found, if a line or its ending is to blame.
-
-    DuckDB then takes another line for the header, or the whole line for one column, and says nothing. Lines are told by
-    number, never by content.
-    """
-    path = min(glob.iglob(text), default=text)  # noqa: PTH207 (as DuckDB matches)
-    opened = gzip.open if path.casefold().endswith(".gz") else open
-    try:
-        with opened(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
-            first = file.readline()
-            mark = max(",;\t|", key=first.count)
-            file.seek(0)
-            lines = csv.reader(file, delimiter=mark)
-            header = [cell.strip() for cell in next(lines, [])]
-            named = zip(header, columns, strict=False)
-            if len(columns) == len(header) and all(cell in ("", found) for cell, found in named):
-                return
-            odd = next(((lines.line_num, len(cells)) for cells in lines if len(cells) not in (0, len(header))), None)
-            file.seek(0)
-            endings = {line[len(line.rstrip("\r\n")) :] for line in file} if odd is None else set()
-    except (OSError, EOFError, zlib.error, csv.Error):
-        return
-    if odd is not None and mark in first:
-        number, cells = odd
-        raise DataError(
-            f"{name}: line {number} has {cells} {'field' if cells == 1 else 'fields'}, and the first line, which names "
-            f"the columns, has {len(header)}. All lines have as many. Correct the line, or put fields that hold "
-            f"{mark!r} in quotes."
-        )
-    if {"\n", "\r\n"} <= endings:
-        raise DataError(
-            f"{name}: some lines end as on Windows (CR LF) and others do not (LF). A CSV file has one kind of line "
-            "end. Write it again with one."
-        )
+def is_csv(data: Any) -> bool:
+    """Whether data are the path of a CSV file, as its name says."""
+    if not isinstance(data, str | Path):
+        return False
+    *_, inner, ending = ["", *Path(data).name.casefold().split(".")]
+    return (inner if ending in delimited.COMPRESSED else ending) in delimited.ENDINGS
 
 
-def _refuse_renamed(text: str, columns: list[str], *, name: str, connection: duckdb.DuckDBPyConnection) -> None:
-    """Refuse a header line with one name twice, in any case: DuckDB calls the second x_1 and says nothing."""
-    known = {column.casefold() for column in columns}
-    if not any(
-        base in known for base, mark, number in (c.casefold().rpartition("_") for c in columns) if number.isdigit()
-    ):
-        return
-    lines = connection.read_csv(text, header=False, all_varchar=True).limit(1).fetchall()
-    header = [str(cell).strip().casefold() for line in lines for cell in line if cell is not None]
-    if len(set(header)) < len(header):
-        raise DataError(
-            f"{name} has two columns of one name in its header line, or no header line. Names tell columns apart, "
-            "whatever their case. Rename one of them, or add the line."
-        )
-
-
-def _format(path: Path) -> str:
-    ending = "".join(path.suffixes).casefold().removesuffix(".gz").rpartition(".")[2]
-    known = {"csv": "CSV", "tsv": "CSV", "parquet": "Parquet", "pq": "Parquet", "duckdb": "DuckDB", "ddb": "DuckDB"}
+def _format(path: Path, *, name: str) -> str:
     if os.path.isdir(path):  # noqa: PTH112 (no error for what cannot be a path)
         return "Parquet"
+    if is_csv(path):
+        return "CSV"
+    ending = path.suffix.removeprefix(".").casefold()
+    known = {"parquet": "Parquet", "pq": "Parquet", "duckdb": "DuckDB", "ddb": "DuckDB"}
     if ending in known:
         return known[ending]
+    what, remedy = OTHERS.get(ending, ("is not a table that can be opened", "Give one of these, or a frame."))
     raise DataError(
-        f"{str(path)!r} ends in {path.suffix!r}, which is not a table that can be opened. "
-        "Give .parquet, .csv, .csv.gz or .duckdb::table, a directory of Parquet files, or a frame."
+        f"{name} ends in {path.suffix!r}, which {what}.",
+        "Tables are .parquet, .csv (.tsv, .txt; also .csv.gz and .csv.zst), .duckdb::table, or a directory of Parquet "
+        "files.",
+        remedy,
     )
+
+
+OTHERS = {
+    **dict.fromkeys(
+        ("xlsx", "xls", "xlsm", "ods"), ("is a workbook of a spreadsheet", "Save the sheet as 'CSV UTF-8'.")
+    ),
+    **dict.fromkeys(("zip", "7z", "tar", "rar"), ("is an archive", "Unpack it, or compress the file as .csv.gz.")),
+}
+"""Endings of files that people have their tables in, and the way from there."""
 
 
 def _find(path: Path, *, name: str) -> None:

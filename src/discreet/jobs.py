@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.errors import concerning
 from discreet.faults import Argument, Fault
-from discreet.frames import as_lazy, called, count_if, holds, refuse, require, working
+from discreet.frames import as_lazy, called, count_if, holds, is_csv, refuse, require, working
 from discreet.privacy.units import EstablishmentNodes, Unit
 from discreet.row_checks import SEVERAL, empty, faults_of, nulls, outside, repeats, twice
 from discreet.schema import Schema
 
 if TYPE_CHECKING:
+    from discreet.delimited import Reading
     from discreet.engines import Engine
     from discreet.frames import Frame
 
@@ -295,6 +296,7 @@ def read_jobs(
     with concerning("schema"):
         schema = Schema.given(schema, data=folder, name=name)
     read = as_lazy if engine is None else engine.read
+    readings = _readings(schema, (source, workplaces, workers))
     needed = [*schema.keys, *schema.workplace_attributes, *schema.worker_attributes]
     lists: dict[str, Frame] = {}
     listed: list[str] = []
@@ -304,11 +306,11 @@ def read_jobs(
     ):
         if data is not None and key is not None:
             with concerning(kind):
-                lists[kind] = _select(read(data, name=kind), [key, *attributes], schema, name=kind)
+                lists[kind] = _select(read(data, name=kind, readings=readings), [key, *attributes], schema, name=kind)
             needed = [column for column in needed if column not in attributes]
             listed += attributes
     with concerning("source"):
-        rows = read(source, name=name)
+        rows = read(source, name=name, readings=readings)
         table = _select(rows, needed, schema, name=name, also=listed)
     jobs = Jobs(
         table=table,
@@ -344,6 +346,17 @@ def _tables(folder: Path, workplaces: Any, workers: Any) -> tuple[Path, Any, Any
     if "jobs" not in there and workers is None:
         workers = there.get("worker")
     return there.get("jobs", files["job"]), workplaces, workers
+
+
+def _readings(schema: Schema, tables: Sequence[Any]) -> dict[str, Reading]:
+    """How columns of CSV files are read: as their domains are; keys as text, unless a table that is no CSV has them."""
+    keys = [key for key in schema.keys if key != schema.size]
+    alone = all(is_csv(table) for table in tables if table is not None)
+    readings: dict[str, Reading] = dict.fromkeys(keys, "key") if alone else {}
+    readings |= dict.fromkeys(schema.workplace_attributes, "label")
+    for name, domain in schema.worker_attributes.items():
+        readings[name] = "text" if isinstance(domain[0], str) else "label"
+    return readings
 
 
 def _own(column: str) -> str:

@@ -24,7 +24,7 @@ SOURCE = ROOT / "src" / "discreet"
 LAYERS = [
     {"faults"},
     {"errors", "arrays", "chart"},
-    {"extras"},
+    {"extras", "delimited"},
     {"frames", "results", "schema", "privacy", "simulate", "archive"},
     {"engines", "noise", "readers", "ledger", "row_checks"},
     {"jobs", "release", "formula"},

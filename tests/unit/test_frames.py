@@ -81,7 +81,7 @@ def test_a_pandas_index_is_not_a_column() -> None:
         (b"PAR1 cut off", "jobs.parquet"),
         (b"", "jobs.parquet"),
         (b"no database", "jobs.duckdb::jobs"),
-        (b"", "jobs.csv"),
+        (b"\x1f\x8bcut off", "jobs.csv.gz"),
     ],
 )
 def test_a_damaged_file_is_named(content: bytes, name: str, tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_wrong_path_is_told_with_near_misses(tmp_path: Path) -> None:
     parquet.write_table(TABLE, tmp_path / "jobs.parquet")
     with pytest.raises(DataError, match=r"no file .*job.parquet'. Did you mean 'jobs.parquet'"):
         as_lazy(tmp_path / "job.parquet")
-    with pytest.raises(DataError, match=r"ends in '.xlsx', which is not a table that can be opened"):
+    with pytest.raises(DataError, match=r"ends in '.xlsx', which is a workbook of a spreadsheet.*CSV UTF-8"):
         as_lazy("jobs.xlsx")
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="no Parquet file in"):
@@ -132,7 +132,8 @@ def test_missing_columns_and_wrong_types_are_told_together() -> None:
         require(as_lazy(TABLE), {"Jobs": "integer", "state": "integer", "wage": "number"}, name="jobs")
     assert str(caught.value).splitlines() == [
         "Column 'Jobs' is not in jobs; it has: state, jobs. Did you mean 'jobs'?",
-        "Column 'state' of jobs holds String, where whole numbers are needed. Cast it at the source.",
+        "Column 'state' of jobs holds String, where whole numbers are needed. Numbers have a decimal point, and no "
+        "mark for thousands. Cast it at the source, or write it so.",
         "Column 'wage' is not in jobs; it has: state, jobs. Rename a column or name another.",
     ]
 

@@ -14,12 +14,14 @@ spark   for data that outgrow one machine. Needs the `spark` extra (PySpark 4) a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
 from discreet.errors import PlanError
 
 if TYPE_CHECKING:
+    from discreet.delimited import Reading
     from discreet.frames import Frame
 
 Name: TypeAlias = Literal["duckdb", "memory", "spark"]
@@ -29,8 +31,18 @@ _MODULES: dict[str, str] = {"duckdb": "DuckDB", "memory": "Memory", "spark": "Sp
 class Engine(Protocol):
     """What every engine can do. Settings differ, so `open` is each engine's constructor."""
 
-    def read(self, source: Any, *, name: str | None = None, table: str | None = None) -> Frame:
-        """A lazy frame over a path, a frame in memory, a frame of this engine, or a name given to `keep`."""
+    def read(
+        self,
+        source: Any,
+        *,
+        name: str | None = None,
+        table: str | None = None,
+        readings: Mapping[str, Reading] | None = None,
+    ) -> Frame:
+        """A lazy frame over a path, a frame in memory, a frame of this engine, or a name given to `keep`.
+
+        `readings` say how columns of a CSV file are read.
+        """
 
     def keep(self, frame: Frame, name: str) -> Frame:
         """Run the step once, keep its rows in the engine under `name`, and go on from them."""

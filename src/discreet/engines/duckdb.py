@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from discreet.delimited import quoted
 from discreet.errors import EngineError
-from discreet.frames import as_lazy, collect, connect, query_of, quoted, working
+from discreet.frames import as_lazy, collect, connect, query_of, working
 
 if TYPE_CHECKING:
+    from discreet.delimited import Reading
     from discreet.frames import Frame
 
 
@@ -43,11 +46,18 @@ class DuckDB:
         self._kept: dict[str, str] = {}
         self._count = 0
 
-    def read(self, source: Any, *, name: str | None = None, table: str | None = None) -> Frame:
+    def read(
+        self,
+        source: Any,
+        *,
+        name: str | None = None,
+        table: str | None = None,
+        readings: Mapping[str, Reading] | None = None,
+    ) -> Frame:
         """A lazy frame over a path, a frame in memory, a relation of this connection or a kept name."""
         if isinstance(source, str) and source in self._kept:
             source = self.connection.table(self._kept[source])
-        return as_lazy(source, name=name, table=table, connection=self.connection)
+        return as_lazy(source, name=name, table=table, connection=self.connection, readings=readings)
 
     def keep(self, frame: Frame, name: str) -> Frame:
         """Materialise as a temporary table. An older table of that name stays for the frames that read it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from discreet.frames import as_lazy, called, collect, to_arrow
@@ -9,6 +10,7 @@ from discreet.frames import as_lazy, called, collect, to_arrow
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from discreet.delimited import Reading
     from discreet.frames import Frame
 
 
@@ -18,7 +20,14 @@ class Memory:
     def __init__(self) -> None:
         self._kept: dict[str, pa.Table] = {}
 
-    def read(self, source: Any, *, name: str | None = None, table: str | None = None) -> Frame:
+    def read(
+        self,
+        source: Any,
+        *,
+        name: str | None = None,
+        table: str | None = None,
+        readings: Mapping[str, Reading] | None = None,
+    ) -> Frame:
         """A lazy frame over an Arrow table: a kept one, a frame in memory, or all rows of a path or another engine."""
         import narwhals.stable.v2 as nw
 
@@ -28,7 +37,7 @@ class Memory:
         else:
             held = to_arrow(source, name=name)
             if held is None:
-                held = collect(as_lazy(source, name=name, table=table), step=f"read {name}")
+                held = collect(as_lazy(source, name=name, table=table, readings=readings), step=f"read {name}")
         return as_lazy(nw.from_native(held), name=name)
 
     def keep(self, frame: Frame, name: str) -> Frame:

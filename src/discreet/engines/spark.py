@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from discreet.extras import needs
 from discreet.frames import as_lazy, called, collect, to_arrow, working
 
 if TYPE_CHECKING:
+    from discreet.delimited import Reading
     from discreet.frames import Frame
 
 JAVA = 17
@@ -51,12 +53,19 @@ class Spark:
             self.session.sparkContext.setCheckpointDir(str(checkpoints))
         self._kept: dict[str, Any] = {}
 
-    def read(self, source: Any, *, name: str | None = None, table: str | None = None) -> Frame:
+    def read(
+        self,
+        source: Any,
+        *,
+        name: str | None = None,
+        table: str | None = None,
+        readings: Mapping[str, Reading] | None = None,
+    ) -> Frame:
         """A lazy frame over Parquet or CSV at a path that the cluster sees, a frame in memory, or a kept name."""
         if isinstance(source, str) and source in self._kept:
             source = self._kept[source]
         elif isinstance(source, str | Path):
-            source = self._scan(str(source))
+            source = self._scan(str(source), readings or {})
         else:
             arrow = to_arrow(source, name=name or called(source))
             source = source if arrow is None else self._send(arrow)
@@ -84,26 +93,27 @@ class Spark:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _scan(self, path: str) -> Any:
+    def _scan(self, path: str, readings: Mapping[str, Reading]) -> Any:
         csv = path.removesuffix(".gz").endswith((".csv", ".tsv"))
         try:
-            return self._scan_csv(path) if csv else self.session.read.parquet(path)
+            return self._scan_csv(path, readings) if csv else self.session.read.parquet(path)
         except Exception as error:
             raise DataError(
                 f"Spark cannot read {path!r} ({type(error).__name__}). It reads Parquet and CSV at a path that every "
                 "executor sees. Check the path, or write the file again if it is damaged."
             ) from None
 
-    def _scan_csv(self, path: str) -> Any:
-        """Types as Spark infers them, except that codes with leading zeros stay text."""
+    def _scan_csv(self, path: str, readings: Mapping[str, Reading]) -> Any:
+        """Types as Spark infers them, except that codes with leading zeros stay text, and as `readings` say."""
         from pyspark.sql import functions as fn
 
         options = {"header": True, "sep": "\t" if ".tsv" in path else ","}
+        options |= {"ignoreLeadingWhiteSpace": True, "ignoreTrailingWhiteSpace": True}
         text = self.session.read.csv(path, **options)
         typed = self.session.read.csv(path, inferSchema=True, **options)
         coded = text.select(*[fn.max(fn.col(f"`{name}`").rlike("^0[0-9]")).alias(name) for name in text.columns])
         kept = coded.first().asDict()
-        types = [f"`{name}` {'string' if kept[name] else dtype}" for name, dtype in typed.dtypes]
+        types = [f"`{name}` {_type(dtype, readings.get(name), kept[name])}" for name, dtype in typed.dtypes]
         return self.session.read.schema(", ".join(types)).csv(path, **options)
 
     def _send(self, table: Any) -> Any:
@@ -114,6 +124,14 @@ class Spark:
             for field in table.schema
         ]
         return self.session.createDataFrame(table.cast(pa.schema(plain)))
+
+
+def _type(inferred: str, reading: Reading | None, coded: bool | None) -> str:
+    """The type of a column: as inferred, unless it is a code or is to be read in a way of its own."""
+    if reading == "number":
+        return "double"
+    texts = {"text": True, "key": inferred != "double", "label": inferred not in ("int", "bigint")}
+    return "string" if coded or (reading is not None and texts[reading]) else inferred
 
 
 def _start(master: str, memory: str, settings: dict[str, str]) -> Any:

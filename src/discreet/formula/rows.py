@@ -49,7 +49,7 @@ def open_frame(data: Any, *, numbers: Collection[str] = ()) -> Frame:
     import pyarrow as pa
 
     if isinstance(data, str | Path):
-        return as_lazy(data, numbers=numbers)
+        return as_lazy(data, readings=dict.fromkeys(numbers, "number"))
     try:
         if isinstance(data, Mapping):
             data = pa.table(dict(data) | {name: _as_numbers(data[name]) for name in numbers if name in data})

@@ -1,0 +1,245 @@
+"""CSV files as people write them: separators, compression, byte marks and types are found out, nothing is guessed.
+
+What would have to be guessed (an encoding, a line that does not fit) is refused, with the line's number and how to
+write the file again. A message never holds a value: in a file without a header line the first row stands for the names.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import glob
+import io
+import re
+import zlib
+from collections.abc import Mapping
+from typing import IO, TYPE_CHECKING, Literal, TypeAlias, cast
+
+from discreet.errors import DataError
+
+if TYPE_CHECKING:
+    import duckdb
+
+Reading: TypeAlias = Literal["number", "text", "label", "key"]
+"""How a column of a CSV file is read, which has no types of its own.
+
+A number is one, or is missing. Text is text. A label is a whole number where all are, else the text as it is written,
+so that dates and codes such as 47.10 stay what they are. A key is text: it is compared and never shown.
+"""
+
+ENDINGS = ("csv", "tsv", "txt")
+COMPRESSED = {"gz": "gzip", "zst": "zstd"}
+
+# Without BOOLEAN, so that labels such as yes and no, or T and F, stay what they are.
+TYPES = ["NULL", "BIGINT", "HUGEINT", "DOUBLE", "TIME", "DATE", "TIMESTAMP", "TIMESTAMPTZ", "VARCHAR"]
+SEPARATORS = ",;\t|"
+SPACES = " \t\u00a0"
+AS_UTF8 = "Save it as UTF-8: spreadsheets call it 'CSV UTF-8', and `iconv -f WINDOWS-1252 -t UTF-8` converts a file."
+
+CONTENTS = {
+    b"PK\x03\x04": ("a zip file or a workbook of a spreadsheet", "Unpack it, or save the sheet as 'CSV UTF-8'."),
+    b"\xd0\xcf\x11\xe0": ("a workbook of a spreadsheet", "Save the sheet as 'CSV UTF-8'."),
+    b"PAR1": ("a Parquet file", "Rename it to .parquet."),
+    b"\x1f\x8b": ("compressed with gzip", "Rename it to .csv.gz."),
+    b"\x28\xb5\x2f\xfd": ("compressed with zstd", "Rename it to .csv.zst."),
+}
+"""What files that are no text begin with."""
+
+
+def quoted(identifier: str) -> str:
+    """`identifier` as SQL writes it."""
+    return '"' + identifier.replace('"', '""') + '"'
+
+
+def scan(
+    text: str, *, name: str, connection: duckdb.DuckDBPyConnection, readings: Mapping[str, Reading] | None = None
+) -> duckdb.DuckDBPyRelation:
+    """A DuckDB relation over the CSV file at a path, or the files of a glob; spaces around text are no part of it."""
+    import duckdb
+
+    first = min(glob.iglob(text), default=text)  # noqa: PTH207 (as DuckDB matches)
+    how = _dialect(first, name=name)
+    try:
+        found = _read(text, how, connection)
+    except duckdb.Error:
+        _refuse_bytes(first, how, name=name)
+        _refuse_lines(first, how, [], name=name)
+        raise
+    _refuse_lines(first, how, found.columns, name=name)
+    _refuse_twins(text, how, found.columns, name=name, connection=connection)
+    return _typed(text, how, found, readings or {}, connection)
+
+
+def _read(
+    text: str, how: Mapping[str, str], connection: duckdb.DuckDBPyConnection, **more: str
+) -> duckdb.DuckDBPyRelation:
+    # The whole file decides a column's type, so that codes with leading zeros stay text.
+    options = {"header": "true", "sample_size": "-1", "auto_type_candidates": _list(TYPES)} | dict(how) | more
+    path = _literal(text)
+    return connection.sql(f"SELECT * FROM read_csv({path}, {', '.join(f'{k} = {v}' for k, v in options.items())})")
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _list(items: list[str]) -> str:
+    return f"[{', '.join(map(_literal, items))}]"
+
+
+def _typed(
+    text: str,
+    how: Mapping[str, str],
+    found: duckdb.DuckDBPyRelation,
+    readings: Mapping[str, Reading],
+    connection: duckdb.DuckDBPyConnection,
+) -> duckdb.DuckDBPyRelation:
+    """The columns as they are asked for; a type that the file suggests decides where nothing is."""
+    types = dict(zip(found.columns, map(str, found.types), strict=True))
+    whole = {"BIGINT", "HUGEINT"}
+    as_written = [
+        column
+        for column, reading in readings.items()
+        if types.get(column, "VARCHAR") not in ({"VARCHAR"} if reading == "number" else {"VARCHAR", *whole})
+        and not (reading == "key" and types[column] == "DOUBLE")  # 1 and 1.0, or 1.2E+17 twice: refused as no key
+    ]
+    if as_written:
+        found = _read(text, how, connection, types=f"{{{', '.join(f'{_literal(c)}: VARCHAR' for c in as_written)}}}")
+    sql = {}
+    for column, kind in types.items():
+        reading, read = readings.get(column), quoted(column)
+        bare = f"NULLIF(trim(CAST({read} AS VARCHAR), {_literal(SPACES)}), '')"
+        if reading == "number":
+            # DuckDB would do a bare cast while it reads, where one that fails is an error.
+            sql[column] = f"TRY_CAST({bare} AS DOUBLE)"
+        elif (
+            kind == "VARCHAR"
+            or column in as_written
+            or (kind in whole and reading in ("text", "key"))
+            or (kind == "HUGEINT" and reading == "label")
+        ):
+            sql[column] = bare
+    if not sql:
+        return found
+    return found.project(f"* REPLACE ({', '.join(f'{one} AS {quoted(column)}' for column, one in sql.items())})")
+
+
+def _dialect(path: str, *, name: str) -> dict[str, str]:
+    """What the first bytes say: how the file is encoded, and the separator that spreadsheets may announce."""
+    ending = path.casefold().rpartition(".")[2]
+    with open(path, "rb") as raw:  # noqa: PTH123 (an odd path is no error of ours)
+        start = raw.read(8)
+    for mark, (what, remedy) in CONTENTS.items():
+        compressed = COMPRESSED.get(ending, "nothing") in what
+        if start.startswith(mark) and not compressed:
+            raise DataError(f"{name} is {what} by its content.", "A CSV file is text.", remedy)
+        if compressed and not start.startswith(mark):
+            raise DataError(
+                f"{name} ends in .{ending} and is not {what}.", "It may be whole text, or cut off.",
+                "Rename it to .csv, or compress it again.",
+            )  # fmt: skip
+    if not start:
+        raise DataError(f"{name} is empty.", "A CSV file has a line of names and rows.", "Check the export.")
+    try:
+        with opened(path) as file:
+            head = file.read(1 << 16)
+    except (OSError, EOFError, zlib.error):
+        return {}  # DuckDB finds the same, and says so
+    marked = head.startswith(codecs.BOM_UTF16_LE) and not head.startswith(codecs.BOM_UTF32_LE)
+    if head.startswith(codecs.BOM_UTF16_BE) or (b"\0" in head and not marked):
+        raise DataError(f"{name} is not UTF-8 text.", "CSV files are read as UTF-8, or UTF-16 with its mark.", AS_UTF8)
+    encoding = "utf-16" if marked else "utf-8"
+    how = {"encoding": _literal(encoding)}
+    announced = re.match(r'\ufeff?"?sep=(.)"?\r?\n', head.decode(encoding, errors="replace"), re.IGNORECASE)
+    return how | ({"skip": "1", "delim": _literal(announced[1])} if announced else {})
+
+
+def opened(path: str) -> IO[bytes]:
+    """The bytes of a file, without its compression."""
+    import pyarrow as pa
+
+    ending = path.casefold().rpartition(".")[2]
+    return cast("IO[bytes]", pa.input_stream(path, compression=COMPRESSED.get(ending)))
+
+
+def _refuse_bytes(path: str, how: Mapping[str, str], *, name: str) -> None:
+    """Refuse a file that is not text in its encoding, by the line where that shows."""
+    decoder = codecs.getincrementaldecoder(how.get("encoding", "'utf-8'").strip("'"))()
+    lines = 1
+    with opened(path) as file:
+        while block := file.read(1 << 20):
+            try:
+                lines += decoder.decode(block).count("\n")
+            except UnicodeDecodeError as error:
+                line = lines + error.object[: error.start].count(b"\n")
+                raise DataError(
+                    f"{name}: line {line} is not UTF-8 text.",
+                    "CSV files are read as UTF-8, or UTF-16 with its mark, because another encoding would be a guess.",
+                    AS_UTF8,
+                ) from None
+
+
+def _refuse_lines(path: str, how: Mapping[str, str], columns: list[str], *, name: str) -> None:
+    """Refuse a file whose header line is not what DuckDB found, if a line or its ending is to blame.
+
+    DuckDB then takes another line for the header, or the whole line for one column, and says nothing. Lines are told by
+    number, never by content.
+    """
+    skipped = int(how.get("skip", "0"))
+    encoding = {"utf-8": "utf-8-sig"}.get(how.get("encoding", "'utf-8'").strip("'"), "utf-16")
+
+    def rows() -> io.TextIOWrapper:
+        file = io.TextIOWrapper(opened(path), encoding=encoding, errors="replace", newline="")
+        for _ in range(skipped):
+            file.readline()
+        return file
+
+    try:
+        with rows() as file:
+            first = file.readline()
+        mark = how["delim"].strip("'") if "delim" in how else max(SEPARATORS, key=first.count)
+        with rows() as file:
+            lines = csv.reader(file, delimiter=mark)
+            header = [cell.strip() for cell in next(lines, [])]
+            named = zip(header, columns, strict=False)
+            if len(columns) == len(header) and all(cell in ("", found) for cell, found in named):
+                return
+            odd = next(((lines.line_num, len(cells)) for cells in lines if len(cells) not in (0, len(header))), None)
+        with rows() as file:
+            endings = {line[len(line.rstrip("\r\n")) :] for line in file} if odd is None else set()
+    except (OSError, EOFError, zlib.error, csv.Error):
+        return
+    if odd is not None and mark in first:
+        number, cells = odd
+        fields = f"{cells} {'field' if cells == 1 else 'fields'}"
+        raise DataError(
+            f"{name}: line {number + skipped} has {fields}, and the first line, which names the columns, has "
+            f"{len(header)}.",
+            "All lines have as many.",
+            f"Correct the line, or put fields that hold {mark!r} in quotes.",
+        )
+    if {"\n", "\r\n"} <= endings:
+        raise DataError(
+            f"{name}: some lines end as on Windows (CR LF) and others do not (LF).",
+            "A CSV file has one kind of line end.",
+            "Write it again with one.",
+        )
+
+
+def _refuse_twins(
+    text: str, how: Mapping[str, str], columns: list[str], *, name: str, connection: duckdb.DuckDBPyConnection
+) -> None:
+    """Refuse a header line with one name twice, in any case: DuckDB calls the second x_1 and says nothing."""
+    known = {column.casefold() for column in columns}
+    if not any(
+        base in known for base, mark, number in (c.casefold().rpartition("_") for c in columns) if number.isdigit()
+    ):
+        return
+    lines = _read(text, how, connection, header="false", all_varchar="true").limit(1).fetchall()
+    header = [str(cell).strip().casefold() for line in lines for cell in line if cell is not None]
+    if len(set(header)) < len(header):
+        raise DataError(
+            f"{name} has two columns of one name in its header line, or no header line.",
+            "Names tell columns apart, whatever their case.",
+            "Rename one of them, or add the line.",
+        )

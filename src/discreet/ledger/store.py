@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool, StaticPool
+from sqlalchemy.schema import CreateIndex, CreateTable, DDLElement
 
 from discreet.errors import LedgerError, NoLedger
 from discreet.extras import needs
@@ -31,6 +33,7 @@ from discreet.ledger.entries import GENESIS, Entry, EntryError, Head, Row
 NAME = "discreet_ledger"
 WAIT_SECONDS = 120  # sixteen processes in one queue, each with a disk sync, on a slow disk
 STALE = 60  # seconds after which a ledger that was being made is taken to be abandoned; making one takes a fraction
+EVERY = 2**62  # more lines than any ledger has: both engines take it as a limit
 _LOCK = int.from_bytes(b"ledger", "big")
 
 table = sa.Table(
@@ -64,6 +67,30 @@ _APPEND_ONLY = {
         f"FOR EACH STATEMENT EXECUTE FUNCTION {NAME}_refuse()",
     ],
 }
+
+# Statements are texts: SQLAlchemy would compile an expression again for every ledger that is opened.
+_COLUMNS = table.columns.keys()
+_INSERT = sa.text(f"INSERT INTO {NAME} ({', '.join(_COLUMNS)}) VALUES ({', '.join(f':{name}' for name in _COLUMNS)})")
+
+
+@cache
+def _latest(names: tuple[str, ...]) -> sa.TextClause:
+    """The latest lines in which these columns have the values given under their names."""
+    unknown = set(names) - set(_COLUMNS)
+    assert not unknown, unknown
+    chosen = f" WHERE {' AND '.join(f'{name} = :{name}' for name in names)}" if names else ""
+    return sa.text(f"SELECT {', '.join(_COLUMNS)} FROM {NAME}{chosen} ORDER BY seq DESC LIMIT :limit")
+
+
+@cache
+def _founding(backend: str) -> list[str]:
+    """The statements that make an empty ledger."""
+    dialect = make_url(f"{backend}://").get_dialect()()
+    parts: list[DDLElement] = [
+        CreateTable(table),
+        *map(CreateIndex, sorted(table.indexes, key=lambda index: str(index.name))),
+    ]
+    return [str(part.compile(dialect=dialect)) for part in parts] + _APPEND_ONLY[backend]
 
 
 class Store:
@@ -196,8 +223,7 @@ class Store:
             elif self.read_only or (tables and not self.is_postgres):
                 raise self._not_a_ledger(f"it has no table {NAME}", NoLedger)
             else:
-                table.create(connection)
-                for statement in _APPEND_ONLY[self.engine.dialect.name]:
+                for statement in _founding(self.engine.dialect.name):
                     connection.exec_driver_sql(statement)
         if not (self.is_postgres or self._in_memory or self.read_only):
             self._switch_to_wal()
@@ -258,8 +284,7 @@ class LedgerTransaction:
 
     def last(self, **where: str) -> Entry | None:
         """The latest line with these values, checked against its seal."""
-        query = sa.select(table).filter_by(**where).order_by(table.c.seq.desc()).limit(1)
-        row = self._connection.execute(query).mappings().first()
+        row = self._connection.execute(_latest(tuple(where)), {**where, "limit": 1}).mappings().first()
         return None if row is None else Entry.from_row(dict(row))
 
     def rows(self) -> Generator[Row, None, None]:
@@ -271,8 +296,8 @@ class LedgerTransaction:
 
     def entries(self, *, last: int | None = None, **where: str) -> list[Entry]:
         """The `last` lines with these values, in order."""
-        query = sa.select(table).filter_by(**where).order_by(table.c.seq.desc()).limit(last)
-        return [Entry.from_row(dict(row)) for row in self._connection.execute(query).mappings()][::-1]
+        found = self._connection.execute(_latest(tuple(where)), {**where, "limit": EVERY if last is None else last})
+        return [Entry.from_row(dict(row)) for row in found.mappings()][::-1]
 
     def count(self) -> int:
         return self._connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
@@ -283,7 +308,7 @@ class LedgerTransaction:
 
     def append(self, **fields: Any) -> Entry:
         entry = Entry.after(self.head(), **fields)
-        self._connection.execute(table.insert().values(entry.to_row()))
+        self._connection.execute(_INSERT, entry.to_row())
         return entry
 
 

@@ -33,14 +33,16 @@ $(TOOLS): pyproject.toml constraints.txt | $(VENV)/bin/python
 demo: $(READY)
 	$(BIN)/discreet demo --out out/demo
 
-# Test workers share the cores: BLAS threads of each would only wait for each other's.
+# Test workers share the cores: BLAS threads of each would only wait for each other's. Tests start hundreds of
+# processes: what they import is compiled once, also where Python is told to keep nothing.
 test test-full: export OPENBLAS_NUM_THREADS ?= 1
+test test-full: export PYTHONDONTWRITEBYTECODE =
 
 test: setup
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not full_size"
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not full_size"
 
 test-full: setup
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+	$(BIN)/python -m pytest -n $(WORKERS)
 
 # ONLY='*erm*': those whose file and reason match.
 mutants: setup

@@ -20,7 +20,7 @@ from pyarrow import csv, parquet
 from discreet import engines
 from discreet.schema import Schema
 
-SPARK = pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.xdist_group("spark")])
+SPARK = pytest.param("spark", marks=pytest.mark.spark)
 MEMORY = ["memory-arrow", "memory-pandas", "memory-polars"]
 DUCKDB = ["arrow", "pandas", "polars", "relation", "parquet", "csv", "duckdb-file"]
 

@@ -183,7 +183,7 @@ def test_an_empty_table_is_refused(into: Any, tables: Any, schema: Schema) -> No
 
 @pytest.mark.parametrize(
     "name",
-    ["duckdb", "memory", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.xdist_group("spark")])],
+    ["duckdb", "memory", pytest.param("spark", marks=pytest.mark.spark)],
 )
 def test_what_is_kept_is_read_again(name: Any, tables: dict[str, pa.Table], request: pytest.FixtureRequest) -> None:
     engine = request.getfixturevalue("spark") if name == "spark" else engines.open(name)

@@ -18,8 +18,6 @@ from discreet.engines.spark import require_java
 from discreet.errors import DataError, EngineError, MissingExtra, PlanError
 from discreet.frames import collect
 
-WITH_SPARK = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
-
 
 def test_an_unknown_engine_is_told_the_known_ones() -> None:
     with pytest.raises(PlanError, match=r"'dask' is unknown\. There are: duckdb, memory, spark"):
@@ -81,7 +79,7 @@ def test_files_are_read_into_memory(tmp_path: Path) -> None:
     assert collect(frame, step="read").to_pylist() == table.to_pylist()
 
 
-@pytest.mark.parametrize("name", ["duckdb", "memory", pytest.param("spark", marks=WITH_SPARK)])
+@pytest.mark.parametrize("name", ["duckdb", "memory", pytest.param("spark", marks=pytest.mark.spark)])
 def test_csv_keeps_leading_zeros_and_folders_are_columns(
     name: Any, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -99,7 +99,6 @@ def test_a_charge_uses_an_index_for_every_look(where: str) -> None:
 
 
 @pytest.mark.postgres
-@pytest.mark.xdist_group("postgres")
 def test_a_shared_database_keeps_its_other_tables(postgres_url: str) -> None:
     run(postgres_url, "CREATE TABLE wages (amount INT)", "INSERT INTO wages VALUES (1)")
     with pytest.raises(LedgerError, match="it has no table discreet_ledger"):
@@ -113,7 +112,6 @@ def test_a_shared_database_keeps_its_other_tables(postgres_url: str) -> None:
 
 
 @pytest.mark.postgres
-@pytest.mark.xdist_group("postgres")
 def test_a_user_who_may_only_append(postgres_url: str) -> None:
     """The rights to read and to insert are enough to charge; nobody has to own the table."""
     with Ledger.open(postgres_url) as ledger:
@@ -131,7 +129,6 @@ def test_a_user_who_may_only_append(postgres_url: str) -> None:
 
 
 @pytest.mark.postgres
-@pytest.mark.xdist_group("postgres")
 def test_a_server_that_waits_for_no_disk_still_waits_for_a_charge(postgres_url: str) -> None:
     name = postgres_url.split("/")[3].split("?")[0]
     run(postgres_url, f"ALTER DATABASE {name} SET synchronous_commit = off")

@@ -14,8 +14,6 @@ from discreet.plan.reading import read_plan
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.toml"))
 
-pytestmark = pytest.mark.xdist_group("examples")  # one simulation for all of them
-
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:

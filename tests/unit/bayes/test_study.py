@@ -16,8 +16,6 @@ from discreet.noise.source import SeededSource
 from discreet.studies import posterior
 from discreet.studies.posterior_kinds import FURTHER, KINDS, diamonds
 
-pytestmark = pytest.mark.xdist_group("posterior study")  # one run of the study serves all
-
 
 @pytest.fixture(scope="module")
 def study():

@@ -105,7 +105,6 @@ def after_the_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.full_size  # .ci/newcomer does the same on a clean checkout
-@pytest.mark.xdist_group("examples of help")
 def test_what_the_demo_prints_works_as_printed(after_the_demo: Path) -> None:
     steps = re.findall(r"^  (\S.*?)(?:   .*)?$", (after_the_demo / "said").read_text(encoding="utf-8"), re.MULTILINE)
     assert [step.split(" ", 1)[1].split()[0] for step in steps] == ["ledger", "verify", "check", "serve"]
@@ -146,7 +145,6 @@ CHEAP = (
 )
 
 
-@pytest.mark.xdist_group("examples of help")
 @pytest.mark.parametrize("name", CHEAP)
 def test_the_example_runs_after_the_demo(
     name: str, after_the_demo: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group("desk")
 PAGES = (
     *("/", "/data", "/plans", "/plans/new?source=jobs", "/plans/new?source=flows", "/utility", "/review", "/runs"),
     *("/releases", "/ledger", "/changes", "/models", "/log", "/people", "/login"),

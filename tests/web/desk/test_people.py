@@ -8,7 +8,6 @@ import pytest
 
 from discreet.ledger import Ledger
 
-pytestmark = pytest.mark.xdist_group("desk")
 PEOPLE = {"anna": "analyst", "ben": "analyst", "rita": "reviewer", "zoe": "administrator"}
 
 

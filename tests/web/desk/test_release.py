@@ -14,7 +14,6 @@ import pytest
 from discreet.ledger import Ledger
 from discreet.review.verdict import verify_bundle
 
-pytestmark = pytest.mark.xdist_group("desk")
 SEXES = {"female", "male"}
 
 

@@ -47,7 +47,6 @@ def words(text: str) -> str:
 
 
 @pytest.mark.postgres
-@pytest.mark.xdist_group("postgres")
 def test_from_plan_to_a_ledger_on_postgresql(copied: Any, inside: Any, postgres_url: str) -> None:
     client = inside(led_by(copied(), postgres_url))
     assert "The ledger is empty" in client.get("/ledger").text  # a database in which a run will make it
@@ -81,7 +80,6 @@ def test_from_plan_to_a_ledger_on_postgresql(copied: Any, inside: Any, postgres_
 
 
 @pytest.mark.postgres
-@pytest.mark.xdist_group("postgres")
 def test_a_ledger_that_does_not_answer(copied: Any, inside: Any, postgres_url: str) -> None:
     """Pages say so and go on; nothing is sent to review."""
     client = inside(led_by(copied(), postgres_url.replace("ledger_", "nothing_")))

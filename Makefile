@@ -54,9 +54,10 @@ lint: setup
 types: setup
 	$(BIN)/mypy
 
-# What pages show, run and written anew where it differs; then the README's picture.
+# What pages show, run and written anew where it differs; then the notebooks of the tutorials and the README's picture.
 pages: setup
 	$(BIN)/python tests/pages.py
+	$(BIN)/python tests/notebooks.py
 	$(BIN)/python docs/picture.py
 
 docs: setup

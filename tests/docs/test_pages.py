@@ -18,12 +18,20 @@ import typer
 
 from discreet.cli.app import app
 
-HERE = Path(__file__).parents[1]
-_spec = importlib.util.spec_from_file_location("pages", HERE / "pages.py")
-assert _spec and _spec.loader
-pages = sys.modules["pages"] = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(pages)
+
+def beside(module: str) -> Any:
+    """A module of the folder of tests."""
+    spec = importlib.util.spec_from_file_location(module, Path(__file__).parents[1] / f"{module}.py")
+    assert spec and spec.loader
+    found = sys.modules[module] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+pages = beside("pages")
+notebooks = beside("notebooks")
 PAGES, BLOCK, ROOT, name = pages.PAGES, pages.BLOCK, pages.ROOT, pages.name
+TUTORIALS = notebooks.TUTORIALS
 
 
 def runs(page: Path) -> Iterator[Any]:
@@ -38,9 +46,29 @@ def runs(page: Path) -> Iterator[Any]:
 
 @pytest.mark.parametrize(("page", "found"), [case for page in PAGES for case in runs(page)])
 def test_page_runs(page: Path, found: list[Any], tmp_path: Path) -> None:
+    """A tutorial runs a second time where it has run before, now as its notebook."""
     with pages.beside_examples(tmp_path):
         differences = pages.run(page, found)
+        if page in TUTORIALS:
+            written = notebooks.path(page)
+            differences += pages.run(written, notebooks.blocks(written), again=True)
     assert not differences, "\n".join(map(str, differences))
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=name)
+def test_tutorials_show_outputs_and_say_what_to_conclude(page: Path) -> None:
+    found = pages.runnable(page)
+    for block, after in zip(found, [*found[1:], None], strict=True):
+        if block.kind == "python" and "print(" in block.text:
+            assert after and after.kind == pages.OUTPUT, f"{name(page)}:{block.line} prints, and shows no output"
+        elif block.kind == "console":
+            assert any(shown for _, shown, _ in pages.commands(block)), f"{name(page)}:{block.line} shows no output"
+    assert "\n## What to conclude\n" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=name)
+def test_notebooks_are_made_of_the_tutorials(page: Path) -> None:
+    assert notebooks.path(page).read_text(encoding="utf-8") == notebooks.notebook(page), "`make pages` writes it"
 
 
 def test_an_output_that_differs_is_found(tmp_path: Path) -> None:

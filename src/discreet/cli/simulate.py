@@ -19,7 +19,9 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 
-Out: TypeAlias = Annotated[Path, typer.Option(help="New or empty directory for the Parquet files.")]
+Out: TypeAlias = Annotated[
+    Path, typer.Option(help="Directory for the Parquet files: new, empty, or with these very data.")
+]
 Seed: TypeAlias = Annotated[int, typer.Option(help="The same seed gives the same values.")]
 Share: TypeAlias = Annotated[float, typer.Option(help="Size relative to the papers', 0.001 to 10.")]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")]

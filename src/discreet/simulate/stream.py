@@ -1,7 +1,8 @@
 """Named Arrow batches to a new directory of Parquet files: all of them or nothing.
 
 The files are written in a scratch directory beside the target and moved into place at the end, so an interrupted or
-failed run leaves no half-written data.
+failed run leaves no half-written data. The same request may be repeated: files that are there already, byte for byte,
+stay.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import contextlib
 import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from filecmp import cmp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -41,7 +43,9 @@ def write(
     """
     target = Path(directory).resolve()
     try:
-        _refuse_occupied(target)
+        again = _claims(target, about)
+        if not again:
+            _refuse_occupied(target)
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as scratch:
             filling = Path(scratch) / "filling"
@@ -49,7 +53,10 @@ def write(
             rows = _fill(filling, batches, total=total, progress=progress)
             done = {**about, "rows": rows}
             (filling / ABOUT).write_text(json.dumps(done, indent=2) + "\n", encoding="utf-8")
-            filling.replace(target)
+            if not again:
+                filling.replace(target)
+            elif not _same(filling, target):
+                _refuse_occupied(target)
     except OSError as error:
         raise DiscreetError(
             f"Could not write simulated data to {str(directory)!r}: {error.strerror or error}. "
@@ -76,8 +83,25 @@ def categories(codes: NDArray[np.integer[Any]], labels: Iterable[str]) -> pa.Dic
     return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(labels, pa.string()))
 
 
+def _claims(target: Path, about: Mapping[str, Any]) -> bool:
+    """Whether the directory says that it holds the data of this request."""
+    try:
+        there = json.loads((target / ABOUT).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(there, dict) and {**there, "rows": 0} == json.loads(json.dumps({**about, "rows": 0}))
+
+
+def _same(one: Path, other: Path) -> bool:
+    """Whether two directories hold the same files with the same bytes."""
+    names = sorted(path.name for path in one.iterdir())
+    return names == sorted(path.name for path in other.iterdir()) and all(
+        cmp(one / name, other / name, shallow=False) for name in names
+    )
+
+
 def _refuse_occupied(target: Path) -> None:
-    """Refuse a file or a directory with something in it: simulation never overwrites."""
+    """Refuse a file or a directory with something else in it: simulation never overwrites."""
     if target.is_file():
         raise DataError(f"{str(target)!r} is a file; simulated data need a new or empty directory.", about="directory")
     if target.is_dir() and any(target.iterdir()):

@@ -74,6 +74,21 @@ def test_something_there_is_never_overwritten(tmp_path):
     assert (tmp_path / "kept.txt").read_text() == "mine"
 
 
+def test_the_same_request_finds_its_data_and_leaves_them(tmp_path):
+    first = stream.write(tmp_path / "data", batches(), about={"seed": 1, "shape": (1, 2)}, total=12)
+    before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "data").iterdir()}
+    assert stream.write(tmp_path / "data", batches(), about={"seed": 1, "shape": (1, 2)}, total=12) == first
+    assert {path.name: path.stat().st_mtime_ns for path in (tmp_path / "data").iterdir()} == before
+    assert names(tmp_path) == ["data"]
+    with pytest.raises(DataError, match="not empty"):
+        stream.write(tmp_path / "data", batches(), about={"seed": 2, "shape": (1, 2)}, total=12)
+    with pytest.raises(DataError, match="not empty"):  # the same request, but somebody changed what it wrote
+        stream.write(tmp_path / "data", batches(2), about={"seed": 1, "shape": (1, 2)}, total=12)
+    (tmp_path / "data" / "more.txt").write_text("mine")
+    with pytest.raises(DataError, match="not empty"):
+        stream.write(tmp_path / "data", batches(), about={"seed": 1, "shape": (1, 2)}, total=12)
+
+
 def test_an_unwritable_place_is_an_error_of_ours(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(DiscreetError, match="Could not write"):

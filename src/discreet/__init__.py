@@ -2,7 +2,7 @@
 
 The map, from what you have to what you publish:
 
-* data: `read_jobs`, `Schema`, `simulate` (realistic data to try everything on, such as `dc.simulate.lodes`)
+* data: `read_jobs`, `Schema`, `check_data` (for their owner), `simulate` (realistic data, such as `dc.simulate.lodes`)
 * whom to protect: `Establishments`, `Workers`, `EstablishmentNodes`, `Rows`, `AnyRow`
 * what it may cost: `Pure`, `Approximate`, `Concentrated`; what was spent: `Ledger`
 * tables of counts: `Session`, then `session.count(...)`, `.check(...)`, `.release(...)`
@@ -59,6 +59,7 @@ _HOMES = {
     "posterior_interval": "discreet.bayes.interval",
     "posterior_probability": "discreet.bayes.probability",
     "posterior_quantile": "discreet.bayes.quantile",
+    "check_data": "discreet.data_check",
     "read_jobs": "discreet.jobs",
     "read_plan": "discreet.plan.reading",
     "release_mixed": "discreet.lmm.private.release",

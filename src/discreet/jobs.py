@@ -16,7 +16,21 @@ from discreet.errors import concerning
 from discreet.faults import Argument, Fault
 from discreet.frames import as_lazy, called, count_if, holds, is_csv, refuse, require, working
 from discreet.privacy.units import EstablishmentNodes, Unit
-from discreet.row_checks import SEVERAL, empty, faults_of, nulls, outside, repeats, twice
+from discreet.row_checks import (
+    ROW,
+    SEVERAL,
+    WHERE,
+    Pass,
+    RowCheck,
+    differ,
+    each_row,
+    empty,
+    ends,
+    nulls,
+    outside,
+    repeats,
+    twice,
+)
 from discreet.schema import Schema
 
 if TYPE_CHECKING:
@@ -135,8 +149,8 @@ class Jobs:
         each attribute, the same in every table; sizes are not negative, nor huge, and no counted row is there twice.
         """
         with working(f"check {self.name}"):
-            listed = [*self._workplace_faults(), *self._worker_faults()]
-            refuse([*listed, *self._job_faults(sound_lists=not listed)])
+            listed = [fault for one in self.passes_of_lists() for fault in one.faults()]
+            refuse([*listed, *(fault for one in self.passes(sound_lists=not listed) for fault in one.faults())])
         return replace(self, validated=True, table=self._distinct())
 
     def _distinct(self) -> Frame:
@@ -144,46 +158,30 @@ class Jobs:
         named = self.schema.worker is not None and self.allow_multiple is not False
         return self.table.unique() if named else self.table
 
-    def _workplace_faults(self) -> Iterator[Fault]:
-        import narwhals.stable.v2 as nw
-
-        key, attributes = self.schema.establishment, self.schema.workplace_attributes
+    def passes_of_lists(self) -> Iterator[Pass]:
+        """What must not be in lists, or in the jobs of one establishment or worker."""
+        schema = self.schema
+        key, attributes = schema.establishment, schema.workplace_attributes
         if self.workplaces is not None:
-            checks = empty("workplaces") | nulls("workplaces", [key, *attributes]) | repeats("workplaces", key)
-            yield from faults_of(self.workplaces, checks, step="check workplaces")
+            checks = [*empty("workplaces"), *nulls("workplaces", [key, *attributes]), *repeats("workplaces", key)]
+            yield Pass("workplaces", self.workplaces, checks, self.workplaces)
         elif attributes:
-            ends = [getattr(nw.col(a), end)().alias(f"{end} {a}") for a in attributes for end in ("min", "max")]
-            conflicts = {
-                Fault(
-                    "source",
-                    f"Column {a!r} of {self.name} has more than one value in some establishment.",
-                    "An establishment lies in one cell: correct it, or give each site a number of its own.",
-                ): count_if(nw.col(f"min {a}") != nw.col(f"max {a}"))
-                for a in attributes
-            }
-            yield from faults_of(self.table.group_by(key).agg(*ends), conflicts, step="check establishments")
+            possible = "An establishment lies in one cell: correct it, or give each site a number of its own."
+            checks = differ(self.name, key, attributes, "in some establishment", possible)
+            yield Pass("source", self.table.group_by(key).agg(*ends(attributes)), checks, self.table)
+        worker, domains = schema.worker, schema.worker_attributes
+        if self.workers is not None and worker is not None:
+            checks = [*nulls("workers", [worker, *domains]), *outside("workers", domains), *repeats("workers", worker)]
+            yield Pass("workers", self.workers, checks, self.workers)
+        if worker is not None and self.allow_multiple is not False:
+            yield from self._several_jobs(worker, () if self.workers is not None else tuple(domains))
 
-    def _worker_faults(self) -> Iterator[Fault]:
-        key, domains = self.schema.worker, self.schema.worker_attributes
-        if self.workers is not None and key is not None:
-            checks = nulls("workers", [key, *domains]) | outside("workers", domains) | repeats("workers", key)
-            yield from faults_of(self.workers, checks, step="check workers")
-        if key is not None and self.allow_multiple is not False:
-            yield from self._several_faults(key, () if self.workers is not None else tuple(domains))
-
-    def _several_faults(self, key: str, attributes: Sequence[str]) -> Iterator[Fault]:
+    def _several_jobs(self, key: str, attributes: Sequence[str]) -> Iterator[Pass]:
         """What is wrong with workers who have several jobs. A job is a worker at an establishment."""
         import narwhals.stable.v2 as nw
 
-        ends = [getattr(nw.col(a), end)().alias(f"{end} {a}") for a in attributes for end in ("min", "max")]
-        checks = {
-            Fault(
-                "source",
-                f"Column {a!r} of {self.name} has more than one value for some worker.",
-                "A worker has one value of each attribute: correct it, or give each person a number of their own.",
-            ): count_if(nw.col(f"min {a}") != nw.col(f"max {a}"))
-            for a in attributes
-        }
+        possible = "A worker has one value of each attribute: correct it, or give each person a number of their own."
+        checks = differ(self.name, key, attributes, "for some worker", possible)
         if self.most_jobs is not None:
             fault = Fault(
                 "allow_multiple",
@@ -192,43 +190,30 @@ class Jobs:
                     Argument("allow_multiple", self.most_jobs),
                     " allows.",
                 ),
-                remedy="Raise it to the most that one worker may have, or drop jobs.",
+                remedy=f"Raise it to the most that one worker may have, or drop jobs. {WHERE}",
             )
-            checks[fault] = count_if(nw.col("jobs") > self.most_jobs)
+            jobs = nw.col(self.schema.establishment).n_unique().over(key)
+            checks.append(RowCheck(fault, count_if(nw.col("jobs") > self.most_jobs), jobs > self.most_jobs))
         if checks:
-            by_worker = self._distinct().group_by(key).agg(nw.len().alias("jobs"), *ends)
-            yield from faults_of(by_worker, checks, step="check workers with several jobs")
+            by_worker = self._distinct().group_by(key).agg(nw.len().alias("jobs"), *ends(attributes))
+            yield Pass("source", by_worker, checks, self.table)
 
-    def _job_faults(self, *, sound_lists: bool) -> Iterator[Fault]:
-        """What is wrong with the rows of jobs. Of lists that are not sound only the keys are taken, each once."""
+    def passes(self, *, sound_lists: bool) -> Iterator[Pass]:
+        """What must not be in the rows of jobs. Of lists that are not sound only the keys are taken, each once."""
         import narwhals.stable.v2 as nw
 
         schema, table = self.schema, self.table
-        checks = empty(self.name) | nulls(self.name, schema.keys)
+        checks = [*empty(self.name), *nulls(self.name, schema.keys)]
         if self.workplaces is None:
-            checks |= nulls(self.name, schema.workplace_attributes)
+            checks += nulls(self.name, schema.workplace_attributes)
         if self.workers is None:
-            domains = schema.worker_attributes
-            checks |= nulls(self.name, list(domains)) | outside(self.name, domains)
+            checks += [*nulls(self.name, schema.worker_attributes), *outside(self.name, schema.worker_attributes)]
         if schema.worker is not None and self.allow_multiple is False:
-            checks |= repeats(self.name, schema.worker, SEVERAL)
+            checks += repeats(self.name, schema.worker, SEVERAL)
         if self.counted is not None:
-            yield from twice(self.counted, name=self.name)
+            yield twice(self.counted, name=self.name)
         if schema.size is not None:
-            fault = Fault(
-                "source",
-                f"Column {schema.size!r} of {self.name} is negative in some rows.",
-                "Sizes count jobs: correct them.",
-            )
-            checks[fault] = count_if(nw.col(schema.size) < 0)
-            sizes = nw.col(schema.size).cast(nw.Float64)
-            fault = Fault(
-                "source",
-                f"Column {schema.size!r} of {self.name} adds up to {MOST_JOBS:,} jobs or more, or has such a size.",
-                "Sums would not be exact.",
-                "Check the sizes: one may stand for a missing value.",
-            )
-            checks[fault] = ((sizes.max() >= MOST_JOBS) | (sizes.sum() >= MOST_JOBS)).cast(nw.Int64)
+            checks += _sizes(schema.size, self.name)
         there = table.collect_schema()
         for kind, key, found in _links(self):
             known, listed = f"known {kind}", found if sound_lists else found.select(key).unique()
@@ -237,20 +222,41 @@ class Jobs:
             theirs = [nw.col(name).alias(f"{known} {name}") for name in both]
             table = table.join(listed.select(nw.col(key), nw.lit(1).alias(known), *theirs), on=key, how="left")
             words = f"Some rows of {self.name} have a {key!r} not in {kind}s."
-            fault = Fault("source", words, remedy=f"Add the {kind} or drop the rows.")
-            checks[fault] = count_if(~nw.col(key).is_null() & nw.col(known).is_null())
+            fault = Fault("source", words, remedy=f"Add the {kind} or drop the rows. {WHERE}")
+            checks.append(each_row(fault, ~nw.col(key).is_null() & nw.col(known).is_null()))
             for name in both:
                 fault = Fault(
                     "source",
                     f"Column {name!r} of {self.name} differs from {kind}s in some rows.",
                     f"A {kind} has one value of it.",
-                    f"Correct one of the tables, or drop the column from {self.name}.",
+                    f"Correct one of the tables, or drop the column from {self.name}. {WHERE}",
                 )
                 pair = [nw.col(_own(name)), nw.col(f"{known} {name}")]
                 if types[name] != there[_own(name)]:
                     pair = [column.cast(nw.String) for column in pair]
-                checks[fault] = count_if(pair[0] != pair[1])
-        yield from faults_of(table, checks, step=f"check {self.name}")
+                checks.append(each_row(fault, pair[0] != pair[1]))
+        yield Pass("source", table, checks, table)
+
+
+def _sizes(column: str, name: str) -> list[RowCheck]:
+    """Numbers of jobs that are none, or too many to be added exactly."""
+    import narwhals.stable.v2 as nw
+
+    negative = f"Column {column!r} of {name} is negative in some rows."
+    huge = f"Column {column!r} of {name} adds up to {MOST_JOBS:,} jobs or more, or has such a size."
+    sizes = nw.col(column).cast(nw.Float64)
+    return [
+        each_row(Fault("source", negative, "Sizes count jobs: correct them.", WHERE), nw.col(column) < 0),
+        RowCheck(
+            Fault(
+                "source",
+                huge,
+                "Sums would not be exact.",
+                "Check the sizes: one may stand for a missing value.",
+            ),
+            ((sizes.max() >= MOST_JOBS) | (sizes.sum() >= MOST_JOBS)).cast(nw.Int64),
+        ),
+    ]
 
 
 def read_jobs(
@@ -296,7 +302,7 @@ def read_jobs(
     with concerning("schema"):
         schema = Schema.given(schema, data=folder, name=name)
     read = as_lazy if engine is None else engine.read
-    readings = _readings(schema, (source, workplaces, workers))
+    readings = readings_of(schema, (source, workplaces, workers))
     needed = [*schema.keys, *schema.workplace_attributes, *schema.worker_attributes]
     lists: dict[str, Frame] = {}
     listed: list[str] = []
@@ -348,7 +354,7 @@ def _tables(folder: Path, workplaces: Any, workers: Any) -> tuple[Path, Any, Any
     return there.get("jobs", files["job"]), workplaces, workers
 
 
-def _readings(schema: Schema, tables: Sequence[Any]) -> dict[str, Reading]:
+def readings_of(schema: Schema, tables: Sequence[Any]) -> dict[str, Reading]:
     """How columns of CSV files are read: as their domains are; keys as text, unless a table that is no CSV has them."""
     keys = [key for key in schema.keys if key != schema.size]
     alone = all(is_csv(table) for table in tables if table is not None)
@@ -376,7 +382,10 @@ def _select(frame: Frame, columns: Sequence[str], schema: Schema, *, name: str, 
         for column in columns
         if column in domains and not holds(types[column], domains[column][0])
     )
-    return frame.select(*columns, *(nw.col(column).alias(_own(column)) for column in also if column in types))
+    numbered = [ROW] if ROW in types else []
+    return frame.select(
+        *columns, *numbered, *(nw.col(column).alias(_own(column)) for column in also if column in types)
+    )
 
 
 def _links(jobs: Jobs) -> Iterator[tuple[str, str, Frame]]:

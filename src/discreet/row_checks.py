@@ -1,11 +1,15 @@
-"""Checks of rows, as aggregates: each is not zero where its fault occurs. No value and no count leaves them."""
+"""Checks of rows, as aggregates: each is not zero where its fault occurs. No value and no count leaves them.
+
+A check also knows which rows are at fault. Only the owner's own look at the data asks for them (`data_check`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from discreet.faults import Argument, Fault, Phrase, Spelled
+from discreet.faults import Argument, Fault, Phrase, Sentence, Spelled
 from discreet.frames import count_if, tally
 from discreet.schema import Label
 
@@ -14,21 +18,60 @@ if TYPE_CHECKING:
 
     from discreet.frames import Frame
 
-    Checks: TypeAlias = dict[Fault, nw.Expr]
-    """A fault, and the aggregate that is not zero where it occurs. How often it does is confidential."""
+WHERE = "`discreet data check` tells their owner which rows."
+"""Whoever reads a refusal learns the kind of fault. Whoever owns the data can ask where it is."""
 
 
-def faults_of(frame: Frame, checks: Checks, *, step: str) -> Iterator[Fault]:
-    """The faults that some rows have, in one pass."""
-    return (fault for fault, n in tally(frame, checks, step=step).items() if n)
+@dataclass(frozen=True, slots=True)
+class RowCheck:
+    """What must not be.
+
+    Attributes
+    ----------
+    fault : in the words of a refusal.
+    found : the aggregate that is not zero where it occurs. How often it does is confidential.
+    rows : what rows at fault have in common; None where the fault is of all rows together.
+    """
+
+    fault: Fault
+    found: nw.Expr
+    rows: nw.Expr | None = None
 
 
-def empty(name: str) -> Checks:
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """The checks of one query.
+
+    Attributes
+    ----------
+    table : the parameter that the rows came as: "source", "workplaces" or "workers".
+    frame : what the aggregates are of.
+    checks : what must not be.
+    rows : where rows at fault are looked for; `frame` itself where it has the rows.
+    """
+
+    table: str
+    frame: Frame
+    checks: Sequence[RowCheck]
+    rows: Frame
+
+    def faults(self) -> list[Fault]:
+        """The faults that some rows have, in one pass."""
+        found = tally(self.frame, {check.fault: check.found for check in self.checks}, step=f"check {self.table}")
+        return [fault for fault, n in found.items() if n]
+
+
+def each_row(fault: Fault, at_fault: nw.Expr) -> RowCheck:
+    """A fault that a row has by itself."""
+    return RowCheck(fault, count_if(at_fault), at_fault)
+
+
+def empty(name: str) -> list[RowCheck]:
     """No rows at all."""
     import narwhals.stable.v2 as nw
 
-    fault = Fault(role(name), f"{name} has no rows.", remedy="Check the export, or the filter that made it.")
-    return {fault: (nw.len() == 0).cast(nw.Int64)}
+    fault = Fault(role(name), f"{name} has no rows.", remedy="RowCheck the export, or the filter that made it.")
+    return [RowCheck(fault, (nw.len() == 0).cast(nw.Int64))]
 
 
 def role(name: str) -> str:
@@ -36,46 +79,76 @@ def role(name: str) -> str:
     return name if name in ("workplaces", "workers") else "source"
 
 
-def nulls(name: str, columns: Sequence[str]) -> Checks:
+def nulls(name: str, columns: Iterable[str]) -> list[RowCheck]:
     """Rows without a value."""
     import narwhals.stable.v2 as nw
 
-    return {
-        Fault(
-            role(name),
-            f"Column {column!r} of {name} has no value in some rows.",
-            remedy="Fill them in or drop them at the source.",
-        ): count_if(nw.col(column).is_null())
+    return [
+        each_row(
+            Fault(
+                role(name),
+                f"Column {column!r} of {name} has no value in some rows.",
+                remedy=f"Fill them in or drop them at the source. {WHERE}",
+            ),
+            nw.col(column).is_null(),
+        )
         for column in columns
-    }
+    ]
 
 
-def outside(name: str, domains: Mapping[str, Sequence[Label]]) -> Checks:
+def outside(name: str, domains: Mapping[str, Sequence[Label]]) -> list[RowCheck]:
     """Categories that the public domain does not have. The domain is shown, what was found is not."""
     import narwhals.stable.v2 as nw
 
-    return {
-        Fault(
-            role(name),
-            f"Column {column!r} of {name} has rows outside its public domain, which is: {', '.join(map(str, domain))}.",
-            remedy="Recode them, or add the category to the schema's worker_attributes.",
-        ): count_if(~nw.col(column).is_null() & ~nw.col(column).is_in(domain))
+    return [
+        each_row(
+            Fault(
+                role(name),
+                f"Column {column!r} of {name} has rows outside its public domain, which is: "
+                f"{', '.join(map(str, domain))}.",
+                remedy=f"Recode them, or add the category to the schema's worker_attributes. {WHERE}",
+            ),
+            ~nw.col(column).is_null() & ~nw.col(column).is_in(domain),
+        )
         for column, domain in domains.items()
-    }
+    ]
 
 
-def twice(rows: Frame, *, name: str) -> Iterator[Fault]:
+def differ(name: str, key: str, columns: Iterable[str], whose: str, possible: Sentence) -> list[RowCheck]:
+    """A key with several values of a column; the aggregates are of `ends` of the same columns by key."""
+    import narwhals.stable.v2 as nw
+
+    return [
+        RowCheck(
+            Fault("source", f"Column {column!r} of {name} has more than one value {whose}.", possible, WHERE),
+            count_if(nw.col(f"min {column}") != nw.col(f"max {column}")),
+            nw.col(column).min().over(key) != nw.col(column).max().over(key),
+        )
+        for column in columns
+    ]
+
+
+def ends(columns: Iterable[str]) -> list[nw.Expr]:
+    """The least and the greatest value of columns, by which `differ` tells."""
+    import narwhals.stable.v2 as nw
+
+    return [getattr(nw.col(column), end)().alias(f"{end} {column}") for column in columns for end in ("min", "max")]
+
+
+def twice(rows: Frame, *, name: str) -> Pass:
     """Whether some rows that carry a size are the same in every column."""
     import narwhals.stable.v2 as nw
 
-    step, count = f"check rows of {name}", {"rows": nw.len()}
-    if tally(rows, count, step=step) != tally(rows.unique(), count, step=step):
-        yield Fault(
-            "source",
-            f"{name} has rows that are there twice, with the same value in every column.",
-            "Their jobs would be counted twice.",
-            "Drop the repetitions, or add the column that tells such rows apart.",
-        )
+    fault = Fault(
+        "source",
+        f"{name} has rows that are there twice, with the same value in every column.",
+        "Their jobs would be counted twice.",
+        f"Drop the repetitions, or add the column that tells such rows apart. {WHERE}",
+    )
+    columns = [column for column in rows.collect_schema() if column != ROW]
+    times = rows.group_by(*columns).agg(nw.len().alias("__times"))
+    check = RowCheck(fault, count_if(nw.col("__times") > 1), nw.len().over(*columns) > 1)
+    return Pass("source", times, [check], rows)
 
 
 SEVERAL = (
@@ -87,13 +160,17 @@ SEVERAL = (
 )
 
 
-def repeats(name: str, key: str, way_out: tuple[str | Phrase, ...] = ()) -> Checks:
+def repeats(name: str, key: str, way_out: tuple[str | Phrase, ...] = ()) -> list[RowCheck]:
     """A key that is there more than once."""
     import narwhals.stable.v2 as nw
 
     fault = Fault(
         role(name),
         f"Column {key!r} of {name} repeats; each must be there once.",
-        remedy=("Drop the repetitions.", *way_out),
+        remedy=("Drop the repetitions.", *way_out, f" {WHERE}"),
     )
-    return {fault: nw.len() - nw.col(key).n_unique()}
+    return [RowCheck(fault, nw.len() - nw.col(key).n_unique(), nw.len().over(key) > 1)]
+
+
+ROW = "__row"
+"""The column with the number of a row, where rows are looked for. Schemas have no such names."""

@@ -30,7 +30,7 @@ LAYERS = [
     {"jobs", "release", "formula"},
     {"tables", "lmm", "change"},
     {"bayes"},
-    {"audit", "utility", "session", "models", "report"},
+    {"audit", "utility", "session", "models", "report", "data_check"},
     {"plan"},
     {"review"},
     {"studies", "demo"},

@@ -7,6 +7,8 @@ app              the command tree and the one place where errors become words an
 audit            `discreet audit`: is the claim true? Verify a mechanism's loss exactly, or attack it as a black box
 blackbox         `discreet audit blackbox`: attack a function of yours and bound its epsilon from below
 change           `discreet changes`: which forecasts foresee large changes, and which series to look at next
+columns          options that say which column of a table of jobs is what: the same for every command that reads one
+data             `discreet data check`: what is wrong with a table, for its owner alone
 demo             `discreet demo`: the main job, from nothing, in under a minute
 faults           what is wrong with a request, for the machine that asked for JSON
 fit              `discreet fit`: a linear mixed model from the command line, as it is or under differential privacy

@@ -47,6 +47,7 @@ COMMANDS = {
         "serve:serve",
         "Open the release desk: prepare plans, see their error before paying, have them approved, run them, publish.",
     ),
+    "data": ("data:data", "Look at a table before any plan exists: for the owner of the data alone."),
     "plan": ("plan:plan", "About plans themselves."),
     "simulate": (
         "simulate:app",

@@ -1,0 +1,99 @@
+"""Options that say which column of a table of jobs is what: the same for every command that reads one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import typer
+
+from discreet.schema import Schema
+
+PANEL = "Which column is what"
+
+SchemaFile: TypeAlias = Annotated[
+    Path | None, typer.Option("--schema", help="TOML or JSON file with all of it.", rich_help_panel=PANEL)
+]
+Establishment: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="Identifies the establishment.", rich_help_panel=PANEL)
+]
+Worker: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="Identifies the worker.", rich_help_panel=PANEL)
+]
+Size: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="A row's number of jobs, in tables already counted.", rich_help_panel=PANEL),
+]
+WorkplaceAttributes: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--workplace-attribute",
+        metavar="COLUMN",
+        help="An establishment has one public value of it; once for each.",
+        rich_help_panel=PANEL,
+    ),
+]
+WorkerAttributes: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--worker-attribute",
+        metavar="COLUMN=A,B",
+        help="Describes a worker, with the public list of what it can be; once for each.",
+        rich_help_panel=PANEL,
+    ),
+]
+Workplaces: TypeAlias = Annotated[
+    Path | None, typer.Option(help="The public list of establishments, a file apart.", rich_help_panel=PANEL)
+]
+Workers: TypeAlias = Annotated[
+    Path | None, typer.Option(help="The workers' attributes, where they are a file apart.", rich_help_panel=PANEL)
+]
+AllowMultiple: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N", help="A worker may have jobs at N establishments; 'any' for no bound.", rich_help_panel=PANEL
+    ),
+]
+
+
+def given_schema(
+    file: Path | None,
+    *,
+    establishment: str | None,
+    worker: str | None,
+    size: str | None,
+    workplace_attributes: list[str] | None,
+    worker_attributes: list[str] | None,
+) -> Schema | None:
+    """The schema of a file or of the options; None where neither says anything."""
+    roles = {"establishment": establishment, "worker": worker, "size": size}
+    named: dict[str, Any] = {role: column for role, column in roles.items() if column is not None}
+    attributes = workplace_attributes or worker_attributes
+    if file is not None:
+        if named or attributes:
+            raise typer.BadParameter("--schema says what each column is. Leave the other options out, or the file.")
+        return Schema.read(file)
+    if not (named or attributes):
+        return None
+    return Schema(workplace_attributes or [], dict(map(_domain, worker_attributes or [])), **named)
+
+
+def given_bound(text: str | None) -> bool | int:
+    """At how many establishments a worker may have a job."""
+    if text is None:
+        return False
+    if text == "any":
+        return True
+    if not text.isdigit() or int(text) < 1:
+        raise typer.BadParameter(f"--allow-multiple {text} is not a number of establishments. Give 2 or more, or any.")
+    return int(text)
+
+
+def _domain(text: str) -> tuple[str, list[str]]:
+    column, found, values = text.partition("=")
+    if not found or not column.strip() or not all(value.strip() for value in values.split(",")):
+        raise typer.BadParameter(
+            f"--worker-attribute {text!r} lists no values. What a worker's attribute can be is public and is never "
+            "looked up in the data. Write sex=female,male."
+        )
+    return column.strip(), [value.strip() for value in values.split(",")]

@@ -1,0 +1,345 @@
+"""The owner's own look at a table before any plan exists: what a release would refuse, what is odd, and in which rows.
+
+A refusal says what kind of fault there is, because whoever reads it may not be allowed to know more. Here the owner
+learns the rows. What comes out is confidential and no part of any release. No value is in it; nothing else calls it.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from discreet.delimited import quoted
+from discreet.errors import DataError
+from discreet.faults import COMMAND, Fault, Voice
+from discreet.frames import as_lazy, called, collect, count_if, is_csv, tally
+from discreet.jobs import Jobs, read_jobs, readings_of
+from discreet.release.files import MANIFEST
+from discreet.row_checks import ROW, WHERE, Pass, RowCheck, each_row
+from discreet.schema import Schema
+
+if TYPE_CHECKING:
+    import narwhals.stable.v2 as nw
+
+    from discreet.frames import Frame
+    from discreet.privacy.losses import Number
+
+KEPT = 10_000
+"""Rows of one finding that are listed; its number is always whole."""
+
+ABSENT = ("na", "n/a", "#n/a", "nan", "null", "none", "nil", ".", "-", "--", "?", "(blank)")
+"""What people write where nothing is known, in small letters."""
+
+COLUMNS = ("table", "row", "refused", "finding")
+NOTICE = "confidential: tells about single rows; stays with the data"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is wrong or odd.
+
+    Attributes
+    ----------
+    table : the file, or the part that a table came as.
+    fault : in the words of a refusal.
+    refused : a release is refused because of it; otherwise it is worth a look.
+    count : how many rows have it; None where it is of the whole table.
+    rows : the first of their numbers. In a CSV file the line of names is row 1, and blank lines do not count.
+    """
+
+    table: str
+    fault: Fault
+    refused: bool
+    count: int | None = None
+    rows: tuple[int, ...] = ()
+
+    def said(self, voice: Voice = COMMAND) -> str:
+        """The fault in words, without where one asks for the rows."""
+        return self.fault.said(voice).removesuffix(WHERE).rstrip()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DataCheck:
+    """What the owner of a table learns about it. Confidential.
+
+    Attributes
+    ----------
+    name : the table.
+    rows : how many there are; None where it cannot be opened.
+    columns : the type of each column.
+    findings : what is wrong first, then what is worth a look.
+    """
+
+    name: str
+    rows: int | None
+    columns: Mapping[str, str]
+    findings: tuple[Finding, ...]
+
+    def __repr__(self) -> str:
+        return f"<DataCheck of {self.name!r}: for its owner alone>"
+
+    @property
+    def refused(self) -> bool:
+        """Whether a release would be refused."""
+        return any(finding.refused for finding in self.findings)
+
+    def to_dict(self, voice: Voice = COMMAND) -> dict[str, Any]:
+        """For programs of the owner."""
+        return {
+            "table": self.name,
+            "rows": self.rows,
+            "columns": dict(self.columns),
+            "findings": [
+                {
+                    "table": one.table,
+                    "about": one.fault.about,
+                    "refused": one.refused,
+                    "message": one.said(voice),
+                    "count": one.count,
+                    "rows": list(one.rows),
+                }
+                for one in self.findings
+            ],
+        }
+
+    def write(self, path: str | Path) -> Path:
+        """Write the numbers of rows to a CSV file that this user alone can read; never where releases are."""
+        path = Path(path)
+        beside = [folder for folder in path.resolve().parents if (folder / MANIFEST).exists()]
+        released = [*path.resolve().parent.glob(f"*/{MANIFEST}"), *beside]
+        if released:
+            raise DataError(
+                f"{path.name} would lie among releases.",
+                "It tells about single rows, and whoever hands the folder on hands it on.",
+                "Name a file beside the data.",
+                about="faults",
+            )
+        if path.exists() and not _is_ours(path):
+            raise DataError(
+                f"{str(path)!r} is there and is no list of faults.",
+                "Nothing is replaced by one.",
+                "Name another file.",
+                about="faults",
+            )
+        path.unlink(missing_ok=True)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            lines = csv.writer(file)
+            lines.writerow([*COLUMNS, NOTICE])
+            for one in self.findings:
+                refused = "yes" if one.refused else "no"
+                lines.writerows([one.table, row, refused, one.said()] for row in one.rows or ("",))
+        return path
+
+
+def check_data(
+    source: Any,
+    *,
+    schema: Schema | Mapping[str, Any] | str | Path | None = None,
+    workplaces: Any = None,
+    workers: Any = None,
+    allow_multiple: bool | int = False,
+    response: str | None = None,
+    public: Sequence[str] = (),
+    bounds: tuple[Number, Number] | None = None,
+) -> DataCheck:
+    """Look for faults in a table before any plan exists: for its owner, never for whoever asks for a release.
+
+    Without a schema or a response it finds what can be told of any table: an encoding, a line, names, missing values,
+    spellings, codes that lost zeros, rows that are there twice.
+
+    Parameters
+    ----------
+    source : a path, or a frame of pandas, Polars, Arrow or DuckDB.
+    schema : which column of jobs is what, as in `read_jobs`; it finds all that a release of counts would refuse.
+    workplaces, workers, allow_multiple : as in `read_jobs`.
+    response, public, bounds : what a model would protect, which columns it would take as public, and where responses
+        lie; it finds public columns that hold the response again.
+
+    Returns
+    -------
+    What is wrong and what is odd, with the rows. Confidential.
+
+    Examples
+    --------
+    >>> found = check_data({"place": ["06001", "6001", "06001"], "sex": ["F", "f", "M"]})
+    >>> [(one.fault.about, one.rows) for one in found.findings]
+    [('place', (2,)), ('sex', (1, 2))]
+    """
+    name = called(source)
+    tables = {"source": source, "workplaces": workplaces, "workers": workers}
+    try:
+        known = None if schema is None else Schema.given(schema, data=None, name=name)
+        readings = {} if known is None else readings_of(known, list(tables.values()))
+        frames = {
+            role: _numbered(data, as_lazy(data, name=name if role == "source" else role, readings=readings))
+            for role, data in tables.items()
+            if data is not None
+        }
+        frame = frames["source"]
+        found: list[Finding] = []
+        if known is not None:
+            how: dict[str, Any] = {"schema": known, "allow_multiple": allow_multiple, "validate": False}
+            read_jobs(**tables, **how)  # as a release would, so that columns and types are refused by the file's name
+            jobs = read_jobs(frame, workplaces=frames.get("workplaces"), workers=frames.get("workers"), **how)
+            found += _refusals(replace(jobs, name=name))
+    except DataError as error:
+        return DataCheck(name, None, {}, tuple(Finding(name, fault, True) for fault in error.faults))
+    columns = [] if known is None else [*known.keys, *known.workplace_attributes, *known.worker_attributes]
+    found += _oddities(frame, name, required=columns)
+    if response is not None:
+        from discreet.lmm.private.owner import look
+
+        notes = look(source, response=response, public=public, bounds=bounds or (0, 1))
+        found += [Finding(name, Fault("response", note), False) for note in notes]
+    types = {column: _word(dtype) for column, dtype in frame.collect_schema().items() if column != ROW}
+    rows = tally(frame, {"rows": _length()}, step="count rows")["rows"]
+    return DataCheck(name, rows, types, tuple(sorted(found, key=lambda one: not one.refused)))
+
+
+def _numbered(data: Any, frame: Frame) -> Frame:
+    """The rows with their numbers in the file."""
+    import narwhals.stable.v2 as nw
+
+    if not frame.implementation.is_duckdb():
+        frame = as_lazy(collect(frame, step="read rows"))
+    first = 2 if is_csv(data) else 1
+    relation = frame.to_native().project(f"*, row_number() OVER () + {first - 1} AS {quoted(ROW)}")
+    numbered: Frame = nw.from_native(relation)
+    return numbered
+
+
+def _refusals(jobs: Jobs) -> Iterator[Finding]:
+    """What a release of counts would be refused for."""
+    lists = [one for each in jobs.passes_of_lists() for one in _rows_of(each, jobs.name)]
+    yield from lists
+    for each in jobs.passes(sound_lists=not lists):
+        yield from _rows_of(each, jobs.name)
+
+
+def _rows_of(one: Pass, name: str) -> Iterator[Finding]:
+    table = name if one.table == "source" else one.table
+    whole = replace(one, checks=[check for check in one.checks if check.rows is None])
+    yield from (Finding(table, fault, True) for fault in whole.faults())
+    for check in one.checks:
+        if check.rows is not None and (found := _found(one.rows, check, table, refused=True)):
+            yield found
+
+
+def _found(frame: Frame, check: RowCheck, table: str, *, refused: bool) -> Finding | None:
+    assert check.rows is not None, check
+    at_fault = collect(frame.filter(check.rows).select(ROW).sort(ROW), step="rows at fault")[ROW]
+    if not len(at_fault):
+        return None
+    return Finding(table, check.fault, refused, len(at_fault), tuple(at_fault.slice(0, KEPT).to_pylist()))
+
+
+def _oddities(frame: Frame, name: str, *, required: Collection[str]) -> Iterator[Finding]:
+    """What is worth a look in any table; missing values of `required` columns are refused anyway."""
+    import narwhals.stable.v2 as nw
+
+    types = {column: dtype for column, dtype in frame.collect_schema().items() if column != ROW}
+    texts = [column for column, dtype in types.items() if dtype == nw.String]
+    simple = [_missing(column) for column in types if column not in required]
+    simple += [check for column in texts for check in _of_texts(column)]
+    counts = tally(
+        frame, {check.fault: count_if(check.rows) for check in simple if check.rows is not None}, step="look"
+    )
+    checks = [check for check in simple if counts[check.fault]]
+    checks += _lost_zeros(frame, texts)
+    for column in texts:
+        low = nw.col(column).str.to_lowercase()
+        folded = frame.select(low.alias("__low"), nw.col(column).alias("__one")).group_by("__low")
+        spellings = folded.agg(nw.col("__one").n_unique().alias("__times"))
+        if tally(spellings, {"n": count_if(nw.col("__times") > 1)}, step="look")["n"]:
+            fault = Fault(
+                column, f"Column {column!r} spells some categories with different capitals.",
+                "Each spelling is a category.", "Write them in one way.",
+            )  # fmt: skip
+            lowered = frame.with_columns(low.alias("__low"))
+            check = RowCheck(fault, nw.lit(0), nw.col(column).n_unique().over("__low") > 1)
+            if found := _found(lowered, check, name, refused=False):
+                yield found
+    fault = Fault(
+        None, "Some rows are there more than once, with the same value in every column.",
+        "They may be one job, or an export that was added twice.", "Drop the repetitions, if they are.",
+    )  # fmt: skip
+    checks.append(RowCheck(fault, nw.lit(0), nw.len().over(*types) > 1))
+    for check in checks:
+        if found := _found(frame, check, name, refused=False):
+            yield found
+
+
+def _missing(column: str) -> RowCheck:
+    """Rows without a value."""
+    import narwhals.stable.v2 as nw
+
+    fault = Fault(column, f"Column {column!r} has no value in some rows.", remedy="Fill them in, if it is released.")
+    return each_row(fault, nw.col(column).is_null())
+
+
+def _of_texts(column: str) -> Iterator[RowCheck]:
+    import narwhals.stable.v2 as nw
+
+    text = nw.col(column).str
+    odd = {
+        Fault(
+            column, f"Column {column!r} has words such as NA or null in some rows.", "They count as a category.",
+            "Leave the field empty, or name the category.",
+        ): text.to_lowercase().is_in(ABSENT),
+        Fault(
+            column, f"Column {column!r} holds its own name in some rows.", "The first line may be a row like others.",
+            "Add the line of names, or drop the row.",
+        ): nw.col(column) == column,
+        Fault(
+            column, f"Column {column!r} has text that may be numbers, with a decimal comma or a mark for thousands.",
+            "Numbers have a decimal point and no mark for thousands.", "Write them so.",
+        ): text.contains(r"^[+-]?([0-9]+,[0-9]+|[0-9]{1,3}([.,' ][0-9]{3})+(,[0-9]+)?)$"),
+    }  # fmt: skip
+    yield from (each_row(fault, rows) for fault, rows in odd.items())
+
+
+def _lost_zeros(frame: Frame, texts: Sequence[str]) -> Iterator[RowCheck]:
+    """Codes of digits that are shorter than others, where some begin with a zero."""
+    import narwhals.stable.v2 as nw
+
+    digits = {column: nw.col(column).str.contains("^[0-9]+$") for column in texts}
+    zeros = tally(frame, {c: count_if(nw.col(c).str.contains("^0[0-9]+$")) for c in texts}, step="look")
+    longest = tally(
+        frame, {c: (nw.col(c).str.len_chars() * digits[c].cast(nw.Int64)).max() for c in texts if zeros[c]}, step="look"
+    )
+    for column, length in longest.items():
+        fault = Fault(
+            column, f"Column {column!r} has codes of digits that are shorter than others, and some begin with 0.",
+            "Zeros at the beginning may be lost: a spreadsheet drops them.", "Write the codes whole.",
+        )  # fmt: skip
+        yield each_row(fault, digits[column] & (nw.col(column).str.len_chars() < length))
+
+
+def _length() -> nw.Expr:
+    import narwhals.stable.v2 as nw
+
+    return nw.len()
+
+
+def _word(dtype: Any) -> str:
+    """A type in a plain word."""
+    import narwhals.stable.v2 as nw
+
+    if dtype == nw.String:
+        return "text"
+    if dtype == nw.Boolean:
+        return "true or false"
+    return "whole numbers" if dtype.is_integer() else "numbers" if dtype.is_numeric() else str(dtype).lower()
+
+
+def _is_ours(path: Path) -> bool:
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            return next(csv.reader(file), []) == [*COLUMNS, NOTICE]
+    except (OSError, UnicodeDecodeError, csv.Error):
+        return False

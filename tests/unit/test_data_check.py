@@ -1,0 +1,152 @@
+"""The owner's look at a table finds what a release refuses, in the rows where it is, and no value leaves it."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+from discreet.cli.data import data as command
+from discreet.data_check import check_data
+from discreet.errors import DataError
+from discreet.jobs import read_jobs
+from discreet.schema import Schema
+
+SCHEMA = Schema(["place"], {"sex": ["f", "m"]}, establishment="firm", worker="person")
+SOUND: dict[str, list[Any]] = {
+    "firm": ["F1", "F1", "F2", "F2", "F3"],
+    "person": ["Ann", "Bob", "Cyd", "Dee", "Eve"],
+    "place": ["north", "north", "south", "south", "south"],
+    "sex": ["f", "m", "f", "m", "f"],
+}
+PLACES = {"firm": ["F1", "F2", "F3"], "place": ["north", "south", "south"]}
+
+
+def changed(column: str, row: int, value: Any, table: dict[str, list[Any]] = SOUND) -> dict[str, list[Any]]:
+    return table | {column: [value if i == row else old for i, old in enumerate(table[column])]}
+
+
+def more(**row: Any) -> dict[str, list[Any]]:
+    return {name: [*values, row[name]] for name, values in SOUND.items()}
+
+
+COUNTED = {"firm": ["F1", "F2", "F2", "F2"], "place": ["n", "s", "s", "s"], "n": [3, -1, 4, 4]}
+
+CASES: dict[str, tuple[dict[str, Any], list[tuple[int, ...]]]] = {
+    "nothing": ({"source": SOUND}, []),
+    "a missing value": ({"source": changed("sex", 1, None)}, [(2,)]),
+    "an unknown category": ({"source": changed("sex", 3, "x")}, [(4,)]),
+    "a changed place": ({"source": changed("place", 2, "north")}, [(3, 4)]),
+    "two jobs": ({"source": more(firm="F3", person="Ann", place="south", sex="f")}, [(1, 6)]),
+    "more jobs than allowed": (
+        {"source": more(firm="F3", person="Ann", place="south", sex="f"), "allow_multiple": 1},
+        [(1, 6)],
+    ),
+    "one person of two kinds": (
+        {"source": more(firm="F3", person="Ann", place="south", sex="m"), "allow_multiple": True},
+        [(1, 6)],
+    ),
+    "no such firm": ({"source": changed("firm", 4, "F9"), "workplaces": PLACES}, [(5,)]),
+    "a firm listed twice": (
+        {"source": SOUND, "workplaces": {"firm": ["F1", "F2", "F3", "F3"], "place": list("nsss")}},
+        [(3, 4)],
+    ),
+    "a place unlike the list": ({"source": changed("place", 4, "north"), "workplaces": PLACES}, [(5,)]),
+    "counted rows": ({"source": COUNTED, "schema": Schema(["place"], {}, "firm", size="n")}, [(3, 4), (2,)]),
+    "several at once": ({"source": changed("sex", 0, "x") | {"place": [None, *SOUND["place"][1:]]}}, [(1,), (1,)]),
+    "no such column": ({"source": {"firm": ["F1"], "person": ["Ann"]}}, [(), ()]),
+    "no rows": ({"source": {name: pa.array([], pa.string()) for name in SOUND}}, [()]),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_it_finds_what_a_release_refuses_and_where(case: str) -> None:
+    """The same faults in the same words, each with its rows: nothing more, nothing less."""
+    asked, rows = CASES[case]
+    asked = {"schema": SCHEMA} | asked
+    refused: list[str] = []
+    try:
+        read_jobs(**asked)
+    except DataError as error:
+        refused = [str(fault.asked) for fault in error.faults]
+    found = check_data(**asked)
+    at_fault = [one for one in found.findings if one.refused]
+    told = [str(one.fault.asked).replace(" of data ", " of jobs ").replace("data has", "jobs has") for one in at_fault]
+    assert sorted(told) == sorted(refused)
+    assert [one.rows for one in at_fault] == rows
+    assert found.refused is bool(refused)
+    said = json.dumps(found.to_dict())
+    assert not any(name in said for name in ("Ann", "Eve", "F9", "north"))
+
+
+def test_rows_of_a_csv_file_are_those_of_a_spreadsheet(tmp_path: Path) -> None:
+    path, rows = tmp_path / "jobs.csv", tmp_path / "faults.csv"
+    path.write_text("firm,person,place,sex\nF1,Ann,06001,f\nF1,Bob,06001,?\nF2,Cyd,6001,f\n")
+    names = ["--establishment", "firm", "--worker", "person", "--workplace-attribute", "place"]
+    told = CliRunner().invoke(
+        command, ["check", str(path), *names, "--worker-attribute", "sex=f,m", "--faults", str(rows)]
+    )
+    assert told.exit_code == 1, told.output
+    assert told.stdout.startswith("For the owner of the data alone, and no part of any release.")
+    listed = list(csv.DictReader(rows.open()))
+    assert [(line["row"], line["refused"], line["finding"].split("'")[1]) for line in listed] == [
+        ("3", "yes", "sex"), ("3", "no", "sex"), ("4", "no", "place"),
+    ]  # fmt: skip
+    assert rows.stat().st_mode & 0o777 == 0o600
+    for value in ("Ann", "06001", "F2"):
+        assert value not in told.stdout + rows.read_text()
+    path.write_text(path.read_text().replace("?", "m").replace(",6001", ",06001"))
+    again = CliRunner().invoke(command, ["check", str(path), *names, "--worker-attribute", "sex=f,m", "--json"])
+    assert (again.exit_code, json.loads(again.stdout)["findings"]) == (0, [])
+
+
+def test_the_list_of_rows_replaces_nothing_and_stays_away_from_releases(tmp_path: Path) -> None:
+    found = check_data({"x": ["a", "A"]})
+    (tmp_path / "mine.csv").write_text("my own\n")
+    out = tmp_path / "out"
+    (out / "jobs").mkdir(parents=True)
+    (out / "jobs" / "release.json").write_text("{}")
+    for path in (tmp_path / "mine.csv", out / "faults.csv", out / "jobs" / "faults.csv", out / "jobs" / "a" / "f.csv"):
+        before = sorted(tmp_path.rglob("*"))
+        with pytest.raises(DataError) as refused:
+            found.write(path)
+        assert refused.value.about == "faults"
+        assert sorted(tmp_path.rglob("*")) == before
+    assert found.write(tmp_path / "faults.csv") == found.write(tmp_path / "faults.csv")
+    assert (tmp_path / "mine.csv").read_text() == "my own\n"
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "rows"),
+    [
+        ("x", ["a", None, "b"], (2,)),
+        ("x", ["a", "N/A", "b"], (2,)),
+        ("x", ["East", "west", "east"], (1, 3)),
+        ("x", ["1,5", "2,25", "7"], (1, 2)),
+        ("x", ["1'000", "12 345", "7"], (1, 2)),
+        ("x", ["07001", "7001", "10001", "a"], (2,)),
+        ("x", ["a", "x", "b"], (2,)),
+    ],
+)
+def test_what_is_odd_is_told_without_a_schema(column: str, values: list[Any], rows: tuple[int, ...]) -> None:
+    found = check_data({column: values})
+    assert not found.refused
+    assert [(one.fault.about, one.rows) for one in found.findings] == [(column, rows)]
+
+
+def test_rows_that_are_there_twice_are_odd() -> None:
+    (one,) = check_data({"a": ["p", "q", "p"], "b": [1, 2, 1]}).findings
+    assert one.rows == (1, 3)
+
+
+def test_a_public_column_that_holds_the_response_is_told() -> None:
+    rows = {"y": [float(i % 13) / 13 for i in range(40)], "g": ["a", "b"] * 20}
+    asked: dict[str, Any] = {"response": "y", "public": ["g", "again"], "bounds": (0, 1)}
+    found = check_data(rows | {"again": [2 * y for y in rows["y"]]}, **asked)
+    assert any(one.fault.about == "response" and "'again'" in one.said() for one in found.findings)
+    assert "0.5" not in json.dumps(found.to_dict())

@@ -56,6 +56,46 @@ def test_a_life(where: str) -> None:
             ledger.charge(release="r", loss=Pure("0.1"), **JOBS)
 
 
+def test_two_people_raise_a_budget_by_the_command(where: str) -> None:
+    """A refusal writes nothing; what is raised is shown with who did it and why, and can be spent."""
+
+    def call(*arguments: str) -> tuple[int, str, BaseException | None]:
+        done = CliRunner().invoke(command, ["budget", where, *arguments], env={"COLUMNS": "200"})
+        return done.exit_code, done.output, done.exception
+
+    name = JOBS["dataset"]
+    with Ledger.open(where) as ledger:
+        ledger.open_budget(total=Pure(1), by="otto", **JOBS)
+        ledger.charge(release="county", loss=Pure("3/4"), **JOBS)
+        before = ledger.head
+    raising = [name, "--epsilon", "2"]
+    for asked in (
+        raising,
+        ["--epsilon", "2", "--reason", "board", "--by", "anna", "--confirmed-by", "rita"],
+        [*raising, "--reason", " ", "--by", "anna", "--confirmed-by", "rita"],
+        [*raising, "--reason", "board", "--by", "anna"],
+        [*raising, "--reason", "board", "--by", "anna", "--confirmed-by", "Anna"],
+        [*raising, "--reason", "board", "--by", "anna", "--confirmed-by", "rita", "--unit", "workers"],
+        [*raising, "--rho", "1", "--reason", "board", "--by", "anna", "--confirmed-by", "rita"],
+        [name, "--epsilon", "0.5", "--reason", "less than is spent", "--by", "anna"],
+        ["nothing", "--epsilon", "2", "--reason", "board", "--by", "anna", "--confirmed-by", "rita"],
+        [name, "--reason", "board"],
+    ):
+        assert call(*asked)[0], asked
+        with Ledger.open(where, read_only=True) as ledger:
+            assert ledger.head == before, asked
+    assert call(name) == (0, call()[1], None)
+    code, out, _ = call(*raising, "--reason", "board, 3 March", "--by", "anna", "--confirmed-by", "rita")
+    assert code == 0
+    assert "epsilon=1.25 is left of epsilon=2" in out
+    assert "epsilon=1 by otto\n" in out and "epsilon=2 by anna and rita: board, 3 March" in out
+    with Ledger.open(where, read_only=True) as ledger:
+        assert ledger.verify()
+    code, out, _ = call(name, "--epsilon", "0.75", "--reason", "enough", "--by", "anna", "--json")
+    told = json.loads(out)
+    assert (code, told["budgets"][0]["remaining"], len(told["changes"])) == (0, {"epsilon": "0"}, 3)
+
+
 DISABLE = {
     "sqlite": ["DROP TRIGGER discreet_ledger_no_UPDATE"],
     "postgresql": ["ALTER TABLE discreet_ledger DISABLE TRIGGER discreet_ledger_append_only"],

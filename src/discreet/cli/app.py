@@ -57,7 +57,7 @@ COMMANDS = {
     "changes": ("change:app", "Large changes: compare forecasts by ROC analysis, report exceptions."),
     "ledger": (
         "ledger:ledger",
-        "Read a ledger of privacy losses: what was spent on which data, and that the chain is intact.",
+        "A ledger of privacy losses: what was spent on which data, what may be, and that the chain is intact.",
     ),
 }
 """Where a command is, and the first line of its help."""

@@ -1,4 +1,4 @@
-"""`discreet ledger show` and `discreet ledger verify`: what was spent, and that nobody has touched the book."""
+"""`discreet ledger`: what was spent, what may be, and that nobody has touched the book."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from discreet.cli.faults import faults_as_json
 from discreet.errors import PlanError
 
 if TYPE_CHECKING:
-    from discreet.ledger import Entry, Ledger
+    from discreet.ledger import Budget, Entry, Ledger
     from discreet.ledger.entries import Row
     from discreet.privacy.losses import Loss
 
 ledger = typer.Typer(
     name="ledger",
-    help="Read a ledger of privacy losses: what was spent on which data, and that the chain is intact.",
+    help="A ledger of privacy losses: what was spent on which data, what may be, and that the chain is intact.",
     epilog="Example: `discreet ledger show out/demo/ledger.db --last 5`",
     no_args_is_help=True,
     rich_markup_mode="markdown",
@@ -106,6 +106,78 @@ def verify(
         typer.echo("\n".join([str(verdict), *faults, *[EMPTY] * empty]))
     if not intact:
         raise typer.Exit(1)
+
+
+@ledger.command()
+def budget(
+    where: Where,
+    dataset: Annotated[str | None, typer.Argument(metavar="[DATASET]", help="The data's name in the ledger.")] = None,
+    epsilon: Annotated[str | None, typer.Option(help="The new total.")] = None,
+    delta: Annotated[str | None, typer.Option(help="Its failure probability, where the budget has one.")] = None,
+    rho: Annotated[str | None, typer.Option(help="The new total of a budget in rho.")] = None,
+    unit: Annotated[str | None, typer.Option(help="Which budget, where the data have several: as it is shown.")] = None,
+    reason: Annotated[str | None, typer.Option(help="Why it changes; stays in the ledger.")] = None,
+    by: Annotated[str | None, typer.Option(metavar="NAME", help="Who changes it; this user unless named.")] = None,
+    confirmed_by: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The second person, without whom nothing is raised.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what data may give away in total, with every change and its reason; or change it.
+
+    Two people raise a budget, and one may lower it, never below what is spent. The ledger keeps who they are as they
+    say it: whoever may write the ledger can name anybody. The desk knows who is logged in.
+
+    Example: `discreet ledger budget out/demo/ledger.db`
+
+    Example: `discreet ledger budget ledger.db jobs --epsilon 6 --reason 'board, 3 March' --by anna --confirmed-by rita`
+    """
+    from discreet.ledger import Ledger
+    from discreet.privacy.losses import loss
+
+    if any(amount is not None for amount in (epsilon, delta, rho)):
+        with faults_as_json(as_json):
+            if dataset is None:
+                raise typer.BadParameter("A new total is that of one data set. Name it after the ledger.")
+            if reason is None:
+                raise typer.BadParameter("A budget changes for a reason, which stays in the ledger. Add --reason.")
+            new = loss(epsilon=epsilon, delta=delta, rho=rho)
+            _opened(where).close()  # one that is not there is not made
+            with Ledger.open(where) as book:
+                book.change_budget(
+                    dataset=dataset, total=new, unit=unit, reason=reason, by=by, confirmed_by=confirmed_by
+                )
+    elif reason is not None or confirmed_by is not None or by is not None:
+        raise typer.BadParameter("No new total was named. Add --epsilon, or leave the reason and the people out.")
+    with faults_as_json(as_json), _opened(where) as book:
+        asked = [each for each in book.budgets() if dataset in (None, each.dataset) and unit in (None, each.unit)]
+        kept = {(each.dataset, each.unit) for each in asked}
+        lines = [each for each in book.entries() if each.kind == "budget" and (each.dataset, each.unit) in kept]
+        if not asked and (dataset or unit):
+            known = ", ".join(f"{each.dataset!r} under {each.unit}" for each in book.budgets()) or "none"
+            raise PlanError(f"There is no such budget. The ledger has these: {known}. Name one of them.")
+    if as_json:
+        changes = [each.to_dict() for each in lines]
+        typer.echo(json.dumps({"budgets": [each.to_dict() for each in asked], "changes": changes}, indent=2))
+    else:
+        _print_budgets(asked, lines)
+
+
+def _print_budgets(budgets: list[Budget], lines: list[Entry]) -> None:
+    from discreet.ledger.budget import amounts
+    from discreet.report.numbers import minute
+
+    for each in budgets:
+        typer.echo(f"{each.dataset}, {each.unit}: {amounts(each.remaining)} is left of {amounts(each.total)}.")
+        for line in lines:
+            if (line.dataset, line.unit) != (each.dataset, each.unit) or line.loss is None:
+                continue
+            facts = line.payload
+            people = " and ".join(str(facts[who]) for who in ("by", "confirmed_by") if who in facts)
+            why = f": {facts['reason']}" if "reason" in facts else ""
+            typer.echo(f"  entry {line.seq}, {minute(str(facts['at']))}: {amounts(line.loss)} by {people}{why}")
+    if not budgets:
+        typer.echo("No budget was opened here yet.")
 
 
 def _opened(where: str) -> Ledger:

@@ -121,14 +121,14 @@ class Ledger:
         dataset: str,
         total: Loss,
         reason: str,
-        unit: Unit | None = None,
+        unit: Unit | str | None = None,
         by: str | None = None,
         confirmed_by: str | None = None,
     ) -> Budget:
         """Raise or lower an open budget, never below what is spent. Reason and people stay in the ledger.
 
-        Two people raise a budget, `by` and `confirmed_by`; one may lower it. `unit` may be left out where the data set
-        has one budget.
+        Two people raise a budget, `by` and `confirmed_by`; one may lower it. `unit`, or its key, may be left out where
+        the data set has one budget.
         """
         if not reason.strip():
             raise PrivacyError(
@@ -290,12 +290,13 @@ class Ledger:
         keys = {(entry.dataset, entry.unit): None for entry in page.entries(kind="budget")}
         return [budget for dataset, unit in keys if (budget := self._account(page, dataset, unit)) is not None]
 
-    def _open_account(self, page: LedgerTransaction, dataset: str, unit: Unit) -> Budget:
-        budget = self._account(page, dataset, unit.key)
+    def _open_account(self, page: LedgerTransaction, dataset: str, unit: Unit | str) -> Budget:
+        key = unit if isinstance(unit, str) else unit.key
+        budget = self._account(page, dataset, key)
         if budget is None:
             there = "; ".join(f"{known.dataset!r} under {known.unit}" for known in self._accounts(page)) or "none"
             raise PrivacyError(
-                f"{dataset!r} has no budget under {unit.key}. The ledger has these: {there}. "
+                f"{dataset!r} has no budget under {key}. The ledger has these: {there}. "
                 "Open one with `ledger.open_budget(dataset=..., unit=..., total=...)`.",
                 about="dataset",
             )

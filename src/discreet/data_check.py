@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 from discreet.delimited import quoted
 from discreet.errors import DataError
 from discreet.faults import COMMAND, Fault, Voice
-from discreet.frames import as_lazy, called, collect, count_if, is_csv, tally
+from discreet.frames import called, collect, count_if, open_frame, tally
 from discreet.jobs import Jobs, read_jobs, readings_of
 from discreet.release.files import MANIFEST
 from discreet.row_checks import ROW, WHERE, Pass, RowCheck, each_row
+from discreet.scans import is_csv
 from discreet.schema import Schema
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ def check_data(
         known = None if schema is None else Schema.given(schema, data=None, name=name)
         readings = {} if known is None else readings_of(known, list(tables.values()))
         frames = {
-            role: _numbered(data, as_lazy(data, name=name if role == "source" else role, readings=readings))
+            role: _numbered(data, open_frame(data, name=name if role == "source" else role, readings=readings))
             for role, data in tables.items()
             if data is not None
         }
@@ -206,7 +207,7 @@ def _numbered(data: Any, frame: Frame) -> Frame:
     import narwhals.stable.v2 as nw
 
     if not frame.implementation.is_duckdb():
-        frame = as_lazy(collect(frame, step="read rows"))
+        frame = open_frame(collect(frame, step="read rows"))
     first = 2 if is_csv(data) else 1
     relation = frame.to_native().project(f"*, row_number() OVER () + {first - 1} AS {quoted(ROW)}")
     numbered: Frame = nw.from_native(relation)

@@ -37,7 +37,7 @@ class DiscreetError(Exception):
 
 
 @contextmanager
-def concerning(about: str) -> Iterator[None]:
+def concerning(about: str | None) -> Iterator[None]:
     """Say of every fault that comes out, and does not say it itself, what it is about."""
     try:
         yield

@@ -1,6 +1,6 @@
 """The border: any table comes in, a checked lazy frame goes on, an Arrow table of aggregates comes out.
 
-`as_lazy` opens what the user has, `require` and `tally` check it, `collect` is the one place where a query runs.
+`open_frame` opens what the user has, `require` and `tally` check it, `collect` is the one place where a query runs.
 Relational steps are written elsewhere, in narwhals, and run unchanged on every engine; which engine that is, the
 data's type decides. Files and frames in memory (pandas, Polars, Arrow) are scanned by an embedded DuckDB; DuckDB
 relations, Spark frames, Polars lazy frames and narwhals frames stay where they are.
@@ -12,17 +12,21 @@ from __future__ import annotations
 import contextlib
 import difflib
 import functools
-import glob
-import os
+import math
+import sys
 import threading
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from decimal import Decimal
+from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
-from discreet import delimited
-from discreet.delimited import Reading, quoted
-from discreet.errors import DataError, DiscreetError, EngineError
+import numpy as np
+
+from discreet.delimited import Reading
+from discreet.errors import DataError, DiscreetError, EngineError, concerning
 from discreet.faults import Fault
+from discreet.scans import scan
 
 if TYPE_CHECKING:
     import duckdb
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     Frame: TypeAlias = nw.LazyFrame[Any]
+    AnyFrame: TypeAlias = nw.DataFrame[Any] | nw.LazyFrame[Any]
 
 Name = TypeVar("Name", bound=Hashable)
 Kind: TypeAlias = Literal["label", "integer", "number"]
@@ -57,40 +62,118 @@ HARMLESS = frozenset(
 _TURN = threading.RLock()
 
 
-def as_lazy(
+@overload
+def open_frame(
+    data: Any,
+    *,
+    name: str | None = ...,
+    table: str | None = ...,
+    connection: duckdb.DuckDBPyConnection | None = ...,
+    readings: Mapping[str, Reading] | None = ...,
+) -> Frame: ...
+@overload
+def open_frame(data: Any, *, readings: Mapping[str, Reading] | None = ..., ordered: Literal[True]) -> AnyFrame: ...
+def open_frame(
     data: Any,
     *,
     name: str | None = None,
     table: str | None = None,
     connection: duckdb.DuckDBPyConnection | None = None,
     readings: Mapping[str, Reading] | None = None,
-) -> Frame:
+    ordered: bool = False,
+) -> AnyFrame:
     """Open `data` as a lazy frame in the engine that its type names; nothing is read but its schema.
 
     A path is a Parquet file, a directory or a glob of them, a CSV file (also .gz or .zst), or a DuckDB file with its
     table: `jobs.duckdb::jobs`, or `table="jobs"`. `name` is what messages call it (a file is called by its own
     name); `connection` is the DuckDB connection for files and frames in memory (the process has one of its own).
-    The rows of a CSV file decide the types of its columns, but for those with a reading.
+    The rows of a CSV file decide the types of its columns, but for those with a reading. With `ordered`, a frame in
+    memory stays there and its rows keep their order.
     """
     import narwhals.stable.v2 as nw
 
     home, name = connection or _home(), name or called(data)
-    if isinstance(data, str | Path):
-        frame = nw.from_native(_scan(str(data), name=name, table=table, connection=home, readings=readings))
-    elif isinstance(data, nw.DataFrame | nw.LazyFrame):
-        frame = data
-    else:
-        arrow = to_arrow(data, name=name)
-        try:
-            frame = nw.from_native(data if arrow is None else home.from_arrow(arrow))
-        except TypeError:
-            raise DataError(
-                f"{name} is a {type(data).__name__}, which is not a table. Give a path (Parquet, CSV, DuckDB), a "
-                "pandas, Polars or Arrow table, a DuckDB relation, a Spark frame or a mapping of columns."
-            ) from None
+    with concerning("data" if ordered else None):
+        if isinstance(data, str | Path):
+            frame = nw.from_native(scan(str(data), name=name, table=table, connection=home, readings=readings))
+        elif ordered:
+            return _in_memory(data, name=name, readings=readings or {})
+        elif isinstance(data, nw.DataFrame | nw.LazyFrame):
+            frame = data
+        else:
+            arrow = to_arrow(data, name=name)
+            frame = _frame(data if arrow is None else home.from_arrow(arrow), data, name=name)
     lazy: Frame = frame.lazy()
     coded = [column for column, dtype in lazy.collect_schema().items() if dtype in (nw.Categorical, nw.Enum)]
     return lazy.with_columns(nw.col(*coded).cast(nw.String)) if coded else lazy
+
+
+def _frame(native: Any, data: Any, *, name: str) -> Any:
+    """narwhals' frame of a table; `data` is what the user gave."""
+    import narwhals.stable.v2 as nw
+
+    try:
+        return nw.from_native(native)
+    except TypeError:
+        raise DataError(
+            f"{name} is a {type(data).__name__}, which is not a table.",
+            remedy="Give a path (Parquet, CSV, DuckDB), a pandas, Polars or Arrow table, a DuckDB relation, a Spark "
+            "frame or a mapping of columns.",
+        ) from None
+
+
+def _in_memory(data: Any, *, name: str, readings: Mapping[str, Reading]) -> AnyFrame:
+    """The frame as it is, of whatever library; a lazy one stays in its engine."""
+    import narwhals.stable.v2 as nw
+
+    numbers = [column for column, reading in readings.items() if reading == "number"]
+    if isinstance(data, Mapping):
+        typed = {column: _as_numbers(data[column]) for column in numbers if column in data}
+        data = to_arrow({**data, **typed}, name=name)
+    try:
+        frame: AnyFrame = _frame(data, data, name=name)
+        schema = frame.collect_schema()
+    except nw.exceptions.DuplicateError:
+        raise _twice(name) from None
+    if isinstance(frame, nw.LazyFrame) and (frame.implementation.is_pyarrow() or frame.implementation.is_pandas_like()):
+        frame = frame.collect()
+    if frame.implementation.is_pandas():
+        native = frame.to_native()
+        objects = [column for column in numbers if column in schema and native[column].dtype == object]
+        if objects:
+            frame = nw.from_native(native.assign(**{column: _as_numbers(native[column]) for column in objects}))
+    return frame
+
+
+def _as_numbers(values: Any) -> Any:
+    """Entries without a type of their own as doubles, nan for what is no number; as they are if there is no number.
+
+    Arrow would find one type for all of them, or none, and one row would decide.
+    """
+    if not isinstance(values, list | tuple) and str(getattr(values, "dtype", "")) != "object":
+        return values
+    entries = list(values)
+    present = [entry for entry in entries if entry is not None]
+    if present and not any(map(_is_number, present)):
+        return values
+    return np.array([_double(entry) for entry in entries], dtype=np.float64)
+
+
+def _double(entry: Any) -> float:
+    try:
+        return float(entry) if _is_number(entry) else math.nan
+    except OverflowError:
+        return math.copysign(sys.float_info.max, 1 if entry > 0 else -1)
+    except ValueError:  # a decimal that signals
+        return math.nan
+
+
+def _is_number(entry: Any) -> bool:
+    return isinstance(entry, Real | Decimal) and not isinstance(entry, bool)
+
+
+def _twice(name: str) -> DataError:
+    return DataError(f"{name} has two columns of one name.", remedy="Rename one of them.")
 
 
 def called(data: Any) -> str:
@@ -120,7 +203,7 @@ def to_arrow(data: Any, *, name: str) -> pa.Table | None:
     if not nw.dependencies.is_pandas_dataframe(data):
         return None
     if not data.columns.is_unique:
-        raise DataError(f"{name} has two columns of one name. Rename one of them.")
+        raise _twice(name)
     return pa.table({str(column): _to_arrow_column(data[column], name=name) for column in data.columns})
 
 
@@ -270,102 +353,3 @@ def _to_arrow_column(column: Any, *, name: str) -> pa.Array:
             f"Column {column.name!r} of {name} mixes types that no database column can hold. "
             "Convert it to one type, for example with astype(str)."
         ) from None
-
-
-def _scan(
-    text: str,
-    *,
-    name: str,
-    table: str | None,
-    connection: duckdb.DuckDBPyConnection,
-    readings: Mapping[str, Reading] | None,
-) -> Any:
-    """A DuckDB relation over the file or files at a path."""
-    import duckdb
-
-    text, _, inner = text.partition("::")
-    path, table = Path(text), table or inner or None
-    kind = _format(path, name=name)
-    _find(path, name=name)
-    try:
-        if kind == "DuckDB":
-            return _attach(path, table, name=name, connection=connection)
-        if kind == "CSV":
-            return delimited.scan(text, name=name, connection=connection, readings=readings)
-        if path.is_dir():
-            everything = str(path / "**" / "*.parquet").replace("'", "''")
-            # Folders such as state=06 are a column, of text.
-            options = "hive_partitioning = true, hive_types_autocast = false"
-            return connection.sql(f"SELECT * FROM read_parquet('{everything}', {options})")
-        return connection.read_parquet(text)
-    except (duckdb.Error, OSError) as error:
-        raise DataError(
-            f"{name}: {text!r} cannot be read as {kind} ({type(error).__name__}).",
-            "It may be damaged, cut off, locked or of another format than its name says.",
-            "Write it again from its source, or rename it.",
-        ) from None
-
-
-def is_csv(data: Any) -> bool:
-    """Whether data are the path of a CSV file, as its name says."""
-    if not isinstance(data, str | Path):
-        return False
-    *_, inner, ending = ["", *Path(data).name.casefold().split(".")]
-    return (inner if ending in delimited.COMPRESSED else ending) in delimited.ENDINGS
-
-
-def _format(path: Path, *, name: str) -> str:
-    if os.path.isdir(path):  # noqa: PTH112 (no error for what cannot be a path)
-        return "Parquet"
-    if is_csv(path):
-        return "CSV"
-    ending = path.suffix.removeprefix(".").casefold()
-    known = {"parquet": "Parquet", "pq": "Parquet", "duckdb": "DuckDB", "ddb": "DuckDB"}
-    if ending in known:
-        return known[ending]
-    what, remedy = OTHERS.get(ending, ("is not a table that can be opened", "Give one of these, or a frame."))
-    raise DataError(
-        f"{name} ends in {path.suffix!r}, which {what}.",
-        "Tables are .parquet, .csv (.tsv, .txt; also .csv.gz and .csv.zst), .duckdb::table, or a directory of Parquet "
-        "files.",
-        remedy,
-    )
-
-
-OTHERS = {
-    **dict.fromkeys(
-        ("xlsx", "xls", "xlsm", "ods"), ("is a workbook of a spreadsheet", "Save the sheet as 'CSV UTF-8'.")
-    ),
-    **dict.fromkeys(("zip", "7z", "tar", "rar"), ("is an archive", "Unpack it, or compress the file as .csv.gz.")),
-}
-"""Endings of files that people have their tables in, and the way from there."""
-
-
-def _find(path: Path, *, name: str) -> None:
-    folder, is_folder = path.parent, os.path.isdir(path)  # noqa: PTH112 (no error for what cannot be a path)
-    if is_folder:
-        found = any(path.rglob("*.parquet"))
-    elif set(path.name) & set("*?["):
-        found = any(glob.iglob(path.name, root_dir=folder))  # noqa: PTH207 (no error for odd patterns)
-    else:
-        found = os.path.isfile(path)  # noqa: PTH113
-    if found:
-        return
-    looked = path if is_folder else folder
-    there = sorted(os.listdir(looked)) if os.path.isdir(looked) else []  # noqa: PTH112, PTH208
-    near = [like for like in difflib.get_close_matches(path.name, there, n=2) if like != path.name]
-    where = os.path.abspath(folder)  # noqa: PTH100
-    hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"It was looked for in {where!r}."
-    raise DataError(f"{name}: no {'Parquet file in' if is_folder else 'file'} {str(path)!r}. {hint}")
-
-
-def _attach(path: Path, table: str | None, *, name: str, connection: duckdb.DuckDBPyConnection) -> Any:
-    alias = f"file_{abs(hash(path.resolve())):x}"
-    location = str(path).replace("'", "''")
-    connection.execute(f"ATTACH IF NOT EXISTS '{location}' AS {alias} (READ_ONLY)")
-    listing = "SELECT table_name FROM information_schema.tables WHERE table_catalog = ? ORDER BY 1"
-    tables = [row[0] for row in connection.execute(listing, [alias]).fetchall()]
-    if table is None or table not in tables:
-        asked = f"there is no table {table!r}" if table else "no table was named"
-        raise DataError(f"{name}: in {str(path)!r} {asked}; it has: {', '.join(tables)}. Write {path}::TABLE.")
-    return connection.table(f"{alias}.{quoted(table)}")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.errors import concerning
 from discreet.faults import Argument, Fault
-from discreet.frames import as_lazy, called, count_if, holds, is_csv, refuse, require, working
+from discreet.frames import called, count_if, holds, open_frame, refuse, require, working
 from discreet.privacy.units import EstablishmentNodes, Unit
 from discreet.row_checks import (
     ROW,
@@ -31,6 +31,7 @@ from discreet.row_checks import (
     repeats,
     twice,
 )
+from discreet.scans import is_csv
 from discreet.schema import Schema
 
 if TYPE_CHECKING:
@@ -301,7 +302,7 @@ def read_jobs(
             source, workplaces, workers = _tables(path, workplaces, workers)
     with concerning("schema"):
         schema = Schema.given(schema, data=folder, name=name)
-    read = as_lazy if engine is None else engine.read
+    read = open_frame if engine is None else engine.read
     readings = readings_of(schema, (source, workplaces, workers))
     needed = [*schema.keys, *schema.workplace_attributes, *schema.worker_attributes]
     lists: dict[str, Frame] = {}

@@ -12,7 +12,7 @@ import pytest
 
 from discreet import engines
 from discreet.errors import DataError, EngineError
-from discreet.frames import as_lazy, collect, count_if, require, tally, working
+from discreet.frames import collect, count_if, open_frame, require, tally, working
 from discreet.jobs import read_jobs
 from discreet.schema import Schema
 from discreet.tables import cells
@@ -43,7 +43,7 @@ def with_jobs(tables: dict[str, pa.Table]) -> pa.Table:
 
 
 def test_a_table_goes_in_and_comes_out(into: Any, tables: dict[str, pa.Table]) -> None:
-    frame = as_lazy(into(tables["jobs"], "jobs"), name="jobs")
+    frame = open_frame(into(tables["jobs"], "jobs"), name="jobs")
     kinds: dict[str, Any] = {"worker": "integer", "workplace": "label", "state": "label", "population": "number"}
     require(frame, kinds, name="jobs")
     back = collect(frame.sort("worker"), step="round trip")
@@ -51,7 +51,7 @@ def test_a_table_goes_in_and_comes_out(into: Any, tables: dict[str, pa.Table]) -
 
 
 def test_a_wrong_schema_is_refused_in_the_same_words(into: Any, tables: dict[str, pa.Table]) -> None:
-    frame = as_lazy(into(tables["workplace"], "firms"))
+    frame = open_frame(into(tables["workplace"], "firms"))
     with pytest.raises(DataError) as caught:
         require(frame, {"sectr": "label", "state": "number"}, name="firms")
     assert str(caught.value) == (
@@ -62,7 +62,7 @@ def test_a_wrong_schema_is_refused_in_the_same_words(into: Any, tables: dict[str
 
 
 def test_counts_of_rows_agree(into: Any, tables: dict[str, pa.Table]) -> None:
-    frame = as_lazy(into(tables["jobs"], "jobs"))
+    frame = open_frame(into(tables["jobs"], "jobs"))
     found = tally(
         frame,
         {
@@ -203,7 +203,7 @@ def test_what_is_kept_is_read_again(name: Any, tables: dict[str, pa.Table], requ
 
 
 def test_a_failure_is_named_after_its_step_and_quotes_no_data(into: Any, tables: dict[str, pa.Table]) -> None:
-    jobs = as_lazy(into(tables["jobs"], "jobs"))
+    jobs = open_frame(into(tables["jobs"], "jobs"))
     with pytest.raises(EngineError) as caught, working("sum of a text"):
         collect(jobs.select(nw.col("education").cast(nw.Int64).sum()), step="sum of a text")
     assert "Step 'sum of a text' failed" in str(caught.value)

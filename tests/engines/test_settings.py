@@ -34,8 +34,8 @@ def test_duckdb_keeps_off_the_standard_output() -> None:
     """Its progress bar would break what a program reads from there; `python -c` is where it is on."""
     code = """
 from discreet import engines
-from discreet.frames import as_lazy
-for frame in (engines.open("duckdb").read({"x": [1]}), as_lazy({"x": [1]})):
+from discreet.frames import open_frame
+for frame in (engines.open("duckdb").read({"x": [1]}), open_frame({"x": [1]})):
     bar = "SELECT current_setting('enable_progress_bar') AS bar"
     print(frame.to_native().query("t", bar).fetchall()[0][0])
 """

@@ -53,7 +53,7 @@ def test_reads_no_confidential_data(plan: Path, command, monkeypatch: pytest.Mon
     def shut(*_: object, **__: object) -> None:
         raise AssertionError("confidential data were opened")
 
-    monkeypatch.setattr(frames, "_scan", shut)
+    monkeypatch.setattr(frames, "scan", shut)
     monkeypatch.setattr(frames, "collect", shut)
     monkeypatch.setattr("discreet.plan.confidential.read_jobs", shut)
     assert command("check", plan)[0] == 0

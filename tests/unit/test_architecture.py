@@ -25,6 +25,7 @@ LAYERS = [
     {"faults"},
     {"errors", "arrays", "chart"},
     {"extras", "delimited"},
+    {"scans"},
     {"frames", "results", "schema", "privacy", "simulate", "archive"},
     {"engines", "noise", "readers", "ledger", "row_checks"},
     {"jobs", "release", "formula"},
@@ -38,6 +39,7 @@ LAYERS = [
     {"cli"},
     {"__main__"},
 ]
+BORDER = {"frames.py", "engines/memory.py", "lmm/private/panel.py"}  # the others wrap tables that `frames` gave
 SIDEWAYS: set[tuple[str, str]] = set()
 LINES_OF_ONE_IDEA = 420
 
@@ -110,6 +112,16 @@ def test_numerical_modules_know_no_frames() -> None:
     for name in numerical:
         text = (SOURCE / name).read_text(encoding="utf-8")
         assert not re.search(r"import (narwhals|pandas|polars|pyarrow|duckdb)", text), name
+
+
+def test_the_border_is_one_function() -> None:
+    """Only `frames` opens what a user has."""
+    found = set()
+    for _, path, tree in modules():
+        calls = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+        if calls & {"nw.from_native", "from_native"}:
+            found.add(path.relative_to(SOURCE).as_posix())
+    assert found <= BORDER, found
 
 
 def test_noise_has_one_door() -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from discreet.errors import DataError
-from discreet.frames import as_lazy, collect
+from discreet.frames import collect, open_frame
 from discreet.jobs import read_jobs
 from discreet.privacy.units import Establishments
 from discreet.schema import Schema
@@ -118,7 +118,7 @@ def test_a_columns_type_follows_the_schema_and_no_row(tmp_path: Path) -> None:
     """Whole numbers are labels, or text where the domain is; numbers are numbers whatever a row holds."""
     path = tmp_path / "coded.csv"
     path.write_text("firm,person,sex,day,big,y\n1,1,1,2026-01-01,12345678901234567890123,2\n2,A,2,2026-01-02,7,x\n")
-    typed = as_lazy(path, readings={"firm": "key", "sex": "text", "day": "label", "big": "label", "y": "number"})
+    typed = open_frame(path, readings={"firm": "key", "sex": "text", "day": "label", "big": "label", "y": "number"})
     assert collect(typed, step="rows").to_pylist() == [
         {"firm": "1", "person": "1", "sex": "1", "day": "2026-01-01", "big": "12345678901234567890123", "y": 2.0},
         {"firm": "2", "person": "A", "sex": "2", "day": "2026-01-02", "big": "7", "y": None},
@@ -134,5 +134,5 @@ def test_a_columns_type_follows_the_schema_and_no_row(tmp_path: Path) -> None:
 def test_an_establishment_is_not_split_by_a_space(tmp_path: Path) -> None:
     """Two spellings of one key would be two establishments, each with half of the protection."""
     (tmp_path / "spaces.csv").write_text("firm,person\nF1,a\nF1 ,b\n\tF1,c\n")
-    table = collect(as_lazy(tmp_path / "spaces.csv").select("firm").unique(), step="firms")
+    table = collect(open_frame(tmp_path / "spaces.csv").select("firm").unique(), step="firms")
     assert table.to_pydict() == {"firm": ["F1"]}

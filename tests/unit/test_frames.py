@@ -16,13 +16,13 @@ import pytest
 from pyarrow import parquet
 
 from discreet.errors import DataError, EngineError
-from discreet.frames import as_lazy, collect, holds, query_of, require, tally, working
+from discreet.frames import collect, holds, open_frame, query_of, require, tally, working
 
 TABLE = pa.table({"state": ["06", "37"], "jobs": [3, 4]})
 
 
 def rows(data: Any, **more: Any) -> list[dict[str, Any]]:
-    return list(collect(as_lazy(data, **more).sort("jobs"), step="rows").to_pylist())
+    return list(collect(open_frame(data, **more).sort("jobs"), step="rows").to_pylist())
 
 
 def test_a_directory_and_a_glob_are_one_table(tmp_path: Path) -> None:
@@ -42,7 +42,7 @@ def test_codes_in_csv_keep_their_zeros_even_far_down(tmp_path: Path) -> None:
     lines = ["state,jobs", *("37,1" for _ in range(30_000)), "06,2"]
     with gzip.open(tmp_path / "jobs.csv.gz", "wt") as file:
         file.write("\n".join(lines))
-    frame = as_lazy(tmp_path / "jobs.csv.gz")
+    frame = open_frame(tmp_path / "jobs.csv.gz")
     assert dict(frame.collect_schema()) == {"state": nw.String(), "jobs": nw.Int64()}
     assert rows(tmp_path / "jobs.csv.gz")[-1] == {"state": "06", "jobs": 2}
 
@@ -53,9 +53,9 @@ def test_a_duckdb_file_needs_a_table(tmp_path: Path) -> None:
         file.from_arrow(TABLE).create("counted jobs")
     assert rows(f"{path}::counted jobs") == rows(path, table="counted jobs") == TABLE.to_pylist()
     with pytest.raises(DataError, match="no table was named; it has: counted jobs"):
-        as_lazy(path)
+        open_frame(path)
     with pytest.raises(DataError, match="there is no table 'jobs'; it has: counted jobs"):
-        as_lazy(f"{path}::jobs")
+        open_frame(f"{path}::jobs")
 
 
 def test_frames_in_memory_are_scanned_by_duckdb_and_others_stay() -> None:
@@ -66,7 +66,7 @@ def test_frames_in_memory_are_scanned_by_duckdb_and_others_stay() -> None:
     }
     for engine, given in frames.items():
         for data in given:
-            frame = as_lazy(data)
+            frame = open_frame(data)
             assert frame.implementation.name.lower() == engine
             assert collect(frame.sort("jobs"), step="rows").to_pylist() == TABLE.to_pylist()
 
@@ -87,7 +87,7 @@ def test_a_pandas_index_is_not_a_column() -> None:
 def test_a_damaged_file_is_named(content: bytes, name: str, tmp_path: Path) -> None:
     (tmp_path / name.partition("::")[0]).write_bytes(content)
     with pytest.raises(DataError, match="Write it again from its source") as caught:
-        as_lazy(tmp_path / name)
+        open_frame(tmp_path / name)
     assert name.partition("::")[0] in str(caught.value)
 
 
@@ -99,7 +99,7 @@ def test_a_parquet_file_damaged_inside_fails_without_quoting_it(tmp_path: Path) 
     content[100:2_000] = bytes(1_900)
     path.write_bytes(content)
     with pytest.raises(EngineError, match="Step 'longest' failed") as caught:
-        collect(as_lazy(path).select(nw.col("x").str.len_chars().max()), step="longest")
+        collect(open_frame(path).select(nw.col("x").str.len_chars().max()), step="longest")
     assert str(path) in str(caught.value)
     assert "secret" not in str(caught.value)
 
@@ -107,29 +107,29 @@ def test_a_parquet_file_damaged_inside_fails_without_quoting_it(tmp_path: Path) 
 def test_a_wrong_path_is_told_with_near_misses(tmp_path: Path) -> None:
     parquet.write_table(TABLE, tmp_path / "jobs.parquet")
     with pytest.raises(DataError, match=r"no file .*job.parquet'. Did you mean 'jobs.parquet'"):
-        as_lazy(tmp_path / "job.parquet")
+        open_frame(tmp_path / "job.parquet")
     with pytest.raises(DataError, match=r"ends in '.xlsx', which is a workbook of a spreadsheet.*CSV UTF-8"):
-        as_lazy("jobs.xlsx")
+        open_frame("jobs.xlsx")
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="no Parquet file in"):
-        as_lazy(tmp_path / "empty")
+        open_frame(tmp_path / "empty")
 
 
 def test_what_is_no_table_is_refused() -> None:
     with pytest.raises(DataError, match="salaries is a list, which is not a table"):
-        as_lazy([1, 2], name="salaries")
+        open_frame([1, 2], name="salaries")
     mixed = pd.DataFrame({"x": [1, "secret", 2.5]}, dtype=object)
     with pytest.raises(DataError, match="Column 'x' of jobs mixes types") as caught:
-        as_lazy(mixed, name="jobs")
+        open_frame(mixed, name="jobs")
     assert "secret" not in str(caught.value)
     twice = pd.DataFrame([[1, 2]], columns=["x", "x"])
     with pytest.raises(DataError, match="two columns of one name"):
-        as_lazy(twice)
+        open_frame(twice)
 
 
 def test_missing_columns_and_wrong_types_are_told_together() -> None:
     with pytest.raises(DataError) as caught:
-        require(as_lazy(TABLE), {"Jobs": "integer", "state": "integer", "wage": "number"}, name="jobs")
+        require(open_frame(TABLE), {"Jobs": "integer", "state": "integer", "wage": "number"}, name="jobs")
     assert str(caught.value).splitlines() == [
         "Column 'Jobs' is not in jobs; it has: state, jobs. Did you mean 'jobs'?",
         "Column 'state' of jobs holds String, where whole numbers are needed. Numbers have a decimal point, and no "
@@ -148,7 +148,7 @@ def test_holds_tells_truths_from_numbers() -> None:
 
 
 def test_a_failing_step_shows_its_query_and_no_value() -> None:
-    data = as_lazy({"x": ["secret", "2"]}).select(nw.col("x").cast(nw.Int64))
+    data = open_frame({"x": ["secret", "2"]}).select(nw.col("x").cast(nw.Int64))
     with pytest.raises(EngineError) as caught:
         collect(data, step="numbers")
     assert "Step 'numbers' failed in the engine with ConversionException" in str(caught.value)
@@ -159,7 +159,7 @@ def test_a_failing_step_shows_its_query_and_no_value() -> None:
 
 
 def test_threads_take_turns() -> None:
-    frame = as_lazy({"x": list(range(1_000))}).select(nw.col("x").sum())
+    frame = open_frame({"x": list(range(1_000))}).select(nw.col("x").sum())
     found: list[int] = []
     threads = [
         threading.Thread(target=lambda: found.append(int(collect(frame, step="sum")["x"][0].as_py()))) for _ in range(8)
@@ -176,7 +176,7 @@ def test_a_header_line_with_one_name_twice_is_refused(tmp_path: Path, header: st
     path = tmp_path / "twice.csv"
     path.write_text(f"{header}\n1,2,3\n4,5,6\n")
     with pytest.raises(DataError, match="two columns of one name"):
-        as_lazy(path)
+        open_frame(path)
 
 
 LINES = "worker,place,sex\n" + "".join(f"W{i},P{i % 5},{'mf'[i % 2]}\n" for i in range(50))
@@ -199,7 +199,7 @@ def test_the_line_that_spoils_a_csv_file_is_told_by_number(tmp_path: Path, name:
     raw = content.encode()
     (tmp_path / name).write_bytes(gzip.compress(raw) if name.endswith("gz") else raw)
     with pytest.raises(DataError) as caught:
-        as_lazy(tmp_path / name)
+        open_frame(tmp_path / name)
     assert words in str(caught.value)
     assert "SECRET" not in str(caught.value)
     assert "Correct the line" in str(caught.value) or "Write it again" in str(caught.value)
@@ -221,7 +221,7 @@ def test_the_line_that_spoils_a_csv_file_is_told_by_number(tmp_path: Path, name:
 )
 def test_lines_that_spoil_nothing(tmp_path: Path, content: str) -> None:
     (tmp_path / "jobs.csv").write_bytes(content.encode())
-    read = collect(as_lazy(tmp_path / "jobs.csv"), step="all")
+    read = collect(open_frame(tmp_path / "jobs.csv"), step="all")
     assert read.num_rows == (2 if content.startswith("worker\n") else 50)
 
 
@@ -230,24 +230,24 @@ def test_lines_that_spoil_nothing(tmp_path: Path, content: str) -> None:
 )
 def test_what_cannot_be_a_path_is_not_there(tmp_path: Path, name: str) -> None:
     with pytest.raises(DataError, match="no file"):
-        as_lazy(tmp_path / name)
+        open_frame(tmp_path / name)
 
 
 def test_names_that_end_in_numbers_are_no_duplicates(tmp_path: Path) -> None:
     path = tmp_path / "numbered.csv"
     path.write_text("x,x_1,x_2\n1,1,1\n4,5,6\n")
-    assert as_lazy(path).collect_schema().names() == ["x", "x_1", "x_2"]
+    assert open_frame(path).collect_schema().names() == ["x", "x_1", "x_2"]
 
 
 def test_a_mapping_that_is_no_table_is_refused_without_being_quoted() -> None:
     with pytest.raises(DataError, match="no table") as caught:
-        as_lazy({"x": [10**400, 1]})
+        open_frame({"x": [10**400, 1]})
     assert "000000" not in str(caught.value)
 
 
 def test_a_tally_of_a_frame_in_memory_quotes_no_value() -> None:
     """Narwhals runs it while it is built, before any engine does."""
-    frame = as_lazy(nw.from_native(pa.table({"n": [2**60 + 12345, 1]})))
+    frame = open_frame(nw.from_native(pa.table({"n": [2**60 + 12345, 1]})))
     with pytest.raises(EngineError, match="'sizes' failed") as told:
         tally(frame, {"large": (nw.col("n").cast(nw.Float64).max() > 5).cast(nw.Int64)}, step="sizes")
     assert "1152921504606859321" not in str(told.value)

@@ -26,7 +26,8 @@ from discreet.bayes.quantile import posterior_quantile
 from discreet.bayes.selection import Cell
 from discreet.bayes.summation import LaplaceSums, whole_steps
 from discreet.formula.formula import read_formula
-from discreet.formula.rows import ModelRows, open_frame, read_rows
+from discreet.formula.rows import ModelRows, read_rows
+from discreet.frames import open_frame
 from discreet.lmm.private import release_mixed, strict
 from discreet.lmm.private.partition import BlockEstimates, fit_partition, partition
 from discreet.lmm.private.public import PublicDesign, public_design
@@ -226,7 +227,7 @@ def panel(base: str) -> Data:
 
 def prepared(model: str, base: str, blocks: int) -> tuple[ModelRows, PublicDesign, np.ndarray, np.ndarray]:
     data = panel(base)
-    frame = open_frame(data)
+    frame = open_frame(data, ordered=True)
     public = public_design(frame, read_formula(FORMULAS[model], needs_random=False))
     rows = read_rows(frame, public.design.layout, public.learned)[0]
     return rows, public, partition(BLOCK_ROWS, blocks, np.random.default_rng(1)), data["rate"]

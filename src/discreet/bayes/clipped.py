@@ -20,15 +20,13 @@ from discreet.bayes.expected import mean_absolute
 from discreet.bayes.halves import lost
 from discreet.bayes.partition import balanced
 from discreet.bayes.selection import COARSEST, SURE, SURER, Cell, doubling_bound, find_centre, find_width, looks_twice
-from discreet.bayes.spending import (
-    shares,
-)
 from discreet.bayes.summation import noisy_sums
 from discreet.bayes.within import SILENT, Within
 from discreet.errors import Infeasible, PrivacyError
 from discreet.faults import NOTHING, Argument, Phrase, Subject
 from discreet.privacy.guarantee import Calibration
 from discreet.privacy.losses import Number
+from discreet.privacy.split import read_split
 
 if TYPE_CHECKING:
     from discreet.noise.source import Source
@@ -201,7 +199,7 @@ def clipped_mean(
             about="scale",
         )
     where: Centre = "zero" if calibration == "paper" else centre
-    return ClippedMean(where, calibration, scale, shares(stages, STAGES[where], epsilon=Fraction(1), optional=(LOOK,)))
+    return ClippedMean(where, calibration, scale, read_split(stages, STAGES[where], optional=(LOOK,), name="stages"))
 
 
 def off_by(M: int, rows: int, tilt: Tilt | None) -> float:

@@ -47,7 +47,7 @@ from discreet.results import SEE_NOTES, Result, tidy_table
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from discreet.formula.rows import Frame
+    from discreet.frames import AnyFrame
     from discreet.noise.source import Source
 
 PROOF = "docs/proofs/objective-perturbation.md"
@@ -218,7 +218,7 @@ def ask_perturbation(
                 about=what,
             )
 
-    def offered(known: Known, unit: Unit) -> Offer[Frame, tuple[Matrix, Vector], Predictor]:
+    def offered(known: Known, unit: Unit) -> Offer[AnyFrame, tuple[Matrix, Vector], Predictor]:
         longest = known.longest if norm is None else norm
         if longest is None:
             raise FitError(
@@ -240,7 +240,7 @@ def ask_perturbation(
         )
         sizes = (constants.penalty, float(penalty), constants.scale, constants.smoothing)
 
-        def read(frame: Frame) -> tuple[Matrix, Vector]:
+        def read(frame: AnyFrame) -> tuple[Matrix, Vector]:
             rows = known.read(frame)
             return rows.X, np.clip(rows.y, lower, upper) - middle
 

@@ -32,11 +32,12 @@ from discreet.bayes.question import Question, answer_table
 from discreet.bayes.reach import TRUST, reach_of
 from discreet.bayes.regression import Known
 from discreet.bayes.selection import find_magnitude
-from discreet.bayes.spending import PROOF, asked, by_question, floats, loss_of, public_note, questions, shares, whole
+from discreet.bayes.spending import PROOF, asked, by_question, floats, loss_of, public_note, questions, whole
 from discreet.bayes.within import Within, in_parts
 from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Loss, Number
+from discreet.privacy.split import read_split
 from discreet.privacy.units import Unit
 from discreet.release.account import Account, Released
 from discreet.release.offer import Offer
@@ -45,7 +46,7 @@ from discreet.results import SEE_NOTES, Result, tidy_table
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from discreet.formula.rows import Frame
+    from discreet.frames import AnyFrame
     from discreet.noise.source import Source
 
 STAGES = {
@@ -206,7 +207,7 @@ def ask_interval(
     check_prior(prior)
     names, levels = questions(coefficient, level)
     check_probabilities(levels)
-    spend = shares(stages, STAGES, epsilon=Fraction(1), optional=(LOOK,))
+    spend = read_split(stages, STAGES, optional=(LOOK,), name="stages")
     spread = spend.pop("spread")
     plan = clipped_mean("private", "tight", scale, {stage: share / (1 - spread) for stage, share in spend.items()})
     amounts = by_question(names, split, epsilon=loss.epsilon)
@@ -215,14 +216,14 @@ def ask_interval(
     if partitions is not None and whole(partitions, least=1):
         plan.check(partitions, min(bought), whole=loss.epsilon, questions=len(names))
 
-    def offered(known: Known, protects: Unit) -> Offer[Frame, tuple[Matrix, Matrix, Within], Intervals]:
+    def offered(known: Known, protects: Unit) -> Offer[AnyFrame, tuple[Matrix, Matrix, Within], Intervals]:
         columns, n, p = known.columns(names), known.rows, len(known.names)
         prior.check(p)
         M = number_of_parts(partitions, rows=n, coefficients=p, best=plan.best_parts(n, p, min(bought)))
         plan.check(M, min(bought), whole=loss.epsilon, questions=len(names))
         sold = plan.with_pieces(pieces(n, M, p))
 
-        def read(frame: Frame) -> tuple[Matrix, Matrix, Within]:
+        def read(frame: AnyFrame) -> tuple[Matrix, Matrix, Within]:
             """The median and the half-width of each part."""
             rows = known.read(frame)
             within = in_parts(prior, rows.X, rows.y, M, shuffle, columns, inflated=True)

@@ -43,7 +43,7 @@ from discreet.results import Result, tidy_table
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from discreet.formula.rows import Frame
+    from discreet.frames import AnyFrame
     from discreet.noise.source import Source
 
 
@@ -197,7 +197,7 @@ def ask_probability(
     way = combination(method, calibration, floor)
     shuffle = generator(rng)
 
-    def offered(known: Known, unit: Unit) -> Offer[Frame, tuple[Matrix, Within], Probabilities]:
+    def offered(known: Known, unit: Unit) -> Offer[AnyFrame, tuple[Matrix, Within], Probabilities]:
         columns, n, p = known.columns(names), known.rows, len(known.names)
         prior.check(p)
         best = way.best_parts(n, p, min(amounts) * (1 - way.look))
@@ -206,7 +206,7 @@ def ask_probability(
         share = way.look if count else Fraction(0)
         bought = [e * (1 - share) for e in amounts]
 
-        def read(frame: Frame) -> tuple[Matrix, Within]:
+        def read(frame: AnyFrame) -> tuple[Matrix, Within]:
             """What each part answers."""
             rows, ours = known.read(frame), calibration == "tight"
             within = in_parts(prior, rows.X, rows.y, M, shuffle, columns, inflated=False, corrected=ours)

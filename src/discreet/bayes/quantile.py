@@ -50,7 +50,7 @@ from discreet.results import SEE_NOTES, Result, tidy_table
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from discreet.formula.rows import Frame
+    from discreet.frames import AnyFrame
     from discreet.noise.source import Source
 
 AROUND_ZERO = Spelled(
@@ -210,14 +210,14 @@ def ask_quantile(
     if partitions is not None and whole(partitions, least=1):
         plan.check(partitions, min(amounts), whole=loss.epsilon, questions=len(names), instead=AROUND_ZERO)
 
-    def offered(known: Known, protects: Unit) -> Offer[Frame, tuple[Matrix, Within], Quantiles]:
+    def offered(known: Known, protects: Unit) -> Offer[AnyFrame, tuple[Matrix, Within], Quantiles]:
         columns, n, p = known.columns(names), known.rows, len(known.names)
         prior.check(p)
         M = number_of_parts(partitions, rows=n, coefficients=p, best=plan.best_parts(n, p, min(amounts)))
         plan.check(M, min(amounts), whole=loss.epsilon, questions=len(names), instead=AROUND_ZERO)
         sold = plan.with_pieces(pieces(n, M, p))
 
-        def read(frame: Frame) -> tuple[Matrix, Within]:
+        def read(frame: AnyFrame) -> tuple[Matrix, Within]:
             """What each part answers."""
             rows, ours = known.read(frame), calibration == "tight"
             within = in_parts(prior, rows.X, rows.y, M, shuffle, columns, inflated=True, corrected=ours)

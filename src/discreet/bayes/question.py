@@ -19,7 +19,7 @@ from discreet.release.offer import Check, Offer
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from discreet.formula.rows import Frame
+    from discreet.frames import AnyFrame
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ class Question(Generic[T]):
     coefficients: tuple[str, ...]
     public: Sequence[str]
     loss: Pure
-    offered: Callable[[Known, Unit], Offer[Frame, Any, T]]
+    offered: Callable[[Known, Unit], Offer[AnyFrame, Any, T]]
 
     def offer(self, data: Any, *, account: Account | None = None) -> Offer[None, Any, T]:
         """The offer for these data, of which the number of rows and the levels of public columns are read."""

@@ -21,23 +21,15 @@ from discreet.bayes.conjugate import HUGE
 from discreet.errors import DataError, FormulaError
 from discreet.formula.design import Design, Layout, Levels
 from discreet.formula.formula import Factor, Formula, read_formula
-from discreet.formula.rows import (
-    ModelRows,
-    encode,
-    given_order,
-    open_frame,
-    plan,
-    refuse_decimals,
-    refuse_empty,
-    values_of,
-)
+from discreet.formula.rows import ModelRows, encode, given_order, plan, refuse_decimals, refuse_empty, values_of
+from discreet.frames import open_frame
 from discreet.privacy.columns import declared, refuse_undeclared, taken
 from discreet.privacy.units import AnyRow, Unit
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from discreet.formula.rows import Frame
+    from discreet.frames import AnyFrame
     from discreet.release.account import Account
 
 LEVEL = "<level>"
@@ -66,7 +58,7 @@ class Known:
     longest: int | None
     layout: Layout = field(repr=False)
     levels: Levels = field(repr=False)
-    frame: Frame = field(repr=False)
+    frame: AnyFrame = field(repr=False)
 
     def columns(self, coefficients: Sequence[str]) -> Integers:
         """The columns of X that carry these coefficients."""
@@ -80,7 +72,7 @@ class Known:
                 )
         return np.array([self.names.index(name) for name in coefficients], dtype=np.int64)
 
-    def read(self, frame: Frame) -> Regression:
+    def read(self, frame: AnyFrame) -> Regression:
         """The rows; confidential."""
         layout, levels = self.layout, self.levels
         rows, found = read_any(frame, layout)
@@ -132,7 +124,11 @@ def public_facts(
     known = declared_in(model, public, unit)
     if account is not None:
         account.compare(taken(unit, known, model.columns))
-    frame = open_frame(data, numbers=[column for column in model.columns if column not in known])
+    frame = open_frame(
+        data,
+        readings=dict.fromkeys([column for column in model.columns if column not in known], "number"),
+        ordered=True,
+    )
     layout = plan(frame, model)
     refuse_undeclared(layout.coded, known, why=PUBLISHED)
     refuse_decimals(frame, layout)
@@ -158,7 +154,7 @@ def declared_in(model: Formula, public: Sequence[str], unit: Unit) -> tuple[str,
     return tuple(column for column in model.columns if column in known)
 
 
-def _levels(frame: Frame, layout: Layout) -> tuple[int, dict[str, tuple[str, ...]]]:
+def _levels(frame: AnyFrame, layout: Layout) -> tuple[int, dict[str, tuple[str, ...]]]:
     """The number of rows and the levels of the categories; no other column is read."""
     import narwhals.stable.v2 as nw
 
@@ -171,7 +167,7 @@ def _levels(frame: Frame, layout: Layout) -> tuple[int, dict[str, tuple[str, ...
     return arrow.num_rows, {column: coded[1] for column, coded in _coded(frame, layout, arrow).items()}
 
 
-def read_any(frame: Frame, layout: Layout) -> tuple[ModelRows, dict[str, tuple[str, ...]]]:
+def read_any(frame: AnyFrame, layout: Layout) -> tuple[ModelRows, dict[str, tuple[str, ...]]]:
     """The model's columns and the levels of its categories, whatever single rows hold: -1 for no level, nan, inf."""
     import pyarrow as pa
 
@@ -186,7 +182,7 @@ def read_any(frame: Frame, layout: Layout) -> tuple[ModelRows, dict[str, tuple[s
     return ModelRows(arrow.num_rows, codes, values), {column: found[1] for column, found in coded.items()}
 
 
-def _collected(frame: Frame, *columns: Any, step: str) -> pa.Table:
+def _collected(frame: AnyFrame, *columns: Any, step: str) -> pa.Table:
     import narwhals.stable.v2 as nw
 
     from discreet.frames import collect, working
@@ -196,7 +192,7 @@ def _collected(frame: Frame, *columns: Any, step: str) -> pa.Table:
         return collect(table, step=step) if isinstance(table, nw.LazyFrame) else table.to_arrow()
 
 
-def _coded(frame: Frame, layout: Layout, arrow: pa.Table) -> dict[str, tuple[Integers, tuple[str, ...]]]:
+def _coded(frame: AnyFrame, layout: Layout, arrow: pa.Table) -> dict[str, tuple[Integers, tuple[str, ...]]]:
     """Codes, -1 where there is none, and levels of every category."""
     ordered, found = given_order(frame, layout.coded), {}
     for column in layout.coded:

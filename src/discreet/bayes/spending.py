@@ -16,7 +16,8 @@ import numpy as np
 from discreet.arrays import Vector
 from discreet.errors import PrivacyError
 from discreet.faults import Argument
-from discreet.privacy.losses import Loss, Number, Pure, exact
+from discreet.privacy.losses import Loss, Number, Pure
+from discreet.privacy.split import read_split
 from discreet.privacy.units import AnyRow, Rows
 from discreet.release.account import Account
 
@@ -73,38 +74,6 @@ def _refuse_tiny(epsilon: Fraction) -> None:
         )
 
 
-def shares(
-    asked: Mapping[str, Number] | None,
-    default: Mapping[str, Fraction],
-    *,
-    epsilon: Fraction,
-    optional: Sequence[str] = (),
-) -> dict[str, Fraction]:
-    """What each purpose may spend of `epsilon`: its default share, or the share asked for if all add up to one.
-
-    `optional` purposes may be left out.
-    """
-    if asked is None:
-        return {name: share * epsilon for name, share in default.items()}
-    parts = {name: exact(share, name=name) for name, share in asked.items()}
-    default = {name: share for name, share in default.items() if name in parts or name not in optional}
-    if set(parts) != set(default):
-        raise PrivacyError(
-            f"The split names {', '.join(map(repr, parts)) or 'nothing'}; epsilon is spent on "
-            f"{', '.join(map(repr, default))}.",
-            remedy="Give a share for each of these, or leave the split out.",
-            about="split",
-        )
-    if min(parts.values()) <= 0 or sum(parts.values()) != 1:
-        raise PrivacyError(
-            f"The split {', '.join(f'{name}={asked[name]}' for name in parts)} does not add up.",
-            f"Its shares are above 0 and sum to 1, but these sum to {float(sum(parts.values())):g}.",
-            "Change a share.",
-            about="split",
-        )
-    return {name: share * epsilon for name, share in parts.items()}
-
-
 def questions(coefficient: str | Sequence[str], values: float | Sequence[float]) -> tuple[tuple[str, ...], Vector]:
     """Pairs of a coefficient and a value; one of either goes with each of the other."""
     names = (coefficient,) if isinstance(coefficient, str) else tuple(coefficient)
@@ -135,8 +104,8 @@ def by_question(names: Sequence[str], asked: Mapping[str, Number] | None, *, eps
     """What each question may spend: equal amounts, or a coefficient's amount divided among its questions."""
     count = Counter(names)
     default = {name: Fraction(times, len(names)) for name, times in count.items()}
-    amounts = shares(asked, default, epsilon=epsilon)
-    found = [amounts[name] / count[name] for name in names]
+    shares = read_split(asked, default)
+    found = [shares[name] * epsilon / count[name] for name in names]
     _refuse_tiny(min(found))
     return found
 

@@ -178,7 +178,7 @@ def columns(
 ) -> dict[str, np.ndarray]:
     """Named columns of any table or file as arrays; `numbers` are those that must be numeric."""
     with concerning(what):
-        frame = frames.as_lazy(data, name=what)
+        frame = frames.open_frame(data, name=what)
         present = frame.collect_schema().names()
         frames.refuse(frames.missing(name, present, name=what) for name in names if name not in present)
         frames.require(frame, dict.fromkeys(numbers, "number"), name=what)

@@ -1,6 +1,6 @@
 """Where relational work runs. Three verbs: open an engine, read a table in it, keep a step's result there.
 
-Most users never come here: `discreet.frames.as_lazy` lets the data's type pick the engine. Open one yourself to set
+Most users never come here: `discreet.frames.open_frame` lets the data's type pick the engine. Open one yourself to set
 its memory, its threads or its cluster, to spill to a chosen disk, or to keep what several queries share.
 
     with engines.open("duckdb", memory_limit="2GB", temp_directory="/fast/disk") as engine:

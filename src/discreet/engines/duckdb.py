@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.delimited import quoted
 from discreet.errors import EngineError
-from discreet.frames import as_lazy, collect, connect, query_of, working
+from discreet.frames import collect, connect, open_frame, query_of, working
 
 if TYPE_CHECKING:
     from discreet.delimited import Reading
@@ -57,7 +57,7 @@ class DuckDB:
         """A lazy frame over a path, a frame in memory, a relation of this connection or a kept name."""
         if isinstance(source, str) and source in self._kept:
             source = self.connection.table(self._kept[source])
-        return as_lazy(source, name=name, table=table, connection=self.connection, readings=readings)
+        return open_frame(source, name=name, table=table, connection=self.connection, readings=readings)
 
     def keep(self, frame: Frame, name: str) -> Frame:
         """Materialise as a temporary table. An older table of that name stays for the frames that read it."""

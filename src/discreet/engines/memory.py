@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from discreet.frames import as_lazy, called, collect, to_arrow
+from discreet.frames import called, collect, open_frame, to_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,8 +37,8 @@ class Memory:
         else:
             held = to_arrow(source, name=name)
             if held is None:
-                held = collect(as_lazy(source, name=name, table=table, readings=readings), step=f"read {name}")
-        return as_lazy(nw.from_native(held), name=name)
+                held = collect(open_frame(source, name=name, table=table, readings=readings), step=f"read {name}")
+        return open_frame(nw.from_native(held), name=name)
 
     def keep(self, frame: Frame, name: str) -> Frame:
         """Compute the step and shelve it under `name`."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.errors import DataError, MissingExtra
 from discreet.extras import needs
-from discreet.frames import as_lazy, called, collect, to_arrow, working
+from discreet.frames import called, collect, open_frame, to_arrow, working
 
 if TYPE_CHECKING:
     from discreet.delimited import Reading
@@ -69,7 +69,7 @@ class Spark:
         else:
             arrow = to_arrow(source, name=name or called(source))
             source = source if arrow is None else self._send(arrow)
-        return as_lazy(source, name=name, table=table)
+        return open_frame(source, name=name, table=table)
 
     def keep(self, frame: Frame, name: str) -> Frame:
         """Checkpoint: the rows are computed once and the plan that led to them is forgotten."""

@@ -7,14 +7,9 @@ Faulty data end here with a `DataError` that names the column and never a value.
 
 from __future__ import annotations
 
-import math
-import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from functools import reduce
-from numbers import Real
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -25,12 +20,10 @@ from discreet.faults import Spelled
 from discreet.formula.basis import Polynomials, Splines
 from discreet.formula.design import Layout, Levels, Monomial, lay_out
 from discreet.formula.formula import Factor, Formula, Term, refuse_lags
-from discreet.frames import as_lazy, collect, missing, working
+from discreet.frames import collect, missing, working
 
 if TYPE_CHECKING:
-    import narwhals.stable.v2 as nw
-
-    Frame: TypeAlias = "nw.DataFrame[Any] | nw.LazyFrame[Any]"
+    from discreet.frames import AnyFrame
 
 # What a function of a column has learned from the data: nothing, a centre, a scale, a polynomial's recurrence.
 States: TypeAlias = Mapping[Factor, dict[str, Any]]
@@ -39,71 +32,7 @@ States: TypeAlias = Mapping[Factor, dict[str, Any]]
 DISTANT = 3.0
 
 
-@concerning("data")
-def open_frame(data: Any, *, numbers: Collection[str] = ()) -> Frame:
-    """A narwhals frame over `data`: a path is scanned by DuckDB, a lazy frame stays in its engine.
-
-    `numbers` are columns of numbers whatever the rows of a CSV file, a list or a column of objects hold.
-    """
-    import narwhals.stable.v2 as nw
-    import pyarrow as pa
-
-    if isinstance(data, str | Path):
-        return as_lazy(data, readings=dict.fromkeys(numbers, "number"))
-    try:
-        if isinstance(data, Mapping):
-            data = pa.table(dict(data) | {name: _as_numbers(data[name]) for name in numbers if name in data})
-        frame: Frame = nw.from_native(data)
-        schema = frame.collect_schema()
-    except nw.exceptions.DuplicateError:
-        raise DataError(
-            "Two columns of the data have one name, so a formula cannot tell them apart.", remedy="Rename one."
-        ) from None
-    except (TypeError, ValueError, NotImplementedError, OverflowError):  # Arrow's message may quote a value
-        raise DataError(
-            f"Data of type {type(data).__name__} is not a frame.",
-            remedy="Give a pandas, Polars, PyArrow, DuckDB or Spark frame, a mapping of columns of one "
-            "length, or the path of a CSV or Parquet file.",
-        ) from None
-    held = frame.implementation.is_pyarrow() or frame.implementation.is_pandas_like()
-    if held and isinstance(frame, nw.LazyFrame):
-        frame = frame.collect()
-    if frame.implementation.is_pandas():
-        native = frame.to_native()
-        objects = [name for name in numbers if name in schema and native[name].dtype == object]
-        if objects:
-            frame = nw.from_native(native.assign(**{name: _as_numbers(native[name]) for name in objects}))
-    return frame
-
-
-def _as_numbers(values: Any) -> Any:
-    """Entries without a type of their own as doubles, nan for what is no number; as they are if there is no number.
-
-    Arrow would find one type for all of them, or none, and one row would decide.
-    """
-    if not isinstance(values, list | tuple) and str(getattr(values, "dtype", "")) != "object":
-        return values
-    entries = list(values)
-    present = [entry for entry in entries if entry is not None]
-    if present and not any(map(_is_number, present)):
-        return values
-    return np.array([_double(entry) for entry in entries], dtype=np.float64)
-
-
-def _double(entry: Any) -> float:
-    try:
-        return float(entry) if _is_number(entry) else math.nan
-    except OverflowError:
-        return math.copysign(sys.float_info.max, 1 if entry > 0 else -1)
-    except ValueError:  # a decimal that signals
-        return math.nan
-
-
-def _is_number(entry: Any) -> bool:
-    return isinstance(entry, Real | Decimal) and not isinstance(entry, bool)
-
-
-def with_doubles(frame: Frame, columns: Collection[str]) -> Frame:
+def with_doubles(frame: AnyFrame, columns: Collection[str]) -> AnyFrame:
     """The frame with these columns of numbers as doubles, the nearest ones where they are none.
 
     narwhals casts columns of Arrow in a way that fails there, with the value in its message.
@@ -121,7 +50,7 @@ def with_doubles(frame: Frame, columns: Collection[str]) -> Frame:
     return frame
 
 
-def with_sizes(frame: Frame, model: Formula) -> tuple[Frame, Formula]:
+def with_sizes(frame: AnyFrame, model: Formula) -> tuple[AnyFrame, Formula]:
     """The frame with a column for each `log_size(g)`, the log of the rows that share a row's g; and the model of these.
 
     Engines may return rows in another order then.
@@ -145,7 +74,7 @@ def with_sizes(frame: Frame, model: Formula) -> tuple[Frame, Formula]:
     return frame, replace(model, fixed=named(model.fixed), random=random)
 
 
-def with_sizes_in_order(frame: Frame, model: Formula) -> tuple[Frame, Formula]:
+def with_sizes_in_order(frame: AnyFrame, model: Formula) -> tuple[AnyFrame, Formula]:
     """`with_sizes` where rows must keep their order, which engines do not promise."""
     import narwhals.stable.v2 as nw
 
@@ -164,7 +93,7 @@ def _sized(model: Formula) -> list[str]:
 
 
 @concerning("formula")
-def plan(frame: Frame, model: Formula) -> Layout:
+def plan(frame: AnyFrame, model: Formula) -> Layout:
     """Lay a formula out on a frame's schema; refuses unknown columns and columns that hold no numbers."""
     assert not _sized(model), "sizes become columns first"
     refuse_lags(model)
@@ -201,7 +130,7 @@ def refuse_kinds(schema: Mapping[str, Any], layout: Layout, *, response: bool = 
             )
 
 
-def refuse_decimals(frame: Frame, layout: Layout) -> None:
+def refuse_decimals(frame: AnyFrame, layout: Layout) -> None:
     """Levels are published by name, and the values of a measured column must not be."""
     schema = frame.collect_schema()
     for column in layout.coded:
@@ -256,7 +185,7 @@ class Learned:
 
 
 def read_rows(
-    frame: Frame, layout: Layout, known: Learned | None = None, *, response: bool = True
+    frame: AnyFrame, layout: Layout, known: Learned | None = None, *, response: bool = True
 ) -> tuple[ModelRows, Learned]:
     """Bring the model's columns into memory, learning levels and states, or applying `known` ones to new data.
 
@@ -305,7 +234,7 @@ def refuse_empty(count: int) -> None:
         )
 
 
-def given_order(frame: Frame, columns: Sequence[str]) -> set[str]:
+def given_order(frame: AnyFrame, columns: Sequence[str]) -> set[str]:
     """Columns whose type states the order of its levels; all others are sorted."""
     import narwhals.stable.v2 as nw
 

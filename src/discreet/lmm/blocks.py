@@ -20,7 +20,8 @@ from discreet.errors import FitError
 from discreet.faults import Argument
 from discreet.formula.design import Design
 from discreet.formula.formula import read_formula
-from discreet.formula.rows import ModelRows, open_frame, plan, read_rows, with_sizes_in_order
+from discreet.formula.rows import ModelRows, plan, read_rows, with_sizes_in_order
+from discreet.frames import open_frame
 from discreet.lmm.cells import cells_of
 from discreet.lmm.estimate import is_one_intercept, origin_of, refuse_unidentifiable
 from discreet.lmm.fit import Method
@@ -104,7 +105,7 @@ def fit_blocks(
     progress: Callable[[int, int], None] | None = None,
 ) -> Blocks:
     """Fit a model with one random intercept to each of `blocks` random disjoint blocks of floor(N / blocks) rows."""
-    frame, model = with_sizes_in_order(open_frame(data), read_formula(formula))
+    frame, model = with_sizes_in_order(open_frame(data, ordered=True), read_formula(formula))
     layout = plan(frame, model)
     rows, learned = read_rows(frame, layout)
     layout = layout.centred(learned.means, learned.distant)

@@ -12,7 +12,8 @@ from discreet.arrays import Integers, Matrix
 from discreet.errors import FitError, Unidentified
 from discreet.formula.design import ONE, Design, Piece
 from discreet.formula.formula import Formula, read_formula
-from discreet.formula.rows import Learned, ModelRows, open_frame, plan, read_rows, with_sizes_in_order
+from discreet.formula.rows import Learned, ModelRows, plan, read_rows, with_sizes_in_order
+from discreet.frames import open_frame
 from discreet.lmm.cells import CellSums, cells_again, cells_in_engine, cells_of, runs_in_engine
 from discreet.lmm.fit import Method, MixedFit, MixedWarning, RandomEffects
 from discreet.lmm.gram import gram_of, moments_of, products
@@ -23,7 +24,7 @@ from discreet.lmm.solution import Solution, solve
 from discreet.lmm.sparse import Gram
 
 if TYPE_CHECKING:
-    from discreet.formula.rows import Frame
+    from discreet.frames import AnyFrame
 
 R_TOLERANCE = 1e-7  # R drops a column whose norm falls below this share when earlier ones are taken out
 DOUBT = 1e-3  # of the criterion: what rounding may do before a note says so
@@ -42,7 +43,7 @@ def mixed(formula: str, data: Any, *, method: Method = "REML") -> MixedFit:
     """
     if method not in ("REML", "ML"):
         raise ValueError(f"method={method!r} is not known; use 'REML' or 'ML'.")
-    frame, model = with_sizes_in_order(open_frame(data), read_formula(formula))
+    frame, model = with_sizes_in_order(open_frame(data, ordered=True), read_formula(formula))
     cells, rows, design, learned = collect(frame, model)
     refuse_unidentifiable(design, cells.rows)
     statistics = _statistics(cells, design)
@@ -123,7 +124,7 @@ def told_apart(design: Design, XX: Matrix) -> tuple[Piece, ...]:
     return tuple(changed) if changed != list(fixed) else ()
 
 
-def collect(frame: Frame, model: Formula) -> tuple[CellSums, ModelRows | None, Design, Learned]:
+def collect(frame: AnyFrame, model: Formula) -> tuple[CellSums, ModelRows | None, Design, Learned]:
     """One pass over the data: cells, the design they define, and the rows if they came into memory."""
     import narwhals.stable.v2 as nw
 

@@ -13,8 +13,8 @@ import numpy as np
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import DataError, FitError
 from discreet.formula.design import Design, RandomDesign
-from discreet.formula.rows import Learned, ModelRows, open_frame, read_rows, refuse_kinds
-from discreet.frames import missing
+from discreet.formula.rows import Learned, ModelRows, read_rows, refuse_kinds
+from discreet.frames import missing, open_frame
 from discreet.lmm.cells import CellSums
 from discreet.lmm.matrix import linear, random_part
 from discreet.lmm.moments import Moments
@@ -24,7 +24,7 @@ from discreet.lmm.sparse import Gram
 from discreet.results import Result
 
 if TYPE_CHECKING:
-    from discreet.formula.rows import Frame
+    from discreet.frames import AnyFrame
     from discreet.lmm.private import PrivateFit
 
 Method = Literal["REML", "ML"]
@@ -114,7 +114,7 @@ class MixedFit(Result):
     origin: Origin
     kept: Integers
     learned: Learned
-    frame: Frame | None
+    frame: AnyFrame | None
     in_memory: ModelRows | None
 
     @property
@@ -290,7 +290,7 @@ class MixedFit(Result):
         return self.summary()
 
     @property
-    def _open_frame(self) -> Frame:
+    def _open_frame(self) -> AnyFrame:
         if self.frame is None:
             raise FitError(
                 "This fit was stored, and its data were not. Estimates and predictions for given data are possible. "
@@ -310,7 +310,7 @@ class MixedFit(Result):
         return beta
 
     def _place(self, data: Any) -> ModelRows:
-        frame = open_frame(data)
+        frame = open_frame(data, ordered=True)
         schema = frame.collect_schema()
         for column in self.design.layout.model.columns[1:]:
             if column not in schema:

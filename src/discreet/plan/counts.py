@@ -24,6 +24,7 @@ from discreet.plan.shape import Count, Counts, Form
 from discreet.plan.sizes import PublicSizes, TableCheck
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import total
+from discreet.privacy.split import divided
 from discreet.privacy.units import EstablishmentNodes
 from discreet.release.account import Account
 from discreet.release.files import column_names, read_table
@@ -31,7 +32,7 @@ from discreet.release.offer import Offer
 from discreet.report.page import slug
 from discreet.report.release import Results, TableOfCounts
 from discreet.schema import Label
-from discreet.tables.attributes import divided, refuse_shrinking
+from discreet.tables.attributes import refuse_shrinking
 from discreet.tables.cells import Cells
 from discreet.tables.consistency import finest_of
 from discreet.tables.prepared import Prepared

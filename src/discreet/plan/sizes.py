@@ -19,7 +19,7 @@ import numpy as np
 from discreet.arrays import Vector
 from discreet.errors import DataError, DiscreetError
 from discreet.faults import Fault
-from discreet.frames import as_lazy, collect
+from discreet.frames import collect, open_frame
 from discreet.plan.confidential import shown_as_public
 from discreet.plan.reading import PlanFile
 from discreet.privacy.losses import Loss
@@ -225,7 +225,7 @@ def _finite(width: float) -> float | None:
 
 
 def _from_table(path: Path) -> PublicSizes:
-    table = collect(as_lazy(path), step="read public sizes")
+    table = collect(open_frame(path), step="read public sizes")
     if "jobs" not in table.column_names:
         raise DataError(
             f"{path.name!r} has no column 'jobs'; it has: {', '.join(table.column_names)}. Public sizes have some "

@@ -4,6 +4,7 @@
 `guarantee` what a release promises, `verify` whether a mechanism keeps its word.
 
 columns   which columns everybody may know, and which a release protects
+split     how one loss is divided among the parts of a release
 exchange  what is learnt about one worker
 maxima    where functions of many rows are largest, also of densities that jump
 neighbours  pairs of neighbouring cells, for verification

@@ -15,7 +15,8 @@ import numpy as np
 
 from discreet.arrays import Vector
 from discreet.formula.formula import read_formula
-from discreet.formula.rows import ModelRows, open_frame, read_rows
+from discreet.formula.rows import ModelRows, read_rows
+from discreet.frames import open_frame
 from discreet.lmm.private import moments, paper, strict
 from discreet.lmm.private.partition import best_blocks, fit_partition, partition
 from discreet.lmm.private.public import PublicDesign, public_design
@@ -52,7 +53,7 @@ class Case:
 
     @classmethod
     def of(cls, model: str, formula: str, data: Any, *, lagged: tuple[str, ...] = ()) -> Case:
-        frame = open_frame(data)
+        frame = open_frame(data, ordered=True)
         public = public_design(frame, read_formula(formula, needs_random=False))
         return cls(model, public, read_rows(frame, public.design.layout, public.learned)[0], frame, lagged)
 

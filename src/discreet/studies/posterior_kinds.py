@@ -146,10 +146,10 @@ def diamonds(path: Path) -> dict[str, Kind]:
     """Kinds whose population are the rows of a file of diamonds: 53,940 prices with carat, depth and cut."""
     import narwhals.stable.v2 as nw
 
-    from discreet.frames import as_lazy
+    from discreet.frames import open_frame
 
     columns = ("price", "carat", "depth", "cut")
-    frame = as_lazy(path if path.is_file() else {"none": [0]})
+    frame = open_frame(path if path.is_file() else {"none": [0]})
     if missing := [column for column in columns if column not in frame.collect_schema().names()]:
         raise DataError(
             f"The posterior study was given {path.name}, which lacks {', '.join(missing)}.",

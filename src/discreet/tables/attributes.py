@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from fractions import Fraction
 from typing import cast
 
-from discreet.errors import DataError, PrivacyError
+from discreet.errors import DataError
 from discreet.faults import Argument, Key, Subject, Value
-from discreet.privacy.losses import Number, exact
 from discreet.schema import Label, Schema
 
 
@@ -89,21 +87,6 @@ def _values(schema: Schema, name: str, kept: object) -> tuple[Label, ...]:
             about=f"where.{name}",
         )
     return values
-
-
-def divided(split: Sequence[Number] | None, tables: int) -> list[Fraction]:
-    """The share of a loss that each of several tables may take: equal ones, or those in `split` if they add up."""
-    if split is None:
-        return [Fraction(1, tables)] * tables
-    parts = [exact(share, name="split") for share in split]
-    if len(parts) != tables or sum(parts) != 1 or min(parts) <= 0:
-        raise PrivacyError(
-            (Argument("split", list(map(str, parts))), f" does not divide the budget among {tables} tables."),
-            "The shares are positive and add up to 1.",
-            ("Use for example ", Value([f"1/{tables}"] * tables), "."),
-            about="split",
-        )
-    return parts
 
 
 def refuse_shrinking(towards: Sequence[str], *, workplace_by: Sequence[str], worker_by: Sequence[str]) -> None:

@@ -15,8 +15,8 @@ from discreet.jobs import Jobs
 from discreet.noise.source import Source
 from discreet.privacy.guarantee import Calibration
 from discreet.privacy.losses import Number, exact, total
+from discreet.privacy.split import divided
 from discreet.release.offer import Check, Offer
-from discreet.tables.attributes import divided
 from discreet.tables.consistency import CLOSE, consistent, finest_of
 from discreet.tables.nested import narrowed
 from discreet.tables.prepared import Prepared, TableErrors, TablesErrors, write_counts

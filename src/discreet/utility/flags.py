@@ -162,7 +162,7 @@ def aligned(tables: dict[str, Any], *, by: Sequence[str], value: str, absent: fl
 
 
 def _columns(table: Any, by: Sequence[str], value: str, name: str) -> tuple[list[np.ndarray], Vector]:
-    frame = frames.as_lazy(table, name=name)
+    frame = frames.open_frame(table, name=name)
     present = frame.collect_schema().names()
     frames.refuse(frames.missing(column, present, name=name) for column in (*by, value) if column not in present)
     frames.require(frame, {value: "number"}, name=name)

@@ -23,7 +23,8 @@ import pytest
 import discreet as dc
 from discreet.audit.blackbox import blackbox
 from discreet.formula.formula import read_formula
-from discreet.formula.rows import open_frame, read_rows
+from discreet.formula.rows import read_rows
+from discreet.frames import open_frame
 from discreet.lmm.private import release_mixed, strict
 from discreet.lmm.private.partition import fit_partition, partition
 from discreet.lmm.private.public import public_design
@@ -182,7 +183,7 @@ def test_no_door_is_missing() -> None:
 
 def strict_draws(y: np.ndarray, asked: dict[str, Any], source: SeededSource) -> Callable[[int], np.ndarray]:
     """The strict mechanism's noisy averages for a fixed partition, as many as wanted."""
-    frame, model = open_frame(GROUPS | {"y": y}), read_formula("y ~ x + (1 | g)")
+    frame, model = open_frame(GROUPS | {"y": y}, ordered=True), read_formula("y ~ x + (1 | g)")
     request = read_request("y", (), bounds=(0, 2), seed=1, **asked)
     public = public_design(frame, model)
     rows, _ = read_rows(frame, public.design.layout, public.learned)

@@ -9,7 +9,7 @@ import pytest
 
 from discreet.audit.blackbox import blackbox
 from discreet.formula.formula import read_formula
-from discreet.formula.rows import open_frame
+from discreet.frames import open_frame
 from discreet.lmm.private.moments import MomentNoise, mechanism_for
 from discreet.lmm.private.public import PublicDesign, public_design
 from discreet.lmm.private.request import read_request
@@ -24,7 +24,7 @@ TRIALS = 3_000
 
 
 def opened(y: np.ndarray, epsilon: float) -> tuple[MomentNoise, ResponseSums, PublicDesign]:
-    frame, model = open_frame({**DESIGN, "y": y}), read_formula("y ~ x + (1 | g)")
+    frame, model = open_frame({**DESIGN, "y": y}, ordered=True), read_formula("y ~ x + (1 | g)")
     request = read_request("y", (), epsilon=epsilon, bounds=(0, 2), seed=1)
     public = public_design(frame, model)
     units = units_of(frame, public)

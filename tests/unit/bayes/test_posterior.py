@@ -199,11 +199,11 @@ def test_stages_that_do_not_add_up_are_refused(line) -> None:
     ask = {"probability": 0.5, "epsilon": 0.9, "calibration": "paper"}
     right = posterior_quantile("y ~ x", line, "x", stages={"bounds": 0.4, "mean": 0.6}, **ask)
     assert right.guarantee.loss == Pure("0.9")
-    for wrong in ({"bounds": 0.45, "mean": 0.45}, {"bounds": 0, "mean": 1}, {"bounds": 1.1, "mean": -0.1}):
-        with pytest.raises(PrivacyError, match="add up"):
+    sums: list[dict] = [{"bounds": 0.45, "mean": 0.45}, {"bounds": 0, "mean": 1}, {"bounds": 1.1, "mean": -0.1}]
+    for wrong in (*sums, {"centre": 0.9}):
+        with pytest.raises(PrivacyError) as refused:
             posterior_quantile("y ~ x", line, "x", stages=wrong, **ask)
-    with pytest.raises(PrivacyError, match="'bounds', 'mean'"):
-        posterior_quantile("y ~ x", line, "x", stages={"centre": 0.9}, **ask)
+        assert refused.value.about == "stages"
 
 
 def test_other_bad_requests_name_what_is_possible(line) -> None:

@@ -151,8 +151,9 @@ def test_columns_must_exist_and_fit(panel: dict, formula: str, reason: str) -> N
 
 def test_things_that_are_no_data(panel: dict, tmp_path: Path) -> None:
     for thing in (7, None, [1, 2], {"y": 1, "t": 2, "g": 3}, {"y": [1, 2], "t": [1], "g": [1]}, {"y": [1j]}):
-        with pytest.raises(DataError, match="not a frame"):
+        with pytest.raises(DataError) as refused:
             mixed("y ~ t + (1 | g)", thing)
+        assert refused.value.about == "data"
     with pytest.raises(DataError, match="no file"):
         mixed("y ~ t + (1 | g)", tmp_path / "absent.parquet")
     with pytest.raises(DataError, match="no rows"):
@@ -167,8 +168,9 @@ def test_things_that_are_no_data(panel: dict, tmp_path: Path) -> None:
 def test_two_columns_of_one_name_are_refused(panel: dict, frame: Callable[[dict], Any]) -> None:
     table = frame(panel)
     double = table.append_column("t", table["t"]) if isinstance(table, pa.Table) else pd.concat([table, table], axis=1)
-    with pytest.raises(DataError, match="have one name"):
+    with pytest.raises(DataError) as refused:
         mixed("y ~ t + (1 | g)", double)
+    assert refused.value.about == "data"
 
 
 def test_labels_in_a_csv_stay_labels(panel: dict, tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from scipy.linalg import block_diag
 
 from discreet.formula.design import Design
 from discreet.formula.formula import read_formula
-from discreet.formula.rows import open_frame, plan, read_rows
+from discreet.formula.rows import plan, read_rows
+from discreet.frames import open_frame
 from discreet.lmm.cells import cells_of
 from discreet.lmm.gram import gram_of
 from discreet.lmm.matrix import dense as build
@@ -29,7 +30,7 @@ TERMS = [
 
 def assemble(terms: str, panel: dict) -> tuple[Gram, np.ndarray, np.ndarray, list[np.ndarray]]:
     """The Gram matrix, and y, X and every Z written out."""
-    frame = open_frame(panel)
+    frame = open_frame(panel, ordered=True)
     layout = plan(frame, read_formula(f"y ~ t + {terms}"))
     rows, learned = read_rows(frame, layout)
     layout = layout.centred(learned.means, learned.distant)

@@ -22,10 +22,11 @@ from discreet.lmm.private.lag_sums import PairClasses, RowClasses, pair_classes,
 from discreet.lmm.private.moments import default_split, law_of, share_of, thousandths
 from discreet.lmm.private.panel import SeriesPanel
 from discreet.lmm.private.public import PublicDesign
-from discreet.lmm.private.request import ModelRequest, noise_scale, read_split
+from discreet.lmm.private.request import ModelRequest, noise_scale
 from discreet.lmm.private.sums import HALF, Units, whole_column
 from discreet.noise.sampler import add_noise
 from discreet.privacy.losses import Concentrated, Loss, Number, Pure, total
+from discreet.privacy.split import read_split
 
 if TYPE_CHECKING:
     from discreet.noise.source import Source
@@ -177,8 +178,7 @@ def lag_mechanism(
     found = [_piece(panel, rows, public, units, *each) for each in public.parts]
     costs = np.array([_cost(sizes, unit, among, public) for _, among, _, _, _, sizes, unit in found])
     within = thousandths((w := costs ** (1 / 3 if pure else 1 / 2)) / w.sum())
-    names = ["groups", "fixed", "squares"] if public.terms else ["fixed", "squares"]
-    shares = read_split(split, names, default_split(public, request, costs, within, squares=PRODUCTS))
+    shares = read_split(split, default_split(public, request, costs, within, squares=PRODUCTS))
     parts = []
     if public.terms:
         at = public.group(rows.codes)

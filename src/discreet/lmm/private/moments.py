@@ -22,11 +22,12 @@ from discreet.lmm.private.estimation import estimate
 from discreet.lmm.private.informative import Slope, allowing_for_sizes
 from discreet.lmm.private.noisy import NoisyEstimate, NoisySums, evaluate
 from discreet.lmm.private.public import PublicDesign
-from discreet.lmm.private.request import ModelRequest, noise_scale, read_split
+from discreet.lmm.private.request import ModelRequest, noise_scale
 from discreet.lmm.private.sums import HALF, ResponseSums, Units, summed
 from discreet.noise.laws import Gaussian, Laplace
 from discreet.noise.sampler import add_noise
 from discreet.privacy.losses import Concentrated, Loss, Number, Pure, total
+from discreet.privacy.split import read_split
 
 if TYPE_CHECKING:
     from discreet.noise.source import Source
@@ -156,8 +157,7 @@ def mechanism_for(
     # Errors fall as cost / epsilon^2 or cost / rho, so shares follow the cube or the square roots of the costs.
     weights = costs ** (1 / 3 if isinstance(request.loss, Pure) else 1 / 2)
     within = thousandths(weights / weights.sum())
-    names = ["groups", "fixed", "squares"] if public.terms else ["fixed", "squares"]
-    shares = read_split(split, names, default_split(public, request, costs, within))
+    shares = read_split(split, default_split(public, request, costs, within))
     parts = []
     if public.terms:
         spent = share_of(request.loss, shares["groups"])

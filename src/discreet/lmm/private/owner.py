@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Mask, Vector
-from discreet.formula.rows import open_frame
-from discreet.frames import missing, refuse
+from discreet.frames import missing, open_frame, refuse
 from discreet.privacy.losses import Number, exact
 
 ALIKE = 0.999  # rank correlation, or share of the variance, from which a column is the response again
@@ -31,7 +30,7 @@ def look(
 
     `lagged` are columns that are known to hold earlier responses.
     """
-    frame = open_frame(data, numbers=[response])
+    frame = open_frame(data, readings=dict.fromkeys([response], "number"), ordered=True)
     names = frame.collect_schema().names()
     refuse(missing(name, names, name="the data") for name in (response, *public) if name not in names)
     y = _numbers(_column(frame, response))

@@ -21,7 +21,7 @@ from discreet.frames import collect, missing
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
 
-    from discreet.formula.rows import Frame
+    from discreet.frames import AnyFrame
 
 FARTHEST = 2**31  # periods between the first and the last
 
@@ -128,7 +128,7 @@ def read_panel(frame: nw.DataFrame, *, series: Sequence[str], time: str, lags: S
     return panel
 
 
-def in_memory(frame: Frame) -> nw.DataFrame:  # type: ignore[type-arg]
+def in_memory(frame: AnyFrame) -> nw.DataFrame:  # type: ignore[type-arg]
     """The frame with its rows: earlier rows are found by place."""
     import narwhals.stable.v2 as nw
 

@@ -23,13 +23,14 @@ from discreet.lmm.estimate import mixed
 from discreet.lmm.fit import MixedFit, MixedWarning
 from discreet.lmm.private.partition import BlockEstimates, Report, fit_partition, partition
 from discreet.lmm.private.public import PublicDesign
-from discreet.lmm.private.request import RATES, ModelRequest, read_split
+from discreet.lmm.private.request import RATES, ModelRequest
 from discreet.noise.laws import Laplace
 from discreet.noise.sampler import draw_on_grid
 from discreet.privacy.losses import Number, Pure
+from discreet.privacy.split import read_split
 
 if TYPE_CHECKING:
-    from discreet.formula.rows import Frame
+    from discreet.frames import AnyFrame
     from discreet.noise.source import Source
 
 PROOF = "docs/proofs/mixed-paper.md"
@@ -106,7 +107,7 @@ def scales_for(
     trend = np.concatenate([np.full(len(among), bool(piece.monomial.atoms)) for piece, _, among in public.parts])
     parts = ["fixed", *(["groups"] if public.terms else []), *(["trend"] if trend.any() else [])]
     whole = sum(SPLIT[part] for part in parts)
-    shares = read_split(split, parts, {part: SPLIT[part] / whole for part in parts})
+    shares = read_split(split, {part: SPLIT[part] / whole for part in parts})
     unit = {part: 1 / (blocks * float(request.loss.epsilon * share)) for part, share in shares.items()}
     terms = len(public.terms)
     return Scales(
@@ -139,7 +140,7 @@ def averages(
     return corrected(replace(found, beta=public.origin.beta(found.beta)), whole)
 
 
-def whole_estimates(frame: Frame, rows: ModelRows, public: PublicDesign) -> Whole:
+def whole_estimates(frame: AnyFrame, rows: ModelRows, public: PublicDesign) -> Whole:
     """REML on all rows; least squares without random effects, or where no REML exists: no response stops a release."""
     fit: MixedFit | None = None
     if public.terms:

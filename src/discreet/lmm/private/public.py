@@ -26,7 +26,7 @@ from discreet.lmm.private.noisy import Level
 from discreet.lmm.reml import independent
 
 if TYPE_CHECKING:
-    from discreet.formula.rows import Frame
+    from discreet.frames import AnyFrame
 
 INTERCEPT = (Piece(ONE),)
 DEPENDENT = 1e-13  # smallest eigenvalue of the correlations of columns that are still told apart
@@ -120,7 +120,7 @@ class PublicDesign:
 
 
 @concerning("formula")
-def public_design(frame: Frame, model: Formula) -> PublicDesign:
+def public_design(frame: AnyFrame, model: Formula) -> PublicDesign:
     """Read the design of `model`, and nothing of its response."""
     if model.response.function:
         raise FormulaError(
@@ -173,7 +173,7 @@ def public_design(frame: Frame, model: Formula) -> PublicDesign:
     )
 
 
-def hidden(frame: Frame, model: Formula) -> Frame:
+def hidden(frame: AnyFrame, model: Formula) -> AnyFrame:
     """The frame with zeros for the response."""
     import narwhals.stable.v2 as nw
 
@@ -190,7 +190,7 @@ def _refuse_dependent(XX: Matrix, rows: int, model: Formula) -> None:
         )
 
 
-def _rows_as_cells(frame: Frame, model: Formula) -> tuple[CellSums, ModelRows, Design, Learned]:
+def _rows_as_cells(frame: AnyFrame, model: Formula) -> tuple[CellSums, ModelRows, Design, Learned]:
     """A linear model of numeric columns only has no levels to count by: each row is its own cell."""
     layout = plan(frame, model)
     rows, learned = read_rows(frame, layout)

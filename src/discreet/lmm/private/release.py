@@ -12,7 +12,8 @@ import numpy as np
 
 from discreet.arrays import Matrix, Vector
 from discreet.formula.formula import Formula, read_formula
-from discreet.formula.rows import open_frame, read_rows, with_sizes
+from discreet.formula.rows import read_rows, with_sizes
+from discreet.frames import open_frame
 from discreet.lmm.fit import MixedWarning
 from discreet.lmm.private import moments, paper, strict
 from discreet.lmm.private.check import ModelErrors, moments_errors, noise_errors, widest_noise
@@ -38,7 +39,7 @@ from discreet.release.budget_line import BudgetLine
 from discreet.release.offer import Offer
 
 if TYPE_CHECKING:
-    from discreet.formula.rows import Frame
+    from discreet.frames import AnyFrame
     from discreet.noise.source import Source
     from discreet.release.account import Account
 
@@ -129,19 +130,13 @@ def offer_mixed(
     formula: str,
     data: Any,
     *,
-    epsilon: Number | None = None,
-    rho: Number | None = None,
-    public: Sequence[str] = (),
     method: Method = "moments",
-    bounds: Interval | None = None,
-    clip: Interval | None = None,
+    account: Account | None = None,
     split: Mapping[str, Number] | None = None,
-    lagged: Sequence[str] = (),
     blocks: Blocks = "optimal",
     sizes: Mapping[str, Number] | None = None,
-    account: Account | None = None,
-    seed: int | None = None,
     progress: Report | None = None,
+    **asked: Any,
 ) -> Offer[None, Any, PrivateFit]:
     """The model as an offer, made from the public columns of `data`; the arguments are those of `release_mixed`.
 
@@ -150,19 +145,8 @@ def offer_mixed(
     >>> offer.check().expected.names
     ('(Intercept)',)
     """
-    asked = _asked(
-        formula,
-        epsilon=epsilon,
-        rho=rho,
-        public=public,
-        method=method,
-        bounds=bounds,
-        clip=clip,
-        lagged=lagged,
-        account=account,
-        seed=seed,
-    )
-    return _offered(asked, data, method, split=split, blocks=blocks, sizes=sizes, progress=progress)
+    request = _asked(formula, method=method, account=account, **asked)
+    return _offered(request, data, method, split=split, blocks=blocks, sizes=sizes, progress=progress)
 
 
 def _asked(formula: str, *, method: Method, account: Account | None, **rest: Any) -> tuple[Formula, ModelRequest]:
@@ -187,7 +171,7 @@ def _offered(
     progress: Report | None,
 ) -> Offer[None, Any, PrivateFit]:
     model, request = asked
-    frame = open_frame(data, numbers=[model.response.column])
+    frame = open_frame(data, readings=dict.fromkeys([model.response.column], "number"), ordered=True)
     frame, model = with_sizes(frame, model)
     known = public_design(frame, model)
     frame = confined(frame, known, request.scale)
@@ -204,7 +188,7 @@ def _details(public: PublicDesign, request: ModelRequest, method: Method, **more
 
 
 def _by_moments(
-    frame: Frame, public: PublicDesign, request: ModelRequest, split: Mapping[str, Number] | None
+    frame: AnyFrame, public: PublicDesign, request: ModelRequest, split: Mapping[str, Number] | None
 ) -> Offer[None, moments.ExactStatistics, PrivateFit]:
     units = units_of(frame, public)
     mechanism = moments.mechanism_for(public, units, request, split)
@@ -240,7 +224,7 @@ def _by_moments(
 
 
 def _by_strict(
-    frame: Frame,
+    frame: AnyFrame,
     public: PublicDesign,
     request: ModelRequest,
     split: Mapping[str, Number] | None,
@@ -308,7 +292,7 @@ def _warn_of_clipping(mechanism: strict.BlockNoise, presence: strict.Presence, r
 
 
 def _by_paper(
-    frame: Frame,
+    frame: AnyFrame,
     public: PublicDesign,
     request: ModelRequest,
     split: Mapping[str, Number] | None,

@@ -7,7 +7,7 @@ without the data. For the rates of the Quarterly Workforce Indicators the docume
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
@@ -282,29 +282,6 @@ def within_reach(low: Fraction, high: Fraction, *, asked: str | Phrase) -> tuple
             "Give the response in another unit, or from another origin.",
         )
     return low, high
-
-
-def read_split(
-    split: Mapping[str, Number] | None, parts: Sequence[str], default: Mapping[str, Fraction]
-) -> dict[str, Fraction]:
-    """Shares of the loss by part, positive and adding up to one exactly."""
-    if split is None:
-        return dict(default)
-    if set(split) != set(parts):
-        raise PrivacyError(
-            f"split names {', '.join(split) or 'nothing'}; this release has the parts {', '.join(parts)}.",
-            remedy=f"Give each a share, for example { {part: str(default[part]) for part in parts} }.",
-            about="split",
-        )
-    shares = {part: exact(split[part], name=part) for part in parts}
-    if min(shares.values()) <= 0 or sum(shares.values()) != 1:
-        raise PrivacyError(
-            f"The shares {', '.join(f'{k} {v}' for k, v in split.items())} add up to {float(sum(shares.values())):g}.",
-            "They must be positive and add up to 1 exactly.",
-            "Use decimals or fractions such as '1/3'.",
-            about="split",
-        )
-    return shares
 
 
 def _plain(value: Any) -> Any:

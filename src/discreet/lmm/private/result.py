@@ -11,8 +11,8 @@ import numpy as np
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import DataError
 from discreet.formula.design import Design
-from discreet.formula.rows import Learned, open_frame, read_rows, refuse_kinds
-from discreet.frames import missing
+from discreet.formula.rows import Learned, read_rows, refuse_kinds
+from discreet.frames import missing, open_frame
 from discreet.ledger import Entry
 from discreet.lmm.matrix import linear, random_part
 from discreet.lmm.private.notes import Flag
@@ -102,7 +102,7 @@ class PrivateFit(Result):
 
     def fitted(self, data: Any, *, new_levels: Literal["error", "zero"] = "error") -> Vector:
         """Fitted values for rows of public columns; a level the release never saw is an error, or has effect zero."""
-        frame = open_frame(data)
+        frame = open_frame(data, ordered=True)
         schema = frame.collect_schema()
         for column in self.design.layout.model.columns[1:]:
             if column not in schema:

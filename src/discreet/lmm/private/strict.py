@@ -21,11 +21,12 @@ from discreet.errors import PrivacyError
 from discreet.formula.rows import ModelRows
 from discreet.lmm.private.partition import BlockEstimates, fit_partition
 from discreet.lmm.private.public import PublicDesign
-from discreet.lmm.private.request import ModelRequest, noise_scale, read_split
+from discreet.lmm.private.request import ModelRequest, noise_scale
 from discreet.lmm.private.sums import HALF
 from discreet.noise.laws import Gaussian, Laplace
 from discreet.noise.sampler import add_noise
 from discreet.privacy.losses import Concentrated, Loss, Number, Pure, exact, total
+from discreet.privacy.split import read_split
 
 if TYPE_CHECKING:
     from discreet.noise.source import Source
@@ -242,7 +243,7 @@ def mechanism_for(
     open_ = {"fixed": "fixed" not in stated, "groups": terms > 0 and "groups" not in stated}
     names = [name for name in SPLIT if (name != "groups" or terms) and (name != "sizes" or any(open_.values()))]
     whole = sum(SPLIT[name] for name in names)
-    shares = read_split(split, names, {name: SPLIT[name] / whole for name in names})
+    shares = read_split(split, {name: SPLIT[name] / whole for name in names})
     power = 1.0 if isinstance(request.loss, Pure) else 0.5
 
     def spent(share: Fraction) -> Pure | Concentrated:

@@ -23,7 +23,7 @@ from discreet.lmm.cells import expression
 from discreet.lmm.private.public import PublicDesign, measured, monomials
 
 if TYPE_CHECKING:
-    from discreet.formula.rows import Frame
+    from discreet.frames import AnyFrame
 
 HALF = 2**13  # steps from the middle of the response's range to either end
 EXACT = 53  # bits of a double: sums of products below 2^53 are exact
@@ -72,7 +72,7 @@ class ResponseSums:
         return self.total(Monomial())
 
 
-def units_of(frame: Frame, public: PublicDesign) -> Units:
+def units_of(frame: AnyFrame, public: PublicDesign) -> Units:
     """Steps fine enough to be harmless and coarse enough that sums of all rows are exact; from the design alone."""
     most = 2 ** max(1, min(FINEST, EXACT - HALF.bit_length() - public.rows.bit_length()))
     largest: dict[Monomial, float] = {}
@@ -87,7 +87,7 @@ def units_of(frame: Frame, public: PublicDesign) -> Units:
     return Units({m: (size or 1.0) / most for m, size in largest.items()}, dict.fromkeys(wanted, most))
 
 
-def confined(frame: Frame, public: PublicDesign, scale: Scale) -> Frame:
+def confined(frame: AnyFrame, public: PublicDesign, scale: Scale) -> AnyFrame:
     """The frame with a response that is a number within the range in every row, whatever a row holds.
 
     Only the type of the column can be refused: that is known without a row.
@@ -104,14 +104,14 @@ def confined(frame: Frame, public: PublicDesign, scale: Scale) -> Frame:
     return frame.with_columns(number.clip(float(scale.lower), float(scale.upper)).alias(column))
 
 
-def response_sums(frame: Frame, public: PublicDesign, units: Units, scale: Scale) -> ResponseSums:
+def response_sums(frame: AnyFrame, public: PublicDesign, units: Units, scale: Scale) -> ResponseSums:
     """The one pass that reads the response."""
     if public.in_memory is not None:
         return _from_rows(frame, public, units, scale)
     return _from_engine(frame, public, units, scale)
 
 
-def _from_rows(frame: Frame, public: PublicDesign, units: Units, scale: Scale) -> ResponseSums:
+def _from_rows(frame: AnyFrame, public: PublicDesign, units: Units, scale: Scale) -> ResponseSums:
     rows, _ = read_rows(frame, public.design.layout, public.learned)
     k = scale.whole(rows.values[public.model.response][:, 0])
 
@@ -129,7 +129,7 @@ def whole_column(x: Vector, units: Units, monomial: Monomial) -> Vector:
     return np.asarray(np.clip(np.rint(x / units.step[monomial]), -most, most))
 
 
-def _from_engine(frame: Frame, public: PublicDesign, units: Units, scale: Scale) -> ResponseSums:
+def _from_engine(frame: AnyFrame, public: PublicDesign, units: Units, scale: Scale) -> ResponseSums:
     import narwhals.stable.v2 as nw
 
     coded, wanted = public.design.layout.coded, monomials(public.design)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from discreet.formula.formula import read_formula
-from discreet.formula.rows import open_frame
+from discreet.frames import open_frame
 from discreet.lmm.private import moments
 from discreet.lmm.private.expected import ExpectedErrors, expected_errors
 from discreet.lmm.private.public import PublicDesign, public_design
@@ -31,7 +31,7 @@ def prepared(
     columns: dict[str, Any], loss: dict[str, float]
 ) -> tuple[PublicDesign, Any, ModelRequest, moments.MomentNoise, Any]:
     request = read_request("y", COLUMNS, public=COLUMNS, bounds=(-8, 8), seed=0, **loss)
-    frame = open_frame({**columns, "y": np.full(4000, np.nan)})
+    frame = open_frame({**columns, "y": np.full(4000, np.nan)}, ordered=True)
     public = public_design(frame, read_formula(FORMULA))
     units = units_of(frame, public)
     return public, units, request, moments.mechanism_for(public, units, request, None), frame
@@ -54,7 +54,7 @@ def test_what_is_expected_is_what_estimates_are_off_by(loss: dict[str, float]) -
     for _ in range(SETS):
         u = rng.normal(0, TAU, 80)
         y = 1 + 0.3 * (columns["x"] - 3) + effect + u[columns["g"]] + rng.normal(0, SIGMA, 4000)
-        frame = confined(open_frame({**columns, "y": y}), public, request.scale)
+        frame = confined(open_frame({**columns, "y": y}, ordered=True), public, request.scale)
         sums = response_sums(frame, public, units, request.scale)
         found = moments.solve(mechanism.draw(mechanism.exact(sums, public), source), mechanism, public, request)
         beta = public.origin.restore @ (found.estimate.beta + found.origin * public.constant)
@@ -89,7 +89,7 @@ def test_shares_add_up_and_noise_falls_with_epsilon() -> None:
 def test_a_linear_model_has_no_effects() -> None:
     columns = designed(np.random.default_rng(6))
     request = read_request("y", ["x"], epsilon=1, public=["x"], bounds=(-8, 8), seed=0)
-    frame = open_frame({**columns, "y": np.zeros(4000)})
+    frame = open_frame({**columns, "y": np.zeros(4000)}, ordered=True)
     public = public_design(frame, read_formula("y ~ x", needs_random=False))
     mechanism = moments.mechanism_for(public, units_of(frame, public), request, None)
     sums = moments.sums_of_nothing(mechanism, public, request)

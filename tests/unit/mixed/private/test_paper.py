@@ -11,7 +11,7 @@ import pytest
 
 from discreet.errors import PrivacyError
 from discreet.formula.formula import read_formula
-from discreet.formula.rows import open_frame
+from discreet.frames import open_frame
 from discreet.lmm import private
 from discreet.lmm.private import paper
 from discreet.lmm.private.partition import BlockEstimates
@@ -27,7 +27,7 @@ FORMULA = "jcr ~ 0 + industry + quarter + (1 | county)"
 
 def scales(flows: Flows, formula: str, epsilon: float, blocks: int, split: Any) -> paper.Scales:
     data = {**flows, "jcr": flows["rate"]}
-    public = public_design(open_frame(data), read_formula(formula, needs_random=False))
+    public = public_design(open_frame(data, ordered=True), read_formula(formula, needs_random=False))
     request = read_request("jcr", (), epsilon=epsilon, seed=1)
     return paper.scales_for(public, request, paper.ranges_of(request, public), blocks, split)
 

@@ -9,7 +9,8 @@ import pytest
 
 from discreet.errors import FitError, PrivacyError
 from discreet.formula.formula import read_formula
-from discreet.formula.rows import ModelRows, open_frame, read_rows
+from discreet.formula.rows import ModelRows, read_rows
+from discreet.frames import open_frame
 from discreet.lmm import MixedWarning, mixed
 from discreet.lmm.private.partition import best_blocks, count_blocks, fit_partition, most_blocks, partition
 from discreet.lmm.private.public import PublicDesign, public_design
@@ -19,7 +20,7 @@ DOCUMENTS = 2_428_452
 
 
 def opened(formula: str, data: Flows) -> tuple[ModelRows, PublicDesign]:
-    frame = open_frame(data)
+    frame = open_frame(data, ordered=True)
     public = public_design(frame, read_formula(formula, needs_random=False))
     return read_rows(frame, public.design.layout, public.learned)[0], public
 
@@ -109,7 +110,7 @@ def test_collinear_columns_are_refused(flows: Flows) -> None:
 def test_a_block_without_the_first_level_is_not_solved() -> None:
     """Its constant is the sum of the other levels; how far that shows depends on how rare one of them is."""
     data = {"y": np.arange(60.0) % 7, "h": ["a"] * 30 + ["b"] * 29 + ["c"]}
-    frame, model = open_frame(data), read_formula("y ~ h", needs_random=False)
+    frame, model = open_frame(data, ordered=True), read_formula("y ~ h", needs_random=False)
     public = public_design(frame, model)
     rows, _ = read_rows(frame, public.design.layout, public.learned)
     blocks = np.array([[*range(30)], [*range(30, 60)], [*range(0, 60, 2)]])

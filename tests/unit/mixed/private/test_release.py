@@ -14,7 +14,7 @@ import pytest
 
 from discreet.errors import BudgetExceeded, DataError, DiscreetError, FitError, FormulaError, PrivacyError
 from discreet.formula.formula import read_formula
-from discreet.formula.rows import open_frame
+from discreet.frames import open_frame
 from discreet.lmm import private
 from discreet.lmm.private import PrivateFit, separation_rate
 from discreet.lmm.private.moments import MomentNoise, mechanism_for
@@ -35,7 +35,7 @@ release_mixed = partial(private.release_mixed, public=PUBLIC)
 def mechanism(flows: Flows, **asked: Any) -> MomentNoise:
     split = asked.pop("split", None)
     request = read_request("rate", (), bounds=(0, 2), **asked)
-    frame = open_frame(flows)
+    frame = open_frame(flows, ordered=True)
     public = public_design(frame, read_formula(FORMULA))
     return mechanism_for(public, units_of(frame, public), request, split)
 

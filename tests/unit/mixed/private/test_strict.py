@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from discreet.errors import PrivacyError
 from discreet.formula.formula import read_formula
-from discreet.formula.rows import ModelRows, open_frame, read_rows
+from discreet.formula.rows import ModelRows, read_rows
+from discreet.frames import open_frame
 from discreet.lmm import private
 from discreet.lmm.private import strict
 from discreet.lmm.private.partition import fit_partition, partition
@@ -37,7 +38,7 @@ class Zero:
 
 
 def prepared(data: Flows, blocks: int, **asked: Any) -> tuple[ModelRows, PublicDesign, np.ndarray, strict.BlockNoise]:
-    frame = open_frame(data)
+    frame = open_frame(data, ordered=True)
     public = public_design(frame, read_formula(FORMULA))
     rows = read_rows(frame, public.design.layout, public.learned)[0]
     chosen = partition(public.rows, blocks, np.random.default_rng(1))
@@ -145,7 +146,7 @@ def test_a_free_release_is_the_average_of_the_blocks(flows: Flows) -> None:
         sizes={"fixed": 2, "groups": 1},
         seed=1,
     )
-    frame = open_frame(flows)
+    frame = open_frame(flows, ordered=True)
     public = public_design(frame, read_formula(FORMULA))
     rows = read_rows(frame, public.design.layout, public.learned)[0]
     found = fit_partition(rows, public, partition(3000, 20, np.random.default_rng(1)))

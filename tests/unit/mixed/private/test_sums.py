@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.formula.formula import read_formula
-from discreet.formula.rows import open_frame
+from discreet.frames import open_frame
 from discreet.lmm.private.moments import mechanism_for
 from discreet.lmm.private.public import PublicDesign, public_design
 from discreet.lmm.private.request import read_request
@@ -22,7 +22,7 @@ FORMULA = "rate ~ 0 + industry + quarter + industry:quarter + (1 | county/season
 
 
 def summed_up(formula: str, data: object) -> tuple[PublicDesign, Units, ResponseSums]:
-    frame, model = open_frame(data), read_formula(formula, needs_random=False)
+    frame, model = open_frame(data, ordered=True), read_formula(formula, needs_random=False)
     public = public_design(frame, model)
     units = units_of(frame, public)
     return public, units, response_sums(frame, public, units, SCALE)
@@ -83,7 +83,7 @@ def test_one_row_moves_each_part_by_its_sensitivity_at_most(row: int, value: flo
 def test_the_design_pass_never_reads_the_response(flows: dict[str, np.ndarray]) -> None:
     model = read_formula("rate ~ industry + (1 | county)")
     spoiled = {**flows, "rate": np.full(len(flows["rate"]), np.nan)}
-    a, b = (public_design(open_frame(data), model) for data in (flows, spoiled))
+    a, b = (public_design(open_frame(data, ordered=True), model) for data in (flows, spoiled))
     assert np.array_equal(a.XX, b.XX) and np.array_equal(a.n, b.n) and a.learned.means == b.learned.means
 
 

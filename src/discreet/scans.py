@@ -1,0 +1,119 @@
+"""Files as DuckDB relations: which format a file has, whether it is there, and its table.
+
+No message from here carries a value of the data. CSV files, which have no types of their own, are in `delimited`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import glob
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from discreet import delimited
+from discreet.delimited import Reading, quoted
+from discreet.errors import DataError
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+def scan(
+    text: str,
+    *,
+    name: str,
+    table: str | None,
+    connection: duckdb.DuckDBPyConnection,
+    readings: Mapping[str, Reading] | None,
+) -> Any:
+    """A DuckDB relation over the file or files at a path."""
+    import duckdb
+
+    text, _, inner = text.partition("::")
+    path, table = Path(text), table or inner or None
+    kind = _format(path, name=name)
+    _find(path, name=name)
+    try:
+        if kind == "DuckDB":
+            return _attach(path, table, name=name, connection=connection)
+        if kind == "CSV":
+            return delimited.scan(text, name=name, connection=connection, readings=readings)
+        if path.is_dir():
+            everything = str(path / "**" / "*.parquet").replace("'", "''")
+            # Folders such as state=06 are a column, of text.
+            options = "hive_partitioning = true, hive_types_autocast = false"
+            return connection.sql(f"SELECT * FROM read_parquet('{everything}', {options})")
+        return connection.read_parquet(text)
+    except (duckdb.Error, OSError) as error:
+        raise DataError(
+            f"{name}: {text!r} cannot be read as {kind} ({type(error).__name__}).",
+            "It may be damaged, cut off, locked or of another format than its name says.",
+            "Write it again from its source, or rename it.",
+        ) from None
+
+
+def is_csv(data: Any) -> bool:
+    """Whether data are the path of a CSV file, as its name says."""
+    if not isinstance(data, str | Path):
+        return False
+    *_, inner, ending = ["", *Path(data).name.casefold().split(".")]
+    return (inner if ending in delimited.COMPRESSED else ending) in delimited.ENDINGS
+
+
+def _format(path: Path, *, name: str) -> str:
+    if os.path.isdir(path):  # noqa: PTH112 (no error for what cannot be a path)
+        return "Parquet"
+    if is_csv(path):
+        return "CSV"
+    ending = path.suffix.removeprefix(".").casefold()
+    known = {"parquet": "Parquet", "pq": "Parquet", "duckdb": "DuckDB", "ddb": "DuckDB"}
+    if ending in known:
+        return known[ending]
+    what, remedy = OTHERS.get(ending, ("is not a table that can be opened", "Give one of these, or a frame."))
+    raise DataError(
+        f"{name} ends in {path.suffix!r}, which {what}.",
+        "Tables are .parquet, .csv (.tsv, .txt; also .csv.gz and .csv.zst), .duckdb::table, or a directory of Parquet "
+        "files.",
+        remedy,
+    )
+
+
+OTHERS = {
+    **dict.fromkeys(
+        ("xlsx", "xls", "xlsm", "ods"), ("is a workbook of a spreadsheet", "Save the sheet as 'CSV UTF-8'.")
+    ),
+    **dict.fromkeys(("zip", "7z", "tar", "rar"), ("is an archive", "Unpack it, or compress the file as .csv.gz.")),
+}
+"""Endings of files that people have their tables in, and the way from there."""
+
+
+def _find(path: Path, *, name: str) -> None:
+    folder, is_folder = path.parent, os.path.isdir(path)  # noqa: PTH112 (no error for what cannot be a path)
+    if is_folder:
+        found = any(path.rglob("*.parquet"))
+    elif set(path.name) & set("*?["):
+        found = any(glob.iglob(path.name, root_dir=folder))  # noqa: PTH207 (no error for odd patterns)
+    else:
+        found = os.path.isfile(path)  # noqa: PTH113
+    if found:
+        return
+    looked = path if is_folder else folder
+    there = sorted(os.listdir(looked)) if os.path.isdir(looked) else []  # noqa: PTH112, PTH208
+    near = [like for like in difflib.get_close_matches(path.name, there, n=2) if like != path.name]
+    where = os.path.abspath(folder)  # noqa: PTH100
+    hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"It was looked for in {where!r}."
+    raise DataError(f"{name}: no {'Parquet file in' if is_folder else 'file'} {str(path)!r}. {hint}")
+
+
+def _attach(path: Path, table: str | None, *, name: str, connection: duckdb.DuckDBPyConnection) -> Any:
+    alias = f"file_{abs(hash(path.resolve())):x}"
+    location = str(path).replace("'", "''")
+    connection.execute(f"ATTACH IF NOT EXISTS '{location}' AS {alias} (READ_ONLY)")
+    listing = "SELECT table_name FROM information_schema.tables WHERE table_catalog = ? ORDER BY 1"
+    tables = [row[0] for row in connection.execute(listing, [alias]).fetchall()]
+    if table is None or table not in tables:
+        asked = f"there is no table {table!r}" if table else "no table was named"
+        raise DataError(f"{name}: in {str(path)!r} {asked}; it has: {', '.join(tables)}. Write {path}::TABLE.")
+    return connection.table(f"{alias}.{quoted(table)}")

@@ -204,14 +204,11 @@ def check_data(
 
 def _numbered(data: Any, frame: Frame) -> Frame:
     """The rows with their numbers in the file."""
-    import narwhals.stable.v2 as nw
-
     if not frame.implementation.is_duckdb():
         frame = open_frame(collect(frame, step="read rows"))
     first = 2 if is_csv(data) else 1
     relation = frame.to_native().project(f"*, row_number() OVER () + {first - 1} AS {quoted(ROW)}")
-    numbered: Frame = nw.from_native(relation)
-    return numbered
+    return open_frame(relation)
 
 
 def _refusals(jobs: Jobs) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import sys
 from functools import cache
@@ -34,6 +35,20 @@ def test_what_a_proof_covers_is_what_it_was_read_against() -> None:
             if proofs().hashed(file) != stated:
                 parted[proof.name] = [*parted.get(proof.name, []), file]
     assert not parted, f"Read these proofs against the changed source, then run tests/proofs.py: {parted}"
+
+
+def test_every_proof_covers_the_source_that_states_it() -> None:
+    """A module with a proof's path among its values, such as `PROOF`, promises what the proof says."""
+    covered = {f"docs/proofs/{proof.name}": proofs().covered(proof) for proof in proofs().PROOFS.glob("*.md")}
+    assert not [proof for proof, files in covered.items() if not files]
+    stated = {
+        (node.value, path.relative_to(proofs().SOURCE).as_posix())
+        for path in proofs().SOURCE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and node.value in covered
+    }
+    assert len(stated) > 10
+    assert not [(proof, file) for proof, file in sorted(stated) if file not in covered[proof]]
 
 
 @pytest.mark.parametrize("kind", [*OURS, NoisySizes], ids=lambda kind: kind.name)

@@ -233,9 +233,9 @@ class GeneralisedCauchy(Symmetric):
         from scipy.special import betainc, betaincc, expit
 
         # Of the odds z^g : 1, the smaller one is the accurate one.
-        y = expit(-np.abs(self._log_odds(x)))
-        near, far = betaincc(1 / self.g, 1 - 1 / self.g, y), betainc(1 - 1 / self.g, 1 / self.g, y)
-        return np.asarray(np.where(x < 1, near, far) / 2)
+        y, near = expit(-np.abs(self._log_odds(x))), np.asarray(x) < 1
+        tail = np.asarray(betainc(1 - 1 / self.g, 1 / self.g, np.where(near, 0.0, y)))
+        return np.asarray(np.where(near, betaincc(1 / self.g, 1 - 1 / self.g, np.where(near, y, 0.0)), tail) / 2)
 
     def _tail_inverse(self, t: Vector) -> Vector:
         from scipy.special import betaincinv
@@ -347,11 +347,13 @@ class RadialPolynomial(PolynomialTail):
 def _narrow_or_wide(law: Symmetric, a: Vector, w: Vector, *, narrow: Mask) -> Vector:
     """The mass of (a, a+w): quadrature where the tails at both ends nearly cancel, their difference elsewhere."""
     x, weight = np.polynomial.legendre.leggauss(16)
-    a, w = np.broadcast_arrays(a, w)
-    nodes = a[..., None] + w[..., None] * (1 + x) / 2
-    return np.asarray(
-        np.where(narrow, np.exp(law.log_density(nodes)) @ weight * w / 2, law._tail(a) - law._tail(a + w))
-    )
+    a, w, narrow = np.broadcast_arrays(a, w, narrow)
+    mass = np.empty(a.shape)
+    near, far = w[narrow], a[~narrow]
+    nodes = a[narrow][:, None] + near[:, None] * (1 + x) / 2
+    mass[narrow] = np.exp(law.log_density(nodes)) @ weight * near / 2
+    mass[~narrow] = law._tail(far) - law._tail(far + w[~narrow])
+    return mass
 
 
 @lru_cache(maxsize=64)

@@ -212,9 +212,9 @@ def supremum(law: VerifiableLaw, *, shift: Vector, ratio: Vector) -> tuple[Vecto
     where = np.zeros(len(shift))
     for rows in np.array_split(np.arange(len(shift)), len(shift) * law.dimension // 4000 + 1):
         grid, u, w = _grid(steps, shift[rows], ratio[rows])
+        losses = _loss(law, grid, u, w)
         for sign in (1.0, -1.0):
-            loss = partial(_signed_loss, sign, law, u, w)
-            value = loss(grid)
+            loss, value = partial(_signed_loss, sign, law, u, w), sign * losses
             top = np.argmax(value, axis=1)
             low = np.take_along_axis(grid, np.maximum(top - 1, 0)[:, None], axis=1)
             high = np.take_along_axis(grid, np.minimum(top + 1, grid.shape[1] - 1)[:, None], axis=1)
@@ -274,8 +274,10 @@ def _one_sided_delta(law: LineLaw, shift: Vector, ratio: Vector, epsilon: float)
     left, right = grid[:, :-1].copy(), grid[:, 1:].copy()
     left[row[~from_over], column[~from_over]] = low[~from_over]
     right[row[from_over], column[from_over]] = low[from_over]
-    mass = _mass(law, left, right) - math.exp(epsilon) * _mass(law, (left - u) / w, (right - u) / w)
-    delta: Vector = np.where(over[:, :-1] | over[:, 1:], np.maximum(mass, 0.0), 0.0).sum(axis=1)
+    row, column = np.nonzero(over[:, :-1] | over[:, 1:])
+    a, b, u, w = left[row, column], right[row, column], shift[row], ratio[row]
+    mass = _mass(law, a, b) - math.exp(epsilon) * _mass(law, (a - u) / w, (b - u) / w)
+    delta: Vector = np.bincount(row, weights=np.maximum(mass, 0.0), minlength=len(shift)).astype(np.float64)
     return delta
 
 

@@ -54,10 +54,11 @@ lint: setup
 types: setup
 	$(BIN)/mypy
 
-# What pages show, run and written anew where it differs; then the notebooks of the tutorials and the README's picture.
+# What pages show, run and written anew where it differs; then notebooks, the keys of a plan, the README's picture.
 pages: setup
 	$(BIN)/python tests/pages.py
 	$(BIN)/python tests/notebooks.py
+	$(BIN)/python docs/plan_fields.py
 	$(BIN)/python docs/picture.py
 
 docs: setup

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import typer
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import public
 
 import discreet
 from discreet.cli.app import app as command_line
@@ -62,15 +68,16 @@ def described(name: str, command: Any) -> Iterator[str]:
 
 
 class Names(SphinxDirective):
-    """The public names, each documented where it lives."""
+    """The names of one group of `public.groups`, each with its docstring."""
+
+    required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         kinds = {True: "autoclass", False: "autofunction"}
         lines = []
-        for name in sorted(discreet._HOMES):
-            value = getattr(discreet, name)
-            members = "   :members:" * inspect.isclass(value)
-            lines += ["```{eval-rst}", f".. {kinds[inspect.isclass(value)]}:: discreet.{name}", members, "```", ""]
+        for name in public.groups()[self.arguments[0]]:
+            is_class = inspect.isclass(public.value(name))
+            lines += ["```{eval-rst}", f".. {kinds[is_class]}:: {name}", "   :members:" * is_class, "```", ""]
         return self.parse_text_to_nodes("\n".join(lines), allow_section_headings=True)
 
 

@@ -58,10 +58,12 @@ class Session:
 
     @property
     def unit(self) -> Unit:
+        """Whom the session protects."""
         return self.account.unit
 
     @property
     def remaining(self) -> Loss:
+        """What is left of the budget."""
         return self.account.remaining
 
     def count(

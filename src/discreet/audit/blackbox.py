@@ -76,6 +76,7 @@ class AuditVerdict:
         return f"claimed epsilon={self.claimed:g}: {word}; {found}"
 
     def to_dict(self) -> dict[str, object]:
+        """The verdict as plain values, ready for JSON."""
         return {
             "epsilon_at_least": self.epsilon,
             "confidence": self.confidence,

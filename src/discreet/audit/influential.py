@@ -30,7 +30,7 @@ class MonteCarloAudit:
     Attributes
     ----------
     rows, reasons : the rows deleted, and which rule chose each.
-    epsilons : |ln(count / expected)| at its largest for each deleted row; infinite where a bin stayed empty.
+    epsilons : the largest `|ln(count / expected)|` of each deleted row; infinite where a bin stayed empty.
     replicate, worst : counts (G, bins) of the second benchmark chain and of the worst deletion.
     extremes : smallest and largest count without each row, (rows, 2).
     benchmark : the two chains with all rows.
@@ -51,10 +51,12 @@ class MonteCarloAudit:
 
     @property
     def epsilon(self) -> float:
+        """The largest empirical epsilon of the deleted rows."""
         return float(self.epsilons.max())
 
     @property
     def worst_row(self) -> int:
+        """The row that has it."""
         return int(self.rows[self.epsilons.argmax()])
 
     @property
@@ -72,6 +74,7 @@ class MonteCarloAudit:
         return "\n".join([told, *(f"Note: {note}" for note in self.benchmark.notes), WARNING])
 
     def to_dict(self) -> dict[str, Any]:
+        """The audit as plain values, ready for JSON."""
         return {
             "kind": self.kind,
             "note": WARNING,

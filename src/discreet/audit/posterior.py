@@ -76,7 +76,7 @@ class PosteriorAudit:
     Attributes
     ----------
     rows, group : the rows deleted, from 0, and the place in `levels` of each one's group.
-    own : |ln(bins p)| at its largest in each row's own group, exact; shape (rows,).
+    own : the largest `|ln(bins p)|` in each row's own group, exact; shape (rows,).
     elsewhere : an upper bound on the same in all other groups; shape (rows,).
     findings : the rows examined in every group, the worst first.
     noise_floor : the largest change of a log bin probability, or of a finding, on a finer quadrature.
@@ -132,6 +132,7 @@ class PosteriorAudit:
         return found
 
     def to_dict(self) -> dict[str, Any]:
+        """The audit as plain values, ready for JSON."""
         return {
             "kind": self.kind,
             "note": WARNING,

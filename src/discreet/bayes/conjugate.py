@@ -109,6 +109,7 @@ class GPrior:
         """Refuse what does not fit a model with this many coefficients."""
 
     def posterior(self, parts: Parts, columns: Integers, *, power: float = 1.0, share: float = 1.0) -> Marginals:
+        """The posterior of the coefficients `columns` within each part."""
         g = float(parts.rows.sum()) if self.g is None else self.g
         # A part knows the whole data set's X'X as its own times the number of parts.
         with np.errstate(all="ignore"):
@@ -145,6 +146,7 @@ class Conjugate:
         _normal_prior(self, coefficients)
 
     def posterior(self, parts: Parts, columns: Integers, *, power: float = 1.0, share: float = 1.0) -> Marginals:
+        """The posterior of the coefficients `columns` within each part."""
         mean, L = _normal_prior(self, parts.coefficients)
         root = np.linalg.inv(L) * math.sqrt(share)
         rows = np.concatenate([root, (root @ mean)[:, None]], axis=1)
@@ -179,6 +181,7 @@ class SemiConjugate:
         _normal_prior(self, coefficients)
 
     def posterior(self, parts: Parts, columns: Integers, *, power: float = 1.0, share: float = 1.0) -> Marginals:
+        """The posterior of the coefficients `columns` within each part."""
         p = parts.coefficients
         mean, L = _normal_prior(self, p)
         L = L / math.sqrt(share)

@@ -85,6 +85,7 @@ class Predictor(Result):
 
     @property
     def notes(self) -> tuple[str, ...]:
+        """What a reader of the coefficients should know."""
         raised = f"the penalty was raised from {self.asked:.4g} to {self.penalty:.4g}, the least that epsilon allows"
         return (raised,) if self.penalty > self.asked else ()
 

@@ -58,6 +58,7 @@ class Comparison(Result):
 
     @property
     def best(self) -> str:
+        """The name of the method with the largest partial area."""
         return self.methods[0]
 
     @property
@@ -119,6 +120,7 @@ class Comparison(Result):
         return self.summary()
 
     def curve(self, method: str) -> Curve:
+        """The ROC curve of a method."""
         if method not in self.methods:
             raise DataError(
                 f"Method {method!r} was not compared; methods are: {', '.join(self.methods)}.", about="method"

@@ -55,6 +55,7 @@ class ExceptionReport(Result):
 
     @property
     def flagged(self) -> list[dict[str, Any]]:
+        """The rows of the series that are on the list."""
         return [row for row in self.rows if row["flag"]]
 
     @property
@@ -91,6 +92,7 @@ class ExceptionReport(Result):
         return self.summary()
 
     def summary(self) -> str:
+        """The report in a few sentences."""
         point = self.point
         return (
             f"{len(self.flagged)} of {len(self.rows)} series are flagged for a large {self.direction} by "

@@ -64,6 +64,7 @@ class Ledger:
         return cls(Store(None))
 
     def close(self) -> None:
+        """Close the ledger's file or connection."""
         self._store.close()
 
     def __enter__(self) -> Ledger:
@@ -231,9 +232,11 @@ class Ledger:
             return self._open_account(page, dataset, unit)
 
     def remaining(self, dataset: str, unit: Unit) -> Loss:
+        """What is left of a data set's budget under a unit."""
         return self.budget(dataset, unit).remaining
 
     def spent(self, dataset: str, unit: Unit) -> Loss:
+        """What releases of a data set have cost under a unit."""
         return self.budget(dataset, unit).spent
 
     def budgets(self) -> list[Budget]:

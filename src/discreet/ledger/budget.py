@@ -24,6 +24,7 @@ class Budget:
 
     @property
     def remaining(self) -> Loss:
+        """What is left of the total."""
         return self.total - self.spent
 
     def spend(self, loss: Loss, *, release: str) -> Budget:
@@ -46,6 +47,7 @@ class Budget:
         return replace(self, total=total)
 
     def to_dict(self) -> dict[str, object]:
+        """The budget as plain values, ready for JSON."""
         return {
             "dataset": self.dataset,
             "unit": self.unit,

@@ -41,6 +41,7 @@ class ChainVerdict:
         return f"broken{where}: {self.fault} ({self.head.seq} good entries before)"
 
     def to_dict(self) -> dict[str, object]:
+        """The verdict as plain values, ready for JSON."""
         return {"intact": self.intact, "head": self.head._asdict(), "seq": self.seq, "fault": self.fault}
 
 

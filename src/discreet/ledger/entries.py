@@ -67,6 +67,7 @@ class Entry:
 
     @property
     def head(self) -> Head:
+        """The entry's number and hash, to write down."""
         return Head(self.seq, self.hash)
 
     @property

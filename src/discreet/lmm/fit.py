@@ -175,14 +175,17 @@ class MixedFit(Result):
 
     @property
     def loglik(self) -> float:
+        """The log-likelihood at the optimum; restricted if the method is REML."""
         return -self.criterion / 2
 
     @property
     def aic(self) -> float:
+        """Akaike's information criterion."""
         return self.criterion + 2 * self.parameters
 
     @property
     def bic(self) -> float:
+        """The Bayesian information criterion."""
         return float(self.criterion + np.log(self.rows) * self.parameters)
 
     @cached_property
@@ -192,6 +195,7 @@ class MixedFit(Result):
 
     @property
     def response(self) -> Vector:
+        """The response of each row."""
         monomial = self.design.layout.response
         return self.data.evaluate(monomial) + monomial.shift
 

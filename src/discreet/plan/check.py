@@ -142,6 +142,7 @@ class PlanCheck:
         self.file.document.refuse(list(self.faults))
 
     def to_dict(self) -> dict[str, Any]:
+        """The check as plain values, ready for JSON."""
         return {
             "plan": self.file.document.path.name,
             "can_run": not (self.faults or self.missing),

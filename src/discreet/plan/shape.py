@@ -237,8 +237,12 @@ class Output(Section):
     """[output]: where the files go and which forms they have."""
 
     folder: PathText = Field(description="A folder of its own, relative to the plan.")
-    formats: Annotated[tuple[Format, ...], Field(min_length=1), AfterValidator(different)] = ("csv", "parquet")
-    forms: Annotated[tuple[Form, ...], Field(min_length=1), AfterValidator(different)] = ("basic", "research")
+    formats: Annotated[tuple[Format, ...], Field(min_length=1), AfterValidator(different)] = Field(
+        ("csv", "parquet"), description="The kinds of files of each table."
+    )
+    forms: Annotated[tuple[Form, ...], Field(min_length=1), AfterValidator(different)] = Field(
+        ("basic", "research"), description="Labels and rounded counts; and everything as it was drawn."
+    )
     bundle: StrictBool = Field(True, description="Whether to write the reviewer's bundle.")
 
 

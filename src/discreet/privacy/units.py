@@ -102,6 +102,7 @@ class Establishments:
 
     @property
     def key(self) -> str:
+        """The unit as the ledger spells it."""
         return f"establishments(alpha={self.alpha},{self.strength}{',substitution' * self.substitution})"
 
     def __str__(self) -> str:
@@ -124,6 +125,7 @@ class Workers:
 
     @property
     def key(self) -> str:
+        """The unit as the ledger spells it."""
         return "workers"
 
     def __str__(self) -> str:
@@ -157,6 +159,7 @@ class EstablishmentNodes:
 
     @property
     def key(self) -> str:
+        """The unit as the ledger spells it."""
         return f"establishment-nodes(theta={self.theta})"
 
     def __str__(self) -> str:
@@ -209,10 +212,12 @@ class Rows:
 
     @property
     def width(self) -> Fraction:
+        """The distance between the bounds."""
         return self.upper - self.lower
 
     @property
     def key(self) -> str:
+        """The unit as the ledger spells it."""
         names = [name if re.fullmatch(r"[\w.]+", name) else repr(name) for name in self.responses]
         return f"rows({','.join([str(self.lower), str(self.upper), *names])})"
 
@@ -235,6 +240,7 @@ class AnyRow:
 
     @property
     def key(self) -> str:
+        """The unit as the ledger spells it."""
         return "any-row"
 
     def __str__(self) -> str:

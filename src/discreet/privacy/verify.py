@@ -119,6 +119,7 @@ class LossVerdict:
         return max(self.worst_loss, rounded) <= epsilon * (1 + TOLERANCE)
 
     def to_dict(self) -> dict[str, object]:
+        """The verdict as plain values, ready for JSON."""
         return {
             "claimed": {name: float(amount) for name, amount in self.claimed.amounts.items()},
             "holds": self.holds,

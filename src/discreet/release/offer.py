@@ -67,6 +67,7 @@ class Check(Generic[E]):
         return f"{self.expected}\nCosts {self.guarantee.loss}{left}.\n{self.guarantee}"
 
     def to_dict(self) -> dict[str, Any]:
+        """The check as plain values, ready for JSON."""
         return {
             "loss": self.guarantee.loss.to_dict(),
             "guarantee": str(self.guarantee),

@@ -45,6 +45,7 @@ class TableErrors:
         )
 
     def to_dict(self) -> dict[str, Any]:
+        """The expected errors as plain values, ready for JSON."""
         return {
             "mechanism": self.mechanism,
             "counts_per_workplace_cell": self.cells_per_workplace_cell,

@@ -65,6 +65,7 @@ class CountRelease(Result):
 
     @property
     def by(self) -> tuple[str, ...]:
+        """The attributes that span the table, those of workplaces first."""
         return (*self.keys.column_names, *self.worker_by)
 
     @property

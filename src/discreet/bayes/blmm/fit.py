@@ -46,11 +46,13 @@ class BayesMixed(Result):
 
     @property
     def notes(self) -> tuple[str, ...]:
+        """What a reader of the fit should know."""
         dropped = tuple(f"column {name} is a combination of others and was left out" for name in self.fit.dropped)
         return dropped + self._disagreements + (self.chains.notes if self.chains else ())
 
     @property
     def levels(self) -> tuple[str, ...]:
+        """The levels of the grouping factor, in the order of their effects."""
         return self.fit.random[0].levels
 
     @property

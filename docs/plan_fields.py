@@ -1,0 +1,227 @@
+"""The keys of a plan, from its schema, with an example of each: a part of docs/reference/plan.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from discreet.plan.shape import json_schema
+
+PAGE = Path(__file__).parent / "reference" / "plan.md"
+START, END = "<!-- fields: written by make pages -->", "<!-- end of fields -->"
+AMOUNT = "amount"
+
+EXAMPLES = {
+    "Plan": """
+title = "Jobs by place and sector"
+""",
+    "Data": """
+[data]
+source = "jobs"                          # a folder or a file, relative to the plan
+workplaces = "register.csv"              # only where the public list of establishments is a file apart
+workers = "people.csv"                   # only where the workers' attributes are a file apart
+schema = "columns.toml"                  # or the table [data.schema], below
+public = ["county", "industry"]          # for models and posterior summaries
+allow_multiple = 3                       # a worker may have jobs at three establishments
+
+[data.labels.sector]                     # what published tables show in place of the codes
+11 = "Farming"
+23 = "Construction"
+""",
+    "Columns": """
+[data.schema]
+establishment = "firm"
+worker = "person"
+size = "jobs"                            # only where each row is a number of jobs, already counted
+workplace_attributes = ["place", "sector"]
+
+[data.schema.worker_attributes]
+sex = ["female", "male"]
+""",
+    "EstablishmentsUnit": """
+[unit]
+kind = "establishments"
+alpha = 0.1
+strength = "strong"
+substitution = true
+""",
+    "WorkersUnit": """
+[unit]
+kind = "workers"
+""",
+    "NodesUnit": """
+[unit]
+kind = "establishment-nodes"
+theta = 1000
+""",
+    "RowsUnit": """
+[unit]
+kind = "rows"
+lower = 0
+upper = 2
+response = "jcr"
+""",
+    "BudgetSection": """
+[budget]
+epsilon = 4
+delta = 1e-6                             # only for mechanisms that need one
+ledger = "ledger.db"
+dataset = "jobs 2026"
+""",
+    "Public": """
+[public]
+sizes = "sectors.csv"
+previous = "../2025/release/jobs"
+""",
+    "Count": """
+[[release]]
+name = "jobs-2026"
+title = "Jobs by place, sector and sex"
+kind = "count"
+by = ["place", "sector", "sex"]
+where = { ownership = ["private"] }
+epsilon = 1
+delta = 1e-9                             # smooth-laplace only
+mechanism = "joint-polynomial"
+calibration = "tight"
+level = 0.9                              # of intervals
+scale_share = 0.1
+shrink = ["sector"]                      # towards the shape of each sector
+non_negative = true
+round_to = 5
+stratum = "sector"
+""",
+    "Counts": """
+[[release]]
+name = "margins"
+title = "Jobs by sector, and by sector and sex"
+kind = "counts"
+tables = [["sector", "sex"], ["sector"]]
+split = ["2/3", "1/3"]
+add_up = true
+where = { ownership = ["private"] }
+epsilon = 3
+delta = 1e-9                             # smooth-laplace only
+calibration = "tight"
+level = 0.95
+scale_share = 0
+non_negative = true
+round_to = 1
+stratum = "sector"
+""",
+    "PosteriorSection": """
+[[release]]
+name = "slope"
+title = "Is the slope below 2?"
+kind = "posterior"
+formula = "y ~ x"
+summary = "probability"
+coefficient = ["x"]
+at = [1.99, 2, 2.01]
+scale = 1
+partitions = 200
+epsilon = 1
+""",
+    "ModelSection": """
+[[release]]
+name = "counties"
+title = "Job creation by county"
+kind = "model"
+formula = "jcr ~ 0 + industry + quarter + (1 | county)"
+clip = [0, 0.5]
+lagged = ["jcr_last_year"]
+epsilon = 1
+""",
+    "Output": """
+[output]
+folder = "release"
+formats = ["csv", "parquet"]
+forms = ["basic", "research"]
+bundle = true
+""",
+}
+
+
+def fields() -> str:
+    """Every table of a plan: what it is, its keys, an example."""
+    schema = json_schema()
+    tables = {"Plan": schema, **schema["$defs"]}
+    return "\n\n".join(part for name in EXAMPLES for part in section(name, tables[name]))
+
+
+def section(name: str, table: Mapping[str, Any]) -> Iterator[str]:
+    head, _, words = str(table["description"]).partition(": ")
+    yield f"## `{head}`\n\n{words[:1].upper()}{words[1:]}" if words else "## The top of the file\n\nBefore all tables."
+    lines = ["| key | value | if left out | meaning |", "|---|---|---|---|"]
+    required = table.get("required", ())
+    for key, field in table["properties"].items():
+        if "$ref" in field or (name == "Plan" and key in ("unit", "release")):
+            continue  # a table of its own
+        out = "must be there" if key in required else f"`{toml(field['default'])}`" if "default" in field else "none"
+        lines.append(f"| `{key}` | {kind(field)} | {out} | {meaning(field)} |".replace("`null`", "none"))
+    yield "\n".join(lines)
+    yield f"```toml\n{EXAMPLES[name].strip()}\n```"
+
+
+def meaning(field: Mapping[str, Any]) -> str:
+    """What the schema says of a key; a constant says what it selects."""
+    return str(field.get("description", "Which kind of table this is." if "const" in field else "")).replace("|", "\\|")
+
+
+def kind(field: Mapping[str, Any]) -> str:
+    """What a value may be, in words."""
+    if "const" in field:
+        return f"`{toml(field['const'])}`"
+    if "enum" in field:
+        return "one of " + ", ".join(f"`{toml(value)}`" for value in field["enum"])
+    if "$ref" in field:
+        return f"the table `{field['$ref'].rpartition('/')[2]}`".replace("`Columns`", "`[data.schema]`")
+    choices = [part for part in (*field.get("anyOf", ()), *field.get("oneOf", ())) if part.get("type") != "null"]
+    if [part.get("type") for part in choices] == ["number", "string"]:
+        return AMOUNT
+    if choices:
+        return " or ".join(dict.fromkeys(map(kind, choices)))
+    if isinstance(field.get("type"), list):
+        return " or ".join(WORDS[one] for one in field["type"])
+    if field.get("type") == "array":
+        inner = field.get("items") or {}
+        return "list of " + " and ".join(map(kind, field["prefixItems"])) if "prefixItems" in field else several(inner)
+    if field.get("type") == "integer" and "minimum" in field:
+        most = f" to {field['maximum']:,}" if "maximum" in field else " or more"
+        return f"whole number, {field['minimum']}{most}"
+    return WORDS[field["type"]]
+
+
+def several(inner: Mapping[str, Any]) -> str:
+    return f"list, each {kind(inner)}" if inner else "list"
+
+
+WORDS = {
+    "string": "text",
+    "integer": "whole number",
+    "number": "number",
+    "boolean": "`true` or `false`",
+    "object": "table",
+}
+
+
+def toml(value: Any) -> str:
+    """A value as a plan writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(toml, value))}]"
+    return "null" if value is None else str(value)
+
+
+def write() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    before, after = text.partition(START)[0], text.partition(END)[2]
+    PAGE.write_text(f"{before}{START}\n{fields()}\n{END}{after}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()

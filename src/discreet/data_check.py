@@ -40,7 +40,7 @@ NOTICE = "confidential: tells about single rows; stays with the data"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DataFinding:
     """Something that is wrong or odd.
 
     Attributes
@@ -78,7 +78,7 @@ class DataCheck:
     name: str
     rows: int | None
     columns: Mapping[str, str]
-    findings: tuple[Finding, ...]
+    findings: tuple[DataFinding, ...]
 
     def __repr__(self) -> str:
         return f"<DataCheck of {self.name!r}: for its owner alone>"
@@ -182,21 +182,21 @@ def check_data(
             if data is not None
         }
         frame = frames["source"]
-        found: list[Finding] = []
+        found: list[DataFinding] = []
         if known is not None:
             how: dict[str, Any] = {"schema": known, "allow_multiple": allow_multiple, "validate": False}
             read_jobs(**tables, **how)  # as a release would, so that columns and types are refused by the file's name
             jobs = read_jobs(frame, workplaces=frames.get("workplaces"), workers=frames.get("workers"), **how)
             found += _refusals(replace(jobs, name=name))
     except DataError as error:
-        return DataCheck(name, None, {}, tuple(Finding(name, fault, True) for fault in error.faults))
+        return DataCheck(name, None, {}, tuple(DataFinding(name, fault, True) for fault in error.faults))
     columns = [] if known is None else [*known.keys, *known.workplace_attributes, *known.worker_attributes]
     found += _oddities(frame, name, required=columns)
     if response is not None:
         from discreet.lmm.private.owner import look
 
         notes = look(source, response=response, public=public, bounds=bounds or (0, 1))
-        found += [Finding(name, Fault("response", note), False) for note in notes]
+        found += [DataFinding(name, Fault("response", note), False) for note in notes]
     types = {column: _word(dtype) for column, dtype in frame.collect_schema().items() if column != ROW}
     rows = tally(frame, {"rows": _length()}, step="count rows")["rows"]
     return DataCheck(name, rows, types, tuple(sorted(found, key=lambda one: not one.refused)))
@@ -211,7 +211,7 @@ def _numbered(data: Any, frame: Frame) -> Frame:
     return open_frame(relation)
 
 
-def _refusals(jobs: Jobs) -> Iterator[Finding]:
+def _refusals(jobs: Jobs) -> Iterator[DataFinding]:
     """What a release of counts would be refused for."""
     lists = [one for each in jobs.passes_of_lists() for one in _rows_of(each, jobs.name)]
     yield from lists
@@ -219,24 +219,24 @@ def _refusals(jobs: Jobs) -> Iterator[Finding]:
         yield from _rows_of(each, jobs.name)
 
 
-def _rows_of(one: Pass, name: str) -> Iterator[Finding]:
+def _rows_of(one: Pass, name: str) -> Iterator[DataFinding]:
     table = name if one.table == "source" else one.table
     whole = replace(one, checks=[check for check in one.checks if check.rows is None])
-    yield from (Finding(table, fault, True) for fault in whole.faults())
+    yield from (DataFinding(table, fault, True) for fault in whole.faults())
     for check in one.checks:
         if check.rows is not None and (found := _found(one.rows, check, table, refused=True)):
             yield found
 
 
-def _found(frame: Frame, check: RowCheck, table: str, *, refused: bool) -> Finding | None:
+def _found(frame: Frame, check: RowCheck, table: str, *, refused: bool) -> DataFinding | None:
     assert check.rows is not None, check
     at_fault = collect(frame.filter(check.rows).select(ROW).sort(ROW), step="rows at fault")[ROW]
     if not len(at_fault):
         return None
-    return Finding(table, check.fault, refused, len(at_fault), tuple(at_fault.slice(0, KEPT).to_pylist()))
+    return DataFinding(table, check.fault, refused, len(at_fault), tuple(at_fault.slice(0, KEPT).to_pylist()))
 
 
-def _oddities(frame: Frame, name: str, *, required: Collection[str]) -> Iterator[Finding]:
+def _oddities(frame: Frame, name: str, *, required: Collection[str]) -> Iterator[DataFinding]:
     """What is worth a look in any table; missing values of `required` columns are refused anyway."""
     import narwhals.stable.v2 as nw
 

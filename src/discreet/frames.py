@@ -230,11 +230,11 @@ def require(frame: Frame, columns: Mapping[str, Kind], *, name: str) -> None:
 def _other_columns(columns: Mapping[str, Kind], present: list[str], *, name: str) -> Fault:
     """A table has nothing that was asked for. Without a header line its names are a row, which must not be shown."""
     asked = f"{name} has none of the columns {', '.join(map(repr, columns))}."
-    folded = {"".join(filter(str.isalnum, column.casefold())): column for column in present}
-    alike = {column: folded.get("".join(filter(str.isalnum, column.casefold()))) for column in columns}
-    if all(alike.values()):
+    bare = {"".join(filter(str.isalnum, column.casefold())) for column in present}
+    alike = [column for column in columns if "".join(filter(str.isalnum, column.casefold())) in bare]
+    if 2 * len(alike) > len(columns):  # they are names, and no row
         return Fault(
-            None, asked, f"It has {', '.join(repr(found) for found in alike.values())}.",
+            None, asked, f"It has {', '.join(map(repr, present))}.",
             "Name the columns in the schema as they are, or rename them.",
         )  # fmt: skip
     if len(present) == 1 and len(columns) > 1:

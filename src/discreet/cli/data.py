@@ -12,7 +12,7 @@ from discreet.cli import columns
 from discreet.cli.faults import faults_as_json
 
 if TYPE_CHECKING:
-    from discreet.data_check import DataCheck, Finding
+    from discreet.data_check import DataCheck, DataFinding
 
 data = typer.Typer(
     name="data",
@@ -107,6 +107,6 @@ def _print(found: DataCheck, faults: Path | None) -> None:
         typer.echo("Add --faults FILE for the numbers of the rows.")
 
 
-def _told(one: Finding) -> str:
+def _told(one: DataFinding) -> str:
     rows = "" if one.count is None else f" ({one.count:,} {'row' if one.count == 1 else 'rows'} of {one.table})"
     return f"  {one.said()}{rows}"

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import parse_qs, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, ValidationError
 
 from discreet.errors import DataError, PlanError
 from discreet.plan.shape import AnyUnit, Columns
@@ -46,6 +46,7 @@ class DataSource(_Settings):
     workplaces: str | None = None
     workers: str | None = None
     columns: Columns | None = Field(None, alias="schema")
+    allow_multiple: StrictBool | Annotated[StrictInt, Field(ge=1)] = False
     public: tuple[str, ...] = ()
     describes: dict[str, str] = Field(default_factory=dict)
     dataset: str
@@ -176,9 +177,11 @@ class Desk:
         return Schema.beside(self.folder / source.path)
 
     def jobs_of_one_worker(self, source: DataSource) -> int | None:
-        """One, as plans of the desk declare; None where workers have no name."""
-        schema = self.schema(source)
-        return 1 if schema is None or schema.worker is not None else None
+        """As plans of the desk declare; None where there is no bound, or workers have no name."""
+        schema, multiple = self.schema(source), source.allow_multiple
+        if multiple is True or (schema is not None and schema.worker is None):
+            return None
+        return multiple or 1
 
     def fixed_tables(self, source: DataSource, plan: str) -> dict[str, dict[str, Any]]:
         """What a plan says that nobody chooses at the desk: where the data, the ledger and the output are."""
@@ -190,6 +193,8 @@ class Desk:
         }
         if source.columns is not None:
             data["schema"] = source.columns.model_dump(mode="json", exclude_none=True)  # type: ignore[assignment]
+        if source.allow_multiple:
+            data["allow_multiple"] = source.allow_multiple  # type: ignore[assignment]
         if source.public:
             data["public"] = list(source.public)  # type: ignore[assignment]
         budget: dict[str, Any] = {"epsilon": str(source.epsilon)}

@@ -37,7 +37,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[engines.Engine]:
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.shuffle.partitions": "2",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        "spark.sql.codegen.wholeStage": "false",  # of queries that run once, compiling is most of the work
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData",
     }
     with engines.open("spark", master="local[2]", memory="512m", settings=settings) as engine:
         yield engine

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -44,9 +45,12 @@ SIDEWAYS: set[tuple[str, str]] = set()
 LINES_OF_ONE_IDEA = 420
 
 
-def modules() -> Iterator[tuple[str, Path, ast.Module]]:
-    for path in sorted(SOURCE.rglob("*.py")):
-        yield path.relative_to(SOURCE).parts[0].removesuffix(".py"), path, ast.parse(path.read_text(encoding="utf-8"))
+@cache
+def modules() -> list[tuple[str, Path, ast.Module]]:
+    return [
+        (path.relative_to(SOURCE).parts[0].removesuffix(".py"), path, ast.parse(path.read_text(encoding="utf-8")))
+        for path in sorted(SOURCE.rglob("*.py"))
+    ]
 
 
 def imported(tree: ast.Module) -> Iterator[tuple[str, ...]]:

@@ -1,29 +1,43 @@
-"""`discreet audit verify` through the real command: its figures, its exit codes, its refusals."""
+"""`discreet audit verify`: its figures, its exit codes, its refusals; once as the program that is installed."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from discreet.cli import main
+
 COMMAND = Path(sys.executable).parent / "discreet"
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-def discreet(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, check=False)
+@pytest.fixture
+def discreet(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """The command in this process."""
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        monkeypatch.setattr(sys, "argv", ["discreet", *arguments])
+        with pytest.raises(SystemExit) as end:
+            main()
+        return subprocess.CompletedProcess(arguments, int(end.value.code or 0), *capsys.readouterr())
+
+    return run
 
 
 def test_a_right_mechanism_holds() -> None:
-    done = discreet("audit", "verify", "--mechanism", "polynomial", "--alpha", "0.1", "--epsilon", "2", "--json")
+    call = [COMMAND, "audit", "verify", "--mechanism", "polynomial", "--alpha", "0.1", "--epsilon", "2", "--json"]
+    done = subprocess.run(call, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert 1.99 <= found["worst_loss"] <= 2.0000001 and found["holds"]
 
 
-def test_five_percent_less_noise_is_a_violation() -> None:
+def test_five_percent_less_noise_is_a_violation(discreet: Command) -> None:
     options = ["--alpha", "0.1", "--epsilon", "4", "--cells", "8", "--scale", "0.95"]
     done = discreet("audit", "verify", "--mechanism", "joint-polynomial", *options)
     assert done.returncode == 1
@@ -44,14 +58,14 @@ def test_five_percent_less_noise_is_a_violation() -> None:
         ([], "--mechanism"),
     ],
 )
-def test_wrong_requests_end_with_2(options: list[str], words: str) -> None:
+def test_wrong_requests_end_with_2(discreet: Command, options: list[str], words: str) -> None:
     done = discreet("audit", "verify", *options)
     assert done.returncode == 2, done.stdout
     assert words in done.stderr and "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("mechanism", [pytest.param("smooth-laplace", marks=pytest.mark.full_size), "log-laplace"])
-def test_the_papers_constants_are_refused_or_hold_on_a_grid_of_large_alphas(mechanism: str) -> None:
+def test_the_papers_constants_are_refused_or_hold_on_a_grid_of_large_alphas(discreet: Command, mechanism: str) -> None:
     done = discreet("audit", "verify", "--grid", "--calibration", "paper", "--mechanism", mechanism, "--json")
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
     points = [json.loads(line) for line in done.stdout.splitlines()]
@@ -62,12 +76,12 @@ def test_the_papers_constants_are_refused_or_hold_on_a_grid_of_large_alphas(mech
         assert {("1", "19.16", "1e-6"), ("0.5", "22.41", "1e-12"), ("3", "8.31", "0.05")} <= refuted
 
 
-def test_a_grid_finds_too_little_noise() -> None:
+def test_a_grid_finds_too_little_noise(discreet: Command) -> None:
     done = discreet("audit", "verify", "--grid", "--mechanism", "log-laplace", "--scale", "0.95")
     assert done.returncode == 1 and "VIOLATED" in done.stdout and "refused" in done.stdout
 
 
-def test_what_is_learnt_about_one_worker() -> None:
+def test_what_is_learnt_about_one_worker(discreet: Command) -> None:
     """The figures of docs/how-to/choose.md; with substitution kind and employer are inside one epsilon."""
     ask = ("audit", "verify", "--mechanism", "joint-polynomial", "--alpha", "0.1", "--epsilon", "1", "--cells", "2")
     done = discreet(*ask)

@@ -197,7 +197,7 @@ def check_data(
 
         notes = look(source, response=response, public=public, bounds=bounds or (0, 1))
         found += [DataFinding(name, Fault("response", note), False) for note in notes]
-    types = {column: _word(dtype) for column, dtype in frame.collect_schema().items() if column != ROW}
+    types = {column: plain_type(dtype) for column, dtype in frame.collect_schema().items() if column != ROW}
     rows = tally(frame, {"rows": _length()}, step="count rows")["rows"]
     return DataCheck(name, rows, types, tuple(sorted(found, key=lambda one: not one.refused)))
 
@@ -324,7 +324,7 @@ def _length() -> nw.Expr:
     return nw.len()
 
 
-def _word(dtype: Any) -> str:
+def plain_type(dtype: Any) -> str:
     """A type in a plain word."""
     import narwhals.stable.v2 as nw
 

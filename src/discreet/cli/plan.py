@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from discreet.cli.faults import faults_as_json
+from discreet.cli.new_plan import new
 from discreet.cli.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ plan = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
+
+
+plan.command()(new)
 
 
 @plan.command()

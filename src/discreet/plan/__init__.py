@@ -1,6 +1,7 @@
 """Plans: everything a release needs, written down in one TOML file before any data are read.
 
 document      the text, and on which line each key is
+starter       a first plan for somebody's own table, from what its owner declares
 shape         what a plan may hold
 values        what a single value of a plan may be
 reading       a plan from its file, or everything that is wrong with it

@@ -1,0 +1,150 @@
+"""`discreet plan new`: a first plan for one's own table, from what its owner declares."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from discreet.cli import columns
+
+MODEL = "For a model"
+ROLES = "e establishment, w worker, p public of the establishment, a attribute of a worker, n number of jobs"
+
+
+def new(
+    source: Annotated[str, typer.Argument(metavar="DATA", help="CSV, Parquet or DuckDB file (jobs.duckdb::table).")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where the plan goes; nothing is replaced.")] = Path(
+        "plan.toml"
+    ),
+    schema: columns.SchemaFile = None,
+    establishment: columns.Establishment = None,
+    worker: columns.Worker = None,
+    size: columns.Size = None,
+    workplace_attribute: columns.WorkplaceAttributes = None,
+    worker_attribute: columns.WorkerAttributes = None,
+    workplaces: columns.Workplaces = None,
+    workers: columns.Workers = None,
+    allow_multiple: columns.AllowMultiple = None,
+    response: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="What is protected.", rich_help_panel=MODEL)
+    ] = None,
+    public: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="What everybody may know; once for each.", rich_help_panel=MODEL),
+    ] = None,
+    bounds: Annotated[
+        tuple[str, str] | None,
+        typer.Option(metavar="LOW HIGH", help="Where responses lie, known without the data.", rich_help_panel=MODEL),
+    ] = None,
+    formula: Annotated[str, typer.Option(help="In lme4's syntax.", rich_help_panel=MODEL)] = "",
+    alpha: Annotated[str, typer.Option(help="The share by which a workforce may grow unnoticed.")] = "0.1",
+    epsilon: Annotated[str, typer.Option(help="What all releases together may cost.")] = "4",
+    ledger: Annotated[str, typer.Option(help="Ledger that pays: a file or a PostgreSQL address.")] = "ledger.db",
+    dataset: Annotated[str, typer.Option(help="The data's name in the ledger; that of the file unless given.")] = "",
+) -> None:
+    """Write a commented plan for your own table: which column is what, whom to protect, what it may cost.
+
+    What is public is declared, by the options or, without them, in answer to questions. The plan holds names of
+    declared columns, their types, and the values of columns that were declared public. No other value is written, and
+    what a worker's attribute can be is never looked up in the data.
+
+    Example: `discreet plan new jobs.csv --establishment firm --worker person --workplace-attribute place`
+    """
+    from discreet.plan.starter import Wish, write_plan
+
+    types = _types(source)
+    declared = columns.given_schema(
+        schema,
+        establishment=establishment,
+        worker=worker,
+        size=size,
+        workplace_attributes=workplace_attribute,
+        worker_attributes=worker_attribute,
+    )
+    bound = columns.given_bound(allow_multiple)
+    if response is not None and declared is not None:
+        raise typer.BadParameter("--response is for a model, and the columns are those of jobs. Ask for one of them.")
+    if response is None and declared is None:
+        declared, bound = _asked(source, types)
+    if response is not None and bounds is None:
+        raise typer.BadParameter("Where responses lie is known without the data. Add --bounds LOW HIGH.")
+    wish: dict[str, Any] = {"bounds": bounds} if bounds else {}
+    _known(source, types, declared, [*([response] if response else []), *(public or [])])
+    written = write_plan(
+        out,
+        Wish(
+            source=source,
+            schema=declared,
+            workplaces=None if workplaces is None else str(workplaces),
+            workers=None if workers is None else str(workers),
+            allow_multiple=bound,
+            alpha=alpha,
+            response=response or "",
+            public=public or (),
+            formula=formula,
+            epsilon=epsilon,
+            ledger=ledger,
+            dataset=dataset,
+            types=types,
+            **wish,
+        ),
+    )
+    typer.echo(
+        f"{written} holds names of columns and what is public; read it, and change what you like.\n"
+        f"Next: discreet check {written}\n"
+        f"For the owner of the data: discreet check {written} --owner"
+    )
+
+
+def _types(source: str) -> dict[str, str]:
+    from discreet.data_check import plain_type
+    from discreet.frames import open_frame
+
+    return {column: plain_type(dtype) for column, dtype in open_frame(source).collect_schema().items()}
+
+
+def _known(source: str, types: dict[str, str], declared: Any, others: list[str]) -> None:
+    """Refuse columns that are not there; those of lists apart are not looked for."""
+    from discreet.frames import missing, refuse
+
+    keys = [] if declared is None else declared.keys
+    name = Path(source).name
+    refuse((missing(column, types, name=name) for column in (*keys, *others) if column not in types), about="source")
+
+
+def _asked(source: str, types: dict[str, str]) -> tuple[Any, bool | int]:
+    """The schema from answers."""
+    from discreet.schema import Schema
+
+    typer.echo(f"{Path(source).name} has {len(types)} columns. What is each? {ROLES}; empty: it is not used.")
+    roles: dict[str, list[str]] = {letter: [] for letter in "ewpan"}
+    domains: dict[str, list[str]] = {}
+    for column, kind in types.items():
+        answer = ""
+        while (answer := typer.prompt(f"{column} ({kind})", default="", show_default=False).strip()[:1]) not in roles:
+            if not answer:
+                break
+            typer.echo(f"Answer one of: {ROLES}; or nothing.")
+        if answer:
+            roles[answer].append(column)
+        if answer == "a":
+            listed = typer.prompt(f"  What can {column} be? All of it, with commas; it is not looked up in the data")
+            domains[column] = [value.strip() for value in listed.split(",")]
+    if len(roles["e"]) != 1 or len(roles["w"]) + len(roles["n"]) != 1:
+        raise typer.BadParameter(
+            "A table of jobs has one column of establishments, and one of workers or of numbers of jobs. Answer again."
+        )
+    if roles["p"] and not typer.confirm(
+        f"Everybody may know of every establishment: {', '.join(roles['p'])}. Is it so?"
+    ):
+        raise typer.BadParameter(
+            "Only what is public can be a workplace attribute. Leave the others out, or ask first."
+        )
+    size = roles["n"][0] if roles["n"] else None
+    known = Schema(roles["p"], domains, roles["e"][0], roles["w"][0] if roles["w"] else None, size)
+    if size is not None:
+        return known, False
+    several = typer.prompt("At how many establishments may a worker have a job? A number, or any", default="1")
+    return known, False if several == "1" else columns.given_bound(several)

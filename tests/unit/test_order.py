@@ -38,6 +38,9 @@ MIXED: dict[str, Any] = {"epsilon": 8, "public": ["x", "g"], "bounds": (-10, 10)
 SUMMARY: dict[str, Any] = {"epsilon": 60, "seed": 1, "rng": 2, "partitions": 12}
 DOORS: dict[str, Callable[[Any], Any]] = {
     "moments": lambda data: release_mixed("y ~ x + (1 | g)", data, **MIXED),
+    "moments with lags": lambda data: release_mixed(
+        "y ~ x + lag(y, 1) + (1 | g)", data, **{**MIXED, "public": ["x", "g", "t"]}, series=["g"], time="t"
+    ),
     "moments without groups": lambda data: release_mixed("y ~ x", data, **MIXED),
     "strict": lambda data: release_mixed("y ~ x + (1 | g)", data, method="strict", blocks=10, **MIXED),
     "paper": lambda data: release_mixed("y ~ x + (1 | g)", data, method="paper", blocks=10, **MIXED),
@@ -58,7 +61,12 @@ TABLES: dict[str, Callable[[dc.Session], Any]] = {
 def line() -> dict[str, np.ndarray]:
     rng = np.random.default_rng(1)
     x = rng.normal(size=ROWS).round(3)
-    return {"x": x, "g": np.arange(ROWS) % 8, "y": np.clip(1 + 2 * x + rng.normal(size=ROWS), -10, 10)}
+    return {
+        "x": x,
+        "g": np.arange(ROWS) % 8,
+        "t": np.arange(ROWS) // 8,
+        "y": np.clip(1 + 2 * x + rng.normal(size=ROWS), -10, 10),
+    }
 
 
 def numbers(released: Any) -> dict[str, Any]:

@@ -41,6 +41,13 @@ def fit(
         tuple[str, str] | None,
         typer.Option(metavar="LOW HIGH", help="Pull responses into this tighter range.", rich_help_panel=PRIVATE),
     ] = None,
+    series: Annotated[
+        list[str] | None,
+        typer.Option(help="For lag(y, 1): a column that names a series; once for each.", rich_help_panel=PRIVATE),
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option(help="For lag(y, 1): the column that counts periods.", rich_help_panel=PRIVATE)
+    ] = None,
     blocks: Annotated[
         str, typer.Option(help="Of strict and paper: optimal, most or a number.", rich_help_panel=PRIVATE)
     ] = "optimal",
@@ -67,6 +74,8 @@ def fit(
         "public": public or None,
         "bounds": bounds,
         "clip": clip,
+        "series": series or None,
+        "time": time,
         "ledger": ledger,
         "budget": budget,
         "dataset": dataset,

@@ -83,6 +83,11 @@ class Formula:
         return tuple(dict.fromkeys([*names, *(g for random in self.random for g in random.group)]))
 
 
+def lag_name(column: str, lag: int) -> str:
+    """The name of a coefficient of an earlier response."""
+    return str(Factor(column, "lag", (("", float(lag)),)))
+
+
 def without_lags(model: Formula) -> tuple[Formula, tuple[int, ...]]:
     """The formula without its terms `lag(y, k)` of the response y, and the k of these, ascending.
 

@@ -231,6 +231,8 @@ class ModelSection(_Release):
         None, description="A range inside the unit's bounds into which responses are pulled, for example [0, 1]."
     )
     lagged: Attributes = Field((), description="Public columns that hold earlier, already published responses.")
+    series: Attributes = Field((), description="For lag(y, 1) in the formula: the public columns that name a series.")
+    time: Text | None = Field(None, description="For the same: the public column that counts periods.")
 
 
 class Output(Section):

@@ -150,21 +150,24 @@ Made: TypeAlias = tuple[Guarantee, tuple[str, ...], Callable[[Path], Offer[None,
 
 
 def _model(release: ModelSection, public: tuple[str, ...], account: Account, unit: Rows) -> Made:
-    from discreet.formula.formula import read_formula
-    from discreet.lmm.private import moments, offer_mixed
+    from discreet.formula.formula import read_formula, without_lags
+    from discreet.lmm.private import lag_noise, moments, offer_mixed
     from discreet.lmm.private.request import read_request
 
-    model = read_formula(release.formula, needs_random=False)
+    model, lags = without_lags(read_formula(release.formula, needs_random=False))
     asked: dict[str, Any] = {
         "epsilon": release.epsilon,
         "public": public,
         "clip": release.clip,
         "lagged": release.lagged,
+        "series": release.series,
+        "time": release.time,
         "account": account,
     }
-    request = read_request(model.response.column, model.columns[1:], **asked)
+    request = read_request(model.response.column, model.columns[1:], lags=lags, **asked)
     moments.refuse_wide(Pure(release.epsilon))
-    guarantee = Guarantee(unit, Pure(release.epsilon), proof=moments.PROOF, notes=request.notes())
+    proof = lag_noise.PROOF if lags else moments.PROOF
+    guarantee = Guarantee(unit, Pure(release.epsilon), proof=proof, notes=request.notes())
     return guarantee, request.public, partial(offer_mixed, release.formula, **asked)
 
 

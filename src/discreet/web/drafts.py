@@ -35,7 +35,7 @@ NUMBERS = frozenset(
 )
 """Keys whose text is written as a number where it is a plain one."""
 
-LISTS = {"by", "shrink", "coefficient", "at", "lagged", "split", "clip", "response"}
+LISTS = {"by", "shrink", "coefficient", "at", "lagged", "series", "split", "clip", "response"}
 WHOLE = {"round_to", "theta", "partitions"}
 TICKED = {"add_up", "substitution"}
 EMPTY = {"by", "shrink"}
@@ -53,7 +53,7 @@ OF_UNIT = {
 OF_KIND = {
     "count": ("by", "mechanism", "delta", "scale_share", "where", "shrink", "stratum", "round_to"),
     "counts": ("tables", "split", "add_up", "delta", "scale_share", "where", "stratum", "round_to"),
-    "model": ("formula", "clip", "lagged"),
+    "model": ("formula", "clip", "lagged", "series", "time"),
     "posterior": ("formula", "summary", "coefficient", "at", "scale"),
 }
 """What the forms ask for; a plan may hold more."""

@@ -3,11 +3,14 @@
 `release_mixed` is the door and `PrivateFit` the answer; `separation_rate` derives a fourth rate from three. Names load
 on first use.
 
+assembled    from estimates to a `PrivateFit`: names, order, flags and notes
 check        how far off a private model is expected to be, from the public design and the noise alone
 estimation   estimates from noisy sums: variances by restricted likelihood, the residual's by a noisy sum of squares
 expected     standard errors that a release will have, known before it is paid for
 identity     separations from the identity JCR - JDR = AR - SR: three private models give a fourth for nothing more
 informative  random effects that go with the public sizes of their groups: an estimate that allows for it
+lag_estimation  coefficients of lags from noisy sums, corrected for noise
+lag_release  a model with lags as an offer: what it reads, draws and is expected to err by
 lag_noise    noise for a model with lags of its own response, under one loss
 lag_sums     sums in which a response stands in its own row and, as a lag, in later rows
 moments      `method="moments"`

@@ -15,6 +15,7 @@ import numpy as np
 from discreet.arrays import Vector
 from discreet.lmm.private import moments, strict
 from discreet.lmm.private.expected import expected_errors
+from discreet.lmm.private.noisy import NoisySums
 from discreet.lmm.private.public import PublicDesign
 from discreet.lmm.private.request import Method, ModelRequest
 from discreet.noise.laws import Gaussian, Laplace
@@ -73,10 +74,15 @@ class ModelErrors:
 
 def moments_errors(mechanism: moments.MomentNoise, public: PublicDesign, request: ModelRequest) -> ModelErrors:
     """Of estimates from noisy sums: exact at the assumed variances."""
+    return moments_errors_of(moments.sums_of_nothing(mechanism, public, request), public, request)
+
+
+def moments_errors_of(nothing: NoisySums, public: PublicDesign, request: ModelRequest) -> ModelErrors:
+    """The same from the design and the noise."""
     width = float(request.width)
     tau2, sigma2 = (share * width**2 for share in moments.TYPICAL)
     found = expected_errors(
-        moments.sums_of_nothing(mechanism, public, request),
+        nothing,
         public.origin.restore,
         sigma2=sigma2,
         variances=np.full(len(public.terms), tau2),

@@ -31,9 +31,14 @@ def estimate(sums: NoisySums, *, largest: float) -> NoisyEstimate:
     `largest` is a public bound on every standard deviation: half the width of the response's range. The response's own,
     as far as the noisy squares show it, is another.
     """
+    best = at_best_variances(sums, largest=largest)
+    return _averaged(sums, best, _bounded(sums, largest))
+
+
+def at_best_variances(sums: NoisySums, *, largest: float) -> NoisyEstimate:
+    """The model at the variances that the sums support best, as if there were no doubt about them."""
     floor = (SMALLEST * largest) ** 2
-    whole = max(sums.squares, 0.0) + 2 * sums.squares_noise
-    largest = min(largest, max((whole / sums.rows) ** 0.5, SMALLEST * largest))
+    largest = _bounded(sums, largest)
     sigma2 = max(sums.squares / sums.rows, floor)
     deviations = _best_deviations(sums, sigma2, largest, None)
     for _ in range(ROUNDS):
@@ -47,7 +52,13 @@ def estimate(sums: NoisySums, *, largest: float) -> NoisyEstimate:
         # On the log scale the search cannot reach zero, and stops where it is flat.
         without = evaluate(sums, sigma2=sigma2, variances=_with(best.variances, term, 0.0))
         best = without if without.criterion <= best.criterion + FLAT else best
-    return _averaged(sums, best, largest)
+    return best
+
+
+def _bounded(sums: NoisySums, largest: float) -> float:
+    """The largest standard deviation that the noisy squares allow."""
+    whole = max(sums.squares, 0.0) + 2 * sums.squares_noise
+    return float(min(largest, max((whole / sums.rows) ** 0.5, SMALLEST * largest)))
 
 
 def _best_deviations(sums: NoisySums, sigma2: float, largest: float, start: Vector | None) -> Vector:
@@ -115,13 +126,13 @@ def _averaged(sums: NoisySums, best: NoisyEstimate, largest: float) -> NoisyEsti
 
 def _around(sums: NoisySums, best: NoisyEstimate, term: int, largest: float) -> tuple[list[NoisyEstimate], Vector]:
     """The model at standard deviations of one term that the noisy sums do not rule out; weights of a flat prior."""
-    credibility = _credibility(sums, best.sigma2, float(best.variances.sum()))
+    believed = credibility(sums, best.sigma2, float(best.variances.sum()))
 
     def at(deviation: float) -> NoisyEstimate:
         return evaluate(sums, sigma2=best.sigma2, variances=_with(best.variances, term, deviation**2))
 
     def rise(deviation: float) -> float:
-        return credibility * (at(deviation).criterion - best.criterion)
+        return believed * (at(deviation).criterion - best.criterion)
 
     centre = float(np.sqrt(best.variances[term]))
     if centre and min(rise(centre * 1.1), rise(centre / 1.1)) > KNOWN:
@@ -135,11 +146,11 @@ def _around(sums: NoisySums, best: NoisyEstimate, term: int, largest: float) -> 
     nodes, weight = np.polynomial.legendre.leggauss(POINTS)
     deviations = low + (high - low) * (1 + nodes) / 2
     found = [at(deviation) for deviation in deviations.tolist()]
-    weight = weight * np.exp(-credibility * np.array([a.criterion - best.criterion for a in found]) / 2)
+    weight = weight * np.exp(-believed * np.array([a.criterion - best.criterion for a in found]) / 2)
     return found, weight / weight.sum()
 
 
-def _credibility(sums: NoisySums, sigma2: float, total: float) -> float:
+def credibility(sums: NoisySums, sigma2: float, total: float) -> float:
     """How much of the criterion's curvature is to be believed: squares of Laplace noise vary more than a normal's.
 
     A group's squared sum has variance 2 V^2 + kurtosis d^2 instead of 2 V^2; this is the ratio of the informations.
@@ -158,7 +169,7 @@ def least_seen(sums: NoisySums, *, sigma2: float, variances: Vector) -> Vector:
     for term, variance in enumerate(variances.tolist()):
         others = _with(variances, term, 0.0)
         seen = visibility(sums, sigma2=sigma2 + variance, variances=others)[term]
-        believed = _credibility(sums, sigma2 + variance, float(others.sum()))
+        believed = credibility(sums, sigma2 + variance, float(others.sum()))
         found.append(SEEN * (2 / (believed * float(seen @ seen))) ** 0.5)
     return np.array(found)
 

@@ -119,7 +119,7 @@ def _without_noise(sums: NoisySums, sigma2: float) -> NoisySums:
 def _with_column(sums: NoisySums, size: Vector, sigma2: float) -> NoisySums:
     column, cross = sums.n * size, sums.Sx.T @ size
     XX = np.block([[sums.XX, cross[:, None]], [cross[None, :], np.array([[column @ size]])]])
-    unused = UNUSED * (sigma2 * (column @ size) + sums.ds * (size @ size))
+    unused = UNUSED * (sigma2 * (column @ size) + float(np.sum(sums.ds * size**2)))
     return replace(
         sums,
         Sx=np.column_stack([sums.Sx, column]),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from discreet.arrays import Integers, Matrix
 from discreet.errors import FitError
 from discreet.formula.design import Piece
 from discreet.formula.rows import ModelRows
-from discreet.lmm.private.lag_sums import PairClasses, RowClasses, pair_classes, place_sizes, place_sums
+from discreet.lmm.private.lag_estimation import LagSums
+from discreet.lmm.private.lag_sums import PairClasses, RowClasses, gram, pair_classes, place_sizes, place_sums
 from discreet.lmm.private.moments import default_split, law_of, share_of, thousandths
 from discreet.lmm.private.panel import SeriesPanel
 from discreet.lmm.private.public import PublicDesign
@@ -54,8 +56,9 @@ class LagPart:
     at: Integers = field(repr=False)
     x: Integers = field(repr=False)
     width: int
+    places: int
     loss: Pure | Concentrated
-    sensitivity: int
+    sensitivity: Fraction | int
     scale: float
     unit: float
 
@@ -63,6 +66,11 @@ class LagPart:
     def variance(self) -> float:
         """Of the noise of one sum, in the response's units; rounding it to whole steps adds a twelfth of a step."""
         return (law_of(self.loss).variance * self.scale**2 + 1 / 12) * self.unit**2
+
+    @property
+    def size(self) -> int:
+        """How many sums there are."""
+        return self.width * self.places if self.classes is None else len(self.classes.column)
 
     def of(self, panel: SeriesPanel, k: Integers) -> Integers:
         """The confidential sums."""
@@ -74,11 +82,11 @@ class LagPart:
             return np.asarray(sums.reshape(-1, self.width), dtype=np.float64)
         return self.classes.by_place(sums, self.width)
 
-    def shared(self, places: int) -> Matrix:
+    def shared(self) -> Matrix:
         """How much noise two places share in each column, in variances of one draw, (places, places, width)."""
         if self.classes is not None:
             return self.classes.shared(self.width)
-        return np.eye(places)[:, :, None] * np.ones(self.width)
+        return np.asarray(np.eye(self.places)[:, :, None] * np.ones(self.width))
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +166,42 @@ class LagNoise:
         return NoisyLags(sums, centre, _noised(about, scales, law, source), scales)
 
 
+def lag_sums_of(noisy: NoisyLags, mechanism: LagNoise, public: PublicDesign, request: ModelRequest) -> LagSums:
+    """What a release drew, beside the public design, in the response's units from its centre."""
+    step, p, places = request.scale.step, len(public.kept), len(mechanism.panel.shifts)
+    s, shared_s, ds = np.empty((places, 0)), np.empty((places, places, 0)), 0.0
+    Xy, dx, shared_x = np.empty((places, p)), np.empty(p), np.empty((places, places, p))
+    for part, sums in zip(mechanism.parts, noisy.sums, strict=True):
+        if part.piece is None:
+            s = step * (part.by_place(sums) - noisy.centre * public.n)
+            shared_s, ds = part.shared(), part.variance
+        else:
+            Xy[:, part.among] = part.unit * part.by_place(sums) - noisy.centre * step * public.ones[part.among]
+            shared_x[:, :, part.among], dx[part.among] = part.shared(), part.variance
+    classes = [product.classes for product in mechanism.products]
+    drawn = [
+        np.full(len(c.places), (law_of(product.loss).variance * scale**2 + 1 / 12) * step**4)
+        for c, product, scale in zip(classes, mechanism.products, noisy.scales, strict=True)
+    ]
+    return LagSums(
+        n=public.n,
+        Sx=public.Sx,
+        XX=public.XX,
+        levels=public.levels,
+        s=s,
+        Xy=Xy,
+        gram=step**2 * gram(classes, noisy.products),
+        ds=ds,
+        dx=dx,
+        shared_s=shared_s,
+        shared_x=shared_x,
+        products=np.concatenate(drawn),
+        pairs=np.concatenate([c.places for c in classes]).astype(np.float64),
+        rows=float(public.rows),
+        kurtosis=3.0 if isinstance(request.loss, Pure) else 0.0,
+    )
+
+
 def _noised(exact: Any, scales: Any, law: Any, source: Source) -> tuple[Integers, ...]:
     """Every vector with noise of its scale, in one draw."""
     sizes = [len(found) for found in exact]
@@ -174,7 +218,7 @@ def lag_mechanism(
     split: Mapping[str, Number] | None,
 ) -> LagNoise:
     """Divide the loss and scale the noise, from the design alone. `rows` are the public columns of the used rows."""
-    pure, step = isinstance(request.loss, Pure), request.scale.step
+    pure, step, places = isinstance(request.loss, Pure), request.scale.step, len(panel.shifts)
     found = [_piece(panel, rows, public, units, *each) for each in public.parts]
     costs = np.array([_cost(sizes, unit, among, public) for _, among, _, _, _, sizes, unit in found])
     within = thousandths((w := costs ** (1 / 3 if pure else 1 / 2)) / w.sum())
@@ -186,12 +230,12 @@ def lag_mechanism(
         spent = share_of(request.loss, shares["groups"])
         ones, none = np.ones(len(at), dtype=np.int64), np.empty(0, dtype=np.int64)
         scale = noise_scale(2 * HALF, spent)
-        parts.append(LagPart(None, none, whole, at, ones, len(public.n), spent, 2 * HALF, scale, step))
+        parts.append(LagPart(None, none, whole, at, ones, len(public.n), places, spent, 2 * HALF, scale, step))
     for (piece, among, classes, at, x, sizes, unit), share in zip(found, within, strict=True):
         spent = share_of(request.loss, shares["fixed"] * share)
         moved = 2 * HALF * (sizes[0] if pure else _root(sizes[1]))
         scale = noise_scale(moved, spent)
-        parts.append(LagPart(piece, among, classes, at, x, len(among), spent, moved, scale, step * unit))
+        parts.append(LagPart(piece, among, classes, at, x, len(among), places, spent, moved, scale, step * unit))
     pairs = pair_classes(panel)
     weight = np.array([float(p.sensitivity(HALF, HALF)) for p in pairs]) ** (2 / 3 if pure else 1)
     each = [shares["squares"] * part for part in thousandths(weight / weight.sum())]
@@ -241,6 +285,6 @@ def _cost(sizes: tuple[int, int], unit: float, among: Integers, public: PublicDe
     return float(((sizes[0] * unit) ** 2 / np.diag(public.XX)[among]).sum())
 
 
-def _root(square: int) -> int:
-    """The least whole number whose square is at least this."""
-    return math.isqrt(square - 1) + 1 if square else 0
+def _root(square: int) -> Fraction:
+    """A square root, rounded up at the twentieth binary place."""
+    return Fraction(math.isqrt((square << 40) - 1) + 1 if square else 0, 1 << 20)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from discreet.arrays import Integers, Mask, Matrix, Vector
+from discreet.arrays import Integers, Mask, Matrix
 from discreet.lmm.private.panel import SeriesPanel
 
 CHUNK = 2**20  # rows whose products are summed at a time
@@ -145,7 +145,7 @@ def place_sizes(panel: SeriesPanel, at: Integers, x: Integers) -> tuple[int, int
     return int(met.sum(axis=0).max()), int((met**2).sum(axis=0).max())
 
 
-def gram(classes: Sequence[PairClasses], sums: Sequence[Vector]) -> Matrix:
+def gram(classes: Sequence[PairClasses], sums: Sequence[Integers]) -> Matrix:
     """w_p'w_q of all places, from the sums of classes."""
     return np.asarray(sum(np.tensordot(s, c.places.astype(float), 1) for c, s in zip(classes, sums, strict=True)))
 

@@ -39,6 +39,7 @@ GROUPS = 1 / 3  # least share of the groups: with less, nothing is learned of th
 LAGS = 0.5  # least share of a fixed part that has lagged responses
 LEAST_SQUARES, MOST_SQUARES = 0.05, 0.25
 ENOUGH = 7000.0  # rows times epsilon at which the sum of squares is known to one per cent, in a range of ten deviations
+FAILED = "the noisy sums could not be solved: estimates are empty, the sums are in `released`"
 PERMILLE = 1000  # default shares are whole thousandths, so that they add up exactly
 
 
@@ -239,16 +240,11 @@ def sums_of_nothing(mechanism: MomentNoise, public: PublicDesign, request: Model
     return noisy_sums(empty, mechanism, public, request)
 
 
-def refuse_unsolvable(mechanism: MomentNoise, public: PublicDesign, request: ModelRequest) -> None:
+def refuse_unsolvable(nothing: NoisySums, public: PublicDesign, request: ModelRequest) -> None:
     """Solve once with sums of zero and `TYPICAL` variances: what fails then would fail after it was paid for."""
     tau2, sigma2 = (share * float(request.width) ** 2 for share in TYPICAL)
     try:
-        evaluate(
-            sums_of_nothing(mechanism, public, request),
-            sigma2=sigma2,
-            variances=np.full(len(public.terms), tau2),
-            robust=False,
-        )
+        evaluate(nothing, sigma2=sigma2, variances=np.full(len(public.terms), tau2), robust=False)
     except np.linalg.LinAlgError:
         raise Unidentified(
             f"The {len(public.kept)} fixed columns of {public.model.text!r} cannot be told apart under this noise. "
@@ -285,12 +281,15 @@ def solve(noisy: NoisyStatistics, mechanism: MomentNoise, public: PublicDesign, 
             return SolvedMoments(found, sums, origin, slope)
     except (np.linalg.LinAlgError, ArithmeticError, ValueError):
         pass
+    return SolvedMoments(no_estimate(public), sums, origin, None, FAILED)
+
+
+def no_estimate(public: PublicDesign) -> NoisyEstimate:
+    """Empty in every number."""
     p, counts = len(public.kept), [len(level) for level in public.levels]
     none = tuple(np.full(count, np.nan) for count in counts)
     nothing = np.full((p, p), np.nan)
-    empty = NoisyEstimate(np.nan, np.full(len(counts), np.nan), np.nan, np.empty(0), nothing[0], nothing, none, none)
-    told = "the noisy sums could not be solved: estimates are empty, the sums are in `released`"
-    return SolvedMoments(empty, sums, origin, None, told)
+    return NoisyEstimate(np.nan, np.full(len(counts), np.nan), np.nan, np.empty(0), nothing[0], nothing, none, none)
 
 
 def noisy_sums(

@@ -50,7 +50,7 @@ class NoisySums:
     n, Sx, XX : rows per finest group (G,), sums of the fixed columns (G, p), X'X (p, p). G is 0 without random effects.
     levels : groupings of the random terms, the finest first.
     s, Xy : noisy sums of the response by finest group (G,) and by fixed column (p,).
-    ds, dx : variances of the noise in `s` and `Xy`, a number and a vector (p,).
+    ds, dx : variances of the noise in `s` and `Xy`: one number for all groups, or a vector (G,), and a vector (p,).
     squares : noisy sum of squares of the response; `squares_noise`, the standard deviation of its noise.
     kurtosis : excess kurtosis of the noise: 3 for Laplace's, 0 for Gauss's.
     """
@@ -61,7 +61,7 @@ class NoisySums:
     levels: tuple[Level, ...]
     s: Vector
     Xy: Vector
-    ds: float
+    ds: float | Vector
     dx: Vector
     squares: float
     squares_noise: float
@@ -128,12 +128,20 @@ class _Tree:
                 found = found - c[level.index[of.starts]] * of.sum(n * a) ** 2
         return np.asarray(found)
 
+    def own(self, n: Vector, of: Level) -> Vector:
+        """For each finest group g, the sum over the groups h of its run in `of` of n_h (V^-1)_hg."""
+        found = n / self.diagonal
+        for level, a, c, _ in self.steps:
+            inner = of if len(of) > len(level) else level  # the finer of the two, whose runs lie in the other's
+            found = found - a * c[level.index] * inner.sum(n * a)[inner.index]
+        return np.asarray(found)
+
 
 @dataclass(frozen=True, slots=True)
 class _Solved:
     """V^-1 [A'X t] at given variances: by group less what the border takes (`groups`), and by fixed column (`columns`).
 
-    `reach` is ds Vzz^-1 means, `border` the inverse of the Schur complement of Vzz, `forms` [A'X t]' V^-1 [A'X t].
+    `reach` is Vzz^-1 D means, `border` the inverse of the Schur complement of Vzz, `forms` [A'X t]' V^-1 [A'X t].
     """
 
     tree: _Tree
@@ -154,9 +162,9 @@ class _Solved:
         spread = sum(((v * c)[level.index] for v, c, level in zip(variances, coarse, sums.levels, strict=True)), 0 * Sx)
         finest = variances[0] if len(variances) else 0.0
         tree = _Tree.of(sigma2 * n + finest * n**2 + sums.ds, n, sums.levels[1:], variances[1:])
-        # V is [[Vzz, Vzx], [Vzx', Vxx]] with Vzx = (Vzz - ds) means: in the Schur complement of Vzz nothing cancels.
+        # V is [[Vzz, Vzx], [Vzx', Vxx]] with Vzx = (Vzz - D) means: in the Schur complement of Vzz nothing cancels.
         right = np.column_stack([Sx, sums.s])
-        groups, H = tree.solve(right), sums.ds * tree.solve(means)
+        groups, H = tree.solve(right), tree.solve(np.reshape(sums.ds, (-1, 1)) * means)
         schur = sigma2 * within + np.diag(sums.dx) + H.T @ (sigma2 * Sx + n[:, None] * spread)
         log_border, border = _inverted(schur, robust)
         rest = np.column_stack([within, sums.Xy - means.T @ sums.s]) + H.T @ right
@@ -218,7 +226,41 @@ def sources(sums: NoisySums, *, sigma2: float, variances: Vector) -> Sources:
     for level, v in zip(sums.levels, variances, strict=True):
         seen = level.sum(sums.n[:, None] * a + sums.Sx @ b)
         groups += v * seen.T @ seen
-    return Sources(sums.ds * a.T @ a + b.T @ (sums.dx[:, None] * b), residuals, groups)
+    return Sources(a.T @ (np.reshape(sums.ds, (-1, 1)) * a) + b.T @ (sums.dx[:, None] * b), residuals, groups)
+
+
+@dataclass(frozen=True, slots=True)
+class Responses:
+    """How estimates at given variances respond to single noisy sums.
+
+    Attributes
+    ----------
+    effects : of the effect of each finest group, all levels together, to its own sum (G,).
+    columns : of each fixed effect to its own sum (p,).
+    alone : of the effect of each finest group to its own sum if fixed effects were known (G,).
+    """
+
+    effects: Vector
+    columns: Vector
+    alone: Vector
+
+
+def responses(sums: NoisySums, *, sigma2: float, variances: Vector) -> Responses:
+    """The diagonals of the matrices that turn noisy sums into effects and fixed effects."""
+    n, p = sums.n, len(sums.XX)
+    at = _Solved.of(sums, sigma2, variances, robust=True)
+    _, C = _inverted(at.forms[:p, :p], True)
+    b = at.columns[:, :p] @ C
+    weights = at.groups[:, :p] - (at.means - at.reach) @ at.columns[:, :p]  # V^-1 A'X, by group
+    effects, alone = np.zeros(len(n)), np.zeros(len(n))
+    for level, v in zip(sums.levels, variances, strict=True):
+        reach = level.sum(n[:, None] * at.reach)
+        seen = level.sum(n[:, None] * at.groups[:, :p]) + reach @ at.columns[:, :p]
+        own = at.tree.own(n, level)
+        alone += v * own
+        effects += v * (own - _dots(reach[level.index] @ at.border, at.means - at.reach))
+        effects -= v * _dots(seen[level.index] @ C, weights)
+    return Responses(effects, np.diag(b).copy(), alone)
 
 
 def _inverted(matrix: Matrix, robust: bool) -> tuple[float, Matrix]:
@@ -242,6 +284,10 @@ def _inverted(matrix: Matrix, robust: bool) -> tuple[float, Matrix]:
     return float(2 * (logs + np.log(unit)).sum()), inverse.T @ inverse / np.outer(unit, unit)
 
 
+def _dots(a: Matrix, b: Matrix) -> Vector:
+    return np.asarray(np.einsum("gi,gi->g", a, b))
+
+
 def forms(rows: Matrix, matrix: Matrix) -> Vector:
     """x' M x for every row x."""
-    return np.asarray(np.einsum("gi,gi->g", rows @ matrix, rows))
+    return _dots(rows @ matrix, rows)

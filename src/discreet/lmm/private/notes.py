@@ -16,6 +16,7 @@ from discreet.lmm.private.public import PublicDesign
 from discreet.lmm.private.request import ModelRequest
 
 SHOWN = 8  # names of columns that a note lists
+LAGS_SEEN = 6.0  # deviations of its noise from which a ratio of noisy sums is nearly normal
 SAMPLED = 1 / 8  # of a squared standard error: twice the variance supposed costs more than 1.5 points of 95 % above it
 
 
@@ -94,6 +95,18 @@ def variance_flags(
         found += [Flag("variance", name, "hardly seen", note)] * (name not in flagged)
         found += [Flag("variance", "Residual", "hardly seen", note)] * ("Residual" not in flagged)
     return list(dict.fromkeys(found))
+
+
+def lag_flags(names: Sequence[str], seen: float) -> list[Flag]:
+    """Flags of coefficients of lags that noise hides: `seen` is what lags vary by, in deviations of the noise there."""
+    if seen >= LAGS_SEEN:
+        return []
+    note = (
+        f"what earlier responses vary by is hardly seen: {max(seen, 0.0):.2g} standard deviations of the noise in it, "
+        "and their coefficients are pulled towards zero or far off, with intervals that hold less often than they "
+        "say. Spend more, give a tighter clip, or leave lags out"
+    )
+    return [Flag("fixed", None, "lags hardly seen", note, name) for name in names]
 
 
 def equal_variances(names: Sequence[str], share: Vector) -> list[str]:

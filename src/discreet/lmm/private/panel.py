@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,15 @@ if TYPE_CHECKING:
     from discreet.frames import AnyFrame
 
 FARTHEST = 2**31  # periods between the first and the last
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesRows:
+    """Columns of all rows, ordered by series and period; the series of each row and its period."""
+
+    frame: nw.DataFrame[Any] = field(repr=False)
+    series: Integers = field(repr=False)
+    period: Integers = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +82,13 @@ class SeriesPanel:
         return cls(shifts, series, source, target)
 
 
-def read_panel(frame: nw.DataFrame, *, series: Sequence[str], time: str, lags: Sequence[int]) -> SeriesPanel:  # type: ignore[type-arg]
-    """The panel of public columns; refuses rows of one series and period, and series that are too short."""
+def in_time(frame: AnyFrame, columns: Sequence[str], *, series: Sequence[str], time: str) -> SeriesRows:
+    """These columns of all rows, in the order of series and periods, which engines do not promise.
+
+    Only `series` and `time` are looked at; refused are rows of one series and period.
+    """
     schema = frame.collect_schema()
-    for column in (*series, time):
+    for column in (*columns, *series, time):
         if column not in schema:
             raise DataError(missing(column, schema.names(), name="the data"))
     for column in series:
@@ -94,30 +106,39 @@ def read_panel(frame: nw.DataFrame, *, series: Sequence[str], time: str, lags: S
             "Make such a column first, for example 4 * year + quarter.",
             about="time",
         )
-    arrow = frame.select(*dict.fromkeys((*series, time))).to_arrow()
+    rows = _eager(frame.select(*dict.fromkeys((*columns, *series, time))))
+    arrow = rows.select(*dict.fromkeys((*series, time))).to_arrow()
     refuse_empty(arrow.num_rows)
     if arrow[time].null_count:
         raise incomplete(time)
     period = np.asarray(values_of(arrow[time]), dtype=np.int64)
-    code = np.zeros(len(period), dtype=np.int64)
-    for column in series:
-        part, levels = encode(arrow[column], column)
-        code = np.unique(code * len(levels) + part, return_inverse=True)[1]
-    if int(period.max()) - int(period.min()) > FARTHEST:
+    first, span = int(period.min()), int(period.max()) - int(period.min()) + 1
+    if span > FARTHEST:
         raise DataError(
             f"Column {time!r} spans more than {FARTHEST:,} periods.",
             "A period is a whole number that grows by one.",
             "Count periods from a first one.",
             about="time",
         )
-    if len(np.unique(code * (period.max() - period.min() + 1) + period - period.min())) < len(period):
+    code = np.zeros(len(period), dtype=np.int64)
+    for column in series:
+        part, levels = encode(arrow[column], column)
+        code = np.unique(code * len(levels) + part, return_inverse=True)[1]
+    key = code * span + (period - first)
+    order = np.argsort(key, kind="stable")
+    if not np.diff(key[order]).all():
         raise DataError(
             f"Two rows of one series have the same {time!r}, so what is earlier is not known.",
             f"A series, here {', '.join(series)}, has one row in a period.",
             ("Name all columns that tell series apart as ", Argument("series", [*series, "..."]), "."),
             about="series",
         )
-    panel = SeriesPanel.of(code, period, lags)
+    return SeriesRows(rows[order], code[order], period[order])
+
+
+def panel_of(rows: SeriesRows, lags: Sequence[int]) -> SeriesPanel:
+    """Which rows are used; refuses a panel without any."""
+    panel = SeriesPanel.of(rows.series, rows.period, lags)
     if not len(panel.used):
         raise Unidentified(
             f"No row has all earlier rows that the lags {', '.join(map(str, lags))} ask for.",
@@ -128,8 +149,7 @@ def read_panel(frame: nw.DataFrame, *, series: Sequence[str], time: str, lags: S
     return panel
 
 
-def in_memory(frame: AnyFrame) -> nw.DataFrame:  # type: ignore[type-arg]
-    """The frame with its rows: earlier rows are found by place."""
+def _eager(frame: AnyFrame) -> nw.DataFrame[Any]:
     import narwhals.stable.v2 as nw
 
     if isinstance(frame, nw.LazyFrame):

@@ -10,27 +10,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.arrays import Matrix, Vector
-from discreet.formula.formula import Formula, read_formula
+from discreet.arrays import Vector
+from discreet.errors import FormulaError
+from discreet.formula.formula import Formula, lag_name, read_formula, without_lags
 from discreet.formula.rows import read_rows, with_sizes
 from discreet.frames import open_frame
 from discreet.lmm.fit import MixedWarning
 from discreet.lmm.private import moments, paper, strict
+from discreet.lmm.private.assembled import components, details_of, group_names, private_fit
 from discreet.lmm.private.check import ModelErrors, moments_errors, noise_errors, widest_noise
 from discreet.lmm.private.expected import expected_errors
 from discreet.lmm.private.informative import size_flags
+from discreet.lmm.private.lag_release import offer_lags
 from discreet.lmm.private.notes import (
     Flag,
     block_flags,
     clipping_flags,
     equal_variances,
-    readings,
     variance_flags,
 )
 from discreet.lmm.private.partition import Blocks, Report, count_blocks, fit_partition, partition, same_rows
 from discreet.lmm.private.public import PublicDesign, hidden, public_design
 from discreet.lmm.private.request import Interval, Method, ModelRequest, read_request
-from discreet.lmm.private.result import PrivateEffects, PrivateFit
+from discreet.lmm.private.result import PrivateFit
 from discreet.lmm.private.sums import confined, response_sums, units_of
 from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Guarantee
@@ -56,6 +58,8 @@ def release_mixed(
     clip: Interval | None = None,
     split: Mapping[str, Number] | None = None,
     lagged: Sequence[str] = (),
+    series: Sequence[str] = (),
+    time: str | None = None,
     blocks: Blocks = "optimal",
     sizes: Mapping[str, Number] | None = None,
     account: Account | None = None,
@@ -82,6 +86,9 @@ def release_mixed(
     clip : a range inside the bounds to pull responses into: less noise, and estimates of the clipped response.
     split : shares of the loss by part, adding up to one.
     lagged : public columns that hold earlier responses, which were published already.
+    series, time : for terms such as lag(y, 1), the response of one period earlier, which is protected like every
+        other: the columns that name a series, and the one that counts its periods. Both are public. Rows without
+        all their lags only serve as lags. "moments" only.
     blocks : for "paper" and "strict", the number of blocks: "optimal" for k*, "most" for N^(2/3), or a number.
     sizes : for "strict", typical sizes of `fixed` coefficients and `groups` effects, which decide what is clipped; a
         share of the loss chooses those that are left out.
@@ -115,6 +122,8 @@ def release_mixed(
         bounds=bounds,
         clip=clip,
         lagged=lagged,
+        series=series,
+        time=time,
         account=account,
         name=name,
         seed=seed,
@@ -153,8 +162,15 @@ def _asked(formula: str, *, method: Method, account: Account | None, **rest: Any
     """What was asked for, found possible without data and beside what the account released before."""
     if method not in ("moments", "paper", "strict"):
         raise ValueError(f"method={method!r} is not known; use 'moments', 'strict' or 'paper'.")
-    model = read_formula(formula, needs_random=False)
-    request = read_request(model.response.column, model.columns[1:], account=account, **rest)
+    model, lags = without_lags(read_formula(formula, needs_random=False))
+    if lags and method != "moments":
+        raise FormulaError(
+            f"{lag_name(model.response.column, lags[0])} was asked of method={method!r}.",
+            "Lags are inside the guarantee of noisy sums: a block of rows does not hold what is earlier.",
+            "Leave method out, or make a column of published responses and name it under lagged.",
+            about="formula",
+        )
+    request = read_request(model.response.column, model.columns[1:], account=account, lags=lags, **rest)
     if account is not None:
         account.compare(taken(request.unit, request.public))
     return model, request
@@ -172,6 +188,8 @@ def _offered(
 ) -> Offer[None, Any, PrivateFit]:
     model, request = asked
     frame = open_frame(data, readings=dict.fromkeys([model.response.column], "number"), ordered=True)
+    if request.lags:
+        return offer_lags(frame, model, request, split)
     frame, model = with_sizes(frame, model)
     known = public_design(frame, model)
     frame = confined(frame, known, request.scale)
@@ -182,17 +200,12 @@ def _offered(
     return _by_paper(frame, known, request, split, blocks, progress)
 
 
-def _details(public: PublicDesign, request: ModelRequest, method: Method, **more: Any) -> dict[str, Any]:
-    """What the ledger keeps of a release: the request, its columns and its noise."""
-    return {"formula": public.model.text, "method": method, **taken(request.unit, request.public), **more}
-
-
 def _by_moments(
     frame: AnyFrame, public: PublicDesign, request: ModelRequest, split: Mapping[str, Number] | None
 ) -> Offer[None, moments.ExactStatistics, PrivateFit]:
     units = units_of(frame, public)
     mechanism = moments.mechanism_for(public, units, request, split)
-    moments.refuse_unsolvable(mechanism, public, request)
+    moments.refuse_unsolvable(moments.sums_of_nothing(mechanism, public, request), public, request)
     guarantee = Guarantee(request.unit, mechanism.loss, proof=moments.PROOF, notes=request.notes())
 
     def solved(drawn: moments.NoisyStatistics) -> PrivateFit:
@@ -207,16 +220,16 @@ def _by_moments(
         flags, notes = [], [unsolved]
         if not unsolved:
             known = expected_errors(solution.sums, restore, sigma2=found.sigma2, variances=found.variances)
-            least = dict(zip(_groups(public), known.least.tolist(), strict=True))
+            least = dict(zip(group_names(public), known.least.tolist(), strict=True))
             flags = size_flags(solution.slope, found, restore, public.names)
-            flags += variance_flags(request, _components(public, variances), least)
+            flags += variance_flags(request, components(public, variances), least)
             notes = equal_variances(public.names, known.residuals)
         estimates = (centred, effects, variances, covariance, errors, flags, notes)
-        return _private_fit("moments", drawn, guarantee, public, request, *estimates)
+        return private_fit("moments", drawn, guarantee, public, request, *estimates)
 
     return Offer(
         guarantee=guarantee,
-        details=_details(public, request, "moments", **mechanism.to_dict()),
+        details=details_of(public, request, "moments", **mechanism.to_dict()),
         expected=lambda: moments_errors(mechanism, public, request),
         read=lambda nothing: mechanism.exact(response_sums(frame, public, units, request.scale), public),
         draw=lambda exact, source: solved(mechanism.draw(exact, source)),
@@ -257,10 +270,10 @@ def _by_strict(
         centred, effects, variances = strict.averages(drawn, mechanism, reading.presence, public, origin)
         restore = public.origin.restore
         spread = strict.covariance(drawn, mechanism, reading.presence, public, variances)
-        flags = clipping_flags(_groups(public), strict.clipped(drawn, mechanism))
+        flags = clipping_flags(group_names(public), strict.clipped(drawn, mechanism))
         flags += _flags_of_blocks(public, request, chosen.shape[1], variances)
         estimates = (centred, effects, variances, restore @ spread @ restore.T)
-        return _private_fit("strict", drawn, guarantee, public, request, *estimates, flags=flags)
+        return private_fit("strict", drawn, guarantee, public, request, *estimates, flags=flags)
 
     def expected() -> ModelErrors:
         fixed, effects = widest_noise(mechanism, presence)
@@ -270,7 +283,7 @@ def _by_strict(
 
     return Offer(
         guarantee=guarantee,
-        details=_details(public, request, "strict", **mechanism.to_dict()),
+        details=details_of(public, request, "strict", **mechanism.to_dict()),
         expected=expected,
         read=read,
         draw=draw,
@@ -322,7 +335,7 @@ def _by_paper(
         variances = np.maximum(found.deviations, 0.0) ** 2
         flags = _flags_of_blocks(public, request, public.rows // count, variances)
         estimates = (centred, found.effects, variances)
-        return _private_fit("paper", found, guarantee, public, request, *estimates, flags=flags)
+        return private_fit("paper", found, guarantee, public, request, *estimates, flags=flags)
 
     def expected() -> ModelErrors:
         sizes = [len(public.design.random[term].grouping) for term in public.terms]
@@ -332,7 +345,7 @@ def _by_paper(
 
     return Offer(
         guarantee=guarantee,
-        details=_details(public, request, "paper", blocks=count, **scales.to_dict()),
+        details=details_of(public, request, "paper", blocks=count, **scales.to_dict()),
         expected=expected,
         read=read,
         draw=draw,
@@ -340,65 +353,9 @@ def _by_paper(
 
 
 def _flags_of_blocks(public: PublicDesign, request: ModelRequest, rows: int, variances: Vector) -> list[Flag]:
-    return [*block_flags(_groups(public), rows), *variance_flags(request, _components(public, variances))]
-
-
-def _groups(public: PublicDesign) -> list[str]:
-    """Names of the random terms, the finest first."""
-    return [public.design.random[term].term.name for term in public.terms]
-
-
-def _components(public: PublicDesign, variances: Vector) -> dict[str, float]:
-    return dict(zip([*_groups(public), "Residual"], variances.tolist(), strict=True))
+    return [*block_flags(group_names(public), rows), *variance_flags(request, components(public, variances))]
 
 
 def _worth(spent: Pure | Concentrated) -> float:
     """epsilon, or that of Gaussian noise as wide as Laplace's."""
     return float(spent.epsilon) if isinstance(spent, Pure) else (2 * float(spent.rho)) ** 0.5
-
-
-def _private_fit(
-    method: Method,
-    drawn: Any,
-    guarantee: Guarantee,
-    public: PublicDesign,
-    request: ModelRequest,
-    centred: Vector,
-    effects: Sequence[Vector],
-    variances: Vector,
-    covariance: Matrix | None = None,
-    errors: Sequence[Vector] | None = None,
-    flags: Sequence[Flag] = (),
-    notes: Sequence[str] = (),
-) -> PrivateFit:
-    """Estimates of the columns as given, in the formula's order; `effects` and `variances` run from fine to coarse."""
-    terms: dict[int, PrivateEffects] = {}
-    for position, term in enumerate(public.terms):
-        random = public.design.random[term]
-        terms[term] = PrivateEffects(
-            group=random.term.name,
-            levels=random.grouping.labels,
-            variance=float(variances[position]),
-            values=effects[position],
-            std_errors=None if errors is None else errors[position],
-        )
-    if np.isfinite(centred).all():
-        notes = [*readings(public, request, centred, covariance), *notes]
-    return PrivateFit(
-        formula=public.model.text,
-        method=method,
-        names=public.names,
-        beta=public.origin.restore @ centred,
-        covariance=covariance,
-        random=tuple(terms[i] for i in range(len(terms))),
-        sigma2=float(variances[-1]),
-        rows=public.rows,
-        guarantee=guarantee,
-        notes=tuple(dict.fromkeys([*(flag.note for flag in flags), *notes])),
-        flags=tuple(flags),
-        released=drawn,
-        design=public.design,
-        learned=public.learned,
-        centred=centred,
-        kept=public.kept,
-    )

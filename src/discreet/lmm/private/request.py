@@ -29,6 +29,7 @@ Interval: TypeAlias = tuple[Number, Number]
 LEAST, MOST = Fraction(1, 10**12), Fraction(10**12)  # losses whose noise can be computed
 FARTHEST = 10**100  # ends of bounds whose squares are doubles
 NARROWEST = Fraction(1, 2**36)  # of the larger end: below, the steps of a response are lost in a double's last digits
+MOST_LAGS, FARTHEST_LAG = 12, 10_000
 WIDEST = 2**54  # scale of noise whose draws are whole numbers of 64 bits, but for one in e^500
 
 
@@ -57,6 +58,7 @@ class ModelRequest:
     ----------
     unit : one row's response is replaced; `scale`, the range to which responses are confined.
     public : the columns of the formula that everybody may know; `lagged`, those of them that hold earlier responses.
+    lags : how many periods earlier the responses are that the model has as terms; `series` and `time` tell which.
     """
 
     loss: Pure | Concentrated
@@ -68,6 +70,9 @@ class ModelRequest:
     name: str | None
     seed: int | None
     book: BudgetLine | None = None
+    lags: tuple[int, ...] = ()
+    series: tuple[str, ...] = ()
+    time: str = ""
 
     @property
     def width(self) -> Fraction:
@@ -86,6 +91,12 @@ class ModelRequest:
             said.append(
                 f"Columns {', '.join(self.lagged)} hold earlier responses and are taken as published: what they tell "
                 "about those responses is not counted"
+            )
+        if self.lags:
+            periods, series = " and ".join(f"{lag:,}" for lag in self.lags), ", ".join(self.series)
+            said.append(
+                f"Earlier responses ({periods} before, in series by {series}) are terms of the model and "
+                "protected like all others: the replaced response may be any row's, and stand in later rows too"
             )
         return tuple(said)
 
@@ -108,6 +119,9 @@ def read_request(
     bounds: Interval | None = None,
     clip: Interval | None = None,
     lagged: Sequence[str] = (),
+    lags: Sequence[int] = (),
+    series: Sequence[str] = (),
+    time: str | None = None,
     account: Account | None = None,
     name: str | None = None,
     seed: int | None = None,
@@ -162,6 +176,7 @@ def read_request(
             "Drop one.",
             about="ledger",
         )
+    columns = tuple(dict.fromkeys([*columns, *_in_time(response, lags, series, time)]))
     unit, natural = _unit(response, bounds, account)
     refuse_undeclared(columns, declared(public, unit), why=PUBLIC.format(response))
     confined = natural
@@ -189,7 +204,67 @@ def read_request(
             "Name fixed columns that hold earlier responses.",
             about="lagged",
         )
-    return ModelRequest(spent, unit, Scale(*confined), tuple(columns), tuple(lagged), account, name, seed, book)
+    return ModelRequest(
+        spent,
+        unit,
+        Scale(*confined),
+        tuple(columns),
+        tuple(lagged),
+        account,
+        name,
+        seed,
+        book,
+        tuple(lags),
+        tuple(series),
+        time or "",
+    )
+
+
+def _in_time(response: str, lags: Sequence[int], series: Sequence[str], time: str | None) -> tuple[str, ...]:
+    """The public columns that tell what is earlier, found to go with the lags that a formula has."""
+    if isinstance(series, str) or not all(isinstance(column, str) for column in series):
+        raise PrivacyError(
+            (Argument("series", series), " is not a list of columns."),
+            remedy="Give one even for a single column: ['county'].",
+            about="series",
+        )
+    if not isinstance(time, str | None):
+        raise PrivacyError(
+            (Argument("time", time), " is not the name of a column."),
+            remedy=("Give ", Argument("time", "quarter"), "."),
+            about="time",
+        )
+    if lags and not (series and time):
+        asked = f"lag({response}, {lags[0]})"
+        raise PrivacyError(
+            f"{asked} asks for an earlier row, and it is not known which rows are earlier.",
+            "Series are named by columns, and periods counted by one; both are public.",
+            ("Give ", Argument("series", ["county", "industry"]), " and ", Argument("time", "quarter"), "."),
+            about="time" if series else "series",
+        )
+    if (series or time) and not lags:
+        given = "series" if series else "time"
+        raise PrivacyError(
+            (Argument(given, list(series) if series else time), " was given, and the formula has no lag."),
+            "It tells which rows are earlier.",
+            f"Add a term such as lag({response}, 1), or leave it out.",
+            about=given,
+        )
+    if len(lags) > MOST_LAGS or max(lags, default=0) > FARTHEST_LAG:
+        raise PrivacyError(
+            f"The formula has {len(lags)} lags, the longest of {max(lags):,} periods.",
+            f"There may be {MOST_LAGS}, of {FARTHEST_LAG:,} periods at most: each makes the noise of all others wider.",
+            "Use fewer or shorter ones.",
+            about="formula",
+        )
+    if response in (*series, time):
+        raise PrivacyError(
+            f"The response {response!r} was named to tell series or periods apart.",
+            "Such columns are public, and one row's response is protected.",
+            "Name other columns.",
+            about="series" if response in series else "time",
+        )
+    return (*series, time) if time else ()
 
 
 def _unit(response: str, bounds: Interval | None, account: Account | None) -> tuple[Rows, tuple[Fraction, Fraction]]:

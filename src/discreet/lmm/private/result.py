@@ -101,7 +101,10 @@ class PrivateFit(Result):
         return {term.group: term for term in self.random}
 
     def fitted(self, data: Any, *, new_levels: Literal["error", "zero"] = "error") -> Vector:
-        """Fitted values for rows of public columns; a level the release never saw is an error, or has effect zero."""
+        """Fitted values for rows of public columns; a level the release never saw is an error, or has effect zero.
+
+        Earlier responses of a model with lags are columns with the names of their terms, such as "lag(y, 1)".
+        """
         frame = open_frame(data, ordered=True)
         schema = frame.collect_schema()
         for column in self.design.layout.model.columns[1:]:
@@ -117,6 +120,8 @@ class PrivateFit(Result):
         beta = np.zeros(len(self.design.names))
         beta[self.kept] = self.centred
         total = linear(rows, self.design.layout.fixed, self.design.levels, beta)
+        for name, coefficient in zip(self.names[len(self.centred) :], self.beta[len(self.centred) :], strict=True):
+            total = total + coefficient * _earlier(frame, name)
         for term, effects in zip(self.design.random, self.random, strict=True):
             total += random_part(rows, term, self.design.levels, effects.values[:, None], new_levels=new_levels)
         return total
@@ -154,3 +159,20 @@ class PrivateFit(Result):
 
     def __str__(self) -> str:
         return self.summary()
+
+
+def _earlier(frame: Any, name: str) -> Vector:
+    """A column of earlier responses, in the rows that fitted values are for."""
+    import narwhals.stable.v2 as nw
+
+    from discreet.frames import collect
+
+    if name not in (schema := frame.collect_schema()):
+        raise DataError(
+            f"The new data have no column {name!r}, which the model multiplies.",
+            f"There are: {', '.join(schema.names())}.",
+            "Add earlier responses under that name, where they may be known.",
+        )
+    chosen = frame.select(nw.col(name).cast(nw.Float64()))
+    column = (collect(chosen, step=name) if isinstance(chosen, nw.LazyFrame) else chosen.to_arrow())[name]
+    return np.asarray(column.to_numpy(), dtype=np.float64)

@@ -92,13 +92,17 @@ def confined(frame: AnyFrame, public: PublicDesign, scale: Scale) -> AnyFrame:
 
     Only the type of the column can be refused: that is known without a row.
     """
+    return confined_response(with_doubles(frame, measured(public.design.layout)), public.model.response.column, scale)
+
+
+def confined_response(frame: AnyFrame, column: str, scale: Scale) -> AnyFrame:
+    """`confined` for the response alone, whatever the model."""
     import narwhals.stable.v2 as nw
 
-    column = public.model.response.column
     kind = frame.collect_schema()[column]
     if not kind.is_numeric():
         raise DataError(f"The response {column!r} is {kind}. Bounds and noise are for numbers. Name a numeric column.")
-    frame, y = with_doubles(frame, [column, *measured(public.design.layout)]), nw.col(column).cast(nw.Float64())
+    frame, y = with_doubles(frame, [column]), nw.col(column).cast(nw.Float64())
     # Not `is_nan`: DuckDB answers that from the statistics of a Parquet file, which leave NaN out.
     number = nw.when(y.is_null() | ~y.is_finite()).then(nw.lit(scale.middle)).otherwise(y)
     return frame.with_columns(number.clip(float(scale.lower), float(scale.upper)).alias(column))

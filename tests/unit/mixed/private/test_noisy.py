@@ -9,7 +9,7 @@ import pytest
 
 from discreet.lmm.private import estimation
 from discreet.lmm.private.estimation import estimate, least_seen
-from discreet.lmm.private.noisy import Level, NoisySums, evaluate, sources
+from discreet.lmm.private.noisy import Level, NoisySums, evaluate, responses, sources
 
 GROUPS, P = 24, 4
 MIDDLE, TOP = np.repeat(np.arange(8), 3), np.repeat(np.arange(3), [9, 9, 6])
@@ -46,10 +46,14 @@ def nest() -> tuple[NoisySums, np.ndarray, list[np.ndarray], np.ndarray]:
     return sums, X, Z, y
 
 
-def test_tree_matches_dense_matrices(nest: tuple[NoisySums, np.ndarray, list[np.ndarray], np.ndarray]) -> None:
+@pytest.mark.parametrize("noise", [np.full(GROUPS, NOISE), np.linspace(0.1, 4, GROUPS)], ids=["equal", "unequal"])
+def test_tree_matches_dense_matrices(
+    noise: np.ndarray, nest: tuple[NoisySums, np.ndarray, list[np.ndarray], np.ndarray]
+) -> None:
     sums, X, Z, _ = nest
+    sums = replace(sums, ds=noise) if np.ptp(noise) else sums
     A = np.column_stack([Z[0], X])
-    V = SIGMA2 * A.T @ A + np.diag([*[NOISE] * GROUPS, *FIXED_NOISE])
+    V = SIGMA2 * A.T @ A + np.diag([*noise, *FIXED_NOISE])
     V += sum(v * (A.T @ z) @ (A.T @ z).T for v, z in zip(VARIANCES, Z, strict=True))
     t, mean, inverse = np.append(sums.s, sums.Xy), A.T @ X, np.linalg.inv(V)
     C = np.linalg.inv(mean.T @ inverse @ mean)
@@ -66,6 +70,14 @@ def test_tree_matches_dense_matrices(nest: tuple[NoisySums, np.ndarray, list[np.
         assert at.effects[level] == pytest.approx(v * k.T @ inverse @ r, abs=1e-11)
         assert at.effect_variances[level] == pytest.approx(v - v**2 * np.diag(k.T @ P_ @ k), abs=1e-12)
         assert at.slopes[level] == pytest.approx(np.trace(k.T @ P_ @ k) - ((k.T @ inverse @ r) ** 2).sum(), abs=1e-9)
+    found = responses(sums, sigma2=SIGMA2, variances=VARIANCES)
+    total = sum(
+        v * z.T[:, np.unique(Z[0].argmax(1), return_index=True)[1]].T @ (A.T @ z).T
+        for v, z in zip(VARIANCES, Z, strict=True)
+    )
+    assert found.effects == pytest.approx(np.diag(total @ P_[:, :GROUPS]), abs=1e-11)
+    assert found.columns == pytest.approx(np.diag((C @ mean.T @ inverse)[:, GROUPS:]), abs=1e-11)
+    assert found.alone == pytest.approx(np.diag(total[:, :GROUPS] @ np.linalg.inv(V[:GROUPS, :GROUPS])), abs=1e-11)
 
 
 def test_slopes_are_derivatives(nest: tuple[NoisySums, np.ndarray, list[np.ndarray], np.ndarray]) -> None:

@@ -61,7 +61,7 @@ def test_options_and_answers_write_the_same_plan_and_it_runs(jobs: Path) -> None
 
 def test_what_was_said_is_in_the_plan(jobs: Path) -> None:
     Path("places.csv").write_text("Firm,Place\n" + "".join(f"FIRM{i},0600{i % 3}\n" for i in range(12)))
-    more = ["--workplaces", "places.csv", "--allow-multiple", 3, "--epsilon", "1/3", "--alpha", "0.2"]
+    more = ["--workplaces", "places.csv", "--most-jobs", 3, "--epsilon", "1/3", "--alpha", "0.2"]
     where = ["--ledger", "book.db", "--dataset", "jobs 2026"]
     code, out, _ = call(jobs, *OPTIONS, *DOMAIN, *more, *where)
     assert code == 0, out
@@ -95,7 +95,7 @@ def test_wrong_requests_write_nothing(jobs: Path) -> None:
         [jobs, "--establishment", "Firma", "--worker", "Person"],
         [jobs, *OPTIONS, "--worker-attribute", "Sex"],
         [jobs, *OPTIONS, "--worker-attribute", "Sex=female,,male"],
-        [jobs, *OPTIONS, "--allow-multiple", "some"],
+        [jobs, *OPTIONS, "--most-jobs", "0"],
         [jobs, *OPTIONS, "--epsilon", "none"],
         [jobs, *OPTIONS, "--response", "Wage"],
         [jobs, "--response", "Wage"],

@@ -49,10 +49,12 @@ Workers: TypeAlias = Annotated[
     Path | None, typer.Option(help="The workers' attributes, where they are a file apart.", rich_help_panel=PANEL)
 ]
 AllowMultiple: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        metavar="N", help="A worker may have jobs at N establishments; 'any' for no bound.", rich_help_panel=PANEL
-    ),
+    bool,
+    typer.Option("--allow-multiple", help="A worker may have jobs at several establishments.", rich_help_panel=PANEL),
+]
+MostJobs: TypeAlias = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="A worker has jobs at N establishments at most.", rich_help_panel=PANEL),
 ]
 
 
@@ -76,17 +78,6 @@ def given_schema(
     if not (named or attributes):
         return None
     return Schema(workplace_attributes or [], dict(map(_domain, worker_attributes or [])), **named)
-
-
-def given_bound(text: str | None) -> bool | int:
-    """At how many establishments a worker may have a job."""
-    if text is None:
-        return False
-    if text == "any":
-        return True
-    if not text.isdigit() or int(text) < 1:
-        raise typer.BadParameter(f"--allow-multiple {text} is not a number of establishments. Give 2 or more, or any.")
-    return int(text)
 
 
 def _domain(text: str) -> tuple[str, list[str]]:

@@ -43,7 +43,8 @@ def check(
     worker_attribute: columns.WorkerAttributes = None,
     workplaces: columns.Workplaces = None,
     workers: columns.Workers = None,
-    allow_multiple: columns.AllowMultiple = None,
+    allow_multiple: columns.AllowMultiple = False,
+    most_jobs: columns.MostJobs = None,
     response: Annotated[str | None, typer.Option(metavar="COLUMN", help="Of a model: what it protects.")] = None,
     public: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Of a model: known to everybody.")] = None,
     bounds: Annotated[
@@ -74,7 +75,7 @@ def check(
             ),
             workplaces=workplaces,
             workers=workers,
-            allow_multiple=columns.given_bound(allow_multiple),
+            allow_multiple=most_jobs or allow_multiple,
             response=response,
             public=public or (),
             bounds=bounds,

@@ -26,7 +26,8 @@ def new(
     worker_attribute: columns.WorkerAttributes = None,
     workplaces: columns.Workplaces = None,
     workers: columns.Workers = None,
-    allow_multiple: columns.AllowMultiple = None,
+    allow_multiple: columns.AllowMultiple = False,
+    most_jobs: columns.MostJobs = None,
     response: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="What is protected.", rich_help_panel=MODEL)
     ] = None,
@@ -63,7 +64,7 @@ def new(
         workplace_attributes=workplace_attribute,
         worker_attributes=worker_attribute,
     )
-    bound = columns.given_bound(allow_multiple)
+    bound = most_jobs or allow_multiple
     if response is not None and declared is not None:
         raise typer.BadParameter("--response is for a model, and the columns are those of jobs. Ask for one of them.")
     if response is None and declared is None:
@@ -146,5 +147,7 @@ def _asked(source: str, types: dict[str, str]) -> tuple[Any, bool | int]:
     known = Schema(roles["p"], domains, roles["e"][0], roles["w"][0] if roles["w"] else None, size)
     if size is not None:
         return known, False
-    several = typer.prompt("At how many establishments may a worker have a job? A number, or any", default="1")
-    return known, False if several == "1" else columns.given_bound(several)
+    several = typer.prompt("At how many establishments does a worker have a job, at most? 0: no bound", 1, type=int)
+    if several < 0:
+        raise typer.BadParameter(f"{several} is no number of establishments. Answer 1 or more, or 0 for no bound.")
+    return known, several if several > 1 else several == 0

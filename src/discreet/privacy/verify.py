@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Protocol, cast
 
 import numpy as np
@@ -50,7 +50,9 @@ class LineLaw(VerifiableLaw, Protocol):
 
 
 class CountMechanism(Protocol):
-    """What verification needs to know of a mechanism."""
+    """What verification needs to know of a mechanism, which is a value that does not change."""
+
+    def __hash__(self) -> int: ...
 
     @property
     def unit(self) -> Establishments: ...
@@ -146,7 +148,16 @@ def verify(mechanism: CountMechanism, *, neighbours: Neighbours | None = None) -
     --------
     >>> verify(calibrate("log-laplace", unit=Establishments("0.1"), epsilon=2))     # doctest: +SKIP
     """
-    pairs = neighbours if neighbours is not None else neighbouring_cells(mechanism.unit)
+    return _over_all(mechanism) if neighbours is None else _over(mechanism, neighbours)
+
+
+@lru_cache(maxsize=256)
+def _over_all(mechanism: CountMechanism) -> LossVerdict:
+    """A reviewer of many tables examines each mechanism once."""
+    return _over(mechanism, neighbouring_cells(mechanism.unit))
+
+
+def _over(mechanism: CountMechanism, pairs: Neighbours) -> LossVerdict:
     found = examine(mechanism, pairs, mechanism.loss)
     if not mechanism.unit.substitution:
         return found

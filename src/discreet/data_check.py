@@ -169,7 +169,7 @@ def check_data(
     --------
     >>> found = check_data({"place": ["06001", "6001", "06001"], "sex": ["F", "f", "M"]})
     >>> [(one.fault.about, one.rows) for one in found.findings]
-    [('place', (2,)), ('sex', (1, 2))]
+    [('sex', (1, 2)), ('place', (2,))]
     """
     name = called(source)
     tables = {"source": source, "workplaces": workplaces, "workers": workers}

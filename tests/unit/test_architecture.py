@@ -32,7 +32,7 @@ LAYERS = [
     {"jobs", "release", "formula"},
     {"tables", "lmm", "change"},
     {"bayes"},
-    {"audit", "utility", "session", "models", "report", "data_check"},
+    {"audit", "utility", "session", "models", "report", "data_check", "lme4"},
     {"plan"},
     {"review"},
     {"studies", "demo"},

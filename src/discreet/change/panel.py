@@ -11,7 +11,7 @@ that ended earlier has no coming period.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -171,6 +171,20 @@ def histories(panel: Any) -> tuple[dict[str, np.ndarray], np.ndarray]:
             f"The panel has {len(names)} series, and a comparison across series needs at least 2.", about="panel"
         )
     return {"series": series, "t": periods[period], "value": value}, names
+
+
+def renamed(data: Any, names: Mapping[str, str], *, what: str) -> Any:
+    """A table in which columns have our names; `names` says what ours are called in it, such as {"value": "sales"}."""
+    import narwhals.stable.v2 as nw
+
+    if not names:
+        return data
+    with concerning(what):
+        frame = frames.open_frame(data, name=what)
+        present = frame.collect_schema().names()
+        frames.refuse(frames.missing(theirs, present, name=what) for theirs in names.values() if theirs not in present)
+        kept = [name for name in present if name not in names and name not in names.values()]
+        return frame.select(*kept, *(nw.col(theirs).alias(ours) for ours, theirs in names.items()))
 
 
 def columns(

@@ -52,6 +52,18 @@ Gold: TypeAlias = Annotated[StandardName, typer.Option(help="Change from the ori
 Limit: TypeAlias = Annotated[float, typer.Option(help="Largest false positive rate that you can live with.")]
 Gaps: TypeAlias = Annotated[Missing, typer.Option(help="Cases that some method does not forecast.")]
 Out: TypeAlias = Annotated[Path | None, typer.Option(help="Directory for report.html, results.json and tables.")]
+COLUMNS = "Which column is what"
+Series: TypeAlias = Annotated[
+    str, typer.Option(metavar="COLUMN", help="The series, in both tables.", rich_help_panel=COLUMNS)
+]
+Time: TypeAlias = Annotated[
+    str, typer.Option(metavar="COLUMN", help="The period, in both tables.", rich_help_panel=COLUMNS)
+]
+Value: TypeAlias = Annotated[str, typer.Option(metavar="COLUMN", help="The panel's values.", rich_help_panel=COLUMNS)]
+MethodColumn: TypeAlias = Annotated[
+    str, typer.Option(metavar="COLUMN", help="Who made a forecast.", rich_help_panel=COLUMNS)
+]
+Forecast: TypeAlias = Annotated[str, typer.Option(metavar="COLUMN", help="The forecasts.", rich_help_panel=COLUMNS)]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
@@ -67,6 +79,11 @@ def compare(
     resamples: Annotated[int, typer.Option(min=2, help="Bootstrap resamples.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
     missing: Gaps = Missing.refuse,
+    series: Series = "series",
+    time: Time = "t",
+    value: Value = "value",
+    method_column: MethodColumn = "method",
+    forecast: Forecast = "forecast",
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -81,8 +98,7 @@ def compare(
         check_output(out.resolve())
     with _working("comparing forecasts"):
         found = compare_large_changes(
-            panel,
-            forecasts,
+            *_ours(panel, forecasts, series=series, t=time, value=value, method=method_column, forecast=forecast),
             horizon=horizon,
             cutoff=cutoff,
             direction=direction.value,
@@ -120,6 +136,11 @@ def report(
     missing: Gaps = Missing.refuse,
     season: Annotated[int, typer.Option(min=1, help="Periods in a season, when forecasts are made here.")] = 12,
     past: Annotated[int, typer.Option(min=1, help="Past periods to forecast, when forecasts are made here.")] = 12,
+    series: Series = "series",
+    time: Time = "t",
+    value: Value = "value",
+    method_column: MethodColumn = "method",
+    forecast: Forecast = "forecast",
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -137,12 +158,13 @@ def report(
     if out is not None:
         check_output(out.resolve())
     with _working("ranking series") as progress:
-        made: Any = forecasts
+        names = {"series": series, "t": time, "value": value, "method": method_column, "forecast": forecast}
+        rows, made = _ours(panel, forecasts, **names)
         if forecasts is None:
             from discreet.change.forecasters import forecast_panel
 
             made = forecast_panel(
-                panel,
+                rows,
                 methods=(method or "theta",),
                 horizon=horizon,
                 season=season,
@@ -151,7 +173,7 @@ def report(
                 progress=progress,
             )
         found = exception_report(
-            panel,
+            rows,
             made,
             method=method,
             horizon=horizon,
@@ -172,6 +194,19 @@ def report(
         return
     _show(found)
     _say_where(out)
+
+
+def _ours(panel: str, forecasts: str | None, *, value: str, method: str, forecast: str, **both: str) -> tuple[Any, Any]:
+    """The tables with columns as they are called here."""
+    from discreet.change.panel import renamed
+
+    def differ(**names: str) -> dict[str, str]:
+        return {ours: theirs for ours, theirs in names.items() if ours != theirs}
+
+    rows = renamed(panel, differ(value=value, **both), what="panel")
+    if forecasts is None:
+        return rows, None
+    return rows, renamed(forecasts, differ(method=method, forecast=forecast, **both), what="forecasts")
 
 
 def comparison_page(found: Comparison) -> Page:

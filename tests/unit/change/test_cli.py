@@ -59,6 +59,25 @@ def test_report_lists_and_writes(files, tmp_path):
     assert "Series to look at" in page and "Series that are not ranked" in page
 
 
+@pytest.mark.parametrize(("verb", "second"), [("compare", "forecasts.csv"), ("report", "rolling.csv")])
+def test_columns_may_have_other_names(files, tmp_path, verb, second):
+    """The same answer, also where a column of ours is there with another meaning; one that is missing is named."""
+    names = {"series": "Shop No", "t": "month", "value": "sales", "method": "who", "forecast": "guess"}
+    for name in ("panel.csv", second):
+        table = csv.read_csv(files / name)
+        other = table.rename_columns([names.get(column, column) for column in table.column_names])
+        csv.write_csv(other.append_column("value", pa.array(["x"] * len(other))), tmp_path / name)
+    few = ["--resamples", "20"] if verb == "compare" else []
+    plain = RUN.invoke(app, [verb, str(files / "panel.csv"), str(files / second), *few, "--json"])
+    options = ["--series", "Shop No", "--time", "month", "--value", "sales", "--method-column", "who"]
+    renamed = [verb, str(tmp_path / "panel.csv"), str(tmp_path / second), *few, *options, "--json"]
+    found = RUN.invoke(app, [*renamed, "--forecast", "guess"], catch_exceptions=False)
+    assert (found.exit_code, json.loads(found.stdout)) == (0, json.loads(plain.stdout))
+    refused = RUN.invoke(app, [*renamed, "--forecast", "gues"])
+    assert isinstance(refused.exception, DataError) and refused.exception.about == "forecasts"
+    assert "'guess'" in str(refused.exception)
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

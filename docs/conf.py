@@ -23,12 +23,13 @@ from discreet.cli.app import app as command_line
 project = "discreet"
 author = "the discreet developers"
 release = version = discreet.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "typeset", "accessible"]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = "discreet"
-html_static_path: list[str] = []
+html_static_path = ["static"]
+html_css_files = ["discreet.css"]
 html_show_sourcelink = False
 html_copy_source = False
 

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *(ROOT / f"{name}.md" for name in ("README", "LIMITATIONS"))]
-OTHERS = {"C", "VarCorr", "bs", "confint", "fixef", "hatvalues", "lmer", "log_size", "poly", "residuals", "rint"}
+OTHERS = {"C", "VarCorr", "bs", "confint", "fixef", "hatvalues", "lag", "lmer", "log_size", "poly", "residuals", "rint"}
 """Functions of R, of formulas and of C that pages name without a prefix."""
 FOREIGN = {"np", "pd", "pl", "nw", "sns", "sm"}
 

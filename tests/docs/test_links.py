@@ -56,6 +56,14 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert broken(page, text) == []
 
 
+def test_every_page_of_the_docs_is_in_the_table_of_contents() -> None:
+    """`make docs` warns of one that is not, and fails."""
+    docs = ROOT / "docs"
+    listed = re.findall(r"^(?:[a-z-]+/)[a-z*-]+$", (docs / "index.md").read_text(encoding="utf-8"), re.MULTILINE)
+    found = {page for entry in listed for page in docs.glob(f"{entry}.md")}
+    assert found == {*docs.rglob("*.md")} - {docs / "index.md"}
+
+
 def test_a_broken_link_is_found() -> None:
     page = ROOT / "README.md"
     text = "[a](docs/none.md) [b](docs/index.md#none) [c](#start) [d](#none) `[e](none)` [f](docs/index.md#discreet)"

@@ -58,6 +58,7 @@ types: setup
 pages: setup
 	$(BIN)/python tests/pages.py
 	$(BIN)/python tests/notebooks.py
+	$(BIN)/discreet plan schema > docs/reference/plan.schema.json
 	$(BIN)/python docs/plan_fields.py
 	$(BIN)/python docs/picture.py
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
@@ -96,6 +97,9 @@ class Offer(Generic[Data, Reading, Value]):
     read: Callable[[Data], Reading]
     draw: Callable[[Reading, Source], Value]
     write: Write = write_value
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "expected", cache(self.expected))  # a check before a release is also the release's
 
     def check(self, remaining: Loss | None = None) -> Check[Any]:
         """Price and expected error; reads nothing confidential and spends nothing."""

@@ -109,8 +109,11 @@ def _example(folder: Path | None) -> Desk:
     from discreet.web import example
 
     place = folder or Path(tempfile.mkdtemp(prefix="discreet-desk-"))
-    with Console(stderr=True).status("simulating data for the desk"):
-        return example.make(place)
+    with Console(stderr=True).status("simulating data for the desk, and a first release"):
+        desk = example.make(place)
+        if not desk.settings.accounts:
+            example.furnish(desk)
+        return desk
 
 
 def _entrance(desk: Desk, host: str) -> str | None:

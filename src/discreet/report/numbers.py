@@ -63,6 +63,11 @@ def text(value: object, *, decimals: int | None = None) -> str:
     return _grouped(f"{number:.{decimals}f}")
 
 
+def three(value: float) -> str:
+    """One value with three digits, whole numbers in full: `0.0123`, `12.3`, `12 346`."""
+    return text(float(f"{value:.3g}") if abs(value) < 999.5 else round(value))
+
+
 def percent(share: float, *, up: bool = False) -> str:
     """Three digits, and more where three would read as certainty; rounded `up`, a bound stays a bound."""
     exact = Decimal(repr(share)) * 100

@@ -51,7 +51,7 @@ class DataSource(_Settings):
     describes: dict[str, str] = Field(default_factory=dict)
     dataset: str
     unit: AnyUnit
-    unit_fixed: bool = False
+    unit_fixed: bool = True
     epsilon: Positive
     delta: Probability | None = None
     sizes: str | None = None

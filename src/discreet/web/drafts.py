@@ -51,8 +51,8 @@ OF_UNIT = {
     "rows": ("lower", "upper", "response"),
 }
 OF_KIND = {
-    "count": ("by", "mechanism", "delta", "scale_share", "where", "shrink", "stratum", "round_to"),
-    "counts": ("tables", "split", "add_up", "delta", "scale_share", "where", "stratum", "round_to"),
+    "count": ("by", "mechanism", "delta", "level", "scale_share", "where", "shrink", "stratum", "round_to"),
+    "counts": ("tables", "split", "add_up", "delta", "level", "scale_share", "where", "stratum", "round_to"),
     "model": ("formula", "clip", "lagged", "series", "time"),
     "posterior": ("formula", "summary", "coefficient", "at", "scale"),
 }
@@ -104,9 +104,7 @@ def first_draft(desk: Desk, source: DataSource, number: int = 1) -> Draft:
     if source.kind == "rows":
         release: Values = {"name": "", "kind": "model", "formula": source.formula, "epsilon": "1"}
     else:
-        schema = desk.schema(source)
-        by: list[Scalar] = list(schema.workplace_attributes[-2:]) if schema else []
-        release = {"name": "", "kind": "count", "by": by, "epsilon": "1"}
+        release = {"name": "", "kind": "count", "by": [], "epsilon": "1"}
     release["name"] = f"{source.name}-{number}"
     return Draft(source=source.name, title="", unit=unit, release=[release])
 

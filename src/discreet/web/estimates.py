@@ -15,13 +15,14 @@ from discreet.ledger.budget import amounts
 from discreet.plan.check import PlanCheck, check
 from discreet.plan.document import Document
 from discreet.plan.reading import PlanFile, faults, names_twice
+from discreet.plan.repeats import repeated
 from discreet.plan.requests import PlannedRelease
 from discreet.plan.shape import AnyRelease, Plan
 from discreet.privacy.guarantee import Guarantee
 from discreet.web.calculators import TooLong, shared
 from discreet.web.desk import DataSource, Desk, no_source
 from discreet.web.drafts import Draft, digest
-from discreet.web.published import stamp, stamps
+from discreet.web.published import book, stamp, stamps
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,26 +45,29 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class JudgedDraft:
-    """A draft judged; `found` is None where its shape is already wrong."""
+    """A draft judged; `found` is None where its shape is already wrong. `warnings` keep nothing from being run."""
 
     found: PlanCheck | None
     trouble: tuple[Trouble, ...]
+    warnings: tuple[Trouble, ...] = ()
 
     @property
     def can_run(self) -> bool:
         return not self.trouble
 
     def to_dict(self) -> dict[str, Any]:
-        told = [
-            {"where": each.where, "message": each.text, "field": each.field, "about": each.about}
-            for each in self.trouble
-        ]
+        told, warned = (
+            [{"where": each.where, "message": each.text, "field": each.field, "about": each.about} for each in some]
+            for some in (self.trouble, self.warnings)
+        )
         if self.found is None:
-            return {"can_run": False, "faults": told, "cost": None, "remaining_after": None, "releases": []}
+            nothing: dict[str, Any] = {"cost": None, "remaining_after": None, "releases": []}
+            return {"can_run": False, "faults": told, "warnings": warned, **nothing}
         found = self.found
         return {
             "can_run": self.can_run,
             "faults": told,
+            "warnings": warned,
             "cost": amounts(found.cost),
             "remaining_after": amounts(found.after.remaining),
             "releases": [release.to_dict() for release in found.releases],
@@ -108,14 +112,16 @@ def judge(desk: Desk, draft: Draft, plan: str) -> JudgedDraft:
         shaped = Plan.model_validate(content)
     except ValidationError as error:
         return JudgedDraft(None, told(document, faults(error)))
-    if twice := names_twice(shaped):
-        return JudgedDraft(None, told(document, twice))
+    if same := names_twice(shaped):
+        return JudgedDraft(None, told(document, same))
     refused = told(document, _refused(desk.sources[draft.source], shaped))
     try:
         found = check(PlanFile(shaped, document))
     except DiscreetError as error:
         return JudgedDraft(None, (*refused, *told(document, error.faults)))
-    return JudgedDraft(found, (*refused, *told(document, found.faults)))
+    charges = [e for e in book(desk).entries if e.kind == "charge" and e.dataset == shaped.budget.dataset]
+    twice = repeated([each.request for each in found.releases], charges)
+    return JudgedDraft(found, (*refused, *told(document, found.faults)), told(document, twice))
 
 
 def _refused(source: DataSource, plan: Plan) -> list[Fault]:

@@ -1,20 +1,29 @@
 """A desk on simulated data, so that everything can be tried: jobs by place and sector, and employment flows.
 
 The public sizes are those of the year before the confidential one, as an agency would know them from last year's
-publication. Models are tried on a stand-in: flows of the same shape from another seed.
+publication. Models are tried on a stand-in: flows of the same shape from another seed. `furnish` puts work on it: a
+release that is finished, a plan that waits for review, a draft.
 """
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from discreet.errors import DataError
 from discreet.simulate import lodes, qwi
+from discreet.web import planning, runs
+from discreet.web.accounts import Person, local_name
 from discreet.web.desk import SETTINGS, Desk
+from discreet.web.drafts import first_draft
+from discreet.web.store import DeskStore
 
 SEED = 1
+PATIENCE = 0.1
+"""Seconds between two looks at the run that makes the finished release."""
 
 TEXT = """\
 # A release desk on simulated data. `discreet serve FOLDER` opens it again.
@@ -73,6 +82,53 @@ def make(folder: Path, *, share: float = 0.02, rules: str = "") -> Desk:
     _sizes(folder / "public" / "sizes.csv", share=share)
     (folder / SETTINGS).write_text(TEXT.format(rules=rules), encoding="utf-8")
     return Desk.open(folder)
+
+
+PUBLISHED: dict[str, Any] = {
+    "title": "Jobs by place and sector",
+    "release": [
+        {
+            **{"name": "jobs-by-sector", "kind": "count", "by": ["sector"]},
+            **{"epsilon": "1", "scale_share": "0.1", "title": "Jobs by sector"},
+        },
+        {
+            **{"name": "jobs-by-place-and-sector", "kind": "count", "by": ["place", "sector"]},
+            **{"epsilon": "2", "scale_share": "0.1", "title": "Jobs by place and sector"},
+        },
+    ],
+}
+WAITING: dict[str, Any] = {
+    "title": "Jobs by place and ownership",
+    "release": [{"name": "jobs-by-place-and-ownership", "kind": "count", "by": ["place", "ownership"], "epsilon": "1"}],
+}
+DRAFTED: dict[str, Any] = {"title": "Job creation by industry"}
+
+
+def furnish(desk: Desk) -> None:
+    """Put work on a new desk: a finished release, a plan that waits for review, a draft; a used one stays as it is."""
+    store, me = DeskStore(desk.database), Person(local_name(), "local", "")
+    try:
+        if planning.number(store):
+            return
+        _saved(desk, store, me, "flows", DRAFTED)
+        waiting = _saved(desk, store, me, "jobs", WAITING)
+        planning.submit(store, waiting.name, me)
+        plan = _saved(desk, store, me, "jobs", PUBLISHED)
+        planning.submit(store, plan.name, me)
+        note = "Approved for the demonstration."
+        planning.decide(desk, store, plan.name, me, verdict="approved", seen=plan.digest, note=note)
+        name = runs.start(desk, store, plan.name, me)
+        while runs.state_of(desk.runs, name) == "running":
+            time.sleep(PATIENCE)
+    finally:
+        store.close()
+
+
+def _saved(desk: Desk, store: DeskStore, me: Person, source: str, content: dict[str, Any]) -> planning.StoredPlan:
+    draft = first_draft(desk, desk.sources[source]).model_copy(update=content)
+    plan = planning.get(store, planning.save(desk, store, draft, me))
+    assert plan is not None
+    return plan
 
 
 def _sizes(path: Path, *, share: float) -> None:

@@ -125,6 +125,15 @@ class Published:
         return read_table(self.folder / name, kind=name.rsplit(".", 1)[1], attributes=by)
 
 
+VALUES = ("count", "lower", "upper", "quality")
+"""Columns of a published table that are no attributes."""
+
+
+def keys_of(table: Any) -> list[str]:
+    """The attributes that span a published table."""
+    return [name for name in table.column_names if name not in VALUES]
+
+
 def published(desk: Desk, plan: str | None = None) -> list[Published]:
     """Every release on disk that the ledger published, latest first."""
     order = {(e.dataset, str(e.release)): e.seq for e in book(desk).entries if e.kind == "publish"}

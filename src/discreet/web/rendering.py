@@ -11,11 +11,14 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup, escape
 
+from discreet.errors import DiscreetError
+from discreet.faults import FORM
 from discreet.report import numbers, svg
 from discreet.report.page import Figure, Table, inline, paragraphs
 from discreet.tables.expected import told
 from discreet.tables.widths import told_width
 from discreet.web import filters
+from discreet.web.accounts import Person
 from discreet.web.attempts import Attempts, Checks
 from discreet.web.audit_log import Counted, Repeats
 from discreet.web.desk import Desk
@@ -89,9 +92,10 @@ environment.filters |= {
     "number": numbers.text,
     "inline": lambda text: Markup(inline(text)),
     "paragraphs": lambda text: Markup(paragraphs(text)),
-    "three": lambda value: f"{value:,.3g}" if abs(value) < 999.5 else f"{value:,.0f}",
-    "told": told,
-    "width": told_width,
+    "three": numbers.three,
+    "share": numbers.percent,
+    "told": lambda *given: told(*given).replace(",", numbers.GROUP),
+    "width": lambda width: told_width(width).replace(",", numbers.GROUP),
     "zip_same": lambda names: [(name, name) for name in names],
     "is_number": numbers.is_numeric,
     "filter_lines": filters.lines,
@@ -110,3 +114,10 @@ def page(request: Request, template: str, status: int = 200, **context: Any) -> 
         **context,
     )
     return HTMLResponse(text, status_code=status)
+
+
+def refused(request: Request, person: Person, error: DiscreetError) -> str:
+    """What a page says above a form that is shown again; the log has a line for it."""
+    here: Here = request.app.state.here
+    here.repeats.record(here.store, person.name, "refused", request.url.path[:120], status=409)
+    return error.said(FORM)

@@ -10,9 +10,12 @@ import os
 import shutil
 import tempfile
 import time
+import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from starlette.datastructures import FormData, UploadFile
 
@@ -21,6 +24,13 @@ from discreet.ledger.lock import alone
 from discreet.web.sandbox import ENDINGS
 
 PREFIX = "discreet-upload-"
+PACKED = {".gz": "gzip", ".zst": "zstd", ".zip": "zip"}
+ACCEPT = ".csv,.gz,.zst,.zip,.parquet"
+"""What a browser offers to send."""
+
+EXPANDED, PIECE = 400_000_000, 1 << 20
+"""Bytes to which a compressed file may unpack, and that are unpacked at once."""
+
 STARTING = 2
 """Seconds in which a folder that is not locked yet is left alone."""
 
@@ -53,12 +63,56 @@ def tidy() -> None:
 
 
 def _copied(sent: UploadFile, folder: Path, field: str) -> Path:
-    ending = Path(sent.filename or "").suffix.lower()
-    if ending not in ENDINGS:
+    """The file under a name of our own; a compressed table is unpacked here, up to a limit."""
+    endings = [ending.lower() for ending in Path(sent.filename or "").suffixes[-2:]]
+    packing = endings.pop() if endings and endings[-1] in PACKED else ""
+    ending = endings[-1] if endings else ".csv" if packing == ".zip" else ""
+    if ending not in (ENDINGS if not packing else (".csv",)):
+        told = f"{ending}{packing}"[:20] or "unknown"
         raise DataError(
-            f"A file of type {ending[:10] or 'unknown'!r} was sent. The desk reads CSV and Parquet. Send one of these."
+            f"A file of type {told!r} was sent. The desk reads CSV, also as .csv.gz, .csv.zst or .zip, and Parquet. "
+            "Send one of these."
         )
     path = folder / f"{field}{ending}"
-    with path.open("wb") as file:
-        shutil.copyfileobj(sent.file, file)
+    try:
+        with path.open("wb") as file, _unpacked(sent.file, packing) as content:
+            _copy(content, file, EXPANDED if packing else None)
+    except (OSError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
+        if not packing:
+            raise
+        raise DataError(
+            f"The {packing} file cannot be unpacked: it is damaged, locked by a password or of another kind. Pack one "
+            "CSV file again, or send it as it is."
+        ) from error
     return path
+
+
+@contextmanager
+def _unpacked(file: IO[bytes], packing: str) -> Iterator[IO[bytes]]:
+    if packing == ".zip":
+        with zipfile.ZipFile(file) as archive:
+            names = [each for each in archive.namelist() if each.lower().endswith(".csv") and "__MACOSX" not in each]
+            if len(names) != 1:
+                raise DataError(
+                    f"The zip file holds {len(names)} CSV files. It may hold one. Pack the one that is meant."
+                )
+            with archive.open(names[0]) as member:
+                yield member
+    elif packing:
+        import pyarrow as pa
+
+        with pa.CompressedInputStream(pa.PythonFile(file, mode="r"), PACKED[packing]) as stream:
+            yield stream
+    else:
+        yield file
+
+
+def _copy(source: IO[bytes], target: IO[bytes], most: int | None) -> None:
+    taken = 0
+    while chunk := source.read(PIECE):
+        taken += len(chunk)
+        if most is not None and taken > most:
+            raise DataError(
+                f"The file unpacks to more than {most // 10**6} megabytes. The desk takes no more. Send less data."
+            )
+        target.write(chunk)

@@ -28,6 +28,7 @@ name = "jobs"
 path = "data"
 dataset = "jobs"
 unit = {{ kind = "establishments", alpha = 0.1 }}
+unit_fixed = false
 epsilon = 4
 sizes = "sizes.csv"
 [source.schema]
@@ -41,6 +42,7 @@ kind = "rows"
 path = "flows.parquet"
 dataset = "flows"
 unit = {{ kind = "rows", lower = 0, upper = 2, response = "y" }}
+unit_fixed = false
 public = ["x", "g"]
 epsilon = 2
 formula = "y ~ x + (1 | g)"

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import html
+import io
+import zipfile
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from starlette.datastructures import FormData, UploadFile
 
 from discreet.change.exceptions import exception_report
+from discreet.errors import DataError
 from discreet.lmm import mixed
+from discreet.web import uploads
 
 ORIGIN = {"origin": "http://127.0.0.1"}
 
@@ -45,7 +53,7 @@ def test_an_exception_report(client: Any, staffed: Any, csrf: Any, panel: Any, t
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        ({"panel": ("panel.exe", "MZ")}, "reads CSV and Parquet"),
+        ({"panel": ("panel.exe", "MZ")}, "The desk reads CSV"),
         ({"panel": ("panel.parquet", "not a parquet file")}, ""),
         ({"panel": ("panel.csv", "series,t\na,1\n")}, "value"),
     ],
@@ -54,6 +62,65 @@ def test_bad_files_are_refused_in_words(client: Any, csrf: Any, panel: Any, chan
     answer = client.post("/changes", data={"csrf": csrf(client)}, files={**panel, **change}, headers=ORIGIN)
     assert answer.status_code == 409
     assert fault in answer.text and "Traceback" not in answer.text and "discreet-upload" not in answer.text
+
+
+def test_errors_keep_the_form(client: Any, csrf: Any, panel: Any) -> None:
+    """What was filled in is there again, with what is wrong above it."""
+    form = {"csrf": csrf(client), "horizon": "3", "cutoff": "0.9", "cost_ratio": "none", "direction": "increase"}
+    answer = client.post("/changes", data=form, files=panel, headers=ORIGIN)
+    assert answer.status_code == 409 and 'role="alert"' in answer.text
+    for part in ('name="horizon" value="3"', 'name="cutoff" value="0.9"', 'value="none"', '"increase" selected'):
+        assert part in answer.text
+    sent = {"csrf": csrf(client), "formula": "y ~ nothing + (1 | g)", "source": "flows"}
+    answer = client.post("/models", data=sent, headers=ORIGIN)
+    assert answer.status_code == 409 and 'role="alert"' in answer.text and "no stand-in" in html.unescape(answer.text)
+    assert 'value="y ~ nothing + (1 | g)"' in html.unescape(answer.text) and '"flows" selected' in answer.text
+
+
+def packed(kind: str, text: str) -> tuple[str, bytes]:
+    if kind == "zip":
+        with zipfile.ZipFile(whole := io.BytesIO(), "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("folder/panel.csv", text)
+        return "panel.zip", whole.getvalue()
+    codec = {"gz": "gzip", "zst": "zstd"}[kind]
+    return f"panel.csv.{kind}", pa.compress(text.encode(), codec=codec, asbytes=True)
+
+
+@pytest.mark.parametrize("kind", ["gz", "zst", "zip"])
+def test_compressed_tables(panel: Any, kind: str, monkeypatch: Any) -> None:
+    """Read as what they hold; a damaged one, one that swells and one with two tables are refused in words."""
+    text = panel["panel"][1]
+    name, content = packed(kind, text)
+
+    def taken(name: str, content: bytes) -> str:
+        form = FormData([("panel", UploadFile(io.BytesIO(content), filename=name))])
+        with uploads.kept(form, "panel") as files:
+            assert files["panel"].endswith("panel.csv")
+            return Path(files["panel"]).read_text()
+
+    assert taken(name, content) == text
+    for wrong in (content[: len(content) // 2], b"nothing of the kind"):
+        with pytest.raises(DataError, match="cannot be unpacked"):
+            taken(name, wrong)
+    with pytest.raises(DataError, match="was sent"):
+        taken(f"panel.parquet.{kind}", content)
+    monkeypatch.setattr(uploads, "EXPANDED", 1_000)
+    with pytest.raises(DataError, match="unpacks to more"):
+        taken(name, content)
+
+
+def test_cells_are_compared_whatever_their_quality(client: Any, monkeypatch: Any) -> None:
+    """A flag is no attribute: a count that became mostly noise is still the same cell."""
+
+    def release(count: list[int], quality: list[str]) -> Any:
+        ends = {"lower": [n - 1 for n in count], "upper": [n + 1 for n in count]}
+        table = pa.table({"place": ["A", "B"], "count": count, **ends, "quality": quality})
+        return SimpleNamespace(name="r", tables=["x"], table=lambda _: table)
+
+    both = iter([release([10, 50], ["good", "good"]), release([90, 50], ["poor", "good"])])
+    monkeypatch.setattr("discreet.web.pages.changes._chosen", lambda *_: next(both))
+    text = client.get("/changes?before=a&after=b").text
+    assert "The 2 largest changes of 2 cells" in text and "A, good" not in text
 
 
 def test_a_model_on_a_file_of_ones_own(client: Any, csrf: Any, tmp_path: Any) -> None:

@@ -32,7 +32,7 @@ SETTINGS = {
     "other kinds of workers": ('sex = ["female", "male"]', 'sex = ["female", "male", "other"]'),
     "other attributes": ('["place", "sector"]', '["place", "sector", "size"]'),
     "another ledger": ('title = "Test desk"', 'title = "Test desk"\nledger = "others.db"'),
-    "another unit, fixed": ("alpha = 0.1 }", "alpha = 0.2 }\nunit_fixed = true"),
+    "another unit, fixed": ("alpha = 0.1 }\nunit_fixed = false", "alpha = 0.2 }"),
     "no such source": ('name = "jobs"', 'name = "posts"'),
     "no settings": ('title = "Test desk"', "title = "),
 }

@@ -43,6 +43,7 @@ HEAVY: dict[str, dict[str, Any]] = {
     "POST /plans/{source}/{name}": {"path": "/plans/jobs/new", "data": {"do": "submit"}},
     "GET /review/{name}": {"path": "/review/{plan}"},
     "GET /utility": {"path": "/utility"},
+    "GET /utility/picture": {"path": "/utility/picture?source=jobs"},
     "POST /api/estimate": {
         "path": "/api/estimate",
         "json": {"source": "jobs", "unit": {"kind": "workers"}, "release": []},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import tomllib
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.datastructures import FormData
 
+from discreet.ledger import Ledger
 from discreet.plan.reading import read_plan
+from discreet.privacy.losses import Pure
 from discreet.web import planning, runs
 from discreet.web.accounts import Person
 from discreet.web.audit_log import lines
@@ -126,6 +129,53 @@ def test_faults_name_their_fields(make: Callable[..., Any]) -> None:
     assert {fault.field for fault in judge(desk, draft, "x").trouble} == {"release-0-epsilon"}
     twice = draft.model_copy(update={"release": [{**draft.release[0], "epsilon": "1"}] * 2})
     assert {fault.field for fault in judge(desk, twice, "x").trouble} == {"release-1-name"}
+
+
+def test_a_form_starts_with_nothing_ticked(client: Any) -> None:
+    page = client.get("/plans/new?source=jobs").text
+    assert 'name="release-0-by" value="place"' in page
+    assert not re.findall(r'name="release-0-by"[^>]*checked', page)
+
+
+def test_the_same_table_twice_is_warned_about(tmp_path: Any, with_data: Any) -> None:
+    """In the plan and in what is paid, in whatever order its attributes are; another filter makes another table."""
+    desk = with_data(tmp_path)
+    draft = first_draft(desk, desk.sources["jobs"])
+
+    def warned(*releases: dict[str, Any]) -> list[tuple[str, str]]:
+        named = [{"kind": "count", "name": f"r{i}", "epsilon": "0.5", **each} for i, each in enumerate(releases)]
+        found = judge(desk, draft.model_copy(update={"release": named}), "x")
+        assert found.can_run, found.trouble
+        assert found.to_dict()["warnings"] == [
+            {"where": each.where, "message": each.text, "field": each.field, "about": each.about}
+            for each in found.warnings
+        ]
+        return [(each.field, each.text) for each in found.warnings]
+
+    assert warned({"by": ["place"]}, {"by": ["sector"]}, {"by": []}) == []
+    ((field, text),) = warned({"by": ["place", "sector"]}, {"by": ["sector", "place"]})
+    assert field == "release-1-by" and "'r0' of this plan" in text and "paid a second time" in text
+    assert warned({"by": ["place"]}, {"by": ["place"], "where": {"sex": ["male"]}}) == []
+    ((field, _),) = warned({"by": ["place"]}, {"kind": "counts", "tables": [["sector"], ["place"]]})
+    assert field == "release-1-tables"
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        unit = desk.sources["jobs"].unit.unit()
+        ledger.open_budget(dataset="jobs", unit=unit, total=Pure(4))
+        details = {"kind": "count", "tables": [{"by": ["sector"], "where": {}}]}
+        ledger.charge(dataset="jobs", unit=unit, release="before", loss=Pure(1), details=details)
+    ((field, text),) = warned({"by": ["sector"]})
+    assert field == "release-0-by" and "'before', which is paid" in text
+
+
+def test_every_field_of_a_release_is_in_its_form(client: Any) -> None:
+    """What a plan may ask for is asked for by a field: counts, models and answers are all written with forms."""
+    from discreet.plan.shape import KINDS
+
+    for source, kinds in (("jobs", ("count", "counts")), ("flows", ("model", "posterior"))):
+        page = client.get(f"/plans/new?source={source}").text
+        for kind in kinds:
+            asked = {*KINDS[kind].model_fields} - {"non_negative", "calibration", "partitions"}
+            assert {key for key in asked if f'name="release-0-{key}"' not in page} == set(), kind
 
 
 def test_only_what_was_read_is_approved(make: Callable[..., Any]) -> None:

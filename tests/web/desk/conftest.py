@@ -87,7 +87,10 @@ class Inside:
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from discreet.web import example
 
-    return example.make(tmp_path_factory.mktemp("template") / "desk", share=0.001).folder
+    folder = example.make(tmp_path_factory.mktemp("template") / "desk", share=0.001).folder
+    settings = folder / "desk.toml"
+    settings.write_text(settings.read_text().replace("\nunit = ", "\nunit_fixed = false\nunit = "))
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -20,37 +20,26 @@ WIDER = (
 
 @pytest.fixture(scope="module")
 def filled(copied: Any, password: str) -> Path:
-    """A desk on which something happened: a release, a draft, a plan that waits, a failed run."""
-    from discreet.plan.run import run
-    from discreet.web import planning
-    from discreet.web.accounts import Person, add_account, disable_account, local_name
+    """The desk of the demonstration, with people, a run that failed and one that was interrupted."""
+    from discreet.web import example
+    from discreet.web.accounts import add_account, disable_account, local_name
     from discreet.web.audit_log import now
     from discreet.web.desk import Desk
-    from discreet.web.drafts import first_draft
     from discreet.web.store import DeskStore, runs
 
     desk = Desk.open(copied())
-    store = DeskStore(desk.database)
-    me = Person(local_name(), "local", "")
-    names = []
-    for title in ("Published", "Waiting", "A draft"):
-        draft = first_draft(desk, desk.sources["jobs"]).model_copy(update={"title": title})
-        names.append(planning.save(desk, store, draft, me))
-    for name in names[:2]:
-        planning.submit(store, name, me)
-    plan = planning.get(store, names[0])
-    assert plan is not None
-    planning.decide(desk, store, plan.name, me, verdict="approved", seen=plan.digest)
-    run(desk.plan_file(plan.name))
+    example.furnish(desk)
+    store, me = DeskStore(desk.database), local_name()
     for name, role in (("anna", "analyst"), ("ben", "reviewer")):
-        add_account(store, name, role, password, by=me.name)
-    disable_account(store, "ben", by=me.name)
+        add_account(store, name, role, password, by=me)
+    disable_account(store, "ben", by=me)
+    plan = next((desk.releases).glob("*/report.html")).parent.name
     with store.writing() as connection:
         for name, event in (
             ("run-a", '{"at":"2026-01-01T10:00:00","kind":"failed","text":"It failed."}\n'),
             ("run-b", ""),
         ):
-            connection.execute(runs.insert().values(name=name, plan=plan.name, by=me.name, at=now()))
+            connection.execute(runs.insert().values(name=name, plan=plan, by=me, at=now()))
             (desk.runs / f"{name}.jsonl").write_text(event)
     store.close()
     return desk.folder
@@ -59,10 +48,28 @@ def filled(copied: Any, password: str) -> Path:
 @pytest.fixture(scope="module")
 def addresses(filled: Path) -> list[str]:
     plan, release = next((filled / "releases").glob("*/*/release.json")).parent.parts[-2:]
-    draft = next(path.stem for path in (filled / "plans").glob("a-draft-*.toml"))
-    waiting = next(path.stem for path in (filled / "plans").glob("waiting-*.toml"))
+    draft = next(path.stem for path in (filled / "plans").glob("job-creation-*.toml"))
+    waiting = next(path.stem for path in (filled / "plans").glob("*-ownership-*.toml"))
     found = [f"/releases/{plan}/{release}", f"/plans/{draft}", f"/review/{waiting}", f"/review/{plan}"]
-    return [*PAGES, *found, "/runs/run-a", "/runs/run-b"]
+    return [*PAGES, *found, f"/papers/{plan}/report", "/runs/run-a", "/runs/run-b"]
+
+
+def test_the_demonstration_opens_with_work(filled: Path, serve: Any, visit: Any) -> None:
+    """A finished release, a plan that waits for review and a picture of risk and utility; a second time adds nothing."""
+    from discreet.web import example
+    from discreet.web.desk import Desk
+
+    before = sorted((filled / "plans").iterdir())
+    example.furnish(Desk.open(filled))
+    assert sorted((filled / "plans").iterdir()) == before
+    shown = visit(serve(filled).link)
+    page = shown.page
+    page.wait_for_selector("[data-part] figure svg[role=img]")
+    told = page.inner_text("main")
+    assert all(word in told for word in ("Jobs by place and ownership", "jobs-by-sector", "Job creation by industry"))
+    page.click("text=Jobs by place and ownership")
+    assert page.locator("button:text-is('Approve')").count() == 1
+    assert not shown.complaints
 
 
 @pytest.mark.parametrize("every", [2, pytest.param(1, marks=pytest.mark.full_size)])

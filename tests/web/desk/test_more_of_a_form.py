@@ -106,7 +106,8 @@ def test_the_estimate_says_where_errors_are_bounds(copied: Any, inside: Any) -> 
 
 
 @pytest.mark.parametrize(
-    ("amount", "shown"), [(0.12345, "0.123"), (999.4, "999"), (999.6, "1,000"), (1234.4, "1,234"), (2e6, "2,000,000")]
+    ("amount", "shown"),
+    [(0.12345, "0.123"), (999.4, "999"), (999.6, "1000"), (1234.4, "1234"), (2e6, "2\u202f000\u202f000")],
 )
 def test_amounts_keep_their_whole_digits(amount: float, shown: str) -> None:
     assert environment.filters["three"](amount) == shown

@@ -34,7 +34,7 @@ def state(served: Any, chromium: Any) -> Any:
 
 def planned(page: Any, base: str, *, title: str, name: str, epsilon: str = "1") -> None:
     """Fill the form in and send it to review."""
-    page.goto(f"{base}/plans/new?source=jobs")
+    page.goto(f"{base}/plans/new?source=jobs&by=sector&by=ownership")
     page.fill("#title", title)
     page.fill("#release-0-name", name)
     page.fill("#release-0-epsilon", epsilon)
@@ -47,7 +47,7 @@ def test_from_plan_to_ledger(served: Any, state: Any, visit: Any, worker_of: Any
     shown = visit(storage_state=state)
     page, base = shown.page, served.base
 
-    page.goto(f"{base}/plans/new?source=jobs")
+    page.goto(f"{base}/plans/new?source=jobs&by=sector&by=ownership")
     error = _error(page)
     for field, value in (("#release-0-epsilon", "2"), ("#unit-alpha", "0.05")):
         page.fill(field, value)
@@ -99,7 +99,7 @@ def test_more_of_a_release(served: Any, state: Any, visit: Any) -> None:
     """A filter moves the estimate, a fault opens what was closed, and what is published is what was asked for."""
     shown = visit(storage_state=state)
     page, base = shown.page, served.base
-    page.goto(f"{base}/plans/new?source=jobs")
+    page.goto(f"{base}/plans/new?source=jobs&by=sector&by=ownership")
     whole = _error(page)
     assert not page.is_visible("#release-0-where")
     page.click("summary:has-text('More')")
@@ -131,7 +131,7 @@ def test_more_of_a_release(served: Any, state: Any, visit: Any) -> None:
 def test_without_a_script(served: Any, state: Any, visit: Any) -> None:
     """The form, its estimate and its buttons work where no script runs."""
     page = visit(storage_state=state, java_script_enabled=False).page
-    page.goto(f"{served.base}/plans/new?source=jobs")
+    page.goto(f"{served.base}/plans/new?source=jobs&by=sector&by=ownership")
     before = _error(page)
     page.fill("#release-0-epsilon", "4")
     page.click("text=Update the estimate >> visible=true")
@@ -178,4 +178,4 @@ def charges(folder: Path) -> list[Any]:
 
 def _error(page: Any) -> float:
     page.wait_for_selector("#estimate .error")
-    return float(page.locator("#estimate .error").first.inner_text().lstrip("±").replace(",", ""))
+    return float(page.locator("#estimate .error").first.inner_text().lstrip("±").replace("\u202f", ""))

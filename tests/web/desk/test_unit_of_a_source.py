@@ -24,7 +24,7 @@ OWN = 'unit = { kind = "establishments", alpha = 0.1 }'
 
 def fix(folder: Path) -> Desk:
     settings = folder / "desk.toml"
-    settings.write_text(settings.read_text().replace(OWN, f"{OWN}\nunit_fixed = true"))
+    settings.write_text(settings.read_text().replace(f"unit_fixed = false\n{OWN}", OWN))
     return Desk.open(folder)
 
 

@@ -54,6 +54,7 @@ class EstimateAnswer(BaseModel):
 
     can_run: bool
     faults: list[FaultAnswer]
+    warnings: list[FaultAnswer]
     cost: str | None
     remaining_after: str | None
     releases: list[dict[str, Any]]

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Annotated, Any, get_args
 
 import numpy as np
 from fastapi import APIRouter, Depends, HTTPException, Request
 from fastapi.responses import RedirectResponse, Response
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
 
 from discreet.change.standards import Direction
-from discreet.errors import DataError
+from discreet.errors import DataError, DiscreetError
 from discreet.report import charts
 from discreet.report.page import Figure, Table
 from discreet.utility.changes import change, largest_changes
 from discreet.web import analyses, published
 from discreet.web.accounts import Person
-from discreet.web.published import Published
-from discreet.web.rendering import At, Here, drawn, page
+from discreet.web.published import Published, keys_of
+from discreet.web.rendering import At, Here, drawn, page, refused
 from discreet.web.sandbox import confined, in_turn
 from discreet.web.security import Asking, Form, InTurn, needs
-from discreet.web.uploads import kept
+from discreet.web.uploads import ACCEPT, kept
 
 router = APIRouter(include_in_schema=False)
 Analyst = Annotated[Person, Depends(needs("analyse"))]
@@ -47,25 +48,47 @@ SHOWN = 12
 
 @router.get("/changes", dependencies=[InTurn])
 def changes(request: Request, here: At, asking: Asking, before: str = "", after: str = "") -> Response:
+    return _form(request, here, asking, before=before, after=after)
+
+
+def _form(
+    request: Request,
+    here: Here,
+    asking: Person,
+    given: Mapping[str, str] | None = None,
+    *,
+    before: str = "",
+    after: str = "",
+    status: int = 200,
+    wrong: str = "",
+) -> Response:
     releases = [each for each in published.published(here.desk) if each.about["parameters"].get("kind") == "count"]
-    compared = _compared(here, before, after) if before and after else None
     return page(
         request,
         "changes.html",
+        status,
         releases=releases,
         before=before,
         after=after,
-        compared=compared,
+        compared=_compared(here, before, after) if before and after else None,
         reports=analyses.listed(here.store, "exceptions", asking),
         megabytes=here.desk.settings.upload_megabytes,
+        accept=ACCEPT,
+        given={key: usual for key, (usual, _, _) in OPTIONS.items()} | dict(given or {}),
+        wrong=wrong,
     )
 
 
 @router.post("/changes")
-async def report(here: At, analyst: Analyst, form: Form) -> Response:
+async def report(request: Request, here: At, analyst: Analyst, form: Form) -> Response:
     """Work on a panel in a process with limits and keep the result for its owner."""
-    options = _options(form)
-    name = await in_turn(analyst.name, partial(_report, here, analyst, form, options))
+    try:
+        options = _options(form)
+        name = await in_turn(analyst.name, partial(_report, here, analyst, form, options))
+    except DiscreetError as error:
+        given = {key: str(form[key])[:40] for key in OPTIONS if key in form}
+        again = partial(_form, request, here, analyst, given, status=409, wrong=refused(request, analyst, error))
+        return await run_in_threadpool(again)
     return RedirectResponse(f"/changes/{name}", status_code=303)
 
 
@@ -131,7 +154,7 @@ def _compared(here: Here, before: str, after: str) -> dict[str, Any]:
     """The largest changes from one release to another; a change is sure when the intervals do not overlap."""
     first, second = (_chosen(here, text) for text in (before, after))
     early, late = (each.table(each.tables[0]) for each in (first, second))
-    keys = [name for name in early.column_names if name not in ("count", "lower", "upper")]
+    keys = keys_of(early)
     if set(early.column_names) != set(late.column_names) or not keys:
         raise DataError(
             f"{first.name!r} and {second.name!r} do not have the same attributes. Changes are between the same cells. "

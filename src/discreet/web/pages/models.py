@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,9 +10,10 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, HTTPException, Request
 from fastapi.responses import RedirectResponse, Response
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
 
-from discreet.errors import DataError
+from discreet.errors import DataError, DiscreetError
 from discreet.formula.formula import read_formula
 from discreet.report import charts
 from discreet.report.page import Figure
@@ -19,10 +21,10 @@ from discreet.web import analyses
 from discreet.web.accounts import Person
 from discreet.web.desk import DataSource
 from discreet.web.pages.data import source_of
-from discreet.web.rendering import At, Here, drawn, page
+from discreet.web.rendering import At, Here, drawn, page, refused
 from discreet.web.sandbox import confined, in_turn
 from discreet.web.security import Asking, Form, InTurn, needs
-from discreet.web.uploads import kept
+from discreet.web.uploads import ACCEPT, kept
 
 router = APIRouter(include_in_schema=False)
 EPSILONS = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0]
@@ -31,20 +33,38 @@ LONGEST = 500
 
 @router.get("/models")
 def models(request: Request, here: At, asking: Asking) -> Response:
+    return _form(request, here, asking)
+
+
+def _form(
+    request: Request, here: Here, asking: Person, given: Mapping[str, str] | None = None, **more: Any
+) -> Response:
+    sources = [source for source in here.desk.settings.source if source.kind == "rows"]
+    usual = {"formula": sources[0].formula if sources else "", "source": ""}
     return page(
         request,
         "models.html",
-        sources=[source for source in here.desk.settings.source if source.kind == "rows"],
+        sources=sources,
         results=analyses.listed(here.store, "model", asking),
         megabytes=here.desk.settings.upload_megabytes,
+        accept=ACCEPT,
+        given={**usual, **(given or {})},
+        **{"status": 200, "wrong": "", **more},
     )
 
 
 @router.post("/models")
-async def tried(here: At, analyst: Annotated[Person, Depends(needs("analyse"))], form: Form) -> Response:
+async def tried(
+    request: Request, here: At, analyst: Annotated[Person, Depends(needs("analyse"))], form: Form
+) -> Response:
     """Fit and draw the curve in a process with limits, on a stand-in or on what was sent; never on the source."""
     formula = str(form.get("formula", "")).strip()[:LONGEST]
-    name = await in_turn(analyst.name, partial(_tried, here, analyst, form, formula))
+    try:
+        name = await in_turn(analyst.name, partial(_tried, here, analyst, form, formula))
+    except DiscreetError as error:
+        given = {"formula": formula, "source": str(form.get("source", ""))}
+        again = partial(_form, request, here, analyst, given, status=409, wrong=refused(request, analyst, error))
+        return await run_in_threadpool(again)
     return RedirectResponse(f"/models/{name}", status_code=303)
 
 

@@ -24,4 +24,5 @@ def overview(request: Request, here: At, asking: Asking) -> Response:
         titles=planning.titles(here.store),
         runs=recent,
         releases=published.published(here.desk)[:5],
+        pictured=next((s for s in here.desk.settings.source if s.kind == "jobs" and here.desk.schema(s)), None),
     )

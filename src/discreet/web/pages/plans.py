@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, HTTPException, Request
+from fastapi import APIRouter, Depends, HTTPException, Query, Request
 from fastapi.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
@@ -25,6 +25,7 @@ from discreet.web.security import Asking, Form, needs
 router = APIRouter(include_in_schema=False)
 Planner = Annotated[Person, Depends(needs("plan"))]
 NEW = "new"
+MOST_ATTRIBUTES = 20
 
 
 def plan_of(here: Here, name: str) -> StoredPlan:
@@ -49,7 +50,15 @@ def plans(request: Request, here: At, asking: Asking, first: First = 0) -> Respo
 
 
 @router.get("/plans/new")
-async def new(request: Request, here: At, planner: Planner, source: str = "", formula: str = "") -> Response:
+async def new(
+    request: Request,
+    here: At,
+    planner: Planner,
+    source: str = "",
+    formula: str = "",
+    by: Annotated[list[str] | None, Query(max_length=MOST_ATTRIBUTES)] = None,
+) -> Response:
+    """An empty form; a link may bring a formula, or the attributes of a table."""
     if not here.desk.settings.source:
         return await run_in_threadpool(plans, request, here, planner)
     chosen = source_of(here, source or here.desk.settings.source[0].name)
@@ -57,6 +66,10 @@ async def new(request: Request, here: At, planner: Planner, source: str = "", fo
     draft = first_draft(here.desk, chosen, number + 1)
     if formula and chosen.kind == "rows":
         draft.release[0]["formula"] = formula[:500]
+    if by and (schema := here.desk.schema(chosen)):
+        draft.release[0]["by"] = [
+            name for name in (*schema.workplace_attributes, *schema.worker_attributes) if name in by
+        ]
     return await _form(request, here, planner, chosen, draft, name=NEW)
 
 

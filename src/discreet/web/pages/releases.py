@@ -11,7 +11,7 @@ from fastapi.responses import FileResponse, Response
 from discreet.report import charts
 from discreet.report.page import POLICY, Figure, Table
 from discreet.web import planning, published
-from discreet.web.published import PREVIEW, Published
+from discreet.web.published import PREVIEW, Published, keys_of
 from discreet.web.rendering import At, Here, drawn, page
 from discreet.web.security import Asking, InTurn
 
@@ -67,7 +67,7 @@ def _figure(content: Any, release: Published) -> Figure | None:
     if "count" not in content.column_names or len(content) < 2:
         return None
     order = np.argsort(-np.array(content["count"]), kind="stable")[:TOP]
-    keys = [name for name in content.column_names if name not in ("count", "lower", "upper")]
+    keys = keys_of(content)
     rows = []
     for row in content.take(order.tolist()).to_pylist():
         if row["lower"] is None or row["upper"] is None:

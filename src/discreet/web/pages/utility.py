@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 
@@ -16,12 +16,14 @@ from discreet.plan.reading import PlanFile
 from discreet.plan.shape import Plan
 from discreet.plan.sizes import PublicSizes
 from discreet.privacy.units import Strength
+from discreet.schema import Schema
+from discreet.web.accounts import Person
 from discreet.web.calculators import shared
-from discreet.web.desk import Desk
+from discreet.web.desk import DataSource, Desk
 from discreet.web.drafts import first_draft
 from discreet.web.pages.data import source_of
 from discreet.web.published import stamp
-from discreet.web.rendering import At, RenderedFigure, drawn, page
+from discreet.web.rendering import At, Here, RenderedFigure, drawn, page
 from discreet.web.security import Asking
 
 router = APIRouter(include_in_schema=False)
@@ -46,12 +48,8 @@ async def utility(
     if schema is None:
         raise DataError(f"{chosen.name!r} is not a table of jobs. Curves here are of counts. See Models for models.")
     attributes = [*schema.workplace_attributes, *schema.worker_attributes]
-    kept = [name for name in attributes if name in (by or [])] or list(schema.workplace_attributes[-2:])
-    sizes = stamp(here.desk.folder / chosen.sizes) if chosen.sizes else None
-    key = ("curves", here.desk, chosen.name, tuple(kept), strength, sizes)
-    found, figures = await shared.result(
-        asking.name, _found, here.desk, chosen.name, tuple(kept), strength, key=key, seconds=SECONDS
-    )
+    kept = [name for name in attributes if name in (by or [])] or _usual(schema)
+    found, figures = await _curves(here, asking, chosen, kept, strength)
     shown = partial(
         page,
         request,
@@ -68,6 +66,33 @@ async def utility(
         figures=figures,
     )
     return await run_in_threadpool(shown)
+
+
+@router.get("/utility/picture")
+async def picture(request: Request, here: At, asking: Asking, source: str) -> Response:
+    """The first picture alone, which the overview shows."""
+    chosen = source_of(here, source)
+    schema = here.desk.schema(chosen)
+    if schema is None:
+        raise HTTPException(404, f"{chosen.name!r} is not a table of jobs. Curves here are of counts. See Models.")
+    _, figures = await _curves(here, asking, chosen, _usual(schema), "strong")
+    return await run_in_threadpool(page, request, "_picture.html", figure=figures[0])
+
+
+def _usual(schema: Schema) -> list[str]:
+    return list(schema.workplace_attributes[-2:])
+
+
+async def _curves(
+    here: Here, asking: Person, source: DataSource, by: list[str], strength: Strength
+) -> tuple[Curves, list[RenderedFigure]]:
+    sizes = stamp(here.desk.folder / source.sizes) if source.sizes else None
+    key = ("curves", here.desk, source.name, tuple(by), strength, sizes)
+    asked = (here.desk, source.name, tuple(by), strength)
+    found: tuple[Curves, list[RenderedFigure]] = await shared.result(
+        asking.name, _found, *asked, key=key, seconds=SECONDS
+    )
+    return found
 
 
 def _found(desk: Desk, name: str, by: tuple[str, ...], strength: Strength) -> tuple[Curves, list[RenderedFigure]]:

@@ -107,6 +107,15 @@ if (live) {
   });
 }
 
+// Parts that take a while to compute come after the page.
+for (const part of document.querySelectorAll("[data-part]")) {
+  part.textContent = "Computing the curves.";
+  fetch(part.dataset.part)
+    .then((answer) => (answer.ok ? answer.text() : Promise.reject()))
+    .then((text) => { part.innerHTML = text; })
+    .catch(() => { part.textContent = "The curves cannot be had now."; });
+}
+
 // Work that takes a while says so.
 for (const form of document.querySelectorAll("form[data-busy]")) {
   form.addEventListener("submit", () => {

@@ -36,6 +36,12 @@ def serve(
         str | None, typer.Option(metavar="NAME", help="Add a person or change one, then end; asks for the password.")
     ] = None,
     disable_account: Annotated[
+        str | None, typer.Option(metavar="NAME", help="End a person's access at once, then end.")
+    ] = None,
+    enable_account: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Let a disabled person in again, then end.")
+    ] = None,
+    remove_account: Annotated[
         str | None, typer.Option(metavar="NAME", help="End a person's access at once and for good, then end.")
     ] = None,
     role: Annotated[str, typer.Option(help="With --add-account: analyst, reviewer or administrator.")] = "analyst",
@@ -68,9 +74,10 @@ def serve(
     if add_account is not None:
         _add(desk, add_account, role)
         return
-    if disable_account is not None:
-        _disable(desk, disable_account)
-        return
+    for name_of, word in ((disable_account, "disable"), (enable_account, "enable"), (remove_account, "remove")):
+        if name_of is not None:
+            _change(desk, name_of, word)
+            return
     host = host.strip().removeprefix("[").removesuffix("]")
     everywhere = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}
     proxies = _proxies(desk, behind_tls=behind_tls, proxy=proxy, name=name, certificate=certificate)
@@ -199,13 +206,25 @@ def _add(desk: Desk, name: str, role: str) -> None:
         typer.echo("The desk has no accounts yet: set accounts = true in desk.toml to use them.")
 
 
-def _disable(desk: Desk, name: str) -> None:
-    from discreet.web.accounts import disable_account, local_name
+SAID = {
+    "disable": "{} has no access to {!r} any longer. --enable-account lets the same person in again.",
+    "enable": "{} has access to {!r} again, with the same role and password.",
+    "remove": "{} has no access to {!r} any longer. The name is not given again.",
+}
+
+
+def _change(desk: Desk, name: str, word: str) -> None:
+    from discreet.web import accounts
     from discreet.web.store import DeskStore
 
+    change = {
+        "disable": accounts.disable_account,
+        "enable": accounts.enable_account,
+        "remove": accounts.remove_account,
+    }
     store = DeskStore(desk.database)
     try:
-        disable_account(store, name, by=local_name())
+        change[word](store, name, by=accounts.local_name())
     finally:
         store.close()
-    typer.echo(f"{name} has no access to {desk.settings.title!r} any longer. The name is not given again.")
+    typer.echo(SAID[word].format(name, desk.settings.title))

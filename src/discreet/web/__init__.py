@@ -17,6 +17,8 @@ turns      whose turn it is at heavy work
 calculators  processes that compute what pages show, and can be ended
 estimates  what a draft would cost and how far off it would be; reads no confidential data
 runs       plans carried out by workers that outlive the server
+book       the ledger as pages read it
+budgets    budgets that two people raise
 published  what the ledger and the published folders say
 analyses   results of work that somebody asked for
 planning   the life of a plan at the desk

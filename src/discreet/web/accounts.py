@@ -21,14 +21,14 @@ from sqlalchemy import Connection, delete, insert, select
 
 from discreet.errors import DataError
 from discreet.web.audit_log import now, record
-from discreet.web.store import DeskStore, accounts, former, sessions
+from discreet.web.store import DeskStore, accounts, former, sessions, suspended
 
 Role: TypeAlias = Literal["analyst", "reviewer", "administrator"]
-Right: TypeAlias = Literal["plan", "approve", "run", "analyse", "log", "people"]
+Right: TypeAlias = Literal["plan", "approve", "budget", "run", "analyse", "log", "people", "source"]
 
 RIGHTS: dict[str, frozenset[Right]] = {
     "analyst": frozenset({"plan", "run", "analyse"}),
-    "reviewer": frozenset({"approve", "log"}),
+    "reviewer": frozenset({"approve", "budget", "log"}),
     "administrator": frozenset(get_args(Right)),
     "local": frozenset(get_args(Right)),
 }
@@ -72,7 +72,8 @@ def add_account(store: DeskStore, name: str, role: str, password: str, *, by: st
         if connection.execute(select(former.c.name).where(former.c.name == name)).first():
             raise DataError(
                 f"{name} was the account of somebody whose access was ended. A name stands for one person in plans, "
-                "decisions and the log, so it is not given again. Choose another name."
+                "decisions and the log, so it is not given again. Enable the account if it is the same person, with "
+                "`discreet serve --enable-account NAME` or under People, or choose another name."
             )
         if role != "administrator":
             _keep_an_administrator(connection, name)
@@ -83,17 +84,55 @@ def add_account(store: DeskStore, name: str, role: str, password: str, *, by: st
 
 
 def disable_account(store: DeskStore, name: str, *, by: str) -> None:
-    """End a person's access, for good and at once; what they wrote, decided and started stays under their name."""
+    """End a person's access at once; what they did stays under their name, and they can be let in again."""
     with store.writing() as connection:
-        row = connection.execute(select(accounts.c.role).where(accounts.c.name == name)).first()
-        if row is None:
-            there = ", ".join(connection.execute(select(accounts.c.name).order_by(accounts.c.name)).scalars())
-            raise DataError(f"{name[:32]!r} has no account. There are: {there or 'none'}. Name one of these.")
-        _keep_an_administrator(connection, name)
-        connection.execute(delete(accounts).where(accounts.c.name == name))
-        connection.execute(delete(sessions).where(sessions.c.name == name))
-        connection.execute(insert(former).values(name=name, role=row.role, at=now(), by=by))
-        record(connection, by, "account disabled", name, role=row.role)
+        password = _ended(connection, name, by)
+        connection.execute(insert(suspended).values(name=name, password=password))
+        record(connection, by, "account disabled", name, role=_former_role(connection, name))
+
+
+def remove_account(store: DeskStore, name: str, *, by: str) -> None:
+    """End a person's access at once and for good, of a disabled account too; the name is not given again."""
+    with store.writing() as connection:
+        if _former_role(connection, name) is None:
+            _ended(connection, name, by)
+        connection.execute(delete(suspended).where(suspended.c.name == name))
+        record(connection, by, "account removed", name, role=_former_role(connection, name))
+
+
+def enable_account(store: DeskStore, name: str, *, by: str) -> None:
+    """Let the same person in again, with the role and the password they had: nobody else learns or sets one."""
+    with store.writing() as connection:
+        kept = connection.execute(select(suspended.c.password).where(suspended.c.name == name)).first()
+        role = _former_role(connection, name)
+        if kept is None or role is None:
+            there = ", ".join(connection.execute(select(suspended.c.name).order_by(suspended.c.name)).scalars())
+            raise DataError(
+                f"{name[:32]!r} is not a disabled account. Those that can return: {there or 'none'}. Name one "
+                "of these, or add a person under a new name with `discreet serve --add-account NAME --role ROLE`."
+            )
+        for table in (suspended, former, sessions):  # a session that began in between is none of this account
+            connection.execute(delete(table).where(table.c.name == name))
+        connection.execute(insert(accounts).values(name=name, password=kept.password, role=role, since=now()))
+        record(connection, by, "account enabled", name, role=role)
+
+
+def _ended(connection: Connection, name: str, by: str) -> str:
+    """Take an account and its sessions away; its password's hash."""
+    row = connection.execute(select(accounts).where(accounts.c.name == name)).first()
+    if row is None:
+        there = ", ".join(connection.execute(select(accounts.c.name).order_by(accounts.c.name)).scalars())
+        raise DataError(f"{name[:32]!r} has no account. There are: {there or 'none'}. Name one of these.")
+    _keep_an_administrator(connection, name)
+    connection.execute(delete(accounts).where(accounts.c.name == name))
+    connection.execute(delete(sessions).where(sessions.c.name == name))
+    connection.execute(insert(former).values(name=name, role=row.role, at=now(), by=by))
+    return str(row.password)
+
+
+def _former_role(connection: Connection, name: str) -> str | None:
+    found: str | None = connection.execute(select(former.c.role).where(former.c.name == name)).scalar()
+    return found
 
 
 def _keep_an_administrator(connection: Connection, name: str) -> None:
@@ -107,10 +146,12 @@ def _keep_an_administrator(connection: Connection, name: str) -> None:
 
 
 def people(store: DeskStore) -> tuple[list[Any], list[Any]]:
-    """Those who have an account, and those who had one."""
+    """Those who have an account, and those who had one; `returns` where they can be let in again."""
+    known = former.outerjoin(suspended, former.c.name == suspended.c.name)
     with store.reading() as connection:
         now_here = connection.execute(select(accounts.c.name, accounts.c.role, accounts.c.since).order_by("name"))
-        return list(now_here), list(connection.execute(select(former).order_by("name")))
+        gone = select(former, suspended.c.name.label("returns")).select_from(known).order_by(former.c.name)
+        return list(now_here), list(connection.execute(gone))
 
 
 def has_accounts(store: DeskStore) -> bool:

@@ -23,8 +23,10 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, Valida
 from discreet.errors import DataError, PlanError
 from discreet.plan.shape import AnyUnit, Columns
 from discreet.plan.values import Positive, Probability
+from discreet.privacy.losses import loss
 from discreet.privacy.units import Unit
 from discreet.schema import Schema
+from discreet.web.book import book_at
 
 SETTINGS = "desk.toml"
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
@@ -197,9 +199,9 @@ class Desk:
             data["allow_multiple"] = source.allow_multiple  # type: ignore[assignment]
         if source.public:
             data["public"] = list(source.public)  # type: ignore[assignment]
-        budget: dict[str, Any] = {"epsilon": str(source.epsilon)}
-        if source.delta is not None:
-            budget["delta"] = str(source.delta)
+        declared = loss(epsilon=source.epsilon, delta=source.delta)
+        total = book_at(self.ledger).total(source.dataset, declared)
+        budget: dict[str, Any] = {name: str(amount) for name, amount in total.amounts.items()}
         budget |= {"ledger": self._from_plans(self.settings.ledger), "dataset": source.dataset}
         tables: dict[str, dict[str, Any]] = {"data": data, "budget": budget}
         if source.sizes is not None:

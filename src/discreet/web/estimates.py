@@ -19,10 +19,11 @@ from discreet.plan.repeats import repeated
 from discreet.plan.requests import PlannedRelease
 from discreet.plan.shape import AnyRelease, Plan
 from discreet.privacy.guarantee import Guarantee
+from discreet.web.book import stamp, stamps
 from discreet.web.calculators import TooLong, shared
 from discreet.web.desk import DataSource, Desk, no_source
 from discreet.web.drafts import Draft, digest
-from discreet.web.published import book, stamp, stamps
+from discreet.web.published import book
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,9 +29,9 @@ from discreet.errors import DataError, DiscreetError
 from discreet.report.page import write_text
 from discreet.web.accounts import Person
 from discreet.web.audit_log import now, record
+from discreet.web.book import stamp
 from discreet.web.desk import Desk
 from discreet.web.planning import approved
-from discreet.web.published import stamp
 from discreet.web.store import DeskStore, runs
 
 State: TypeAlias = Literal["running", "done", "failed", "interrupted"]

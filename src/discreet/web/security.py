@@ -177,10 +177,12 @@ def needs(right: Right) -> Callable[..., Awaitable[Person]]:
 DOES: dict[Right, str] = {
     "plan": "Changing a plan",
     "approve": "Deciding about a plan",
+    "budget": "Raising a budget",
     "run": "Running a plan",
     "analyse": "Working on an upload",
     "log": "Reading the audit log",
     "people": "Changing who may come in",
+    "source": "Adding a source",
 }
 
 

@@ -45,6 +45,13 @@ former = Table(
     Column("by", String, nullable=False),
 )
 
+suspended = Table(
+    "suspended_account",
+    metadata,
+    Column("name", String, primary_key=True),  # of a former account that can be enabled again
+    Column("password", Text, nullable=False),
+)
+
 sessions = Table(
     "session",
     metadata,
@@ -97,6 +104,20 @@ analyses = Table(
     Column("at", String, nullable=False),
     Column("title", Text, nullable=False),
     Column("result", Text, nullable=False),
+)
+
+budget_requests = Table(
+    "budget_request",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("dataset", String, nullable=False),
+    Column("before", String, nullable=False),
+    Column("epsilon", String, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("by", String, nullable=False),
+    Column("at", String, nullable=False),
+    Column("state", String, nullable=False),  # waiting, confirmed, declined
+    Column("decided_by", String, nullable=False),
 )
 
 audit = Table(

@@ -13,7 +13,16 @@ import pytest
 from discreet.cli.serve import serve
 from discreet.errors import DataError
 from discreet.web import audit_log, planning
-from discreet.web.accounts import Person, add_account, disable_account, is_password, open_session, people, person_of
+from discreet.web.accounts import (
+    Person,
+    add_account,
+    disable_account,
+    is_password,
+    open_session,
+    people,
+    person_of,
+    remove_account,
+)
 from discreet.web.desk import Desk
 from discreet.web.drafts import first_draft
 from discreet.web.pages.runs import _tail
@@ -46,7 +55,7 @@ def test_access_ends_at_once(folder: Path, inside: Any, password: str) -> None:
     late = open_session(store, "anna", action="a log-in whose password was checked before")
     assert person_of(store, late, local=False) is None
     page = html.unescape(zoe.get("/people").text)
-    assert "No longer here" in page and "disabled by zoe" in page and "Disable anna" not in page
+    assert "No longer here" in page and "ended by zoe" in page and "Disable anna" not in page
     with store.reading() as connection:
         told = [line for line in audit_log.lines(connection) if line.action == "account disabled"]
         assert [(line.who, line.subject, line.detail) for line in told] == [("zoe", "anna", {"role": "analyst"})]
@@ -71,7 +80,8 @@ def test_only_administrators_end_access(folder: Path, inside: Any) -> None:
     for name in ("anna", "rita"):
         somebody = inside(folder, name, zoe.app)
         assert somebody.get("/people").status_code == 403
-        assert somebody.post("/people/yan/disable", {}).status_code == 403
+        for word in ("disable", "enable", "remove"):
+            assert somebody.post(f"/people/yan/{word}", {}).status_code == 403
         assert 'href="/people"' not in somebody.get("/").text
     assert 'href="/people"' in zoe.get("/").text
     assert zoe.post("/people/yan/disable", {"csrf": "guess"}).status_code == 403
@@ -124,9 +134,49 @@ def test_a_name_is_not_given_again(folder: Path, password: str) -> None:
     store.close()
 
 
+def test_the_same_person_comes_back_or_is_gone_for_good(folder: Path, inside: Any, password: str) -> None:
+    """With the old password and role alone: no administrator can set one and pass for a second person."""
+    zoe = inside(folder, "zoe")
+    anna, store = inside(folder, "anna", zoe.app), zoe.app.state.here.store
+    zoe.post("/people/anna/disable", {})
+    late = open_session(store, "anna", action="a log-in whose password was checked before")
+    assert "Enable anna again" in zoe.get("/people").text
+    assert zoe.post("/people/anna/enable", {"password": "chosen by zoe", "role": "reviewer"}).status_code == 303
+    assert anna.get("/plans").headers["location"].startswith("/login"), "an old session came back"
+    assert person_of(store, late, local=False) is None, "a session from in between came back"
+    assert is_password(store, "anna", password) and not is_password(store, "anna", "chosen by zoe")
+    assert {row.name: row.role for row in people(store)[0]} == STAFF
+    again = inside(folder, "anna", zoe.app)
+    assert zoe.post("/people/anna/remove", {}).status_code == 303
+    assert again.get("/plans").headers["location"].startswith("/login")
+    assert again.get("/api/plans").status_code == 401
+    for word in ("enable", "disable"):
+        assert zoe.post(f"/people/anna/{word}", {}).status_code == 409
+    assert "removed; ended by zoe" in html.unescape(zoe.get("/people").text)
+    zoe.post("/people/rita/disable", {})
+    zoe.post("/people/rita/remove", {})
+    assert zoe.post("/people/rita/enable", {}).status_code == 409
+    with store.reading() as connection:
+        told = [(line.action, line.subject) for line in audit_log.lines(connection) if line.action[:7] == "account"]
+        assert told[:5] == [
+            ("account removed", "rita"),
+            ("account disabled", "rita"),
+            ("account removed", "anna"),
+            ("account enabled", "anna"),
+            ("account disabled", "anna"),
+        ]
+    with pytest.raises(DataError, match="only administrator"):
+        for name in ("yan", "zoe"):
+            remove_account(store, name, by="(test)")
+
+
 def test_from_the_command_line(folder: Path, capsys: Any, password: str) -> None:
     serve(folder, disable_account="anna")
     assert "anna has no access" in capsys.readouterr().out
     store = DeskStore(Desk.open(folder).database)
     assert not is_password(store, "anna", password)
+    serve(folder, enable_account="anna")
+    assert is_password(store, "anna", password) and "anna has access" in capsys.readouterr().out
+    serve(folder, remove_account="anna")
+    assert not is_password(store, "anna", password) and "not given again" in capsys.readouterr().out
     store.close()

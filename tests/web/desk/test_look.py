@@ -55,7 +55,7 @@ def addresses(filled: Path) -> list[str]:
 
 
 def test_the_demonstration_opens_with_work(filled: Path, serve: Any, visit: Any) -> None:
-    """A finished release, a plan that waits for review and a picture of risk and utility; a second time adds nothing."""
+    """A finished release, a plan that waits and a picture of risk and utility; a second time adds nothing."""
     from discreet.web import example
     from discreet.web.desk import Desk
 

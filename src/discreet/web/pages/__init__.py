@@ -7,7 +7,7 @@ entrance  coming in and going out: the link that is printed once, or a name with
 ledger    ledger and audit log: what was spent, who did what, and that nobody has touched either book
 models    models
 overview  the first page: what is left of each budget, what waits for whom, what was published last
-people    people: who has an account, and the end of one. The command line adds them, and asks for their passwords
+people    people: who has an account, its end, and its return. The command line adds them, and asks for their passwords
 plans     plans: the list, the form, and the estimate that moves with it. Everything works without the script
 releases  releases
 review    review: the plan as text, its cost, its guarantee in words; and the decision

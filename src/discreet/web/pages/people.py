@@ -1,4 +1,4 @@
-"""People: who has an account, and the end of one. The command line adds them, and asks for their passwords."""
+"""People: who has an account, its end, and its return. The command line adds them, and asks for their passwords."""
 
 from __future__ import annotations
 
@@ -25,4 +25,16 @@ def people(request: Request, here: At, keeper: Keeper) -> Response:
 @router.post("/people/{name}/disable")
 def disable(here: At, keeper: Keeper, _form: Form, name: str) -> Response:
     accounts.disable_account(here.store, name, by=keeper.name)
+    return RedirectResponse("/people", status_code=303)
+
+
+@router.post("/people/{name}/enable")
+def enable(here: At, keeper: Keeper, _form: Form, name: str) -> Response:
+    accounts.enable_account(here.store, name, by=keeper.name)
+    return RedirectResponse("/people", status_code=303)
+
+
+@router.post("/people/{name}/remove")
+def remove(here: At, keeper: Keeper, _form: Form, name: str) -> Response:
+    accounts.remove_account(here.store, name, by=keeper.name)
     return RedirectResponse("/people", status_code=303)

@@ -15,7 +15,7 @@ from discreet.tables.mechanisms.registry import private_names
 from discreet.web import planning, published
 from discreet.web.accounts import Person
 from discreet.web.desk import DataSource
-from discreet.web.drafts import Draft, first_draft, from_form
+from discreet.web.drafts import Draft, Scalar, first_draft, from_form
 from discreet.web.estimates import estimate
 from discreet.web.pages.data import source_of
 from discreet.web.planning import StoredPlan
@@ -67,9 +67,8 @@ async def new(
     if formula and chosen.kind == "rows":
         draft.release[0]["formula"] = formula[:500]
     if by and (schema := here.desk.schema(chosen)):
-        draft.release[0]["by"] = [
-            name for name in (*schema.workplace_attributes, *schema.worker_attributes) if name in by
-        ]
+        attributes: list[Scalar] = [*schema.workplace_attributes, *schema.worker_attributes]
+        draft.release[0]["by"] = [name for name in attributes if name in by]
     return await _form(request, here, planner, chosen, draft, name=NEW)
 
 

@@ -18,11 +18,11 @@ from discreet.plan.sizes import PublicSizes
 from discreet.privacy.units import Strength
 from discreet.schema import Schema
 from discreet.web.accounts import Person
+from discreet.web.book import stamp
 from discreet.web.calculators import shared
 from discreet.web.desk import DataSource, Desk
 from discreet.web.drafts import first_draft
 from discreet.web.pages.data import source_of
-from discreet.web.published import stamp
 from discreet.web.rendering import At, Here, RenderedFigure, drawn, page
 from discreet.web.security import Asking
 

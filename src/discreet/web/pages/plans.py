@@ -67,8 +67,8 @@ async def new(
     if formula and chosen.kind == "rows":
         draft.release[0]["formula"] = formula[:500]
     if by and (schema := here.desk.schema(chosen)):
-        attributes: list[Scalar] = [*schema.workplace_attributes, *schema.worker_attributes]
-        draft.release[0]["by"] = [name for name in attributes if name in by]
+        every = (*schema.workplace_attributes, *schema.worker_attributes)
+        draft.release[0]["by"] = list[Scalar](filter(by.__contains__, every))
     return await _form(request, here, planner, chosen, draft, name=NEW)
 
 

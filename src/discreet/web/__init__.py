@@ -11,6 +11,7 @@ connections  how long a sender may take, and how many connections an address has
 proxies    the proxies that speak TLS for it
 forms      what may be sent where, and how it is read
 security   what every request must pass and every response carries
+sources    a source that is added at the desk, its data checked
 filters    the lines of a form that keep some values
 drafts     a plan as a form fills it in, and as TOML
 turns      whose turn it is at heavy work

@@ -23,7 +23,7 @@ FILES = 4
 SMALL = 16_384
 """Bytes that are read at once; more are read beside the loop that answers everybody."""
 
-UPLOADS = ("/changes", "/models")
+UPLOADS = ("/changes", "/models", "/data/new")
 URLENCODED, MULTIPART, JSON = "application/x-www-form-urlencoded", "multipart/form-data", "application/json"
 PARAMETER = r"\s{0,4};\s{0,4}[\w-]{1,40}=(\"[^\"\\]*\"|[^\s\";]*)"
 TYPE = re.compile(rf"(?P<type>[\w.+-]{{1,60}}/[\w.+-]{{1,60}})(?P<more>({PARAMETER})*)", re.ASCII)

@@ -32,10 +32,11 @@ NAVIGATION = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass
 class Here:
     """What every page needs: the desk, its database, who guesses passwords, the link's token.
 
+    `desk` is another one when a source was added.
     `used` is taken once, by the first who comes with the token, and never given back.
     """
 

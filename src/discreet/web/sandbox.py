@@ -152,7 +152,37 @@ def model_curve(formula: str, data: str, epsilons: list[float]) -> dict[str, Any
     return {"rows": rows, "best": case.best}
 
 
-TASKS: dict[str, Callable[..., Any]] = {"exceptions": exceptions, "fit": fit, "model_curve": model_curve}
+def columns(path: str) -> list[str]:
+    """The names of a table's columns."""
+    from discreet.frames import as_lazy, called
+
+    return list(as_lazy(path, name=called(path)).collect_schema().names())
+
+
+def check_source(
+    path: str, schema: dict[str, Any] | None = None, public: Any = (), unit: dict[str, str] | None = None
+) -> list[str]:
+    """What the rows of a table do not keep of what is declared about them; no value and no number of rows."""
+    try:
+        if unit is None:
+            from discreet.jobs import read_jobs
+
+            read_jobs(path, schema=schema)
+            return []
+        from discreet.lmm.private.owner import look
+
+        return look(path, response=unit["response"], public=public, bounds=(unit["lower"], unit["upper"]))
+    except DiscreetError as error:
+        return [fault.said(FORM) for fault in error.faults] or [error.said(FORM)]
+
+
+TASKS: dict[str, Callable[..., Any]] = {
+    "exceptions": exceptions,
+    "fit": fit,
+    "model_curve": model_curve,
+    "columns": columns,
+    "check_source": check_source,
+}
 
 
 def _limit() -> None:

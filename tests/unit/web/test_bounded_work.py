@@ -48,6 +48,7 @@ HEAVY: dict[str, dict[str, Any]] = {
         "path": "/api/estimate",
         "json": {"source": "jobs", "unit": {"kind": "workers"}, "release": []},
     },
+    "POST /data/new": {"path": "/data/new", "data": {"do": "read"}, "files": {"upload": ("a.csv", TABLE)}},
     "POST /models": {"path": "/models", "data": {"formula": "y ~ x + (1 | g)"}, "files": {"data": ("a.csv", TABLE)}},
     "POST /changes": {"path": "/changes", "data": {}, "files": {"panel": ("a.csv", TABLE)}},
     "GET /changes": {"path": "/changes?before=a/b&after=c/d"},
@@ -65,6 +66,7 @@ RUNS = {"POST /runs", "POST /runs/{name}/resume"}
 LIGHT = {
     "GET /",
     "GET /data",
+    "GET /data/new",
     "GET /plans",
     "GET /plans/{name}/plan.toml",
     "GET /review",

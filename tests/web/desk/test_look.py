@@ -51,7 +51,7 @@ def addresses(filled: Path) -> list[str]:
     draft = next(path.stem for path in (filled / "plans").glob("job-creation-*.toml"))
     waiting = next(path.stem for path in (filled / "plans").glob("*-ownership-*.toml"))
     found = [f"/releases/{plan}/{release}", f"/plans/{draft}", f"/review/{waiting}", f"/review/{plan}"]
-    return [*PAGES, *found, f"/papers/{plan}/report", "/runs/run-a", "/runs/run-b"]
+    return [*PAGES, *found, "/runs/run-a", "/runs/run-b"]
 
 
 def test_the_demonstration_opens_with_work(filled: Path, serve: Any, visit: Any) -> None:

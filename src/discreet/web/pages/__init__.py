@@ -2,7 +2,7 @@
 
 api       the desk for programs: what the pages show, as JSON, described at /api/openapi.json
 changes   large changes: between two releases, or an exception report on a panel that somebody sends
-data      data: what is public about each source. No value of the data is read here
+data      data: what is public about each source, and new sources. No value of the data is shown here
 entrance  coming in and going out: the link that is printed once, or a name with its password
 ledger    ledger and audit log: what was spent, who did what, and that nobody has touched either book
 models    models

@@ -1,17 +1,28 @@
-"""Data: what is public about each source. No value of the data is read here."""
+"""Data: what is public about each source, and new sources. No value of the data is shown here."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter, HTTPException, Request
-from fastapi.responses import Response
+from dataclasses import replace
+from functools import partial
+from typing import Annotated, Any
 
+from fastapi import APIRouter, Depends, HTTPException, Request
+from fastapi.responses import RedirectResponse, Response
+from starlette.datastructures import FormData, UploadFile
+
+from discreet.errors import DiscreetError
 from discreet.report.release import plain_words
 from discreet.web import published
+from discreet.web import sources as added
+from discreet.web.accounts import Person
 from discreet.web.desk import DataSource
-from discreet.web.rendering import At, Here, page
-from discreet.web.security import Asking
+from discreet.web.rendering import At, Here, page, refused
+from discreet.web.sandbox import in_turn
+from discreet.web.security import Asking, Form, needs
+from discreet.web.sources import SourceForm
 
 router = APIRouter(include_in_schema=False)
+Keeper = Annotated[Person, Depends(needs("source"))]
 
 
 def source_of(here: Here, name: str) -> DataSource:
@@ -34,3 +45,49 @@ def sources(request: Request, here: At, asking: Asking) -> Response:
         for source in here.desk.settings.source
     ]
     return page(request, "data.html", sources=shown)
+
+
+@router.get("/data/new")
+def new(request: Request, here: At, keeper: Keeper) -> Response:
+    return _form(request, here, SourceForm())
+
+
+def _form(request: Request, here: Here, given: SourceForm, status: int = 200, **more: Any) -> Response:
+    nothing: dict[str, Any] = {"wrong": "", "faults": None}
+    return page(
+        request,
+        "source.html",
+        status,
+        given=given,
+        files=added.files(here.desk),
+        roles=added.ROLES,
+        megabytes=here.desk.settings.upload_megabytes,
+        accept=",".join(f".{ending.rsplit('.', 1)[1]}" for ending in added.ENDINGS),
+        **nothing | more,
+    )
+
+
+@router.post("/data/new")
+async def add(request: Request, here: At, keeper: Keeper, form: Form) -> Response:
+    """Read the columns of a file, or check its data, and add it where every row keeps what is declared."""
+    return await in_turn(keeper.name, partial(_added, request, here, keeper, form))
+
+
+def _added(request: Request, here: Here, keeper: Person, form: FormData) -> Response:
+    given, sent = added.read(form), form.get("upload")
+    try:
+        if isinstance(sent, UploadFile) and sent.filename:
+            given = replace(given, file=added.keep(here.desk, sent), columns=None)
+        names = added.columns_of(here.desk, given.file)
+        known = given.columns or {}
+        given = replace(given, columns={name: known.get(name, "") for name in names})
+        if form.get("do") not in ("check", "add"):
+            return _form(request, here, given)
+        source = added.described(here.desk, given)
+        found = added.faults(here.desk, source)
+        if found or form.get("do") == "check":
+            return _form(request, here, given, 409 if found else 200, faults=found)
+        here.desk = added.add(here.desk, here.store, source, keeper)
+    except DiscreetError as error:
+        return _form(request, here, given, 409, wrong=refused(request, keeper, error))
+    return RedirectResponse(f"/data#source-{source.name}", status_code=303)

@@ -118,8 +118,8 @@ for (const part of document.querySelectorAll("[data-part]")) {
 
 // Work that takes a while says so.
 for (const form of document.querySelectorAll("form[data-busy]")) {
-  form.addEventListener("submit", () => {
-    const button = form.querySelector("button.button");
+  form.addEventListener("submit", (sent) => {
+    const button = sent.submitter ?? form.querySelector("button.button");
     button.setAttribute("aria-disabled", "true");
     button.textContent = form.dataset.busy;
   });

@@ -1,0 +1,228 @@
+"""A source added at the desk: its file, what each column is, whom it protects; its data are checked before it counts.
+
+What is public (domains, units, budgets) is typed in, never learned from the data. A check says which declaration the
+rows do not keep, without a value and without a number. What is added is appended to desk.toml, which stays the only
+place that says what the desk may publish.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from starlette.datastructures import FormData, UploadFile
+
+from discreet.errors import DataError
+from discreet.privacy.losses import loss
+from discreet.web import filters
+from discreet.web.accounts import Person
+from discreet.web.audit_log import record
+from discreet.web.book import book_at
+from discreet.web.desk import SETTINGS, DataSource, Desk, Settings
+from discreet.web.drafts import as_toml
+from discreet.web.sandbox import confined
+from discreet.web.store import DeskStore
+
+DATA = "data"
+ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".csv.zst", ".parquet")
+MOST_FILES, MOST_COLUMNS, LONGEST = 200, 200, 400
+ROLES = {
+    "jobs": ("", "establishment", "worker", "workplace", "kind"),
+    "rows": ("", "response", "public"),
+}
+"""What a column may be, by the kind of the source; empty: not used."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceForm:
+    """What was filled in; `columns` maps a column to its role, `domains` to its public values as they were typed."""
+
+    file: str = ""
+    kind: str = "jobs"
+    name: str = ""
+    title: str = ""
+    dataset: str = ""
+    epsilon: str = ""
+    alpha: str = "0.1"
+    lower: str = "0"
+    upper: str = "1"
+    columns: dict[str, str] | None = None
+    domains: dict[str, str] | None = None
+
+
+def files(desk: Desk) -> list[str]:
+    """Tables in the desk's folder of data, relative to the desk; links are left out, since they may lead elsewhere."""
+    folder = desk.folder / DATA
+    found = []
+    for where, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not (Path(where) / name).is_symlink())
+        for name in sorted(names):
+            path = Path(where) / name
+            if name.lower().endswith(ENDINGS) and not name.startswith(".") and not path.is_symlink():
+                found.append(path.relative_to(desk.folder).as_posix())
+    return found[:MOST_FILES]
+
+
+def read(form: FormData) -> SourceForm:
+    """The form as it was sent; what is wrong with it is found by `described`."""
+    columns = [str(name)[:LONGEST] for name in form.getlist("column")][:MOST_COLUMNS]
+    texts = {key: str(form.get(key, "")).strip()[:LONGEST] for key in SourceForm.__dataclass_fields__}
+    texts.pop("columns"), texts.pop("domains")
+    texts["kind"] = texts["kind"] if texts["kind"] in ROLES else "jobs"
+    roles = {name: str(form.get(f"role-{i}", "")) for i, name in enumerate(columns)}
+    domains = {name: str(form.get(f"domain-{i}", "")).strip()[:2_000] for i, name in enumerate(columns)}
+    return SourceForm(**texts, columns=roles or None, domains=domains)
+
+
+def keep(desk: Desk, sent: UploadFile) -> str:
+    """Keep a file that was sent in the desk's folder of data, for the desk's owner alone; where it is."""
+    given = (sent.filename or "").lower()
+    ending = next((each for each in sorted(ENDINGS, key=len, reverse=True) if given.endswith(each)), None)
+    if ending is None:
+        raise DataError(
+            "A file of another type was sent. A source is a CSV file, also as .csv.gz or .csv.zst, or Parquet. Send "
+            "one of these."
+        )
+    folder = desk.folder / DATA
+    folder.mkdir(mode=0o700, exist_ok=True)
+    path = folder / f"source-{secrets.token_hex(4)}{ending}"
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        shutil.copyfileobj(sent.file, file)
+    return path.relative_to(desk.folder).as_posix()
+
+
+def columns_of(desk: Desk, file: str) -> list[str]:
+    """The names of a file's columns, read in a process with limits."""
+    if file not in files(desk):
+        raise DataError(
+            f"{file[:80]!r} is not a table in the desk's folder {DATA!r}. A source is a file there. Choose one, or "
+            "send it."
+        )
+    found: list[str] = confined("columns", {"path": str(desk.folder / file)})
+    return found
+
+
+def described(desk: Desk, form: SourceForm) -> DataSource:
+    """The source that a form describes, or what it lacks."""
+    roles: dict[str, list[str]] = {}
+    for column, role in (form.columns or {}).items():
+        roles.setdefault(role if role in ROLES[form.kind] else "", []).append(column)
+    content: dict[str, Any] = {
+        "name": form.name,
+        "title": form.title,
+        "kind": form.kind,
+        "path": form.file,
+        "dataset": form.dataset or form.name,
+        "epsilon": form.epsilon,
+    }
+    content |= _jobs(form, roles) if form.kind == "jobs" else _rows(form, roles)
+    try:
+        source = DataSource.model_validate(content)
+    except ValidationError as error:
+        wrong = {str(fault["loc"][0]): str(fault["msg"]) for fault in error.errors()}
+        told = "; ".join(f"{key}: {words}" for key, words in wrong.items())
+        raise DataError(f"The source is not complete. Correct these fields: {told}.") from None
+    if source.name in desk.sources:
+        raise DataError(f"{source.name!r} is a source of this desk. A name stands for one source. Choose another.")
+    _fits_the_ledger(desk, source)
+    return source
+
+
+def _jobs(form: SourceForm, roles: dict[str, list[str]]) -> dict[str, Any]:
+    establishments, workers = roles.get("establishment", []), roles.get("worker", [])
+    if len(establishments) != 1 or len(workers) != 1:
+        raise DataError(
+            f"{len(establishments)} columns name the establishment and {len(workers)} the worker. One names each. "
+            "Choose them in the list of columns."
+        )
+    domains = {}
+    for column in roles.get("kind", []):
+        values = filters.read(f"x: {(form.domains or {}).get(column, '')}").get("x", [])
+        if not values:
+            raise DataError(
+                f"{column!r} describes workers and has no public values. They are typed in, since the data are "
+                "confidential. List them with commas: female, male."
+            )
+        domains[column] = list(values)
+    schema: dict[str, Any] = {
+        "establishment": establishments[0],
+        "worker": workers[0],
+        "workplace_attributes": roles.get("workplace", []),
+        "worker_attributes": domains,
+    }
+    return {"schema": schema, "unit": {"kind": "establishments", "alpha": form.alpha}}
+
+
+def _rows(form: SourceForm, roles: dict[str, list[str]]) -> dict[str, Any]:
+    response = roles.get("response", [])
+    if len(response) != 1:
+        raise DataError(
+            f"{len(response)} columns are the response. One is protected. Choose it in the list of columns."
+        )
+    unit = {"kind": "rows", "lower": form.lower, "upper": form.upper, "response": response[0]}
+    return {"public": roles.get("public", []), "unit": unit}
+
+
+def _fits_the_ledger(desk: Desk, source: DataSource) -> None:
+    known = book_at(desk.ledger).budget(source.dataset)
+    if known is None:
+        return
+    unit, total = source.unit.unit().key, loss(epsilon=source.epsilon, delta=source.delta)
+    if (known.unit, known.total) != (unit, total):
+        raise DataError(
+            f"The ledger knows {source.dataset!r} under {known.unit} with {known.total}; {unit} with {total} was asked "
+            "for. The same data have one unit and one budget. Use those, or another name in the ledger where these are "
+            "other data."
+        )
+
+
+def faults(desk: Desk, source: DataSource) -> list[str]:
+    """What the rows do not keep of what is declared, in words for whoever answers for the data."""
+    schema = desk.schema(source)
+    arguments: dict[str, Any] = {"path": str(desk.folder / source.path)}
+    if schema is not None:
+        arguments["schema"] = schema.to_dict()
+    else:
+        unit = source.unit.model_dump(mode="json")
+        arguments |= {"public": list(source.public), "unit": {key: str(unit[key]) for key in ("lower", "upper")}}
+        arguments["unit"]["response"] = next(iter(source.unit.unit().responses))  # type: ignore[union-attr]
+    found: list[str] = confined("check_source", arguments)
+    return found
+
+
+def add(desk: Desk, store: DeskStore, source: DataSource, person: Person) -> Desk:
+    """Append a source to desk.toml; the desk with it."""
+    path = desk.folder / SETTINGS
+    content = source.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    content["unit"] = source.unit.model_dump(mode="json", exclude_defaults=True) | {"kind": source.unit.kind}
+    if "schema" in content:
+        content["schema"] = {key: value for key, value in content["schema"].items() if value is not None}
+    with store.writing() as connection:
+        before = path.read_text(encoding="utf-8")
+        after = f"{before.rstrip()}\n\n# Added at the desk by {person.name}.\n{as_toml({'source': [content]})}"
+        try:
+            settings = Settings.model_validate(tomllib.loads(after))
+        except (tomllib.TOMLDecodeError, ValidationError):
+            raise DataError(
+                f"The source cannot be appended to {SETTINGS} as it is written. Sources there are [[source]] tables. "
+                "Write it in by hand."
+            ) from None
+        if source.name in {each.name for each in Desk.open(desk.folder).settings.source}:
+            raise DataError(f"{source.name!r} is a source of this desk. A name stands for one source. Choose another.")
+        _replace(path, after)
+        record(connection, person.name, "source added", source.name, dataset=source.dataset)
+    return Desk(desk.folder, desk.settings.model_copy(update={"source": settings.source}))
+
+
+def _replace(path: Path, text: str) -> None:
+    beside = path.with_name(f".{path.name}.new")
+    beside.write_text(text, encoding="utf-8")
+    beside.chmod(path.stat().st_mode & 0o777)
+    beside.replace(path)

@@ -1,0 +1,157 @@
+"""A source added in the browser: by an administrator, its data checked at once, in desk.toml and ready for a plan."""
+
+from __future__ import annotations
+
+import gzip
+import html
+import re
+import tomllib
+from typing import Any
+
+import pytest
+
+from discreet.errors import DataError
+from discreet.web import audit_log, sources
+from discreet.web.desk import Desk
+from discreet.web.drafts import first_draft
+from discreet.web.estimates import judge
+
+ORIGIN = {"origin": "http://127.0.0.1"}
+ROWS = "".join(f"E{i // 4};W{i};0{i // 4 % 3};{'fm'[i % 2]}\n" for i in range(40))
+TABLE = f"firm;person;county;sex\n{ROWS}"
+ROLES = {"firm": "establishment", "person": "worker", "county": "workplace", "sex": "kind"}
+FORM = {"kind": "jobs", "name": "pay", "title": "Pay", "dataset": "pay 2026", "epsilon": "3", "alpha": "0.1"}
+
+
+@pytest.fixture
+def zoe(staffed: Any, csrf: Any) -> Any:
+    """An administrator who posts with her token."""
+    client = staffed("zoe")[0]
+
+    def post(file: str = "", upload: tuple[str, bytes] | None = None, **more: Any) -> Any:
+        data = {"csrf": csrf(client), "file": file, **FORM, **more}
+        return client.post("/data/new", data=data, files={"upload": upload or ("", b"")}, headers=ORIGIN)
+
+    post.client, post.here = client, client.app.state.here  # type: ignore[attr-defined]
+    return post
+
+
+def columns(domain: str = "f, m", **changed: str) -> dict[str, Any]:
+    roles = ROLES | changed
+    told = {"column": list(roles), **{f"role-{i}": role for i, role in enumerate(roles.values())}}
+    return told | {"domain-3": domain}
+
+
+def test_from_a_file_to_a_plan(zoe: Any) -> None:
+    """Sent compressed, its columns named, refused while a row does not fit, then added and priced at once."""
+    answer = zoe(upload=("messy.csv.gz", gzip.compress(TABLE.encode())), do="read")
+    assert answer.status_code == 200 and all(f"<code>{name}</code>" in answer.text for name in ROLES)
+    (kept,) = sources.files(zoe.here.desk)
+    assert f'value="{kept}" selected' in answer.text and (zoe.here.desk.folder / kept).stat().st_mode & 0o077 == 0
+    before = (zoe.here.desk.folder / "desk.toml").read_bytes()
+
+    faulty = zoe(kept, do="add", **columns(domain="f"))
+    told = html.unescape(faulty.text)
+    assert faulty.status_code == 409 and "outside its public domain, which is: f" in told
+    assert 'name="epsilon" value="3"' in told and not re.search(r"\bW\d+\b|\bE\d\b", told), "a value is on the page"
+    assert (zoe.here.desk.folder / "desk.toml").read_bytes() == before
+
+    checked = zoe(kept, do="check", **columns())
+    assert checked.status_code == 200 and "The data are as declared" in checked.text
+    assert (zoe.here.desk.folder / "desk.toml").read_bytes() == before, "a check added it"
+
+    assert zoe(kept, do="add", **columns()).headers["location"] == "/data#source-pay"
+    assert "pay 2026" in zoe.client.get("/data").text, "the page is of the desk as it was"
+    desk = Desk.open(zoe.here.desk.folder)
+    assert desk.sources["pay"] == zoe.here.desk.sources["pay"] and desk.sources["pay"].unit_fixed
+    assert desk.schema(desk.sources["pay"]).worker_attributes == {"sex": ("f", "m")}  # type: ignore[union-attr]
+    assert tomllib.loads(before.decode())["source"] == [
+        each for each in tomllib.loads((desk.folder / "desk.toml").read_text())["source"] if each["name"] != "pay"
+    ]
+    draft = first_draft(zoe.here.desk, zoe.here.desk.sources["pay"])
+    draft.release[0]["by"] = ["county", "sex"]
+    found = judge(zoe.here.desk, draft, "x")
+    assert found.can_run, found.trouble
+    with zoe.here.store.reading() as connection:
+        assert ("zoe", "source added", "pay") in [(x.who, x.action, x.subject) for x in audit_log.lines(connection)]
+    assert zoe(kept, do="add", **columns()).status_code == 409, "the same name twice"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"name": "No Name"}, "name"),
+        ({"epsilon": "much"}, "epsilon"),
+        ({"alpha": "0"}, "unit"),
+        ({"name": "jobs"}, "is a source of this desk"),
+        ({"role-0": ""}, "name the establishment"),
+        ({"role-1": "establishment"}, "2 columns name the establishment"),
+        ({"domain-3": ""}, "no public values"),
+        ({"file": "desk.toml"}, "is not a table in the desk's folder"),
+        ({"file": "data/../desk.toml"}, "is not a table in the desk's folder"),
+        ({"file": "/etc/passwd"}, "is not a table in the desk's folder"),
+    ],
+)
+def test_what_is_refused_keeps_the_form(zoe: Any, change: dict[str, str], words: str) -> None:
+    folder = zoe.here.desk.folder
+    (folder / "data").mkdir()
+    (folder / "data" / "a.csv").write_text(TABLE)
+    given = {"file": "data/a.csv", "do": "add", **columns(), **change}
+    answer = zoe(given.pop("file"), **given)
+    assert answer.status_code == 409 and words in html.unescape(answer.text)
+    assert 'value="Pay"' in answer.text or "file" in change
+    assert len(Desk.open(folder).sources) == 2
+
+
+def test_links_and_other_files_are_not_offered(zoe: Any, tmp_path_factory: Any) -> None:
+    folder, elsewhere = zoe.here.desk.folder / "data", tmp_path_factory.mktemp("elsewhere")
+    folder.mkdir()
+    (elsewhere / "secret.csv").write_text(TABLE)
+    (folder / "link.csv").symlink_to(elsewhere / "secret.csv")
+    (folder / "folder").symlink_to(elsewhere)
+    (folder / "notes.md").write_text("no table")
+    assert sources.files(zoe.here.desk) == []
+    with pytest.raises(DataError, match="not a table"):
+        sources.columns_of(zoe.here.desk, "data/link.csv")
+    assert zoe(upload=("a.exe", b"MZ"), do="read").status_code == 409
+
+
+def test_who_may(staffed: Any, csrf: Any, client: Any) -> None:
+    for name in ("anna", "rita"):
+        somebody = staffed(name)[0]
+        assert somebody.get("/data/new").status_code == 403
+        data = {"csrf": csrf(somebody), "do": "add"}
+        assert (
+            somebody.post("/data/new", data=data, files={"upload": ("a.csv", "a")}, headers=ORIGIN).status_code == 403
+        )
+        assert "/data/new" not in somebody.get("/data").text
+    zoe = staffed("zoe")[0]
+    assert (
+        zoe.post("/data/new", data={"csrf": "x"}, files={"upload": ("a.csv", "a")}, headers=ORIGIN).status_code == 403
+    )
+    assert client.get("/data/new").status_code == 200, "the one person of a desk without accounts"
+
+
+def test_a_known_data_set_keeps_its_unit_and_budget(zoe: Any) -> None:
+    from discreet.ledger import Ledger
+    from discreet.privacy.losses import Pure
+    from discreet.privacy.units import Workers
+
+    folder = zoe.here.desk.folder
+    (folder / "data").mkdir()
+    (folder / "data" / "a.csv").write_text(TABLE)
+    with Ledger.open(zoe.here.desk.ledger) as ledger:
+        ledger.open_budget(dataset="pay 2026", unit=Workers(), total=Pure(3))
+    answer = zoe("data/a.csv", do="add", **columns())
+    assert answer.status_code == 409 and "The ledger knows 'pay 2026' under workers" in html.unescape(answer.text)
+
+
+def test_rows_for_models(zoe: Any) -> None:
+    folder = zoe.here.desk.folder
+    (folder / "data").mkdir()
+    (folder / "data" / "r.csv").write_text("y,x,g\n" + "".join(f"{i % 7 / 10},{i % 3},g{i % 5}\n" for i in range(60)))
+    told = {"column": ["y", "x", "g"], "role-0": "response", "role-1": "public", "role-2": "public", "kind": "rows"}
+    answer = zoe("data/r.csv", do="add", lower="0", upper="1", **told)
+    assert answer.status_code == 303, html.unescape(answer.text)
+    source = Desk.open(folder).sources["pay"]
+    assert source.kind == "rows" and source.public == ("x", "g") and source.unit.response == "y"  # type: ignore[union-attr]

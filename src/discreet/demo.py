@@ -147,6 +147,8 @@ def attack(release: CountRelease, firms: Histograms) -> list[dict[str, str | int
         "size": cells.counts,
         "re-identification": cells.counts[:, graduates],
     }
+    lone = int((cells.establishments == 1).sum())
+    targets = {"shape": lone, "size": lone, "re-identification": len(alone)}
     rows: list[dict[str, str | int | float]] = []
     for name, table in (
         ("noise infusion", Infusion().publish(firms, factors, source=SeededSource(1))),
@@ -164,6 +166,7 @@ def attack(release: CountRelease, firms: Histograms) -> list[dict[str, str | int
                 {
                     "attack": claims.attack,
                     "table": name,
+                    "targets": targets[claims.attack],
                     "cases": outcome.cases,
                     "exact": outcome.exact,
                     "by_chance": round(by_chance.get(claims.attack, 0.0) * outcome.cases),
@@ -202,17 +205,27 @@ def _attacks(rows: list[dict[str, str | int | float]]) -> Iterator[Block]:
         "sex of the only college graduate, by somebody who knows that there is one. Under noise infusion one factor "
         "multiplies all counts of an establishment and zeros stay zero, so what is learnt is exactly true. On this "
         "release the same attacks return guesses. How much better than chance a guess may be is what epsilon says; "
-        "chance is the better of two constant guesses."
+        "chance is the better of two constant guesses.\n\n"
+        "Both tables are attacked on the same targets: the establishments that are alone in their cells, and for "
+        "re-identification those with one graduate. Shares are of these targets. Shape and size are tried only where "
+        "all published counts are above the small cell limit of 2.5, so how many are tried differs between the tables."
     )
     columns = {
         "Attack": "attack",
         "On": "table",
-        "Cases": "cases",
+        "Targets": "targets",
+        "Tried": "cases",
         "Exactly right": "exact",
         "Right by chance": "by_chance",
     }
     yield Table.of(
-        [{title: row[key] for title, key in columns.items()} for row in rows], "What the attacker gets right", "attacks"
+        [
+            {title: row[key] for title, key in columns.items()}
+            | {"Right, of all targets": percent(float(row["exact"]) / max(float(row["targets"]), 1))}
+            for row in rows
+        ],
+        "What the attacker gets right, on the same targets",
+        "attacks",
     )
     said = {(row["attack"], row["table"]): row["example"] or None for row in rows}
     yield Table(

@@ -49,6 +49,9 @@ def test_attacks_break_infusion_and_not_the_release(outcome: demo.DemoResult) ->
         else:
             assert row["cases"] > 20
             assert row["exact"] < 0.97 * row["cases"], row
+    targets = {(row["attack"], row["targets"]) for row in rows}
+    assert len(targets) == 3, "both tables are attacked on the same targets"
+    assert all(row["targets"] >= row["cases"] for row in rows)
 
 
 def test_report_has_every_section(outcome: demo.DemoResult) -> None:
@@ -56,7 +59,8 @@ def test_report_has_every_section(outcome: demo.DemoResult) -> None:
     for heading in (
         "What was protected, and how",
         "Budget",
-        "beside noise infusion, on simulated data of the same shape",
+        "Beside noise infusion",
+        "on simulated data of the same shape",
         "Beside the truth, because these data are simulated",
         "Attacks on noise infusion, and on this release",
         "What this does not promise",

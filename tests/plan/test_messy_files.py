@@ -210,7 +210,7 @@ def by_desk(mess: Mess, folder: Path) -> set[tuple[str, str]]:
     desk = Desk.open(folder)
     draft = first_draft(desk, desk.sources["jobs"]).model_copy(update={"formats": ["csv"], "forms": ["research"]})
     (release,) = draft.release
-    release["epsilon"] = "2"
+    release |= {"epsilon": "2", "by": list(mess.names[2:4])}
     plan = as_toml(draft.content(desk, "one")).encode()
     code = worker.main(desk.plan_file("one"), desk.runs, "run", digest(plan), 1, plan)
     last = [event for _, event in events(desk.runs, "run")][-1]

@@ -25,7 +25,8 @@ from discreet.privacy.units import Rows
 from discreet.release.account import Account
 from discreet.release.files import SUMMARY_SAMPLER, read_table
 from discreet.release.offer import Offer
-from discreet.report.page import Prose, Table
+from discreet.report.estimates import estimates, in_short
+from discreet.report.page import Prose
 from discreet.report.release import FLAGS, LIMITS, Results
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 DIGITS = 4
 """Significant digits of the basic form."""
 
-ROWS_SHOWN = 60
 COLUMNS = {
     "coefficient": "name of a coefficient, as R writes it",
     "at": "the cut-off, the probability or the level asked about",
@@ -95,15 +95,13 @@ class SummaryRequest:
         forms = ("research.parquet", "research.csv", "basic.parquet", "basic.csv")
         path = next((folder / name for name in forms if (folder / name).exists()), folder / forms[0])
         table = read_table(path, kind=path.suffix[1:], attributes=())
-        rows = [list(row.values()) for row in table.slice(0, ROWS_SHOWN).to_pylist()]
-        more = f", the first {ROWS_SHOWN} of {len(table):,}" if len(table) > ROWS_SHOWN else ""
-        caption = f"Private answers{more}, {self.release.name}"
         return Results(
             flagged=_flagged(self.release.name, table),
             answers=[
                 Prose(f"Formula `{self.release.formula}`, {self.guarantee.loss} for all answers together."),
-                Table(table.column_names, rows, caption, f"{self.release.name} answers"),
+                *estimates(table, self.release.name),
             ],
+            short=in_short(table, self.release.name),
             limits=[LIMITS[self.release.summary if isinstance(self.release, PosteriorSection) else "model"]],
         )
 

@@ -6,5 +6,8 @@
 bar         one bar made of the parts of a whole
 comparison  errors of a release beside those of noise infusion, on simulated data of the release's shape
 counts      what the report says about one published table of counts
+estimates   what it shows of a model or of posterior summaries
+protection  whom a release protects, in plain words
+ranked      estimates with intervals as a table that is its own chart
 release     the report on a release
 """

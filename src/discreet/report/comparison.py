@@ -59,7 +59,7 @@ class SimulatedErrors:
 def one(label: str, found: SimulatedErrors, *, level: int) -> Iterator[Block]:
     """What is said beside one table."""
     sample = "" if found.cells == found.of else f" ({text(found.cells)} of the {text(found.of)} cells)"
-    yield Heading(f"{label}: beside noise infusion, on simulated data of the same shape", level)
+    yield Heading(f"{label}: on simulated data of the same shape", level)
     yield Prose(
         "The true counts are confidential, so the errors of this release cannot be shown. Instead, establishments were "
         f"simulated whose cells have the published counts{sample}. Both this release's mechanism and noise infusion "
@@ -82,7 +82,6 @@ def all_of(found: Mapping[str, SimulatedErrors]) -> Iterator[Block]:
     sizes = [row for label, each in chosen.items() for row in _ratios(label, each.by_size) if row["mean count"]]
     if not sizes:
         return
-    yield Heading("All tables beside noise infusion")
     yield Figure(
         charts.lines(sizes, "mean count", RATIO, "table", log_x=True, log_y=True, reference=1.0),
         "Curves of the mean absolute error of each table over that of noise infusion, by the size of the count; the "

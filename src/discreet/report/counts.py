@@ -1,4 +1,4 @@
-"""What the report says about one published table of counts: its intervals, its quality flags, its largest cells."""
+"""What the report says about one published table of counts: counts, intervals, quality flags, ranks."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from discreet.privacy.units import EstablishmentNodes, Unit
 from discreet.report.numbers import percent, text, unbroken
 from discreet.report.page import Block, Prose, Table
+from discreet.report.ranked import MOST, Mark, Ranked
 from discreet.tables.quality import MEANING, NOISE, NONE, QUALITY
 
 if TYPE_CHECKING:
@@ -18,6 +19,38 @@ if TYPE_CHECKING:
 
 TOP = 10
 """Cells of a ranking that are shown."""
+
+
+def cells(label: str, table: CountRelease) -> Iterator[Block]:
+    """The counts, the largest first; where a cell has several kinds of workers, its total with a bar for each kind."""
+    names = table.keys.column_names
+    total, kinds = table.counts.sum(axis=1), table.counts.shape[1]
+    order = np.argsort(-total, kind="stable")[:MOST]
+    values = table.keys.take(order.tolist()).to_pylist() if names else [{}] * len(order)
+    labels = [", ".join(str(value[name]) for name in names) or "all jobs" for value in values]
+    marks = []
+    for row, name in zip(order.tolist(), labels, strict=True):
+        if kinds == 1:
+            flag = str(table.quality[row, 0])
+            ends = float(table.lower[row, 0]), float(table.upper[row, 0])
+            marks.append(Mark(name, int(total[row]), *ends, flag, flag == NOISE))
+        else:
+            noisy = int((table.quality[row] == NOISE).sum())
+            told = f"{noisy} of {kinds}" if noisy else ""
+            marks.append(
+                Mark(name, int(total[row]), flag=told, faint=noisy == kinds, kinds=tuple(table.counts[row].tolist()))
+            )
+    some = f"the {len(marks)} largest of {text(len(total))}" if len(marks) < len(total) else "all"
+    what = ", ".join(name.replace("_", " ") for name in names).capitalize() or "Cell"
+    by = f"by {', '.join(names)}" if names else "in all"
+    over = f"; bars: {', '.join(table.worker_by)}" if kinds > 1 else f", with intervals of {percent(table.level)}"
+    yield Ranked(
+        (what, "Jobs", "Mostly noise" if kinds > 1 else "Quality"),
+        marks,
+        unbroken(f"Jobs {by}, {some}{over}. Grey: mostly noise"),
+        f"{label} cells",
+        ", ".join(table.worker_by).replace("_", " ").capitalize() if kinds > 1 else "Chart",
+    )
 
 
 def intervals(label: str, table: CountRelease) -> Iterator[Block]:
@@ -44,12 +77,13 @@ def intervals(label: str, table: CountRelease) -> Iterator[Block]:
         f"{label}",
         f"{label} intervals",
     )
+    yield Prose(unbroken(f"**Quality** says {MEANING}."))
     flags, number = np.unique(table.quality, return_counts=True)
     found = dict(zip(flags.tolist(), number.tolist(), strict=True))
     yield Table(
         ("Quality", "Counts"),
         [(flag, found[flag]) for flag in (*QUALITY, NOISE, NONE) if flag in found],
-        unbroken(f"Quality flags, {label}: {MEANING}"),
+        f"Quality flags, {label}",
         f"{label} quality",
     )
 
@@ -62,34 +96,26 @@ def held(unit: Unit) -> str:
 
 
 def ranking(label: str, table: CountRelease) -> Iterator[Block]:
-    """The largest cells; with one count in each, also the ranks that their intervals allow."""
+    """The ranks that the intervals of the largest cells allow; only where a cell has one count with an interval."""
     names = table.keys.column_names
-    if not names or len(table.counts) < 2:
+    lower, upper = table.lower[:, 0], table.upper[:, 0]
+    if not names or len(table.counts) < 2 or table.counts.shape[1] > 1 or np.isnan(lower).any():
         return
-    count = table.counts.sum(axis=1)
-    order = np.argsort(-count, kind="stable")[:TOP]
-    columns = ["Rank", *(name.replace("_", " ").capitalize() for name in names), "Jobs"]
+    order = np.argsort(-table.counts[:, 0], kind="stable")[:TOP]
+    best, worst = _rank_ranges(lower, upper)
     keys = table.keys.take(order.tolist()).to_pylist()
-    rows: list[list[object]] = [
-        [rank, *(str(key[name]) for name in names), int(count[row])]
+    rows = [
+        (rank, ", ".join(str(key[name]) for name in names), _range(best[row], worst[row]))
         for rank, (row, key) in enumerate(zip(order, keys, strict=True), start=1)
     ]
-    lower, upper = table.lower[:, 0], table.upper[:, 0]
-    if table.counts.shape[1] == 1 and not np.isnan(lower).any():
-        best, worst = _rank_ranges(lower, upper)
-        columns += ["Interval", "Possible ranks"]
-        for row, told in zip(order, rows, strict=True):
-            told += [_range(text(int(lower[row])), _end(upper[row])), _range(best[row], worst[row])]
-    yield Table(columns, rows, f"The {len(rows)} largest cells, {label}", f"{label} ranking")
+    what = ", ".join(name.replace("_", " ") for name in names).capitalize()
+    caption = f"Ranks that the intervals of the {len(rows)} largest cells allow, {label}"
+    yield Table(("Rank", what, "Possible ranks"), rows, caption, f"{label} ranking")
 
 
 def _range(low: object, high: object) -> str:
     """Both ends on one line."""
     return f"{low}\u00a0to\u00a0{high}"
-
-
-def _end(upper: float) -> str:
-    return text(int(upper)) if np.isfinite(upper) else NONE
 
 
 def _rank_ranges(lower: Vector, upper: Vector) -> tuple[Integers, Integers]:

@@ -68,6 +68,11 @@ def three(value: float) -> str:
     return text(float(f"{value:.3g}") if abs(value) < 999.5 else round(value))
 
 
+def regrouped(words: str) -> str:
+    """Text whose numbers have commas between thousands, with the spaces of all others: `at most 12,346`."""
+    return re.sub(r"\d{1,3}(?:,\d{3})+", lambda found: text(int(found[0].replace(",", ""))), words)
+
+
 def percent(share: float, *, up: bool = False) -> str:
     """Three digits, and more where three would read as certainty; rounded `up`, a bound stays a bound."""
     exact = Decimal(repr(share)) * 100

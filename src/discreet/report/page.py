@@ -1,4 +1,5 @@
-"""A report as one HTML file: blocks of text, tables and figures, readable offline and without a script.
+"""A report as one HTML file: blocks of text, tables and figures, readable offline and without a script. The one script
+there may be adds a search to long tables.
 
 A block is a value; `Page` puts the blocks in order, numbers them and writes the file. Every text is escaped here,
 so a block takes plain text. Charts come from `charts`, their drawing from `svg`.
@@ -9,21 +10,27 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from discreet.errors import DataError
-from discreet.report import numbers, svg
+from discreet.report import numbers, ranked, svg
+from discreet.report.ranked import Ranked
 
 CONTENTS_FROM = 5  # headings; a shorter page is read without a table of contents
 ROWS_SHOWN = 300  # of a figure's data; the file beside the picture has them all
 HASH = re.compile("[0-9a-f]{64}")
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+SCRIPT = files("discreet.report").joinpath("page.js").read_text(encoding="utf-8")
+SCRIPTED = f"{POLICY}; script-src 'sha256-{b64encode(sha256(SCRIPT.encode()).digest()).decode()}'"
+"""What a page with tables to search may do: run this one script, known by its hash, and nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +112,15 @@ class Figure:
         return Table.of(svg.data(self.chart), f"Data of the figure: {self.caption}")
 
 
-Block: TypeAlias = Heading | Prose | Table | Figure | Code | Note
+Block: TypeAlias = Heading | Prose | Table | Ranked | Figure | Code | Note
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A titled sequence of blocks, with a `lead` paragraph under the title."""
+    """A titled sequence of blocks, with a `lead` paragraph under the title.
+
+    What stands before the first heading is read first: the contents come after it.
+    """
 
     title: str
     blocks: Sequence[Block]
@@ -194,21 +204,26 @@ class _Writer:
         anchors = [self.anchor(heading.text) for heading in page._all(Heading)]
         contents = self.contents(anchors)
         waiting = iter(anchors)
-        body = "\n".join(
+        parts = [
             self.heading(block, next(waiting)) if isinstance(block, Heading) else self.block(block)
             for block in page.blocks
-        )
+        ]
+        first = next((i for i, block in enumerate(page.blocks) if isinstance(block, Heading)), len(parts))
+        body = "\n".join([*parts[:first], *([contents] if contents else []), *parts[first:]])
         lead = f'<p class="lead">{inline(page.lead)}</p>\n' if page.lead else ""
+        scripted = bool(page._all(Ranked))
         style = files("discreet.report").joinpath("page.css").read_text(encoding="utf-8")
         return (
             f'<!DOCTYPE html>\n<html lang="{escape(page.language)}">\n<head>\n<meta charset="utf-8">\n'
-            f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+            f'<meta http-equiv="Content-Security-Policy" content="{SCRIPTED if scripted else POLICY}">\n'
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
             '<meta name="color-scheme" content="light dark">\n<link rel="icon" href="data:,">\n'
             f"<title>{escape(page.title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
             '<a class="skip" href="#content">Skip to the content</a>\n'
-            f"<header>\n<h1>{escape(page.title)}</h1>\n{lead}</header>\n{contents}"
-            f'<main id="content" tabindex="-1">\n{body}\n</main>\n</body>\n</html>\n'
+            f"<header>\n<h1>{escape(page.title)}</h1>\n{lead}</header>\n"
+            f'<main id="content" tabindex="-1">\n{body}\n</main>\n'
+            + f"<script>{SCRIPT}</script>\n" * scripted
+            + "</body>\n</html>\n"
         )
 
     def anchor(self, text: str) -> str:
@@ -224,7 +239,7 @@ class _Writer:
             f'<li class="level-{heading.level}"><a href="#{anchor}">{inline(heading.text)}</a></li>'
             for heading, anchor in zip(headings, anchors, strict=True)
         )
-        return f'<nav aria-label="Contents">\n<ul>\n{items}\n</ul>\n</nav>\n'
+        return f'<nav aria-label="Contents">\n<ul>\n{items}\n</ul>\n</nav>'
 
     def heading(self, block: Heading, anchor: str) -> str:
         return f'<h{block.level} id="{anchor}">{inline(block.text)}</h{block.level}>'
@@ -243,6 +258,8 @@ class _Writer:
                 label = f"Table {self.tables}. {block.caption}"
                 shown = self.table(block, f"table-{self.tables}", label)
                 return f"<details><summary>{inline(label)}</summary>\n{shown}\n</details>" if block.folded else shown
+            case Ranked():
+                return self.ranked(block)
             case Figure():
                 return self.figure(block)
         raise DataError(f"A page has no block of type {type(block).__name__}; use one of {Block}.")
@@ -254,6 +271,8 @@ class _Writer:
             for values in zip(*table.rows, strict=True)
         ] or [False] * len(table.columns)
         side = [' class="number"' if right else "" for right in numeric]
+        if any(isinstance(row[0], str) for row in table.rows):
+            side[0] = ""  # it names the rows, from the left
         head = "".join(
             f'<th scope="col"{align}>{inline(text)}</th>' for text, align in zip(table.columns, side, strict=True)
         )
@@ -268,6 +287,16 @@ class _Writer:
             f'<caption id="{name}"><span>{inline(caption)}</span></caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n'
             + "\n".join(body)
             + "\n</tbody>\n</table>\n</div>"
+        )
+
+    def ranked(self, block: Ranked) -> str:
+        self.tables += 1
+        name = f"table-{self.tables}"
+        head, body = ranked.rows(block)
+        return (
+            f'<div class="scroll ranked" role="region" aria-labelledby="{name}" tabindex="0">\n<table>\n'
+            f'<caption id="{name}"><span>{inline(f"Table {self.tables}. {block.caption}")}</span></caption>\n'
+            f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>\n</div>"
         )
 
     def figure(self, figure: Figure) -> str:

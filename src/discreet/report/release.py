@@ -6,21 +6,21 @@ simulation made from these. The page is built from values; nothing is read here.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.privacy.losses import Loss, Pure, shown, total
-from discreet.privacy.units import AnyRow, EstablishmentNodes, Establishments, Rows, Unit, Workers
+from discreet.privacy.losses import Loss, Pure, total
+from discreet.privacy.units import EstablishmentNodes, Establishments, Unit
 from discreet.report import charts, comparison, counts
 from discreet.report.bar import Bar
 from discreet.report.comparison import SimulatedErrors
-from discreet.report.numbers import GROUP, PERCENT, minute, plural, text, unbroken
+from discreet.report.numbers import minute, plural, regrouped, text, unbroken
 from discreet.report.numbers import percent as percent
 from discreet.report.page import Block, Code, Figure, Heading, Note, Page, Prose, Table
+from discreet.report.protection import plain_words, suspicions
 from discreet.tables.expected import ByLargest, spans, three_digits
 from discreet.tables.quality import NOISE
 
@@ -67,9 +67,6 @@ FLAGS = {
 }
 """What the words in the column `flag` mean, to be read before the estimates."""
 
-PRIORS = (0.01, 0.1, 0.5)
-"""How sure somebody may be beforehand, in the table of what they can learn."""
-
 
 @dataclass(frozen=True, slots=True)
 class TableOfCounts:
@@ -95,13 +92,14 @@ class TableOfCounts:
 class Results:
     """What a release published: tables of counts, or answers that fit on a page; `limits` of what these say.
 
-    `flagged` is what must be read before the answers.
+    `flagged` is what must be read before the answers, `short` what they say in a line.
     """
 
     counts: Sequence[TableOfCounts] = ()
     answers: Sequence[Block] = ()
     limits: Sequence[str] = ()
     flagged: Sequence[str] = ()
+    short: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +136,11 @@ def page(facts: Facts, *, more: Sequence[Block] = ()) -> Page:
     """The report; `more` is put before the limits."""
     blocks: list[Block] = [
         *_summary(facts),
+        *(block for release in facts.releases for block in _release(release)),
+        *_trust(facts),
         *_protection(facts),
         *_budget(facts),
-        *(block for release in facts.releases for block in _release(release)),
-        *comparison.all_of(_compared(facts)),
+        *_comparisons(facts),
         *more,
         *_limits(facts),
         *_verification(facts),
@@ -164,7 +163,8 @@ def _summary(facts: Facts) -> Iterator[Block]:
     which = "each" if bounded == all_counts else f"{text(bounded)} of them" if bounded else "none"
     computed = " that was computed from published numbers alone" * bool(bounded)
     words = f"{plural(all_counts, 'count')} in {plural(len(tables), 'table')}, {which} with an interval{computed}."
-    lines = [words] if tables else []
+    lines = [line for release in facts.releases for line in release.results.short]
+    lines += [*(_largest(table) for table in tables), words] if tables else []
     noisy = sum(int((table.quality == NOISE).sum()) for table in tables)
     lines += [f"{plural(noisy, 'count')} {'is' if noisy == 1 else 'are'} mostly noise, and flagged so."] * bool(noisy)
     lines.append(f"All releases cost {facts.total - facts.remaining} of {facts.total}; {facts.remaining} is left.")
@@ -173,6 +173,18 @@ def _summary(facts: Facts) -> Iterator[Block]:
         told = "; ".join(f"{label} {ratio:.2f} times" for label, ratio in found.items())
         lines.append(f"Error over that of noise infusion, which has no proof, on simulated data: {told}.")
     yield Note("in short", "\n".join(f"- {line}" for line in lines))
+
+
+def _largest(table: CountRelease) -> str:
+    """The finding of a table in one line."""
+    total = table.counts.sum(axis=1)
+    row = int(np.argmax(total)) if len(total) else 0
+    if not table.keys.column_names or not len(total):
+        return f"All jobs together: {text(int(total.sum()))}."
+    cell = ", ".join(str(value) for value in table.keys.slice(row, 1).to_pylist()[0].values())
+    low, high = table.lower[row], table.upper[row]
+    ends = f" ({text(int(low[0]))} to {text(int(high[0]))})" if len(low) == 1 and np.isfinite(low + high).all() else ""
+    return f"Most {_by(table)}: {cell}, {text(int(total[row]))}{ends}."
 
 
 def _compared(facts: Facts) -> dict[str, SimulatedErrors]:
@@ -189,78 +201,6 @@ def _label(release: Release, number: int) -> str:
     return release.name if len(release.results.counts) == 1 else f"{release.name}, table {number}"
 
 
-def plain_words(unit: Unit, jobs: int | None = 1) -> str:
-    """Whom the definition protects where a worker has so many `jobs` at most, for a reader without mathematics."""
-    if isinstance(unit, Rows | AnyRow):
-        return (
-            "Take any one row, and imagine its response had been another. The release would have come out much the "
-            "same."
-        )
-    return f"{_protected(unit)}{_several(unit, jobs)}"
-
-
-def _protected(unit: Establishments | Workers | EstablishmentNodes) -> str:
-    if isinstance(unit, Establishments):
-        share = f"{shown(unit.alpha * 100)}{PERCENT}"
-        whom = "its whole workforce" if unit.strength == "strong" else "its workforce of any one kind"
-        return (
-            f"Take any establishment, and imagine that {whom} had been larger by up to {share}, or by one worker; or "
-            "take the larger one, and imagine the smaller. The published tables would have come out the same with "
-            "nearly the same probability. So nobody can tell, beyond the odds below, which of the two it was: "
-            f"neither how large an employer is, more closely than {share}, nor whether a given person works there. "
-            f"{_exchange(unit)}"
-        )
-    if isinstance(unit, Workers):
-        return (
-            "Take any job, and imagine it had not been there. The published tables would have come out the same with "
-            "nearly the same probability. The size of a large establishment is **not** hidden."
-        )
-    return (
-        f"Take any whole establishment of at most {unit.theta:,} workers, and imagine it had not been there. The "
-        "published tables would have come out the same with nearly the same probability. Larger ones are left out."
-    )
-
-
-def _exchange(unit: Establishments) -> str:
-    if unit.substitution:
-        return "Nor, within the same odds, of which kind a worker is, or who employs them."
-    return "Of which kind a worker is, or who employs them, takes two such changes: the odds move twice as far."
-
-
-def _several(unit: Unit, jobs: int | None) -> str:
-    if jobs is None:
-        return (
-            " All this is about one job, and one worker with that job: about all jobs of a worker together nothing is "
-            "promised."
-        )
-    return (
-        f" A worker may have jobs at up to {jobs} establishments: about all of them together the odds move up to "
-        f"{jobs * _steps(unit)} times as far."
-    ) * (jobs > 1)
-
-
-def _steps(unit: Unit) -> int:
-    """How many protected changes the kind or the employer in one job takes."""
-    if isinstance(unit, Rows | AnyRow):
-        return 1
-    return unit.exchange if isinstance(unit, Establishments) else 2
-
-
-def _suspicions(unit: Unit, epsilon: float, jobs: int | None = 1) -> Table:
-    """What can be learnt from all releases, about one protected change and about one worker exchanged for another."""
-    several = 1 if jobs is None or isinstance(unit, Rows | AnyRow) else jobs
-    steps = sorted({1, several * _steps(unit)})
-    reached = "can become sure, from all releases, to at most"
-    whose = "the kind or employer in one job" if jobs is None else "a worker's kind or employer"
-    whose = f"all up to {several} jobs of one worker together" if several > 1 else whose
-    return Table(
-        ("Somebody who was sure to", reached, f"or, of {whose}, to at most")[: 1 + len(steps)],
-        [(percent(p), *(percent(_posterior(p, n * epsilon), up=True) for n in steps)) for p in PRIORS],
-        "The guarantee in plain words: suspicions about one protected change, before and after",
-        "suspicions",
-    )
-
-
 def _protection(facts: Facts) -> Iterator[Block]:
     yield Heading("What was protected, and how")
     if not all(release.private for release in facts.releases):
@@ -273,7 +213,7 @@ def _protection(facts: Facts) -> Iterator[Block]:
     )
     spent = facts.total - facts.remaining
     if isinstance(spent, Pure) and spent:
-        yield _suspicions(facts.unit, float(spent.epsilon), facts.jobs)
+        yield suspicions(facts.unit, float(spent.epsilon), facts.jobs)
     promises: dict[str, list[str]] = {}
     for release in facts.releases:
         promises.setdefault(unbroken(release.promise), []).append(f"**{release.name}**")
@@ -287,11 +227,6 @@ def _noisy(facts: Facts) -> str:
     what = ["every count"] * any(tables) + ["the size of the largest establishment of every cell"] * sized
     what += ["the statistics from which all answers are computed"] * (not all(tables))
     return " and ".join(what)
-
-
-def _posterior(prior: float, epsilon: float) -> float:
-    odds = prior / (1 - prior) * math.exp(min(epsilon, 700.0))
-    return odds / (1 + odds)
 
 
 def _budget(facts: Facts) -> Iterator[Block]:
@@ -327,43 +262,73 @@ def _budget(facts: Facts) -> Iterator[Block]:
 
 
 def _release(release: Release) -> Iterator[Block]:
+    """The statistics themselves."""
     title, tables = f": {release.title}" if release.title else "", release.results.counts
     if len(tables) == 1:
         yield Heading(f"Release {release.name}{title or ': ' + _by(tables[0].table)}")
-        yield from _table(release.name, tables[0], level=3)
+        yield from counts.cells(release.name, tables[0].table)
         return
     yield Heading(f"Release {release.name}{title}")
     yield from release.results.answers
     for number, part in enumerate(tables, start=1):
         label = _label(release, number)
         yield Heading(f"{label}: {_by(part.table)}", 3)
-        yield from _table(label, part, level=4)
+        yield from counts.cells(label, part.table)
 
 
 def _by(table: CountRelease) -> str:
     return f"jobs by {', '.join(table.by)}" if table.by else "all jobs"
 
 
-def _table(label: str, part: TableOfCounts, *, level: int) -> Iterator[Block]:
+def _trust(facts: Facts) -> Iterator[Block]:
+    """How far off each table is, and which of its counts are noise."""
+    parts = [
+        (_label(release, number), part)
+        for release in facts.releases
+        for number, part in enumerate(release.results.counts, start=1)
+    ]
+    if not parts:
+        return
+    yield Heading("What to trust, and what not")
+    for label, part in parts:
+        if len(parts) > 1:
+            yield Heading(f"{label}: how far off", 3)
+        yield from _table(label, part)
+
+
+def _table(label: str, part: TableOfCounts) -> Iterator[Block]:
     table = part.table
     cells, levels = (text(size) for size in table.counts.shape)
     kinds = "one in each workplace cell" if levels == "1" else f"{cells} workplace cells x {levels} kinds of workers"
+    yield from counts.intervals(label, table)
     yield Prose(
         f"{plural(table.counts.size, 'count')}, {kinds}: {_by(table)}. Mechanism {part.mechanism}, {part.loss}. "
         f"{' '.join([FOLLOWS[part.expected.follows], *part.notes])}"
     )
     yield Table(
         ("Largest establishment of the cell", "Expected error of one count"),
-        [(label.replace(",", GROUP), _error(part.expected, size)) for label, size in spans([part.expected]).items()],
+        [(regrouped(label), _error(part.expected, size)) for label, size in spans([part.expected]).items()],
         f"Expected absolute error, {label}",
         f"{label} expected error",
     )
-    yield from counts.intervals(label, table)
     yield from counts.ranking(label, table)
-    if isinstance(part.comparison, SimulatedErrors):
-        yield from comparison.one(label, part.comparison, level=level)
-    else:
-        yield Prose(f"**Not compared with noise infusion.** {part.comparison}")
+
+
+def _comparisons(facts: Facts) -> Iterator[Block]:
+    found = _compared(facts)
+    why = [
+        f"**{_label(release, number)}: not compared with noise infusion.** {part.comparison}"
+        for release in facts.releases
+        for number, part in enumerate(release.results.counts, start=1)
+        if not isinstance(part.comparison, SimulatedErrors)
+    ]
+    if not (found or why):
+        return
+    yield Heading("Beside noise infusion")
+    yield from comparison.all_of(found)
+    for label, each in found.items():
+        yield from comparison.one(label, each, level=3)
+    yield from map(Prose, why)
 
 
 def _error(expected: ByLargest, size: int) -> float | str:

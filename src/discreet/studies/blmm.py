@@ -203,6 +203,12 @@ def _blocks(model: BayesMixed, exact: PosteriorAudit, sampled: MonteCarloAudit, 
         else f"Effects on other counties are bounded, not computed, for most rows; no row exceeds {exact.bound:.4g}."
     )
     blocks: list[Block] = [
+        Note(
+            "result",
+            f"The empirical epsilon is {exact.epsilon:.4g} over all {len(exact.own):,} rows, and "
+            f"{found['exact_on_influential_rows']:.4g} on the {len(sampled.rows)} that the published method looks at. "
+            "It is a property of these data, and no guarantee.",
+        ),
         Note("warning", WARNING),
         Prose(
             "Each county effect's posterior is cut into 20 bins of equal probability. A row is deleted, and epsilon is "

@@ -238,13 +238,13 @@ def _page(results: dict[str, Any]) -> Page:
     return Page(
         TITLE,
         [
+            Note("result", verdict),
             Note("warning", "The data are simulated and the noise has a seed: a study is not a release."),
             Prose(
                 f"{results['rows']:,} rows in {results['groups']} groups of unequal size, {results['sets']} data sets "
                 "of each kind by noisy sums, a third as many by blocks. An interval should hold the truth in 95 % of "
                 "them, and an estimate be off by less than three standard errors of its mean, or a flag should say so."
             ),
-            Note("result", verdict),
             Heading("Coverage of 95 % intervals"),
             Table.of(
                 [

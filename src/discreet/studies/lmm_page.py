@@ -53,6 +53,7 @@ def page(results: Mapping[str, Any], *, quick: bool) -> Page:
     data, curve = results["data"], results["risk_utility"]
     best = {row["model"]: row["correlation"] for row in results["global"]}
     blocks: list[Block] = [
+        _result(curve),
         Note(
             "warning",
             "The flows are simulated and the noise has a seed. A study compares with the truth: it is not a release, "
@@ -64,7 +65,6 @@ def page(results: Mapping[str, Any], *, quick: bool) -> Page:
         ),
         Prose(METHODS),
         Heading("What private fits keep"),
-        _result(curve),
         *_together(curve, best),
         _headline(curve),
         Heading("Fits of the whole data set"),

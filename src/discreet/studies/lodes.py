@@ -139,6 +139,8 @@ def attack_rows(economy: grid.Economy, *, source: Source) -> list[Row]:
     only = cells.counts[:, graduates].sum(axis=1) == 1
     alone = cells.counts[(cells.establishments == 1) & only][:, graduates]
     chance = float(alone.mean(axis=0).max()) if alone.size else None
+    lone = int((cells.establishments == 1).sum())
+    targets = {"shape": lone, "size": lone, "re-identification": len(alone)}
     rows = []
     for release, table in releases.items():
         known = table.argmax(axis=1)
@@ -165,7 +167,9 @@ def attack_rows(economy: grid.Economy, *, source: Source) -> list[Row]:
                 {
                     "release": release,
                     **asdict(outcome),
+                    "targets": targets[name],
                     "share": outcome.share,
+                    "of_targets": outcome.exact / targets[name] if targets[name] else None,
                     "chance": chance if name == "re-identification" else 0.0,
                 }
             )

@@ -50,6 +50,7 @@ def page(results: Mapping[str, Any], findings: Sequence[PaperStatement]) -> Page
     """All blocks, in the order of the paper."""
     data = results["data"]
     blocks: list[Block] = [
+        _result(results, findings),
         Note("warning", SIMULATED if data["simulated"] else GIVEN),
         Prose(
             f"{data['jobs']:,} jobs at {data['establishments']:,} establishments, {data['workplace_cells']:,} "
@@ -89,14 +90,30 @@ def page(results: Mapping[str, Any], findings: Sequence[PaperStatement]) -> Page
         Prose(
             "Shape and size: cells with one establishment and all 8 counts above the small cell limit. For size the "
             "attacker knows one count. Re-identification: cells with one establishment and one college graduate, whose "
-            "sex is the level published with the largest count; chance is always guessing the commoner sex."
+            "sex is the level published with the largest count; chance is always guessing the commoner sex.\n\n"
+            "Targets are the same for every release: establishments alone in their cells, for re-identification those "
+            "with one graduate. How many can be tried differs, because shape and size need all published counts above "
+            "the small cell limit of 2.5. `share` is of those tried, `of_targets` of all targets."
         ),
         Table.of(
             [
-                {k: row[k] for k in ("attack", "release", "cases", "exact", "share", "error", "chance")}
+                {
+                    k: row[k]
+                    for k in (
+                        "attack",
+                        "release",
+                        "targets",
+                        "cases",
+                        "exact",
+                        "share",
+                        "of_targets",
+                        "error",
+                        "chance",
+                    )
+                }
                 for row in _by_attack(results)
             ],
-            "Cases attacked, cases with the exact truth, and the median of a case's largest error.",
+            "Targets, cases tried, cases with the exact truth, and the median of a case's largest error.",
             "attacks",
         ),
         Table.of(
@@ -257,6 +274,19 @@ def _shown(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def _best(rows: Sequence[Mapping[str, Any]]) -> str:
     least = min(rows, key=lambda row: float(row["ratio"]))
     return f"the least is {least['ratio']:.2g}, by {least['label']}."
+
+
+def _result(results: Mapping[str, Any], findings: Sequence[PaperStatement]) -> Note:
+    """What the page shows, first."""
+    agree = sum(bool(finding.agrees) for finding in findings)
+    told = [f"{agree} of {len(findings)} statements of the paper agree with our numbers."]
+    infused = [row for row in results["attacks"] if row["release"] == "infusion" and row["cases"]]
+    if infused:
+        told.append(
+            f"Noise infusion gives the attacker the exact truth in {sum(row['exact'] for row in infused):,} of "
+            f"{sum(row['cases'] for row in infused):,} attacks that can be tried."
+        )
+    return Note("result", " ".join(told))
 
 
 def _by_attack(results: Mapping[str, Any]) -> list[Mapping[str, Any]]:

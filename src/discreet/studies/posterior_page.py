@@ -138,7 +138,7 @@ def _kinds(rows: Sequence[Mapping[str, Any]]) -> list[Table]:
     ]
 
 
-def _findings(results: Mapping[str, Any], audit: Mapping[str, AuditVerdict]) -> Prose:
+def _findings(results: Mapping[str, Any], audit: Mapping[str, AuditVerdict]) -> Note:
     """What the page shows, first."""
     published, corrected = audit["-2 log p, paper"], audit["-2 log p, tight"]
     private, thesis = (
@@ -146,11 +146,12 @@ def _findings(results: Mapping[str, Any], audit: Mapping[str, AuditVerdict]) -> 
         for centre, count in (("private", None), ("zero", len(LEVELS)))
     )
     full, covered = (row["coverage"] for row in results["coverage"][:2])
-    return Prose(
+    return Note(
+        "result",
         f"The published noise of -2 log p is **not private**: it promises epsilon {published.claimed:g} and has "
         f"at least {published.epsilon:.2g}; for the corrected noise the audit finds {corrected.epsilon:.2g}. A private "
         f"quantile errs by {private:.2g} with a private centre and by {thesis:.2g} in the thesis's setting. Private "
-        f"intervals at level 0.95 hold the slope in {covered:.1%} of data sets, those of all rows in {full:.1%}."
+        f"intervals at level 0.95 hold the slope in {covered:.1%} of data sets, those of all rows in {full:.1%}.",
     )
 
 

@@ -249,12 +249,12 @@ def _page(results: dict[str, Any]) -> Page:
     return Page(
         TITLE,
         [
+            Note("result", verdict),
             Note("warning", "The data are simulated and the noise has a seed: a study is not a release."),
             Prose(
                 f"alpha is 0.1. {results['cells']:,} cells of each kind, and {results['releases']} releases of tables "
                 f"of {int(np.prod(results['shape'])):,} cells at epsilon 1 each."
             ),
-            Note("result", verdict),
             Heading("Intervals"),
             Table.of(
                 [

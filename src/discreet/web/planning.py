@@ -36,6 +36,11 @@ class StoredPlan:
     state: str
     at: str
 
+    def release_title(self, name: str) -> str:
+        """What the plan calls one of its releases; empty where it has no title, or is changed since."""
+        releases = json.loads(self.filled_in)["release"]
+        return next((str(release.get("title", "")) for release in releases if release.get("name") == name), "")
+
     @property
     def draft(self) -> Draft:
         """What was filled in; read where it is needed, because lists hold hundreds of plans and show their titles."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 from threading import Lock
 from typing import Annotated, Any
 
@@ -13,7 +14,7 @@ from markupsafe import Markup, escape
 
 from discreet.errors import DiscreetError
 from discreet.faults import FORM
-from discreet.report import numbers, svg
+from discreet.report import numbers, ranked, svg
 from discreet.report.page import Figure, Table, inline, paragraphs
 from discreet.tables.expected import told
 from discreet.tables.widths import told_width
@@ -81,6 +82,19 @@ def drawn(figure: Figure, name: str) -> RenderedFigure:
     return RenderedFigure(name, figure.caption, picture, figure.data)
 
 
+@dataclass(frozen=True, slots=True)
+class RankedTable:
+    """A table that is its own chart, as a page shows it."""
+
+    caption: str
+    head: Markup
+    body: Markup
+
+
+def ranked_table(content: ranked.Ranked) -> RankedTable:
+    return RankedTable(content.caption, *map(Markup, ranked.rows(content)))
+
+
 environment = Environment(
     loader=PackageLoader("discreet.web"),
     autoescape=select_autoescape(),
@@ -95,8 +109,9 @@ environment.filters |= {
     "paragraphs": lambda text: Markup(paragraphs(text)),
     "three": numbers.three,
     "share": numbers.percent,
-    "told": lambda *given: told(*given).replace(",", numbers.GROUP),
-    "width": lambda width: told_width(width).replace(",", numbers.GROUP),
+    "fraction": lambda text: float(Fraction(text)),
+    "told": lambda *given: numbers.regrouped(told(*given)),
+    "width": lambda width: numbers.regrouped(told_width(width)),
     "zip_same": lambda names: [(name, name) for name in names],
     "is_number": numbers.is_numeric,
     "filter_lines": filters.lines,

@@ -154,20 +154,24 @@ def model_curve(formula: str, data: str, epsilons: list[float]) -> dict[str, Any
 
 def columns(path: str) -> list[str]:
     """The names of a table's columns."""
-    from discreet.frames import as_lazy, called
+    from discreet.frames import open_frame
 
-    return list(as_lazy(path, name=called(path)).collect_schema().names())
+    return list(open_frame(path).collect_schema().names())
 
 
 def check_source(
-    path: str, schema: dict[str, Any] | None = None, public: Any = (), unit: dict[str, str] | None = None
+    path: str,
+    schema: dict[str, Any] | None = None,
+    allow_multiple: bool | int = False,
+    public: Any = (),
+    unit: dict[str, str] | None = None,
 ) -> list[str]:
     """What the rows of a table do not keep of what is declared about them; no value and no number of rows."""
     try:
         if unit is None:
             from discreet.jobs import read_jobs
 
-            read_jobs(path, schema=schema)
+            read_jobs(path, schema=schema, allow_multiple=allow_multiple)
             return []
         from discreet.lmm.private.owner import look
 

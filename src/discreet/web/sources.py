@@ -50,6 +50,7 @@ class SourceForm:
     dataset: str = ""
     epsilon: str = ""
     alpha: str = "0.1"
+    multiple: str = "1"
     lower: str = "0"
     upper: str = "1"
     columns: dict[str, str] | None = None
@@ -157,7 +158,14 @@ def _jobs(form: SourceForm, roles: dict[str, list[str]]) -> dict[str, Any]:
         "workplace_attributes": roles.get("workplace", []),
         "worker_attributes": domains,
     }
-    return {"schema": schema, "unit": {"kind": "establishments", "alpha": form.alpha}}
+    most = form.multiple or "1"
+    if not (most.isascii() and most.isdigit() and 1 <= len(most) <= 4 and int(most) >= 1):
+        raise DataError(
+            f"{most[:20]!r} was given as the most jobs of one worker. It is a whole number. Use 1, or how many there "
+            "may be."
+        )
+    several = {"allow_multiple": int(most)} if int(most) > 1 else {}
+    return {"schema": schema, "unit": {"kind": "establishments", "alpha": form.alpha}, **several}
 
 
 def _rows(form: SourceForm, roles: dict[str, list[str]]) -> dict[str, Any]:
@@ -188,7 +196,7 @@ def faults(desk: Desk, source: DataSource) -> list[str]:
     schema = desk.schema(source)
     arguments: dict[str, Any] = {"path": str(desk.folder / source.path)}
     if schema is not None:
-        arguments["schema"] = schema.to_dict()
+        arguments |= {"schema": schema.to_dict(), "allow_multiple": source.allow_multiple}
     else:
         unit = source.unit.model_dump(mode="json")
         arguments |= {"public": list(source.public), "unit": {key: str(unit[key]) for key in ("lower", "upper")}}

@@ -11,6 +11,7 @@ import pytest
 from discreet.errors import DataError
 from discreet.lmm.private import release_mixed
 from discreet.noise.source import SeededSource
+from discreet.report.page import Note
 from discreet.simulate import qwi, stream
 from discreet.studies import lmm
 from discreet.studies.lmm_curves import Case, Trials, by_moments, estimable_blocks
@@ -67,6 +68,9 @@ def test_the_study_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(lmm, "QUICK_SHARE", 0.004)
     steps: list[float] = []
     outcome = lmm.run(quick=True, seed=1, progress=lambda step, share: steps.append(share))
+    assert isinstance(outcome.page.blocks[0], Note) and outcome.page.blocks[0].kind == "result", (
+        "the finding comes first"
+    )
     outcome.write(tmp_path / "out")
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     assert {"global", "k_star", "risk_utility", "leave_county_out", "estimable"} <= set(results)

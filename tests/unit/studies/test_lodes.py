@@ -12,6 +12,7 @@ import pytest
 
 from discreet.jobs import read_jobs
 from discreet.noise.source import SeededSource
+from discreet.report.page import Note
 from discreet.simulate import lodes as simulated
 from discreet.studies import lodes, lodes_grid
 from discreet.studies.lodes_findings import PaperStatement, findings
@@ -165,6 +166,7 @@ def test_a_small_run(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(lodes, "QUICK_SHARE", 0.004)
     steps: list[float] = []
     study = lodes.run(quick=True, data=folder, seed=2, progress=lambda _, share: steps.append(share))
+    assert isinstance(study.page.blocks[0], Note) and study.page.blocks[0].kind == "result", "the finding comes first"
     assert steps == sorted(steps)
     out = study.write(tmp_path / "out")
     results = json.loads((out / "results.json").read_text())

@@ -146,6 +146,16 @@ def test_a_known_data_set_keeps_its_unit_and_budget(zoe: Any) -> None:
     assert answer.status_code == 409 and "The ledger knows 'pay 2026' under workers" in html.unescape(answer.text)
 
 
+def test_workers_with_several_jobs_are_declared(zoe: Any) -> None:
+    folder = zoe.here.desk.folder
+    (folder / "data").mkdir()
+    (folder / "data" / "a.csv").write_text(f"{TABLE}E9;W1;00;m\n")
+    assert zoe("data/a.csv", do="add", **columns()).status_code == 409
+    assert zoe("data/a.csv", do="add", multiple="two", **columns()).status_code == 409
+    assert zoe("data/a.csv", do="add", multiple="2", **columns()).status_code == 303
+    assert Desk.open(folder).sources["pay"].allow_multiple == 2
+
+
 def test_rows_for_models(zoe: Any) -> None:
     folder = zoe.here.desk.folder
     (folder / "data").mkdir()
@@ -154,4 +164,4 @@ def test_rows_for_models(zoe: Any) -> None:
     answer = zoe("data/r.csv", do="add", lower="0", upper="1", **told)
     assert answer.status_code == 303, html.unescape(answer.text)
     source = Desk.open(folder).sources["pay"]
-    assert source.kind == "rows" and source.public == ("x", "g") and source.unit.response == "y"  # type: ignore[union-attr]
+    assert source.kind == "rows" and source.public == ("x", "g") and source.unit.response == ("y",)  # type: ignore[union-attr]

@@ -83,7 +83,7 @@ def test_from_plan_to_ledger(served: Any, state: Any, visit: Any, worker_of: Any
         page.click("text=research.csv")
     published = next((served.folder / "releases").glob("*/sectors/research.csv"))
     assert Path(table.value.path()).read_bytes() == published.read_bytes()
-    assert page.locator("figure svg[role=img] desc").count() == 1
+    assert page.locator(".ranked tbody tr .mark svg").count() == 15
     page.goto(f"{base}/ledger")
     assert "6 of 8 epsilon left" in " ".join(page.inner_text(".cards").split())
     page.click("text=Verify now")

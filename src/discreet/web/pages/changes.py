@@ -25,6 +25,7 @@ from discreet.web.published import Published, keys_of
 from discreet.web.rendering import At, Here, drawn, page, refused
 from discreet.web.sandbox import confined, in_turn
 from discreet.web.security import Asking, Form, InTurn, needs
+from discreet.web.turns import TooMuch
 from discreet.web.uploads import ACCEPT, kept
 
 router = APIRouter(include_in_schema=False)
@@ -85,6 +86,8 @@ async def report(request: Request, here: At, analyst: Analyst, form: Form) -> Re
     try:
         options = _options(form)
         name = await in_turn(analyst.name, partial(_report, here, analyst, form, options))
+    except TooMuch:
+        raise
     except DiscreetError as error:
         given = {key: str(form[key])[:40] for key in OPTIONS if key in form}
         again = partial(_form, request, here, analyst, given, status=409, wrong=refused(request, analyst, error))

@@ -11,7 +11,7 @@ from fastapi.responses import RedirectResponse, Response
 from starlette.datastructures import FormData, UploadFile
 
 from discreet.errors import DiscreetError
-from discreet.report.release import plain_words
+from discreet.report.protection import plain_words
 from discreet.web import published
 from discreet.web import sources as added
 from discreet.web.accounts import Person

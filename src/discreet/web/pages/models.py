@@ -24,6 +24,7 @@ from discreet.web.pages.data import source_of
 from discreet.web.rendering import At, Here, drawn, page, refused
 from discreet.web.sandbox import confined, in_turn
 from discreet.web.security import Asking, Form, InTurn, needs
+from discreet.web.turns import TooMuch
 from discreet.web.uploads import ACCEPT, kept
 
 router = APIRouter(include_in_schema=False)
@@ -61,6 +62,8 @@ async def tried(
     formula = str(form.get("formula", "")).strip()[:LONGEST]
     try:
         name = await in_turn(analyst.name, partial(_tried, here, analyst, form, formula))
+    except TooMuch:
+        raise
     except DiscreetError as error:
         given = {"formula": formula, "source": str(form.get("source", ""))}
         again = partial(_form, request, here, analyst, given, status=409, wrong=refused(request, analyst, error))

@@ -10,7 +10,7 @@ from fastapi.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
 
-from discreet.report.release import plain_words
+from discreet.report.protection import plain_words
 from discreet.tables.mechanisms.registry import private_names
 from discreet.web import planning, published
 from discreet.web.accounts import Person

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import FileResponse, Response
 
-from discreet.report import charts
-from discreet.report.page import POLICY, Figure, Table
+from discreet.report.estimates import estimates
+from discreet.report.page import SCRIPTED, Table
+from discreet.report.ranked import Mark, Ranked
+from discreet.tables.quality import NOISE
 from discreet.web import planning, published
 from discreet.web.published import PREVIEW, Published, keys_of
-from discreet.web.rendering import At, Here, drawn, page
+from discreet.web.rendering import At, Here, RankedTable, page, ranked_table
 from discreet.web.security import Asking, InTurn
 
 router = APIRouter(include_in_schema=False)
@@ -44,7 +47,6 @@ def shown(request: Request, here: At, asking: Asking, plan: str, name: str, tabl
     content = release.table(names[number])
     first = min(max(first, 0) // PREVIEW * PREVIEW, max(len(content) - 1, 0) // PREVIEW * PREVIEW)
     rows = [list(row.values()) for row in content.slice(first, PREVIEW).to_pylist()]
-    figure = _figure(content, release)
     return page(
         request,
         "release.html",
@@ -55,32 +57,48 @@ def shown(request: Request, here: At, asking: Asking, plan: str, name: str, tabl
         tables=names,
         number=number,
         table=Table(content.column_names, rows, f"{names[number]}, rows {first + 1} to {first + len(rows)}"),
+        faint=[i for i, flag in enumerate(_flags(content, first)) if flag == NOISE],
+        level=release.about["parameters"].get("level"),
         first=first,
         total=len(content),
         preview=PREVIEW,
-        figure=None if figure is None else drawn(figure, "largest"),
+        charts=_charts(content, release),
     )
 
 
-def _figure(content: Any, release: Published) -> Figure | None:
-    """The largest counts with their intervals."""
-    if "count" not in content.column_names or len(content) < 2:
-        return None
+def _flags(content: Any, first: int) -> list[str]:
+    """The quality flags of the rows that are shown."""
+    named = "quality" in content.column_names
+    return content.slice(first, PREVIEW)["quality"].to_pylist() if named else []
+
+
+def _charts(content: Any, release: Published) -> list[RankedTable]:
+    """The largest counts with their intervals, or all effects of a model."""
+    if "count" not in content.column_names:
+        blocks = estimates(content, release.name) if {"effect", "answer"} & {*content.column_names} else ()
+        return [ranked_table(block) for block in blocks if isinstance(block, Ranked)]
+    if len(content) < 2:
+        return []
     order = np.argsort(-np.array(content["count"]), kind="stable")[:TOP]
     keys = keys_of(content)
-    rows = []
-    for row in content.take(order.tolist()).to_pylist():
-        if row["lower"] is None or row["upper"] is None:
-            return None
-        label = ", ".join(str(row[key]) for key in keys) or "all"
-        rows.append({"cell": label, "jobs": row["count"], "low": row["lower"], "high": row["upper"]})
-    if len({row["cell"] for row in rows}) < len(rows):
-        return None
-    return Figure(
-        charts.points_with_intervals(rows, "jobs", "cell", "low", "high"),
-        f"The {len(rows)} largest counts of {release.name}, each with the interval that holds its true count.",
-        f"The {len(rows)} largest counts and their intervals",
-    )
+    marks = [
+        Mark(
+            ", ".join(str(row[key]) for key in keys),
+            row["count"],
+            _end(row, "lower"),
+            _end(row, "upper"),
+            str(row.get("quality", "")),
+            row.get("quality") == NOISE,
+        )
+        for row in content.take(order.tolist()).to_pylist()
+    ]
+    names = ", ".join(key.replace("_", " ") for key in keys).capitalize()
+    caption = f"The {len(marks)} largest counts and their intervals"
+    return [ranked_table(Ranked((names, "Jobs", "Quality"), marks, caption))]
+
+
+def _end(row: dict[str, Any], name: str) -> float:
+    return math.nan if row.get(name) is None else float(row[name])
 
 
 @router.get("/releases/{plan}/{name}/files/{file:path}")
@@ -101,7 +119,8 @@ def paper(here: At, asking: Asking, plan: str, kind: str) -> Response:
     if path is None:
         raise HTTPException(404, f"There is no {kind[:20]!r} of {plan[:64]!r}. It is written at the end of a run.")
     if path.suffix == ".html":
-        return FileResponse(path, media_type="text/html", headers={"content-security-policy": f"{POLICY}; sandbox"})
+        policy = f"{SCRIPTED}; sandbox allow-scripts"  # the one script that its hash names, in an origin of its own
+        return FileResponse(path, media_type="text/html", headers={"content-security-policy": policy})
     subject = f"{plan}/{path.name}"
     here.repeats.record(here.store, asking.name, "downloaded", subject, of=subject)
     return FileResponse(path, filename=f"{plan}-{path.name}", media_type="application/zip")

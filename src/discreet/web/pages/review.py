@@ -9,7 +9,7 @@ from fastapi.responses import RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
 
 from discreet.plan.check import PlanCheck
-from discreet.report.release import plain_words
+from discreet.report.protection import plain_words
 from discreet.web import planning, published, runs
 from discreet.web.accounts import Person
 from discreet.web.desk import DataSource

@@ -9,6 +9,7 @@ balls       vectorised ball arithmetic in doubles
 exact       draws decided in Arb, with as many random bits as the decision takes
 law         what a law of noise is: probabilities of integers, tails and moments
 mass        the mass that a density gives to the cube which rounding sends to one integer vector
+rings       the law of rings of constant density, in a norm of several coordinates
 staircase   the law of a plateau and rings of constant density, with growing steps
 transforms  each law as an elementary function of a few uniform variables, written once for every arithmetic
 """

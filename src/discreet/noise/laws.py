@@ -318,6 +318,12 @@ class RadialPolynomial(PolynomialTail):
         part = [np.maximum(1 - row[:, None] / r, 0.0) ** self.d @ (weight * r) / self.d for row in x]
         return np.array(part).reshape(x.shape)
 
+    @property
+    def radius_range(self) -> tuple[float, float]:
+        """Radii between which nearly all of the law lies."""
+        nodes, _ = radius(self)
+        return float(nodes[0]), float(nodes[-1])
+
     def radius_survival(self, r: ArrayLike) -> Vector:
         """P(|z_1| + ... + |z_d| > r): an incomplete gamma function inside the core, a beta function beyond."""
         from scipy.special import betainc, betaln, gammainc, gammaincc, gammaln

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from discreet.arrays import Integers, Matrix, Vector
 
 
+PARTS = 200_000  # pairs of a cube and a ball examined at a time
+
+
 def cube_mass(
     log_density: Callable[[Vector], Vector], j: Matrix, scale: Vector, *, kink: float, slope: float
 ) -> Vector:
@@ -48,6 +51,46 @@ def cube_mass(
     knots = np.repeat(np.arange(2 * d), x.size)
     whole = np.where(knots == split, 0, between.reshape(-1, knots.size)[kind])
     return (mass(split + y, around) + mass(knots + np.tile(x, 2 * d), whole)).reshape(shape)
+
+
+def ball_mass(j: Matrix, scale: Vector, *, radius: Vector, chance: Vector) -> Vector:
+    """P(round(scale * Z) = j), Z uniform on an L1 ball of one of these radii with these chances.
+
+    Radii grow. t of a point of the cube is its least value plus a sum of d uniform variables and some coins, in half
+    cells; the distribution function of such a sum is one of splines of the next degree: again nothing cancels.
+    """
+    from scipy.special import gammaln
+
+    d = j.shape[-1]
+    scale, coins = np.broadcast_arrays(scale, np.count_nonzero(j, axis=-1))
+    start = (2 * np.abs(j).sum(axis=-1) - coins).ravel()  # in half cells
+    log_volume = d * (np.log(2.0) + np.log(radius)) - gammaln(d + 1)
+    half, heads = 0.5 / scale.ravel(), coins.ravel()
+    density = chance * np.exp(-log_volume)
+    whole = np.append(np.cumsum(density[::-1])[::-1], 0.0)  # of balls from this one on
+    first, last = (np.searchsorted(radius, half * end) for end in (start, start + d + heads))
+    found = whole[last]
+    # Balls that hold a part of the cube, one row for each point and each of them.
+    many = last - first
+    for points in np.array_split(np.arange(many.size), int(many.sum()) // PARTS + 1):
+        point = np.repeat(points, many[points])
+        ball = first[point] + np.arange(point.size) - np.repeat(np.cumsum(many[points]) - many[points], many[points])
+        inside = radius[ball] / half[point] - start[point]
+        covered = np.zeros(point.size)
+        for toss in range(int(heads[points].max(initial=0)) + 1):
+            ways = gammaln(heads[point] + 1) - gammaln(toss + 1) - gammaln(heads[point] - toss + 1)
+            covered += np.exp(ways - heads[point] * math.log(2)) * _sum_below(inside - toss, d)
+        found += np.bincount(point, weights=covered * density[ball], minlength=many.size)
+    return np.asarray(found * np.exp(d * np.log(2 * half))).reshape(scale.shape)
+
+
+def _sum_below(y: Vector, d: int) -> Vector:
+    """P(the sum of d uniform variables on (0, 1) is at most y)."""
+    whole = np.clip(np.floor(y), 0, d - 1)
+    splines = _b_splines(np.clip(y - whole, 0, 1), d + 1)
+    below = np.cumsum(splines, axis=-1)
+    inside = np.take_along_axis(below, whole.astype(np.int64)[..., None], axis=-1)[..., 0]
+    return np.asarray(np.where(y <= 0, 0.0, np.where(y >= d, 1.0, inside)))
 
 
 def _mixture(coins: Integers, d: int) -> Vector:

@@ -19,7 +19,8 @@ from discreet.noise import exact as arb
 from discreet.noise.balls import Balls
 from discreet.noise.law import Law
 from discreet.noise.laws import DiscreteLaplace, RadialPolynomial
-from discreet.noise.transforms import LOG_LAPLACE, Transform
+from discreet.noise.rings import Rings, table
+from discreet.noise.transforms import LOG_LAPLACE, Transform, within_box, within_sum
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -39,8 +40,37 @@ def draw_integers(law: Law, *, scale: ArrayLike, source: Source, exact: bool = F
     every draw in Arb: the same integers, slowly.
     """
     scale = _check("scale", scale, minimum=_LEAST if isinstance(law, DiscreteLaplace) else 0)
-    draws = _draw(Transform.of(law), [scale.ravel()], source=source, exact=exact)
-    return draws.reshape((*scale.shape, law.dimension) if isinstance(law, RadialPolynomial) else scale.shape)
+    radii = _radii(law, scale.size, source) if isinstance(law, Rings) else []
+    draws = _draw(Transform.of(law), [scale.ravel(), *radii], source=source, exact=exact)
+    several = isinstance(law, RadialPolynomial) or law.dimension > 1
+    return draws.reshape((*scale.shape, law.dimension) if several else scale.shape)
+
+
+def draw_within(law: Rings, *, scale: ArrayLike, total: ArrayLike, source: Source, exact: bool = False) -> Integers:
+    """Draw vectors of the law of rings in the norm g(z+) + g(z-), g(y) = max(max y_c / scale_c, sum y_c / total).
+
+    One row of `scale` is one vector. Directions come from the smaller of two balls that hold the norm's own.
+    """
+    own = _check("scale", scale, minimum=_LEAST)
+    whole, d = _check("total", total, minimum=_LEAST), own.shape[1]
+    box = math.log(d + 1) + np.log(own).sum(axis=1)
+    boxed = box < d * np.log(2 * whole) - math.lgamma(d + 1)
+    radii = _radii(law, len(own), source)
+    draws = np.empty(own.shape, dtype=np.int64)
+    for rows, kind in ((boxed, within_box(d)), (~boxed, within_sum(d))):
+        parameters = [*own[rows].T, whole[rows], *(x[rows] for x in radii)]
+        draws[rows] = _draw(kind, parameters, source=source, exact=exact)
+    return draws
+
+
+def _radii(law: Rings, n: int, source: Source) -> list[Vector]:
+    """Of n draws the ring each lies in: its edges, d and 1; beyond the last edge T, 0, 1, an exponent and T."""
+    found = table(law)
+    ring = found.draw(n, source)
+    far = ring == len(found.edges) - 1
+    low, high = found.edges[np.where(far, 0, ring)], found.edges[np.where(far, 0, ring + 1)]
+    power, times = np.where(far, law.d - found.power, float(law.d)), np.where(far, found.edges[-1], 1.0)
+    return [low, np.where(far, 1.0, high), power, times]
 
 
 def add_noise(exact: Integers, law: Law, *, scale: ArrayLike, source: Source) -> Integers:

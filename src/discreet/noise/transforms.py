@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from operator import add, sub
+from operator import add, mul, sub
 from typing import Any, Protocol, Self, TypeVar
 
 from discreet.errors import PrivacyError
 from discreet.noise.law import Law
 from discreet.noise.laws import DiscreteLaplace, Gaussian, GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
+from discreet.noise.rings import Rings
 from discreet.noise.staircase import Staircase
 
 
@@ -75,6 +76,8 @@ class Transform:
                 return cls(_radial_polynomial, words=2 * d, outputs=d, constants=(p,))
             case RadialPolynomial(p, d, core):
                 return cls(_radial_polynomial_with_core, words=d + 2, outputs=d, constants=(p, core))
+            case Rings(d):
+                return cls(_rings, words=d + 1, outputs=d)
             case Staircase(drop, growth, plateau):
                 return cls(_staircase, constants=(drop, growth, plateau))
             case GeneralisedCauchy(g):
@@ -83,7 +86,7 @@ class Transform:
                 return cls(_gaussian, words=2)
         raise PrivacyError(
             f"There is no sampler for {law!r}. Noise can follow Laplace, DiscreteLaplace, Polynomial, "
-            "RadialPolynomial, Staircase, GeneralisedCauchy or Gaussian. Choose one of these laws."
+            "RadialPolynomial, Rings, Staircase, GeneralisedCauchy or Gaussian. Choose one of these laws."
         )
 
 
@@ -131,6 +134,67 @@ def _radial_polynomial_with_core(u: Sequence[N], s: Sequence[N], scale: N, p: N,
     lack = (x / c - (1 - (-x).expm1() / c).log()) * (d - 1)
     unit = (x.expm1() * (c + 1) + excess / rate + c) * scale / total
     return [y * sign * unit for y, sign in zip(direction, s, strict=False)], lack + excess + u[d + 1].log() * tail
+
+
+def _rings(u: Sequence[N], s: Sequence[N], scale: N, low: N, high: N, power: N, times: N) -> tuple[list[N], None]:
+    """The direction from d exponentials, the radius from one uniform variable and the ring that was drawn before."""
+    d = len(u) - 1
+    direction = [-x.log() for x in u[:d]]
+    unit = _ring_radius(u[d], d, low, high, power, times) * scale / reduce(add, direction)
+    return [x * sign * unit for x, sign in zip(direction, s, strict=False)], None
+
+
+def _ring_radius(u: N, d: int, low: N, high: N, power: N, times: N) -> N:
+    """Uniform by volume between two edges (power d, times 1); beyond the last one, T u^(1/power) with 0, 1 and T."""
+    inner, outer = reduce(mul, [low] * d), reduce(mul, [high] * d)
+    return (((outer - inner) * u + inner).log() / power).exp() * times
+
+
+def within_box(d: int) -> Transform:
+    """A direction of the hull of a box and its negative, cut by the bound on the sum: see `_cut`.
+
+    Of d + 1 uniform variables, (u_c - u_0) / (their range) is uniform on that hull's surface, in units of the box: the
+    hull is the shadow of a cube of d + 1 dimensions, and a point of it has as long a fibre as it is far from the edge.
+    """
+
+    def function(u: Sequence[N], s: Sequence[N], *parameters: N) -> tuple[list[N], N]:
+        spread = _largest(u[: d + 1]) + _largest([-x for x in u[: d + 1]])
+        return _cut([(x - u[0]) / spread for x in u[1 : d + 1]], u[d + 1 :], d, *parameters)
+
+    return Transform(function, words=d + 3, outputs=d)
+
+
+def within_sum(d: int) -> Transform:
+    """The same direction from one of the L1 ball."""
+
+    def function(u: Sequence[N], s: Sequence[N], *parameters: N) -> tuple[list[N], N]:
+        sizes = [-x.log() for x in u[:d]]
+        unit = parameters[d] / reduce(add, sizes)
+        points = [x * sign * unit / own for x, sign, own in zip(sizes, s, parameters, strict=False)]
+        return _cut(points, u[d:], d, *parameters)
+
+    return Transform(function, words=d + 2, outputs=d)
+
+
+def _cut(y: Sequence[N], u: Sequence[N], d: int, *parameters: N) -> tuple[list[N], N]:
+    """A direction y (in units of the first d parameters) of a ball that holds the cut one, kept as often as it is long.
+
+    The cut ball's norm of z is g(z+) + g(z-), g(y) the larger of max y_c / s_c and sum y_c / S, S the next parameter;
+    the rest says the radius.
+    """
+    own, whole = parameters[:d], parameters[d]
+    norm = reduce(add, [_gauge([x.max(0) for x in part], own, whole) for part in (y, [-x for x in y])])
+    unit = _ring_radius(u[1], d, *parameters[d + 1 :]) / norm
+    return [x * scale * unit for x, scale in zip(y, own, strict=True)], u[0].log() + norm.log() * d
+
+
+def _gauge(y: Sequence[N], own: Sequence[N], whole: N) -> N:
+    total = reduce(add, [x * scale for x, scale in zip(y, own, strict=True)])
+    return _largest([*y, total / whole])
+
+
+def _largest(x: Sequence[N]) -> N:
+    return reduce(lambda a, b: (b - a).max(0) + a, x)
 
 
 def _staircase(u: Sequence[N], s: Sequence[N], scale: N, drop: N, growth: N, plateau: N) -> tuple[list[N], None]:

@@ -9,4 +9,6 @@ exchange  what is learnt about one worker
 maxima    where functions of many rows are largest, also of densities that jump
 neighbours  pairs of neighbouring cells, for verification
 integers  the worst loss of integer noise that is no rounded law
+kinds     the worst loss of noise that follows every kind of workers, for the weak definition
+stepped   the worst loss of a radial law that is constant between jumps
 """

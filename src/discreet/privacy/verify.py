@@ -22,9 +22,11 @@ import numpy as np
 
 from discreet.arrays import Integers, Vector
 from discreet.privacy.integers import IntegerMechanism, integer_supremum
+from discreet.privacy.kinds import KindsMechanism, kinds_supremum
 from discreet.privacy.losses import Approximate, Loss, half
 from discreet.privacy.maxima import golden, peaks
 from discreet.privacy.neighbours import Neighbours, neighbouring_cells
+from discreet.privacy.stepped import SteppedLaw, stepped_supremum
 from discreet.privacy.units import Establishments
 
 TOLERANCE = 1e-9  # claims are exact, and a supremum found on doubles carries rounding errors of about 1e-13
@@ -181,6 +183,8 @@ def examine(mechanism: CountMechanism, pairs: Neighbours, loss: Loss) -> LossVer
     if isinstance(mechanism, IntegerMechanism):
         worst, at, output = integer_supremum(mechanism, pairs)
         return _verdict(loss, worst, 0.0, worst, (pairs, at, output))
+    if isinstance(mechanism, KindsMechanism):
+        return _kinds_verdict(mechanism, pairs, loss)
     shift, ratio = _moves(mechanism, pairs)
     rows = _dominating(shift, ratio)
     u, w = shift[rows], ratio[rows]
@@ -195,6 +199,19 @@ def examine(mechanism: CountMechanism, pairs: Neighbours, loss: Loss) -> LossVer
     elif mechanism.additive and math.isfinite(worst_loss):
         rounded = _rounded_supremum(mechanism, pairs, rows[np.argsort(losses)[-16:]])
     return _verdict(loss, worst_loss, worst_delta, rounded, (pairs, int(rows[worst]), float(outputs[worst])))
+
+
+def _kinds_verdict(mechanism: KindsMechanism, pairs: Neighbours, loss: Loss) -> LossVerdict:
+    found = kinds_supremum(mechanism, pairs)
+    before, gain, others = (int(np.sum(part)) for part in (found.pair.before, found.pair.gain, found.pair.others))
+    return LossVerdict(
+        claimed=loss,
+        worst_loss=max(found.bound, found.loss),
+        worst_delta=0.0,
+        worst_rounded_loss=None,
+        witness=Witness(before, before + gain, others, 0, found.output),
+        neighbours=len(pairs),
+    )
 
 
 def _verdict(
@@ -217,8 +234,20 @@ def supremum(law: VerifiableLaw, *, shift: Vector, ratio: Vector) -> tuple[Vecto
 
     The loss has kinks only at z = 0 and z = shift, is smooth between, and in the tails tends to its limit: a grid
     dense around both kinks brackets every maximum, and golden section finishes. Of a law that is constant between jumps
-    one point between any two of them is enough.
+    one point between any two of them is enough, or the ends of its rings where it is radial (`stepped`).
     """
+    if getattr(law, "stepped", False):
+        best, where = stepped_supremum(cast(SteppedLaw, law), shift=shift, ratio=ratio)
+    else:
+        best, where = _smooth_supremum(law, shift, ratio)
+    # Far out only the ratio of the scales matters; leaving the shift out keeps the digits that it would cost.
+    tail = np.abs(_loss(law, np.full_like(shift, _FAR), np.zeros_like(shift), ratio))
+    where = np.where(tail > best, np.inf, where)
+    best = np.maximum(best, tail)
+    return np.where(best > _FAR * 1e-9, np.inf, best), where
+
+
+def _smooth_supremum(law: VerifiableLaw, shift: Vector, ratio: Vector) -> tuple[Vector, Vector]:
     steps = np.concatenate([[0.0], np.geomspace(1e-5, 1e6, 160)])
     best = np.full(len(shift), -np.inf)
     where = np.zeros(len(shift))
@@ -241,11 +270,7 @@ def supremum(law: VerifiableLaw, *, shift: Vector, ratio: Vector) -> tuple[Vecto
     if jumps.size:
         peak, z = peaks(partial(_loss, law), jumps, shift=shift, ratio=ratio)
         best, where = np.maximum(best, peak), np.where(peak > best, z, where)
-    # Far out only the ratio of the scales matters; leaving the shift out keeps the digits that it would cost.
-    tail = np.abs(_loss(law, np.full_like(shift, _FAR), np.zeros_like(shift), ratio))
-    where = np.where(tail > best, np.inf, where)
-    best = np.maximum(best, tail)
-    return np.where(best > _FAR * 1e-9, np.inf, best), where
+    return best, where
 
 
 def exact_delta(law: LineLaw, *, shift: Vector, ratio: Vector, epsilon: float) -> Vector:

@@ -14,6 +14,7 @@ intervals       how far off a published count may be, told without telling the c
 ladder          a table of integer noise for small cells, checked inequality by inequality
 mechanisms      how a count becomes a published count: one file for each mechanism
 nested          what tables of one release tell about each other: bounds that make intervals narrow
+pace            the least scale of noise that keeps pace with growth, in whole workers
 prepared        A query before it is drawn, what one draw gives, and what is told about it before it is paid
 quality         how much of a published count is noise
 query           A question about counts: checked without reading confidential data, then released through the account

@@ -295,6 +295,8 @@ class CountQuery:
                 "Nothing was drawn.",
                 "Report this as a fault of discreet.",
             )
+        if mechanism.by_kinds:
+            return mechanism.draw(cells.counts, np.column_stack([cells.largest, cells.largest_total]), source)
         if mechanism.joint:
             return mechanism.draw(cells.counts, cells.largest_total, source)
         return mechanism.draw(cells.counts, self._hidden(cells), source)

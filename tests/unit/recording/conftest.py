@@ -20,8 +20,9 @@ import pytest
 
 from discreet.noise import sampler
 from discreet.noise.laws import DiscreteLaplace, Gaussian, Laplace
-from discreet.noise.transforms import LOG_LAPLACE
+from discreet.noise.transforms import LOG_LAPLACE, Transform
 from discreet.release import account
+from discreet.tables.mechanisms import weak_joint
 
 
 @dataclass(eq=False)
@@ -160,6 +161,16 @@ class Recorder:
             return draw.published[:, None]
         return Noise(draw, np.arange(integers.size).reshape(integers.shape), earlier)
 
+    def draw_within(self, law: Any, *, scale: np.ndarray, total: np.ndarray, source: Any) -> Any:
+        return self.draw(Tagged(Within(law), scale.shape[1]), [total, *scale.T], source=source, exact=False)
+
+
+@dataclass(frozen=True)
+class Within:
+    """A law of rings in a norm whose scales are the parameters of the draw: of all, then of every kind."""
+
+    law: Any
+
 
 @dataclass(frozen=True)
 class Tagged:
@@ -184,8 +195,9 @@ def record(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Record]:
 
     `door()` releases and gives what is public and the charge.
     """
-    own = sampler.transform
-    monkeypatch.setattr(sampler, "transform", lambda law: Tagged(law, own(law).outputs))
+    monkeypatch.setattr(sampler, "_radii", lambda law, n, source: [])  # rings are part of the draw
+    own = Transform.of
+    monkeypatch.setattr(Transform, "of", lambda law: Tagged(law, own(law).outputs))
     monkeypatch.setattr(sampler, "LOG_LAPLACE", Tagged("log-laplace", LOG_LAPLACE.outputs))
 
     def run(
@@ -197,6 +209,7 @@ def record(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Record]:
     ) -> Record:
         recorder = Recorder(seed, None if given is None else given.draws, script)
         monkeypatch.setattr(sampler, "_draw", recorder.draw)
+        monkeypatch.setattr(weak_joint, "draw_within", recorder.draw_within)
         monkeypatch.setattr(account, "SystemSource", lambda: recorder)
         monkeypatch.setattr(account, "SeededSource", lambda seed: recorder)
         public, charged = door()

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 import discreet as dc
+from discreet.noise.rings import table as ring_table
+from discreet.privacy.kinds import gauge, log_volume
 from discreet.tables import query
 
 Workforce = dict[int, tuple[int, int]]  # women and men of every establishment
@@ -92,6 +94,9 @@ DOORS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "polynomial, two kinds": (STRONG, ["place", "sex"], {"mechanism": "polynomial"}),
     "polynomial, weak": (WEAK, ["place", "sex"], {"mechanism": "polynomial"}),
     "joint": (STRONG, ["place", "sex"], {}),
+    "rings": (STRONG, ["place", "sex"], {"mechanism": "joint-rings"}),
+    "rings, weak": (WEAK, ["place", "sex"], {"mechanism": "weak-joint"}),
+    "sizes, rings, weak": (WEAK, ["place", "sex"], {"mechanism": "weak-joint", "scale_share": "1/4"}),
     "joint, one place": (STRONG, ["sex"], {"where": {"place": ["c"]}}),
     "log-laplace": (STRONG, "place", {"mechanism": "log-laplace"}),
     "log-laplace, published": (STRONG, "place", {"mechanism": "log-laplace", "calibration": "paper"}),
@@ -174,6 +179,33 @@ def joint_loss(law: Any, one: tuple[np.ndarray, float], other: tuple[np.ndarray,
     return float(np.abs(logs[0] - logs[1]).max())
 
 
+def _rows(a: Any, b: Any) -> Iterator[Any]:
+    """Both centres and their scales, of the cells that differ."""
+    for one, other in zip(*(_cells(draw) for draw in (a, b)), strict=True):
+        if any(not np.array_equal(x, y) for x, y in zip(one, other, strict=True)):
+            yield one, other
+
+
+def _cells(draw: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    scales = np.stack(draw.parameters, axis=1)
+    return zip(draw.bare.reshape(len(scales), -1).astype(float), scales, strict=True)
+
+
+def within_loss(law: Any, one: tuple[np.ndarray, np.ndarray], other: tuple[np.ndarray, np.ndarray]) -> float:
+    """Densities along the change and along its axes, in the norms of both, with the volumes of both balls."""
+    t = np.concatenate([[0.0], np.geomspace(1e-2, 1e6, 3000)])
+    move = other[0] - one[0]
+    ways = [way for way in (move, *np.eye(len(move))) if np.any(way)]
+    centres = (one[0], other[0])
+    points = np.concatenate([c + sign * t[:, None] * way for c in centres for way in ways for sign in (1, -1)])
+    logs = []
+    for centre, (whole, *own) in (one, other):
+        parts = [np.maximum(sign * (points - centre), 0) for sign in (1, -1)]
+        radius = sum(gauge(part, np.array(own), whole) for part in parts)
+        logs.append(ring_table(law).log_height(radius) - log_volume(np.array(own), whole))
+    return float(np.abs(logs[0] - logs[1]).max())
+
+
 def log_laplace_loss(one: tuple[float, ...], other: tuple[float, ...]) -> float:
     """Of round(m e^(l L) + a): differences of distribution functions at half-integers."""
     j = np.unique(np.geomspace(1, 1e5, 300).astype(np.int64))
@@ -195,6 +227,8 @@ def table_loss(a: Any, b: Any, delta_at: float | None) -> float:
     if a.law == "log-laplace":
         entries = zip(zip(*a.parameters, strict=True), zip(*b.parameters, strict=True), strict=True)
         return sum(log_laplace_loss(x, y) for x, y in entries if x != y)
+    if not hasattr(a.law, "dimension"):
+        return sum(within_loss(a.law.law, *found) for found in _rows(a, b))
     d = a.law.dimension
     pairs = zip(a.bare.reshape(-1, d), a.scale, b.bare.reshape(-1, d), b.scale, strict=True)
     total = 0.0

@@ -7,6 +7,8 @@ registry          the mechanisms by name, and the door for those of other packag
 smooth            noise in proportion to the smooth sensitivity: what the next four and staircase share
 polynomial        the default for one count
 joint_polynomial  the default for all counts of the same establishments, under one epsilon
+joint_rings       the same with less noise, under the strong definition
+weak_joint        the same under the weak definition, with noise for every kind of workers
 ladder            for one count: a checked table for small cells, close to the least noise of any law
 smooth_gamma      the Tables paper's, of pure epsilon
 smooth_laplace    the Tables paper's, of epsilon and delta

@@ -10,18 +10,20 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, TypeAlias, cast
 
 import numpy as np
 from scipy import special
 
 from discreet.arrays import Vector
 from discreet.noise.law import Rounded
-from discreet.noise.laws import Polynomial, RadialPolynomial, radius
+from discreet.noise.laws import Polynomial, RadialPolynomial
+from discreet.noise.rings import Rings
 from discreet.tables.ends import OUTWARD, not_below_zero
 from discreet.tables.mechanisms.polynomial import PolynomialNoise
 from discreet.tables.mechanisms.smooth import SmoothNoise
 
+Radial: TypeAlias = RadialPolynomial | Rings
 CELLS = 2**14
 """Of the logarithm of a radius, in each of which the largest one counts."""
 
@@ -33,6 +35,11 @@ class JointPolynomialNoise(PolynomialNoise):
     name: ClassVar[str] = "joint-polynomial"
     vector: ClassVar[bool] = True
     laws: ClassVar[tuple[type[Rounded], ...]] = (Polynomial, RadialPolynomial)
+
+    @property
+    def share(self) -> float:
+        """The scale of noise is at most `factor` times so many times the largest establishment, or times the floor."""
+        return float(self.unit.alpha)
 
     @classmethod
     def law_of(cls, p: float, d: int, core: float) -> Rounded:
@@ -46,28 +53,31 @@ class JointPolynomialNoise(PolynomialNoise):
         return not_below_zero(counts - own, counts + own)
 
     def most_workers(self, counts: Vector, *, miss: float) -> Vector:
-        if not isinstance(self.law, RadialPolynomial):
+        if not self.joint:
             return SmoothNoise.most_workers(self, counts, miss=miss)
-        alpha, d, total = float(self.unit.alpha), counts.shape[1], counts.sum(axis=1)
-        reach = self.factor * sum_quantile(self.law, miss)
+        share, d, total = self.share, counts.shape[1], counts.sum(axis=1)
+        reach = self.factor * self._sum_quantile(miss)
         # Each of the d counts was rounded by at most 1/2.
-        widest = (total + d / 2) / (1 - reach * alpha) if reach * alpha < 1 else np.full_like(total, np.inf)
+        widest = (total + d / 2) / (1 - reach * share) if reach * share < 1 else np.full_like(total, np.inf)
         return np.asarray(np.maximum(widest, total + d / 2 + reach * self.floor) * OUTWARD)
 
     def _quantile(self, level: float) -> float:
-        if not isinstance(self.law, RadialPolynomial):
+        if not self.joint:
             return SmoothNoise._quantile(self, level)
-        return coordinate_quantile(self.law, (1 - level) / 2)
+        return coordinate_quantile(cast("Radial", self.law), (1 - level) / 2)
+
+    def _sum_quantile(self, miss: float) -> float:
+        return sum_quantile(cast("Radial", self.law), miss)
 
 
 @lru_cache(maxsize=64)
-def coordinate_quantile(law: RadialPolynomial, miss: float) -> float:
+def coordinate_quantile(law: Radial, miss: float) -> float:
     """q with P(|Z_1| > q) <= miss: given the radius R, |Z_1| / R is Beta(1, d - 1)."""
     return _radial_quantile(law, miss, lambda share: (1 - share) ** (law.d - 1))
 
 
 @lru_cache(maxsize=64)
-def sum_quantile(law: RadialPolynomial, miss: float) -> float:
+def sum_quantile(law: Radial, miss: float) -> float:
     """q with P(|Z_1 + ... + Z_d| > q) <= miss.
 
     Of d exponential magnitudes k have a plus, k binomial; the plus side's share of R is Beta(k, d - k).
@@ -83,13 +93,13 @@ def sum_quantile(law: RadialPolynomial, miss: float) -> float:
     return _radial_quantile(law, miss, beyond)
 
 
-def _radial_quantile(law: RadialPolynomial, miss: float, beyond: Callable[[Vector], Vector]) -> float:
+def _radial_quantile(law: Radial, miss: float, beyond: Callable[[Vector], Vector]) -> float:
     """The least q of a grid with P(X > q) <= miss, X / R independent of R and P(X > share R) = `beyond`(share).
 
     P(X > q) grows with R. In every cell of the logarithm of R its value at the upper end is taken, with the exact
     probability of the cell, so that the sum is an upper bound.
     """
-    near, far = np.log(radius(law)[0][[0, -1]]).tolist()
+    near, far = np.log(law.radius_range).tolist()
     edges = np.linspace(near, far, CELLS + 1)
     survival = law.radius_survival(np.exp(edges))
     cell, last = -np.diff(survival), survival[-1]

@@ -84,6 +84,7 @@ class Mechanism(ABC):
     theta : establishments above this size are dropped before counting.
     name, proof, basis : what it is called, the file that proves its promise, and whether that is proved.
     hides_establishments : a baseline does not.
+    by_kinds : `draw` takes the largest establishment's workers of every kind and, last, of all.
     vector : its loss covers as many counts of the same establishments as are asked for.
     needs_delta : it promises (epsilon, delta).
     strong_by_kind : counts of workers of some kind keep the strong definition, too.
@@ -103,6 +104,7 @@ class Mechanism(ABC):
     proof: ClassVar[str]
     basis: ClassVar[Basis] = "proved"
     hides_establishments: ClassVar[bool] = True
+    by_kinds: ClassVar[bool] = False
     vector: ClassVar[bool] = False
     needs_delta: ClassVar[bool] = False
     strong_by_kind: ClassVar[bool] = True

@@ -15,6 +15,7 @@ from pathlib import Path
 from discreet.errors import PrivacyError
 from discreet.tables.mechanisms.baselines import DownSensitivity, EdgeLaplace, NodeTruncation
 from discreet.tables.mechanisms.joint_polynomial import JointPolynomialNoise
+from discreet.tables.mechanisms.joint_rings import JointRings
 from discreet.tables.mechanisms.ladder import LadderNoise
 from discreet.tables.mechanisms.log_laplace import LogLaplace
 from discreet.tables.mechanisms.mechanism import Mechanism
@@ -22,16 +23,19 @@ from discreet.tables.mechanisms.polynomial import PolynomialNoise
 from discreet.tables.mechanisms.smooth_gamma import SmoothGamma
 from discreet.tables.mechanisms.smooth_laplace import SmoothLaplace
 from discreet.tables.mechanisms.staircase import StaircaseNoise
+from discreet.tables.mechanisms.weak_joint import WeakJoint
 
 GROUP = "discreet.mechanisms"
 OURS: tuple[type[Mechanism], ...] = (
     PolynomialNoise,
     JointPolynomialNoise,
+    JointRings,
     LadderNoise,
     LogLaplace,
     SmoothGamma,
     SmoothLaplace,
     StaircaseNoise,
+    WeakJoint,
     EdgeLaplace,
     NodeTruncation,
     DownSensitivity,

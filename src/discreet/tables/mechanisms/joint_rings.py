@@ -1,0 +1,119 @@
+"""Noise of rings for all d counts of the same establishments, under one epsilon: docs/proofs/rings.md.
+
+The law is a function of the L1 radius, as that of `joint-polynomial`, and falls as steeply as the strong definition
+allows at every radius: close to the least noise of any such law. Its scale follows whole workers (`tables.pace`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar, Self
+
+from discreet.arrays import Vector
+from discreet.errors import PrivacyError
+from discreet.faults import Key
+from discreet.noise.law import Rounded
+from discreet.noise.rings import MOST_COORDINATES, Rings, typical_radius
+from discreet.tables.mechanisms.joint_polynomial import JointPolynomialNoise
+from discreet.tables.mechanisms.mechanism import LEAST_GROWTH, MARGIN, Request
+from discreet.tables.pace import paced
+
+MOST_SOLVED = 24.0
+"""Beyond this epsilon noise is almost surely zero in small cells, and is left as it is."""
+
+FARTHEST = 250.0
+"""Up to such a radius the body of the law is cut into rings."""
+
+RINGS, MOST_STEPS, COARSE_STEPS = 2400, 128, 16
+SHAPES = tuple((plateau / 8, rise) for plateau in range(8) for rise in (0.0, 1.0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointRings(JointPolynomialNoise):
+    """Rings around the counts whose volume and radius change together.
+
+    Attributes
+    ----------
+    coupled : whether a change of scale moves the volume of the unit ball and every radius by the same ratio.
+    """
+
+    name: ClassVar[str] = "joint-rings"
+    proof: ClassVar[str] = "docs/proofs/rings.md"
+    halves: ClassVar[bool] = True
+    laws: ClassVar[tuple[type[Rounded], ...]] = (Rings,)
+    coupled: ClassVar[bool] = True
+
+    @classmethod
+    def calibrate(cls, ask: Request) -> Self:
+        if ask.calibration == "paper":
+            raise PrivacyError(
+                f"{cls.name} is not in the Tables paper.",
+                "It has the tight calibration only.",
+                ("Leave ", Key("calibration"), " out."),
+                about="calibration",
+            )
+        if ask.b < LEAST_GROWTH:
+            raise ask.refuse(cls, f"ln(1 + alpha) of at least {LEAST_GROWTH:.3g}", "Raise alpha.")
+        if ask.cells > MOST_COORDINATES:
+            raise ask.refuse(
+                cls, f"at most {MOST_COORDINATES} counts", "Count fewer kinds of workers, or use joint-polynomial."
+            )
+        # Scales are rounded: their ratio may be a little more than 1 + alpha, and the shift a little more than 1.
+        growth = (1 + float(ask.unit.alpha)) * (1 + MARGIN) - 1
+        needed, b = cls.needed(ask.cells), math.log1p(growth)
+        budget = min(ask.epsilon * (1 - MARGIN), MOST_SOLVED)
+        if ask.epsilon * (1 - MARGIN) <= needed * b:
+            fewer = ask.cells - needed + math.ceil(ask.epsilon / ask.b) - 1
+            kinds = f", or count {fewer} kinds or fewer" if 1 <= fewer < ask.cells else ""
+            raise ask.refuse(
+                cls,
+                f"epsilon > {f'{needed} ' if needed > 1 else ''}ln(1 + alpha) = {needed * ask.b:.4g}",
+                f"Raise epsilon above {needed * ask.b:.4g}, lower alpha below {math.expm1(ask.epsilon / needed):.4g}"
+                f"{kinds}.",
+            )
+        if needed * b >= MOST_SOLVED:
+            raise ask.refuse(
+                cls,
+                f"{needed} ln(1 + alpha) < {MOST_SOLVED:g}, the largest epsilon that it is solved for",
+                "Lower alpha, count fewer kinds, or use joint-polynomial.",
+            )
+        if typical_radius(ask.cells, budget, growth, cls.coupled) > FARTHEST:
+            raise ask.refuse(
+                cls,
+                f"epsilon >= {_spared(cls.coupled, ask.cells, ask.b):.4g}: below, its table would be too long",
+                "Raise epsilon, or use joint-polynomial.",
+            )
+        law = shaped(ask.cells, budget, growth, cls.coupled)
+        return cls(unit=ask.unit, loss=ask.loss, calibration="tight", law=law, factor=1 + MARGIN)
+
+    @classmethod
+    def needed(cls, cells: int) -> int:
+        """How many times ln(1 + alpha) epsilon has to exceed for noise of finite mean."""
+        return cells
+
+    @property
+    def share(self) -> float:
+        return float(self.unit.alpha / (1 + self.unit.alpha))
+
+    def scale(self, largest: Vector) -> Vector:
+        return self.factor * paced(self.unit.alpha, largest)
+
+
+def _spared(coupled: bool, d: int, b: float) -> float:
+    """The epsilon from which on a table is short enough."""
+    return d / FARTHEST + (0.0 if coupled else d * b)
+
+
+@lru_cache(maxsize=64)
+def shaped(d: int, epsilon: float, growth: float, coupled: bool) -> Rings:
+    """The law of rings of the least mean radius, among some shapes of its first unit."""
+
+    def law(steps: int, shape: tuple[float, float]) -> Rings:
+        return Rings(d, epsilon, growth, coupled, steps, *shape)
+
+    body = 4 * typical_radius(d, epsilon, growth, coupled) + 4
+    steps = 2 ** max(2, min(int(math.log2(MOST_STEPS)), int(math.log2(RINGS / body))))
+    coarse = min(steps, COARSE_STEPS)
+    return law(steps, min(SHAPES, key=lambda shape: law(coarse, shape).mean_abs))

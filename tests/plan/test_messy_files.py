@@ -237,7 +237,20 @@ DOORS = {"python": by_python, "plan": by_plan, "desk": by_desk}
 CORRECTED = list(MESSES)[list(MESSES).index("Latin-1 and semicolons") :]
 
 
-@pytest.mark.parametrize("name", MESSES)
+LATER = {
+    "Excel's separator line",
+    "spaces, blank lines",
+    "two kinds of line ends",
+    "a title above",
+    "colons",
+    "a workbook",
+}
+"""In test-full: `tests/unit/test_delimited.py` has them from Python every day."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.full_size) if name in LATER else name for name in MESSES]
+)
 def test_a_messy_file_reaches_a_release(tmp_path: Path, name: str) -> None:
     mess = MESSES[name]
     fault, better = None, mess

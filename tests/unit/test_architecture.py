@@ -128,6 +128,13 @@ def test_the_border_is_one_function() -> None:
     assert found <= BORDER, found
 
 
+def test_only_the_owners_own_commands_ask_which_rows_are_at_fault() -> None:
+    """A refusal that others read knows kinds of faults. Nothing that makes a release looks for the rows."""
+    asking = {path.relative_to(SOURCE).as_posix() for _, path, tree in modules() for target in imported(tree)
+              if target[:1] == ("data_check",) and target[-1] != "plain_type"}  # fmt: skip
+    assert {name for name in asking if not name.startswith("web/pages/")} == {"cli/data.py"}
+
+
 def test_noise_has_one_door() -> None:
     """Only the account makes a private source; only mechanisms that got one from it draw."""
     makers = [path for _, path, tree in modules() for target in imported(tree) if target[-1] == "SystemSource"]

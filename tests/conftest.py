@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import os
-from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,20 +27,12 @@ def kept_tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """A file goes to one worker, so that what its tests share is made once; `TOGETHER` are folders that do.
-
-    What is outside `tests/unit` begins: there are the few files with long tests, which would make the other workers
-    wait at the end.
-    """
+    """A file goes to one worker, so that what its tests share is made once; `TOGETHER` are folders that do."""
     from xdist.scheduler import LoadScopeScheduling
 
     class ByFile(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.split("::", 1)[0]
             return next((folder for folder in TOGETHER if file.startswith(f"{folder}/")), file)
-
-        def schedule(self) -> None:
-            super().schedule()
-            self.workqueue = OrderedDict(sorted(self.workqueue.items(), key=lambda unit: "tests/unit" in unit[0]))
 
     return ByFile(config, log)

@@ -11,7 +11,7 @@ import os
 import secrets
 import shutil
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -73,8 +73,8 @@ def files(desk: Desk) -> list[str]:
 def read(form: FormData) -> SourceForm:
     """The form as it was sent; what is wrong with it is found by `described`."""
     columns = [str(name)[:LONGEST] for name in form.getlist("column")][:MOST_COLUMNS]
-    texts = {key: str(form.get(key, "")).strip()[:LONGEST] for key in SourceForm.__dataclass_fields__}
-    texts.pop("columns"), texts.pop("domains")
+    usual = {each.name: each.default for each in fields(SourceForm) if isinstance(each.default, str)}
+    texts = {key: str(form.get(key, value)).strip()[:LONGEST] for key, value in usual.items()}
     texts["kind"] = texts["kind"] if texts["kind"] in ROLES else "jobs"
     roles = {name: str(form.get(f"role-{i}", "")) for i, name in enumerate(columns)}
     domains = {name: str(form.get(f"domain-{i}", "")).strip()[:2_000] for i, name in enumerate(columns)}
@@ -127,8 +127,8 @@ def described(desk: Desk, form: SourceForm) -> DataSource:
     try:
         source = DataSource.model_validate(content)
     except ValidationError as error:
-        wrong = {str(fault["loc"][0]): str(fault["msg"]) for fault in error.errors()}
-        told = "; ".join(f"{key}: {words}" for key, words in wrong.items())
+        wrong = {str(fault["loc"][-1]): str(fault["msg"]) for fault in error.errors()}
+        told = "; ".join(f"{key}: {words.removeprefix('Value error, ').rstrip('.')}" for key, words in wrong.items())
         raise DataError(f"The source is not complete. Correct these fields: {told}.") from None
     if source.name in desk.sources:
         raise DataError(f"{source.name!r} is a source of this desk. A name stands for one source. Choose another.")

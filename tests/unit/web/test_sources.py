@@ -146,6 +146,19 @@ def test_a_known_data_set_keeps_its_unit_and_budget(zoe: Any) -> None:
     assert answer.status_code == 409 and "The ledger knows 'pay 2026' under workers" in html.unescape(answer.text)
 
 
+def test_the_second_step_starts_with_usual_values(zoe: Any, csrf: Any) -> None:
+    """The first step sends none of them; what somebody emptied stays empty, and is named in the words of the form."""
+    folder = zoe.here.desk.folder
+    (folder / "data").mkdir()
+    (folder / "data" / "a.csv").write_text(TABLE)
+    first = {"csrf": csrf(zoe.client), "file": "data/a.csv", "do": "read"}
+    page = zoe.client.post("/data/new", data=first, files={"upload": ("", b"")}, headers=ORIGIN).text
+    usual = {"alpha": "0.1", "multiple": "1", "lower": "0", "upper": "1"}
+    assert [key for key, value in usual.items() if f'name="{key}" value="{value}"' not in page] == []
+    told = html.unescape(zoe("data/a.csv", do="add", **columns(), alpha="").text)
+    assert "alpha: '' is not an amount" in told and "Value error" not in told and ".." not in told
+
+
 def test_workers_with_several_jobs_are_declared(zoe: Any) -> None:
     folder = zoe.here.desk.folder
     (folder / "data").mkdir()

@@ -29,7 +29,7 @@ def draw(folder: Path, rows: Sequence[Row], curves: Sequence[Mapping[str, Any]])
 def ratios(rows: Iterable[Row]) -> Any:
     """The peers' seconds over ours, the largest first."""
     found = [
-        {"job": f"{row.job.split(', ')[0]}: {row.peer}"[:60], "ratio": row.time, "one": 1.0, "to": row.time}
+        {"job": f"{row.job.split(', ')[0]}: {row.peer.split(', ')[0]}", "ratio": row.time, "one": 1.0, "to": row.time}
         for row in sorted(rows, key=lambda row: -(row.time or 0))
     ]
     titles = {"ratio": "the peer's time over ours"}

@@ -9,6 +9,8 @@ The look is `svg.THEME`, applied when a chart is drawn. Series differ in dash or
 
 from __future__ import annotations
 
+import json
+import textwrap
 from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any, TypeAlias
@@ -196,7 +198,8 @@ def points_with_intervals(
         _layer("point", opacity=1, x=_axis("x", rows, x, titles, log=log_x), **shared, **_shape(rows, series, titles)),
     ]
     count = len(_order(rows, y)) * (len(_order(rows, series)) if series else 1)
-    return _finished(kept, layers, rows, facet, reference=("x", reference), height=max(80, 22 * count))
+    step = 32 if _folded(_order(rows, y), LABEL_LIMIT) else 22
+    return _finished(kept, layers, rows, facet, reference=("x", reference), height=max(80, step * count))
 
 
 def _kept(rows: Rows, fields: Sequence[str | None]) -> list[dict[str, Any]]:
@@ -238,8 +241,17 @@ def _finished(
     panel = {"layer": layers, "width": width, "height": height, **size}
     if not facet:
         return {"data": {"values": kept}, **panel}
-    split = {**_field(facet, "nominal"), "title": None, "sort": _order(rows, facet)}
+    names = _order(rows, facet)
+    split = {**_field(facet, "nominal"), "title": None, "sort": names, "header": _folded(names, NARROW[0])}
     return {"data": {"values": kept}, "facet": split, "columns": 2, "spec": panel}
+
+
+def _folded(names: Sequence[Any], room: float) -> dict[str, Any]:
+    """Names too long for `room` in several lines; the typeface of a reader may be wider than the one measured here."""
+    most = int(room / CHARACTER)
+    lines = {str(name): textwrap.wrap(str(name), most) for name in names if len(str(name)) > most}
+    expression = f"{json.dumps(lines)}[datum.value] || datum.value"
+    return {"labelExpr": expression, "labelLineHeight": 13} if lines else {}
 
 
 def _axis(
@@ -260,7 +272,9 @@ def _axis(
     if kind == "nominal":
         order = _order(rows, field)
         longest = min(max(len(str(v)) for v in order) * CHARACTER, LABEL_LIMIT)
-        fits = {"labelAngle": -35 if longest > room / len(order) else 0} if channel == "x" else {"minExtent": longest}
+        fits: dict[str, Any] = {"labelAngle": -35 if longest > room / len(order) else 0}
+        if channel == "y":
+            fits = {"minExtent": longest, **_folded(order, LABEL_LIMIT)}
         title = titles.get(field)  # categories explain themselves unless a title is asked for
         return {**encoding, "sort": order, "title": title, "axis": {"grid": False, **fits}}
     if kind == "temporal":

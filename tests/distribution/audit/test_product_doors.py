@@ -164,9 +164,9 @@ def test_a_release_with_its_defaults_keeps_its_word(door: Door) -> None:
 
 
 def test_the_few_runs_would_show_a_gross_leak() -> None:
-    """A door that also gives away whether the changed row is there."""
-    door = DOORS["probability"]
-    leak = blackbox(lambda d: [*door.call(d), d["y"][-1]], door.a, door.b, claimed=1, trials=TRIALS, confidence=SURE)
+    """A door that also gives away the size of the establishment."""
+    door = DOORS["counts under edge privacy"]
+    leak = blackbox(lambda d: [*door.call(d), d], door.a, door.b, claimed=1, trials=TRIALS, confidence=SURE)
     assert leak.refuted
 
 

@@ -191,6 +191,7 @@ def test_objective_perturbation_keeps_its_word() -> None:
     assert not verdict.refuted
 
 
+@pytest.mark.full_size  # `test_product_doors` attacks the same door with its defaults
 def test_the_whole_function_is_auditable() -> None:
     """Through data, formula, account and ledger; few runs, so only the grossest leak would show."""
     x = np.linspace(-1, 1, 200)

@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Vector
-from discreet.formula.formula import read_formula
+from discreet.formula.formula import read_formula, without_lags
 from discreet.formula.rows import ModelRows, read_rows
 from discreet.frames import open_frame
 from discreet.lmm.private import moments, paper, strict
+from discreet.lmm.private.lag_release import PreparedLags
+from discreet.lmm.private.lag_release import solve as solve_lags
 from discreet.lmm.private.partition import best_blocks, fit_partition, partition
 from discreet.lmm.private.public import PublicDesign, public_design
 from discreet.lmm.private.request import ModelRequest, read_request
@@ -39,6 +41,10 @@ NESTED_SPLITS: tuple[Split, ...] = tuple(
     for name, fixed, groups in (("88/5/5/2", 88, 10), ("97/.5/.5/2", 97, 1))
 )
 """Figures 3.9 and 3.10: beta, u, interactions, trend."""
+
+
+SERIES, TIME = ("county", "industry"), "quarter"
+"""What tells the series of the flows apart, and counts their periods."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +139,44 @@ def by_moments(case: Case, epsilons: Sequence[float], trials: Trials, *, clip: A
             found.append(case.correlation(centred, at.estimate.effects))
         kind = f"clipped to [{clip[0]:g}, {clip[1]:g}]" if isinstance(clip, tuple) else "default"
         yield row(case, "moments", epsilon, kind, found, "proved, joint")
+
+
+def by_lags(
+    case: Case, formula: str, data: Any, epsilons: Sequence[float], trials: Trials, *, clip: Any = None
+) -> Iterator[dict[str, Any]]:
+    """Noisy sums with earlier responses inside the guarantee; `case` has the same rows, with lags as its last columns.
+
+    `data` are all rows, those included that serve as lags only.
+    """
+    model, lags = without_lags(read_formula(formula))
+    response, *columns = model.columns
+    frame = open_frame(data)
+    for epsilon in epsilons:
+        request = read_request(
+            response,
+            columns,
+            epsilon=epsilon,
+            public=[*columns, *SERIES, TIME],
+            clip=clip,
+            lags=lags,
+            series=SERIES,
+            time=TIME,
+            seed=0,
+        )
+        prepared = PreparedLags.of(frame, model, request, None)
+        exact, public, found, off = prepared.read(request), prepared.public, [], []
+        for _ in range(trials.count):
+            noisy = prepared.mechanism.draw(exact, trials.source)
+            at, _, _ = solve_lags(noisy, prepared.mechanism, public, request)
+            origin = request.scale.middle + noisy.centre * request.scale.step
+            beta = public.origin.restore @ (at.at.beta + origin * (1 - at.phi.sum()) * public.constant)
+            found.append(case.correlation(case.centred(np.append(beta, at.phi)), at.at.effects))
+            off.append(np.abs(at.phi - case.whole.beta[-len(lags) :]).max())
+        kind = f"clipped to [{clip[0]:g}, {clip[1]:g}]" if clip else "default"
+        yield {
+            **row(case, "moments", epsilon, kind, found, "proved, joint, lags inside"),
+            "lag_off": float(np.mean(off)),
+        }
 
 
 def by_paper(

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.arrays import Integers, Matrix, Vector
+from discreet.arrays import Matrix, Vector
 from discreet.errors import DataError
 from discreet.formula.formula import Formula, lag_name
 from discreet.formula.rows import values_of, with_sizes
@@ -26,11 +26,11 @@ from discreet.lmm.private.informative import Slope, allowing_for_sizes, size_fla
 from discreet.lmm.private.lag_estimation import LagEstimate, LagSums, estimate_lags, expected_lag_errors
 from discreet.lmm.private.lag_noise import PROOF, ExactLags, LagNoise, NoisyLags, lag_mechanism, lag_sums_of
 from discreet.lmm.private.notes import equal_variances, lag_flags, variance_flags
-from discreet.lmm.private.panel import in_time, panel_of
+from discreet.lmm.private.panel import SeriesRows, in_time, panel_of
 from discreet.lmm.private.public import PublicDesign, hidden, public_design
 from discreet.lmm.private.request import ModelRequest
 from discreet.lmm.private.result import PrivateFit
-from discreet.lmm.private.sums import HALF, Scale, confined_response, units_of
+from discreet.lmm.private.sums import HALF, confined_response, units_of
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Number
 from discreet.release.offer import Offer
@@ -41,38 +41,55 @@ if TYPE_CHECKING:
 UNKNOWN = 1.0  # expected standard error of a lag's coefficient from which nothing is learned of it
 
 
-def offer_lags(
-    frame: AnyFrame, model: Formula, request: ModelRequest, split: Mapping[str, Number] | None
-) -> Offer[None, ExactLags, PrivateFit]:
-    """`model` is the formula without its lags, which are in the request."""
-    response, series, time = model.response.column, request.series, request.time
-    wanted = [column for column in request.public if column != response]
-    rows = in_time(
-        hidden(frame, model) if response in frame.collect_schema() else frame,
-        [response, *wanted],
-        series=series,
-        time=time,
-    )
-    frame = confined_response(frame, response, request.scale)
-    panel = panel_of(rows, request.lags)
-    used, model = with_sizes(rows.frame[panel.used], model)
-    public = public_design(used, model)
-    assert public.in_memory is not None
-    mechanism = lag_mechanism(panel, public.in_memory, public, units_of(used, public), request, split)
-    nothing = sums_of_nothing(mechanism, public, request)
-    moments.refuse_unsolvable(nothing.at(np.zeros(len(request.lags))), public, request)
-    _warn_of_noise(nothing, request, response)
-    guarantee = Guarantee(request.unit, mechanism.loss, proof=PROOF, notes=request.notes())
+@dataclass(frozen=True, slots=True)
+class PreparedLags:
+    """What is known of a release before a response is read: the design, the noise, and the place of every row."""
 
-    def read(_: None) -> ExactLags:
-        again = in_time(frame, [response], series=series, time=time)
-        if not (np.array_equal(again.series, rows.series) and np.array_equal(again.period, rows.period)):
+    frame: AnyFrame = field(repr=False)
+    rows: SeriesRows = field(repr=False)
+    public: PublicDesign
+    mechanism: LagNoise
+
+    @classmethod
+    def of(
+        cls, frame: AnyFrame, model: Formula, request: ModelRequest, split: Mapping[str, Number] | None
+    ) -> PreparedLags:
+        """Read the public columns; `model` is the formula without its lags."""
+        response = model.response.column
+        shown = hidden(frame, model) if response in frame.collect_schema() else frame
+        rows = in_time(shown, [response, *request.public], series=request.series, time=request.time)
+        panel = panel_of(rows, request.lags)
+        used, model = with_sizes(rows.frame[panel.used], model)
+        public = public_design(used, model)
+        assert public.in_memory is not None
+        mechanism = lag_mechanism(panel, public.in_memory, public, units_of(used, public), request, split)
+        return cls(confined_response(frame, response, request.scale), rows, public, mechanism)
+
+    def read(self, request: ModelRequest) -> ExactLags:
+        """Everything that noise is added to, from one reading of the response; confidential."""
+        response = self.public.model.response.column
+        again = in_time(self.frame, [response], series=request.series, time=request.time)
+        if not (np.array_equal(again.series, self.rows.series) and np.array_equal(again.period, self.rows.period)):
             raise DataError(
                 "The rows have changed since they were first read.",
                 "A release is planned on the series and periods that it reads.",
                 "Ask again.",
             )
-        return mechanism.exact(whole_numbers(values_of(again.frame[response].to_arrow()), request.scale))
+        y = np.asarray(values_of(again.frame[response].to_arrow()), dtype=np.float64)
+        return self.mechanism.exact(np.asarray(request.scale.whole(y), dtype=np.int64))
+
+
+def offer_lags(
+    frame: AnyFrame, model: Formula, request: ModelRequest, split: Mapping[str, Number] | None
+) -> Offer[None, ExactLags, PrivateFit]:
+    """`model` is the formula without its lags, which are in the request."""
+    response = model.response.column
+    prepared = PreparedLags.of(frame, model, request, split)
+    public, mechanism = prepared.public, prepared.mechanism
+    nothing = sums_of_nothing(mechanism, public, request)
+    moments.refuse_unsolvable(nothing.at(np.zeros(len(request.lags))), public, request)
+    _warn_of_noise(nothing, request, response)
+    guarantee = Guarantee(request.unit, mechanism.loss, proof=PROOF, notes=request.notes())
 
     def solved(drawn: NoisyLags) -> PrivateFit:
         origin = request.scale.middle + drawn.centre * request.scale.step
@@ -108,14 +125,9 @@ def offer_lags(
         guarantee=guarantee,
         details=details_of(public, request, "moments", **more),
         expected=lambda: lag_errors(nothing, public, request),
-        read=read,
+        read=lambda nothing: prepared.read(request),
         draw=lambda exact, source: solved(mechanism.draw(exact, source)),
     )
-
-
-def whole_numbers(y: Vector, scale: Scale) -> Integers:
-    """The whole numbers that stand for responses within the range; confidential."""
-    return np.asarray(scale.whole(np.asarray(y, dtype=np.float64)), dtype=np.int64)
 
 
 def solve(

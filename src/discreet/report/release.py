@@ -60,8 +60,8 @@ FLAGS = {
     "variance lacks what it takes, and standard errors of its effects are larger than they need be.",
     "small blocks": "An average over blocks of few rows, off by what fits of so few rows are off.",
     "noise": "The variance is more than the bounds of the response allow.",
-    "lags hardly seen": "Noise hides what earlier responses vary by. Coefficients of lags are pulled towards zero or "
-    "far off, and their intervals hold less often than they say.",
+    "lags hardly seen": "Noise hides what earlier responses vary by, or lasting differences between groups, which look "
+    "like lags. Coefficients of lags may be far off, and their intervals hold less often than they say.",
     "informative sizes": "Effects go with the public sizes of their groups, which the model does not know of. The "
     "estimate was moved to what groups would say that count as without noise. Add `log_size(group)`.",
 }

@@ -88,6 +88,7 @@ class LagEstimate:
     sums : what it was made from.
     phi : coefficients of the lags. `covariance` : of fixed effects and lags, (p + lags, p + lags).
     seen : what lags vary by beyond the rest of the model, in standard deviations of the noise there; the least.
+    pull : how many of its standard errors a lag moves by for a unit of the variance of effects; the most.
     """
 
     at: NoisyEstimate
@@ -95,6 +96,7 @@ class LagEstimate:
     phi: Vector
     covariance: Matrix
     seen: float
+    pull: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,7 @@ class _Equation:
         """H with what lags vary by raised to where noise ends: coefficients go to zero there and never explode."""
         values, vectors = np.linalg.eigh(self._scaled)
         lift = (vectors * np.maximum(FLOOR - values, 0.0)) @ vectors.T
-        return np.asarray(self.H + lift * np.outer(self.doubt, self.doubt))
+        return np.asarray(self.H + lift * self._unit)
 
     @property
     def off(self) -> Vector:
@@ -132,7 +134,11 @@ class _Equation:
 
     @property
     def _scaled(self) -> Matrix:
-        return np.asarray((self.H + self.H.T) / (2 * np.outer(self.doubt, self.doubt)))
+        return np.asarray((self.H + self.H.T) / (2 * self._unit))
+
+    @property
+    def _unit(self) -> Matrix:
+        return np.sqrt(np.outer(self.doubt, self.doubt))
 
 
 def estimate_lags(sums: LagSums, *, largest: float) -> LagEstimate:
@@ -221,6 +227,7 @@ def _with_errors(sums: LagSums, equation: _Equation, at: NoisyEstimate, slope: M
         phi=phi,
         covariance=_positive(np.block([[fixed, across], [across.T, lags]])),
         seen=equation.seen,
+        pull=float(np.max(np.abs(J.sum(axis=1)) / np.sqrt(np.maximum(np.diag(lags), 1e-300)))) * _pull(equation),
     )
 
 
@@ -271,13 +278,17 @@ def _doubt_of_variances(sums: LagSums, at: _Equation) -> Matrix:
     R, drawn, best = len(at.phi), at.drawn, at.best
     if not len(best.variances):
         return np.zeros((R, R))
-    n = drawn.n
-    V = best.sigma2 * n + float(best.variances.sum()) * n**2 + drawn.ds
-    slope = float(np.sum(drawn.ds * n / V * np.maximum(1 - n * at.response.alone, 0.0))) / _gain(at.phi)
     believed = credibility(drawn, best.sigma2, float(best.variances.sum()))
     seen = visibility(drawn, sigma2=best.sigma2, variances=best.variances)
     known = sum(2 / (believed * float(each @ each)) for each in seen)
-    return np.full((R, R), slope**2 * known)
+    return np.full((R, R), _pull(at) ** 2 * known)
+
+
+def _pull(at: _Equation) -> float:
+    """What a unit of the variance of effects moves an equation by: the derivative of what they leave in residuals."""
+    n, best = at.drawn.n, at.best
+    V = best.sigma2 * n + float(best.variances.sum()) * n**2 + at.drawn.ds
+    return float(np.sum(at.drawn.ds * n / V * np.maximum(1 - n * at.response.alone, 0.0))) / _gain(at.phi)
 
 
 def _gain(phi: Vector) -> float:

@@ -100,7 +100,9 @@ def offer_lags(
         if not failure:
             told = expected_errors(found.sums, restore, sigma2=at.sigma2, variances=at.variances)
             least = dict(zip(group_names(public), told.least.tolist(), strict=True))
-            flags = lag_flags([lag_name(response, lag) for lag in request.lags], found.seen)
+            unknown = [name for name, v in zip(least, at.variances.tolist(), strict=True) if v < least[name]]
+            moved = found.pull * sum(least[name] for name in unknown)
+            flags = lag_flags([lag_name(response, lag) for lag in request.lags], found.seen, unknown, moved)
             flags += size_flags(slope, at, restore, public.names)
             flags += variance_flags(request, components(public, variances), least)
             notes = equal_variances(public.names, told.residuals)
@@ -147,7 +149,7 @@ def solve(
         pass
     drawn, none = sums.at(np.zeros(lags)), np.full((p + lags, p + lags), np.nan)
     empty = moments.no_estimate(public)
-    return LagEstimate(empty, drawn, none[0, p:], none, 0.0), None, moments.FAILED
+    return LagEstimate(empty, drawn, none[0, p:], none, 0.0, 0.0), None, moments.FAILED
 
 
 def as_given(covariance: Matrix, public: PublicDesign, origin: float) -> Matrix:

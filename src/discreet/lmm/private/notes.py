@@ -16,6 +16,7 @@ from discreet.lmm.private.public import PublicDesign
 from discreet.lmm.private.request import ModelRequest
 
 SHOWN = 8  # names of columns that a note lists
+LAGS_MOVED = 0.5  # standard errors of a lag that a variance which is not seen may move it by without a flag
 LAGS_SEEN = 6.0  # deviations of its noise from which a ratio of noisy sums is nearly normal
 SAMPLED = 1 / 8  # of a squared standard error: twice the variance supposed costs more than 1.5 points of 95 % above it
 
@@ -97,8 +98,18 @@ def variance_flags(
     return list(dict.fromkeys(found))
 
 
-def lag_flags(names: Sequence[str], seen: float) -> list[Flag]:
-    """Flags of coefficients of lags that noise hides: `seen` is what lags vary by, in deviations of the noise there."""
+def lag_flags(names: Sequence[str], seen: float, unknown: Sequence[str], moved: float) -> list[Flag]:
+    """Flags of coefficients of lags that noise hides: `seen` is what lags vary by, in deviations of the noise there.
+
+    `unknown` are terms whose variance is not told from zero, and `moved` what that leaves open of a lag, in its errors.
+    """
+    if unknown and moved > LAGS_MOVED:
+        note = (
+            f"lasting differences between groups of {' and '.join(unknown)} are not told from zero, and look like "
+            f"lags, whose coefficients may be off by {moved:.2g} standard errors more than these say. Spend more, or "
+            "use fewer groups"
+        )
+        return [Flag("fixed", None, "lags hardly seen", note, name) for name in names]
     if seen >= LAGS_SEEN:
         return []
     note = (

@@ -169,6 +169,22 @@ def test_every_form_of_the_data_gives_the_same(tmp_path: Path) -> None:
         assert other.beta == pytest.approx(here.beta, rel=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::discreet.lmm.fit.MixedWarning")
+def test_the_unit_of_the_response_does_not_matter() -> None:
+    """Where noise is as large as what lags vary by, too: how far they are pulled to zero has no unit."""
+    data = panel(4)
+    for epsilon in (1, 6):
+        plain, larger = (
+            release_mixed(
+                FORMULA, data | {"y": unit * data["y"]}, epsilon=epsilon, seed=2, **ASK | {"bounds": (0, 2 * unit)}
+            )
+            for unit in (1, 1024)
+        )
+        assert larger.fixed["lag(y, 1)"] == pytest.approx(plain.fixed["lag(y, 1)"], rel=1e-4)
+        assert larger.se["lag(y, 1)"] == pytest.approx(plain.se["lag(y, 1)"], rel=1e-3)
+        assert [flag.word for flag in larger.flags] == [flag.word for flag in plain.flags]
+
+
 REFUSED: dict[str, tuple[str, Columns, str]] = {
     "no series": (FORMULA, {"series": []}, "series"),
     "no time": (FORMULA, {"time": None}, "time"),

@@ -46,7 +46,7 @@ def verify_command(
     alpha: Annotated[str, typer.Option(help="Share by which a workforce may grow unnoticed, e.g. 0.1.")] = "0.1",
     epsilon: Annotated[str, typer.Option(help="Privacy loss of one cell (of the vector, for a joint one).")] = "1",
     delta: Annotated[str | None, typer.Option(help="Failure probability; smooth-laplace only.")] = None,
-    cells: Annotated[int, typer.Option(min=1, help="Counts of the same establishments; joint-polynomial only.")] = 1,
+    cells: Annotated[int, typer.Option(min=1, help="Counts of the same establishments; joint ones only.")] = 1,
     calibration: Annotated[Calibration, typer.Option(help="Our constants, or the Tables paper's.")] = "tight",
     substitution: Annotated[bool, typer.Option("--substitution", help="One worker takes half of epsilon.")] = False,
     scale: Annotated[float, typer.Option(help="Share of the noise to keep: 0.95 must be found out.")] = 1.0,

@@ -42,7 +42,7 @@ TRIALS, QUICK_TRIALS = 20, 5
 QUICK_SHARE = 0.05
 QUICK_GRID: dict[str, Sequence[float]] = {"alphas": (0.01, 0.05, 0.1), "epsilons": (1.0, 2.0, 4.0)}
 Row: TypeAlias = dict[str, Any]
-BASE_POINTS = {1: ((0.1, 2.0),), 2: ((0.1, 2.0),), 3: ((0.05, 4.0), (0.1, 4.0))}
+BASE_POINTS = {1: ((0.1, 2.0),), 2: ((0.1, 2.0),), 3: ((0.05, 4.0), (0.1, 2.0), (0.1, 4.0))}
 """Where published integers are drawn: the paper's baseline, and for whole tables the largest epsilon."""
 
 

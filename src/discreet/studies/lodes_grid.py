@@ -19,7 +19,9 @@ import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import Infeasible
-from discreet.noise.source import Source
+from discreet.noise.rings import Rings
+from discreet.noise.sampler import draw_within
+from discreet.noise.source import SeededSource, Source
 from discreet.privacy.guarantee import Calibration
 from discreet.privacy.losses import exact
 from discreet.privacy.units import Establishments, Strength
@@ -27,17 +29,20 @@ from discreet.tables.calibration import calibrate
 from discreet.tables.cells import Cells
 from discreet.tables.mechanisms.mechanism import Mechanism
 from discreet.tables.mechanisms.registry import BASELINES
+from discreet.tables.mechanisms.weak_joint import WeakJoint
 from discreet.tables.ranking import RANKING_2, levels_with, spearman_by
 from discreet.utility import errors, strata
 
 ALPHAS = (0.01, 0.05, 0.1, 0.15, 0.2)
 EPSILONS = (0.25, 0.5, 0.67, 1.0, 2.0, 4.0)
 DELTA = 0.05
+FINE = 2.0**10
 THETA = 1000
 """Where node privacy cuts: section 6 of the paper."""
 
 PUBLISHED: tuple[str, ...] = ("log-laplace", "smooth-gamma", "smooth-laplace")
-JOINT: tuple[str, ...] = ("joint-polynomial", *BASELINES)
+VECTORS: tuple[str, ...] = ("joint-polynomial", "joint-rings", "weak-joint")
+JOINT: tuple[str, ...] = (*VECTORS, *BASELINES)
 """Those whose loss covers all worker cells of an establishment at once."""
 
 
@@ -96,6 +101,11 @@ class Economy:
         baseline = setting.strength is None and setting.workload == 2
         return self.cells.largest if setting.strength == "weak" or baseline else self.cells.largest_total[:, None]
 
+    @property
+    def largest_of_kinds(self) -> Integers:
+        """Of every kind and, last, of all."""
+        return np.column_stack([self.cells.largest, self.cells.largest_total])
+
 
 def settings(
     workload: int, *, alphas: Sequence[float] = ALPHAS, epsilons: Sequence[float] = EPSILONS
@@ -109,6 +119,8 @@ def settings(
             yield Setting(workload, "polynomial", "tight", strength, alpha, epsilon)
         if workload == 3:
             yield Setting(workload, "joint-polynomial", "tight", "strong", alpha, epsilon)
+            yield Setting(workload, "joint-rings", "tight", "strong", alpha, epsilon)
+            yield Setting(workload, "weak-joint", "tight", "weak", alpha, epsilon)
     for name, epsilon in product(BASELINES, epsilons):
         yield Setting(workload, name, "paper", None, None, epsilon)
 
@@ -143,7 +155,7 @@ def _calibrated(
         epsilon=epsilon,
         delta=delta if name == "smooth-laplace" else None,
         calibration=calibration,
-        cells=levels if name == "joint-polynomial" else 1,
+        cells=levels if name in VECTORS else 1,
         theta=THETA,
     )
 
@@ -151,6 +163,8 @@ def _calibrated(
 def expected_error(setting: Setting, found: Mechanism, economy: Economy) -> Matrix:
     """E|published - true| before rounding, shape (cells, d)."""
     counts = economy.counts(setting.workload)
+    if isinstance(found, WeakJoint):
+        return _unrounded(found, economy.largest_of_kinds)
     largest = np.broadcast_to(economy.largest(setting), counts.shape)
     error = found.expected_error(counts.astype(np.float64), largest.astype(np.float64))
     if setting.mechanism == "node-truncation":
@@ -159,10 +173,19 @@ def expected_error(setting: Setting, found: Mechanism, economy: Economy) -> Matr
     return np.broadcast_to(error, counts.shape)
 
 
+def _unrounded(found: WeakJoint, largest: Integers) -> Matrix:
+    """E|noise| of every kind before rounding, which has no closed form: a mean of draws on a fine grid."""
+    law, (own, whole) = cast("Rings", found.law), found.scales(largest)
+    drawn = [draw_within(law, scale=own * FINE, total=whole * FINE, source=SeededSource(i)) for i in range(4)]
+    return np.asarray(np.mean(np.abs(drawn), axis=0) / FINE)
+
+
 def draw(setting: Setting, found: Mechanism, economy: Economy, source: Source, level: int | None = None) -> Integers:
     """One trial: the integers that would be published, of all levels or of one."""
     counts, largest = economy.counts(setting.workload), economy.largest(setting)
-    if setting.mechanism == "joint-polynomial":
+    if found.by_kinds:
+        return found.draw(counts, economy.largest_of_kinds, source)
+    if setting.mechanism in VECTORS:
         return found.draw(counts, largest[:, 0], source)
     largest = np.broadcast_to(largest, counts.shape)
     if level is not None:

@@ -45,7 +45,7 @@ def calibrate(
     ----------
     name : the mechanism's name, such as "log-laplace", "smooth-gamma" or "smooth-laplace", or its class.
     unit : the definition to satisfy.
-    epsilon, delta : the loss of one cell; of the whole vector for "joint-polynomial". Only "smooth-laplace" uses delta.
+    epsilon, delta : the loss of one cell; of the whole vector for a joint one. Only "smooth-laplace" uses delta.
     calibration : "tight" for the least noise the definition allows, "paper" for the document's own constants.
     cells : how many counts of the same establishments a joint mechanism covers.
     theta : the largest establishment that "node-truncation" keeps.
@@ -86,8 +86,8 @@ def calibrate(
     if cells != 1 and not kind.vector:
         raise PrivacyError(
             (f"{kind.name} with ", Argument("cells", cells), ": its noise is for one count."),
-            "Only joint-polynomial covers several counts of the same establishments.",
-            "Use that one, or leave cells out and pay for each count.",
+            "Only joint-polynomial, joint-rings and weak-joint cover several counts of the same establishments.",
+            "Use one of those, or leave cells out and pay for each count.",
             about="cells",
         )
     if cells < 1:

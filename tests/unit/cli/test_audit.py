@@ -54,7 +54,7 @@ def test_five_percent_less_noise_is_a_violation(discreet: Command) -> None:
         (["--mechanism", "polynomial", "--scale", "0"], "leaves no noise"),
         (["--mechanism", "gauss"], "joint-polynomial"),
         (["--mechanism", "polynomial", "--cells", "3"], "polynomial with --cells 3"),
-        (["--mechanism", "smooth-laplace", "--cells", "2", "--delta", "0.01"], "Only joint-polynomial covers"),
+        (["--mechanism", "smooth-laplace", "--cells", "2", "--delta", "0.01"], "Only joint-polynomial, joint-rings"),
         ([], "--mechanism"),
     ],
 )

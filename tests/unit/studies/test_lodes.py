@@ -112,7 +112,7 @@ def test_rankings_improve_with_epsilon(economy: Economy) -> None:
 
 def test_the_grid_is_the_papers() -> None:
     settings = [s for workload in (1, 2, 3) for s in lodes_grid.settings(workload)]
-    assert len(settings) == len(set(settings)) == 30 * (7 + 12 + 13) + 3 * 18
+    assert len(settings) == len(set(settings)) == 30 * (7 + 12 + 15) + 3 * 18
     assert not [s for s in settings if s.mechanism == "log-laplace" and s.strength == "strong" and s.workload > 1]
 
 

@@ -60,7 +60,10 @@ class DataFinding:
 
     def said(self, voice: Voice = COMMAND) -> str:
         """The fault in words, without where one asks for the rows."""
-        return self.fault.said(voice).removesuffix(WHERE).rstrip()
+        remedy = self.fault.remedy
+        if isinstance(remedy, tuple):
+            remedy = tuple(phrase for phrase in remedy if phrase != WHERE)
+        return replace(self.fault, remedy=remedy).said(voice)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -167,8 +167,8 @@ class Jobs:
             checks = [*empty("workplaces"), *nulls("workplaces", [key, *attributes]), *repeats("workplaces", key)]
             yield Pass("workplaces", self.workplaces, checks, self.workplaces)
         elif attributes:
-            possible = "An establishment lies in one cell: correct it, or give each site a number of its own."
-            checks = differ(self.name, key, attributes, "in some establishment", possible)
+            remedy = "An establishment lies in one cell: correct it, or give each site a number of its own."
+            checks = differ(self.name, key, attributes, "in some establishment", remedy)
             yield Pass("source", self.table.group_by(key).agg(*ends(attributes)), checks, self.table)
         worker, domains = schema.worker, schema.worker_attributes
         if self.workers is not None and worker is not None:
@@ -181,8 +181,8 @@ class Jobs:
         """What is wrong with workers who have several jobs. A job is a worker at an establishment."""
         import narwhals.stable.v2 as nw
 
-        possible = "A worker has one value of each attribute: correct it, or give each person a number of their own."
-        checks = differ(self.name, key, attributes, "for some worker", possible)
+        remedy = "A worker has one value of each attribute: correct it, or give each person a number of their own."
+        checks = differ(self.name, key, attributes, "for some worker", remedy)
         if self.most_jobs is not None:
             fault = Fault(
                 "allow_multiple",
@@ -191,7 +191,7 @@ class Jobs:
                     Argument("allow_multiple", self.most_jobs),
                     " allows.",
                 ),
-                remedy=f"Raise it to the most that one worker may have, or drop jobs. {WHERE}",
+                remedy=("Raise it to the most that one worker may have, or drop jobs.", WHERE),
             )
             jobs = nw.col(self.schema.establishment).n_unique().over(key)
             checks.append(RowCheck(fault, count_if(nw.col("jobs") > self.most_jobs), jobs > self.most_jobs))
@@ -223,14 +223,14 @@ class Jobs:
             theirs = [nw.col(name).alias(f"{known} {name}") for name in both]
             table = table.join(listed.select(nw.col(key), nw.lit(1).alias(known), *theirs), on=key, how="left")
             words = f"Some rows of {self.name} have a {key!r} not in {kind}s."
-            fault = Fault("source", words, remedy=f"Add the {kind} or drop the rows. {WHERE}")
+            fault = Fault("source", words, remedy=(f"Add the {kind} or drop the rows.", WHERE))
             checks.append(each_row(fault, ~nw.col(key).is_null() & nw.col(known).is_null()))
             for name in both:
                 fault = Fault(
                     "source",
                     f"Column {name!r} of {self.name} differs from {kind}s in some rows.",
                     f"A {kind} has one value of it.",
-                    f"Correct one of the tables, or drop the column from {self.name}. {WHERE}",
+                    (f"Correct one of the tables, or drop the column from {self.name}.", WHERE),
                 )
                 pair = [nw.col(_own(name)), nw.col(f"{known} {name}")]
                 if types[name] != there[_own(name)]:
@@ -247,7 +247,7 @@ def _sizes(column: str, name: str) -> list[RowCheck]:
     huge = f"Column {column!r} of {name} adds up to {MOST_JOBS:,} jobs or more, or has such a size."
     sizes = nw.col(column).cast(nw.Float64)
     return [
-        each_row(Fault("source", negative, "Sizes count jobs: correct them.", WHERE), nw.col(column) < 0),
+        each_row(Fault("source", negative, remedy=("Sizes count jobs: correct them.", WHERE)), nw.col(column) < 0),
         RowCheck(
             Fault(
                 "source",

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from discreet.faults import Argument, Fault, Phrase, Sentence, Spelled
+from discreet.faults import Argument, Fault, Phrase, Spelled
 from discreet.frames import count_if, tally
 from discreet.schema import Label
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from discreet.frames import Frame
 
-WHERE = "`discreet data check` tells their owner which rows."
+WHERE = Spelled(" `discreet data check` tells their owner which rows.")
 """Whoever reads a refusal learns the kind of fault. Whoever owns the data can ask where it is."""
 
 
@@ -88,7 +88,7 @@ def nulls(name: str, columns: Iterable[str]) -> list[RowCheck]:
             Fault(
                 role(name),
                 f"Column {column!r} of {name} has no value in some rows.",
-                remedy=f"Fill them in or drop them at the source. {WHERE}",
+                remedy=("Fill them in or drop them at the source.", WHERE),
             ),
             nw.col(column).is_null(),
         )
@@ -106,7 +106,7 @@ def outside(name: str, domains: Mapping[str, Sequence[Label]]) -> list[RowCheck]
                 role(name),
                 f"Column {column!r} of {name} has rows outside its public domain, which is: "
                 f"{', '.join(map(str, domain))}.",
-                remedy=f"Recode them, or add the category to the schema's worker_attributes. {WHERE}",
+                remedy=("Recode them, or add the category to the schema's worker_attributes.", WHERE),
             ),
             ~nw.col(column).is_null() & ~nw.col(column).is_in(domain),
         )
@@ -114,13 +114,13 @@ def outside(name: str, domains: Mapping[str, Sequence[Label]]) -> list[RowCheck]
     ]
 
 
-def differ(name: str, key: str, columns: Iterable[str], whose: str, possible: Sentence) -> list[RowCheck]:
+def differ(name: str, key: str, columns: Iterable[str], whose: str, remedy: str) -> list[RowCheck]:
     """A key with several values of a column; the aggregates are of `ends` of the same columns by key."""
     import narwhals.stable.v2 as nw
 
     return [
         RowCheck(
-            Fault("source", f"Column {column!r} of {name} has more than one value {whose}.", possible, WHERE),
+            Fault("source", f"Column {column!r} of {name} has more than one value {whose}.", "", (remedy, WHERE)),
             count_if(nw.col(f"min {column}") != nw.col(f"max {column}")),
             nw.col(column).min().over(key) != nw.col(column).max().over(key),
         )
@@ -143,7 +143,7 @@ def twice(rows: Frame, *, name: str) -> Pass:
         "source",
         f"{name} has rows that are there twice, with the same value in every column.",
         "Their jobs would be counted twice.",
-        f"Drop the repetitions, or add the column that tells such rows apart. {WHERE}",
+        ("Drop the repetitions, or add the column that tells such rows apart.", WHERE),
     )
     columns = [column for column in rows.collect_schema() if column != ROW]
     times = rows.group_by(*columns).agg(nw.len().alias("__times"))
@@ -167,7 +167,7 @@ def repeats(name: str, key: str, way_out: tuple[str | Phrase, ...] = ()) -> list
     fault = Fault(
         role(name),
         f"Column {key!r} of {name} repeats; each must be there once.",
-        remedy=("Drop the repetitions.", *way_out, f" {WHERE}"),
+        remedy=("Drop the repetitions.", *way_out, WHERE),
     )
     return [RowCheck(fault, nw.len() - nw.col(key).n_unique(), nw.len().over(key) > 1)]
 

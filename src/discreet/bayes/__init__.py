@@ -6,6 +6,7 @@ within       what the parts say, each about itself
 halves       the bias of small parts, corrected by their halves
 skewness     the skewness of a part's estimate, and what undoes it
 agreement    a private look at whether parts agree with pieces of themselves: is the model in doubt?
+doubts       what is said against an answer, and what of it is known before anything is paid
 question     what is asked of a posterior: checked without data, then offered and released
 expected     how far off a summary is expected to be, from public numbers
 regression   a formula and a frame become a design

@@ -17,11 +17,14 @@ import numpy as np
 
 from discreet.arrays import Integers, Matrix
 from discreet.bayes.conjugate import Parts
+from discreet.bayes.doubts import Doubt
 from discreet.bayes.halves import corrects
 from discreet.bayes.reach import reach_of
 from discreet.bayes.summation import noisy_sums
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from discreet.arrays import Vector
     from discreet.noise.source import Source
 
@@ -94,31 +97,44 @@ def look(values: Vector, *, count: int, rows: int, coefficients: int, epsilon: F
     M = len(values)
     total = noisy_sums(values[:, None] + 1, span=2.0, epsilons=[epsilon], source=source)
     scale = float(total.scale[0]) / M
+    limit = limit_of(M, epsilon)
     times = unit(rows // M // count, coefficients) * math.sqrt(M) / (count - 1) / 0.75
-    return Tilt(float(total.value[0]) / M - 1, scale, limit_of(M, scale), times)
+    return Tilt(float(total.value[0]) / M - 1, scale, limit, times)
 
 
-def limit_of(M: int, scale: float) -> float:
-    """Public."""
-    return max(NOTHING, reach_of(SCATTER / math.sqrt(M), scale, SURE))
+def limit_of(M: int, epsilon: Fraction) -> float:
+    """What a right model's tilt stays below, for M parts and the epsilon of the look. Public."""
+    return max(NOTHING, reach_of(SCATTER / math.sqrt(M), 2 / (M * float(epsilon)), SURE))
 
 
-def doubt(name: str, tilt: Tilt) -> str | None:
+def unchecked(names: Sequence[str], count: int, *, parts: int, epsilons: Sequence[Fraction]) -> list[list[Doubt]]:
+    """Which answers' models cannot be looked at, known before anything is paid.
+
+    `count` are the pieces of a part, 0 if nothing is looked at, `epsilons` those of the looks.
+    """
+    if not count:
+        return [[Doubt(NOT_CHECKED, UNCHECKED)] for _ in names]
+    blind = [limit_of(parts, epsilon) >= 1 for epsilon in epsilons]
+    return [[Doubt(NOT_CHECKED, BLIND.format(name=name))] * b for name, b in zip(names, blind, strict=True)]
+
+
+def doubt(name: str, tilt: Tilt) -> Doubt | None:
     """What is said of a coefficient, if anything."""
-    if tilt.limit >= 1:
-        return (
-            f"{name} was not checked: so few parts at this epsilon cannot tell whether the model is right; use more "
-            "rows or epsilon, or compare with a plot of public data"
-        )
-    if tilt.doubted:
-        return (
+    if tilt.limit < 1 and tilt.doubted:
+        return Doubt(
+            "model in doubt",
             f"model in doubt: do not trust the answer for {name}. Small pieces of the rows say otherwise than larger "
             f"ones (tilt {tilt.value:.2f}, limit {tilt.limit:.2f}), as with a line fitted to a curve. "
-            "Add a term for the curve, take logarithms, or ask with fewer `partitions`"
+            "Add a term for the curve, take logarithms, or ask with fewer `partitions`",
         )
     return None
 
 
-UNCHECKED = (
-    "the model was not checked: parts of so few rows have no pieces to compare with; ask with fewer `partitions`"
+NOT_CHECKED = "not checked"
+BLIND = (
+    "{name} is not checked: so few parts at this epsilon cannot tell whether the model is right; use more rows or "
+    "epsilon, or compare with a plot of public data"
 )
+
+
+UNCHECKED = "the model is not checked: parts of so few rows have no pieces to compare with; ask with fewer `partitions`"

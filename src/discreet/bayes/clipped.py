@@ -15,11 +15,22 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from discreet.arrays import Vector
-from discreet.bayes.agreement import UNCHECKED, Tilt, doubt, look
+from discreet.bayes.agreement import Tilt, doubt, look, unchecked
+from discreet.bayes.doubts import Carried, Doubt, rarely
 from discreet.bayes.expected import mean_absolute
 from discreet.bayes.halves import lost
 from discreet.bayes.partition import balanced
-from discreet.bayes.selection import COARSEST, SURE, SURER, Cell, doubling_bound, find_centre, find_width, looks_twice
+from discreet.bayes.selection import (
+    COARSEST,
+    SECOND,
+    SURE,
+    SURER,
+    Cell,
+    doubling_bound,
+    find_centre,
+    find_width,
+    looks_twice,
+)
 from discreet.bayes.summation import noisy_sums
 from discreet.bayes.within import SILENT, Within
 from discreet.errors import Infeasible, PrivacyError
@@ -33,20 +44,24 @@ if TYPE_CHECKING:
 
 Centre: TypeAlias = Literal["private", "zero"]
 
+LOOK = "look"  # the stage that may be left out
 STAGES = {
-    "private": {"centre": Fraction(1, 5), "width": Fraction(3, 20), "mean": Fraction(29, 50), "look": Fraction(7, 100)},
+    "private": {"centre": Fraction(3, 10), "width": Fraction(3, 20), "mean": Fraction(12, 25), LOOK: Fraction(7, 100)},
     "zero": {"bounds": Fraction(1, 2), "mean": Fraction(1, 2)},
 }
-ONE_DEVIATION = 0.6827  # of a normal law, within one standard deviation
+# Share of a normal law that a width is to hold, and in how many deviations it lies: with a larger share noise may hide
+# that all parts are within, and the search goes on for long; with a smaller one the width tells less of the deviation.
+HELD, AT = 0.6, 0.8416
 DEVIATIONS = 2.4  # what lies further out is clipped: wider bounds cost more in noise than clipping costs in bias
 # Share of the parts that zero-centred bounds should hold. The thesis does not print its own. In its setting less than
 # 0.6 clips too much, and from 0.8 on the doubling often goes on for long: noise hides that all parts are within.
 WITHIN = 0.65
-LOOK = "look"  # the stage that may be left out
 # Posterior deviations that a mean of parts is off for each M (p + 1) / sqrt(n): measured on somewhat curved data.
-BIAS = 1 / 24
-# The same for each M / sqrt(n): what clipping takes from parts with lognormal errors, which have a skewness of 6.
-SKEWED = 0.12
+BIAS = 0.12
+# The same for each M / sqrt(n), which ends allow for: what clipping takes from parts with lognormal errors, of skewness
+# 6, where a tenth of the rows carries the coefficient; a slight curve makes as much.
+SKEWED = 0.6
+DENSITY = 0.471  # share of normal values by which what the width holds grows with the logarithm of the width
 LADDER = 2.0**0.0625  # how much wider than one deviation a width found is on average: half a step of the ladder
 NOISE = 2 * (2 * DEVIATIONS) ** 2  # variance of the noise in units of the posterior's, times M epsilon^2
 
@@ -72,25 +87,33 @@ class Clipped:
 class ClippedMean:
     """The mean of a list without bounds, one value for each part: private bounds first, then a noisy mean.
 
-    `shares` says which part of an epsilon each stage gets.
+    `shares` says which part of an epsilon each stage gets; unless they were `given`, a centre that is found for less
+    leaves the rest to the mean.
     """
 
     centre: Centre
     calibration: Calibration
     scale: float
     shares: Mapping[str, Fraction]
+    given: bool = False
 
-    def best_parts(self, rows: int, coefficients: int, epsilon: Fraction) -> float:
-        """With least error, and enough for a private centre."""
+    def best_parts(self, rows: int, coefficients: int, epsilon: Fraction, carried: Carried) -> float:
+        """With least error and enough rows that carry a coefficient, and enough for two looks at a private centre."""
         best = balanced(NOISE, bias=BIAS, rows=rows, coefficients=coefficients, epsilon=epsilon * self.shares["mean"])
-        return max(best, math.ceil(SURER / (epsilon * self.shares["centre"])) if self.centre == "private" else 1)
+        if self.centre == "zero":
+            return best
+        enough = math.ceil((SURER + SECOND) / (epsilon * self.shares["centre"]))
+        return max(min(best, carried.most_parts(rows, coefficients)), enough)
 
-    def with_pieces(self, count: int) -> ClippedMean:
-        """This, if parts have pieces to compare with; else the mean gets the share of the look."""
-        if count or LOOK not in self.shares:
-            return self
+    def sold(self, M: int, epsilon: Fraction, *, count: int) -> ClippedMean:
+        """This for M parts of `count` pieces: what the look and the centre do not need is left to the mean."""
         shares = dict(self.shares)
-        shares["mean"] += shares.pop(LOOK)
+        if not count and LOOK in shares:
+            shares["mean"] += shares.pop(LOOK)
+        if not self.given and self.centre == "private":
+            least = SURER + SECOND if looks_twice(M, epsilon * shares["centre"]) else SURER
+            spare = max(shares["centre"] - Fraction(least) / (M * epsilon), Fraction(0))
+            shares |= {"centre": shares["centre"] - spare, "mean": shares["mean"] + spare}
         return replace(self, shares=shares)
 
     def looks(
@@ -103,24 +126,45 @@ class ClippedMean:
         spent = [e * self.shares[LOOK] for e in amounts]
         return [ask(column, epsilon=e) for column, e in zip(within.differences.T, spent, strict=True)]
 
-    def notes(
-        self, names: Sequence[str], found: Sequence[Clipped], tilts: Sequence[Tilt | None], scatter: Sequence[str] = ()
-    ) -> tuple[str, ...]:
-        """What has to be known of each answer; `scatter` is said of those whose tilt says nothing."""
-        said: list[str | None] = []
-        for name, one, tilt, wide in zip(names, found, tilts, scatter or [""] * len(names), strict=True):
+    def known(
+        self,
+        names: Sequence[str],
+        amounts: Sequence[Fraction],
+        carried: Carried,
+        *,
+        rows: int,
+        M: int,
+        p: int,
+        count: int,
+    ) -> list[list[Doubt]]:
+        """What is said against each answer before it is paid for; ends around zero promise nothing but the noise."""
+        if self.centre == "zero":
+            return [[] for _ in names]
+        spent = [e * self.shares.get(LOOK, Fraction(0)) for e in amounts]
+        small = carried.small_parts(names, rows=rows, parts=M, coefficients=p)
+        blind = unchecked(names, count if LOOK in self.shares else 0, parts=M, epsilons=spent)
+        return [a + b for a, b in zip(small, blind, strict=True)]
+
+    def found(
+        self,
+        names: Sequence[str],
+        found: Sequence[Clipped],
+        tilts: Sequence[Tilt | None],
+        scatter: Sequence[Doubt | None] = (),
+    ) -> list[list[Doubt]]:
+        """What is said against each answer that was drawn; `scatter` is said of those whose tilt says nothing."""
+        said: list[Doubt | None] = []
+        for name, one, tilt, wide in zip(names, found, tilts, scatter or [None] * len(names), strict=True):
             if one.outermost:
                 said.append(outermost(name, self.scale))
             elif one.missed:
-                said.append(MISSED.format(name=name))
+                said.append(Doubt("no centre", MISSED.format(name=name)))
             else:
                 said.append((doubt(name, tilt) if tilt else None) or wide)
-        if self.centre == "private" and None in tilts:
-            said.append(UNCHECKED)
-        return tuple(dict.fromkeys(note for note in said if note))
+        return [[each] if each else [] for each in said]
 
     def check(self, M: int, epsilon: Fraction, *, whole: Fraction, questions: int, instead: Phrase = NOTHING) -> None:
-        """Refuse a centre that would be chosen by noise alone; only public numbers decide.
+        """Refuse a centre that would be chosen by noise, or whose width would be; only public numbers decide.
 
         `epsilon` is what the poorest question spends here, `whole` what all questions and stages spend, `instead` what
         else the caller could ask for.
@@ -150,6 +194,11 @@ class ClippedMean:
         once = not looks_twice(M, epsilon * self.shares["centre"])
         return mean_absolute(own, scale), scale, mean_absolute(own, 0.0), once
 
+    def unsure(self, M: int, epsilon: Fraction) -> float:
+        """How many times as wide the parts may scatter as the released width says: one deviation of its noise."""
+        spent = float(epsilon * self.shares["width"]) if "width" in self.shares else math.inf
+        return 1 + 4 / (spent * DENSITY * M)
+
     def release(self, values: Vector, *, epsilon: Fraction, source: Source) -> Clipped:
         spend = {stage: share * epsilon for stage, share in self.shares.items()}
         cell = Cell(0.0, 0.0)
@@ -163,7 +212,7 @@ class ClippedMean:
             cell = find_centre(values, unit=self.scale, epsilon=spend["centre"], source=source)
             centre = cell.middle
             near = np.where(values <= -SILENT, centre, values)  # half of the silent parts lie within any width
-            one = find_width(near, cell, share=ONE_DEVIATION, epsilon=spend["width"], source=source)
+            one = find_width(near, cell, share=HELD, epsilon=spend["width"], source=source) / AT
             width, scatter = DEVIATIONS * one, one / math.sqrt(len(values))
         above = np.where(np.abs(values) < SILENT, values - (centre - width), width)[:, None]
         total = noisy_sums(above, span=2 * width, epsilons=[spend["mean"]], source=source)
@@ -199,12 +248,13 @@ def clipped_mean(
             about="scale",
         )
     where: Centre = "zero" if calibration == "paper" else centre
-    return ClippedMean(where, calibration, scale, read_split(stages, STAGES[where], optional=(LOOK,), name="stages"))
+    spent = read_split(stages, STAGES[where], optional=(LOOK,), name="stages")
+    return ClippedMean(where, calibration, scale, spent, given=stages is not None)
 
 
-def off_by(M: int, rows: int, tilt: Tilt | None) -> float:
-    """Posterior deviations that a mean of parts may be off by: clipped tails, and what the tilt says of a curve."""
-    return SKEWED * (M - 1) / math.sqrt(rows) + (tilt.bias if tilt else 0.0)
+def allowed_for(M: int, rows: int, one_in: float) -> float:
+    """Posterior deviations that a mean of parts may be off by through clipped tails, which ends allow for. Public."""
+    return SKEWED * (M - 1) / math.sqrt(rows) * rarely(one_in)
 
 
 MISSED = (
@@ -213,9 +263,10 @@ MISSED = (
 )
 
 
-def outermost(name: str, scale: float) -> str:
+def outermost(name: str, scale: float) -> Doubt:
     """What is said of a coefficient whose private centre is at the end of the ladder."""
-    return (
+    return Doubt(
+        "end of search",
         f"the centre of {name} is the last that was sought, {2.0**COARSEST * scale:.3g}: the coefficient may lie "
-        "beyond; give a larger `scale`"
+        "beyond; give a larger `scale`",
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
+from discreet.bayes.doubts import rarely
 from discreet.bayes.expected import normal_and_laplace
 from discreet.bayes.halves import lost
 from discreet.bayes.partition import balanced
@@ -56,8 +57,12 @@ class Normality:
         # Noise of variance 2 / (M epsilon)^2 in the mean is magnified by c / phi(0), c^2 = 2 M.
         return balanced(8 * math.pi, bias=BIAS, rows=rows, coefficients=coefficients, epsilon=epsilon)
 
-    def ends(self, sums: LaplaceSums, M: int, off: Vector, *, rows: int, coefficients: int) -> tuple[Vector, Vector]:
+    def ends(
+        self, sums: LaplaceSums, M: int, off: Vector, one_in: Vector, *, rows: int, coefficients: int
+    ) -> tuple[Vector, Vector]:
         """Between which the answer of all rows lies; `off` are posterior deviations that a look at the model allows.
+
+        One row in `one_in` carries the coefficient.
 
         Given the whole's estimate, a mean of Phi(U), U normal, still varies by 1/12 - 1/(4 pi) for each part. Parts add
         variance, skewed errors a bias. All in posterior deviations, then on the scale of the sum. Parts that scatter r
@@ -67,12 +72,15 @@ class Normality:
 
         if self.calibration == "paper":
             return self.combine(sums.value - sums.reach, M), self.combine(sums.value + sums.reach, M)
-        deviations = SLACK * self._own(M, rows, coefficients)
         skewed = LEFT * (coefficients + 1) * (M - 1) / math.sqrt(rows)
         one = M / math.sqrt(2 * math.pi * (2 * M - 1))
         reach = [
-            reach_of(deviations * one, scale, off=(skewed + more) * one)
-            for scale, more in zip(sums.scale.tolist(), off.tolist(), strict=True)
+            reach_of(
+                SLACK * self._own(M, rows, coefficients, few) * one,
+                scale,
+                off=(skewed * rarely(few) + more) * one,
+            )
+            for scale, more, few in zip(sums.scale.tolist(), off.tolist(), one_in.tolist(), strict=True)
         ]
         less, more = (math.sqrt((1 + (1 - 1 / M) * r**2) / (2 - 1 / M)) for r in SCATTER)
         low, high = (ndtri(self.combine(sums.value + sign * np.array(reach), M)) for sign in (-1, 1))
@@ -90,9 +98,9 @@ class Normality:
         value, weight = normal_and_laplace(deviation, scale)
         return float(np.abs(self.combine(M / 2 + value, M) - 0.5) @ weight)
 
-    def _own(self, M: int, rows: int, coefficients: int) -> float:
+    def _own(self, M: int, rows: int, coefficients: int, one_in: float = 0.0) -> float:
         """The deviation of what parts say together around what all rows say, in posterior deviations."""
-        return math.sqrt((math.pi / 3 - 1) * (1 - 1 / M) + lost(rows, M, coefficients))
+        return math.sqrt((math.pi / 3 - 1) * (1 - 1 / M) + lost(rows, M, coefficients, one_in))
 
     def noisy(self, p: Matrix, epsilons: Sequence[Fraction], source: Source) -> LaplaceSums:
         return noisy_sums(p, span=1.0, epsilons=epsilons, source=source)
@@ -143,7 +151,9 @@ class LogProbabilities:
         # Noise costs span^2 / (2 M epsilon^2); parts whose p_j are not quite uniform cost ((p + 1) M^1.5 / 2 n)^2.
         return math.sqrt(math.sqrt(2 / 3) * self.span * rows / (coefficients + 1) / float(epsilon))
 
-    def ends(self, sums: LaplaceSums, M: int, off: Vector, *, rows: int, coefficients: int) -> tuple[Vector, Vector]:
+    def ends(
+        self, sums: LaplaceSums, M: int, off: Vector, one_in: Vector, *, rows: int, coefficients: int
+    ) -> tuple[Vector, Vector]:
         """Of the noise: nothing is known of the rest."""
         return self.combine(sums.value + sums.reach, M), self.combine(sums.value - sums.reach, M)
 

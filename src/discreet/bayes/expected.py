@@ -10,16 +10,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from discreet.arrays import Vector
+from discreet.bayes.doubts import Doubt, told
 
 IN_DEVIATIONS, OF_BOUND = "posterior standard deviations", "of the bound that is found"
 PROBABILITY = "of probability, for an answer near 1/2"
-CAVEAT = "If the model is right and errors are normal; skewed or curved data add to it."
+CAVEAT = (
+    "Supposed: the model is right (a line and no curve) and errors are normal, of one variance. Ends hold with skewed "
+    "or unequal errors too, but not where a curve is taken for a line or skewed errors grow with a column: answers may "
+    "then be off by many posterior deviations, of which the look at the model, part of the price, sees the larger ones."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,8 @@ class AnswerError:
     error : expected absolute difference from the answer of all rows at once.
     noise : its part by noise alone; `parts`, by working in parts alone, None where there is no theory.
     at_least : whether the bounds may be found so coarsely that the noise is several times as wide.
+    bias : what skewed errors, a rare level or a slight curve may add, which the ends allow for; None where not told.
+    flag : why the answer must not be read as it stands, as far as that is public.
     """
 
     coefficient: str
@@ -39,11 +46,16 @@ class AnswerError:
     noise: float
     parts: float | None
     at_least: bool = False
+    bias: float | None = None
+    flag: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryErrors:
-    """How far off the answers of a posterior summary are expected to be; `unit` says in what."""
+    """How far off the answers of a posterior summary are expected to be; `unit` says in what.
+
+    `notes` have to be read before anything is paid: what makes answers doubtful whatever the rows hold.
+    """
 
     summary: str
     rows: int
@@ -51,15 +63,22 @@ class SummaryErrors:
     partitions: int
     unit: str
     answers: tuple[AnswerError, ...]
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        lines = [f"{self.summary} from {self.partitions:,} parts of {self.rows:,} rows."]
+        lines = [f"Before paying: {note}." for note in self.notes]
+        lines.append(f"{self.summary} from {self.partitions:,} parts of {self.rows:,} rows.")
         for each in self.answers:
             parts = "" if each.parts is None else f", parts {each.parts:.3g}"
             lines.append(
                 f"Expected error of {each.coefficient} at {each.at:g}: {'at least ' * each.at_least}{each.error:.3g} "
                 f"{self.unit} "
                 f"(noise {each.noise:.3g}{parts})."
+            )
+        if biases := [each.bias for each in self.answers if each.bias is not None]:
+            lines.append(
+                f"Skewed errors, a rare level or a slight curve may move an answer by up to {max(biases):.2g} more, "
+                "which its ends allow for."
             )
         return "\n".join([*lines, CAVEAT])
 
@@ -71,6 +90,7 @@ class SummaryErrors:
             "partitions": self.partitions,
             "unit": self.unit,
             "answers": [asdict(each) for each in self.answers],
+            "notes": list(self.notes),
         }
 
 
@@ -123,6 +143,18 @@ def normal_and_laplace(deviation: float, scale: float, *, points: int = 201) -> 
     return (normal[:, None] + laplace[None, :]).ravel(), np.full(points**2, points**-2.0)
 
 
-def answers(names: Sequence[str], at: Sequence[float], errors: Sequence[tuple[Any, ...]]) -> tuple[AnswerError, ...]:
-    """One line for each question: error, noise alone, parts alone, and whether it is the least."""
-    return tuple(AnswerError(name, value, *error) for name, value, error in zip(names, at, errors, strict=True))
+def answers(
+    names: Sequence[str],
+    at: Sequence[float],
+    errors: Sequence[tuple[Any, ...]],
+    biases: Sequence[float] | None,
+    doubts: Sequence[Sequence[Doubt]],
+) -> tuple[AnswerError, ...]:
+    """One line for each question: error, noise alone, parts alone, whether it is the least, and what is doubtful."""
+    words = told(doubts)[0]
+    return tuple(
+        replace(AnswerError(name, value, *error), bias=bias, flag=word)
+        for name, value, error, bias, word in zip(
+            names, at, errors, [None] * len(names) if biases is None else biases, words, strict=True
+        )
+    )

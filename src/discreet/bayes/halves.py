@@ -37,13 +37,15 @@ def corrects(rows: int, parts: int, coefficients: int) -> bool:
     return parts > 1 and rows // parts // 2 >= LEAST_HALF * (coefficients + 1)
 
 
-def lost(rows: int, parts: int, coefficients: int) -> float:
+def lost(rows: int, parts: int, coefficients: int, one_in: float = 0.0) -> float:
     """Variance that working in parts adds, in units of the posterior's, for normal data: h / (h - p - 1) - 1.
 
-    h are the rows that least squares is done in: those of a half if these correct, else those of a part.
+    h are the rows that least squares is done in: those of a half if these correct, else those of a part. Where
+    one row in more than p + 1 carries the coefficient, `one_in` takes that place.
     """
     h = rows // parts // (2 if corrects(rows, parts, coefficients) else 1)
-    return (1 - 1 / parts) * (coefficients + 1) / max(h - coefficients - 1, 1)
+    numbers = max(coefficients + 1, one_in)
+    return (1 - 1 / parts) * numbers / max(h - numbers, 1)
 
 
 def drift(

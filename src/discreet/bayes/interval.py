@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,13 +22,14 @@ import numpy as np
 
 from discreet.arrays import Matrix
 from discreet.bayes.agreement import pieces
-from discreet.bayes.clipped import LOOK, clipped_mean, off_by
+from discreet.bayes.clipped import LOOK, allowed_for, clipped_mean
 from discreet.bayes.conjugate import UNIT_INFORMATION, Prior, check_prior
+from discreet.bayes.doubts import Doubt, before_answers, told
 from discreet.bayes.expected import IN_DEVIATIONS, SummaryErrors, answers
 from discreet.bayes.halves import lost
 from discreet.bayes.partition import Randomness, generator, number_of_parts
 from discreet.bayes.quantile import check_probabilities
-from discreet.bayes.question import Question, answer_table
+from discreet.bayes.question import Question, answer_table, flags
 from discreet.bayes.reach import TRUST, reach_of
 from discreet.bayes.regression import Known
 from discreet.bayes.selection import find_magnitude
@@ -41,7 +42,7 @@ from discreet.privacy.split import read_split
 from discreet.privacy.units import Unit
 from discreet.release.account import Account, Released
 from discreet.release.offer import Offer
-from discreet.results import SEE_NOTES, Result, tidy_table
+from discreet.results import Result, tidy_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,10 +51,10 @@ if TYPE_CHECKING:
     from discreet.noise.source import Source
 
 STAGES = {
-    "centre": Fraction(1, 5),
+    "centre": Fraction(3, 10),
     "width": Fraction(3, 20),
-    "mean": Fraction(2, 5),
-    "spread": Fraction(3, 20),
+    "mean": Fraction(33, 100),
+    "spread": Fraction(3, 25),
     "look": Fraction(1, 10),
 }
 WIDER = 1.6  # scatter of the parts over the model's from which a note says so; the ladder alone makes up to 1.1
@@ -71,8 +72,9 @@ class Intervals(Result):
     scale : of the Laplace noise in `location`.
     partitions : the number M of parts.
     scatter : what the parts' own scatter says of the deviation of `location`, from the private bounds.
-    notes : where an interval should not be trusted: a model in doubt, parts that scatter otherwise than the model says,
-        or a centre that is the last that was sought.
+    notes : where an interval should not be trusted: parts that are too small, a model in doubt, parts that scatter
+        otherwise than the model says, or a centre that is the last that was sought.
+    flag : the words for it, one text for each answer.
     """
 
     coefficient: tuple[str, ...]
@@ -85,6 +87,7 @@ class Intervals(Result):
     scatter: tuple[float, ...]
     partitions: int
     notes: tuple[str, ...] = ()
+    flag: tuple[str, ...] = ()
 
     def tidy(self) -> pa.Table:
         """One row for each answer, in the columns of `discreet.results.COLUMNS`; `level` is what was asked."""
@@ -95,7 +98,7 @@ class Intervals(Result):
             estimate=self.location,
             lower=self.low,
             upper=self.high,
-            flag=SEE_NOTES if self.notes else None,
+            flag=flags(self.flag),
         )
 
     def __repr__(self) -> str:
@@ -103,12 +106,13 @@ class Intervals(Result):
 
     def to_arrow(self) -> pa.Table:
         """One row for each answer."""
-        return answer_table(self.coefficient, at=self.level, answer=self.location, low=self.low, high=self.high)
+        columns = {"at": self.level, "answer": self.location, "low": self.low, "high": self.high}
+        return answer_table(self.coefficient, flag=self.flag, **columns)
 
     def __str__(self) -> str:
         rows = zip(self.coefficient, self.level, self.low, self.high, strict=True)
         answers = [f"{c}: {level:.4g} credible in [{low:.6g}, {high:.6g}]" for c, level, low, high in rows]
-        return "\n".join([*answers, TRUST, *(f"Note: {note}" for note in self.notes)])
+        return before_answers(self.notes, answers, TRUST)
 
 
 def posterior_interval(
@@ -209,7 +213,8 @@ def ask_interval(
     check_probabilities(levels)
     spend = read_split(stages, STAGES, optional=(LOOK,), name="stages")
     spread = spend.pop("spread")
-    plan = clipped_mean("private", "tight", scale, {stage: share / (1 - spread) for stage, share in spend.items()})
+    stages_left = {stage: share / (1 - spread) for stage, share in spend.items()}
+    plan = replace(clipped_mean("private", "tight", scale, stages_left), given=stages is not None)
     amounts = by_question(names, split, epsilon=loss.epsilon)
     bought = [e * (1 - spread) for e in amounts]
     shuffle = generator(rng)
@@ -219,9 +224,13 @@ def ask_interval(
     def offered(known: Known, protects: Unit) -> Offer[AnyFrame, tuple[Matrix, Matrix, Within], Intervals]:
         columns, n, p = known.columns(names), known.rows, len(known.names)
         prior.check(p)
-        M = number_of_parts(partitions, rows=n, coefficients=p, best=plan.best_parts(n, p, min(bought)))
+        carried = known.carried(columns, protects)
+        M = number_of_parts(partitions, rows=n, coefficients=p, best=plan.best_parts(n, p, min(bought), carried))
         plan.check(M, min(bought), whole=loss.epsilon, questions=len(names))
-        sold = plan.with_pieces(pieces(n, M, p))
+        count = pieces(n, M, p)
+        sold = plan.sold(M, min(bought), count=count)
+        doubts = sold.known(names, bought, carried, rows=n, M=M, p=p, count=count)
+        allowed = [allowed_for(M, n, one_in) for one_in in carried.one_in.tolist()]
 
         def read(frame: AnyFrame) -> tuple[Matrix, Matrix, Within]:
             """The median and the half-width of each part."""
@@ -241,18 +250,23 @@ def ask_interval(
                 find_magnitude(reach[:, k], around=z * at.scatter, epsilon=e * spread, source=source)
                 for k, (at, z, e) in enumerate(zip(found, normal, amounts, strict=True))
             ]
-            more = math.sqrt(1 + lost(n, M, p))
-            own = [more * h / z for h, z in zip(widths, normal, strict=True)]
+            own = [
+                math.sqrt(1 + lost(n, M, p, one_in)) * h / z
+                for h, z, one_in in zip(widths, normal, carried.one_in.tolist(), strict=True)
+            ]
+            off = [
+                (bias + (tilt.bias if tilt else 0.0)) * at.scatter * sold.unsure(M, e)
+                for bias, tilt, at, e in zip(allowed, tilts, found, bought, strict=True)
+            ]
             half = [
-                reach_of(max(deviation, at.scatter), at.scale, level, off=off_by(M, n, tilt) * at.scatter)
-                if cover_noise
-                else h
-                for at, h, tilt, deviation, level in zip(found, widths, tilts, own, levels.tolist(), strict=True)
+                reach_of(max(deviation, at.scatter), at.scale, level, off=bias) if cover_noise else h
+                for at, h, bias, deviation, level in zip(found, widths, off, own, levels.tolist(), strict=True)
             ]
             wide = [
-                scattered(name, at.scatter / deviation) if at.scatter > WIDER * deviation else ""
+                scattered(name, at.scatter / deviation) if at.scatter > WIDER * deviation else None
                 for name, at, deviation in zip(names, found, own, strict=True)
             ]
+            flag, notes = told([a + b for a, b in zip(doubts, sold.found(names, found, tilts, wide), strict=True)])
             return Intervals(
                 names,
                 floats(levels),
@@ -263,13 +277,14 @@ def ask_interval(
                 tuple(at.scale for at in found),
                 tuple(at.scatter for at in found),
                 M,
-                sold.notes(names, found, tilts, wide),
+                notes,
+                flag,
             )
 
         def expected() -> SummaryErrors:
             errors = [sold.expected(M, rows=n, coefficients=p, epsilon=amount) for amount in bought]
-            told = answers(names, floats(levels), errors)
-            return SummaryErrors("Posterior interval, its location,", n, p, M, IN_DEVIATIONS, told)
+            answered = answers(names, floats(levels), errors, allowed, doubts)
+            return SummaryErrors("Posterior interval, its location,", n, p, M, IN_DEVIATIONS, answered, told(doubts)[1])
 
         guarantee = Guarantee(protects, loss, "tight", "proved", PROOF, (public_note(known.public),))
         details = asked(
@@ -285,10 +300,11 @@ def ask_interval(
     return Question(formula, names, public, loss, offered)
 
 
-def scattered(name: str, times: float) -> str:
+def scattered(name: str, times: float) -> Doubt:
     """What is said of a coefficient whose estimates scatter otherwise than the model says."""
-    return (
+    return Doubt(
+        "wide scatter",
         f"do not trust the interval of {name}: the parts' estimates scatter {times:.1f} times as widely as the model "
         "says, so the model does not describe these rows; the interval follows the scatter, and its middle may be off. "
-        "Look for a curve, far values or unequal variances, or ask with fewer `partitions`"
+        "Look for a curve, far values or unequal variances, or ask with fewer `partitions`",
     )

@@ -22,12 +22,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.arrays import Matrix
-from discreet.bayes.agreement import UNCHECKED, doubt, look, pieces
+from discreet.bayes.agreement import doubt, look, pieces, unchecked
 from discreet.bayes.combination import Method, combination
 from discreet.bayes.conjugate import UNIT_INFORMATION, Prior, check_prior
+from discreet.bayes.doubts import Doubt, before_answers, told
 from discreet.bayes.expected import PROBABILITY, SummaryErrors, answers
 from discreet.bayes.partition import Randomness, generator, number_of_parts
-from discreet.bayes.question import Question, answer_table
+from discreet.bayes.question import Question, answer_table, flags
 from discreet.bayes.reach import ALL_ROWS, TRUST, band
 from discreet.bayes.regression import Known
 from discreet.bayes.spending import PROOF, asked, by_question, floats, loss_of, only, public_note, questions
@@ -59,7 +60,8 @@ class Probabilities(Result):
         been answered without noise.
     partitions : the number M of parts.
     covers : which of these two.
-    notes : where the model is in doubt, or could not be looked at.
+    notes : where parts are too small, or where the model is in doubt or cannot be looked at.
+    flag : the words for it, one text for each answer.
     """
 
     coefficient: tuple[str, ...]
@@ -71,6 +73,7 @@ class Probabilities(Result):
     method: Method
     covers: str = ALL_ROWS
     notes: tuple[str, ...] = ()
+    flag: tuple[str, ...] = ()
 
     def __float__(self) -> float:
         return only(self.probability)
@@ -84,6 +87,7 @@ class Probabilities(Result):
             estimate=self.probability,
             lower=self.low,
             upper=self.high,
+            flag=flags(self.flag),
         )
 
     def __repr__(self) -> str:
@@ -91,13 +95,14 @@ class Probabilities(Result):
 
     def to_arrow(self) -> pa.Table:
         """One row for each answer."""
-        return answer_table(self.coefficient, at=self.at, answer=self.probability, low=self.low, high=self.high)
+        columns = {"at": self.at, "answer": self.probability, "low": self.low, "high": self.high}
+        return answer_table(self.coefficient, flag=self.flag, **columns)
 
     def __str__(self) -> str:
         rows = zip(self.coefficient, self.at, self.probability, self.low, self.high, strict=True)
         label = band(self.covers)
         answers = [f"P({c} <= {b:g}) = {p:.4f}  ({label}: {low:.4f} to {high:.4f})" for c, b, p, low, high in rows]
-        return "\n".join([*answers, TRUST, *(f"Note: {note}" for note in self.notes)])
+        return before_answers(self.notes, answers, TRUST)
 
 
 def posterior_probability(
@@ -200,11 +205,17 @@ def ask_probability(
     def offered(known: Known, unit: Unit) -> Offer[AnyFrame, tuple[Matrix, Within], Probabilities]:
         columns, n, p = known.columns(names), known.rows, len(known.names)
         prior.check(p)
-        best = way.best_parts(n, p, min(amounts) * (1 - way.look))
+        carried = known.carried(columns, unit)
+        best = min(way.best_parts(n, p, min(amounts) * (1 - way.look)), carried.most_parts(n, p))
         M = number_of_parts(partitions, rows=n, coefficients=p, best=best)
         count = pieces(n, M, p) if way.look else 0
         share = way.look if count else Fraction(0)
         bought = [e * (1 - share) for e in amounts]
+        doubts: list[list[Doubt]] = [[] for _ in names]
+        if way.covers == ALL_ROWS:
+            small = carried.small_parts(names, rows=n, parts=M, coefficients=p)
+            blind = unchecked(names, count, parts=M, epsilons=[e * share for e in amounts])
+            doubts = [a + b for a, b in zip(small, blind, strict=True)]
 
         def read(frame: AnyFrame) -> tuple[Matrix, Within]:
             """What each part answers."""
@@ -220,9 +231,9 @@ def ask_probability(
                 for column, e in zip(within.differences.T, amounts if count else [], strict=bool(count))
             ]
             off = np.array([tilt.bias for tilt in tilts]) if tilts else np.zeros(len(names))
-            low, high = way.ends(sums, M, off, rows=n, coefficients=p)
-            notes = [doubt(name, tilt) for name, tilt in zip(names, tilts, strict=bool(count))]
-            notes += [UNCHECKED] if way.look and not count else []
+            low, high = way.ends(sums, M, off, carried.one_in, rows=n, coefficients=p)
+            found = [doubt(name, tilt) for name, tilt in zip(names, tilts, strict=bool(tilts))]
+            flag, notes = told([[*known, *filter(None, found[k : k + 1])] for k, known in enumerate(doubts)])
             return Probabilities(
                 names,
                 floats(cuts),
@@ -232,13 +243,14 @@ def ask_probability(
                 M,
                 method,
                 way.covers,
-                tuple(dict.fromkeys(note for note in notes if note)),
+                notes,
+                flag,
             )
 
         def expected() -> SummaryErrors:
             errors = [way.expected(M, rows=n, coefficients=p, epsilon=float(amount)) for amount in bought]
-            told = answers(names, floats(cuts), errors)
-            return SummaryErrors("Posterior probability", n, p, M, PROBABILITY, told)
+            answered = answers(names, floats(cuts), errors, None, doubts)
+            return SummaryErrors("Posterior probability", n, p, M, PROBABILITY, answered, told(doubts)[1])
 
         proved = way.proved(M, loss)
         details = asked(

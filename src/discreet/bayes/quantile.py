@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.arrays import Matrix, Vector
 from discreet.bayes.agreement import pieces
-from discreet.bayes.clipped import Centre, clipped_mean, off_by
+from discreet.bayes.clipped import Centre, allowed_for, clipped_mean
 from discreet.bayes.conjugate import UNIT_INFORMATION, Prior, check_prior
+from discreet.bayes.doubts import before_answers, told
 from discreet.bayes.expected import IN_DEVIATIONS, OF_BOUND, SummaryErrors, answers
 from discreet.bayes.halves import lost
 from discreet.bayes.partition import Randomness, generator, number_of_parts
-from discreet.bayes.question import Question, answer_table
+from discreet.bayes.question import Question, answer_table, flags
 from discreet.bayes.reach import ALL_ROWS, NOISE_ALONE, TRUST, band, reach_of
 from discreet.bayes.regression import Known
 from discreet.bayes.spending import (
@@ -45,7 +46,7 @@ from discreet.privacy.losses import Loss, Number
 from discreet.privacy.units import Unit
 from discreet.release.account import Account, Released
 from discreet.release.offer import Offer
-from discreet.results import SEE_NOTES, Result, tidy_table
+from discreet.results import Result, tidy_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,8 +57,6 @@ if TYPE_CHECKING:
 AROUND_ZERO = Spelled(
     ", or in Python centre='zero', whose noise is larger when the quantile is far from zero", plan="", command=""
 )
-# Parts differ from all rows by more than normal columns and errors make them: columns with far values, rare levels.
-SLACK = 1.4
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -72,8 +71,9 @@ class Quantiles(Result):
         answered without noise.
     centre, width : the private bounds, centre -+ width, to which the parts' quantiles were clipped.
     partitions : the number M of parts.
-    notes : where the model is in doubt or could not be looked at, where a bound is the last that was sought, so that
-        the answer may be cut off, or where no centre was found.
+    notes : where parts are too small, where the model is in doubt or cannot be looked at, where a bound is the last
+        that was sought, so that the answer may be cut off, or where no centre was found.
+    flag : the words for it, one text for each answer.
     covers : what `low` and `high` hold.
     """
 
@@ -87,6 +87,7 @@ class Quantiles(Result):
     partitions: int
     notes: tuple[str, ...] = ()
     covers: str = ALL_ROWS
+    flag: tuple[str, ...] = ()
 
     def __float__(self) -> float:
         return only(self.quantile)
@@ -100,7 +101,7 @@ class Quantiles(Result):
             estimate=self.quantile,
             lower=self.low,
             upper=self.high,
-            flag=SEE_NOTES if self.notes else None,
+            flag=flags(self.flag),
         )
 
     def __repr__(self) -> str:
@@ -108,13 +109,14 @@ class Quantiles(Result):
 
     def to_arrow(self) -> pa.Table:
         """One row for each answer."""
-        return answer_table(self.coefficient, at=self.probability, answer=self.quantile, low=self.low, high=self.high)
+        columns = {"at": self.probability, "answer": self.quantile, "low": self.low, "high": self.high}
+        return answer_table(self.coefficient, flag=self.flag, **columns)
 
     def __str__(self) -> str:
         rows = zip(self.coefficient, self.probability, self.quantile, self.low, self.high, strict=True)
         label = band(self.covers)
         answers = [f"Q({c}, {q:g}) = {v:.6g}  ({label}: {low:.6g} to {high:.6g})" for c, q, v, low, high in rows]
-        return "\n".join([*answers, TRUST, *(f"Note: {note}" for note in self.notes)])
+        return before_answers(self.notes, answers, TRUST)
 
 
 def posterior_quantile(
@@ -213,9 +215,14 @@ def ask_quantile(
     def offered(known: Known, protects: Unit) -> Offer[AnyFrame, tuple[Matrix, Within], Quantiles]:
         columns, n, p = known.columns(names), known.rows, len(known.names)
         prior.check(p)
-        M = number_of_parts(partitions, rows=n, coefficients=p, best=plan.best_parts(n, p, min(amounts)))
+        carried = known.carried(columns, protects)
+        M = number_of_parts(partitions, rows=n, coefficients=p, best=plan.best_parts(n, p, min(amounts), carried))
         plan.check(M, min(amounts), whole=loss.epsilon, questions=len(names), instead=AROUND_ZERO)
-        sold = plan.with_pieces(pieces(n, M, p))
+        count = pieces(n, M, p)
+        sold = plan.sold(M, min(amounts), count=count)
+        doubts = sold.known(names, amounts, carried, rows=n, M=M, p=p, count=count)
+        own = [math.sqrt(lost(n, M, p, one_in)) for one_in in carried.one_in.tolist()]
+        allowed = [allowed_for(M, n, one_in) for one_in in carried.one_in.tolist()]
 
         def read(frame: AnyFrame) -> tuple[Matrix, Within]:
             """What each part answers."""
@@ -227,19 +234,22 @@ def ask_quantile(
             values, within = reading
             found = [sold.release(values[:, k], epsilon=e, source=source) for k, e in enumerate(amounts)]
             tilts = sold.looks(within, amounts, rows=n, coefficients=p, source=source)
+            scatter = [f.scatter * sold.unsure(M, e) for f, e in zip(found, amounts, strict=True)]
             reach = [
-                reach_of(SLACK * math.sqrt(lost(n, M, p)) * f.scatter, f.scale, off=off_by(M, n, tilt) * f.scatter)
-                for f, tilt in zip(found, tilts, strict=True)
+                reach_of(parts * s, f.scale, off=(bias + (tilt.bias if tilt else 0.0)) * s)
+                for f, tilt, s, parts, bias in zip(found, tilts, scatter, own, allowed, strict=True)
             ]
             answer, low, high = (tuple(f.mean + k * r for f, r in zip(found, reach, strict=True)) for k in (0, -1, 1))
             bounds = (tuple(f.centre for f in found), tuple(f.width for f in found))
             covers = ALL_ROWS if sold.centre == "private" else NOISE_ALONE
-            return Quantiles(names, floats(q), answer, low, high, *bounds, M, sold.notes(names, found, tilts), covers)
+            flag, notes = told([a + b for a, b in zip(doubts, sold.found(names, found, tilts), strict=True)])
+            return Quantiles(names, floats(q), answer, low, high, *bounds, M, notes, covers, flag)
 
         def expected() -> SummaryErrors:
             errors = [sold.expected(M, rows=n, coefficients=p, epsilon=amount) for amount in amounts]
-            told, unit = answers(names, floats(q), errors), (OF_BOUND, IN_DEVIATIONS)[sold.centre == "private"]
-            return SummaryErrors("Posterior quantile", n, p, M, unit, told)
+            unit = (OF_BOUND, IN_DEVIATIONS)[sold.centre == "private"]
+            answered = answers(names, floats(q), errors, allowed if sold.centre == "private" else None, doubts)
+            return SummaryErrors("Posterior quantile", n, p, M, unit, answered, told(doubts)[1])
 
         guarantee = Guarantee(protects, loss, calibration, "proved", PROOF, (public_note(known.public),))
         details = asked(

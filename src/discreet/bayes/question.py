@@ -24,11 +24,19 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def answer_table(coefficient: Sequence[str], **columns: Sequence[float]) -> pa.Table:
+def answer_table(
+    coefficient: Sequence[str], *, flag: Sequence[str] | None = None, **columns: Sequence[float]
+) -> pa.Table:
     """Answers as a table: one row for each question."""
     import pyarrow as pa
 
-    return pa.table({"coefficient": list(coefficient), **{name: list(values) for name, values in columns.items()}})
+    table = pa.table({"coefficient": list(coefficient), **{name: list(values) for name, values in columns.items()}})
+    return table if flag is None else table.append_column("flag", pa.array(flags(flag), pa.string()))
+
+
+def flags(flag: Sequence[str]) -> list[str | None]:
+    """Words against each answer; None where there are none."""
+    return [words or None for words in flag]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,15 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.arrays import Integers, Matrix, Vector
+from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.bayes.conjugate import HUGE
+from discreet.bayes.doubts import Carried
 from discreet.errors import DataError, FormulaError
 from discreet.formula.design import Design, Layout, Levels
 from discreet.formula.formula import Factor, Formula, read_formula
 from discreet.formula.rows import ModelRows, encode, given_order, plan, refuse_decimals, refuse_empty, values_of
 from discreet.frames import open_frame
 from discreet.privacy.columns import declared, refuse_undeclared, taken
-from discreet.privacy.units import AnyRow, Unit
+from discreet.privacy.units import AnyRow, Rows, Unit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -74,27 +75,47 @@ class Known:
 
     def read(self, frame: AnyFrame) -> Regression:
         """The rows; confidential."""
-        layout, levels = self.layout, self.levels
-        rows, found = read_any(frame, layout)
-        if (rows.count, found) != (self.rows, levels):
+        rows, found = read_any(frame, self.layout, self.layout.model.columns)
+        if (rows.count, found) != (self.rows, self.levels):
             raise DataError(
                 f"The data have {rows.count:,} rows now and had {self.rows:,}, or other levels: they changed while "
                 "they were read. A release is of one state of the data. Ask again when nobody writes them."
             )
-        X = np.zeros((rows.count, len(self.names)))
-        start = 0
         with np.errstate(all="ignore"):
-            y = rows.evaluate(layout.response).copy()
-            for piece in layout.fixed:
-                at = piece.position(rows.codes, levels, rows.count)
-                touched = np.flatnonzero(at >= 0)
-                X[touched, start + at[touched]] = rows.evaluate(piece.monomial)[touched]
-                start += piece.width(levels)
-            usable = (np.abs(X) < HUGE).all(axis=1) & (np.abs(y) < HUGE)
-        for code in rows.codes.values():
-            usable &= code >= 0
+            y = rows.evaluate(self.layout.response).copy()
+            X, usable = self._design(rows)
+            usable &= np.abs(y) < HUGE
         X[~usable], y[~usable] = 0.0, 0.0
         return Regression(y, X, self.names)
+
+    def carried(self, columns: Integers, unit: Unit) -> Carried:
+        """How many rows carry these coefficients: from the columns if all are public, else supposed.
+
+        Whole rows hide a row's columns beside their levels, so that nothing is read where these are protected.
+        """
+        named = self.layout.model.columns[1:]
+        if not isinstance(unit, Rows) or {*named} - {*self.public}:
+            return Carried.supposed(len(columns))
+        if not named:
+            return Carried.of(np.ones((self.rows, 1)), columns)
+        rows, _ = read_any(self.frame, self.layout, named)
+        with np.errstate(all="ignore"):
+            X, usable = self._design(rows)
+        X[~usable] = 0.0
+        return Carried.of(X, columns)
+
+    def _design(self, rows: ModelRows) -> tuple[Matrix, Mask]:
+        """X, and which of its rows are numbers."""
+        X, start = np.zeros((rows.count, len(self.names))), 0
+        for piece in self.layout.fixed:
+            at = piece.position(rows.codes, self.levels, rows.count)
+            touched = np.flatnonzero(at >= 0)
+            X[touched, start + at[touched]] = rows.evaluate(piece.monomial)[touched]
+            start += piece.width(self.levels)
+        usable = np.asarray((np.abs(X) < HUGE).all(axis=1))
+        for code in rows.codes.values():
+            usable &= code >= 0
+        return X, usable
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,15 +188,15 @@ def _levels(frame: AnyFrame, layout: Layout) -> tuple[int, dict[str, tuple[str, 
     return arrow.num_rows, {column: coded[1] for column, coded in _coded(frame, layout, arrow).items()}
 
 
-def read_any(frame: AnyFrame, layout: Layout) -> tuple[ModelRows, dict[str, tuple[str, ...]]]:
-    """The model's columns and the levels of its categories, whatever single rows hold: -1 for no level, nan, inf."""
+def read_any(frame: AnyFrame, layout: Layout, columns: Sequence[str]) -> tuple[ModelRows, dict[str, tuple[str, ...]]]:
+    """These columns and the levels of categories, whatever single rows hold: -1 for no level, nan, inf."""
     import pyarrow as pa
 
-    arrow = _collected(frame, *layout.model.columns, step="rows of the model")
+    arrow = _collected(frame, *columns, step="rows of the model")
     refuse_empty(arrow.num_rows)
     coded = _coded(frame, layout, arrow)
     values = {}
-    for factor in layout.numeric:
+    for factor in (factor for factor in layout.numeric if factor.column in columns):
         raw = values_of(arrow[factor.column].cast(pa.float64(), safe=False).fill_null(np.nan))
         values[factor] = _apply(factor, np.asarray(raw, dtype=np.float64))[:, None]
     codes = {column: found[0] for column, found in coded.items()}

@@ -27,8 +27,9 @@ FINEST, COARSEST, PER_OCTAVE = -10, 20, 4  # the ladder of centres, in powers of
 WIDEST = 60  # octaves that a width may grow from a quarter of its cell
 ZOOM = 64  # equal cells of a second look
 # M epsilon from which a noisy maximum among the ladder's cells rarely fails, cells / 2 e^(-M epsilon / 4) of the time:
-SURE, SURER = 45, 54  # twice in a thousand, at which it is sold; twice in ten thousand, the default
-SECOND = 34  # M epsilon of a second look at least: among fewer cells, and a failure stays within them
+SURER = 54  # twice in ten thousand
+SURE = 67  # at which a centre is sold: with less, the default share for the width around it would buy noise
+SECOND = 41  # M epsilon of a second look at least: among fewer cells it fails once in a thousand, and stays within them
 AROUND = (-6, 3)  # octaves around a size that is roughly known, within which a magnitude is sought
 
 

@@ -112,13 +112,14 @@ def _flagged(name: str, table: pa.Table) -> list[str]:
     rows = table.to_pylist() if "flag" in table.column_names else []
     for row in rows:
         for word in row["flag"].split(", ") if row["flag"] else ():
-            found.setdefault((row["effect"], row["group"] or "", word), []).append(row["term"])
-    fixed = sum(row["effect"] == "fixed" for row in rows)
+            what = (row.get("effect", "answer"), row.get("group") or "", word)
+            found.setdefault(what, []).append(row.get("term") or row.get("coefficient", ""))
+    fixed = sum(row.get("effect", "fixed") == "fixed" for row in rows)
     lines = []
     for (effect, group, word), terms in found.items():
-        some = f" {', '.join(terms)}" if len(terms) < fixed else ""
-        what = {"fixed": f"fixed effects{some}", "random": f"effects of {group}"}.get(effect, f"variance of {group}")
-        lines.append(f"**{name}, {what}: {word}.** {FLAGS[word]}")
+        some = f" {', '.join(dict.fromkeys(terms))}" if len(terms) < fixed else ""
+        shown = {"fixed": f"fixed effects{some}", "random": f"effects of {group}", "answer": f"answers{some}"}
+        lines.append(f"**{name}, {shown.get(effect, f'variance of {group}')}: {word}.** {FLAGS[word]}")
     return lines
 
 

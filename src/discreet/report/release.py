@@ -62,6 +62,14 @@ FLAGS = {
     "noise": "The variance is more than the bounds of the response allow.",
     "lags hardly seen": "Noise hides what earlier responses vary by, or lasting differences between groups, which look "
     "like lags. Coefficients of lags may be far off, and their intervals hold less often than they say.",
+    "small parts": "Few rows of a part carry the coefficient: with skewed errors the answer is off, and its ends hold "
+    "too rarely. Known before it was paid for.",
+    "not checked": "Parts are too small, or too few for this epsilon, to see whether the model is right. Known before.",
+    "model in doubt": "Small pieces of the rows say otherwise than larger ones, as with a line fitted to a curve: do "
+    "not trust the answer.",
+    "wide scatter": "Parts scatter much more widely than the model says: the interval follows, its middle may be off.",
+    "end of search": "The answer may lie beyond what was searched. Give a larger `scale`.",
+    "no centre": "No private centre was found: the ends hold and are needlessly wide. Ask again.",
     "informative sizes": "Effects go with the public sizes of their groups, which the model does not know of. The "
     "estimate was moved to what groups would say that count as without noise. Add `log_size(group)`.",
 }

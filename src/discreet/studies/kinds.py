@@ -1,9 +1,10 @@
 """Private models on kinds of data that no document tried: do intervals hold, are estimates off, and is it said?
 
 One public design of unequal groups, and responses that are normal, skewed, heavy-tailed, curved, of unequal variances,
-with effects that go with sizes, or without effects. Every release comes through the door that everybody uses. The truth
-of a fixed effect is what the fit of infinitely many responses of this design would find without noise. The study knows
-the truth and its noise has a seed: it is a simulation, never a release.
+with effects that go with sizes, or without effects; columns that are skewed or a rare level; few large groups. Every
+release comes through the door that everybody uses. The truth of a fixed effect is what the fit of infinitely many
+responses of this design would find without noise. The study knows the truth and its noise has a seed: it is a
+simulation, never a release.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from discreet.report.page import Heading, Note, Page, Prose, Table
 from discreet.studies.study import Progress, Study, silent
 
 FORMULA, BOUNDS = "y ~ x + (1 | g)", (-7, 9)
-ROWS, GROUPS, UNEQUAL = 6_000, 150, 0.7  # of the design; the last is the deviation of log sizes
+ROWS, GROUPS = 6_000, 150  # of the design
+UNEQUAL, VERY_UNEQUAL = 0.7, 1.6  # deviations of log sizes
 TAU, SIGMA, TOGETHER = 0.5, 1.0, 0.25  # deviations of effects and residuals; correlation of effects and log sizes
 BETA = np.array([1.0, 0.5])
 NAMES = ("(Intercept)", "x")
@@ -40,7 +42,13 @@ TELLING: dict[str, list[tuple[str, str | None, str]]] = {
 }
 """The flags that tell of a fault of each estimate: what they are on, and their word."""
 
-UNEVEN = "unequal variances"
+UNEVEN, FEW_LARGE = "unequal variances", "few large groups, many small"
+COLUMNS: dict[str, Callable[[Vector], Vector]] = {
+    "a skewed column (lognormal)": lambda z: (np.exp(z / 2) - np.exp(1 / 8)) / 0.604,
+    "a rare level (a fiftieth)": lambda z: np.asarray(z > 2.054, dtype=np.float64),
+}
+"""Columns that are not normal, made from normal numbers."""
+
 Draw = Callable[["SimulatedDesign", np.random.Generator], tuple[Vector, Vector]]
 
 
@@ -53,10 +61,11 @@ class SimulatedDesign:
     x: Vector
 
     @classmethod
-    def of(cls, rng: np.random.Generator) -> SimulatedDesign:
-        size = np.exp(UNEQUAL * rng.normal(size=GROUPS))
+    def of(cls, rng: np.random.Generator, kind: str = "normal") -> SimulatedDesign:
+        size = np.exp((VERY_UNEQUAL if kind == FEW_LARGE else UNEQUAL) * rng.normal(size=GROUPS))
         n = np.maximum(2, np.round(size / size.sum() * ROWS)).astype(np.int64)
-        return cls(n, np.repeat(np.arange(GROUPS), n), rng.normal(size=int(n.sum())))
+        x = COLUMNS.get(kind, np.asarray)(rng.normal(size=int(n.sum())))
+        return cls(n, np.repeat(np.arange(GROUPS), n), x)
 
     @property
     def log(self) -> Vector:
@@ -112,6 +121,8 @@ KINDS: dict[str, Draw] = {
     UNEVEN: _uneven,
     "effects that go with sizes": _sized,
     "no effects": lambda design, rng: (np.zeros(GROUPS), rng.normal(0, SIGMA, len(design.x))),
+    "heavy tails (t, 3 degrees)": _both(lambda rng, n: rng.standard_t(3, size=n) / np.sqrt(3)),
+    **{kind: _errors(lambda rng, n: rng.normal(size=n)) for kind in (*COLUMNS, FEW_LARGE)},
 }
 
 
@@ -138,7 +149,7 @@ def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progres
 
 def measured(kind: str, method: Any, epsilon: float, sets: int, seed: int) -> dict[str, Any]:
     """Coverage and bias of one kind of data by one method, and how often a release tells of what is wrong."""
-    design = SimulatedDesign.of(np.random.default_rng(seed))
+    design = SimulatedDesign.of(np.random.default_rng(seed), kind)
     rng = np.random.default_rng([seed, list(KINDS).index(kind)])
     fixed = BETA + design.fitted(_mean(kind, design))
     columns = {"x": design.x, "g": design.g}

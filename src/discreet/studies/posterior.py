@@ -21,6 +21,7 @@ from discreet.audit.blackbox import AuditVerdict, blackbox
 from discreet.bayes.clipped import ClippedMean, clipped_mean
 from discreet.bayes.combination import Combination, LogProbabilities, Normality
 from discreet.bayes.conjugate import GPrior, Parts, Prior, SemiConjugate
+from discreet.bayes.doubts import Carried
 from discreet.bayes.expected import SummaryErrors
 from discreet.bayes.interval import posterior_interval
 from discreet.bayes.partition import partition
@@ -147,11 +148,11 @@ def _posterior(prior: Prior, parts: Parts, columns: Any) -> Any:
 
 def _plans() -> dict[tuple[str, str, int], ClippedMean]:
     """The thesis's bounds and parts; then its bounds and a private centre with the number of parts best for that."""
-    best = int(min(PRIVATE_CENTRE.best_parts(ROWS, 2, 2 * STAGE), ROWS / 30))
+    best = int(min(PRIVATE_CENTRE.best_parts(ROWS, 2, 2 * STAGE, Carried.supposed(1)), ROWS / 30))
     return {
         ("paper", "zero", FEW_PARTS): AROUND_ZERO,
         ("paper", "zero", best): AROUND_ZERO,
-        ("tight", "private", best): PRIVATE_CENTRE,
+        ("tight", "private", best): PRIVATE_CENTRE.sold(best, 2 * STAGE, count=1),
     }
 
 
@@ -189,7 +190,7 @@ def _gain(sets: int, rng: np.random.Generator, account: Account) -> list[dict[st
         for away in AWAY:
             parts = partition(X, y + away * scatter * X[:, COLUMN], best, rng)
             values = GPrior().posterior(parts, np.array([COLUMN]), power=best).quantile(np.full(1, 0.5))
-            for centre, plan in (("zero", AROUND_ZERO), ("private", PRIVATE_CENTRE)):
+            for centre, plan in (("zero", AROUND_ZERO), ("private", PRIVATE_CENTRE.sold(best, 2 * STAGE, count=1))):
                 scale = _released(
                     account,
                     2 * STAGE,

@@ -12,6 +12,7 @@ from discreet.arrays import Matrix, Vector
 from discreet.audit.blackbox import AuditVerdict
 from discreet.report import charts
 from discreet.report.page import Block, Figure, Heading, Note, Prose, Table
+from discreet.studies.posterior_kinds import SUMMARIES, unsaid
 
 DEVIATIONS = np.arange(-4.0, 4.5, 1.0)  # cut-offs, in posterior deviations from the true slope
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
@@ -106,24 +107,34 @@ def _headed(rows: Sequence[Mapping[str, Any]], caption: str, name: str) -> Table
     return Table.of([{HEADINGS.get(key, key): value for key, value in row.items()} for row in rows], caption, name)
 
 
-def _kinds(rows: Sequence[Mapping[str, Any]]) -> list[Table]:
-    """What ends hold, and how wide and how far off answers are, by kind of data, coefficient and epsilon."""
+def _kinds(rows: Sequence[Mapping[str, Any]]) -> list[Block]:
+    """What ends hold, what is said of it, how wide and how far off answers are, by kind, coefficient and epsilon."""
     first = {"data": "data", "coefficient": "coefficient", "epsilon": "epsilon"}
-    held = first | {"all_rows": "all rows' own", "interval": "interval", "interval_noted": "interval noted"}
-    held |= {"quantile": "quantile", "quantile_noted": "quantile noted", "probability_0.5": "probability, 0.5 away"}
-    held |= {"probability_2": "2 away", "probability_2_noted": "probability noted"}
-    size = first | {"interval_width": "interval", "quantile_width": "quantile's ends", "bias": "bias of the quantile"}
-    size |= {"bias_error": "its standard error"}
-    missed = {name: f"{name}_unnoted" for name in ("interval", "quantile", "probability_0.5", "probability_2")}
-    worst = [
-        {"summary": name, "worst": max(row[key] for row in rows), "mean": float(np.mean([row[key] for row in rows]))}
-        for name, key in missed.items()
+    titles = {"interval": "interval", "quantile": "quantile"}
+    titles |= {"probability_0.5": "probability, 0.5 away", "probability_2": "probability, 2 away"}
+    held = [
+        {title: row[key] for key, title in first.items()}
+        | {"all rows' own": row["all_rows"]}
+        | {title: f"{row[key]:.1%} ± {row[f'{key}_error']:.1%}" for key, title in titles.items()}
+        | {"said before paying": said_before(row), "noted": max(row[f"{key}_noted"] for key in titles)}
+        for row in rows
     ]
+    size = first | {"interval_width": "interval", "quantile_width": "quantile's ends"}
+    size |= {"interval_bias": "bias of the interval", "interval_bias_error": "its standard error"}
+    size |= {"quantile_bias": "bias of the quantile", "quantile_bias_error": "standard error of that"}
+    size |= {"quantile_allowed": "allowed for"}
+    missing = unsaid(rows)
+    verdict = "\n".join(f"- {line}" for line in missing) or (
+        "Where nothing is said before anything is paid, ends hold at least what they say less 1.5 points, and answers "
+        "are off by no more than is allowed for, within the errors of this study."
+    )
     return [
+        Note("result", verdict),
         Table.of(
-            [{title: row[key] for key, title in held.items()} for row in rows],
+            held,
             "Share of data sets in which ends at level 0.95 hold what they are for (intervals the truth, others the "
-            "answer of all rows), and in which a note warned.",
+            "answer of all rows), with its standard error; what is said before anything is paid; and how often a note "
+            "comes with the answer.",
             "kinds",
         ),
         replace(
@@ -134,8 +145,14 @@ def _kinds(rows: Sequence[Mapping[str, Any]]) -> list[Table]:
             ),
             folded=True,
         ),
-        Table.of(worst, "Data sets missed without a note: the worst row of the table above, and the mean.", "unnoted"),
     ]
+
+
+def said_before(row: Mapping[str, Any]) -> str:
+    """What is known against the answers before they are paid for; that a line is supposed is said of all."""
+    words = [row[f"{summary}_before"] for summary in SUMMARIES]
+    said = [f"{word} ({words.count(word)} of {len(words)})" for word in dict.fromkeys(words) if word]
+    return "; ".join([*said, *(["a line is supposed"] if not row["straight"] else [])])
 
 
 def _findings(results: Mapping[str, Any], audit: Mapping[str, AuditVerdict]) -> Note:
@@ -168,7 +185,7 @@ def _means(rows: Sequence[Mapping[str, Any]], caption: str, name: str) -> Table:
 
 KINDS = (
     "{sets} data sets of {rows:,} rows for each kind and epsilon, through the calls that users have. A curve is "
-    "no line: there answers are off, and a note says so. `noted` counts notes that doubt the model or its scatter."
+    "no line, which every summary supposes and says before it is paid for; there answers are off, and a note says so."
 )
 NOTES = {
     "normality": (

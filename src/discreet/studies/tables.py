@@ -43,10 +43,12 @@ KINDS: dict[str, list[int]] = {
     "nobody": [0, 0, 0],
 }
 MANY = ("1,000 of 20", "3 of 400, 500 of 2", "300, log-normal")
+WOMEN_WEAK, WEAK = "women, weak definition", Establishments("0.1", "weak")
 TABLES: dict[str, dict[str, Any]] = {
     "all workers": {"by": "cell"},
     "by sex": {"by": ["cell", "sex"]},
     "women": {"by": "cell", "where": {"sex": ["f"]}},
+    WOMEN_WEAK: {"by": "cell", "where": {"sex": ["f"]}},
 }
 EPSILONS = {"1": "3/20", "2": "1/10", "4": "1/10"}
 """With the share for sizes that `check` names as enough."""
@@ -96,9 +98,10 @@ def cell(sizes: Sequence[int]) -> Jobs:
 
 def width(kind: str, table: str, epsilon: str, share: str, *, cells: int, seed: int = 0) -> dict[str, Any]:
     """Coverage and half-widths of many cells of one kind, with and without a share of epsilon for sizes."""
-    query = Session(cell(KINDS[kind]), unit=UNIT, budget=100).count(**TABLES[table])
+    weak = table == WOMEN_WEAK
+    query = Session(cell(KINDS[kind]), unit=WEAK if weak else UNIT, budget=100).count(**TABLES[table])
     whole = query.prepare(epsilon=epsilon)
-    largest = np.array([float(max(KINDS[kind]))])
+    largest = np.array([float(max(KINDS[kind]) // 3 if weak else max(KINDS[kind]))])  # workers who are counted, or all
     row: dict[str, Any] = {"establishments": kind, "table": table, "epsilon": epsilon, "share": share, "cells": cells}
     row["point"] = _point(whole.mechanism, largest)
     for name, ready in (("without", whole), ("with", query.prepare(epsilon=epsilon, scale_share=share))):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from discreet.bayes.clipped import allowed_for
 from discreet.bayes.combination import LogProbabilities, Normality
 from discreet.bayes.conjugate import Conjugate, GPrior, SemiConjugate
 from discreet.bayes.interval import posterior_interval
@@ -86,8 +87,10 @@ def test_interval_is_the_full_posteriors_when_there_is_no_noise(line) -> None:
     interval = posterior_interval("y ~ x", line, "x", epsilon=HUGE, partitions=300, rng=1).value
     assert interval.half_width[0] == pytest.approx(upper - middle, rel=0.06)
     assert interval.location[0] == pytest.approx(middle, abs=0.4 * (upper - middle))
-    # The scatter of the parts is found to an eighth octave, from above; parts of 100 rows add 3 % to the deviation.
-    assert 1.02 < (interval.high[0] - interval.location[0]) / interval.half_width[0] < 1.3
+    # The scatter of the parts is found to an eighth octave, from above; parts of 100 rows, of which a tenth may carry
+    # the slope, add up to 12 % to the deviation. What skewed errors might do is allowed for on top.
+    reach = interval.high[0] - interval.location[0] - allowed_for(300, 30_000, 10) * interval.scatter[0]
+    assert 0.9 < reach / interval.half_width[0] < 1.3
     own = posterior_interval("y ~ x", line, "x", epsilon=HUGE, partitions=300, cover_noise=False, rng=1).value
     assert own.high[0] - own.location[0] == pytest.approx(own.half_width[0])
 
@@ -217,7 +220,7 @@ def test_other_bad_requests_name_what_is_possible(line) -> None:
         posterior_probability("y ~ x", line, ["x", "(Intercept)"], at=[1.0, 2.0, 3.0], epsilon=1)
     with pytest.raises(FormulaError, match=r"'z' is not in the model; it has: \(Intercept\), x"):
         posterior_probability("y ~ x", line, "z", at=1.0, epsilon=1)
-    with pytest.raises(Infeasible, match="at least 45"):
+    with pytest.raises(Infeasible, match="at least 67"):
         posterior_quantile("y ~ x", line, "x", probability=0.5, epsilon=0.1, partitions=100)
     with pytest.raises(TypeError, match="2 answers"):
         float(posterior_probability("y ~ x", line, "x", at=[1.0, 2.0], epsilon=1).value)
@@ -253,9 +256,9 @@ def test_by_default_parts_balance_noise_and_bias(line) -> None:
     assert parts == {e: int(np.cbrt(4 * np.pi * 3e4 / (0.22 * 3 * 0.8 * e) ** 2)) for e in (0.25, 2, 20)}
     wide = {"x": line["x"][:900], "y": line["y"][:900]}  # at most n / (10 (p + 1)) parts, of 30 rows
     assert posterior_probability("y ~ x", wide, "x", at=2.0, epsilon=0.1).value.partitions == 30
-    for epsilon in (1, 2):  # a private centre has 54 / epsilon of its own, whatever is best
+    for epsilon in (1, 2):  # two looks at a private centre have 95 / epsilon of their own, whatever is best
         interval = posterior_interval("y ~ x", line, "x", level=[0.5, 0.9], epsilon=epsilon).value
-        assert interval.partitions >= 54 / (epsilon / 2 * 0.2)
+        assert interval.partitions >= 95 / (epsilon / 2 * 0.3)
 
 
 def test_partition_is_disjoint_complete_and_even() -> None:

@@ -66,7 +66,7 @@ def test_the_published_scale_draws_probabilities_to_one_half_and_the_corrected_o
 
 
 def test_means_of_quantiles_agree_and_a_private_centre_errs_less(study) -> None:
-    private, zero = (rows(study, "quantile", centre=centre)[-5:] for centre in ("private", "zero"))
+    private, zero = (rows(study, "quantile", centre=centre)[:5] for centre in ("private", "zero"))  # the thesis's parts
     for row, other in zip(private, zero, strict=True):
         assert row["partitioned"] == pytest.approx(row["full"], abs=0.01)
         assert row["private"] == pytest.approx(row["full"], abs=0.05)
@@ -87,7 +87,7 @@ def test_the_gain_does_not_depend_on_luck(parts: int, location: float) -> None:
     values = location + 0.4 * np.random.default_rng(0).normal(size=parts)
     scales = {}
     for centre, calibration in (("zero", "paper"), ("private", "tight")):
-        plan = clipped_mean(centre, calibration, 1.0, None)
+        plan = clipped_mean(centre, calibration, 1.0, None).sold(parts, Fraction(9, 10), count=1)
         draws = [plan.release(values, epsilon=Fraction(9, 10), source=SeededSource(seed)) for seed in range(20)]
         scales[centre] = [draw.scale for draw in draws]
     assert min(scales["zero"]) / max(scales["private"]) >= 3
@@ -105,7 +105,9 @@ def test_other_kinds_of_data_are_in_the_study_with_what_ends_hold_and_how_far_an
     for summary in ("interval", "quantile", "probability_0.5", "probability_2"):
         assert all(0 <= row[key] <= 1 for row in found for key in (summary, f"{summary}_noted", f"{summary}_unnoted"))
         assert all(row[f"{summary}_noted"] for row in found if row["data"].startswith("a square"))
-    assert all(row["bias_error"] > 0 and row["quantile_width"] > 0 for row in found)
+    assert all(row["quantile_bias_error"] > 0 and row["quantile_width"] > 0 for row in found)
+    said = {(row["data"], row["coefficient"]): row["quantile_before"] for row in found}
+    assert said["a public level of a fiftieth, lognormal errors", "x"] == "small parts"
 
 
 def test_a_file_of_diamonds_is_a_population(tmp_path) -> None:
@@ -114,7 +116,8 @@ def test_a_file_of_diamonds_is_a_population(tmp_path) -> None:
     lines = [f"{c},{k},{60 + c},{4000 * c:.0f}" for c, k in zip(carat, cut, strict=True)]
     (tmp_path / "diamonds.csv").write_text("\n".join(["carat,cut,depth,price", *lines]))
     real = diamonds(tmp_path / "diamonds.csv")
-    draw, truth = real["diamonds: price by carat"]
+    draw, truth, straight, public = real["diamonds: price by carat"]
+    assert not straight and not public and real["diamonds: price by public cut"].public
     x, y = draw(rng, 1_000)
     assert truth == pytest.approx((0, 4000), abs=1) and np.allclose(y, 4000 * x, atol=1)
     assert set(real["diamonds: price by cut = Fair (3 %)"][0](rng, 100)[0]) == {0.0, 1.0}

@@ -16,6 +16,7 @@ from discreet.arrays import Vector
 from discreet.lmm.private import moments, strict
 from discreet.lmm.private.expected import expected_errors
 from discreet.lmm.private.noisy import NoisySums
+from discreet.lmm.private.notes import NO_ERRORS, equal_variances, small_blocks
 from discreet.lmm.private.public import PublicDesign
 from discreet.lmm.private.request import Method, ModelRequest
 from discreet.noise.laws import Gaussian, Laplace
@@ -42,6 +43,8 @@ class ModelErrors:
     names : fixed effects. `error` : their expected standard errors; `noise`, the part that is noise.
     groups : of random effects, for the smallest, the middle and the largest group.
     assumed : what was taken for granted about the rows.
+    notes : what has to be known before anything is paid: which estimates will be flagged, or have no error, whatever
+        the responses are.
     """
 
     method: Method
@@ -51,9 +54,11 @@ class ModelErrors:
     noise: tuple[float, ...]
     groups: tuple[GroupError, ...]
     assumed: str
+    notes: tuple[str, ...]
 
     def __str__(self) -> str:
-        lines = [f"Model of {self.rows:,} rows by {self.method}. Expected standard errors, noise included:"]
+        lines = [f"Before paying: {note}." for note in self.notes]
+        lines += [f"Model of {self.rows:,} rows by {self.method}. Expected standard errors, noise included:"]
         for name, error, noise in zip(self.names, self.error, self.noise, strict=True):
             lines.append(f"  {name}: {error:.3g} (noise {noise:.3g})")
         lines += [f"  effect of a {each.group} with {each.rows:,} rows: {each.error:.3g}" for each in self.groups]
@@ -69,6 +74,7 @@ class ModelErrors:
             },
             "effects": [{"group": each.group, "rows": each.rows, "error": each.error} for each in self.groups],
             "assumed": self.assumed,
+            "notes": list(self.notes),
         }
 
 
@@ -87,7 +93,12 @@ def moments_errors_of(nothing: NoisySums, public: PublicDesign, request: ModelRe
         sigma2=sigma2,
         variances=np.full(len(public.terms), tau2),
     )
-    finest = [public.design.random[term].term.name for term in public.terms[:1]]
+    terms = [public.design.random[term].term.name for term in public.terms]
+    finest = terms[:1]
+    hidden = [
+        f"a variance of {name} below {least:.3g} is not told from 0 under this noise, and would be flagged"
+        for name, least in zip(terms, found.least.tolist(), strict=True)
+    ]
     return ModelErrors(
         method="moments",
         rows=public.rows,
@@ -101,19 +112,24 @@ def moments_errors_of(nothing: NoisySums, public: PublicDesign, request: ModelRe
             f"{moments.TYPICAL[1] ** 0.5:.0%} and {moments.TYPICAL[0] ** 0.5:.0%} of the response's range. "
             "The noise is exact."
         ),
+        notes=(*hidden, *equal_variances(public.names, found.residuals)),
     )
 
 
 def noise_errors(
-    method: Method, public: PublicDesign, fixed: Vector, effects: Sequence[Vector], assumed: str
+    method: Method, public: PublicDesign, fixed: Vector, effects: Sequence[Vector], assumed: str, *, rows: int
 ) -> ModelErrors:
-    """Of estimates of which the noise alone is known: of the columns as given, and of each term's effects."""
+    """Of estimates of which the noise alone is known: of the columns as given, and of each term's effects.
+
+    They are averages over blocks of `rows` rows, which is said against them.
+    """
     groups = []
     for position, (term, level) in enumerate(zip(public.terms, public.levels, strict=True)):
         size = level.sum(public.n[:, None])[:, 0]
         groups += _by_size(public.design.random[term].term.name, size, public.in_runs(position, effects[position]))
     told = tuple(np.asarray(fixed).tolist())
-    return ModelErrors(method, public.rows, public.names, told, told, tuple(groups), assumed)
+    notes = (small_blocks(rows), *([] if method == "strict" else [NO_ERRORS]))
+    return ModelErrors(method, public.rows, public.names, told, told, tuple(groups), assumed, notes)
 
 
 def widest_noise(mechanism: strict.BlockNoise, presence: strict.Presence) -> tuple[Vector, tuple[Vector, ...]]:

@@ -51,14 +51,22 @@ def clipping_flags(groups: Sequence[str], clipped: Sequence[bool]) -> list[Flag]
 
 def block_flags(groups: Sequence[str], rows: int) -> list[Flag]:
     """Flags of averages over blocks, known before anything is paid: the estimates of small samples are biased."""
-    note = (
-        f"estimates are averages over blocks of {rows:,} rows, and off by what fits of so few rows are off: effects "
-        "are shrunk further than in a fit of all rows, variances are too small or too large, and fixed effects are off "
-        "where the model is not exactly right. Effects have no standard errors. method='moments' has no blocks"
-    )
+    note = small_blocks(rows)
     where: list[tuple[Literal["fixed", "random", "variance"], str | None]] = [("fixed", None)]
     where += [("random", group) for group in groups] + [("variance", group) for group in (*groups, "Residual")]
     return [Flag(effect, group, "small blocks", note) for effect, group in where]
+
+
+def small_blocks(rows: int) -> str:
+    return (
+        f"estimates are averages over blocks of {rows:,} rows, and off by what fits of so few rows are off: effects "
+        "are shrunk further than in a fit of all rows, variances are too small or too large, and fixed effects are off "
+        "where the model is not exactly right. Effects have no standard errors and no intervals. method='moments' has "
+        "no blocks"
+    )
+
+
+NO_ERRORS = "no standard errors: the published noise does not cover what blocks do; 'moments' has them"
 
 
 def variance_flags(
@@ -149,7 +157,7 @@ def readings(public: PublicDesign, request: ModelRequest, centred: Vector, covar
             f"response's whole range of {width:g}. Spend more, or use fewer columns and cap their far values"
         )
     if covariance is None:
-        notes.append("no standard errors: the published noise does not cover what blocks do; 'moments' has them")
+        notes.append(NO_ERRORS)
     return notes
 
 

@@ -276,10 +276,10 @@ def _by_strict(
         return private_fit("strict", drawn, guarantee, public, request, *estimates, flags=flags)
 
     def expected() -> ModelErrors:
-        fixed, effects = widest_noise(mechanism, presence)
-        assumed = "At most, by noise alone: the length to which estimates are clipped is chosen from the data, and is "
-        assumed += "mostly far shorter. Blocks of rows scatter on top."
-        return noise_errors("strict", public, np.sqrt(public.origin.restore**2 @ fixed**2), effects, assumed)
+        noise, effects = widest_noise(mechanism, presence)
+        fixed = np.sqrt(public.origin.restore**2 @ noise**2)
+        assumed = "At most, by noise alone, which is mostly far less: data choose its length. Blocks scatter on top."
+        return noise_errors("strict", public, fixed, effects, assumed, rows=chosen.shape[1])
 
     return Offer(
         guarantee=guarantee,
@@ -341,7 +341,7 @@ def _by_paper(
         sizes = [len(public.design.random[term].grouping) for term in public.terms]
         effects = [np.full(size, 2**0.5 * scale) for size, scale in zip(sizes, scales.effects, strict=True)]
         assumed = f"By noise alone, which is exact. The estimates of {count} blocks scatter on top."
-        return noise_errors("paper", public, 2**0.5 * scales.beta, effects, assumed)
+        return noise_errors("paper", public, 2**0.5 * scales.beta, effects, assumed, rows=public.rows // count)
 
     return Offer(
         guarantee=guarantee,

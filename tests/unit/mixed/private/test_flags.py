@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from discreet.lmm.fit import MixedWarning
-from discreet.lmm.private import release_mixed, strict
+from discreet.lmm.private import offer_mixed, release_mixed, strict
 from discreet.privacy.losses import Concentrated, Pure
 from discreet.privacy.units import Rows
 from discreet.release.account import Account
@@ -189,3 +189,20 @@ def test_standard_errors_say_where_they_suppose_equal_variances() -> None:
     ]
     said = [[note for note in fit.notes if "one variance" in note] for fit in fits]
     assert not said[0] and len(said[1]) == 1 and "standard errors of x suppose" in said[1][0]
+
+
+@pytest.mark.parametrize("method", ["moments", "strict", "paper"])
+def test_what_is_flagged_whatever_the_responses_are_is_said_before_paying(method: str) -> None:
+    """Red before: `small blocks`, and that effects have no errors, came with the paid release only."""
+    rng = np.random.default_rng(1)
+    data = {"y": rng.uniform(-1, 1, 2_000), "x": rng.normal(size=2_000), "g": rng.integers(0, 20, 2_000)}
+    asked = {"epsilon": 2, "public": ["x", "g"], "bounds": (-1, 1), "method": method, "seed": 1}
+    told = offer_mixed("y ~ x + (1 | g)", data, **asked).check()
+    assert str(told).startswith("Before paying: ") and told.to_dict()["expected"]["notes"] == list(told.expected.notes)
+    if method == "moments":
+        assert told.expected.notes[0].startswith("a variance of g below ")
+        return
+    fit = release_mixed("y ~ x + (1 | g)", data, **asked)
+    [note] = {flag.note for flag in fit.flags if flag.word == "small blocks"}
+    assert note in told.expected.notes and "no standard errors and no intervals" in note
+    assert any(said.startswith("no standard errors: ") for said in told.expected.notes) == (method == "paper")

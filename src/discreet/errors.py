@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import ClassVar
 
 from discreet.faults import PYTHON, Fault, Sentence, Voice, as_faults
 
@@ -19,9 +20,12 @@ class DiscreetError(Exception):
     Raised with faults, or with the up to three sentences of one: `DataError("It is 0.", remedy="Use 1.", about="by")`.
     """
 
+    subject: ClassVar[str | None] = None
+    """What errors of this class are about, where they do not say it."""
+
     def __init__(self, *said: Fault | Sentence, about: str | None = None, remedy: Sentence = "") -> None:
         super().__init__(*said)
-        self.faults = as_faults(said, about, remedy)
+        self.faults = as_faults(said, about or self.subject, remedy)
 
     @property
     def about(self) -> str | None:
@@ -52,6 +56,8 @@ class DataError(DiscreetError, ValueError):
 
 class FormulaError(DiscreetError, ValueError):
     """A model formula cannot be read, or asks for something outside the allow-list."""
+
+    subject = "formula"
 
 
 class FitError(DiscreetError, ValueError):
@@ -90,6 +96,8 @@ class BudgetExceeded(PrivacyError):
 class LedgerError(DiscreetError, RuntimeError):
     """The ledger cannot be read, cannot be written or fails its own verification."""
 
+    subject = "ledger"
+
 
 class NoLedger(LedgerError):
     """There is a database and no ledger in it."""
@@ -101,3 +109,5 @@ class EngineError(DiscreetError, RuntimeError):
 
 class MissingExtra(DiscreetError, ImportError):
     """An optional part is not installed; the message is the command that installs it."""
+
+    subject = "extra"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import pickle
 from fractions import Fraction
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import discreet as dc
+from discreet import errors
 from discreet.bayes.quantile import AROUND_ZERO
 from discreet.errors import DataError, DiscreetError, MissingExtra, NoLedger, PlanError, PrivacyError, concerning
 from discreet.faults import (
@@ -26,7 +28,8 @@ from discreet.faults import (
     Value,
     With,
 )
-from discreet.ledger.entries import named
+from discreet.ledger.book import named
+from discreet.ledger.entries import EntryError
 from discreet.plan.check import check
 from discreet.plan.reading import read_plan
 from discreet.privacy.columns import refuse_undeclared
@@ -34,6 +37,7 @@ from discreet.privacy.losses import exact
 from discreet.privacy.units import BY_ESTABLISHMENTS, Rows
 from discreet.schema import LODES, Schema
 
+SOURCE = Path(dc.__file__).parent
 VOICES = {"python": PYTHON, "plan": PLAN, "command": COMMAND, "form": FORM}
 
 EVERY_PHRASE = Fault(
@@ -292,3 +296,30 @@ def test_every_door_finds_the_same_schema_beside_the_data(tmp_path: Path, note: 
 
 COLUMNS = '[data.schema]\nworkplace_attributes = ["place"]\nworker_attributes = { sex = ["f", "m"] }\n'
 UNIT = {"kind": "workers"}
+
+
+OPENED = {"frames.py", "scans.py", "delimited.py", "schema.py"}
+"""Tables that somebody opens: `concerning` says which of them it is."""
+PLACED = {"plan/values.py", "plan/document.py", "lmm/private/request.py"}
+"""Values of a plan, whose place the plan knows; and a range of either of two arguments, under `concerning`."""
+RELAYED = {"web/calculators.py", "web/sandbox.py"}
+"""What another process refused."""
+
+
+def test_every_error_says_what_it_is_about() -> None:
+    given = [*vars(errors).values(), EntryError]
+    kinds = {kind.__name__: kind for kind in given if isinstance(kind, type) and issubclass(kind, DiscreetError)}
+    silent, found = [], 0
+    for path in sorted(SOURCE.rglob("*.py")):
+        place = path.relative_to(SOURCE).as_posix()
+        if place in OPENED | PLACED | RELAYED:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id not in kinds:
+                continue
+            found += 1
+            said = any(keyword.arg == "about" for keyword in node.keywords)
+            faults = any(isinstance(argument, ast.Starred) for argument in node.args)
+            if not (said or faults or kinds[node.func.id].subject):
+                silent.append(f"{place}:{node.lineno}")
+    assert found > 400 and not silent, silent

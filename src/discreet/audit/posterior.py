@@ -192,7 +192,9 @@ def audit_posterior(
     refuse_other_fits(model)
     for name, value in (("examined", examined), ("refinements", refinements)):
         if not whole(value, least=0):
-            raise DataError(f"{name}={value!r:.40} is no number of times. A whole number from 0 on is. Leave it out.")
+            raise DataError(
+                f"{name}={value!r:.40} is no number of times. A whole number from 0 on is. Leave it out.", about=name
+            )
     deleted = _deleted(model, rows)
     edges = benchmark_bins(model.posterior, bins)
     rest = Elsewhere.of(model.posterior, edges)

@@ -344,7 +344,8 @@ def _normal_prior(prior: Conjugate | SemiConjugate, p: int) -> tuple[Vector, Mat
         )
     improper = FitError(
         f"{name} is improper: its mean and covariance are not finite, or the covariance is not positive definite. "
-        "A posterior by partition needs a proper prior. For a vague one use a large number, such as covariance=1e6."
+        "A posterior by partition needs a proper prior. For a vague one use a large number, such as covariance=1e6.",
+        about="prior",
     )
     if not (np.isfinite(covariance).all() and np.isfinite(mean).all() and np.allclose(covariance, covariance.T)):
         raise improper

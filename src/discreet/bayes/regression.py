@@ -79,7 +79,8 @@ class Known:
         if (rows.count, found) != (self.rows, self.levels):
             raise DataError(
                 f"The data have {rows.count:,} rows now and had {self.rows:,}, or other levels: they changed while "
-                "they were read. A release is of one state of the data. Ask again when nobody writes them."
+                "they were read. A release is of one state of the data. Ask again when nobody writes them.",
+                about="data",
             )
         with np.errstate(all="ignore"):
             y = rows.evaluate(self.layout.response).copy()

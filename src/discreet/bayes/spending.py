@@ -86,16 +86,20 @@ def questions(coefficient: str | Sequence[str], values: float | Sequence[float])
             f"{values!r:.40} is no number to ask about.",
             "One number is possible, or a list of them.",
             "Use for example 0.5.",
+            about="coefficient",
         ) from None
     count = max(len(names), len(numbers))
     if numbers.ndim > 1 or {len(names), len(numbers)} - {1, count} or not names:
         raise PrivacyError(
             f"{len(names)} coefficients and {numbers.size} values do not pair up.",
             remedy="Give as many values as coefficients, or one of either.",
+            about="coefficient",
         )
     if not np.isfinite(numbers).all():
         raise PrivacyError(
-            "A value asked about is not a finite number.", remedy="Ask about numbers on the coefficient's scale."
+            "A value asked about is not a finite number.",
+            remedy="Ask about numbers on the coefficient's scale.",
+            about="coefficient",
         )
     return names * (count // len(names)), np.broadcast_to(numbers, (count,))
 

@@ -40,7 +40,9 @@ class Estimator:
         known = self.get_params()
         for name, value in params.items():
             if name not in known:
-                raise FitError(f"{type(self).__name__} has no parameter {name!r}; it has: {', '.join(known)}.")
+                raise FitError(
+                    f"{type(self).__name__} has no parameter {name!r}; it has: {', '.join(known)}.", about=name
+                )
             setattr(self, name, value)
         return self
 
@@ -71,12 +73,16 @@ class Estimator:
 
     def _known(self, X: ArrayLike) -> Matrix:
         if not hasattr(self, "coef_"):
-            raise FitError(f"{type(self).__name__} has not been fitted; call fit(X, y) first.")
+            raise FitError(f"{type(self).__name__} has not been fitted; call fit(X, y) first.", about="fit")
         X = np.asarray(X, float)
         if X.ndim != 2 or X.shape[1] != self.n_features_in_:
-            raise FitError(f"X has shape {X.shape} and the model was fitted on {self.n_features_in_} columns.")
+            raise FitError(
+                f"X has shape {X.shape} and the model was fitted on {self.n_features_in_} columns.", about="X"
+            )
         if not np.isfinite(X).all():
-            raise FitError("X holds missing or infinite (NaN, inf) values, which have no forecast; leave them out.")
+            raise FitError(
+                "X holds missing or infinite (NaN, inf) values, which have no forecast; leave them out.", about="X"
+            )
         return X
 
     def _keep(self: Self, beta: Vector) -> Self:
@@ -188,7 +194,7 @@ class PairwiseRanking(Ranking):
         months = [(X[rows], positive) for rows, positive in _months(y, groups)]
         widest = max(len(rows) for rows, _ in months)
         if any(len(rows) != widest for rows, _ in months):
-            raise FitError("Months differ in their number of rows; give every month the same series.")
+            raise FitError("Months differ in their number of rows; give every month the same series.", about="groups")
         design, positive = np.stack([rows for rows, _ in months]), np.stack([found for _, found in months])
         return self._keep(rank_regression(design, positive, penalty=self.penalty))
 
@@ -196,12 +202,16 @@ class PairwiseRanking(Ranking):
 def _rows(X: ArrayLike, y: ArrayLike) -> tuple[Matrix, Vector]:
     X, y = np.asarray(X, float), np.asarray(y, float)
     if X.ndim != 2 or y.shape != X.shape[:1]:
-        raise FitError(f"X of shape {X.shape} and y of shape {y.shape} do not fit; give (rows, columns) and (rows,).")
+        raise FitError(
+            f"X of shape {X.shape} and y of shape {y.shape} do not fit; give (rows, columns) and (rows,).", about="X"
+        )
     if len(y) <= X.shape[1]:
-        raise FitError(f"{len(y)} rows do not determine {X.shape[1] + 1} coefficients; add rows or drop columns.")
+        raise FitError(
+            f"{len(y)} rows do not determine {X.shape[1] + 1} coefficients; add rows or drop columns.", about="X"
+        )
     bad = int((~np.isfinite(X)).any(axis=1).sum() + (~np.isfinite(y)).sum())
     if bad:
-        raise FitError(f"{bad} rows hold missing or infinite values; fill them or leave them out.")
+        raise FitError(f"{bad} rows hold missing or infinite values; fill them or leave them out.", about="X")
     return _with_ones(X), y
 
 
@@ -213,6 +223,8 @@ def _months(y: Vector, groups: ArrayLike | None) -> list[tuple[np.ndarray, Mask]
     """Row numbers and large changes of each month, in order of time."""
     labels = np.zeros(len(y)) if groups is None else np.asarray(groups)
     if len(labels) != len(y) or not np.isin(y, (0, 1)).all():
-        raise FitError("A ranking model needs y of 0 and 1 and one group per row; mark the large changes first.")
+        raise FitError(
+            "A ranking model needs y of 0 and 1 and one group per row; mark the large changes first.", about="y"
+        )
     _, code = np.unique(labels, return_inverse=True)
     return [(rows := np.flatnonzero(code == month), y[rows] > 0) for month in range(code.max() + 1)]

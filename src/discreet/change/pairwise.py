@@ -24,12 +24,15 @@ def rank_regression(X: Matrix, positive: Mask, *, penalty: float, start: Vector 
     `start` speeds up a refit; the answer does not depend on it.
     """
     if not penalty > 0:
-        raise FitError(f"Penalty {penalty:g} lets separable data run to infinity; give a positive one, e.g. 0.01.")
+        raise FitError(
+            f"Penalty {penalty:g} lets separable data run to infinity; give a positive one, e.g. 0.01.", about="penalty"
+        )
     inside = positive.any(axis=1) & ~positive.all(axis=1)
     if not inside.any():
         raise FitError(
             f"None of {len(positive)} months has both positives and negatives, so no pair can be ranked; "
-            "change the gold standard."
+            "change the gold standard.",
+            about="positive",
         )
     X, positive = X[inside], positive[inside]
     spread = X.std(axis=(0, 1))

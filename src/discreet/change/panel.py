@@ -199,7 +199,7 @@ def columns(
         wanted = [*names, *(name for name in optional if name in present)]
         table = frames.collect(frame.select(*wanted), step=f"read {what}")
         if not len(table):
-            raise DataError(f"No rows in the {what}; check the file or the filter that made it.")
+            raise DataError(f"No rows in the {what}; check the file or the filter that made it.", about=what)
     return {name: _dated(table[name].to_numpy()) for name in wanted}
 
 
@@ -207,7 +207,9 @@ def _dated(values: np.ndarray) -> np.ndarray:
     """Python's dates as NumPy's."""
     if values.dtype == object and all(isinstance(value, datetime.date) for value in values):
         if any(getattr(value, "tzinfo", None) for value in values):
-            raise DataError("A column has times with a time zone, which have no calendar here; give them without.")
+            raise DataError(
+                "A column has times with a time zone, which have no calendar here; give them without.", about="time"
+            )
         return values.astype("datetime64[us]")
     return values
 

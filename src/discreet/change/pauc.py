@@ -40,7 +40,8 @@ def maximise(
     if positive.all() or not positive.any():
         raise FitError(
             f"{int(positive.sum())} of {len(positive)} cases are positives, so every coefficient ranks equally well; "
-            "change the gold standard or leave this month out."
+            "change the gold standard or leave this month out.",
+            about="positive",
         )
     up, down = X[positive], X[~positive]
 
@@ -77,7 +78,7 @@ def smoothed(optima: Matrix, learning_rate: ArrayLike) -> Matrix:
     """Coefficients known after each month, shape (rates, months, columns); the first month's are its own."""
     rates = np.atleast_1d(np.asarray(learning_rate, float))[:, None]
     if not ((rates >= 0) & (rates <= 1)).all():
-        raise FitError("A learning rate lies outside [0, 1]; give a weight for the newest month.")
+        raise FitError("A learning rate lies outside [0, 1]; give a weight for the newest month.", about="rate")
     path = np.empty((len(rates), *optima.shape))
     path[:, 0] = optima[0]
     for t in range(1, len(optima)):

@@ -57,7 +57,9 @@ def posterior_draws(
     """Gibbs draws of coefficients, (draws, months, columns), and of the error variance, (draws, months)."""
     generator = np.random.default_rng(rng)
     if draws < 1 or burn_in < 0:
-        raise FitError(f"{draws} draws after {burn_in} make no sample; ask for 1 or more, usually 1000 after 1000.")
+        raise FitError(
+            f"{draws} draws after {burn_in} make no sample; ask for 1 or more, usually 1000 after 1000.", about="draws"
+        )
     values, vectors = np.linalg.eigh(m.xx)
     target = np.einsum("tji,tj->ti", vectors, m.xy)
     variance = np.maximum(m.yy - np.einsum("ti,ti->t", m.xy, least_squares(m)), PRIOR_SCALE) / m.count

@@ -151,7 +151,8 @@ def delong(positive: ArrayLike, scores: ArrayLike) -> DeLong:
     if min(n, m) < 2:
         raise DataError(
             f"DeLong's variance needs two positives and two negatives, and there are {n} and {m}; "
-            "use a less extreme cutoff, or the area without its variance."
+            "use a less extreme cutoff, or the area without its variance.",
+            about="cutoff",
         )
     ranks = rankdata(x, axis=1)
     above = (ranks[:, g] - rankdata(x[:, g], axis=1)) / m  # share of negatives below each positive
@@ -172,7 +173,8 @@ def binormal(empirical: Curve, *, points: int = 201, fpr: Range = (0.0, 1.0)) ->
     if np.ptp(sensitivity) == 0 if inner.any() else True:
         raise DataError(
             f"A smooth curve needs two points inside the square and this one has {int(inner.sum())}; "
-            "draw the empirical curve."
+            "draw the empirical curve.",
+            about="cutoff",
         )
     slope, intercept = np.polyfit(sensitivity, specificity, 1)
     x = np.linspace(lo, hi, points)

@@ -120,7 +120,8 @@ def months(
     if indicators.shape[:2] != y.shape or min(lags) < 1 or first >= len(y):
         raise DataError(
             f"Outcomes of shape {y.shape}, indicators of shape {indicators.shape} and lags {tuple(lags)} do not fit; "
-            "give the same months and series, and lags of at least 1 that are shorter than the panel."
+            "give the same months and series, and lags of at least 1 that are shorter than the panel.",
+            about="indicators",
         )
     y, indicators = y.astype(float), indicators.astype(float)
     mean = standards.smoothed_mean(y, smoothing=smoothing, start=start)
@@ -146,7 +147,8 @@ def roll(model: ForecastFamily, data: MonthlyPanel, schedule: Schedule, *, fpr: 
     if len(data.y) < schedule.total:
         raise DataError(
             f"The schedule needs {schedule.total} months after the lags and the panel has {len(data.y)}; "
-            "shorten the test or the initialisation."
+            "shorten the test or the initialisation.",
+            about="schedule",
         )
     truth = data.positive[schedule.training].ravel()
     tried = ranked(model, data, schedule.training, model.forecast(data, schedule.training, model.grid))

@@ -57,7 +57,10 @@ def load(name: str) -> Callable[..., Any]:
     """The function `module:function`, with the working directory on the path."""
     module, _, function = name.partition(":")
     if not module or not function:
-        raise PlanError(f"{name!r} names no function. It is written module:function. Example: mymodule:noisy_count.")
+        raise PlanError(
+            f"{name!r} names no function. It is written module:function. Example: mymodule:noisy_count.",
+            about="function",
+        )
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
@@ -65,12 +68,17 @@ def load(name: str) -> Callable[..., Any]:
     except ModuleNotFoundError as error:
         raise PlanError(
             f"Module {error.name!r} cannot be imported from {Path.cwd()}. Modules here and installed ones can. "
-            "Run the command in the module's directory, or install it."
+            "Run the command in the module's directory, or install it.",
+            about="function",
         ) from None
     except AttributeError:
-        raise PlanError(f"Module {module!r} has no {function!r}. Name one of its functions.") from None
+        raise PlanError(
+            f"Module {module!r} has no {function!r}. Name one of its functions.", about="function"
+        ) from None
     if not callable(found):
-        raise PlanError(f"{name!r} is a {type(found).__name__}, not a function. Name a function of that module.")
+        raise PlanError(
+            f"{name!r} is a {type(found).__name__}, not a function. Name a function of that module.", about="function"
+        )
     return found  # type: ignore[no-any-return]
 
 
@@ -79,8 +87,12 @@ def parse(text: str, option: str) -> Any:
     try:
         return json.loads(Path(text[1:]).read_text(encoding="utf-8") if text.startswith("@") else text)
     except OSError:
-        raise DataError(f"{option} {text}: there is no such file. Write the data as JSON, or @ and a path.") from None
+        raise DataError(
+            f"{option} {text}: there is no such file. Write the data as JSON, or @ and a path.",
+            about=option.removeprefix("--"),
+        ) from None
     except json.JSONDecodeError:
         raise DataError(
-            f"{option} is not JSON. Numbers, lists and objects are. Example: {option} '[1, 2, 3]'."
+            f"{option} is not JSON. Numbers, lists and objects are. Example: {option} '[1, 2, 3]'.",
+            about=option.removeprefix("--"),
         ) from None

@@ -155,7 +155,9 @@ def budget(
         lines = [each for each in book.entries() if each.kind == "budget" and (each.dataset, each.unit) in kept]
         if not asked and (dataset or unit):
             known = ", ".join(f"{each.dataset!r} under {each.unit}" for each in book.budgets()) or "none"
-            raise PlanError(f"There is no such budget. The ledger has these: {known}. Name one of them.")
+            raise PlanError(
+                f"There is no such budget. The ledger has these: {known}. Name one of them.", about="dataset"
+            )
     if as_json:
         changes = [each.to_dict() for each in lines]
         typer.echo(json.dumps({"budgets": [each.to_dict() for each in asked], "changes": changes}, indent=2))
@@ -184,7 +186,9 @@ def _opened(where: str) -> Ledger:
     from discreet.ledger import Ledger
 
     if "://" not in where and not os.path.isfile(where):  # noqa: PTH113 (no error)
-        raise PlanError(f"There is no ledger {where!r}. It is a file, or postgresql://user@host/database. Name one.")
+        raise PlanError(
+            f"There is no ledger {where!r}. It is a file, or postgresql://user@host/database. Name one.", about="ledger"
+        )
     return Ledger.open(where, read_only=True)
 
 

@@ -40,7 +40,7 @@ def posterior_command(
     try:
         prior = Prior(V=scale, nu=nu, sd=sd)
     except FitError as error:
-        raise PlanError(str(error)) from None  # a wrong option, not a fit that failed
+        raise PlanError(*error.faults) from None  # a wrong option, not a fit that failed
     with progress_bar() as bar:
         task = bar.add_task("fitting", total=1.0)
         model = bayes_mixed(formula, data, prior=prior)

@@ -132,7 +132,8 @@ def _entrance(desk: Desk, host: str) -> str | None:
         if host != "localhost" and not _is_loopback(host):
             raise PlanError(
                 f"--host {host} was asked for a desk without accounts. Without them it answers to this machine only. "
-                "Set accounts = true in desk.toml and add people with `discreet serve --add-account NAME --role ROLE`."
+                "Set accounts = true in desk.toml and add people with `discreet serve --add-account NAME --role ROLE`.",
+                about="host",
             )
         return secrets.token_urlsafe(24)
     store = DeskStore(desk.database)
@@ -140,7 +141,8 @@ def _entrance(desk: Desk, host: str) -> str | None:
         if not has_accounts(store):
             raise PlanError(
                 "The desk has accounts = true and nobody has one. Somebody must be able to log in. Add a person with "
-                "`discreet serve --add-account NAME --role administrator`."
+                "`discreet serve --add-account NAME --role administrator`.",
+                about="accounts",
             )
     finally:
         store.close()
@@ -157,22 +159,26 @@ def _proxies(
         if proxy:
             raise PlanError(
                 f"--proxy {proxy[0]} was given without --behind-tls. A proxy is believed where it speaks TLS for the "
-                "desk. Give both, or neither."
+                "desk. Give both, or neither.",
+                about="proxy",
             )
         return []
     if certificate is not None:
         raise PlanError(
-            "--behind-tls was given with --certificate. TLS is spoken by the proxy or by the desk. Leave one out."
+            "--behind-tls was given with --certificate. TLS is spoken by the proxy or by the desk. Leave one out.",
+            about="behind_tls",
         )
     if not name:
         raise PlanError(
             "--behind-tls was given without --name. The desk answers under the name that browsers use for the proxy. "
-            "Give it, for example --name desk.agency.example."
+            "Give it, for example --name desk.agency.example.",
+            about="behind_tls",
         )
     if not desk.settings.accounts:
         raise PlanError(
             "--behind-tls was asked for a desk without accounts. Without them it answers to this machine only. Set "
-            "accounts = true in desk.toml and add people with `discreet serve --add-account NAME --role ROLE`."
+            "accounts = true in desk.toml and add people with `discreet serve --add-account NAME --role ROLE`.",
+            about="behind_tls",
         )
     found = proxy or list(LOOPBACK)
     networks(found)
@@ -193,7 +199,7 @@ def _add(desk: Desk, name: str, role: str) -> None:
     if sys.stdin.isatty():
         password = getpass.getpass(f"Password of {name}: ")
         if getpass.getpass("The same again: ") != password:
-            raise DataError("The two passwords differ. They must be the same. Run the command again.")
+            raise DataError("The two passwords differ. They must be the same. Run the command again.", about="password")
     else:
         password = sys.stdin.readline().rstrip("\n")
     store = DeskStore(desk.database)

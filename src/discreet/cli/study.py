@@ -36,7 +36,9 @@ def study(
     run = load(name)
     check_output(out.resolve())
     if data is not None and not data.exists():
-        raise DataError(f"Data {str(data)!r} do not exist. Name a file or a directory, or leave --data out.")
+        raise DataError(
+            f"Data {str(data)!r} do not exist. Name a file or a directory, or leave --data out.", about="data"
+        )
     with progress_bar() as bar:
         task = bar.add_task(f"study {name}", total=1.0)
 

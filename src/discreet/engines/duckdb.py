@@ -41,7 +41,8 @@ class DuckDB:
         except duckdb.Error as error:
             raise EngineError(
                 f"DuckDB cannot open {str(database)!r} with {given or 'its defaults'}: {str(error).splitlines()[0]} "
-                "Check that the path can be written and that no other process holds it, or leave it out for memory."
+                "Check that the path can be written and that no other process holds it, or leave it out for memory.",
+                about="database",
             ) from None
         self._kept: dict[str, str] = {}
         self._count = 0

@@ -100,7 +100,8 @@ class Spark:
         except Exception as error:
             raise DataError(
                 f"Spark cannot read {path!r} ({type(error).__name__}). It reads Parquet and CSV at a path that every "
-                "executor sees. Check the path, or write the file again if it is damaged."
+                "executor sees. Check the path, or write the file again if it is damaged.",
+                about="source",
             ) from None
 
     def _scan_csv(self, path: str, readings: Mapping[str, Reading]) -> Any:

@@ -64,7 +64,7 @@ def with_sizes(frame: AnyFrame, model: Formula) -> tuple[AnyFrame, Formula]:
                 f"Column {column!r} is the response, so its sizes cannot explain it.", remedy="Name a group."
             )
         if column not in schema:
-            raise DataError(missing(column, schema.names(), name="the data"))
+            raise DataError(missing(column, schema.names(), name="the data"), about="formula")
         frame = frame.with_columns(nw.len().over(column).cast(nw.Float64()).log().alias(f"log_size({column})"))
 
     def named(terms: tuple[Term, ...]) -> tuple[Term, ...]:
@@ -100,7 +100,7 @@ def plan(frame: AnyFrame, model: Formula) -> Layout:
     schema = frame.collect_schema()
     for column in model.columns:
         if column not in schema:
-            raise DataError(missing(column, schema.names(), name="the data"))
+            raise DataError(missing(column, schema.names(), name="the data"), about="formula")
     layout = lay_out(model, [c for c in model.columns if not schema[c].is_numeric()])
     refuse_kinds(schema, layout)
     return layout
@@ -113,6 +113,7 @@ def refuse_kinds(schema: Mapping[str, Any], layout: Layout, *, response: bool = 
             raise DataError(
                 f"{factor} needs a numeric column, but {factor.column!r} is {schema[factor.column]}.",
                 remedy="Use a numeric column, or the bare name for categories.",
+                about="formula",
             )
     for column in layout.bare:
         if schema[column].is_temporal():
@@ -120,6 +121,7 @@ def refuse_kinds(schema: Mapping[str, Any], layout: Layout, *, response: bool = 
                 f"Column {column!r} is {schema[column]}, and every moment would be a level of its own.",
                 "Numbers and categories are possible.",
                 f"Make a number of it, such as days since a date, or write C({column}).",
+                about="formula",
             )
     for column in layout.coded:
         if schema[column].is_nested():
@@ -127,6 +129,7 @@ def refuse_kinds(schema: Mapping[str, Any], layout: Layout, *, response: bool = 
                 f"Column {column!r} is {schema[column]}, whose values are no levels of a factor.",
                 "Levels are text, numbers, dates or true/false.",
                 "Take a part of it into a column of its own.",
+                about="formula",
             )
 
 
@@ -230,7 +233,9 @@ def read_rows(
 def refuse_empty(count: int) -> None:
     if count == 0:
         raise DataError(
-            "The data have no rows, so there is nothing to fit.", remedy="Check the path or the filter before it."
+            "The data have no rows, so there is nothing to fit.",
+            remedy="Check the path or the filter before it.",
+            about="data",
         )
 
 
@@ -297,7 +302,7 @@ def _numbers(column: Any, factor: Factor) -> Vector:
     if column.null_count or not np.isfinite(values).all():
         raise incomplete(factor.column)
     if factor.function == "log" and values.min() <= 0:
-        raise DataError(nonpositive_message(factor))
+        raise DataError(nonpositive_message(factor), about="formula")
     return values
 
 
@@ -339,9 +344,12 @@ def _basis(factor: Factor, x: Vector, state: dict[str, Any]) -> Matrix:
         raise DataError(
             f"{factor} cannot be built: its size is impossible or values lie outside the range it was fitted on.",
             remedy="Use a smaller degree or df, and predict inside the old range.",
+            about="formula",
         ) from None
     if not np.isfinite(found).all():
         raise DataError(
-            f"{factor} overflows: powers of its column exceed double precision.", remedy="Use a smaller degree."
+            f"{factor} overflows: powers of its column exceed double precision.",
+            remedy="Use a smaller degree.",
+            about="formula",
         )
     return found

@@ -179,7 +179,8 @@ class Ledger:
             if not earlier.pays_for(unit=unit.key, loss=loss, details=details):
                 raise PrivacyError(
                     f"Release {release!r} of {dataset!r} was charged as entry {earlier.seq} with another loss, unit or "
-                    "details. A name stands for one request. Ask as before to resume it, or choose another name."
+                    "details. A name stands for one request. Ask as before to resume it, or choose another name.",
+                    about="release",
                 )
             if page.last(kind="publish", dataset=dataset, release=release) is not None:
                 raise PrivacyError(

@@ -32,7 +32,7 @@ class Budget:
         price = _priced(loss, self.total)
         after = self.spent + price
         if not (type(after) is type(self.total) and after <= self.total):
-            raise BudgetExceeded(self._refusal(price, release))
+            raise BudgetExceeded(self._refusal(price, release), about=next(iter(price.amounts)))
         return replace(self, spent=after)
 
     def resized(self, total: Loss) -> Budget:

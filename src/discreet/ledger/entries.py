@@ -26,6 +26,8 @@ GENESIS = hashlib.sha256(b"discreet ledger, format 1").hexdigest()
 class EntryError(LedgerError):
     """A line is not what was sealed, or breaks the book's rules; says what is wrong with it, not where."""
 
+    subject = "entry"
+
 
 class Head(NamedTuple):
     """The last line of a chain. Whoever keeps it can tell later whether the chain was cut off or rewritten."""

@@ -112,7 +112,10 @@ def fit_blocks(
     cells = cells_of(rows, layout, learned.levels)
     design = Design.of(layout, cells.codes, learned.levels)
     if not is_one_intercept(design):
-        raise FitError(f"Blocks are fitted to one random intercept, and {formula!r} has more. Use one (1 | group).")
+        raise FitError(
+            f"Blocks are fitted to one random intercept, and {formula!r} has more. Use one (1 | group).",
+            about="formula",
+        )
     refuse_unidentifiable(design, rows.count)
     size = rows.count // blocks if blocks > 0 else 0
     if size < 2:
@@ -127,7 +130,9 @@ def fit_blocks(
     XX = products(cells, layout.fixed, layout.fixed, design.levels)
     kept = independent(XX)
     if len(kept) < len(XX):
-        raise FitError(f"Fixed columns of {formula!r} are combinations of others, in every block. Drop them.")
+        raise FitError(
+            f"Fixed columns of {formula!r} are combinations of others, in every block. Drop them.", about="formula"
+        )
     origin = origin_of(cells, XX, design, kept)
     per_chunk = max(1, CHUNK_NUMBERS // (size * (len(design.names) + 1)))
     parts = []

@@ -287,7 +287,7 @@ def _survey(frame: nw.LazyFrame[Any], layout: Layout) -> tuple[States, dict[Fact
         if found[f"bad {factor.column}"]:
             raise incomplete(factor.column)
         if factor.function == "log" and found[f"least {factor.column}"] <= 0:
-            raise DataError(nonpositive_message(factor))
+            raise DataError(nonpositive_message(factor), about="formula")
         mean, scale = found[f"mean {factor.column}"], found[f"scale {factor.column}"]
         scaled = factor.function in ("center", "scale")
         states[factor] = {"centre": mean, "scale": scale if factor.function == "scale" else 1.0} if scaled else {}

@@ -73,7 +73,8 @@ class RandomEffects:
             near = difflib.get_close_matches(str(level), self.levels, n=2) or self.levels[:2]
             raise DataError(
                 f"{level!r} is not a level of {self.group!r}, which has {len(self.levels):,}. Levels are text, as in "
-                f"`levels`. Use for example {' or '.join(map(repr, near))}."
+                f"`levels`. Use for example {' or '.join(map(repr, near))}.",
+                about="level",
             )
         return dict(zip(self.names, self.values[self.levels.index(level)].tolist(), strict=True))
 
@@ -124,7 +125,8 @@ class MixedFit(Result):
             return self.statistics
         raise FitError(
             f"{self.formula!r} is not summed up in moments: only a single random intercept is. "
-            "Use one term such as (1 | county)."
+            "Use one term such as (1 | county).",
+            about="formula",
         )
 
     @property
@@ -298,7 +300,8 @@ class MixedFit(Result):
         if self.frame is None:
             raise FitError(
                 "This fit was stored, and its data were not. Estimates and predictions for given data are possible. "
-                "Fit the formula to the data again."
+                "Fit the formula to the data again.",
+                about="data",
             )
         return self.frame
 
@@ -318,7 +321,7 @@ class MixedFit(Result):
         schema = frame.collect_schema()
         for column in self.design.layout.model.columns[1:]:
             if column not in schema:
-                raise DataError(missing(column, schema.names(), name="the new data"))
+                raise DataError(missing(column, schema.names(), name="the new data"), about="data")
         refuse_kinds(schema, self.design.layout, response=False)
         rows, _ = read_rows(frame, self.design.layout, self.learned, response=False)
         grouping = {column for term in self.design.random for column in term.grouping.columns}
@@ -329,7 +332,8 @@ class MixedFit(Result):
                     " Random effects of new levels can be set to zero; fixed ones cannot." if column in grouping else ""
                 )
                 raise DataError(
-                    f"Column {column!r} of the new data has levels the fit never saw. Drop those rows.{also}"
+                    f"Column {column!r} of the new data has levels the fit never saw. Drop those rows.{also}",
+                    about="data",
                 )
         return rows
 

@@ -44,7 +44,8 @@ def random_part(
     if new_levels == "error" and (group < 0).any():
         raise DataError(
             f"Grouping factor {term.term.name!r} of the new data has levels the fit never saw. "
-            'Drop those rows, or pass new_levels="zero" to predict them without a random effect.'
+            'Drop those rows, or pass new_levels="zero" to predict them without a random effect.',
+            about="data",
         )
     values = np.vstack([effects, np.zeros(effects.shape[1])])
     total, start = np.zeros(rows.count), 0

@@ -203,5 +203,6 @@ def _exact_fit_refused() -> Iterator[None]:
     except np.linalg.LinAlgError:
         raise FitError(
             "The fixed effects reproduce the response exactly, so no variance is left to estimate. "
-            "Use fewer fixed effects, or check that the response is not computed from them."
+            "Use fewer fixed effects, or check that the response is not computed from them.",
+            about="formula",
         ) from None

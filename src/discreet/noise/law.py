@@ -121,7 +121,10 @@ class Symmetric(Rounded):
         q = np.asarray(q, dtype=np.float64)
         if not np.all((q >= 0) & (q <= 1)):
             raise PrivacyError(
-                "A quantile was asked for outside [0, 1]. Probabilities lie between 0 and 1. Divide percentages by 100."
+                "A quantile was asked for outside [0, 1].",
+                "Probabilities lie between 0 and 1.",
+                "Divide percentages by 100.",
+                about="probability",
             )
         with np.errstate(divide="ignore"):
             x = self._tail_inverse(np.minimum(q, 1 - q))
@@ -144,4 +147,6 @@ def positive(scale: ArrayLike) -> Vector:
 def require(holds: bool, asked: str, possible: str) -> None:
     """Refuse a parameter for which a law does not exist."""
     if not holds:
-        raise PrivacyError(f"{asked} is not a law of noise. The law exists for {possible}. Change that parameter.")
+        raise PrivacyError(
+            f"{asked} is not a law of noise. The law exists for {possible}. Change that parameter.", about="law"
+        )

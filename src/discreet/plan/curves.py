@@ -138,7 +138,9 @@ def _counts(query: CountQuery, sizes: PublicSizes | None) -> tuple[Integers, boo
         jobs, public = _simulated(), False
     jobs = jobs[jobs > 0]
     if not len(jobs):
-        raise DataError("No cell has jobs by the public sizes. A table needs some. Correct the public sizes.")
+        raise DataError(
+            "No cell has jobs by the public sizes. A table needs some. Correct the public sizes.", about="sizes"
+        )
     if len(jobs) > MOST_CELLS:
         jobs = np.random.default_rng(0).choice(jobs, MOST_CELLS, replace=False)
     return jobs, public

@@ -143,7 +143,8 @@ def _run(file: PlanFile, *, dry_run: bool, progress: Progress) -> RunResult:
     except OSError as error:
         raise DiscreetError(
             f"The report or the bundle could not be written to {str(folder)!r}: {error.strerror}. All releases are "
-            "made and in their folders. Make room or give the right to write, then run the plan again."
+            "made and in their folders. Make room or give the right to write, then run the plan again.",
+            about="folder",
         ) from None
     return RunResult(found, folder, published, budget.remaining, head, report, bundle, facts)
 
@@ -196,7 +197,8 @@ def _publish(account: Account, offer: Offer[None, Any, Any], folder: Path, *, na
     except OSError as error:
         raise DiscreetError(
             f"Release {name!r} could not be written to {str(folder)!r}: {error.strerror}. It may be paid for; "
-            "nothing was shown. Make room or give the right to write, then run the plan again: it resumes."
+            "nothing was shown. Make room or give the right to write, then run the plan again: it resumes.",
+            about="folder",
         ) from None
 
 

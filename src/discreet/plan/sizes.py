@@ -229,7 +229,8 @@ def _from_table(path: Path) -> PublicSizes:
     if "jobs" not in table.column_names:
         raise DataError(
             f"{path.name!r} has no column 'jobs'; it has: {', '.join(table.column_names)}. Public sizes have some "
-            "workplace attributes and `jobs`, and may have `largest`. Rename the column."
+            "workplace attributes and `jobs`, and may have `largest`. Rename the column.",
+            about="sizes",
         )
     if "at_most" in table.column_names:
         _refuse_bounds(table, path)
@@ -250,7 +251,8 @@ def _from_release(folder: Path) -> PublicSizes:
     except (OSError, ValueError, LookupError, TypeError, StopIteration):
         raise DataError(
             f"{str(folder)!r} is not the folder of a release with tables. Such a folder has a {MANIFEST}. "
-            "Name the folder of an earlier release."
+            "Name the folder of an earlier release.",
+            about="release",
         ) from None
     table = read_table(path, kind=path.suffix[1:], attributes=finest["by"])
     keys = [name for name in finest["by"] if name not in finest["domains"]]
@@ -268,7 +270,10 @@ def _numeric(table: pa.Table, path: Path) -> pa.Table:
         column = table[name]
         if column.null_count or not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
             raise DataError(
-                f"Column {name!r} of {path.name!r} is not a number in every row. Sizes are numbers of jobs. Correct it."
+                f"Column {name!r} of {path.name!r} is not a number in every row.",
+                "Sizes are numbers of jobs.",
+                "Correct it.",
+                about="sizes",
             )
     jobs, largest = (np.array(table[name], dtype=np.float64) for name in ("jobs", "largest"))
     faults = {
@@ -280,7 +285,9 @@ def _numeric(table: pa.Table, path: Path) -> pa.Table:
     for name, (fault, wrong) in zip(("jobs", "largest"), faults.items(), strict=True):
         if wrong.any():
             row = int(np.argmax(wrong))
-            raise DataError(f"{name} = {table[name][row]} in row {row + 1} of {path.name!r} {fault}. Correct it.")
+            raise DataError(
+                f"{name} = {table[name][row]} in row {row + 1} of {path.name!r} {fault}. Correct it.", about="sizes"
+            )
     return table
 
 
@@ -294,7 +301,8 @@ def _refuse_bounds(table: pa.Table, path: Path) -> None:
     if column.null_count or not number or not (np.array(column, dtype=np.float64) >= least).all():
         raise DataError(
             f"Column 'at_most' of {path.name!r} is not a number from `largest` on in every row. It is the most workers "
-            "that an establishment of the cell can have, and intervals rest on it. Correct it, or leave it out."
+            "that an establishment of the cell can have, and intervals rest on it. Correct it, or leave it out.",
+            about="sizes",
         )
 
 

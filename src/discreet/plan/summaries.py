@@ -69,7 +69,8 @@ class SummaryRequest:
         if found.guarantee.loss.to_dict() != self.guarantee.loss.to_dict():
             raise PrivacyError(
                 f"Release {self.release.name!r} would cost another loss than {self.guarantee.loss}. Nothing was spent. "
-                "Report this with its formula."
+                "Report this with its formula.",
+                about="release",
             )
         write = partial(self._write, found.details)
         return replace(found, guarantee=self.guarantee, details=self.details, write=write)

@@ -82,6 +82,7 @@ class Loss(ABC):
                 f"Cannot take {other} from {self}: the rest would be negative.",
                 f"At most {self} can be taken.",
                 "Compare with `<=` first.",
+                about="loss",
             )
         mine, theirs = _common(self, other)
         return type(mine)(*(a - b for a, b in zip(mine.amounts.values(), theirs.amounts.values(), strict=True)))
@@ -89,7 +90,7 @@ class Loss(ABC):
     def __mul__(self, times: int) -> Loss:
         if times < 0:
             raise PrivacyError(
-                f"A loss cannot be multiplied by {times}.", "The factor counts releases: use 0, 1, 2, ..."
+                f"A loss cannot be multiplied by {times}.", "The factor counts releases: use 0, 1, 2, ...", about="loss"
             )
         return type(self)(*(amount * times for amount in self.amounts.values()))
 
@@ -315,6 +316,7 @@ def _common(a: Loss, b: Loss) -> tuple[Loss, Loss]:
         f"Cannot combine {a} with {b}.",
         "A budget holds (epsilon, delta) or rho, not both.",
         "Convert the rho with `.to_approximate(delta)`, or keep two ledgers' budgets.",
+        about="loss",
     )
 
 

@@ -41,7 +41,9 @@ def read_m3(path: str | Path, *, period: str | None = None, type: str | None = N
         known = sorted(table[column].unique().to_pylist()) if column in table.column_names else []
         if wanted not in known:
             there = f"{column} is one of: {', '.join(known)}" if known else f"the file has no {column}"
-            raise DataError(f"{column}={wanted!r} was asked of {str(path)!r}, but {there}. Ask for what is there.")
+            raise DataError(
+                f"{column}={wanted!r} was asked of {str(path)!r}, but {there}. Ask for what is there.", about=column
+            )
         table = table.filter(pc.equal(table[column], wanted))
     return table
 

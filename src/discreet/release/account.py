@@ -197,5 +197,6 @@ def exchanged(name: str) -> DiscreetError:
     """What is said of a release that the ledger knew a moment ago and does not know any more."""
     return DiscreetError(
         f"Release {name!r} was released when the run began and is not now: the ledger was exchanged. Nothing was "
-        "drawn. Put the right ledger in its place and run the plan again."
+        "drawn. Put the right ledger in its place and run the plan again.",
+        about="ledger",
     )

@@ -206,11 +206,14 @@ def _kept(rows: Rows, fields: Sequence[str | None]) -> list[dict[str, Any]]:
     """The rows with the fields that are drawn, and no others."""
     wanted = list(dict.fromkeys(field for field in fields if field))
     if not rows:
-        raise DataError(f"A chart of {', '.join(wanted)} has no rows. Draw it only where there is something to show.")
+        raise DataError(
+            f"A chart of {', '.join(wanted)} has no rows. Draw it only where there is something to show.", about="rows"
+        )
     missing = [field for field in wanted if not any(field in row for row in rows)]
     if missing:
         raise DataError(
-            f"A chart asks for {missing[0]!r}, which no row has; rows have: {', '.join(map(str, rows[0]))}."
+            f"A chart asks for {missing[0]!r}, which no row has; rows have: {', '.join(map(str, rows[0]))}.",
+            about="rows",
         )
     return [{field: finite(row.get(field)) for field in wanted} for row in rows]
 
@@ -285,7 +288,8 @@ def _axis(
         if min(values) <= 0:
             raise DataError(
                 f"A chart asks for a logarithmic axis of {field!r}, whose smallest value is {min(values):.4g}. "
-                "Logarithms need positive values: leave those rows out or use a linear axis."
+                "Logarithms need positive values: leave those rows out or use a linear axis.",
+                about="rows",
             )
         ticks = {"format": "~g", "values": _log_ticks(values), "tickCount": 100}
         return {**encoding, "scale": {"type": "log", "nice": False, "padding": 8}, "axis": ticks}
@@ -335,7 +339,8 @@ def _series(rows: Rows, series: str, titles: Titles) -> Specification:
     if len(order) > MAX_SERIES:
         raise DataError(
             f"A chart has {len(order)} series of {series!r}; a reader can tell {MAX_SERIES} apart. "
-            "Leave some out, or show them in panels with `facet`."
+            "Leave some out, or show them in panels with `facet`.",
+            about="rows",
         )
     title = titles.get(series)  # a legend explains itself unless a title is asked for
     # A domain and not `sort`: Vega-Lite merges the legends of colour and dash only without a sort.

@@ -83,7 +83,8 @@ class Table:
         if wrong:
             raise DataError(
                 f"Table {self.caption!r} has {len(self.columns)} columns and a row of {min(wrong)} values. "
-                "Every row has one value per column; use None for an absent one."
+                "Every row has one value per column; use None for an absent one.",
+                about="table",
             )
 
     @classmethod
@@ -105,7 +106,10 @@ class Figure:
 
     def __post_init__(self) -> None:
         if not self.alt.strip():
-            raise DataError(f"Figure {self.caption!r} has no alternative text. Say in a sentence what the chart shows.")
+            raise DataError(
+                f"Figure {self.caption!r} has no alternative text. Say in a sentence what the chart shows.",
+                about="figure",
+            )
 
     @property
     def data(self) -> Table:
@@ -134,7 +138,8 @@ class Page:
             if not 2 <= heading.level <= min(above + 1, 4):
                 raise DataError(
                     f"Heading {heading.text!r} has level {heading.level} after level {above}. "
-                    f"Levels run from 2 to 4 without a gap; use at most {min(above + 1, 4)} here."
+                    f"Levels run from 2 to 4 without a gap; use at most {min(above + 1, 4)} here.",
+                    about="heading",
                 )
             above = heading.level
 
@@ -262,7 +267,7 @@ class _Writer:
                 return self.ranked(block)
             case Figure():
                 return self.figure(block)
-        raise DataError(f"A page has no block of type {type(block).__name__}; use one of {Block}.")
+        raise DataError(f"A page has no block of type {type(block).__name__}; use one of {Block}.", about="block")
 
     def table(self, table: Table, name: str, caption: str) -> str:
         printed = [numbers.column(values) for values in zip(*table.rows, strict=True)]

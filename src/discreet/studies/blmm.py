@@ -108,7 +108,8 @@ def lagged(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         raise DataError(
             f"{path.name!r} is not a Parquet file with {', '.join(wanted)}. `discreet simulate qwi` writes one. "
-            "Name that file or its directory."
+            "Name that file or its directory.",
+            about="data",
         ) from None
     (county, counties), (industry, industries) = (encode(table[name], name) for name in wanted[:2])
     quarter, rate = (table[name].to_numpy() for name in wanted[2:])
@@ -120,7 +121,8 @@ def lagged(path: Path) -> dict[str, Any]:
     if not len(kept):
         raise DataError(
             f"No row of {path.name!r} has {LAGS} earlier quarters of its county and industry. The model needs them. "
-            "Give longer series."
+            "Give longer series.",
+            about="data",
         )
     columns = {
         "county": pa.DictionaryArray.from_arrays(county[kept], counties),

@@ -131,7 +131,8 @@ def _read(path: Path, columns: list[str] = COLUMNS) -> Any:
     except (OSError, ValueError):
         raise DataError(
             f"{path.name!r} is not a Parquet file with {', '.join(COLUMNS)}. `discreet simulate qwi` writes one. "
-            "Name that file or its directory."
+            "Name that file or its directory.",
+            about="data",
         ) from None
 
 

@@ -220,6 +220,7 @@ def diamonds(path: Path) -> dict[str, Kind]:
             f"The posterior study was given {path.name}, which lacks {', '.join(missing)}.",
             "It takes a file of diamonds with price, carat, depth and cut, and simulates everything else.",
             "Leave --data out, or give diamonds.csv.gz.",
+            about="data",
         )
     table = frame.select(*(nw.col(c) for c in columns)).collect().to_arrow()
     price, carat, depth = (np.asarray(table[c].to_numpy(), dtype=np.float64) for c in columns[:3])

@@ -246,7 +246,9 @@ def _assemble(
         table.select(by).combine_chunks().take(pa.array(order)) for table, order in zip(tables, orders, strict=True)
     ]
     if not all(other.equals(keys) for other in others):
-        raise EngineError("The data changed while they were read. Nothing was computed; run it again on a fixed copy.")
+        raise EngineError(
+            "The data changed while they were read. Nothing was computed; run it again on a fixed copy.", about="source"
+        )
 
     def columns(kind: str) -> Integers:
         found = [
@@ -280,7 +282,8 @@ def _integers(column: pa.ChunkedArray) -> Integers:
             out[start : start + len(chunk)] = np.from_dlpack(chunk.cast(pa.int64()))  # to_numpy would load pandas
         except pa.ArrowInvalid:
             raise DataError(
-                "The jobs of a cell are more than 2^63 - 1. Counts are whole numbers of 64 bits. Check the sizes."
+                "The jobs of a cell are more than 2^63 - 1. Counts are whole numbers of 64 bits. Check the sizes.",
+                about="source",
             ) from None
         start += len(chunk)
     return out

@@ -43,7 +43,8 @@ class Infusion:
         if not (0 < self.low <= self.high < 1 and self.small >= 0):
             raise PrivacyError(
                 f"Infusion(low={self.low}, high={self.high}, small={self.small}) is no distortion. It needs "
-                "0 < low <= high < 1 and small >= 0. Leave them out for 0.05, 0.15 and 2.5."
+                "0 < low <= high < 1 and small >= 0. Leave them out for 0.05, 0.15 and 2.5.",
+                about="low",
             )
 
     def factor(self, uniform: Vector) -> Vector:

@@ -141,12 +141,15 @@ class Window:
         """Refuse weights that are no law, or lose more than epsilon."""
         remedy = "It is computed once and kept. Delete the kept file, and it is computed again."
         if any(sum(row) != 2**BITS or min(row) < 0 for row in self.weights.tolist()):
-            raise PrivacyError(f"A table of noise is damaged: its rows are no probabilities. {remedy}")
+            raise PrivacyError(
+                f"A table of noise is damaged: its rows are no probabilities. {remedy}", about="mechanism"
+            )
         worst = self.worst(outer)
         if not worst.loss + ERROR <= self.epsilon:
             raise PrivacyError(
                 f"A table of noise loses {worst.loss:.6g} where {self.epsilon:.6g} is promised, at a largest "
-                f"establishment of {worst.x} and noise {worst.k}. {remedy}"
+                f"establishment of {worst.x} and noise {worst.k}. {remedy}",
+                about="mechanism",
             )
 
     def _logs(self, outer: Outer, pad: int) -> Matrix:
@@ -215,7 +218,9 @@ class _Ladder:
             height[: self.rows] += step
             few = SLACK * self.epsilon / 4 <= rise < 0.05  # near the end a few sweeps follow; the last are complete
         else:
-            raise PrivacyError("A table of noise did not settle. Others do. Change epsilon, or use polynomial.")
+            raise PrivacyError(
+                "A table of noise did not settle. Others do. Change epsilon, or use polynomial.", about="epsilon"
+            )
         with np.errstate(divide="ignore"):
             return np.asarray(-np.log(self._inside(levels)[:, self.inner]))
 
@@ -301,5 +306,6 @@ def _write(path: Path, window: Window) -> None:
 def _damaged(path: Path) -> PrivacyError:
     return PrivacyError(
         f"The kept table of noise {path.name} is damaged. It is a table of whole numbers. Delete {path}, and it is "
-        "computed again."
+        "computed again.",
+        about="mechanism",
     )

@@ -294,6 +294,7 @@ class CountQuery:
                 f"The table has {cells.counts.shape[1]} counts in a workplace cell and {self.levels} were paid for.",
                 "Nothing was drawn.",
                 "Report this as a fault of discreet.",
+                about="by",
             )
         if mechanism.by_kinds:
             return mechanism.draw(cells.counts, np.column_stack([cells.largest, cells.largest_total]), source)

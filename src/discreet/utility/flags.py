@@ -151,11 +151,14 @@ def aligned(tables: dict[str, Any], *, by: Sequence[str], value: str, absent: fl
     np.add.at(counts, (owner, cell), 1)
     for name, row in zip(read, counts, strict=True):
         if (row > 1).any():
-            raise DataError(f"{name} has several rows for one cell of {', '.join(by)}; aggregate them first.")
+            raise DataError(
+                f"{name} has several rows for one cell of {', '.join(by)}; aggregate them first.", about=name
+            )
         if absent is None and (row == 0).any():
             raise DataError(
                 f"{name} has {int((row > 0).sum())} of {len(row)} cells, and changes need the same cells; release all "
-                "by the same attributes, or say what a missing cell is worth with absent=0."
+                "by the same attributes, or say what a missing cell is worth with absent=0.",
+                about=name,
             )
     result[owner, cell] = np.concatenate([numbers for _, numbers in read.values()])
     return np.asarray(np.nan_to_num(result, nan=0.0 if absent is None else absent))
@@ -170,5 +173,7 @@ def _columns(table: Any, by: Sequence[str], value: str, name: str) -> tuple[list
     numbers = read[value].to_numpy().astype(float)
     bad = int((~np.isfinite(numbers)).sum())
     if bad or not len(numbers):
-        raise DataError(f"{name} has {len(numbers)} rows, {bad} of them without a finite {value}; fill or drop them.")
+        raise DataError(
+            f"{name} has {len(numbers)} rows, {bad} of them without a finite {value}; fill or drop them.", about=name
+        )
     return [read[column].to_numpy().astype(str) for column in by], numbers

@@ -59,13 +59,17 @@ def add_account(store: DeskStore, name: str, role: str, password: str, *, by: st
     """Add a person, or give an existing one another password and role."""
     if not NAME.fullmatch(name):
         raise DataError(
-            f"{name[:40]!r} cannot name an account. A name has up to 32 of a-z, 0-9, '.', '_', '-'. Shorten."
+            f"{name[:40]!r} cannot name an account. A name has up to 32 of a-z, 0-9, '.', '_', '-'. Shorten.",
+            about="name",
         )
     if role not in get_args(Role):
-        raise DataError(f"{role!r} is not a role. There are: {', '.join(get_args(Role))}. Choose one with --role.")
+        raise DataError(
+            f"{role!r} is not a role. There are: {', '.join(get_args(Role))}. Choose one with --role.", about="role"
+        )
     if len(password) < SHORTEST:
         raise DataError(
-            f"The password has {len(password)} characters. It needs at least {SHORTEST}. Use a few words instead."
+            f"The password has {len(password)} characters. It needs at least {SHORTEST}. Use a few words instead.",
+            about="password",
         )
     hashed = _hasher.hash(password)
     with store.writing() as connection:
@@ -141,7 +145,8 @@ def _keep_an_administrator(connection: Connection, name: str) -> None:
     if found == [name]:
         raise DataError(
             f"{name} is the only administrator, who was to be none any longer. A desk keeps at least one. Add another "
-            "first, with `discreet serve --add-account NAME --role administrator`."
+            "first, with `discreet serve --add-account NAME --role administrator`.",
+            about="role",
         )
 
 

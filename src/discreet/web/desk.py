@@ -112,25 +112,34 @@ class Desk:
         except OSError:
             raise DataError(
                 f"{str(folder)!r} is not a desk: it has no {SETTINGS}. A desk is a folder with that file. Write one "
-                "(docs/how-to/desk.md shows how), or see `discreet serve --demo`."
+                "(docs/how-to/desk.md shows how), or see `discreet serve --demo`.",
+                about="desk",
             ) from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise PlanError(f"{str(path)!r} is not TOML: {error}. It has key = value lines. Correct it.") from None
+            raise PlanError(
+                f"{str(path)!r} is not TOML: {error}. It has key = value lines. Correct it.", about="desk"
+            ) from None
         except ValidationError as error:
             found = [f"  {'.'.join(map(str, fault['loc'])) or 'file'}: {fault['msg']}" for fault in error.errors()]
-            raise PlanError("\n".join([f"{str(path)!r} cannot be used. Correct these settings:", *found])) from None
+            raise PlanError(
+                "\n".join([f"{str(path)!r} cannot be used. Correct these settings:", *found]), about="desk"
+            ) from None
         names = [source.name for source in settings.source]
         if len(set(names)) < len(names):
-            raise PlanError(f"{str(path)!r} has two sources of one name. A name stands for one source. Rename one.")
+            raise PlanError(
+                f"{str(path)!r} has two sources of one name. A name stands for one source. Rename one.", about="source"
+            )
         if settings.second_person and not settings.accounts:
             raise PlanError(
                 f"{str(path)!r} demands a second person and has no accounts. Who is second is known from accounts. "
-                "Set accounts = true and add people with `discreet serve --add-account NAME --role reviewer`."
+                "Set accounts = true and add people with `discreet serve --add-account NAME --role reviewer`.",
+                about="accounts",
             )
         if _has_password(settings.ledger):
             raise PlanError(
                 f"The ledger's address in {str(path)!r} holds a password, which plans and pages would show. "
-                "An address names user, host and database. Leave it out, and keep it in PGPASSWORD or ~/.pgpass."
+                "An address names user, host and database. Leave it out, and keep it in PGPASSWORD or ~/.pgpass.",
+                about="ledger",
             )
         desk = cls(folder.resolve(), settings)
         for place in (desk.plans, desk.runs, desk.releases):
@@ -167,7 +176,9 @@ class Desk:
     def plan_file(self, plan: str) -> Path:
         """The file of a plan; `plan` is a name, so it cannot lead elsewhere."""
         if not NAME.fullmatch(plan):
-            raise DataError("A plan is asked for by its name: a-z, 0-9 and '-'. Choose one from the list of plans.")
+            raise DataError(
+                "A plan is asked for by its name: a-z, 0-9 and '-'. Choose one from the list of plans.", about="plan"
+            )
         return self.plans / f"{plan}.toml"
 
     def schema(self, source: DataSource) -> Schema | None:

@@ -73,7 +73,8 @@ def make(folder: Path, *, share: float = 0.02, rules: str = "") -> Desk:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise DataError(
             f"A demonstration desk cannot be put in {str(folder)!r}: something else is there. It needs a new or empty "
-            "folder. Name another."
+            "folder. Name another.",
+            about="folder",
         )
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     lodes.write(folder / "data" / "jobs", seed=SEED, share=share, year=1)

@@ -59,6 +59,7 @@ def own_name(text: str) -> str:
     if host is None or host.port is not None:
         raise PlanError(
             f"{text[:80]!r} cannot be a name of the desk. A name is a host alone, without scheme, port or path. Use "
-            "for example desk.agency.example, 10.0.0.5 or fd00::5."
+            "for example desk.agency.example, 10.0.0.5 or fd00::5.",
+            about="name",
         )
     return host.name

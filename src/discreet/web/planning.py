@@ -98,7 +98,9 @@ def save(desk: Desk, store: DeskStore, draft: Draft, person: Person, *, name: st
         if before is not None and before.digest == row["digest"]:
             return name
         if known and before is None:
-            raise DataError(f"There is no plan {name!r} to save. It may be under another name. See the list of plans.")
+            raise DataError(
+                f"There is no plan {name!r} to save. It may be under another name. See the list of plans.", about="plan"
+            )
         if before is None:
             connection.execute(insert(plans).values(name=name, **row))
         else:
@@ -120,16 +122,21 @@ def submit(store: DeskStore, name: str, person: Person) -> None:
 def decide(desk: Desk, store: DeskStore, name: str, person: Person, *, verdict: str, seen: str, note: str = "") -> None:
     """Approve or decline exactly the text that `seen` is the digest of."""
     if verdict not in ("approved", "declined"):
-        raise DataError(f"{verdict[:20]!r} is not a decision. A plan is approved or declined. Choose one.")
+        raise DataError(
+            f"{verdict[:20]!r} is not a decision. A plan is approved or declined. Choose one.", about="verdict"
+        )
     with store.writing() as connection:
         plan = _asked(connection, name)
         if plan.digest != seen:
-            raise DataError(f"{name!r} changed since you read it. Only what was read is decided. Read it again.")
+            raise DataError(
+                f"{name!r} changed since you read it. Only what was read is decided. Read it again.", about="plan"
+            )
         _refuse_own(desk, connection, name, person.name)
         if plan.state != "submitted":
             raise DataError(
                 f"{name!r} is {plan.state}, so there is nothing to decide. A decision is asked for with `Send to "
-                "review`, once for a text. Change or send the plan first."
+                "review`, once for a text. Change or send the plan first.",
+                about="plan",
             )
         if verdict == "approved":
             refuse_other_text(desk, plan)
@@ -155,7 +162,8 @@ def approved(desk: Desk, connection: Connection, name: str) -> Any:
     ):
         raise DataError(
             f"A run of {name[:64]!r} was asked for, which is not approved as it is now. Only approved plans are run. "
-            "Have it approved under Review."
+            "Have it approved under Review.",
+            about="plan",
         )
     refuse_other_text(desk, plan)
     _refuse_own(Desk.open(desk.folder), connection, name, last.by)
@@ -167,7 +175,7 @@ def refuse_other_text(desk: Desk, plan: Any) -> None:
     fresh, draft = Desk.open(desk.folder), Draft.model_validate(json.loads(plan.draft))
     source = fresh.sources.get(draft.source)
     if source is None or plan.source != draft.source:
-        raise DataError(no_source(plan.source))
+        raise DataError(no_source(plan.source), about="source")
     text = text_of(fresh, draft, plan.name)
     if text != plan.text or digest(text) != plan.digest:
         stale = text_of(desk, draft, plan.name) != text if draft.source in desk.sources else True
@@ -175,18 +183,20 @@ def refuse_other_text(desk: Desk, plan: Any) -> None:
             f"The text of {plan.name!r} is not what its draft and {SETTINGS} give now: the settings changed since it "
             "was saved. Only what they give is approved and run. "
             + ("Open the desk again, so that it knows them. " if stale else "")
-            + "Save it again and have it approved."
+            + "Save it again and have it approved.",
+            about="plan",
         )
     refusal = source.refusal(Content.model_validate(tomllib.loads(text)).unit.unit())
     if refusal:
-        raise PrivacyError(refusal)
+        raise PrivacyError(refusal, about="plan")
 
 
 def _refuse_own(desk: Desk, connection: Connection, name: str, person: str) -> None:
     if desk.settings.second_person and person in _writers(connection, name):
         raise PrivacyError(
             f"{person} wrote at {name!r} and cannot decide about it: this desk wants a second person. Ask a "
-            "colleague who is a reviewer."
+            "colleague who is a reviewer.",
+            about="plan",
         )
 
 
@@ -211,7 +221,9 @@ def _writers(connection: Connection, name: str) -> set[str]:
 def _asked(connection: Connection, name: str) -> Any:
     row = connection.execute(select(plans).where(plans.c.name == name)).first()
     if row is None:
-        raise DataError(f"There is no plan {name[:64]!r}. It may be under another name. See the list of plans.")
+        raise DataError(
+            f"There is no plan {name[:64]!r}. It may be under another name. See the list of plans.", about="plan"
+        )
     return row
 
 

@@ -81,11 +81,13 @@ def networks(addresses: Iterable[str]) -> tuple[Network, ...]:
         except ValueError:
             raise PlanError(
                 f"{text[:60]!r} cannot be a proxy. A proxy is an address, or a network of them. Use for example "
-                "10.0.0.7 or 10.0.0.0/28."
+                "10.0.0.7 or 10.0.0.0/28.",
+                about="proxy",
             ) from None
         if found[-1].prefixlen == 0:
             raise PlanError(
                 f"{text[:60]!r} was given as the proxies, which is everybody. Whoever is believed about others must be "
-                "known. Name the proxies' own addresses."
+                "known. Name the proxies' own addresses.",
+                about="proxy",
             )
     return tuple(found)

@@ -85,7 +85,8 @@ def start(desk: Desk, store: DeskStore, plan: str, person: Person) -> str:
             if state_of(desk.runs, other.name) != "done":
                 raise DataError(
                     f"{plan!r} has a run already, {other.name}, which is not done. A plan has one run at a time. "
-                    "Open that run; it can be resumed if it stopped."
+                    "Open that run; it can be resumed if it stopped.",
+                    about="plan",
                 )
         connection.execute(insert(runs).values(name=name, plan=plan, by=person.name, at=now()))
         record(connection, person.name, "run started", name, plan=plan, digest=row.digest)
@@ -109,7 +110,9 @@ def _launch(desk: Desk, store: DeskStore, name: str, person: Person, *, word: st
     write_text(path, row.text)  # for whoever looks; the worker is given the bytes
     lock = _taken(desk.runs / f"{name}.lock")
     if lock is None:
-        raise DiscreetError(f"Run {name} is under way. A run has one worker. Wait for it, or watch its page.")
+        raise DiscreetError(
+            f"Run {name} is under way. A run has one worker. Wait for it, or watch its page.", about="run"
+        )
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", "2")}
     if person.role != "local":
         environment["LOGNAME"] = person.name  # whom the ledger names

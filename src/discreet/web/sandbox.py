@@ -68,7 +68,7 @@ def confined(task: str, arguments: dict[str, Any], *, seconds: int = SECONDS) ->
         except subprocess.TimeoutExpired:
             process.kill()
             raise DataError(
-                f"The work took more than {seconds} seconds. The desk ends it there. Send less data."
+                f"The work took more than {seconds} seconds. The desk ends it there. Send less data.", about="file"
             ) from None
         finally:
             _running.discard(process)
@@ -77,7 +77,8 @@ def confined(task: str, arguments: dict[str, Any], *, seconds: int = SECONDS) ->
     except ValueError:
         raise DataError(
             "The file could not be worked on: it is damaged, or needs more memory than the desk gives. Files are CSV "
-            "or Parquet tables. Check the file, or send less data."
+            "or Parquet tables. Check the file, or send less data.",
+            about="file",
         ) from None
     if "refused" in answer:
         raise DataError(_without_folders(answer["refused"], arguments))
@@ -128,7 +129,8 @@ def _long_enough(panel: str, horizon: int) -> None:
         raise DataError(
             f"Horizon {horizon} was sent, and the shortest series has {periods.min()} periods. Each of the last "
             f"{PAST} is forecast from {horizon} before, so every series needs {needed}. Lower the horizon, leave short "
-            "series out, or send forecasts."
+            "series out, or send forecasts.",
+            about="horizon",
         )
 
 
@@ -214,7 +216,8 @@ def _not_too_many(arguments: dict[str, Any]) -> None:
         if found.num_rows * found.num_columns > VALUES:
             raise DataError(
                 f"{found.num_rows:,} rows of {found.num_columns:,} columns were sent. The desk works on {VALUES:,} "
-                "values at most. Send fewer rows, or only the columns that are needed."
+                "values at most. Send fewer rows, or only the columns that are needed.",
+                about="file",
             )
 
 

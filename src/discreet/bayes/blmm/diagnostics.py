@@ -20,7 +20,9 @@ def split(draws: Matrix) -> Matrix:
     """Every chain as two."""
     half = draws.shape[1] // 2
     if half < 2:
-        raise DataError(f"Chains of {draws.shape[1]} draws cannot be judged. At least 4 are needed. Draw more.")
+        raise DataError(
+            f"Chains of {draws.shape[1]} draws cannot be judged. At least 4 are needed. Draw more.", about="draws"
+        )
     return np.concatenate([draws[:, :half], draws[:, -half:]])
 
 

@@ -156,7 +156,9 @@ class BayesMixed(Result):
     @property
     def _sampled(self) -> Chains:
         if self.chains is None:
-            raise FitError("There are no draws: the posterior is exact. Fit with draws=1000 to have some beside it.")
+            raise FitError(
+                "There are no draws: the posterior is exact. Fit with draws=1000 to have some beside it.", about="draws"
+            )
         return self.chains
 
     @property
@@ -177,5 +179,5 @@ ROOM = 4.0  # deviations; beyond them, of the prior and of the data's own error,
 def _place(name: str, names: tuple[str, ...], what: str) -> int:
     if name not in names:
         shown = ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN:,} others" if len(names) > SHOWN else "")
-        raise DataError(f"{name!r} is not a {what} of this model. There are: {shown}. Name one of them.")
+        raise DataError(f"{name!r} is not a {what} of this model. There are: {shown}. Name one of them.", about="name")
     return names.index(name)

@@ -178,7 +178,8 @@ def inside(levels: Numbers) -> Vector:
     if not ((asked > 0) & (asked < 1)).all():
         raise DataError(
             f"A quantile at {', '.join(f'{q:g}' for q in asked)}: only probabilities inside (0, 1) have one. "
-            "Divide percentages by 100."
+            "Divide percentages by 100.",
+            about="probability",
         )
     return asked
 

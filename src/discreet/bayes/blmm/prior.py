@@ -41,12 +41,14 @@ class Prior:
             if isinstance(value, bool | str | bytes) or not hasattr(value, "__float__"):
                 raise FitError(
                     f"Prior {name}={value!r} is not a number. Any positive finite number is possible. "
-                    "Use Prior(V=0.104, nu=12, sd=1), the paper's."
+                    "Use Prior(V=0.104, nu=12, sd=1), the paper's.",
+                    about="prior",
                 )
             if not (isfinite(value) and value > 0):
                 raise FitError(
                     f"Prior {name}={value:g} gives {why}. Any positive finite number is possible. "
-                    "Use Prior(V=0.104, nu=12, sd=1), the paper's, or a larger sd and a smaller nu to say less."
+                    "Use Prior(V=0.104, nu=12, sd=1), the paper's, or a larger sd and a smaller nu to say less.",
+                    about="prior",
                 )
 
     @classmethod
@@ -55,7 +57,8 @@ class Prior:
         if not nu > 4:
             raise FitError(
                 f"Prior.paper(nu={nu:g}) ties sd to the variance of an inverse gamma, which needs nu > 4. "
-                "Use nu > 4, or Prior(nu=..., sd=...) to choose both."
+                "Use nu > 4, or Prior(nu=..., sd=...) to choose both.",
+                about="prior",
             )
         return cls(V, nu, 16 * nu * V / ((nu - 2) * sqrt(nu / 2 - 2)))
 
@@ -79,6 +82,7 @@ def read_prior(prior: Prior | Mapping[str, float]) -> Prior:
     if unknown:
         raise FitError(
             f"The prior names {', '.join(map(repr, unknown))}; it has 'V', 'nu' and 'sd'. "
-            "Name these, or leave one out for the paper's value."
+            "Name these, or leave one out for the paper's value.",
+            about="prior",
         )
     return Prior(**prior)

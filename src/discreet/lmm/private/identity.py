@@ -28,7 +28,8 @@ def separation_rate(*, jcr: PrivateFit, jdr: PrivateFit, ar: PrivateFit) -> Priv
     if len(shapes) > 1:
         raise FitError(
             "The three releases have different columns, groups or rows, so their estimates cannot be added. "
-            "The identity needs one design. Release JCR, JDR and AR with the same formula on the same data."
+            "The identity needs one design. Release JCR, JDR and AR with the same formula on the same data.",
+            about="releases",
         )
     random = tuple(
         PrivateEffects(a.group, a.levels, None, a.values - b.values + c.values, None)

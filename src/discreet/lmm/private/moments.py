@@ -249,7 +249,8 @@ def refuse_unsolvable(nothing: NoisySums, public: PublicDesign, request: ModelRe
         raise Unidentified(
             f"The {len(public.kept)} fixed columns of {public.model.text!r} cannot be told apart under this noise. "
             "Columns must differ by more than noise and rounding hide, and one far value in a numeric column makes its "
-            "noise wide. Drop columns or interactions, or cap the column's far values. Nothing was spent."
+            "noise wide. Drop columns or interactions, or cap the column's far values. Nothing was spent.",
+            about="formula",
         ) from None
 
 

@@ -133,7 +133,7 @@ def public_design(frame: AnyFrame, model: Formula) -> PublicDesign:
         raise FormulaError(f"Column {model.response.column!r} is the response and cannot be public too. Drop it.")
     schema = frame.collect_schema()
     if model.response.column not in schema:
-        raise DataError(missing(model.response.column, schema.names(), name="the data"))
+        raise DataError(missing(model.response.column, schema.names(), name="the data"), about="formula")
     shown = hidden(frame, model)
     layout = plan(shown, model)
     refuse_decimals(shown, layout)
@@ -186,7 +186,8 @@ def _refuse_dependent(XX: Matrix, rows: int, model: Formula) -> None:
     if len(XX) >= rows or np.linalg.eigvalsh(XX / np.outer(unit, unit))[0] < DEPENDENT:
         raise Unidentified(
             f"{model.text!r} has {len(XX)} fixed columns on {rows:,} rows, which are too many or too nearly dependent "
-            "to be told apart. Use fewer columns: a lower degree, fewer levels, no interactions."
+            "to be told apart. Use fewer columns: a lower degree, fewer levels, no interactions.",
+            about="formula",
         )
 
 
@@ -220,7 +221,8 @@ def _nest(cells: CellSums, design: Design) -> tuple[tuple[int, ...], tuple[Level
             names = " and ".join(repr(random.term.name) for random in design.random)
             raise FitError(
                 f"Grouping factors {names} are crossed. Private releases know nested ones, such as (1 | state/county): "
-                "then one noisy sum per finest group serves them all. Keep one term, or nest them."
+                "then one noisy sum per finest group serves them all. Keep one term, or nest them.",
+                about="formula",
             )
         parents.append(parent)
     labels = [np.arange(finest)]

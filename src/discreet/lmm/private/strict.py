@@ -275,7 +275,8 @@ def _stated(name: str, size: Number) -> Fraction:
     if name not in SIZED or exact(size, name=name) <= 0:
         raise PrivacyError(
             f"sizes names {name!r} as {size}. It may state a positive typical size of 'fixed' coefficients and of "
-            "'groups' effects, in the response's units. Leave it out, and a share of the loss chooses it."
+            "'groups' effects, in the response's units. Leave it out, and a share of the loss chooses it.",
+            about="sizes",
         )
     return exact(size)
 

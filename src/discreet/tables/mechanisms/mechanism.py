@@ -215,6 +215,7 @@ class Mechanism(ABC):
             f"{self.name} has no interval from noisy sizes.",
             "Those that are `sized` have one.",
             "Leave scale_share out.",
+            about="scale_share",
         )
 
     def most_workers(self, counts: Vector, *, miss: float) -> Vector:

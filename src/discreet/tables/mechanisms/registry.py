@@ -57,12 +57,14 @@ def register(kind: type[Mechanism]) -> type[Mechanism]:
             f"A mechanism called {name!r:.40} cannot be registered.",
             "Names are lower-case words with hyphens.",
             "Give its class a name such as 'staircase'.",
+            about="mechanism",
         )
     if _known.get(name, kind) is not kind or (name in _known) != (kind in _known.values()):
         raise PrivacyError(
             f"A mechanism called {name!r} cannot be registered: there is another one of that name.",
             "A name means one mechanism in every ledger and bundle.",
             "Choose another name.",
+            about="mechanism",
         )
     missing = sorted(kind.__abstractmethods__) if isabstract(kind) else []
     if missing or not isinstance(proof, str) or not proof or not kind.hides_establishments:
@@ -71,6 +73,7 @@ def register(kind: type[Mechanism]) -> type[Mechanism]:
             f"The mechanism {name!r} cannot be registered: {why}.",
             "A mechanism is whole: see `Mechanism`.",
             "Add what is missing.",
+            about="mechanism",
         )
     _known[name] = kind
     return kind
@@ -93,6 +96,7 @@ def named(name: str) -> type[Mechanism]:
             f"mechanism {name!r} is announced by a package, and its class is called {getattr(found, 'name', None)!r}.",
             "Both are the same name.",
             "Correct that package.",
+            about="mechanism",
         )
     return register(found)
 

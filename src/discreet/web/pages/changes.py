@@ -99,7 +99,9 @@ def _report(here: Here, analyst: Person, form: FormData, options: dict[str, Any]
     """The name of the result."""
     with kept(form, "panel", "forecasts") as files:
         if "panel" not in files:
-            raise DataError("No panel was sent. It is a CSV or Parquet file with series, t and value. Choose one.")
+            raise DataError(
+                "No panel was sent. It is a CSV or Parquet file with series, t and value. Choose one.", about="panel"
+            )
         arguments = {"panel": files["panel"], "forecasts": files.get("forecasts"), "options": options}
         found = confined("exceptions", arguments)
     title = f"Large {options['direction']}s ahead"
@@ -116,7 +118,9 @@ def _options(form: FormData) -> dict[str, Any]:
             fits = False
         if not fits:
             name = key.replace("_", " ")
-            raise DataError(f"{given[key][:20]!r} was sent as {name}. It is {words}. Use for example {usual}.")
+            raise DataError(
+                f"{given[key][:20]!r} was sent as {name}. It is {words}. Use for example {usual}.", about=key
+            )
     return given | {
         "horizon": int(given["horizon"]),
         "cutoff": float(given["cutoff"]),
@@ -161,13 +165,14 @@ def _compared(here: Here, before: str, after: str) -> dict[str, Any]:
     if set(early.column_names) != set(late.column_names) or not keys:
         raise DataError(
             f"{first.name!r} and {second.name!r} do not have the same attributes. Changes are between the same cells. "
-            "Choose two releases by the same attributes."
+            "Choose two releases by the same attributes.",
+            about="second",
         )
     both = early.join(late, keys, join_type="inner", right_suffix=" after").sort_by(
         [(key, "ascending") for key in keys]
     )
     if not len(both):
-        raise DataError(f"{first.name!r} and {second.name!r} have no cell in common. Choose others.")
+        raise DataError(f"{first.name!r} and {second.name!r} have no cell in common. Choose others.", about="second")
     moved = change(np.array(both["count"]), np.array(both["count after"]))
     rows = []
     for i in largest_changes(moved, most=min(TOP, len(moved))).tolist():

@@ -99,7 +99,8 @@ def _stand_in(here: Here, source: DataSource) -> Path:
     if source.stand_in is None:
         raise DataError(
             f"{source.name!r} has no stand-in: data of its shape that are not confidential. A formula is never tried "
-            "on confidential data. Send such a file, or have one named as stand_in in desk.toml."
+            "on confidential data. Send such a file, or have one named as stand_in in desk.toml.",
+            about="source",
         )
     return here.desk.folder / source.stand_in
 

@@ -46,7 +46,9 @@ async def utility(
     chosen = source_of(here, source) if source else jobs[0]
     schema = here.desk.schema(chosen)
     if schema is None:
-        raise DataError(f"{chosen.name!r} is not a table of jobs. Curves here are of counts. See Models for models.")
+        raise DataError(
+            f"{chosen.name!r} is not a table of jobs. Curves here are of counts. See Models for models.", about="source"
+        )
     attributes = [*schema.workplace_attributes, *schema.worker_attributes]
     kept = [name for name in attributes if name in (by or [])] or _usual(schema)
     found, figures = await _curves(here, asking, chosen, kept, strength)

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.delimited import quoted
 from discreet.errors import DataError
-from discreet.faults import COMMAND, Fault, Voice
+from discreet.faults import Fault
 from discreet.frames import called, collect, count_if, open_frame, tally
 from discreet.jobs import Jobs, read_jobs, readings_of
 from discreet.release.files import MANIFEST
 from discreet.row_checks import ROW, WHERE, Pass, RowCheck, each_row
 from discreet.scans import is_csv
 from discreet.schema import Schema
+from discreet.voices import COMMAND, Voice
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import ClassVar
 
-from discreet.faults import PYTHON, Fault, Sentence, Voice, as_faults
+from discreet.faults import Fault, Sentence, as_faults
+from discreet.voices import PYTHON, Voice
 
 
 class DiscreetError(Exception):

@@ -7,158 +7,15 @@ in a form. Programs use `about` and the error's class. Sentences are for people:
 
 from __future__ import annotations
 
-import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import date, time
-from decimal import Decimal
-from fractions import Fraction
 from typing import Any, TypeAlias
+
+from discreet.voices import PLAN, PYTHON, Symbol, Voice
 
 Place: TypeAlias = tuple[str | int, ...]
 """A key of a plan by its path: ("release", 0, "by") is `by` of the first [[release]]."""
-
-LONGEST, KEPT = 60, 40
-"""Characters of a value that are shown whole, and how many of a longer one."""
-
-
-def brief(value: object) -> str:
-    """A value as Python writes it, or its beginning where it is long."""
-    try:
-        text = _python(value)
-    except ValueError:  # Python writes no whole number of more than 4,300 digits
-        text = "a number of thousands of digits"
-    return _cut(text)
-
-
-def written(value: object) -> str:
-    """A value as TOML writes it, or its beginning where it is long."""
-    if isinstance(value, Mapping):
-        return _cut(f"{{ {', '.join(f'{key} = {written(item)}' for key, item in value.items())} }}")
-    if isinstance(value, list | tuple):
-        return _cut(f"[{', '.join(map(written, value))}]")
-    if isinstance(value, date | time):
-        return _cut(value.isoformat())
-    if isinstance(value, bool | Decimal):
-        return _cut(str(value).lower().replace("infinity", "inf"))
-    if isinstance(value, Fraction) and value.denominator != 1:
-        return _cut(_decimal(value) or repr(str(value)))
-    return brief(value)
-
-
-def _python(value: object) -> str:
-    if isinstance(value, Fraction):
-        return _decimal(value) or str(value)
-    if isinstance(value, Decimal):
-        return str(value)
-    if type(value).__module__ == "numpy" and hasattr(value, "item") and getattr(value, "size", 0) == 1:
-        return repr(value.item())  # a number of NumPy's as Python's
-    if type(value) is tuple and len(value) == 1:
-        return f"({_python(value[0])},)"
-    if type(value) in (list, tuple):
-        text = ", ".join(map(_python, value))  # type: ignore[call-overload]
-        return f"[{text}]" if type(value) is list else f"({text})"
-    return repr(value)
-
-
-def _decimal(amount: Fraction) -> str:
-    """A short decimal where it is exact, or nothing."""
-    twos_and_fives = amount.denominator
-    for factor in (2, 5):
-        while twos_and_fives % factor == 0:
-            twos_and_fives //= factor
-    if twos_and_fives > 1 or amount.denominator > 10**12:
-        return ""
-    return f"{(Decimal(amount.numerator) / Decimal(amount.denominator)).normalize():f}"
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[:KEPT]}... ({len(text)} characters)"
-
-
-class Voice(ABC):
-    """How terms are spelled for one kind of reader; `names_places` where each fault comes with the name of its key."""
-
-    names_places = False
-
-    def value(self, value: object) -> str:
-        return brief(value)
-
-    @abstractmethod
-    def key(self, path: tuple[str, ...]) -> str:
-        """A parameter by its name, or a part of it."""
-
-    @abstractmethod
-    def setting(self, name: str, value: object, under: str | None) -> str:
-        """A parameter with its value, and the table of a plan that has it."""
-
-    @abstractmethod
-    def spelled(self, term: Spelled) -> str:
-        """Words that follow no rule."""
-
-
-class _Python(Voice):
-    def key(self, path: tuple[str, ...]) -> str:
-        head, *rest = path
-        return f"{head}{''.join(f'[{part!r}]' for part in rest)}" if rest else f"`{head}`"
-
-    def setting(self, name: str, value: object, under: str | None) -> str:
-        return f"{name}={self.value(value)}"
-
-    def spelled(self, term: Spelled) -> str:
-        return term.python
-
-
-class _Plan(Voice):
-    names_places = True
-
-    def value(self, value: object) -> str:
-        return written(value)
-
-    def key(self, path: tuple[str, ...]) -> str:
-        return ".".join(path)
-
-    def setting(self, name: str, value: object, under: str | None) -> str:
-        return f"{name} = {self.value(value)}{f' under [{under}]' if under else ''}"
-
-    def spelled(self, term: Spelled) -> str:
-        return term.python if term.plan is None else term.plan
-
-
-METAVARIABLES = {"lower": "LOW", "upper": "HIGH"}
-
-
-class _Command(Voice):
-    def value(self, value: object) -> str:
-        if isinstance(value, Symbol):
-            return METAVARIABLES.get(repr(value), repr(value))
-        if isinstance(value, str):
-            return _cut(shlex.quote(value))
-        if isinstance(value, list | tuple):
-            return " ".join(map(self.value, value))
-        return brief(value)
-
-    def key(self, path: tuple[str, ...]) -> str:
-        head, *rest = path
-        return " ".join([f"--{head.replace('_', '-')}", *map(shlex.quote, rest)])
-
-    def setting(self, name: str, value: object, under: str | None) -> str:
-        return self.key((name,)) if value is True else f"{self.key((name,))} {self.value(value)}"
-
-    def spelled(self, term: Spelled) -> str:
-        return term.python if term.command is None else term.command
-
-
-class _Form(_Plan):
-    def setting(self, name: str, value: object, under: str | None) -> str:
-        return super().setting(name, value, None)  # a form shows all tables at once
-
-    def spelled(self, term: Spelled) -> str:
-        return super().spelled(term) if term.form is None else term.form
-
-
-PYTHON, PLAN, COMMAND, FORM = _Python(), _Plan(), _Command(), _Form()
 
 
 class Phrase(ABC):
@@ -253,7 +110,8 @@ class Spelled(Phrase):
     form: str | None = None
 
     def said(self, voice: Voice) -> str:
-        return voice.spelled(self)
+        spellings: list[str | None] = [getattr(self, name) for name in voice.own]
+        return next(words for words in spellings if words is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,16 +123,6 @@ class Capital(Phrase):
     def said(self, voice: Voice) -> str:
         said = self.of.said(voice)
         return said[:1].upper() + said[1:]
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Symbol:
-    """A value that stands for others, written as it is: (lower, upper), 1e-6."""
-
-    text: str
-
-    def __repr__(self) -> str:
-        return self.text
 
 
 BETWEEN = (Symbol("lower"), Symbol("upper"))

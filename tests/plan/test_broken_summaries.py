@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet import faults
-from discreet.faults import Value, written
+from discreet.faults import Value
+from discreet.voices import written
 
 PLAN = """
 [data]

@@ -23,6 +23,7 @@ SOURCE = ROOT / "src" / "discreet"
 
 # A package may import those on lower rows and its own row's modules only where listed in SIDEWAYS.
 LAYERS = [
+    {"voices"},
     {"faults"},
     {"errors", "arrays", "chart"},
     {"extras", "delimited"},

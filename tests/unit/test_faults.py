@@ -13,21 +13,7 @@ import discreet as dc
 from discreet import errors
 from discreet.bayes.quantile import AROUND_ZERO
 from discreet.errors import DataError, DiscreetError, MissingExtra, NoLedger, PlanError, PrivacyError, concerning
-from discreet.faults import (
-    BETWEEN,
-    COMMAND,
-    FORM,
-    PLAN,
-    PYTHON,
-    Argument,
-    Fault,
-    Key,
-    Position,
-    Subject,
-    Symbol,
-    Value,
-    With,
-)
+from discreet.faults import BETWEEN, Argument, Fault, Key, Position, Subject, Value, With
 from discreet.ledger.book import named
 from discreet.ledger.entries import EntryError
 from discreet.plan.check import check
@@ -36,6 +22,7 @@ from discreet.privacy.columns import refuse_undeclared
 from discreet.privacy.losses import exact
 from discreet.privacy.units import BY_ESTABLISHMENTS, Rows
 from discreet.schema import LODES, Schema
+from discreet.voices import COMMAND, FORM, PLAN, PYTHON, Symbol
 
 SOURCE = Path(dc.__file__).parent
 VOICES = {"python": PYTHON, "plan": PLAN, "command": COMMAND, "form": FORM}
@@ -91,8 +78,8 @@ SAID = {
         "everybody may know it, or leave it out of the formula.",
     ),
     "form": (
-        "it is ['x', true] without delta. Or give clip = [lower, upper], public = ['a b'] or mechanism. "
-        "epsilon = '1/3' and delta = 1e-6, or use [unit] kind = 'establishments' with alpha = 0.1.",
+        "it is 'x', true without 'Delta'. Or give 'Clip responses to' lower, upper, public = ['a b'] or 'Mechanism'. "
+        "'Epsilon' 1/3 and 'Delta' 1e-6, or protect 'establishments and their workers' with 'Alpha' 0.1.",
         "'county' is in the formula and is not declared public. Others see it. Have it declared in desk.toml if "
         "everybody may know it, or leave it out of the formula.",
     ),

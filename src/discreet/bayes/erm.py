@@ -32,7 +32,7 @@ from discreet.bayes.question import Question, answer_table
 from discreet.bayes.regression import Known
 from discreet.bayes.spending import loss_of, public_note
 from discreet.errors import FitError, PrivacyError
-from discreet.faults import Argument, Symbol
+from discreet.faults import Argument
 from discreet.noise.exact import SATURATION
 from discreet.noise.laws import Laplace
 from discreet.noise.sampler import MOST, add_noise, draw_integers
@@ -43,6 +43,7 @@ from discreet.privacy.units import Unit
 from discreet.release.account import Account, Released
 from discreet.release.offer import Offer
 from discreet.results import SEE_NOTES, Result, tidy_table
+from discreet.voices import Symbol
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -39,7 +39,7 @@ from discreet.bayes.spending import (
 )
 from discreet.bayes.within import Within, in_parts
 from discreet.errors import PrivacyError
-from discreet.faults import Argument, Spelled, Symbol
+from discreet.faults import Argument, Spelled
 from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Calibration, Guarantee
 from discreet.privacy.losses import Loss, Number

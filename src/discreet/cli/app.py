@@ -18,8 +18,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from discreet import __version__
+from discreet.cli.faults import VOICE, speak
 from discreet.errors import DataError, DiscreetError, FormulaError, MissingExtra, PlanError, PrivacyError
-from discreet.faults import COMMAND
 
 USAGE, FAILURE = 2, 1
 
@@ -97,6 +97,13 @@ class Tree(TyperGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{**settings, "commands": Loaded()})
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        below = getattr(command, "commands", {})
+        if command is not None:
+            speak(below.get(next((word for word in rest if word in below), ""), command))
+        return name, command, rest
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         listed = copy(self)
         listed.commands = {name: TyperCommand(name, help=said) for name, (_, said) in COMMANDS.items()}
@@ -143,5 +150,5 @@ def _fail(error: DiscreetError, code: int) -> None:
         raise error
     from rich.console import Console
 
-    Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(f"discreet: {error.said(COMMAND)}")
+    Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(f"discreet: {error.said(VOICE.get())}")
     sys.exit(code)

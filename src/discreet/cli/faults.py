@@ -5,12 +5,28 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import typer
 
 from discreet.errors import DiscreetError
-from discreet.faults import COMMAND
+from discreet.voices import COMMAND, PLAN, PYTHON, Command
+
+VOICE: ContextVar[Command] = ContextVar("VOICE", default=COMMAND)
+"""How the command that runs speaks: of the options that it has."""
+
+
+def speak(command: Any) -> None:
+    """Speak of what a command takes; of what is in its plan as plans do, and else as Python does."""
+    taken = {parameter.name: parameter for parameter in command.params}
+    VOICE.set(
+        Command(
+            {option for each in taken.values() for option in (*each.opts, *each.secondary_opts)},
+            {name: each.metavar or name.upper() for name, each in taken.items() if each.param_type_name == "argument"},
+            PLAN if "plan" in taken else PYTHON,
+        )
+    )
 
 
 @contextmanager
@@ -32,6 +48,6 @@ def _listed(error: DiscreetError | typer.BadParameter) -> list[dict[str, Any]]:
     if not isinstance(error, DiscreetError):
         return [{"line": None, "about": None, "message": str(error)}]
     return [
-        {"line": None if fault.at is None else fault.at.line, "about": fault.about, "message": fault.told(COMMAND)}
+        {"line": None if fault.at is None else fault.at.line, "about": fault.about, "message": fault.told(VOICE.get())}
         for fault in error.faults
     ]

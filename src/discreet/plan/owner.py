@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from discreet.errors import DiscreetError
-from discreet.faults import PLAN
 from discreet.plan.confidential import Confidential
 from discreet.plan.reading import PlanFile
 from discreet.plan.shape import ModelSection
 from discreet.privacy.units import Rows
+from discreet.voices import PLAN
 
 
 def owner_notes(file: PlanFile) -> list[str]:

@@ -14,10 +14,11 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from discreet.errors import DataError, DiscreetError
-from discreet.faults import Fault, Place, Sentence, written
+from discreet.faults import Fault, Place, Sentence
 from discreet.plan.document import Document
 from discreet.plan.shape import KINDS, Columns, Plan, Section
 from discreet.schema import Schema
+from discreet.voices import written
 
 WANTED = {
     "string_type": "text in quotes",

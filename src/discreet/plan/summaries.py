@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from discreet.errors import PrivacyError
-from discreet.faults import written
 from discreet.ledger import Entry
 from discreet.plan.confidential import Confidential
 from discreet.plan.outputs import write_release
@@ -28,6 +27,7 @@ from discreet.release.offer import Offer
 from discreet.report.estimates import estimates, in_short
 from discreet.report.page import Prose
 from discreet.report.release import FLAGS, LIMITS, Results
+from discreet.voices import written
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,12 +12,12 @@ from unicodedata import category
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from discreet.errors import PlanError, PrivacyError
-from discreet.faults import written
 from discreet.ledger.book import named
 from discreet.privacy.losses import exact, shown
 from discreet.schema import Label
 from discreet.tables.calibration import MOST_EPSILON
 from discreet.tables.mechanisms.registry import names
+from discreet.voices import written
 
 
 def _amount(value: object) -> Fraction:

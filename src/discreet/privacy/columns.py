@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.errors import PrivacyError
-from discreet.faults import COMMAND, FORM, PLAN, Argument, Phrase, Spelled, Subject, Symbol, Voice
+from discreet.faults import Argument, Phrase, Spelled, Subject
 from discreet.privacy.units import AnyRow, Rows, Unit
+from discreet.voices import FORM, PLAN, Command, Symbol, Voice
 
 HEAD = Spelled("public: ", plan="", command="", form="")
 """The parameter, where no key or field was named before."""
@@ -26,8 +27,8 @@ class _Declared(Phrase):
     columns: tuple[str, ...]
 
     def said(self, voice: Voice) -> str:
-        if voice is COMMAND:
-            return "Add --public for each such column"
+        if isinstance(voice, Command):
+            return f"Add {voice.key(('public',))} for each such column"
         if voice is FORM:
             return "Have it declared in desk.toml"
         said = Argument("public", list(self.columns), under="data").said(voice)

@@ -21,13 +21,16 @@ from discreet.privacy.losses import Number, exact, shown
 Strength: TypeAlias = Literal["strong", "weak"]
 
 BY_ESTABLISHMENTS = Spelled(
-    "open a session with unit=Establishments(alpha=0.1)", plan="use [unit] kind = 'establishments' with alpha = 0.1"
+    "open a session with unit=Establishments(alpha=0.1)",
+    plan="use [unit] kind = 'establishments' with alpha = 0.1",
+    form="protect 'establishments and their workers' with 'Alpha' 0.1",
 )
 BY_WORKERS = Spelled(
     "open a session with unit=Workers() or EstablishmentNodes(theta)",
     plan="use [unit] kind = 'workers', or kind = 'establishment-nodes' with theta",
+    form="protect 'single jobs only', or 'whole establishments, large ones left out'",
 )
-WEAK = Spelled("Establishments(alpha, 'weak')", plan="strength = 'weak' under [unit]")
+WEAK = Spelled("Establishments(alpha, 'weak')", plan="strength = 'weak' under [unit]", form="the 'Definition' 'weak'")
 """Advice to protect others, or less."""
 
 
@@ -191,7 +194,11 @@ class Rows:
         if not low < high:
             raise PrivacyError(
                 (
-                    Spelled(f"Rows(lower={lower}, upper={upper})", plan=f"lower = {lower} with upper = {upper}"),
+                    Spelled(
+                        f"Rows(lower={lower}, upper={upper})",
+                        plan=f"lower = {lower} with upper = {upper}",
+                        form=f"'Smallest response' {lower} with 'Largest response' {upper}",
+                    ),
                     " has no width.",
                 ),
                 "The response must lie in an interval known without the data.",

@@ -16,7 +16,6 @@ from pydantic import ValidationError
 
 from discreet.archive.findings import RefutedError, UncheckedError
 from discreet.archive.packing import as_json
-from discreet.faults import PLAN
 from discreet.ledger import Budget, Entry, Head
 from discreet.ledger.entries import canonical
 from discreet.plan.bundle import REPORT, REQUEST
@@ -32,6 +31,7 @@ from discreet.release.account import Account
 from discreet.release.files import MANIFEST
 from discreet.report.release import page
 from discreet.review.lines import Lines
+from discreet.voices import PLAN
 
 NOWHERE = "not in the bundle"
 Part = TypeVar("Part")

@@ -13,12 +13,13 @@ from fractions import Fraction
 import numpy as np
 
 from discreet.errors import Infeasible, PrivacyError
-from discreet.faults import GIVE, Argument, Phrase, Symbol, With
+from discreet.faults import GIVE, Argument, Phrase, With
 from discreet.privacy.guarantee import Calibration
 from discreet.privacy.losses import Number, Pure, exact, half, loss, shown
 from discreet.privacy.units import EstablishmentNodes, Establishments, Unit
 from discreet.tables.mechanisms.mechanism import MARGIN, Mechanism, Request
 from discreet.tables.mechanisms.registry import named
+from discreet.voices import Symbol
 
 MOST_EPSILON = 10**6
 LEAST_DELTA = Fraction(1, 10**80)  # times e^-500 it is still a double, so that `verify` can follow

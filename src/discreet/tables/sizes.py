@@ -17,13 +17,14 @@ import numpy as np
 
 from discreet.arrays import Integers, Vector
 from discreet.errors import Infeasible, PrivacyError
-from discreet.faults import Argument, Symbol
+from discreet.faults import Argument
 from discreet.noise.sampler import draw_log_laplace
 from discreet.noise.source import Source
 from discreet.privacy.losses import Number, Pure, exact, shown
 from discreet.privacy.units import Establishments
 from discreet.tables.mechanisms.log_laplace import LogLaplace
 from discreet.tables.mechanisms.mechanism import LEAST_GROWTH, MARGIN, Mechanism, one_worker_floor
+from discreet.voices import Symbol
 
 PROOF = "docs/proofs/sizes.md"
 NOTE = (

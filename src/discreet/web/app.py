@@ -14,7 +14,7 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from discreet.errors import DiscreetError
-from discreet.faults import FORM
+from discreet.voices import FORM
 from discreet.web import calculators, sandbox, uploads
 from discreet.web.desk import Desk
 from discreet.web.hosts import own_name

@@ -26,7 +26,7 @@ from types import MappingProxyType
 from typing import Any
 
 from discreet.errors import DataError, DiscreetError
-from discreet.faults import FORM
+from discreet.voices import FORM
 from discreet.web import tether
 from discreet.web.sandbox import LEAN
 from discreet.web.turns import Turns

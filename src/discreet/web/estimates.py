@@ -10,7 +10,7 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from discreet.errors import DiscreetError, PrivacyError
-from discreet.faults import FORM, Fault, Place
+from discreet.faults import Fault, Place
 from discreet.ledger.budget import amounts
 from discreet.plan.check import PlanCheck, check
 from discreet.plan.document import Document
@@ -136,8 +136,15 @@ def _refused(source: DataSource, plan: Plan) -> list[Fault]:
 
 def told(document: Document, found: Iterable[Fault]) -> tuple[Trouble, ...]:
     return tuple(
-        Trouble(document.name(fault.place), fault.said(FORM), _field(fault.place), fault.about) for fault in found
+        Trouble(_named(document, fault.place), fault.said(FORM), _field(fault.place), fault.about) for fault in found
     )
+
+
+def _named(document: Document, place: Place) -> str:
+    """A place as the form calls it: release 'jobs', Epsilon."""
+    above, key = (place[:2], place[2:3]) if place[:1] == ("release",) else ((), place[1:2])
+    label = LABELS.get(str(key[0])) if key else "Who is protected" if place == ("unit",) else None
+    return document.name(place) if label is None else ", ".join(filter(None, (document.name(above), label)))
 
 
 def _field(place: Place) -> str:

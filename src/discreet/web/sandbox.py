@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from discreet.errors import DataError, DiscreetError
-from discreet.faults import FORM
+from discreet.voices import FORM
 from discreet.web import tether
 from discreet.web.turns import Turns
 

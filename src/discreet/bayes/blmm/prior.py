@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from math import isfinite, sqrt
 
 from discreet.errors import FitError, concerning
-from discreet.faults import Argument, Symbol
+from discreet.faults import Argument
+from discreet.voices import Symbol
 
 
 @dataclass(frozen=True, slots=True)

@@ -290,6 +290,7 @@ def _unit(response: str, bounds: Interval | None, account: Account | None) -> tu
                     Spelled(
                         f"Open the account with unit=Rows(lower, upper, response={response!r})",
                         plan=f"Write response = {response!r} under [unit]",
+                        form=f"Write {response} under 'Protected column'",
                     ),
                     ", or a list of all responses.",
                 ),

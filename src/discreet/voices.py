@@ -188,6 +188,8 @@ LABELS = {
     "shrink": "Draw shares of worker kinds towards those of groups by",
     "formula": "Formula",
     "clip": "Clip responses to",
+    "series": "Series",
+    "time": "Time",
     "summary": "Answer",
     "coefficient": "Coefficients",
     "at": "At",

@@ -74,6 +74,7 @@ class PreparedLags:
                 "The rows have changed since they were first read.",
                 "A release is planned on the series and periods that it reads.",
                 "Ask again.",
+                about="data",
             )
         y = np.asarray(values_of(again.frame[response].to_arrow()), dtype=np.float64)
         return self.mechanism.exact(np.asarray(request.scale.whole(y), dtype=np.int64))

@@ -175,6 +175,7 @@ def _earlier(frame: Any, name: str) -> Vector:
             f"The new data have no column {name!r}, which the model multiplies.",
             f"There are: {', '.join(schema.names())}.",
             "Add earlier responses under that name, where they may be known.",
+            about="data",
         )
     chosen = frame.select(nw.col(name).cast(nw.Float64()))
     column = (collect(chosen, step=name) if isinstance(chosen, nw.LazyFrame) else chosen.to_arrow())[name]

@@ -272,13 +272,11 @@ def mechanism_for(
 
 
 def _stated(name: str, size: Number) -> Fraction:
-    if name not in SIZED or exact(size, name=name) <= 0:
-        raise PrivacyError(
-            f"sizes names {name!r} as {size}. It may state a positive typical size of 'fixed' coefficients and of "
-            "'groups' effects, in the response's units. Leave it out, and a share of the loss chooses it.",
-            about="sizes",
-        )
-    return exact(size)
+    if name in SIZED and exact(size, name=name) > 0:
+        return exact(size)
+    said = "It may state a positive typical size of 'fixed' coefficients and of 'groups' effects, as the response's is."
+    remedy = "Leave it out, and a share of the loss chooses it."
+    raise PrivacyError(f"sizes names {name!r} as {size}.", said, remedy, about="sizes")
 
 
 def _deviations(loss: Pure | Concentrated, largest: float, count: int) -> BlockPart:

@@ -101,7 +101,10 @@ def confined_response(frame: AnyFrame, column: str, scale: Scale) -> AnyFrame:
 
     kind = frame.collect_schema()[column]
     if not kind.is_numeric():
-        raise DataError(f"The response {column!r} is {kind}. Bounds and noise are for numbers. Name a numeric column.")
+        raise DataError(
+            f"The response {column!r} is {kind}. Bounds and noise are for numbers. Name a numeric column.",
+            about="formula",
+        )
     frame, y = with_doubles(frame, [column]), nw.col(column).cast(nw.Float64())
     # Not `is_nan`: DuckDB answers that from the statistics of a Parquet file, which leave NaN out.
     number = nw.when(y.is_null() | ~y.is_finite()).then(nw.lit(scale.middle)).otherwise(y)

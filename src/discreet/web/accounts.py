@@ -77,7 +77,8 @@ def add_account(store: DeskStore, name: str, role: str, password: str, *, by: st
             raise DataError(
                 f"{name} was the account of somebody whose access was ended. A name stands for one person in plans, "
                 "decisions and the log, so it is not given again. Enable the account if it is the same person, with "
-                "`discreet serve --enable-account NAME` or under People, or choose another name."
+                "`discreet serve --enable-account NAME` or under People, or choose another name.",
+                about="name",
             )
         if role != "administrator":
             _keep_an_administrator(connection, name)
@@ -113,7 +114,8 @@ def enable_account(store: DeskStore, name: str, *, by: str) -> None:
             there = ", ".join(connection.execute(select(suspended.c.name).order_by(suspended.c.name)).scalars())
             raise DataError(
                 f"{name[:32]!r} is not a disabled account. Those that can return: {there or 'none'}. Name one "
-                "of these, or add a person under a new name with `discreet serve --add-account NAME --role ROLE`."
+                "of these, or add a person under a new name with `discreet serve --add-account NAME --role ROLE`.",
+                about="name",
             )
         for table in (suspended, former, sessions):  # a session that began in between is none of this account
             connection.execute(delete(table).where(table.c.name == name))
@@ -126,7 +128,7 @@ def _ended(connection: Connection, name: str, by: str) -> str:
     row = connection.execute(select(accounts).where(accounts.c.name == name)).first()
     if row is None:
         there = ", ".join(connection.execute(select(accounts.c.name).order_by(accounts.c.name)).scalars())
-        raise DataError(f"{name[:32]!r} has no account. There are: {there or 'none'}. Name one of these.")
+        raise DataError(f"{name[:32]!r} has no account. There are: {there or 'none'}. Name one of these.", about="name")
     _keep_an_administrator(connection, name)
     connection.execute(delete(accounts).where(accounts.c.name == name))
     connection.execute(delete(sessions).where(sessions.c.name == name))

@@ -61,13 +61,15 @@ def ask(desk: Desk, store: DeskStore, person: Person, *, dataset: str, epsilon: 
     if not desk.settings.accounts:
         raise DataError(
             "A larger budget was asked for at a desk of one person. Two people raise a budget. Set accounts = true in "
-            "desk.toml, or raise it with `discreet ledger budget`, which names both."
+            "desk.toml, or raise it with `discreet ledger budget`, which names both.",
+            about="accounts",
         )
     known, reason = _known(desk, dataset), reason.strip()
     if not 0 < len(reason) <= LONGEST:
         raise DataError(
             f"A larger budget was asked for with a reason of {len(reason)} characters. It has 1 to {LONGEST}, and "
-            "stays in the ledger. Say who decided and why."
+            "stays in the ledger. Say who decided and why.",
+            about="reason",
         )
     total = _total(known, epsilon)
     now_has = known.total.amounts["epsilon"]
@@ -80,7 +82,8 @@ def ask(desk: Desk, store: DeskStore, person: Person, *, dataset: str, epsilon: 
         if open_one is not None:
             raise DataError(
                 f"A larger budget of {dataset!r} is asked for already. One request is decided at a time. Confirm or "
-                "decline that one first."
+                "decline that one first.",
+                about="request",
             )
         row = {
             "dataset": dataset,
@@ -99,11 +102,15 @@ def ask(desk: Desk, store: DeskStore, person: Person, *, dataset: str, epsilon: 
 def decide(desk: Desk, store: DeskStore, person: Person, number: int, *, verdict: str) -> None:
     """Confirm a request of somebody else, which raises the budget, or decline it."""
     if verdict not in ("confirmed", "declined"):
-        raise DataError(f"{verdict[:20]!r} is not a decision. A request is confirmed or declined. Choose one.")
+        raise DataError(
+            f"{verdict[:20]!r} is not a decision. A request is confirmed or declined. Choose one.", about="verdict"
+        )
     with store.writing() as connection:
         row = connection.execute(select(budget_requests).where(budget_requests.c.id == number)).first()
         if row is None or row.state != "waiting":
-            raise DataError(f"No request {number} waits for a decision. It may be decided. See the ledger's page.")
+            raise DataError(
+                f"No request {number} waits for a decision. It may be decided. See the ledger's page.", about="request"
+            )
         if verdict == "confirmed":
             _refuse_alone(connection, row.by, person)
             _raise(desk, row.dataset, Fraction(row.epsilon), reason=row.reason, by=row.by, confirmed_by=person.name)
@@ -117,13 +124,15 @@ def _refuse_alone(connection: Connection, asked_by: str, person: Person) -> None
     if person.name == asked_by:
         raise DataError(
             f"{person.name} asked for this budget and cannot confirm it. A second person does. Ask a colleague who is "
-            "a reviewer or an administrator."
+            "a reviewer or an administrator.",
+            about="request",
         )
     role = connection.execute(select(accounts.c.role).where(accounts.c.name == asked_by)).scalar()
     if role is None or "budget" not in RIGHTS[role]:
         raise DataError(
             f"{asked_by} asked for this budget and may no longer do so. Two people who may raise it together. Decline "
-            "it, and ask again."
+            "it, and ask again.",
+            about="request",
         )
 
 
@@ -141,7 +150,8 @@ def _known(desk: Desk, dataset: str) -> Budget:
         raise PrivacyError(
             f"{dataset[:64]!r} has {'no budget' if not found else 'several budgets'} in the ledger. The first run "
             "opens one, with the total in desk.toml, and one is raised at a time. Choose one that is open, or use "
-            "`discreet ledger budget`."
+            "`discreet ledger budget`.",
+            about="dataset",
         )
     return found[0]
 
@@ -149,12 +159,16 @@ def _known(desk: Desk, dataset: str) -> Budget:
 def _total(known: Budget, epsilon: str) -> Loss:
     text = epsilon.strip()
     if not NUMBER.fullmatch(text):
-        raise DataError(f"{text[:40]!r} is not a number. The new total is one, for example 6, 6.5 or 13/2. Correct it.")
+        raise DataError(
+            f"{text[:40]!r} is not a number. The new total is one, for example 6, 6.5 or 13/2. Correct it.",
+            about="total",
+        )
     total = _with(known, Fraction(text))
     if total <= known.total:
         raise DataError(
             f"A total of {text} was asked for {known.dataset!r}, which has {readable(known.total.amounts['epsilon'])}. "
-            "Here a budget is raised. Give a number above that."
+            "Here a budget is raised. Give a number above that.",
+            about="total",
         )
     return total
 

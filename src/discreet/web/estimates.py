@@ -19,6 +19,7 @@ from discreet.plan.repeats import repeated
 from discreet.plan.requests import PlannedRelease
 from discreet.plan.shape import AnyRelease, Plan
 from discreet.privacy.guarantee import Guarantee
+from discreet.voices import FORM, LABELS
 from discreet.web.book import stamp, stamps
 from discreet.web.calculators import TooLong, shared
 from discreet.web.desk import DataSource, Desk, no_source

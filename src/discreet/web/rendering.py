@@ -13,11 +13,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from markupsafe import Markup, escape
 
 from discreet.errors import DiscreetError
-from discreet.faults import FORM
 from discreet.report import numbers, ranked, svg
 from discreet.report.page import Figure, Table, inline, paragraphs
 from discreet.tables.expected import told
 from discreet.tables.widths import told_width
+from discreet.voices import FORM
 from discreet.web import filters
 from discreet.web.accounts import Person
 from discreet.web.attempts import Attempts, Checks

@@ -88,7 +88,8 @@ def keep(desk: Desk, sent: UploadFile) -> str:
     if ending is None:
         raise DataError(
             "A file of another type was sent. A source is a CSV file, also as .csv.gz or .csv.zst, or Parquet. Send "
-            "one of these."
+            "one of these.",
+            about="file",
         )
     folder = desk.folder / DATA
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -104,7 +105,8 @@ def columns_of(desk: Desk, file: str) -> list[str]:
     if file not in files(desk):
         raise DataError(
             f"{file[:80]!r} is not a table in the desk's folder {DATA!r}. A source is a file there. Choose one, or "
-            "send it."
+            "send it.",
+            about="file",
         )
     found: list[str] = confined("columns", {"path": str(desk.folder / file)})
     return found
@@ -131,7 +133,9 @@ def described(desk: Desk, form: SourceForm) -> DataSource:
         told = "; ".join(f"{key}: {words.removeprefix('Value error, ').rstrip('.')}" for key, words in wrong.items())
         raise DataError(f"The source is not complete. Correct these fields: {told}.") from None
     if source.name in desk.sources:
-        raise DataError(f"{source.name!r} is a source of this desk. A name stands for one source. Choose another.")
+        raise DataError(
+            f"{source.name!r} is a source of this desk. A name stands for one source. Choose another.", about="name"
+        )
     _fits_the_ledger(desk, source)
     return source
 
@@ -141,7 +145,8 @@ def _jobs(form: SourceForm, roles: dict[str, list[str]]) -> dict[str, Any]:
     if len(establishments) != 1 or len(workers) != 1:
         raise DataError(
             f"{len(establishments)} columns name the establishment and {len(workers)} the worker. One names each. "
-            "Choose them in the list of columns."
+            "Choose them in the list of columns.",
+            about="columns",
         )
     domains = {}
     for column in roles.get("kind", []):
@@ -149,7 +154,8 @@ def _jobs(form: SourceForm, roles: dict[str, list[str]]) -> dict[str, Any]:
         if not values:
             raise DataError(
                 f"{column!r} describes workers and has no public values. They are typed in, since the data are "
-                "confidential. List them with commas: female, male."
+                "confidential. List them with commas: female, male.",
+                about="columns",
             )
         domains[column] = list(values)
     schema: dict[str, Any] = {
@@ -162,7 +168,8 @@ def _jobs(form: SourceForm, roles: dict[str, list[str]]) -> dict[str, Any]:
     if not (most.isascii() and most.isdigit() and 1 <= len(most) <= 4 and int(most) >= 1):
         raise DataError(
             f"{most[:20]!r} was given as the most jobs of one worker. It is a whole number. Use 1, or how many there "
-            "may be."
+            "may be.",
+            about="most_jobs",
         )
     several = {"allow_multiple": int(most)} if int(most) > 1 else {}
     return {"schema": schema, "unit": {"kind": "establishments", "alpha": form.alpha}, **several}
@@ -172,7 +179,8 @@ def _rows(form: SourceForm, roles: dict[str, list[str]]) -> dict[str, Any]:
     response = roles.get("response", [])
     if len(response) != 1:
         raise DataError(
-            f"{len(response)} columns are the response. One is protected. Choose it in the list of columns."
+            f"{len(response)} columns are the response. One is protected. Choose it in the list of columns.",
+            about="response",
         )
     unit = {"kind": "rows", "lower": form.lower, "upper": form.upper, "response": response[0]}
     return {"public": roles.get("public", []), "unit": unit}
@@ -187,7 +195,8 @@ def _fits_the_ledger(desk: Desk, source: DataSource) -> None:
         raise DataError(
             f"The ledger knows {source.dataset!r} under {known.unit} with {known.total}; {unit} with {total} was asked "
             "for. The same data have one unit and one budget. Use those, or another name in the ledger where these are "
-            "other data."
+            "other data.",
+            about="dataset",
         )
 
 
@@ -220,10 +229,13 @@ def add(desk: Desk, store: DeskStore, source: DataSource, person: Person) -> Des
         except (tomllib.TOMLDecodeError, ValidationError):
             raise DataError(
                 f"The source cannot be appended to {SETTINGS} as it is written. Sources there are [[source]] tables. "
-                "Write it in by hand."
+                "Write it in by hand.",
+                about="source",
             ) from None
         if source.name in {each.name for each in Desk.open(desk.folder).settings.source}:
-            raise DataError(f"{source.name!r} is a source of this desk. A name stands for one source. Choose another.")
+            raise DataError(
+                f"{source.name!r} is a source of this desk. A name stands for one source. Choose another.", about="name"
+            )
         _replace(path, after)
         record(connection, person.name, "source added", source.name, dataset=source.dataset)
     return Desk(desk.folder, desk.settings.model_copy(update={"source": settings.source}))

@@ -42,8 +42,8 @@ def draw_integers(law: Law, *, scale: ArrayLike, source: Source, exact: bool = F
     scale = _check("scale", scale, minimum=_LEAST if isinstance(law, DiscreteLaplace) else 0)
     radii = _radii(law, scale.size, source) if isinstance(law, Rings) else []
     draws = _draw(Transform.of(law), [scale.ravel(), *radii], source=source, exact=exact)
-    several = isinstance(law, RadialPolynomial) or law.dimension > 1
-    return draws.reshape((*scale.shape, law.dimension) if several else scale.shape)
+    several = isinstance(law, RadialPolynomial) or draws.shape[1] > 1
+    return draws.reshape((*scale.shape, draws.shape[1]) if several else scale.shape)
 
 
 def draw_within(law: Rings, *, scale: ArrayLike, total: ArrayLike, source: Source, exact: bool = False) -> Integers:

@@ -131,7 +131,7 @@ def described(desk: Desk, form: SourceForm) -> DataSource:
     except ValidationError as error:
         wrong = {str(fault["loc"][-1]): str(fault["msg"]) for fault in error.errors()}
         told = "; ".join(f"{key}: {words.removeprefix('Value error, ').rstrip('.')}" for key, words in wrong.items())
-        raise DataError(f"The source is not complete. Correct these fields: {told}.") from None
+        raise DataError(f"The source is not complete. Correct these fields: {told}.", about="source") from None
     if source.name in desk.sources:
         raise DataError(
             f"{source.name!r} is a source of this desk. A name stands for one source. Choose another.", about="name"

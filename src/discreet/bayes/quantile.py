@@ -47,6 +47,7 @@ from discreet.privacy.units import Unit
 from discreet.release.account import Account, Released
 from discreet.release.offer import Offer
 from discreet.results import Result, tidy_table
+from discreet.voices import Symbol
 
 if TYPE_CHECKING:
     import pyarrow as pa

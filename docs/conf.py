@@ -32,6 +32,7 @@ html_static_path = ["static"]
 html_css_files = ["discreet.css"]
 html_show_sourcelink = False
 html_copy_source = False
+html_use_index = False
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3

@@ -56,7 +56,7 @@ SUMS = {"+", "-", "−", "±"}
 CERTAIN = {*RELATIONS, *"+^_·/±∞√∑‖×÷", "||"}
 ENDLESS = {*CERTAIN - set("∞‖^") - {"||"}, *"-−*:!"}
 """Signs that no formula ends with."""
-LONG = 24  # characters of a formula that may be broken at its signs
+LONG, WIDE = 24, 40  # characters of a formula that may be cut, and that do not fit a telephone
 ARTICLES = {"a", "A", "I"}
 """Letters that are words, unless a sign stands beside them."""
 
@@ -205,17 +205,23 @@ def inline(text: str) -> str:
     return "<wbr/>".join(f"<math>{Formula(piece).row()}</math>" for piece in pieces(text))
 
 
-def pieces(text: str) -> list[str]:
-    if len(text) <= LONG:
+def pieces(text: str, deep: int = 0) -> list[str]:
+    """A formula cut after its signs; what is still too wide for a telephone, also after those within brackets."""
+    if len(text) <= (WIDE if deep else LONG) or deep > 3:
         return [text]
-    depth, found = 0, [""]
+    scripts: list[bool] = []  # of each open bracket: whether it is, or is inside, a script or a root, which stay whole
+    found = [""]
     for token in tokens(text):
-        depth += (token.text in OPEN) - (token.text in CLOSE)
+        before = found[-1].rstrip()
+        if token.text in OPEN:
+            scripts.append(any(scripts) or before.endswith(("^", "_", "^-", "^−", "sqrt", "√")))
+        elif token.text in CLOSE and scripts:
+            scripts.pop()
         found[-1] += token.text
-        binary = found[-1][: -len(token.text)].strip() and not found[-1][: -len(token.text)].rstrip().endswith("^")
-        if not depth and binary and token.text in RELATIONS | SUMS:
+        outside = len(scripts) <= deep and not any(scripts)
+        if outside and before and before[-1] not in "^_([{" and token.text in RELATIONS | SUMS:
             found.append("")
-    return [piece.strip() for piece in found if piece.strip()]
+    return [part for piece in found if piece.strip() for part in pieces(piece.strip(), deep + 1)]
 
 
 def display(text: str) -> str:
@@ -307,7 +313,7 @@ def typeset(app: Sphinx, doctree: nodes.document) -> None:
     for block in list(doctree.findall(nodes.literal_block)):
         if block.get("language") in (None, "none", "default"):
             block.replace_self(nodes.raw("", display(block.astext()), format="html"))
-    skipped = (nodes.literal, nodes.literal_block, nodes.title, nodes.reference, nodes.raw)
+    skipped = (nodes.literal, nodes.literal_block, nodes.title, nodes.reference, nodes.raw, nodes.thead)
     for text in list(doctree.findall(nodes.Text)):
         if any(isinstance(parent, skipped) for parent in parents(text)):
             continue

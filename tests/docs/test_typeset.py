@@ -68,6 +68,15 @@ def formulas(sentence: str) -> list[str]:
     return [piece for is_formula, piece in typeset.runs(sentence) if is_formula]
 
 
+def test_a_long_formula_is_cut_after_its_signs_and_never_in_a_script() -> None:
+    long = "P(q_i + nu >= T + rho and so) <= e^(epsilon + b + c + d + e + f + g + h) P(q_i + nu >= T + rho + 1 + 2 + 3)"
+    cut = typeset.pieces(long)
+    assert "".join(cut).replace(" ", "") == long.replace(" ", "")
+    assert any("e^(epsilon + b + c + d + e + f + g + h)" in piece for piece in cut)
+    assert len(cut) > 4
+    assert typeset.pieces("a <= b") == ["a <= b"]
+
+
 def test_formulas_are_told_from_words() -> None:
     told = formulas("Put S = max(alpha x, 1), so x' <= 2; a law of Z on R^d.")
     assert told == ["S = max(alpha x, 1)", "x' <= 2", "Z", "R^d"]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.errors import concerning
 from discreet.faults import Argument, Fault
 from discreet.frames import called, count_if, holds, open_frame, refuse, require, working
-from discreet.privacy.units import EstablishmentNodes, Unit
+from discreet.privacy.units import EstablishmentNodes, Establishments, Unit
 from discreet.row_checks import (
     ROW,
     SEVERAL,
@@ -46,6 +46,10 @@ MOST_JOBS = 2**53
 TRUNCATED = (
     "Jobs of establishments larger than theta are not counted: counts are of the others, and so are their intervals, "
     "which need not hold the count of all jobs"
+)
+WEAKLY = (
+    "The weak definition hides that every kind of an establishment's workers grows or shrinks by such a share, or by "
+    "one worker; that it gains or loses many of a kind of which it has few is not hidden by it"
 )
 NOT_VALIDATED = (
     "The rows were not validated: an establishment in two cells, or a worker with two jobs, would not be covered"
@@ -109,6 +113,7 @@ class Jobs:
             ASSUMED_PUBLIC: self.workplaces is None,
             NOT_VALIDATED: not self.validated,
             TRUNCATED: isinstance(unit, EstablishmentNodes),
+            WEAKLY: isinstance(unit, Establishments) and unit.strength == "weak",
             self._several(): not isinstance(unit, EstablishmentNodes),  # whole establishments have all of their jobs
         }
         return tuple(note for note, applies in notes.items() if applies and note)

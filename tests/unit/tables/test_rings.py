@@ -189,6 +189,21 @@ def test_draws_have_the_expected_error_and_intervals_hold(name: str) -> None:
         assert ((lower <= truth) & (truth <= upper)).mean(axis=0).min() >= 0.895
 
 
+def test_a_release_by_name_costs_one_epsilon_and_says_what_weak_does_not_hide(jobs) -> None:
+    ask = {"epsilon": 4, "mechanism": WEAK}
+    session = dc.Session(jobs, unit=dc.Establishments("0.1", "weak"), budget=5)
+    table_of_kinds = session.count(by=["place", "sex", "education"])
+    assert "at most" in str(table_of_kinds.check(**ask).expected.error)
+    found = table_of_kinds.release(**ask, scale_share="1/10")
+    assert found.guarantee.loss == dc.Pure(4) and found.guarantee.proof == "docs/proofs/rings.md"
+    assert "not hidden" in str(found.guarantee) and "weak (alpha=0.1, epsilon=4)" in str(found.guarantee)
+    assert np.all(found.lower <= found.upper) and np.isfinite(found.upper).all()
+    strong = dc.Session(jobs, unit=dc.Establishments("0.1"), budget=5).count(by=["place", "sex", "education"])
+    assert "not hidden" not in str(strong.check(epsilon=4, mechanism=STRONG).guarantee)
+    with pytest.raises(PrivacyError, match="weak definition only"):
+        strong.check(**ask)
+
+
 def test_the_weak_one_errs_less_where_kinds_are_many_and_establishments_large() -> None:
     weak, strong = built(WEAK, "0.1", "4", 8), built(STRONG, "0.1", "4", 8)
     truth = np.full((3000, 8), 100)

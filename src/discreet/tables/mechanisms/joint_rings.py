@@ -26,7 +26,7 @@ MOST_SOLVED = 24.0
 FARTHEST = 250.0
 """Up to such a radius the body of the law is cut into rings."""
 
-RINGS, MOST_STEPS, COARSE_STEPS = 2400, 128, 16
+RINGS, MOST_STEPS, COARSE_STEPS = 4000, 128, 16
 SHAPES = tuple((plateau / 8, rise) for plateau in range(8) for rise in (0.0, 1.0))
 
 

@@ -1,4 +1,4 @@
-"""The least noise that keeps a promise: what all mechanisms are asked, and what is refused for all of them.
+"""The least noise that keeps a promise: one entry point for all mechanisms, and the checks that they share.
 
 `calibrate` turns (mechanism, unit, loss) into constants before any data are read. "paper" gives the constants of the
 Tables paper, so that its figures can be reproduced; "tight" the smallest ones that the definition allows. How, and the

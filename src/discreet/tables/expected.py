@@ -1,8 +1,8 @@
-"""What is told of the expected error of published integers, before anything is read.
+"""The expected error of published integers, computed before anything is read.
 
-The numbers are each mechanism's own. Noise is confidential in its scale only through the size of the largest
-establishment, which is an argument here. How a cell's jobs divide into kinds of workers is not: where the error depends
-on it, the most that it can be is told.
+Each mechanism computes its own numbers. The scale of the noise depends on the size of the largest establishment, which
+is confidential, so the size is an argument here. Where the error also depends on how the jobs of a cell divide into
+kinds of workers, these functions report the largest possible error.
 """
 
 from __future__ import annotations

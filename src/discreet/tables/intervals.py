@@ -1,4 +1,4 @@
-"""How far off a published count may be, told without telling the confidential scale of its noise.
+"""Intervals for published counts that do not reveal the confidential scale of the noise.
 
 Each mechanism knows the ends that follow from published counts alone: they hold the true count with at least the stated
 probability, and cost nothing. Where many establishments share the cell they are wider than needed; that is the price of

@@ -82,6 +82,10 @@ def test_the_study_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert {("LMM with states", method) for method in ("moments", "paper", "strict")} <= drawn
     assert ("LMM + season with states", "moments") in drawn
     assert {row["rate"] for row in results["published_rates"]} == {"JDR", "AR"}
+    inside = [row for row in results["improved"] if row["guarantee"] == "proved, joint, lags inside"]
+    assert {(row["epsilon"], row["split"]) for row in inside} == {
+        (epsilon, split) for epsilon in (0.1, 1.0, 4.6) for split in ("default", "clipped to [0, 0.5]")
+    }
     assert results["leave_county_out"]["counties"] == results["data"]["counties"]
     assert steps == sorted(steps)
     page = (tmp_path / "out" / "report.html").read_text()

@@ -11,6 +11,7 @@ kinds            private models on kinds of data that no document tried: do inte
 lmm              private mixed models of job creation
 lmm_changes      which counties changed most between two periods, and do private mixed models of both still say so?
 lmm_curves       risk against utility: the correlation of a response with private fitted values, method by method
+lmm_improved     the improved model on the page of the mixed-model study: its refits, and what private ones keep of it
 lmm_page         the report of the mixed-model study
 lodes            employment tables under employer-employee privacy, beside noise infusion
 lodes_findings   the five findings of section 10.1: each statement of the paper beside the numbers that decide it here

@@ -2,8 +2,8 @@
 
 Both are exact: every integer has its law's probability, whatever the rounding of doubles. Seconds are per draw, of one
 processor, the best of five runs each. Agreement is the mean of |noise| over the scale, which must be the law's own in
-closed form, on both sides: 1 for the Laplace law of integers, 0.798 for the Gaussian. OpenDP has no polynomial law;
-ours is then beside its Laplace for time only. NumPy's rounded doubles, which are not exact, are in the facts.
+closed form, on both sides: 1 for the Laplace law of integers, 0.798 for the Gaussian. OpenDP has no polynomial law and
+none of rings; ours is then beside its Laplace for time only. NumPy's rounded doubles, not exact, are in the facts.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ SCALE = 77.3
 OURS = """
 import numpy as np
 from discreet.noise.laws import DiscreteLaplace, Gaussian, Polynomial, RadialPolynomial
+from discreet.noise.rings import Rings
 from discreet.noise.sampler import draw_integers
 from discreet.noise.source import SystemSource
 draws, scale = int(sys.argv[1]), float(sys.argv[2])
 laws = {"Laplace": DiscreteLaplace(), "Gaussian": Gaussian(), "polynomial": Polynomial(21.98, core=0.0992),
-        "polynomial, 8 counts together": RadialPolynomial(49.97, 8, core=0.4031)}
+        "polynomial, 8 counts together": RadialPolynomial(49.97, 8, core=0.4031),
+        "rings, 8 counts together": Rings(8, 4.0, 0.1, True, 128, 0.0, 1.0)}
 found = {}
 for name, law in laws.items():
     scales = np.full(draws // law.dimension, scale)

@@ -57,7 +57,6 @@ types: setup
 # What pages show, run and written anew where it differs; then notebooks, the keys of a plan, the README's picture.
 pages: setup
 	$(BIN)/python tests/pages.py
-	$(BIN)/python tests/notebooks.py
 	$(BIN)/discreet plan schema > docs/reference/plan.schema.json
 	$(BIN)/python docs/plan_fields.py
 	$(BIN)/python docs/picture.py

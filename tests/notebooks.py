@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -98,7 +97,6 @@ def blocks(written: Path) -> Iterator[pages.Block]:
                     yield pages.Block(pages.OUTPUT, shown, number)
 
 
-if __name__ == "__main__":
+def write() -> None:
     for tutorial in TUTORIALS:
         path(tutorial).write_text(notebook(tutorial), encoding="utf-8")
-    sys.stdout.write(f"examples: {len(TUTORIALS)} notebooks written\n")

@@ -24,7 +24,7 @@ from discreet.formula.formula import read_formula
 from discreet.ledger import Entry, Head
 from discreet.plan.reading import PlanFile
 from discreet.plan.requests import has_public_list
-from discreet.plan.shape import Count, Counts, ModelSection, PosteriorSection
+from discreet.plan.shape import Count, Counts, ModelSection, PosteriorSection, as_first_written
 
 FORMAT = "discreet bundle, format 2"
 BUNDLE, REPORT, REQUEST = "bundle.zip", "report.html", "request.json"
@@ -113,7 +113,7 @@ def request(file: PlanFile) -> dict[str, Any]:
         "allow_multiple": whole["data"]["allow_multiple"],
         "unit": whole["unit"],
         "budget": {key: whole["budget"][key] for key in ("epsilon", "delta", "dataset")},
-        "releases": whole["release"],
+        "releases": [as_first_written(release) for release in whole["release"]],
         **({"public_columns": sorted(used & {*file.plan.data.public})} if formulas else {}),
     }
 

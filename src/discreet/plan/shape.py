@@ -6,6 +6,7 @@ noise can be calibrated and whether the budget suffices is found in `requests` a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -263,6 +264,15 @@ KINDS: dict[str, type[Section]] = {
     "here": Columns,
 }
 """The tables that are told apart by a word, by that word."""
+
+
+LATER = ("series", "time")
+"""Keys of a release that came after the first bundles were written."""
+
+
+def as_first_written(release: Mapping[str, Any]) -> dict[str, Any]:
+    """A release as JSON, without later keys that say nothing: what was paid before is asked for in the same words."""
+    return {key: value for key, value in release.items() if value or key not in LATER}
 
 
 class Plan(Section):

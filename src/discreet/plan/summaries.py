@@ -16,7 +16,7 @@ from discreet.ledger import Entry
 from discreet.plan.confidential import Confidential
 from discreet.plan.outputs import write_release
 from discreet.plan.reading import PlanFile
-from discreet.plan.shape import ModelSection, PosteriorSection
+from discreet.plan.shape import ModelSection, PosteriorSection, as_first_written
 from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Pure, shown
@@ -140,7 +140,8 @@ def summary_request(file: PlanFile, release: PosteriorSection | ModelSection, ac
         else _posterior(release, declared, account, unit)
     )
     guarantee, public, offered = made
-    asked, output = release.model_dump(mode="json", exclude={"name", "title"}), file.plan.output
+    dumped, output = release.model_dump(mode="json", exclude={"name", "title"}), file.plan.output
+    asked = as_first_written(dumped)
     details = asked | taken(unit, public) | {"forms": sorted(output.forms), "formats": sorted(output.formats)}
     return SummaryRequest(file, release, guarantee, details, offered)
 

@@ -7,9 +7,13 @@ sampler     exact draws on integers or a grid; built on transforms (a law as a f
 
 balls       vectorised ball arithmetic in doubles
 exact       draws decided in Arb, with as many random bits as the decision takes
+choice      a draw from a table of whole-number weights
+kept        tables of whole numbers that are computed once and kept
 law         what a law of noise is: probabilities of integers, tails and moments
+least       the law of least mean error in proportion to a scale: a linear programme, and its finite proof
 mass        the mass that a density gives to the cube which rounding sends to one integer vector
 rings       the law of rings of constant density, in a norm of several coordinates
 staircase   the law of a plateau and rings of constant density, with growing steps
+steps       that law: steps of one width, and rings beyond
 transforms  each law as an elementary function of a few uniform variables, written once for every arithmetic
 """

@@ -20,7 +20,8 @@ from discreet.noise.balls import Balls
 from discreet.noise.law import Law
 from discreet.noise.laws import DiscreteLaplace, RadialPolynomial
 from discreet.noise.rings import Rings, table
-from discreet.noise.transforms import LOG_LAPLACE, Transform, within_box, within_sum
+from discreet.noise.steps import Steps
+from discreet.noise.transforms import LOG_LAPLACE, Transform, in_rings, in_step, within_box, within_sum
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -40,6 +41,8 @@ def draw_integers(law: Law, *, scale: ArrayLike, source: Source, exact: bool = F
     every draw in Arb: the same integers, slowly.
     """
     scale = _check("scale", scale, minimum=_LEAST if isinstance(law, DiscreteLaplace) else 0)
+    if isinstance(law, Steps):
+        return _draw_steps(law, scale.ravel(), source=source, exact=exact).reshape(scale.shape)
     radii = _radii(law, scale.size, source) if isinstance(law, Rings) else []
     draws = _draw(Transform.of(law), [scale.ravel(), *radii], source=source, exact=exact)
     several = isinstance(law, RadialPolynomial) or draws.shape[1] > 1
@@ -71,6 +74,25 @@ def _radii(law: Rings, n: int, source: Source) -> list[Vector]:
     low, high = found.edges[np.where(far, 0, ring)], found.edges[np.where(far, 0, ring + 1)]
     power, times = np.where(far, law.d - found.power, float(law.d)), np.where(far, found.edges[-1], 1.0)
     return [low, np.where(far, 1.0, high), power, times]
+
+
+def _draw_steps(law: Steps, scale: Vector, *, source: Source, exact: bool) -> Integers:
+    """A step, or the rings of a side, by whole-number weights; then a place inside."""
+    cells, rings = law.cells, law.rings
+    step = law.choice.draw(np.zeros(scale.size, dtype=np.int64), source) - 1 - cells.reach
+    width = scale * cells.width
+    draws = np.empty(scale.size, dtype=np.int64)
+    far = (step < -cells.reach) | (step >= cells.reach)
+    draws[~far] = _draw(
+        Transform(in_step), [width[~far], step[~far].astype(np.float64)], source=source, exact=exact
+    ).ravel()
+    draws[far] = _draw(
+        Transform(in_rings, constants=(rings.drop, rings.growth, rings.plateau)),
+        [scale[far], np.sign(step[far] + 0.5), width[far] * cells.reach],
+        source=source,
+        exact=exact,
+    ).ravel()
+    return draws
 
 
 def add_noise(exact: Integers, law: Law, *, scale: ArrayLike, source: Source) -> Integers:

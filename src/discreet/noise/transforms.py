@@ -211,6 +211,23 @@ def _staircase(u: Sequence[N], s: Sequence[N], scale: N, drop: N, growth: N, pla
     return [(edge - inwards) * s[0] * scale], None
 
 
+def in_step(u: Sequence[N], s: Sequence[N], width: N, step: N) -> tuple[list[N], None]:
+    """Uniform on the step of this number."""
+    return [(u[0] + step) * width], None
+
+
+def in_rings(
+    u: Sequence[N], s: Sequence[N], scale: N, side: N, first: N, drop: N, growth: N, last: N
+) -> tuple[list[N], None]:
+    """Beyond `last`, which is scaled to `first`: u says which ring, and how far from its edge, as for a staircase."""
+    log_w = (growth + 1).log()
+    log_ratio = log_w - drop
+    j = (u[0].log() / log_ratio).ceil().max(1)
+    ring = last * growth + 1
+    inwards = (u[0] - (j * log_ratio).exp()) * ring * ((j - 1) * drop).exp() / (1 - log_ratio.exp())
+    return [((ring * (j * log_w).expm1() / growth - inwards) * scale + first) * side], None
+
+
 def _generalised_cauchy(u: Sequence[N], s: Sequence[N], scale: N, g: N) -> tuple[list[N], N]:
     """Rejection from the density proportional to min(1, |z|^-g), whose tail function is inverted."""
     v = u[0] * g

@@ -9,33 +9,35 @@ What is found is rounded to integers, and every inequality is checked on those. 
 
 from __future__ import annotations
 
-import contextlib
-import json
 import math
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from hashlib import sha256
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from discreet.errors import PrivacyError
+from discreet.noise.kept import BITS, Unsolved, damaged, rounded
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from discreet.arrays import Integers, Mask, Matrix, Vector
 
-FORMAT = "discreet ladder, format 1"
-BITS = 126
-"""The weights of a row add up to 2^126: a draw compares 62 random bits, and 64 more where those decide nothing."""
+FORMAT = "ladder, format 2"
 
 SLACK = 2.0**-10
 """The share of epsilon that is kept while solving: rows that are nearly probabilities become them at the end."""
+
+MOST_TRIALS, SETTLED = 1000, 15
+"""How often rows are made probabilities; after the first ones also their means are moved to zero."""
+
+WIDE = 16
+"""The mean of the outer law is summed as far as this many windows."""
+
+MOVED, MOST_LEAN = 1.75, 0.95
+"""From this epsilon on a mean is moved by its plateau, below by the slopes beside it: each is better there."""
 
 STEPS, LEAST_DEPTH, MOST_DEPTH = 12, 14.0, 60.0
 """The window of a size ends where the outer law is less probable than e^(-12 epsilon), within these bounds.
@@ -137,19 +139,15 @@ class Window:
                     worst = WorstMove(float(loss[row, column]), int(row) + move.least, k, move)
         return worst
 
-    def check(self, outer: Outer) -> None:
-        """Refuse weights that are no law, or lose more than epsilon."""
-        remedy = "It is computed once and kept. Delete the kept file, and it is computed again."
-        if any(sum(row) != 2**BITS or min(row) < 0 for row in self.weights.tolist()):
-            raise PrivacyError(
-                f"A table of noise is damaged: its rows are no probabilities. {remedy}", about="mechanism"
-            )
+    def check(self, outer: Outer, *, sizes: int) -> None:
+        """Refuse weights of another shape, or that lose more than epsilon."""
+        if self.sizes != sizes or self.weights.shape[1] % 2 == 0:
+            raise damaged("it has other sizes")
         worst = self.worst(outer)
         if not worst.loss + ERROR <= self.epsilon:
-            raise PrivacyError(
-                f"A table of noise loses {worst.loss:.6g} where {self.epsilon:.6g} is promised, at a largest "
-                f"establishment of {worst.x} and noise {worst.k}. {remedy}",
-                about="mechanism",
+            raise damaged(
+                f"it loses {worst.loss:.6g} where {self.epsilon:.6g} is promised, at a largest establishment of "
+                f"{worst.x} and noise {worst.k}"
             )
 
     def _logs(self, outer: Outer, pad: int) -> Matrix:
@@ -163,19 +161,9 @@ class Window:
         return np.asarray(logs)
 
 
-def solve(alpha: Fraction, epsilon: float, outer: Outer, *, sizes: int) -> Window:
-    """The ladder below a size of the largest establishment, rounded to integers; not yet checked."""
-    levels = _Ladder(alpha, epsilon * (1 - SLACK), outer, sizes).levels()
-    probabilities = np.exp(-levels)
-    return Window(alpha, epsilon, _rounded(probabilities / probabilities.sum(axis=1, keepdims=True)))
-
-
-def _rounded(probabilities: Matrix) -> NDArray[np.object_]:
-    """Integers in these proportions that add up to 2^126 in each row; what rounding leaves goes to the largest."""
-    weights = np.frompyfunc(lambda share: int(math.ldexp(share, BITS)), 1, 1)(probabilities)
-    for row in weights:
-        row[probabilities.shape[1] // 2] += 2**BITS - sum(row)
-    return np.asarray(weights)
+def solve(alpha: Fraction, epsilon: float, outer: Outer, *, sizes: int) -> NDArray[np.object_]:
+    """The weights of the ladder below a size of the largest establishment; not yet checked."""
+    return rounded(_Ladder(alpha, epsilon * (1 - SLACK), outer, sizes).shares())
 
 
 class _Ladder:
@@ -195,34 +183,66 @@ class _Ladder:
         self.free[: self.rows, self.inner] = self.fixed[: self.rows, self.inner] < depth
         self.room = np.where(self.free, np.exp(-self.fixed), 0)[: self.rows].sum(axis=1)
         self.moves = [move for move in moves(alpha, sizes) if move.least <= self.rows]
-        self.base = np.full(self.fixed.shape, np.inf)
-        half = self._half_widths(sizes)
-        with np.errstate(divide="ignore"):
-            self.base[: self.rows] = -np.log(np.clip(half[:, None] + 0.5 - np.abs(k)[None, :], 0, 1))
+        self.k = k
+        self.half = self._half_widths(sizes)
         self.floor = np.where(self.free, -np.inf, self.fixed)
         self._relax(self.floor, -epsilon, np.maximum)
+        # What the outer law has of the mean outside the window, as far as it matters.
+        wide = np.arange(-WIDE * len(k), WIDE * len(k) + 1)
+        inside = (np.where(self.free, np.exp(-self.fixed), 0)[: self.rows] * k).sum(axis=1)
+        self.beside = (
+            np.array([float(outer.probability(wide, x[i : i + 1])[0] @ wide) for i in range(self.rows)]) - inside
+        )
 
-    def levels(self) -> Matrix:
-        """The levels at which every row of the window is a probability; infinite outside."""
-        height = np.zeros(len(self.fixed))
-        height[: self.rows] = np.log(np.exp(-self.base[: self.rows]).sum(axis=1))
-        rise, few, levels = math.inf, False, self.fixed.copy()
-        for _ in range(400):
-            levels[self.free] += rise
-            np.minimum(levels, np.minimum(height[:, None] + self.base, HIGHEST), out=levels, where=self.free)
-            self._relax(levels, self.epsilon, np.minimum, sweeps=6 if few else 400)
-            step = np.log(self._inside(levels).sum(axis=1) / self.room)
-            rise = float(np.abs(step).max())
-            if rise < SLACK * self.epsilon / 4 and not few:
-                break
-            height[: self.rows] += step
-            few = SLACK * self.epsilon / 4 <= rise < 0.05  # near the end a few sweeps follow; the last are complete
-        else:
-            raise PrivacyError(
-                "A table of noise did not settle. Others do. Change epsilon, or use polynomial.", about="epsilon"
+    def shares(self) -> Matrix:
+        """The window's probabilities, each row a share of one; rows are probabilities, and their means are zero."""
+        height, lean = np.zeros(len(self.fixed)), np.zeros(self.rows)
+        height[: self.rows] = np.log(2 * self.half)
+        pace, before, levels = np.full(self.rows, 0.5), np.zeros(self.rows), self.fixed.copy()
+        natural = plateaus = self._plateaus(lean)
+        for trial in range(MOST_TRIALS):
+            base = self._plateaus(lean) if self.epsilon >= MOVED else np.minimum(plateaus, self._tilted(natural, lean))
+            levels[self.free] = np.inf
+            np.minimum(
+                levels[: self.rows],
+                height[: self.rows, None] + base,
+                out=levels[: self.rows],
+                where=self.free[: self.rows],
             )
+            np.minimum(levels, HIGHEST, out=levels, where=self.free)
+            self._relax(levels, self.epsilon, np.minimum)
+            inside = self._inside(levels)
+            step = np.log(inside.sum(axis=1) / self.room)
+            size = (inside * np.abs(self.k)).sum(axis=1)
+            mean = ((inside * self.k).sum(axis=1) + self.beside * np.exp(step)) / size
+            off = np.where(np.abs(mean) > SLACK * self.epsilon / 10, mean, 0.0)
+            if np.abs(step).max() < SLACK * self.epsilon / 4 and not off.any() and trial > SETTLED:
+                return self._centred(inside, size)
+            height[: self.rows] += step
+            if trial == SETTLED:
+                natural = np.maximum(levels[: self.rows] - height[: self.rows, None], 0)
+            if trial >= SETTLED:
+                pace = np.clip(pace * np.where(off * before > 0, 1.25, np.where(off * before < 0, 0.4, 1)), 0.02, 50)
+                lean = np.clip(lean + np.clip(pace * off, -0.03, 0.03), -MOST_LEAN, MOST_LEAN)
+                before = off
+        raise Unsolved
+
+    def _plateaus(self, lean: Vector) -> Matrix:
+        """Zero on plateaus that are moved down by `lean`; a number at the edge belongs to one in part."""
+        away = np.abs(self.k[None, :] + lean[:, None])
         with np.errstate(divide="ignore"):
-            return np.asarray(-np.log(self._inside(levels)[:, self.inner]))
+            return np.asarray(-np.log(np.clip(self.half[:, None] + 0.5 - away, 0, 1)))
+
+    def _tilted(self, natural: Matrix, lean: Vector) -> Matrix:
+        """Levels that rise more slowly downwards, and faster upwards, than they would by themselves."""
+        return np.asarray(np.where(self.k < 0, 1 - lean[:, None], 1 + lean[:, None]) * natural)
+
+    def _centred(self, inside: Matrix, size: Vector) -> Matrix:
+        """The rows as shares, with a little more on one side, so that their means are zero."""
+        room = inside.sum(axis=1)
+        tilt = ((inside * self.k).sum(axis=1) / room * self.room + self.beside) / (size / room * self.room)
+        moved = inside * (1 - tilt[:, None] * np.sign(self.k))
+        return np.asarray((moved / moved.sum(axis=1, keepdims=True))[:, self.inner])
 
     def _inside(self, levels: Matrix) -> Matrix:
         """The probabilities of the window."""
@@ -261,51 +281,3 @@ def _best_plateau(step: int, epsilon: float) -> float:
     mass = 2 * r + 1 + 2 * step * beyond
     error = r * (r + 1) + 2 * step * (beyond * (r + (1 - step) / 2) + distance * step)
     return float(r[np.argmin(error / mass)]) + 0.5
-
-
-def kept(alpha: Fraction, epsilon: float, outer: Outer, *, sizes: int, key: object) -> Window:
-    """The window of an outer law, from the file that keeps it or solved and written there; checked in either case."""
-    name = sha256(repr((FORMAT, alpha, epsilon, sizes, key)).encode()).hexdigest()[:32]
-    path = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "discreet" / f"ladder-{name}.json"
-    window = _read(path, alpha, epsilon)
-    if window is None:
-        window = solve(alpha, epsilon, outer, sizes=sizes)
-        window.check(outer)
-        _write(path, window)
-    elif window.sizes != sizes:
-        raise _damaged(path)
-    else:
-        window.check(outer)
-    return window
-
-
-def _read(path: Path, alpha: Fraction, epsilon: float) -> Window | None:
-    try:
-        text = path.read_text(encoding="ascii")
-    except OSError:
-        return None
-    try:
-        rows = [[int(weight, 16) for weight in row] for row in json.loads(text)]
-        weights = np.array(rows, dtype=object)
-        if weights.ndim != 2 or weights.shape[1] % 2 == 0:
-            raise ValueError
-    except (ValueError, TypeError):
-        raise _damaged(path) from None
-    return Window(alpha, epsilon, weights)
-
-
-def _write(path: Path, window: Window) -> None:
-    """Keep a window for the next process; where that cannot be, it is solved again."""
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f"{path.name}.{os.getpid()}")
-        partial.write_text(json.dumps([[f"{weight:x}" for weight in row] for row in window.weights]), encoding="ascii")
-        partial.replace(path)
-
-
-def _damaged(path: Path) -> PrivacyError:
-    return PrivacyError(
-        f"The kept table of noise {path.name} is damaged. It is a table of whole numbers. Delete {path}, and it is "
-        "computed again.",
-        about="mechanism",
-    )

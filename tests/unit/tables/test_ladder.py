@@ -38,7 +38,7 @@ def one() -> LadderNoise:
 
 
 def optimum(alpha: Fraction, epsilon: float, *, most: int, reach: int) -> np.ndarray:
-    """The least mean errors of any law for x = 1..most by linear programming; larger x are free, so it is a bound."""
+    """The least mean errors of laws with mean zero, x = 1..most, by linear programming; larger x are free: a bound."""
     width = 2 * reach + 1
     at = lambda x, k: (x - 1) * width + k + reach  # noqa: E731
     rows, columns, values, n = [], [], [], 0
@@ -52,10 +52,14 @@ def optimum(alpha: Fraction, epsilon: float, *, most: int, reach: int) -> np.nda
                     values += [1.0, -math.exp(epsilon)]
                     n += 1
     cost = np.tile(np.abs(np.arange(-reach, reach + 1)), most).astype(float)
-    whole = coo_array((np.ones(most * width), (np.repeat(np.arange(most), width), np.arange(most * width))))
+    row, column = np.repeat(np.arange(most), width), np.arange(most * width)
+    k = np.tile(np.arange(-reach, reach + 1.0), most)
+    whole = coo_array(
+        (np.concatenate([np.ones(most * width), k]), (np.concatenate([row, row + most]), np.tile(column, 2)))
+    )
     found = linprog(
         cost, A_ub=coo_array((values, (rows, columns)), shape=(n, most * width)), b_ub=np.zeros(n), A_eq=whole,
-        b_eq=np.ones(most), method="highs",
+        b_eq=np.repeat([1.0, 0.0], most), method="highs",
     )  # fmt: skip
     return (found.x * cost).reshape(most, width).sum(axis=1)
 
@@ -64,16 +68,28 @@ def test_mean_errors_are_close_to_the_optimum_of_any_law(four: LadderNoise) -> N
     least = optimum(Fraction(1, 10), 4.0, most=30, reach=12)
     x = np.array(SIZES, dtype=float)
     ratio = four.integer_error(x, x) / least[np.array(SIZES) - 1]
-    assert (ratio < 1.03).all() and (ratio > 0.99).all(), ratio
+    assert (ratio < 1.05).all() and (ratio > 0.99).all(), ratio
     today = calibrate("polynomial", unit=TENTH, epsilon=4)
     assert (four.integer_error(x, x) < 0.35 * today.integer_error(x, x)).all()
 
 
-def test_large_cells_are_close_to_the_limit_of_continuous_laws(one: LadderNoise, four: LadderNoise) -> None:
+def test_large_cells_are_below_the_limit_that_was_computed_on_a_grid(one: LadderNoise, four: LadderNoise) -> None:
     """MATH.md, section 6: 1.04 and 0.145 alpha x, on a grid of 1/16."""
     x = np.array([1000.0, 10_000.0])
-    assert (one.integer_error(x, x) / (0.1 * x) < 1.10 * 1.04).all()
-    assert (four.integer_error(x, x) / (0.1 * x) < 1.10 * 0.145).all()
+    assert (one.integer_error(x, x) / (0.1 * x) < 1.04).all()
+    assert (four.integer_error(x, x) / (0.1 * x) < 0.145).all()
+
+
+def test_the_noise_of_every_size_has_mean_zero(one: LadderNoise, four: LadderNoise) -> None:
+    """A total over a million cells is off by less than its standard error; rounding moves large cells a little."""
+    k = np.arange(-20_000, 20_001)
+    for mechanism in (one, four):
+        for x in [*range(1, 60, 3), 19, 20, 59, 60, 61, 75, 100, 333, 1000]:
+            probability = mechanism.integer_probability(k, x)
+            size = probability @ np.abs(k)
+            assert abs(probability @ k) < (2e-4 if x < mechanism.tabled else 1e-2) * size, x
+        large = [mechanism.integer_probability(k, x) @ k for x in range(60, 160)]
+        assert abs(np.mean(large)) < 1e-3 * mechanism.integer_error(np.array([100.0]), np.array([100.0]))[0]
 
 
 def test_moves_are_those_of_all_cells() -> None:
@@ -91,8 +107,7 @@ def test_moves_are_those_of_all_cells() -> None:
 LONG = pytest.mark.full_size
 CASES = [
     ("0.1", "1"),
-    ("0.2", "1"),
-    *(pytest.param(a, e, marks=LONG) for a in ("0.05", "0.1", "0.2") for e in ("2", "4")),
+    *(pytest.param(a, e, marks=LONG) for a in ("0.05", "0.1", "0.2") for e in ("0.75", "1", "2", "4")),
 ]
 
 
@@ -112,7 +127,7 @@ def test_the_verifier_agrees_and_rejects_five_per_cent_less_noise(alpha: str, ep
     assert not verify(mechanism.scaled(0.95), neighbours=pairs).holds
 
 
-@pytest.mark.parametrize("x", [1, 19, 60, 100, 119, 120, 500])
+@pytest.mark.parametrize("x", [1, 19, 50, 59, 60, 119, 500])
 def test_draws_have_the_stated_probabilities(four: LadderNoise, x: int) -> None:
     n = 60_000
     draws = four.draw(np.full(n, 7), np.full(n, x), SeededSource(x)) - 7
@@ -123,19 +138,19 @@ def test_draws_have_the_stated_probabilities(four: LadderNoise, x: int) -> None:
     often = expected > 10
     statistic = ((seen - expected) ** 2 / expected)[often].sum()
     assert chi2.sf(statistic, often.sum()) > 1e-6
-    wrong = n * four.integer_probability(j, x * 1.3)  # the same test notices another law
-    if x >= 60:
+    wrong = n * four.integer_probability(j, round(x * 1.3))  # the same test notices another law
+    if x >= 50:
         assert chi2.sf(((seen - wrong) ** 2 / np.maximum(wrong, 1e-9))[often].sum(), often.sum()) < 1e-6
 
 
 def test_mean_errors_are_those_of_the_probabilities(four: LadderNoise) -> None:
     j = np.arange(-20_000, 20_001)
-    for x in (1, 30, 119, 120, 300):
+    for x in (1, 30, 59, 60, 300):
         mean = float((four.integer_probability(j, x) * np.abs(j)).sum())
         assert four.integer_error(np.array([0.0]), np.array([float(x)]))[0] == pytest.approx(mean, rel=2e-4)
 
 
-@pytest.mark.parametrize("n", [0, 1, 12, 60, 100, 130, 1_000, 40_000])
+@pytest.mark.parametrize("n", [0, 1, 12, 50, 60, 130, 1_000, 40_000])
 def test_intervals_hold_the_truth_whatever_the_largest_establishment(four: LadderNoise, n: int) -> None:
     rng = SeededSource(n)
     for x in {n, max(n // 3, 1), 1}:
@@ -146,8 +161,8 @@ def test_intervals_hold_the_truth_whatever_the_largest_establishment(four: Ladde
 
 
 def test_what_is_outside_its_range_is_refused() -> None:
-    with pytest.raises(Infeasible, match="3 ln"):
-        calibrate("ladder", unit=TENTH, epsilon="0.28")
+    with pytest.raises(Infeasible, match=r"3\.6 ln"):
+        calibrate("ladder", unit=TENTH, epsilon="0.33")
     with pytest.raises(Infeasible, match="alpha"):
         calibrate("ladder", unit=Establishments("0.001"), epsilon=1)
     with pytest.raises(PrivacyError, match="substitution"):
@@ -163,8 +178,8 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_damaged_table_is_refused(one: LadderNoise, alone: Path, harm: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(alone))
     _window.cache_clear()
-    assert one.window.sizes == 80
-    (path,) = (alone / "discreet").iterdir()
+    assert one.window.sizes == 60
+    (path,) = (alone / "discreet").glob("ladder-*")
     kept = path.read_text()
     try:
         if harm == "cut":
@@ -190,16 +205,16 @@ def test_a_table_that_loses_too_much_is_refused(one: LadderNoise) -> None:
     row[middle] += row[middle + 1] // 2
     row[middle + 1] -= row[middle + 1] // 2
     with pytest.raises(PrivacyError, match="loses"):
-        Window(one.unit.alpha, 1.0, weights).check(one)
+        Window(one.unit.alpha, 1.0, weights).check(one, sizes=60)
 
 
 def test_the_check_covers_every_move_into_and_out_of_the_window(one: LadderNoise) -> None:
     """Brute force over single pairs, against the vectorised check."""
     j = np.arange(-600, 601)
-    logs = {x: np.log(one.integer_probability(j, x)) for x in range(1, 90)}
+    logs = {x: np.log(one.integer_probability(j, x)) for x in range(1, 70)}
     worst = 0.0
-    for rise, shift, least in moves(one.unit.alpha, 80):
-        for x in range(least, 80):
+    for rise, shift, least in moves(one.unit.alpha, 60):
+        for x in range(least, 60):
             loss = np.abs(logs[x][shift:] - logs[x + rise][: len(j) - shift])
             worst = max(worst, float(loss.max()))
     assert worst <= 1.0
@@ -215,7 +230,7 @@ def test_reach_never_falls_with_the_size(one: LadderNoise, four: LadderNoise, le
         assert (np.diff(reach) >= 0).all()
 
 
-@pytest.mark.parametrize("x", [1, 20, 119, 400])
+@pytest.mark.parametrize("x", [1, 20, 59, 400])
 def test_half_widths_from_noisy_sizes_hold_the_truth(four: LadderNoise, x: int) -> None:
     sizes, source, n = noisy_sizes(TENTH, Fraction(2, 5)), SeededSource(x), 4_000
     largest = np.full((n, 1), x)

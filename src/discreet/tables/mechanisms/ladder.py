@@ -1,9 +1,9 @@
 """Integer noise for one count of a workplace cell, close to the least that the definition allows.
 
 Small cells have a table of probabilities that is solved for and then checked inequality by inequality
-(`tables.ladder`); beyond it the noise is that of an outer law: a staircase, or the polynomial law where that errs
-less. Growth is counted in whole workers: at alpha = 0.1 an establishment of 11 to 19 grows by one. The proof is
-docs/proofs/ladder.md.
+(`tables.ladder`); beyond it noise is in proportion to the largest establishment, by the law of `noise.steps`. Growth is
+counted in whole workers: at alpha = 0.1 an establishment of 11 to 19 grows by one. The noise of every size has the mean
+zero. The proof is docs/proofs/ladder.md.
 """
 
 from __future__ import annotations
@@ -17,19 +17,18 @@ import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import PrivacyError
+from discreet.noise.choice import Choice
+from discreet.noise.kept import Unsolved, kept
 from discreet.noise.law import Rounded
-from discreet.noise.laws import Polynomial
 from discreet.noise.sampler import add, draw_integers
 from discreet.noise.source import Source
-from discreet.noise.staircase import Staircase
+from discreet.noise.steps import Steps
 from discreet.privacy.losses import Loss, Pure
 from discreet.privacy.units import Establishments
 from discreet.tables.ends import OUTWARD, not_below_zero
-from discreet.tables.ladder import Window, kept
-from discreet.tables.mechanisms.mechanism import Request
-from discreet.tables.mechanisms.polynomial import PolynomialNoise
+from discreet.tables.ladder import FORMAT, Window, solve
+from discreet.tables.mechanisms.mechanism import MARGIN, Request
 from discreet.tables.mechanisms.smooth import SmoothNoise
-from discreet.tables.mechanisms.staircase import StaircaseNoise
 
 if TYPE_CHECKING:
     from discreet.tables.sizes import NoisySizes
@@ -37,10 +36,14 @@ if TYPE_CHECKING:
 MOST_SOLVED = 8.0
 """Beyond this epsilon the noise of a small cell is almost surely zero, and is left as it is."""
 
-LEAST_SOLVED = 0.9
-"""Below this epsilon the rows of a table settle too slowly."""
+LEAST_SOLVED, LEAST_GROWTHS = 0.3, 3.6
+"""Below, polynomial errs less, or a table takes too long."""
+
+STEPS = 6
+"""The table ends where an establishment may grow by so many workers: beyond, the outer law is about as good."""
 
 LEAST_ALPHA, MOST_ALPHA = 0.02, 1.0
+"""Establishments that may grow by less have long tables."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +63,7 @@ class LadderNoise(SmoothNoise):
     proof: ClassVar[str] = "docs/proofs/ladder.md"
     strong_by_kind: ClassVar[bool] = False
     stated_constants: ClassVar[tuple[str, ...]] = ("factor", "floor", "epsilon", "tabled")
-    laws: ClassVar[tuple[type[Rounded], ...]] = (Staircase, Polynomial)
+    laws: ClassVar[tuple[type[Rounded], ...]] = (Steps,)
 
     @classmethod
     def calibrate(cls, ask: Request) -> Self:
@@ -76,26 +79,32 @@ class LadderNoise(SmoothNoise):
                 "polynomial covers both within one epsilon. Use that one, or leave substitution out.",
                 about="substitution",
             )
-        least = max(LEAST_SOLVED, 3 * ask.b)
+        least = max(LEAST_SOLVED, LEAST_GROWTHS * ask.b)
+        needed = f"epsilon > max({LEAST_SOLVED}, {LEAST_GROWTHS} ln(1 + alpha)) = {least:.4g}"
         if epsilon <= least or not LEAST_ALPHA <= alpha <= MOST_ALPHA:
             raise ask.refuse(
                 cls,
-                f"epsilon > max({LEAST_SOLVED}, 3 ln(1 + alpha)) = {least:.4g} and {LEAST_ALPHA} <= alpha <= 1",
+                f"{needed} and {LEAST_ALPHA} <= alpha <= {MOST_ALPHA}",
                 f"Raise epsilon above {least:.4g}, or use polynomial.",
             )
-        return cls._with(ask.unit, ask.loss, epsilon)
+        found = cls._with(ask.unit, ask.loss, epsilon)
+        try:
+            found.window  # noqa: B018  found now or never: nothing was read and nothing is spent
+        except Unsolved:
+            raise ask.refuse(
+                cls, "tables of noise that are found for this alpha and epsilon", "Use polynomial."
+            ) from None
+        return found
 
     @classmethod
     def _with(cls, unit: Establishments, loss: Loss, epsilon: float) -> Self:
-        ask = Request(unit=unit, loss=Pure(epsilon), calibration="tight", cells=1, theta=1)
-        outer = min(
-            (StaircaseNoise.calibrate(ask), PolynomialNoise.calibrate(ask)),
-            key=lambda law: law.factor * law.law.mean_abs,
+        # Scales are rounded: their ratio may be a little more than 1 + alpha, and grow a little sooner than the count.
+        growth = float(unit.alpha) * (1 + 4 * MARGIN)
+        law = Steps(growth, 1 / (1 + float(unit.alpha)), epsilon * (1 - MARGIN))
+        own: dict[str, Any] = {"law": law, "factor": 1 + MARGIN, "floor": 1 + growth}
+        return cls(
+            unit=unit, loss=loss, calibration="tight", epsilon=epsilon, tabled=math.ceil(STEPS / unit.alpha), **own
         )
-        steps = 8 if epsilon < 1.5 else 10 if epsilon < 3 else 12
-        tabled = math.ceil(steps / unit.alpha)
-        own: dict[str, Any] = {"law": outer.law, "factor": outer.factor, "floor": outer.floor}
-        return cls(unit=unit, loss=loss, calibration="tight", epsilon=epsilon, tabled=tabled, **own)
 
     @property
     def sizes_floor(self) -> float:
@@ -192,31 +201,11 @@ class _Drawer:
         taken = (np.where(inside, outer, 0) * np.abs(k)).sum(axis=1)
         left = np.maximum(mechanism.law.mean(mechanism.scale(x.astype(np.float64))) - taken, 0)
         self.error = left + self.room * (window.share * np.abs(k)).sum(axis=1)
-        total = [np.cumsum(row) for row in window.weights]
-        self.high = np.array([[int(value) >> 64 for value in row] for row in total], dtype=np.int64)
-        self.total = total
+        self.choice = Choice(window.weights)
 
     def draw(self, x: Integers, source: Source) -> Integers:
-        """One draw for each size: 62 random bits, and 64 more where they meet a threshold."""
-        if not x.size:
-            return x
-        bits = (source.words(x.size) >> np.uint64(2)).astype(np.int64)
-        found = np.empty(x.size, dtype=np.int64)
-        order = np.argsort(x, kind="stable")
-        sizes, starts = np.unique(x[order], return_index=True)
-        for size, places in zip(sizes, np.split(order, starts[1:]), strict=True):
-            found[places] = self._inverse(int(size) - 1, bits[places], source)
-        return found - self.window.reach
-
-    def _inverse(self, row: int, bits: Integers, source: Source) -> Integers:
-        """The first column whose cumulative weight lies above."""
-        high = self.high[row]
-        found = np.searchsorted(high, bits, side="right")
-        unsure = np.flatnonzero(high[np.searchsorted(high, bits, side="left").clip(0, len(high) - 1)] == bits)
-        for place in unsure:
-            word = int(bits[place]) << 64 | int(source.words(1)[0])
-            found[place] = int(np.searchsorted(self.total[row], word, side="right"))
-        return found
+        """One draw for each size."""
+        return self.choice.draw(x - 1, source) - self.window.reach
 
 
 @lru_cache(maxsize=8)
@@ -226,8 +215,14 @@ def _table(mechanism: LadderNoise) -> _Drawer:
 
 @lru_cache(maxsize=8)
 def _window(outer: LadderNoise) -> Window:
-    key = (repr(outer.law), outer.factor, outer.floor)
-    return kept(outer.unit.alpha, outer.epsilon, outer, sizes=outer.tabled, key=key)
+    alpha, epsilon, sizes = outer.unit.alpha, outer.epsilon, outer.tabled
+    rows = kept(
+        FORMAT,
+        (alpha, epsilon, sizes, outer.law, outer.factor, outer.floor),
+        lambda: solve(alpha, epsilon, outer, sizes=sizes),
+        lambda rows: Window(alpha, epsilon, rows).check(outer, sizes=sizes),
+    )
+    return Window(alpha, epsilon, rows)
 
 
 @lru_cache(maxsize=64)

@@ -1,0 +1,43 @@
+"""A draw from a table of whole-number weights, with exactly their probabilities."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from discreet.arrays import Integers
+    from discreet.noise.source import Source
+
+
+class Choice:
+    """Columns of a table whose rows add up to 2^126, drawn in proportion to their weights."""
+
+    def __init__(self, weights: NDArray[np.object_]) -> None:
+        self._total = [np.cumsum(row) for row in weights]
+        self._high = np.array([[int(value) >> 64 for value in row] for row in self._total], dtype=np.int64)
+
+    def draw(self, row: Integers, source: Source) -> Integers:
+        """One column for each row that is named: 62 random bits, and 64 more where they meet a threshold."""
+        if not row.size:
+            return row
+        bits = (source.words(row.size) >> np.uint64(2)).astype(np.int64)
+        found = np.empty(row.size, dtype=np.int64)
+        order = np.argsort(row, kind="stable")
+        rows, starts = np.unique(row[order], return_index=True)
+        for one, places in zip(rows.tolist(), np.split(order, starts[1:]), strict=True):
+            found[places] = self._inverse(one, bits[places], source)
+        return found
+
+    def _inverse(self, row: int, bits: Integers, source: Source) -> Integers:
+        """The first column whose cumulative weight lies above."""
+        high = self._high[row]
+        found = np.searchsorted(high, bits, side="right")
+        unsure = np.flatnonzero(high[np.searchsorted(high, bits, side="left").clip(0, len(high) - 1)] == bits)
+        for place in unsure:
+            word = int(bits[place]) << 64 | int(source.words(1)[0])
+            found[place] = int(np.searchsorted(self._total[row], word, side="right"))
+        return found

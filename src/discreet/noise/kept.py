@@ -1,0 +1,92 @@
+"""Tables of whole numbers that are computed once and kept for the next process; they hold no data.
+
+They lie below `$XDG_CACHE_HOME/discreet`, or `~/.cache/discreet`. Whoever reads one checks it: a kept file is no proof.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from discreet.errors import PrivacyError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+BITS = 126
+"""The weights of a row add up to 2^126: a draw compares 62 random bits, and 64 more where those decide nothing."""
+
+
+def kept(
+    kind: str, key: object, solve: Callable[[], NDArray[np.object_]], check: Callable[[NDArray[np.object_]], None]
+) -> NDArray[np.object_]:
+    """The rows of a table, from the file that keeps it or solved and written there; checked in either case."""
+    name = sha256(repr((kind, key)).encode()).hexdigest()[:32]
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "discreet"
+    path = folder / f"{kind.split(',')[0]}-{name}.json"
+    rows = _read(path)
+    if rows is not None:
+        _refuse_no_law(rows, path)
+        check(rows)
+        return rows
+    rows = solve()
+    check(rows)
+    _write(path, rows)
+    return rows
+
+
+class Unsolved(Exception):
+    """No table was found; a mechanism says what is possible instead."""
+
+
+def damaged(what: str) -> PrivacyError:
+    """A kept table that is not what was written."""
+    return PrivacyError(
+        f"A kept table of noise is damaged: {what}.",
+        "It is computed once and kept.",
+        "Delete the folder `discreet` of your cache, and it is computed again.",
+        about="mechanism",
+    )
+
+
+def rounded(shares: NDArray[np.float64]) -> NDArray[np.object_]:
+    """Integers in these proportions that add up to 2^126 in each row; what rounding leaves goes to the largest."""
+    weights = np.array([[int(np.ldexp(share, BITS)) for share in row] for row in shares.tolist()], dtype=object)
+    for row, share in zip(weights, shares, strict=True):
+        row[int(np.argmax(share))] += 2**BITS - sum(row)
+    return weights
+
+
+def _refuse_no_law(rows: NDArray[np.object_], path: Path) -> None:
+    if any(sum(row) != 2**BITS or min(row) < 0 for row in rows.tolist()):
+        raise damaged(f"the rows of {path.name} are no probabilities")
+
+
+def _read(path: Path) -> NDArray[np.object_] | None:
+    try:
+        text = path.read_text(encoding="ascii")
+    except OSError:
+        return None
+    try:
+        rows = np.array([[int(weight, 16) for weight in row] for row in json.loads(text)], dtype=object)
+        if rows.ndim != 2:
+            raise ValueError
+    except (ValueError, TypeError):
+        raise damaged(f"{path.name} is no table of whole numbers") from None
+    return rows
+
+
+def _write(path: Path, rows: NDArray[np.object_]) -> None:
+    """Keep a table for the next process; where that cannot be, it is solved again."""
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f"{path.name}.{os.getpid()}")
+        partial.write_text(json.dumps([[f"{weight:x}" for weight in row] for row in rows]), encoding="ascii")
+        partial.replace(path)

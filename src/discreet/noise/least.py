@@ -1,0 +1,204 @@
+"""The law of least mean error for noise in proportion to a scale that neighbours may change: a linear programme.
+
+Z has a constant density on cells of one width, and on two last ones, from where it goes on in rings (`steps`).
+Neighbours turn Z = z into z' = (z - u) / w with 1 <= w <= 1 + growth and (w - 1) / growth <= u <= shift w: an
+establishment that grows takes at most `shift` of the new scale with it, and the scale grows no more than the count.
+F = -ln density keeps epsilon if F(z) <= F(z') + epsilon + ln w and F(z') <= F(z) + epsilon - ln w. Between two cells
+the least w is the worst in the first, the largest in the second, so that a finite number of inequalities is the proof;
+`excess` computes all of them. docs/proofs/ladder.md has it in full.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from discreet.errors import PrivacyError
+from discreet.noise.kept import Unsolved, damaged, rounded
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from discreet.arrays import Integers, Matrix, Vector
+
+SLACK = 2.0**-11
+"""The share of epsilon that is kept while solving: a solution that is nearly feasible becomes so."""
+
+CLOSE = 2.0**-30
+"""By so much a computed u may be below its least value: scales are doubles."""
+
+ERROR = 2.0**-40
+"""More than the rounding of logarithms can do to a computed inequality."""
+
+
+INEXACT = 2.0**-20
+"""A smaller unknown of the programme is an inexact zero; all are about 1."""
+
+
+class Cells(NamedTuple):
+    """Where the cells lie: `reach` of width shift / parts on either side, then a ring on either side.
+
+    Attributes
+    ----------
+    growth, shift : of the scale and of the count, in the units of Z; see the module.
+    parts, reach : how finely `shift` is divided, and how many cells there are on one side.
+    """
+
+    growth: float
+    shift: float
+    parts: int
+    reach: int
+
+    @property
+    def width(self) -> float:
+        return self.shift / self.parts
+
+    @property
+    def last(self) -> float:
+        """Where the rings begin."""
+        return self.width * self.reach
+
+    @property
+    def edges(self) -> Vector:
+        inner = np.arange(-self.reach, self.reach + 1) * self.width
+        ring = (1 + self.growth) * self.last + 1
+        return np.concatenate([[-ring], inner, [ring]])
+
+    def costs(self) -> Matrix:
+        """D[i, k] - epsilon: F of cell i may be above that of cell k by so much more than epsilon; infinite if by any.
+
+        z in [z0, z1] of cell i and z' in [y0, y1] of cell k are neighbours for a w with w (y1 + shift) >= z0 and
+        w (y0 + 1/growth) <= z1 + 1/growth.
+        """
+        start, end = self.edges[:-1], self.edges[1:]
+        tip = 1 / self.growth
+        low, high = np.ones((len(start), len(start))), np.full((len(start), len(start)), 1 + self.growth)
+        meet = np.ones(low.shape, dtype=np.bool_)
+        for factor, least in (
+            (end[None, :] + self.shift, start[:, None]),
+            (-(start[None, :] + tip), -(end[:, None] + tip + CLOSE)),
+        ):
+            factor, least = np.broadcast_arrays(factor, least)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                bound = least / factor
+            np.copyto(low, np.maximum(low, bound), where=factor > 0)
+            np.copyto(high, np.minimum(high, bound), where=factor < 0)
+            meet &= (factor != 0) | (least <= CLOSE)
+        low, high = low * (1 - ERROR), high * (1 + ERROR)
+        meet &= low <= high
+        up = np.where(meet, np.log(low), np.inf)
+        down = np.where(meet, -np.log(np.where(meet, high, 1)), np.inf)
+        found = np.minimum(up, down.T)
+        np.fill_diagonal(found, 0.0)
+        return np.asarray(found)
+
+
+class Rings(NamedTuple):
+    """The mass of all rings of one side and its first moment, where the first ring has the density 1."""
+
+    mass: float
+    mean: float
+
+
+def rings(cells: Cells, epsilon: float) -> Rings:
+    """Ring j ends at e_j = (1 + growth) e_(j-1) + 1, e_0 = last; each has e^-(epsilon - b) times the density within."""
+    b = math.log1p(cells.growth)
+    drop = epsilon - b
+    if drop <= 2 * b:
+        raise PrivacyError("Rings with a mean need epsilon > 3 ln(1 + growth).", about="epsilon")
+    width, ratio, w = 1 + cells.growth * cells.last, math.exp(b - drop), 1 + cells.growth
+    # Ring j has the width `width` w^(j-1), and with its density the mass `width` ratio^(j-1).
+    mass = width / (1 - ratio)
+    centres = (cells.last - width / cells.growth) / (1 - ratio) + width / cells.growth * (1 + w) / 2 / (1 - ratio * w)
+    return Rings(mass, width * centres)
+
+
+def solve(cells: Cells, epsilon: float) -> NDArray[np.object_]:
+    """The weights of the law with the least E|Z| and E Z = 0; not yet checked."""
+    from scipy.optimize import linprog
+    from scipy.sparse import coo_matrix, vstack
+
+    kept = epsilon * (1 - SLACK)
+    costs = cells.costs() + kept
+    tail = rings(cells, epsilon)
+    width = np.diff(cells.edges)
+    middle = (cells.edges[1:] + cells.edges[:-1]) / 2
+    mass, mean = width.copy(), width * middle
+    mass[[0, -1]], mean[[0, -1]] = tail.mass, [-tail.mean, tail.mean]
+    scale = np.exp(-kept * np.abs(middle) / cells.shift)  # so that all unknowns are of one size
+    row, column, cost = _inequalities(costs)
+    n = np.arange(len(row))
+    ratio = np.exp(-cost) * scale[column] / scale[row]
+    shape = (len(row), len(width))
+    least = coo_matrix((ratio, (n, column)), shape=shape) - coo_matrix((np.ones(len(row)), (n, row)), shape=shape)
+    sides = [coo_matrix((scale * each)[None, :]) for each in (mass, mean)]
+    found = linprog(
+        np.abs(mean) * scale,
+        A_ub=least.tocsr(),
+        b_ub=np.zeros(len(row)),
+        A_eq=vstack(sides).tocsr(),
+        b_eq=[1.0, 0.0],
+        bounds=(0, None),
+        method="highs",
+    )
+    if found.x is None:
+        raise Unsolved
+    density = np.exp(-_lowered(-np.log(np.maximum(found.x, INEXACT) * scale), costs))
+    shares = density * mass / (density @ mass)
+    return rounded(_centred(shares, mean / mass, most=SLACK * epsilon / 4)[None, :])
+
+
+def excess(cells: Cells, weights: NDArray[np.object_], epsilon: float) -> float:
+    """By how much the worst pair of cells, from the weights themselves, is above epsilon."""
+    mass = np.diff(cells.edges)
+    mass[[0, -1]] = rings(cells, epsilon).mass
+    level = np.log(mass) - np.array([math.log(weight) for weight in weights[0]])
+    return float((level[:, None] - level[None, :] - cells.costs()).max()) - epsilon
+
+
+def check(cells: Cells, weights: NDArray[np.object_], epsilon: float) -> None:
+    """Refuse weights that are no law of these cells, or lose more than epsilon."""
+    if weights.shape != (1, 2 * cells.reach + 2) or not all(weight > 0 for weight in weights[0]):
+        raise damaged("it has other cells")
+    if not excess(cells, weights, epsilon) + ERROR * 2**4 <= 0:
+        raise damaged(f"it loses more than {epsilon:.6g}")
+
+
+def _inequalities(costs: Matrix) -> tuple[Integers, Integers, Vector]:
+    """F_i <= F_k + cost, as i, k and cost: the density falls from the middle; what follows from that is left out."""
+    middle, every = len(costs) // 2, len(costs)
+    binding = np.zeros(costs.shape, dtype=np.bool_)
+    inner, outer = [], []
+    for side in (np.arange(middle, every), np.arange(middle - 1, -1, -1)):
+        least = np.minimum.accumulate(costs[:, side], axis=1)
+        first = np.ones(least.shape, dtype=np.bool_)
+        first[:, 1:] = least[:, 1:] < least[:, :-1]
+        binding[:, side] = first & np.isfinite(costs[:, side])
+        inner.append(side[:-1])
+        outer.append(side[1:])
+    np.fill_diagonal(binding, False)
+    i, k = np.nonzero(binding)
+    falls = np.zeros(every - 2)
+    return np.concatenate([*inner, i]), np.concatenate([*outer, k]), np.concatenate([falls, costs[i, k]])
+
+
+def _lowered(level: Vector, costs: Matrix) -> Vector:
+    """The largest levels below these that keep every inequality: shortest paths."""
+    level = level.copy()
+    while True:
+        lower = (level[None, :] + costs).min(axis=1)
+        if not (lower < level).any():
+            return level
+        level = np.minimum(level, lower)
+
+
+def _centred(shares: Vector, place: Vector, *, most: float) -> Vector:
+    """The same shares, with a little more on one side, so that their mean is zero."""
+    side = np.sign(place)
+    tilt = (shares @ place) / (shares @ np.abs(place))
+    if abs(tilt) > most:
+        raise Unsolved
+    moved = shares * (1 - tilt * side)
+    return np.asarray(moved / moved.sum())

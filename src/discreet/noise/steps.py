@@ -1,0 +1,186 @@
+"""The law of least mean error in proportion to a scale: steps of one width, and rings of constant density beyond.
+
+Its table is solved and checked in `least`, once for a growth and an epsilon, and kept. It is not symmetric: upwards
+the scale grows with the count, downwards it does not. Its mean is zero. Proof: docs/proofs/ladder.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from discreet.noise import least
+from discreet.noise.choice import Choice
+from discreet.noise.kept import BITS, kept
+from discreet.noise.law import Rounded, positive
+from discreet.noise.staircase import Staircase
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from discreet.arrays import Vector
+
+FORMAT = "steps, format 1"
+DEPTH, MOST_PARTS, MOST_CELLS = 9.0, 64, 440
+"""Rings begin where the density is about e^-9 of the highest; `shift` has at most so many parts, a side so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps(Rounded):
+    """The law of `least.solve` for `growth` and `shift`, at a loss of `epsilon`."""
+
+    growth: float
+    shift: float
+    epsilon: float
+
+    @property
+    def cells(self) -> least.Cells:
+        """Where its cells lie."""
+        shifts = DEPTH / self.epsilon + 2
+        parts = min(math.floor(MOST_CELLS / shifts), MOST_PARTS)
+        return least.Cells(self.growth, self.shift, parts, round(parts * shifts))
+
+    @property
+    def rings(self) -> Staircase:
+        """A law whose rings are those beyond the cells."""
+        return Staircase(self.epsilon - math.log1p(self.growth), self.growth, self.cells.last)
+
+    @property
+    def weights(self) -> NDArray[np.object_]:
+        """One row: all rings on the left, the cells, all rings on the right."""
+        return _weights(self)
+
+    @property
+    def choice(self) -> Choice:
+        """Draws of a cell, or of the rings of one side."""
+        return _choice(self)
+
+    @property
+    def mean_abs(self) -> float:
+        return float(self.excess(np.zeros(1))[0])
+
+    @property
+    def variance(self) -> float:
+        """Of the cells, and of the rings by their moments about the last edge."""
+        sides, ring, last = self._sides, self.rings, self.cells.last
+        inner = self._edges[:-1]
+        width = self.cells.width
+        square = (inner**2 + inner * width + width**2 / 3)[None, :] * sides.mass
+        beyond = ring.variance - _within(ring, last)
+        return float(square.sum() + sides.beyond.sum() * beyond / float(ring.beyond(np.array([last]))[0]))
+
+    def log_density(self, z: ArrayLike) -> Vector:
+        z = np.asarray(z, dtype=np.float64)
+        side, x = (z > 0).astype(np.int64), np.abs(z)
+        place = np.minimum((x / self.cells.width).astype(np.int64), self.cells.reach - 1)
+        sides, ring = self._sides, self.rings
+        inside = np.log(sides.mass[side, place] / self.cells.width)
+        at_last = float(ring.beyond(np.array([self.cells.last]))[0]) / 2
+        outside = np.log(sides.beyond[side] / at_last) + ring.log_density(x)
+        return np.asarray(np.where(x < self.cells.last, inside, outside))
+
+    def survival(self, z: ArrayLike) -> Vector:
+        """P(Z > z), for z >= 0; and P(Z < z) for z < 0: always the tail."""
+        z = np.asarray(z, dtype=np.float64)
+        side, x = (z > 0).astype(np.int64), np.abs(z)
+        return self._tail(side, x)
+
+    def beyond(self, x: Vector) -> Vector:
+        x = np.asarray(x, dtype=np.float64)
+        return self._tail(np.zeros(x.shape, dtype=np.int64), x) + self._tail(np.ones(x.shape, dtype=np.int64), x)
+
+    def excess(self, x: Vector) -> Vector:
+        x = np.asarray(x, dtype=np.float64)
+        sides, ring, last = self._sides, self.rings, self.cells.last
+        near = np.minimum(x, last)
+        place = np.minimum((near / self.cells.width).astype(np.int64), self.cells.reach - 1)
+        left = self._edges[place + 1] - near
+        own = self.beyond(self._edges[place + 1]) * left + sides.mass.sum(axis=0)[place] * left**2 / (
+            2 * self.cells.width
+        )
+        share = sides.beyond.sum() / float(ring.beyond(np.array([last]))[0])
+        far = share * ring.excess(np.maximum(x, last))
+        return np.asarray(np.where(x < last, own + self._excess[place + 1], far))
+
+    def probability(self, j: ArrayLike, scale: ArrayLike) -> Vector:
+        j, scale = np.broadcast_arrays(np.asarray(j, dtype=np.float64), positive(scale))
+        side, x = (j > 0).astype(np.int64), np.abs(j)
+        inner = self._tail(side, np.maximum(x - 0.5, 0) / scale)
+        outer = self._tail(side, (x + 0.5) / scale)
+        centre = 1 - self.beyond(0.5 / scale)
+        return np.asarray(np.where(j == 0, centre, inner - outer))
+
+    def _tail(self, side: NDArray[np.int64], x: Vector) -> Vector:
+        """The mass beyond x on a side, 0 the left one."""
+        sides, ring, last = self._sides, self.rings, self.cells.last
+        near = np.minimum(x, last)
+        place = np.minimum((near / self.cells.width).astype(np.int64), self.cells.reach - 1)
+        left = np.maximum(self._edges[place + 1] - near, 0) / self.cells.width
+        inside = sides.tail[side, place + 1] + left * sides.mass[side, place]
+        share = sides.beyond[side] / float(ring.beyond(np.array([last]))[0])
+        return np.asarray(np.where(x < last, inside, share * ring.beyond(np.maximum(x, last))))
+
+    @property
+    def _edges(self) -> Vector:
+        return np.asarray(np.arange(self.cells.reach + 1) * self.cells.width, dtype=np.float64)
+
+    @property
+    def _sides(self) -> _Sides:
+        return _sides(self)
+
+    @property
+    def _excess(self) -> Vector:
+        return _excess_at_edges(self)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """The masses of both sides, from the centre outwards: of cells, beyond each edge, and of the rings."""
+
+    mass: NDArray[np.float64]
+    tail: NDArray[np.float64]
+    beyond: NDArray[np.float64]
+
+
+@lru_cache(maxsize=16)
+def _weights(law: Steps) -> NDArray[np.object_]:
+    cells = law.cells
+    return kept(
+        FORMAT,
+        (cells, law.epsilon),
+        partial(least.solve, cells, law.epsilon),
+        lambda weights: least.check(cells, weights, law.epsilon),
+    )
+
+
+@lru_cache(maxsize=16)
+def _choice(law: Steps) -> Choice:
+    return Choice(law.weights)
+
+
+@lru_cache(maxsize=16)
+def _sides(law: Steps) -> _Sides:
+    share = np.array([weight / 2**BITS for weight in law.weights[0]], dtype=np.float64)
+    middle = len(share) // 2
+    sides = np.stack([share[middle - 1 :: -1], share[middle:]])
+    tail = np.cumsum(sides[:, ::-1], axis=1)[:, ::-1]
+    return _Sides(sides[:, :-1], tail, sides[:, -1])
+
+
+@lru_cache(maxsize=16)
+def _excess_at_edges(law: Steps) -> Vector:
+    """E(|Z| - e)+ beyond each edge e: the integral of the tail, which is linear inside a cell."""
+    sides, ring, last = law._sides, law.rings, law.cells.last
+    tail = sides.tail.sum(axis=0)
+    far = sides.beyond.sum() / float(ring.beyond(np.array([last]))[0]) * float(ring.excess(np.array([last]))[0])
+    areas = (tail[1:] + tail[:-1]) / 2 * law.cells.width
+    return np.concatenate([np.cumsum(areas[::-1])[::-1] + far, [far]])
+
+
+def _within(ring: Staircase, last: float) -> float:
+    """The part of the second moment that lies within the plateau: of a constant density."""
+    return float(np.exp(ring.log_density(0.0))) * 2 * last**3 / 3

@@ -37,7 +37,7 @@ INEXACT = 2.0**-20
 """A smaller unknown of the programme is an inexact zero; all are about 1."""
 
 
-class Cells(NamedTuple):
+class StepCells(NamedTuple):
     """Where the cells lie: `reach` of width shift / parts on either side, then a ring on either side.
 
     Attributes
@@ -95,27 +95,27 @@ class Cells(NamedTuple):
         return np.asarray(found)
 
 
-class Rings(NamedTuple):
+class RingMoments(NamedTuple):
     """The mass of all rings of one side and its first moment, where the first ring has the density 1."""
 
     mass: float
     mean: float
 
 
-def rings(cells: Cells, epsilon: float) -> Rings:
+def rings(cells: StepCells, epsilon: float) -> RingMoments:
     """Ring j ends at e_j = (1 + growth) e_(j-1) + 1, e_0 = last; each has e^-(epsilon - b) times the density within."""
     b = math.log1p(cells.growth)
     drop = epsilon - b
     if drop <= 2 * b:
-        raise PrivacyError("Rings with a mean need epsilon > 3 ln(1 + growth).", about="epsilon")
+        raise PrivacyError("RingMoments with a mean need epsilon > 3 ln(1 + growth).", about="epsilon")
     width, ratio, w = 1 + cells.growth * cells.last, math.exp(b - drop), 1 + cells.growth
     # Ring j has the width `width` w^(j-1), and with its density the mass `width` ratio^(j-1).
     mass = width / (1 - ratio)
     centres = (cells.last - width / cells.growth) / (1 - ratio) + width / cells.growth * (1 + w) / 2 / (1 - ratio * w)
-    return Rings(mass, width * centres)
+    return RingMoments(mass, width * centres)
 
 
-def solve(cells: Cells, epsilon: float) -> NDArray[np.object_]:
+def solve(cells: StepCells, epsilon: float) -> NDArray[np.object_]:
     """The weights of the law with the least E|Z| and E Z = 0; not yet checked."""
     from scipy.optimize import linprog
     from scipy.sparse import coo_matrix, vstack
@@ -150,7 +150,7 @@ def solve(cells: Cells, epsilon: float) -> NDArray[np.object_]:
     return rounded(_centred(shares, mean / mass, most=SLACK * epsilon / 4)[None, :])
 
 
-def excess(cells: Cells, weights: NDArray[np.object_], epsilon: float) -> float:
+def excess(cells: StepCells, weights: NDArray[np.object_], epsilon: float) -> float:
     """By how much the worst pair of cells, from the weights themselves, is above epsilon."""
     mass = np.diff(cells.edges)
     mass[[0, -1]] = rings(cells, epsilon).mass
@@ -158,7 +158,7 @@ def excess(cells: Cells, weights: NDArray[np.object_], epsilon: float) -> float:
     return float((level[:, None] - level[None, :] - cells.costs()).max()) - epsilon
 
 
-def check(cells: Cells, weights: NDArray[np.object_], epsilon: float) -> None:
+def check(cells: StepCells, weights: NDArray[np.object_], epsilon: float) -> None:
     """Refuse weights that are no law of these cells, or lose more than epsilon."""
     if weights.shape != (1, 2 * cells.reach + 2) or not all(weight > 0 for weight in weights[0]):
         raise damaged("it has other cells")

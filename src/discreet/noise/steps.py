@@ -38,11 +38,11 @@ class Steps(Rounded):
     epsilon: float
 
     @property
-    def cells(self) -> least.Cells:
+    def cells(self) -> least.StepCells:
         """Where its cells lie."""
         shifts = DEPTH / self.epsilon + 2
         parts = min(math.floor(MOST_CELLS / shifts), MOST_PARTS)
-        return least.Cells(self.growth, self.shift, parts, round(parts * shifts))
+        return least.StepCells(self.growth, self.shift, parts, round(parts * shifts))
 
     @property
     def rings(self) -> Staircase:

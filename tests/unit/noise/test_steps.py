@@ -50,7 +50,7 @@ def test_no_neighbours_lose_more_than_epsilon_and_some_lose_nearly_that(law: Ste
 
 def test_costs_between_cells_are_those_of_all_moves() -> None:
     """Brute force: the least w of each pair of cells that random moves join."""
-    cells = least.Cells(0.2, 1 / 1.2, 4, 14)
+    cells = least.StepCells(0.2, 1 / 1.2, 4, 14)
     costs, edges = cells.costs(), cells.edges
     u, w = neighbours(200_000, 0.2, 1 / 1.2)
     z = np.random.default_rng(3).uniform(edges[0], edges[-1], len(u))

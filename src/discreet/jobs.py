@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from discreet.engines import Engine
     from discreet.frames import Frame
 
-
 MOST_JOBS = 2**53
 """Below this a double, in which noise is scaled and sums are checked, holds every whole number."""
 

@@ -36,11 +36,8 @@ from discreet.tables.attributes import spanned, values_kept
 from discreet.tables.calibration import calibrate, refuse_extremes, refuse_overflow
 from discreet.tables.expected import ByLargest, Kinds
 from discreet.tables.intervals import intervals
-from discreet.tables.mechanisms.baselines import EdgeLaplace, NodeTruncation
-from discreet.tables.mechanisms.joint_polynomial import JointPolynomialNoise
 from discreet.tables.mechanisms.mechanism import Mechanism
-from discreet.tables.mechanisms.polynomial import PolynomialNoise
-from discreet.tables.mechanisms.registry import named
+from discreet.tables.mechanisms.registry import OF_ESTABLISHMENTS, OF_ONE_COUNT, OF_SEVERAL_COUNTS, OF_WORKERS, named
 from discreet.tables.prepared import Drawn, Prepared, TableErrors, write_counts
 from discreet.tables.release import CountRelease
 from discreet.tables.sizes import NOTE, share_of, sizes_for
@@ -348,10 +345,10 @@ class CountQuery:
     @property
     def _default(self) -> type[Mechanism]:
         if isinstance(self.account.unit, Workers):
-            return EdgeLaplace
+            return OF_WORKERS
         if isinstance(self.account.unit, EstablishmentNodes):
-            return NodeTruncation
-        return JointPolynomialNoise if self.levels > 1 else PolynomialNoise
+            return OF_ESTABLISHMENTS
+        return OF_SEVERAL_COUNTS if self.levels > 1 else OF_ONE_COUNT
 
     def _baseline(
         self,

@@ -9,7 +9,7 @@ places in the source where noise is paid for.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -87,6 +87,7 @@ X = np.linspace(-1, 1, 240)
 LINE, MOVED = {"x": X, "y": 2 * X}, {"x": X, "y": np.append(2 * X[:-1], -1e9)}
 GROUPS = {"x": np.tile([0, 1, 2], 40), "g": np.repeat(list("abcd"), 30)}
 RATE = np.linspace(0.1, 0.9, 120)
+TIMES = {"t": np.tile(np.arange(30), 4)}
 RATES, OTHER = GROUPS | {"y": RATE}, GROUPS | {"y": np.where(np.arange(120) == 7, 2.0, RATE)}
 
 
@@ -99,9 +100,11 @@ def summary(function: Callable[..., Any], **asked: Any) -> Callable[[Any], objec
     return call
 
 
-def mixed(**asked: Any) -> Callable[[Any], object]:
+def mixed(
+    formula: str = "y ~ x + (1 | g)", public: Sequence[str] = ("x", "g"), **asked: Any
+) -> Callable[[Any], object]:
     def call(data: Any) -> object:
-        fit = release_mixed("y ~ x + (1 | g)", data, bounds=(0, 2), public=["x", "g"], **asked)
+        fit = release_mixed(formula, data, bounds=(0, 2), public=[*public], **asked)
         effects = [fit.effects["g"][level] for level in "abcd"]
         return [*fit.fixed.values(), *effects, *(v if v is not None else -1.0 for v in fit.variances.values())]
 
@@ -118,6 +121,12 @@ DOORS = {
     "several tables": Door("tables/workload.py", counted(["place"], ["place", "sex"]), 10, 11, slow=False),
     "mixed, moments": Door("lmm/private/release.py", mixed(epsilon=1), RATES, OTHER),
     "mixed, strict": Door("lmm/private/release.py", mixed(epsilon=1, method="strict", blocks=4), RATES, OTHER),
+    "mixed, lags": Door(
+        "lmm/private/lag_release.py",
+        mixed("y ~ x + lag(y, 1) + (1 | g)", ("x", "g", "t"), epsilon=1, series=["g"], time="t"),
+        RATES | TIMES,
+        OTHER | TIMES,
+    ),
     "probability": Door(
         "bayes/probability.py", summary(dc.posterior_probability, coefficient="x", at=2.0), LINE, MOVED, slow=False
     ),

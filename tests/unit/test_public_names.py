@@ -121,7 +121,7 @@ def test_a_split_is_shares_at_every_door() -> None:
     halves = {"(Intercept)": "1/2", "x": "1/2"}
     found = dc.posterior_probability("y ~ x", line(), ["(Intercept)", "x"], at=1, epsilon=8, split=halves, seed=1)
     assert found.guarantee.loss == dc.Pure(8)
-    with pytest.raises(PrivacyError, match="sum to 1"):
+    with pytest.raises(PrivacyError, match="add up to 1"):
         dc.posterior_probability("y ~ x", line(), ["(Intercept)", "x"], at=1, epsilon=8, split=dict.fromkeys(halves, 4))
 
 

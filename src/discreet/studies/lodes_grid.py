@@ -29,7 +29,6 @@ from discreet.tables.calibration import calibrate
 from discreet.tables.cells import Cells
 from discreet.tables.mechanisms.mechanism import Mechanism
 from discreet.tables.mechanisms.registry import BASELINES
-from discreet.tables.mechanisms.weak_joint import WeakJoint
 from discreet.tables.ranking import RANKING_2, levels_with, spearman_by
 from discreet.utility import errors, strata
 
@@ -163,7 +162,7 @@ def _calibrated(
 def expected_error(setting: Setting, found: Mechanism, economy: Economy) -> Matrix:
     """E|published - true| before rounding, shape (cells, d)."""
     counts = economy.counts(setting.workload)
-    if isinstance(found, WeakJoint):
+    if setting.mechanism == "weak-joint":
         return _unrounded(found, economy.largest_of_kinds)
     largest = np.broadcast_to(economy.largest(setting), counts.shape)
     error = found.expected_error(counts.astype(np.float64), largest.astype(np.float64))
@@ -173,7 +172,7 @@ def expected_error(setting: Setting, found: Mechanism, economy: Economy) -> Matr
     return np.broadcast_to(error, counts.shape)
 
 
-def _unrounded(found: WeakJoint, largest: Integers) -> Matrix:
+def _unrounded(found: Any, largest: Integers) -> Matrix:
     """E|noise| of every kind before rounding, which has no closed form: a mean of draws on a fine grid."""
     law, (own, whole) = cast("Rings", found.law), found.scales(largest)
     drawn = [draw_within(law, scale=own * FINE, total=whole * FINE, source=SeededSource(i)) for i in range(4)]

@@ -71,7 +71,7 @@ def table(x: float, y: float) -> pa.Table:
     ("releases", "rows"),
     [
         (MODEL, [(3.0, y) for y in (-10.0, -5.0, 1.0, 2.0, 5.0, 10.0)]),
-        (POSTERIORS, [(1e4, -1e9), (1e4, 1e9), (1e4, 2e4), (1e4, 1e6), (0.0, 0.0)]),
+        (POSTERIORS, [(1e4, -1e9), (1e4, 1e9), (1e4, 2e4), (1e4, 1e6), (1e4, 0.0)]),
     ],
     ids=["model", "posteriors"],
 )

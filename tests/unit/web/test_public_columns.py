@@ -31,7 +31,7 @@ def drafted(desk: Any, formula: str, **unit: str) -> Draft:
         ("y ~ x + (1 | g:z)", {}, "'z' is in the formula and is not declared public"),
         ("z ~ y", {"response": "z"}, "'y' is in the formula and is not declared public"),
         ("x ~ g", {"response": "x"}, "'x' is declared public, and one row's 'x' is protected"),
-        ("z ~ x", {}, "response = 'z' under [unit]"),
+        ("z ~ x", {}, "Write z under 'Protected column'"),
     ],
 )
 def test_the_settings_decide_what_is_public(make: Callable[..., Any], formula: str, unit: Any, words: str) -> None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from discreet.bayes import agreement, clipped, doubts, interval
 from discreet.errors import DataError, FormulaError
 from discreet.lmm import fit_blocks, mixed
 from discreet.lmm.private import informative, notes, release_mixed
@@ -161,6 +162,8 @@ def test_where_it_cannot_matter_nothing_is_flagged() -> None:
 def test_every_word_of_a_flag_is_explained_in_reports() -> None:
     source = "".join(inspect.getsource(module) for module in (informative, notes))
     used = set(re.findall(r'(?:word = |Flag\([^)]*?, )"([a-z ]+)"(?=, note|\n)', source)) | {WORD}
+    answers = "".join(inspect.getsource(module) for module in (agreement, clipped, doubts, interval))
+    used |= set(re.findall(r'Doubt\(\s*"([a-z ]+)"', answers)) | {agreement.NOT_CHECKED}
     assert used | {"clipped"} == set(FLAGS)
 
 

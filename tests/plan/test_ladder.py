@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 Command = Callable[..., tuple[int, str, str]]
 
 
@@ -23,6 +25,12 @@ def test_a_plan_by_the_ladder(plan: Path, command: Command) -> None:
     assert about["guarantee"]["proof"] == "docs/proofs/ladder.md" and about["guarantee"]["basis"] == "proved"
     assert {"tabled", "epsilon", "factor", "sizes"} <= set(about["parameters"]["tables"][0]["noise"])
     assert "ladder (tight)" in (folder / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.full_size
+def test_a_reviewer_computes_the_worst_loss_of_the_ladder(plan: Path, command: Command) -> None:
+    test_a_plan_by_the_ladder(plan, command)
+    folder = plan.parent / "out"
     code, out, err = command("verify", folder / "bundle.zip")
     assert (code, "ladder: worst loss" in out) == (0, True), out + err
 

@@ -115,14 +115,15 @@ class Steps(Rounded):
         return np.asarray(np.where(j == 0, centre, inner - outer))
 
     def _tail(self, side: NDArray[np.int64], x: Vector) -> Vector:
-        """The mass beyond x on a side, 0 the left one."""
-        sides, ring, last = self._sides, self.rings, self.cells.last
-        near = np.minimum(x, last)
-        place = np.minimum((near / self.cells.width).astype(np.int64), self.cells.reach - 1)
-        left = np.maximum(self._edges[place + 1] - near, 0) / self.cells.width
-        inside = sides.tail[side, place + 1] + left * sides.mass[side, place]
-        share = sides.beyond[side] / float(ring.beyond(np.array([last]))[0])
-        return np.asarray(np.where(x < last, inside, share * ring.beyond(np.maximum(x, last))))
+        """The mass beyond x on a side, 0 the left one: linear inside a cell."""
+        sides, last = self._sides, self.cells.last
+        edges = self._edges
+        found = np.where(side == 1, np.interp(x, edges, sides.tail[1]), np.interp(x, edges, sides.tail[0]))
+        far = x >= last
+        if far.any():
+            share = sides.beyond / float(self.rings.beyond(np.array([last]))[0])
+            found[far] = share[side[far]] * self.rings.beyond(x[far])
+        return np.asarray(found)
 
     @property
     def _edges(self) -> Vector:

@@ -74,7 +74,9 @@ def _read(
     text: str, how: Mapping[str, str], connection: duckdb.DuckDBPyConnection, **more: str
 ) -> duckdb.DuckDBPyRelation:
     # The whole file decides a column's type, so that codes with leading zeros stay text.
-    options = {"header": "true", "sample_size": "-1", "auto_type_candidates": _list(TYPES)} | dict(how) | more
+    # What begins with '#' is a row like any other, and only '"' quotes.
+    fixed = {"header": "true", "sample_size": "-1", "comment": "''", "quote": "'\"'", "escape": "'\"'"}
+    options = fixed | {"auto_type_candidates": _list(TYPES)} | dict(how) | more
     path = _literal(text)
     return connection.sql(f"SELECT * FROM read_csv({path}, {', '.join(f'{k} = {v}' for k, v in options.items())})")
 

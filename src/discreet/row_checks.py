@@ -70,7 +70,7 @@ def empty(name: str) -> list[RowCheck]:
     """No rows at all."""
     import narwhals.stable.v2 as nw
 
-    fault = Fault(role(name), f"{name} has no rows.", remedy="RowCheck the export, or the filter that made it.")
+    fault = Fault(role(name), f"{name} has no rows.", remedy="Check the export, or the filter that made it.")
     return [RowCheck(fault, (nw.len() == 0).cast(nw.Int64))]
 
 

@@ -136,3 +136,18 @@ def test_an_establishment_is_not_split_by_a_space(tmp_path: Path) -> None:
     (tmp_path / "spaces.csv").write_text("firm,person\nF1,a\nF1 ,b\n\tF1,c\n")
     table = collect(open_frame(tmp_path / "spaces.csv").select("firm").unique(), step="firms")
     assert table.to_pydict() == {"firm": ["F1"]}
+
+
+def test_no_row_is_taken_for_a_remark_and_no_quote_is_guessed(tmp_path: Path) -> None:
+    """DuckDB would find out what begins a remark, and what quotes, from the rows themselves."""
+    rows = [("#F01" if i % 40 == 0 else "F02", f"{i:03}", "06001", "10", "male") for i in range(200)]
+    path = tmp_path / "jobs.csv"
+    path.write_text(text(rows))
+    found = collect(read_jobs(path, schema=SCHEMA, validate=False).table, step="rows")
+    assert found.num_rows == 200
+    assert found["firm"].to_pylist().count("#F01") == 5
+    for broken in (text(rows) + "# a remark\n", text([*rows[:50], ('"F02', *rows[50][1:]), *rows[51:]])):
+        path.write_text(broken)
+        with pytest.raises(DataError, match="Correct the line") as caught:
+            read_jobs(path, schema=SCHEMA)
+        assert "remark" not in str(caught.value)

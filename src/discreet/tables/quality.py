@@ -23,14 +23,16 @@ NOISE, NONE = "mostly noise", "no interval"
 
 MEANING = (
     "how far the interval reaches from the count: good, at most 10 % of it; fair, at most a third; poor, at most all "
-    "of it; mostly noise, further; no interval, where an end is missing"
+    "of it; mostly noise, further, or a count that came out as 0 or less; no interval, where an end is missing"
 )
 
 
 def quality(counts: Integers | Vector, lower: Vector, upper: Vector) -> Words:
     """The flag of every count."""
-    count = np.maximum(np.asarray(counts, dtype=np.float64), 0.0)
+    count = np.asarray(counts, dtype=np.float64)
     with np.errstate(invalid="ignore"):
         reach = np.maximum(upper - count, count - lower)
-        chosen = [~np.isfinite(lower + upper), *(reach <= share * count for share in QUALITY.values())]
+        # A count that came out below zero, or is not in its own interval, says nothing.
+        some = (count > 0) & (lower <= count) & (count <= upper)
+        chosen = [~np.isfinite(lower + upper), *(some & (reach <= share * count) for share in QUALITY.values())]
     return np.select(chosen, [NONE, *QUALITY], default=NOISE)

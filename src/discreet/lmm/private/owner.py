@@ -34,8 +34,11 @@ def look(
     names = frame.collect_schema().names()
     refuse(missing(name, names, name="the data") for name in (response, *public) if name not in names)
     y = _numbers(_column(frame, response))
-    if y is None:
-        return [f"Column {response!r} holds no numbers: every response would count as the middle of the bounds."]
+    if y is None or np.isfinite(y).mean() < OFTEN:
+        return [
+            f"Column {response!r} holds no numbers in most rows: each of them would count as the middle of the bounds. "
+            "Write numbers with a decimal point, as 45.5, and nothing else in a field."
+        ]
     told = list(_outside(y, response, bounds))
     found: dict[str, Vector] = {}
     for name in public:

@@ -365,7 +365,7 @@ def _second(first: str, second: str | None, dataset: str) -> str:
     if not other or other.casefold() == first.strip().casefold():
         raise PrivacyError(
             f"The budget of {dataset!r} cannot be raised by {first!r} alone. Two people raise a budget, and both are "
-            "named in the ledger. Have a colleague confirm it, as `confirmed_by`.",
+            "named in the ledger. Have a colleague confirm it, and give their name too.",
             about="confirmed_by",
         )
     return named(other, "confirmed_by")

@@ -23,7 +23,7 @@ NOISE, NONE = "mostly noise", "no interval"
 
 MEANING = (
     "how far the interval reaches from the count: good, at most 10 % of it; fair, at most a third; poor, at most all "
-    "of it; mostly noise, further, or a count that came out as 0 or less; no interval, where an end is missing"
+    "of it; mostly noise, further; no interval, where an end is missing"
 )
 
 
@@ -33,6 +33,6 @@ def quality(counts: Integers | Vector, lower: Vector, upper: Vector) -> Words:
     with np.errstate(invalid="ignore"):
         reach = np.maximum(upper - count, count - lower)
         # A count that came out below zero, or is not in its own interval, says nothing.
-        some = (count > 0) & (lower <= count) & (count <= upper)
+        some = (count >= 0) & (lower <= count) & (count <= upper)
         chosen = [~np.isfinite(lower + upper), *(some & (reach <= share * count) for share in QUALITY.values())]
     return np.select(chosen, [NONE, *QUALITY], default=NOISE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,18 +14,22 @@ if TYPE_CHECKING:
     from discreet.noise.source import Source
 
 
-class Choice:
-    """Columns of a table whose rows add up to 2^126, drawn in proportion to their weights."""
+FIRST = 62  # random bits of a draw; more are taken where they meet a threshold
 
-    def __init__(self, weights: NDArray[np.object_]) -> None:
+
+class Choice:
+    """Columns of a table whose rows add up to 2^bits, drawn in proportion to their weights."""
+
+    def __init__(self, weights: NDArray[np.object_], *, bits: int) -> None:
+        self._later = bits - FIRST
         self._total = [np.cumsum(row) for row in weights]
-        self._high = np.array([[int(value) >> 64 for value in row] for row in self._total], dtype=np.int64)
+        self._high = np.array([[int(value) >> self._later for value in row] for row in self._total], dtype=np.int64)
 
     def draw(self, row: Integers, source: Source) -> Integers:
-        """One column for each row that is named: 62 random bits, and 64 more where they meet a threshold."""
+        """One column for each row that is named."""
         if not row.size:
             return row
-        bits = (source.words(row.size) >> np.uint64(2)).astype(np.int64)
+        bits = (source.words(row.size) >> np.uint64(64 - FIRST)).astype(np.int64)
         found = np.empty(row.size, dtype=np.int64)
         order = np.argsort(row, kind="stable")
         rows, starts = np.unique(row[order], return_index=True)
@@ -38,6 +43,14 @@ class Choice:
         found = np.searchsorted(high, bits, side="right")
         unsure = np.flatnonzero(high[np.searchsorted(high, bits, side="left").clip(0, len(high) - 1)] == bits)
         for place in unsure:
-            word = int(bits[place]) << 64 | int(source.words(1)[0])
-            found[place] = int(np.searchsorted(self._total[row], word, side="right"))
+            number = int(bits[place]) << self._later | self._more(source)
+            found[place] = bisect_right(self._total[row], number)
         return found
+
+    def _more(self, source: Source) -> int:
+        """The bits that are still missing."""
+        words = -(-self._later // 64)
+        number = 0
+        for word in source.words(words).tolist():
+            number = number << 64 | word
+        return number >> (64 * words - self._later)

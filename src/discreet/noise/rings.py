@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from discreet.noise.choice import Choice
 from discreet.noise.law import Rounded, positive, require
 from discreet.noise.mass import ball_mass, cube_mass
 
@@ -205,7 +206,7 @@ class RingTable:
 
     def draw(self, n: int, source: Source) -> Integers:
         """Rings of n draws, exactly as likely as their weights say."""
-        return _thresholds(self).draw(n, source)
+        return _choice(self).draw(np.zeros(n, dtype=np.int64), source)
 
 
 def _mixed(x: ArrayLike, term: Callable[[Matrix], Vector]) -> Vector:
@@ -331,37 +332,6 @@ def _balls(found: RingTable) -> tuple[Vector, Vector]:
     return radius, chance / chance.sum()
 
 
-class _Thresholds:
-    """Cumulative weights, of which the first 62 bits decide nearly every draw."""
-
-    def __init__(self, weights: tuple[int, ...]) -> None:
-        total, self.total = 0, []
-        for weight in weights:
-            total += weight
-            self.total.append(total)
-        self.high = np.array([value >> (BITS - 62) for value in self.total], dtype=np.int64)
-
-    @property
-    def inner_balls(self) -> tuple[Vector, Vector]:
-        """The balls of the rings alone; their chances are 1 less that of what lies beyond the last edge."""
-        return _inner_balls(self)
-
-    def draw(self, n: int, source: Source) -> Integers:
-        from bisect import bisect_right
-
-        bits = (source.words(n) >> np.uint64(2)).astype(np.int64)
-        found = np.searchsorted(self.high, bits, side="right").astype(np.int64)
-        first = np.searchsorted(self.high, bits, side="left").clip(0, len(self.high) - 1)
-        more = -(-(BITS - 62) // 64)
-        for place in np.flatnonzero(self.high[first] == bits):
-            rest = 0
-            for word in source.words(more).tolist():
-                rest = rest << 64 | word
-            rest >>= 64 * more - (BITS - 62)
-            found[place] = bisect_right(self.total, int(bits[place]) << (BITS - 62) | rest)
-        return found
-
-
 @lru_cache(maxsize=16)
-def _thresholds(found: RingTable) -> _Thresholds:
-    return _Thresholds(found.weights)
+def _choice(found: RingTable) -> Choice:
+    return Choice(np.array([found.weights], dtype=object), bits=BITS)

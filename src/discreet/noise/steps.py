@@ -83,12 +83,6 @@ class Steps(Rounded):
         outside = np.log(sides.beyond[side] / at_last) + ring.log_density(x)
         return np.asarray(np.where(x < self.cells.last, inside, outside))
 
-    def survival(self, z: ArrayLike) -> Vector:
-        """P(Z > z), for z >= 0; and P(Z < z) for z < 0: always the tail."""
-        z = np.asarray(z, dtype=np.float64)
-        side, x = (z > 0).astype(np.int64), np.abs(z)
-        return self._tail(side, x)
-
     def beyond(self, x: Vector) -> Vector:
         x = np.asarray(x, dtype=np.float64)
         return self._tail(np.zeros(x.shape, dtype=np.int64), x) + self._tail(np.ones(x.shape, dtype=np.int64), x)
@@ -160,7 +154,7 @@ def _weights(law: Steps) -> NDArray[np.object_]:
 
 @lru_cache(maxsize=16)
 def _choice(law: Steps) -> Choice:
-    return Choice(law.weights)
+    return Choice(law.weights, bits=BITS)
 
 
 @lru_cache(maxsize=16)

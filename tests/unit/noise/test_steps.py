@@ -115,6 +115,28 @@ def test_moments_are_integrals_of_the_density() -> None:
 def test_a_choice_has_exactly_its_weights() -> None:
     weights = rounded(np.array([[0.5, 0.25, 0.25], [1.0, 0.0, 0.0]]))
     assert [sum(row) for row in weights.tolist()] == [2**BITS] * 2
-    found = Choice(weights).draw(np.repeat([0, 1], 40_000), SeededSource(7))
+    found = Choice(weights, bits=BITS).draw(np.repeat([0, 1], 40_000), SeededSource(7))
     assert (found[40_000:] == 0).all()
     assert np.abs(np.bincount(found[:40_000]) / 40_000 - [0.5, 0.25, 0.25]).max() < 0.02
+
+
+@pytest.mark.parametrize("bits", [126, 256])
+def test_a_choice_takes_more_bits_where_the_first_decide_nothing(bits: int) -> None:
+    """A weight of one in 2^bits is drawn where all bits are zero, and nowhere else."""
+
+    class Words:
+        def __init__(self, *words: int) -> None:
+            self.left = list(words)
+
+        def words(self, n: int) -> np.ndarray:
+            taken, self.left = self.left[:n], self.left[n:]
+            return np.array(taken, dtype=np.uint64)
+
+    choice = Choice(np.array([[1, 2**bits - 1]], dtype=object), bits=bits)
+    more, unused = -(-(bits - 62) // 64), 64 * -(-(bits - 62) // 64) - (bits - 62)
+    row = np.zeros(1, dtype=np.int64)
+    for last, column in ((0, 0), (2**unused - 1, 0), (2**unused, 1)):  # what is left over of the last word counts not
+        source = Words(0, *[0] * (more - 1), last)
+        assert choice.draw(row, source).tolist() == [column]  # type: ignore[arg-type]
+        assert not source.left
+    assert choice.draw(row, Words(4)).tolist() == [1]  # type: ignore[arg-type]

@@ -12,8 +12,6 @@ from functools import lru_cache
 from typing import ClassVar, Self
 
 from discreet.arrays import Vector
-from discreet.errors import PrivacyError
-from discreet.faults import Key
 from discreet.noise.law import Rounded
 from discreet.noise.rings import MOST_COORDINATES, Rings, typical_radius
 from discreet.tables.mechanisms.joint_polynomial import JointPolynomialNoise
@@ -47,13 +45,7 @@ class JointRings(JointPolynomialNoise):
 
     @classmethod
     def calibrate(cls, ask: Request) -> Self:
-        if ask.calibration == "paper":
-            raise PrivacyError(
-                f"{cls.name} is not in the Tables paper.",
-                "It has the tight calibration only.",
-                ("Leave ", Key("calibration"), " out."),
-                about="calibration",
-            )
+        ask.only_tight(cls)
         if ask.b < LEAST_GROWTH:
             raise ask.refuse(cls, f"ln(1 + alpha) of at least {LEAST_GROWTH:.3g}", "Raise alpha.")
         if ask.cells > MOST_COORDINATES:

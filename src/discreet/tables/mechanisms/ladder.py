@@ -18,7 +18,7 @@ import numpy as np
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import PrivacyError
 from discreet.noise.choice import Choice
-from discreet.noise.kept import Unsolved, kept
+from discreet.noise.kept import BITS, Unsolved, kept
 from discreet.noise.law import Rounded
 from discreet.noise.sampler import add, draw_integers
 from discreet.noise.source import Source
@@ -68,11 +68,7 @@ class LadderNoise(SmoothNoise):
     @classmethod
     def calibrate(cls, ask: Request) -> Self:
         alpha, epsilon = float(ask.unit.alpha), min(ask.epsilon, MOST_SOLVED)
-        if ask.calibration == "paper":
-            raise PrivacyError(
-                f"{cls.name} is not in the Tables paper. It has the tight calibration only. Leave `calibration` out.",
-                about="calibration",
-            )
+        ask.only_tight(cls)
         if ask.unit.substitution:
             raise PrivacyError(
                 "ladder with substitution=True: its noise is for one step, and an exchange of workers is two. "
@@ -201,7 +197,7 @@ class _Drawer:
         taken = (np.where(inside, outer, 0) * np.abs(k)).sum(axis=1)
         left = np.maximum(mechanism.law.mean(mechanism.scale(x.astype(np.float64))) - taken, 0)
         self.error = left + self.room * (window.share * np.abs(k)).sum(axis=1)
-        self.choice = Choice(window.weights)
+        self.choice = Choice(window.weights, bits=BITS)
 
     def draw(self, x: Integers, source: Source) -> Integers:
         """One draw for each size."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from discreet.arrays import Integers, Mask, Vector
 from discreet.errors import Infeasible, PrivacyError
+from discreet.faults import Key
 from discreet.noise.source import Source
 from discreet.privacy.guarantee import Basis, Calibration
 from discreet.privacy.losses import Loss, shown
@@ -60,6 +61,16 @@ class Request:
     @property
     def b(self) -> float:
         return self.unit.log_growth
+
+    def only_tight(self, kind: type[Mechanism]) -> None:
+        """Refuse the paper's calibration of a mechanism that the paper does not have."""
+        if self.calibration == "paper":
+            raise PrivacyError(
+                f"{kind.name} is not in the Tables paper.",
+                "It has the tight calibration only.",
+                ("Leave ", Key("calibration"), " out."),
+                about="calibration",
+            )
 
     def refuse(self, kind: type[Mechanism], inequality: str, remedy: str) -> Infeasible:
         asked = f"alpha={shown(self.unit.alpha)}, {self.loss}" + (f", {self.cells} cells" if self.cells > 1 else "")

@@ -9,8 +9,6 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from discreet.errors import PrivacyError
-from discreet.faults import Key
 from discreet.noise.law import Rounded
 from discreet.noise.laws import Polynomial
 from discreet.tables.mechanisms.mechanism import MARGIN, Request, one_worker_floor
@@ -29,13 +27,7 @@ class PolynomialNoise(SmoothNoise):
 
     @classmethod
     def calibrate(cls, ask: Request) -> Self:
-        if ask.calibration == "paper":
-            raise PrivacyError(
-                f"{cls.name} is not in the Tables paper.",
-                "It has the tight calibration only.",
-                ("Leave ", Key("calibration"), " out."),
-                about="calibration",
-            )
+        ask.only_tight(cls)
         d, b, alpha = ask.cells, ask.b, float(ask.unit.alpha)
         budget = ask.epsilon * (1 - MARGIN)
         if budget <= d * b:

@@ -11,8 +11,6 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from discreet.errors import PrivacyError
-from discreet.faults import Key
 from discreet.noise.law import Rounded
 from discreet.noise.staircase import Staircase
 from discreet.tables.mechanisms.mechanism import LEAST_GROWTH, MARGIN, Request
@@ -33,13 +31,7 @@ class StaircaseNoise(SmoothNoise):
 
     @classmethod
     def calibrate(cls, ask: Request) -> Self:
-        if ask.calibration == "paper":
-            raise PrivacyError(
-                f"{cls.name} is not in the Tables paper.",
-                "It has the tight calibration only.",
-                ("Leave ", Key("calibration"), " out."),
-                about="calibration",
-            )
+        ask.only_tight(cls)
         if ask.b < LEAST_GROWTH:
             raise ask.refuse(cls, f"ln(1 + alpha) of at least {LEAST_GROWTH:.3g}", "Raise alpha.")
         # Scales are rounded: their ratio may be a little more than 1 + alpha, and the shift a little more than 1.

@@ -16,6 +16,7 @@ from discreet.errors import BudgetExceeded, LedgerError, PrivacyError
 from discreet.ledger import Ledger
 from discreet.privacy.losses import Approximate, Pure
 from discreet.privacy.units import Establishments, Workers
+from faults_of import about
 
 JOBS = {"dataset": "Löhne 2026", "unit": Establishments(alpha="1/3")}
 
@@ -39,9 +40,9 @@ def test_a_life(where: str) -> None:
         ledger.open_budget(total=Approximate(1, "1e-6"), **JOBS)
         first = ledger.charge(release="county", loss=Pure("1/3"), details={"by": ["place"], "width": 0.1}, **JOBS)
         ledger.publish(first, files={"table.parquet": "a" * 64})
-        with pytest.raises(BudgetExceeded, match=r"Remaining:  epsilon=2/3 \(about 0.666667\), delta=0.000001"):
+        with pytest.raises(BudgetExceeded, check=about("epsilon")):
             ledger.charge(release="state", loss=Pure(1), **JOBS)
-        with pytest.raises(PrivacyError, match="do not add up"):
+        with pytest.raises(PrivacyError, check=about("unit")):
             ledger.open_budget(dataset=JOBS["dataset"], unit=Workers(), total=Pure(1))
         ledger.change_budget(total=Approximate(2, "1e-6"), reason="board", by="anna", confirmed_by="rita", **JOBS)
         ledger.charge(release="state", loss=Approximate(1, "1e-7"), **JOBS)
@@ -52,7 +53,7 @@ def test_a_life(where: str) -> None:
         assert ledger.remaining(JOBS["dataset"], JOBS["unit"]) == Approximate("2/3", "9e-7")
         assert [entry.kind for entry in ledger.entries()] == ["budget", "charge", "publish", "budget", "charge"]
         assert ledger.entries(last=2) == ledger.entries()[-2:]
-        with pytest.raises(LedgerError, match="was opened to be read"):
+        with pytest.raises(LedgerError, check=about("ledger")):
             ledger.charge(release="r", loss=Pure("0.1"), **JOBS)
 
 
@@ -141,7 +142,7 @@ def test_a_charge_uses_an_index_for_every_look(where: str) -> None:
 @pytest.mark.postgres
 def test_a_shared_database_keeps_its_other_tables(postgres_url: str) -> None:
     run(postgres_url, "CREATE TABLE wages (amount INT)", "INSERT INTO wages VALUES (1)")
-    with pytest.raises(LedgerError, match="it has no table discreet_ledger"):
+    with pytest.raises(LedgerError, check=about("ledger")):
         Ledger.open(postgres_url, read_only=True)
     with Ledger.open(postgres_url) as ledger:
         ledger.open_budget(total=Pure(1), **JOBS)
@@ -163,7 +164,7 @@ def test_a_user_who_may_only_append(postgres_url: str) -> None:
         assert ledger.verify()
     run(postgres_url, f"REVOKE INSERT ON discreet_ledger FROM {name}")
     with Ledger.open(postgres_url.replace("postgres@", f"{name}@")) as ledger:
-        with pytest.raises(LedgerError, match="permission denied"):
+        with pytest.raises(LedgerError, check=about("ledger")):
             ledger.charge(release="state", loss=Pure("0.25"), **JOBS)
         assert ledger.head.seq == 2
 

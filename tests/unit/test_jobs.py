@@ -19,6 +19,7 @@ from discreet.jobs import read_jobs
 from discreet.schema import LODES, Schema
 from discreet.simulate import lodes
 from discreet.tables.cells import cell_statistics
+from faults_of import about
 
 SCHEMA = Schema(workplace_attributes=["place"], worker_attributes={"sex": ["f", "m"]})
 JOBS = {"workplace": [1, 1, 2], "worker": [7, 8, 9], "place": ["a", "a", "b"], "sex": ["f", "m", "f"]}
@@ -64,9 +65,9 @@ def test_three_files_give_what_the_joined_one_gives(simulated: Path, tmp_path: P
 
 def test_a_schema_is_needed_and_never_guessed(tmp_path: Path) -> None:
     parquet.write_table(pa.table(JOBS), tmp_path / "jobs.parquet")
-    with pytest.raises(DataError, match=r"jobs.parquet has no schema, .* put it beside the data as schema.toml"):
+    with pytest.raises(DataError, check=about("schema")):
         read_jobs(tmp_path / "jobs.parquet")
-    with pytest.raises(DataError, match="jobs has no schema"):
+    with pytest.raises(DataError, check=about("schema")):
         read_jobs(JOBS)
     (tmp_path / "schema.json").write_text(json.dumps(SCHEMA.to_dict()))
     assert read_jobs(tmp_path / "jobs.parquet").schema == SCHEMA
@@ -108,7 +109,7 @@ def test_neither_repr_nor_str_has_a_value() -> None:
     ],
 )
 def test_bad_data_are_refused(data: Any, words: str) -> None:
-    with pytest.raises(DataError, match=words) as caught:
+    with pytest.raises(DataError, check=about("source")) as caught:
         read_jobs(data, schema=SCHEMA)
     assert "SECRET" not in str(caught.value)
     assert {fault.about for fault in caught.value.faults} == {"source"}
@@ -128,17 +129,17 @@ def test_a_worker_may_have_two_jobs_if_that_is_meant() -> None:
 )
 def test_sizes_must_be_counts(sizes: list[int | None], words: str) -> None:
     schema = Schema.of({**SCHEMA.to_dict(), "size": "n"})
-    with pytest.raises(DataError, match=words):
+    with pytest.raises(DataError, check=about("source")):
         read_jobs({**JOBS, "n": sizes}, schema=schema)
-    with pytest.raises(DataError, match="Column 'n' of jobs holds Float64, where whole numbers are needed"):
+    with pytest.raises(DataError, check=about("source")):
         read_jobs({**JOBS, "n": [0.5, 1.0, 1.0]}, schema=schema)
 
 
 def test_tables_of_two_engines_or_key_types_are_not_joined() -> None:
     workplaces = {"workplace": [1, 2], "place": ["a", "b"]}
-    with pytest.raises(DataError, match="jobs is in polars and workplaces in duckdb; only one engine can join them"):
+    with pytest.raises(DataError, check=about("workplaces")):
         read_jobs(pl.DataFrame(JOBS).lazy(), workplaces=workplaces, schema=SCHEMA)
-    with pytest.raises(DataError, match="Column 'workplace' holds Int64 in jobs and String in workplaces"):
+    with pytest.raises(DataError, check=about("source")):
         read_jobs(JOBS, workplaces={**workplaces, "workplace": ["1", "2"]}, schema=SCHEMA)
     foreign = duckdb.connect().from_arrow(pa.table(workplaces))
     with pytest.raises(EngineError, match="that all tables are in one engine"):

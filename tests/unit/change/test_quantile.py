@@ -7,6 +7,7 @@ from scipy.optimize import linprog
 from discreet.change import quantile
 from discreet.change.quantile import check_loss, quantile_regression
 from discreet.errors import FitError
+from faults_of import about
 
 
 def counts(n=300, p=4, seed=0):
@@ -72,9 +73,9 @@ def test_zero_is_recognised_as_the_low_quantile_of_rare_counts():
 def test_refusals():
     X, y = counts()
     for tau in (0, 1, [0.5, 1.2]):
-        with pytest.raises(FitError, match="strictly inside"):
+        with pytest.raises(FitError, check=about("quantile")):
             quantile_regression(X, y, tau)
-    with pytest.raises(FitError, match="300 rows and 5 columns"):
+    with pytest.raises(FitError, check=about("X")):
         quantile_regression(np.column_stack([X, X[:, 1]]), y, 0.5)
 
 

@@ -5,6 +5,7 @@ import pytest
 
 from discreet.change import families, roc, rolling
 from discreet.errors import DataError
+from faults_of import about
 
 SCHEDULE = rolling.Schedule(initialise=10, train=6, burn_in=2, test=6)
 SMALL = np.array([0.1, 0.5, 0.9])
@@ -96,9 +97,9 @@ def test_schedule():
 
 def test_refusals():
     y, indicators = counts()
-    with pytest.raises(DataError, match="needs 140 months"):
+    with pytest.raises(DataError, check=about("schedule")):
         rolling.roll(MODELS[0], rolling.months(y, indicators), rolling.Schedule())
-    with pytest.raises(DataError, match="do not fit"):
+    with pytest.raises(DataError, check=about("indicators")):
         rolling.months(y, indicators[:, :5])
-    with pytest.raises(DataError, match="do not fit"):
+    with pytest.raises(DataError, check=about("indicators")):
         rolling.months(y, indicators, lags=(0, 1))

@@ -9,6 +9,7 @@ import pytest
 
 from discreet.errors import FitError
 from discreet.lmm import Blocks, MixedWarning, fit_blocks, mixed
+from faults_of import about
 
 FORMULA = "y ~ 0 + industry + t + (1 | g)"
 SEED = 5
@@ -107,9 +108,9 @@ def test_one_block_is_the_whole_fit(wide: dict) -> None:
 
 def test_requests_that_make_no_blocks(wide: dict) -> None:
     for blocks in (0, 2000, -3):
-        with pytest.raises(FitError, match="ask for 1 to 1500"):
+        with pytest.raises(FitError, check=about("blocks")):
             fit_blocks(FORMULA, wide, blocks=blocks, rng=0)
-    with pytest.raises(FitError, match="one random intercept"):
+    with pytest.raises(FitError, check=about("formula")):
         fit_blocks("y ~ t + (t | g)", wide, blocks=4, rng=0)
-    with pytest.raises(FitError, match="combinations of others"):
+    with pytest.raises(FitError, check=about("formula")):
         fit_blocks("y ~ t + u + (1 | g)", wide | {"u": wide["t"] * 2}, blocks=4, rng=0)

@@ -17,6 +17,7 @@ import pytest
 
 from discreet.errors import DataError, FitError, FormulaError
 from discreet.lmm import MixedFit, mixed
+from faults_of import about
 
 FORMULA = "y ~ industry + log(t) + scale(t) + (1 | g)"
 
@@ -122,14 +123,14 @@ def spoiled(panel: dict, column: str, value: object) -> pa.Table:
 )
 def test_missing_values_are_named_by_column(panel: dict, column: str, value: object, lazy: bool) -> None:
     table = spoiled(panel, column, value)
-    with pytest.raises(DataError, match=f"Column '{column}' has missing or infinite values"):
+    with pytest.raises(DataError, check=about("data")):
         mixed("y ~ t + industry + (1 | g)", duckdb.connect().from_arrow(table) if lazy else table)
 
 
 @pytest.mark.parametrize("lazy", [False, True])
 def test_log_needs_positive_values(panel: dict, lazy: bool) -> None:
     table = spoiled(panel, "t", -77_123)
-    with pytest.raises(DataError, match=r"log\(t\) needs positive values") as caught:
+    with pytest.raises(DataError, check=about("formula")) as caught:
         mixed("y ~ log(t) + (1 | g)", duckdb.connect().from_arrow(table) if lazy else table)
     assert "77" not in str(caught.value)
 
@@ -154,13 +155,13 @@ def test_things_that_are_no_data(panel: dict, tmp_path: Path) -> None:
         with pytest.raises(DataError) as refused:
             mixed("y ~ t + (1 | g)", thing)
         assert refused.value.about == "data"
-    with pytest.raises(DataError, match="no file"):
+    with pytest.raises(DataError, check=about("data")):
         mixed("y ~ t + (1 | g)", tmp_path / "absent.parquet")
-    with pytest.raises(DataError, match="no rows"):
+    with pytest.raises(DataError, check=about("data")):
         mixed("y ~ t + (1 | g)", pa.table(panel).slice(0, 0))
-    with pytest.raises(DataError, match="no rows"):
+    with pytest.raises(DataError, check=about("data")):
         mixed("y ~ t + (1 | g)", duckdb.connect().from_arrow(pa.table(panel).slice(0, 0)))
-    with pytest.raises(FormulaError, match="A formula is text"):
+    with pytest.raises(FormulaError, check=about("formula")):
         mixed(None, panel)  # type: ignore[arg-type]
 
 
@@ -186,9 +187,9 @@ def test_levels_are_values_and_never_missing(panel: dict, lazy: bool) -> None:
     def opened(columns: dict) -> Any:
         return duckdb.connect().from_arrow(pa.table(columns)) if lazy else columns
 
-    with pytest.raises(DataError, match="'g' has missing"):
+    with pytest.raises(DataError, check=about("data")):
         mixed("y ~ t + (1 | g)", opened(panel | {"g": np.where(panel["t"] == 50, np.nan, panel["g"])}))
-    with pytest.raises(DataError, match="no levels of a factor"):
+    with pytest.raises(DataError, check=about("formula")):
         mixed("y ~ t + (1 | g)", opened(panel | {"g": [[1]] * 400}))
 
 

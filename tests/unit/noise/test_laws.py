@@ -12,6 +12,7 @@ from scipy import integrate, stats
 
 from discreet.errors import PrivacyError
 from discreet.noise.laws import DiscreteLaplace, Gaussian, GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
+from faults_of import about
 
 LINE = [
     Laplace(),
@@ -321,14 +322,14 @@ def test_radial_density_integrates_to_that_of_a_coordinate():
     ("p", "d", "core"), [(410.0, 8, 7 / 402 * 0.999), (9.0, 2, 1 / 7), (10.0, 3, -1.0), (10.0, 1, math.inf)]
 )
 def test_a_core_too_small_for_the_sampler_is_refused(p, d, core):
-    with pytest.raises(PrivacyError, match=r"core.*\. The law exists for .* Change"):
+    with pytest.raises(PrivacyError, check=about("law")):
         RadialPolynomial(p, d, core)
 
 
 def test_the_smallest_core_is_decided_without_rounding():
     # (d-1)/(p-d) = 1/2 is a double, and its neighbours lie on either side.
     assert RadialPolynomial(4.0, 2, np.nextafter(0.5, 1)).core > 0.5
-    with pytest.raises(PrivacyError, match=r"= 0\.5"):
+    with pytest.raises(PrivacyError, check=about("law")):
         RadialPolynomial(4.0, 2, 0.5)
 
 

@@ -11,6 +11,7 @@ import pytest
 from discreet.errors import PrivacyError
 from discreet.noise.balls import Balls
 from discreet.noise.staircase import Staircase
+from faults_of import about
 
 LAWS = [
     Staircase(3.9047, 0.1, 0.124),
@@ -73,7 +74,7 @@ def test_edges_follow_their_recursion_and_the_law_exists() -> None:
     np.testing.assert_allclose(law.jumps[1:], 1.125 * law.jumps[:-1] + 1, rtol=1e-12)
     assert np.array_equal(law.log_density(law.jumps[:5] * 0.999) - law.log_density(0.0), -2.0 * np.arange(5))
     for wrong in ((0.05, 0.1, 0.2), (1.0, 0.0, 0.2), (1.0, 0.1, -0.1), (math.inf, 0.1, 0.1)):
-        with pytest.raises(PrivacyError, match="not a law of noise"):
+        with pytest.raises(PrivacyError, check=about("law")):
             Staircase(*wrong)
     assert (Staircase(0.15, 0.1, 0.2).mean_abs, Staircase(0.25, 0.1, 0.2).variance) == (math.inf, math.inf)
 

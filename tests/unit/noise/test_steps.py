@@ -16,6 +16,7 @@ from discreet.noise.law import Rounded
 from discreet.noise.sampler import draw_integers
 from discreet.noise.source import SeededSource
 from discreet.noise.steps import Steps
+from faults_of import about
 
 LAW = Steps(0.1, 1 / 1.1, 2.0)
 
@@ -65,14 +66,14 @@ def test_costs_between_cells_are_those_of_all_moves() -> None:
 def test_the_table_is_refused_where_it_is_changed() -> None:
     cells, weights = LAW.cells, LAW.weights.copy()
     least.check(cells, weights, LAW.epsilon)
-    with pytest.raises(PrivacyError, match="loses"):
+    with pytest.raises(PrivacyError, check=about("mechanism")):
         least.check(cells, weights, LAW.epsilon * 0.99)
     middle = weights.shape[1] // 2
     weights[0, middle] += weights[0, middle + 60] // 100
     weights[0, middle + 60] -= weights[0, middle + 60] // 100
-    with pytest.raises(PrivacyError, match="loses"):
+    with pytest.raises(PrivacyError, check=about("mechanism")):
         least.check(cells, weights, LAW.epsilon)
-    with pytest.raises(PrivacyError, match="cells"):
+    with pytest.raises(PrivacyError, check=about("mechanism")):
         least.check(cells, weights[:, 1:], LAW.epsilon)
 
 

@@ -14,6 +14,7 @@ from discreet.ledger import Entry, Ledger
 from discreet.ledger.budget import readable
 from discreet.privacy.losses import Approximate, Concentrated, Loss, Pure
 from discreet.privacy.units import Establishments, Unit, Workers
+from faults_of import about
 
 JOBS = {"dataset": "jobs", "unit": Workers()}
 HASHES = {"table.parquet": "a" * 64}
@@ -90,16 +91,16 @@ def test_pure_epsilon_is_paid_from_every_currency() -> None:
 
 
 def test_rho_is_not_paid_from_an_epsilon_budget() -> None:
-    with pytest.raises(PrivacyError, match="no epsilon bounds it"):
+    with pytest.raises(PrivacyError, check=about("loss")):
         paid_from(Pure(10), Concentrated("0.001"))
     with pytest.raises(PrivacyError):
         paid_from(Approximate(10, "0.1"), Concentrated("0.001"))
 
 
 def test_delta_is_counted_on_its_own() -> None:
-    with pytest.raises(BudgetExceeded, match=r"Difference: delta=0\.000001"):
+    with pytest.raises(BudgetExceeded, check=about("epsilon")):
         paid_from(Pure(10), Approximate(1, "1e-6"))
-    with pytest.raises(BudgetExceeded, match=r"Difference: delta=0\.05"):
+    with pytest.raises(BudgetExceeded, check=about("epsilon")):
         paid_from(Approximate(10, "0.1"), Approximate(1, "0.1"), Approximate(1, "0.05"))
 
 
@@ -108,16 +109,16 @@ def test_a_budget_is_opened_once(ledger: Ledger) -> None:
     assert ledger.open_budget(total=Pure("1.0"), **JOBS).total == Pure(1)
     assert ledger.head == before
     for other in (Pure(2), Approximate(1, "1e-6"), Concentrated(1)):
-        with pytest.raises(PrivacyError, match=r"which has one of epsilon=1 under workers with epsilon=0 spent"):
+        with pytest.raises(PrivacyError, check=about("total")):
             ledger.open_budget(total=other, **JOBS)
-    with pytest.raises(PrivacyError, match="pays for nothing"):
+    with pytest.raises(PrivacyError, check=about("total")):
         ledger.open_budget(dataset="new", unit=Workers(), total=Pure(0))
     assert ledger.head == before
 
 
 def test_one_unit_per_data_set_unless_allowed(ledger: Ledger) -> None:
     second: Unit = Establishments(alpha=0.1)
-    with pytest.raises(PrivacyError, match="do not add up"):
+    with pytest.raises(PrivacyError, check=about("unit")):
         ledger.open_budget(dataset="jobs", unit=second, total=Pure(1))
     ledger.open_budget(dataset="jobs", unit=second, total=Pure(3), allow_second_unit=True)
     assert ledger.entries(last=1)[0].payload["second_unit"] is True
@@ -130,10 +131,10 @@ def test_one_unit_per_data_set_unless_allowed(ledger: Ledger) -> None:
 def test_changing_a_budget_needs_a_reason_and_covers_what_is_spent(ledger: Ledger) -> None:
     ledger.charge(release="first", loss=Pure("0.75"), **JOBS)
     two = {"by": "anna", "confirmed_by": "rita"}
-    with pytest.raises(PrivacyError, match="without a reason"):
+    with pytest.raises(PrivacyError, check=about("reason")):
         ledger.change_budget(total=Pure(2), reason=" ", **two, **JOBS)
     for total in (Pure("0.5"), Concentrated(5), Approximate(5, "0.1")):
-        with pytest.raises(PrivacyError, match="cannot become"):
+        with pytest.raises(PrivacyError, check=about("total")):
             ledger.change_budget(total=total, reason="board, 2026-03-01", **two, **JOBS)
     assert ledger.change_budget(total=Pure(2), reason="board, 2026-03-01", **two, **JOBS).remaining == Pure("1.25")
     assert ledger.entries(last=1)[0].payload["reason"] == "board, 2026-03-01"
@@ -178,10 +179,10 @@ def test_an_interrupted_release_resumes_without_paying_twice(ledger: Ledger) -> 
     assert ledger.charge(**request) == entry
     assert ledger.spent("jobs", Workers()) == Pure("0.5")
     for change in ({"loss": Pure("0.4")}, {"details": {"by": ["sector"], "seed": None}}):
-        with pytest.raises(PrivacyError, match="with another loss, unit or details"):
+        with pytest.raises(PrivacyError, check=about("release")):
             ledger.charge(**request | change)
     published = ledger.publish(entry, files=HASHES)
-    with pytest.raises(PrivacyError, match="is already released"):
+    with pytest.raises(PrivacyError, check=about("release")):
         ledger.charge(**request)
     assert published.payload["charge"] == entry.seq
     assert ledger.published("jobs", "county") == published
@@ -192,15 +193,15 @@ def test_one_charge_pays_for_one_draw(ledger: Ledger) -> None:
     entry = ledger.charge(release="county", loss=Pure("0.5"), **JOBS)
     published = ledger.publish(entry, files=HASHES)
     assert ledger.publish(entry, files=HASHES) == published
-    with pytest.raises(PrivacyError, match="already released with other files"):
+    with pytest.raises(PrivacyError, check=about("files")):
         ledger.publish(entry, files={"table.parquet": "b" * 64})
     for files in ({}, {"table.parquet": "b" * 63}, {"table.parquet": "table"}):
-        with pytest.raises(PrivacyError, match="SHA-256"):
+        with pytest.raises(PrivacyError, check=about("files")):
             ledger.publish(entry, files=files)
-    with Ledger.in_memory() as other, pytest.raises(PrivacyError, match="not a charge of this ledger"):
+    with Ledger.in_memory() as other, pytest.raises(PrivacyError, check=about("entry")):
         other.open_budget(total=Pure(1), **JOBS)
         other.publish(entry, files=HASHES)
-    with Ledger.in_memory() as other, pytest.raises(PrivacyError, match="not a charge of this ledger"):
+    with Ledger.in_memory() as other, pytest.raises(PrivacyError, check=about("entry")):
         other.open_budget(total=Pure(1), **JOBS)
         other.charge(release="county", loss=Pure("0.25"), **JOBS)
         other.publish(entry, files=HASHES)
@@ -208,21 +209,21 @@ def test_one_charge_pays_for_one_draw(ledger: Ledger) -> None:
 
 
 def test_charge_without_a_budget_lists_what_there_is(ledger: Ledger) -> None:
-    with pytest.raises(PrivacyError, match=r"'wages' has no budget under workers. The ledger has these: 'jobs' under"):
+    with pytest.raises(PrivacyError, check=about("dataset")):
         ledger.charge(dataset="wages", unit=Workers(), release="r", loss=Pure(1))
 
 
 @pytest.mark.parametrize("name", ["", " county", "a\nb", "\x1b[31mred", "x" * 201, "\udcff"])
 def test_names_are_printable(ledger: Ledger, name: str) -> None:
-    with pytest.raises(PrivacyError, match="cannot be a name"):
+    with pytest.raises(PrivacyError, check=about("release")):
         ledger.charge(release=name, loss=Pure("0.1"), **JOBS)
-    with pytest.raises(PrivacyError, match="cannot be a name"):
+    with pytest.raises(PrivacyError, check=about("dataset")):
         ledger.open_budget(dataset=name, unit=Workers(), total=Pure(1))
 
 
 @pytest.mark.parametrize("details", [{"rows": object()}, {"x": float("nan")}, {1: 2, "a": 3}])
 def test_details_are_json(ledger: Ledger, details: dict[str, object]) -> None:
-    with pytest.raises(PrivacyError, match="cannot be written as JSON"):
+    with pytest.raises(PrivacyError, check=about("details")):
         ledger.charge(release="r", loss=Pure("0.1"), details=details, **JOBS)
     assert ledger.head.seq == 1
 
@@ -266,5 +267,5 @@ def test_a_ledger_that_was_edited_takes_no_charge(tmp_path: Path) -> None:
         database.execute("DROP TRIGGER discreet_ledger_no_UPDATE")
         database.execute("""UPDATE discreet_ledger SET spent_after = '{"epsilon":"0"}' WHERE seq = 2""")
     database.close()
-    with Ledger.open(path) as ledger, pytest.raises(LedgerError, match="is broken: the hash does not match"):
+    with Ledger.open(path) as ledger, pytest.raises(LedgerError, check=about("ledger")):
         ledger.charge(release="again", loss=Pure(1), **JOBS)

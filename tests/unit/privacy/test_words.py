@@ -15,6 +15,7 @@ from discreet.privacy.composition import parallel, same_unit, sequential
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Approximate, Pure
 from discreet.privacy.units import EstablishmentNodes, Establishments, Rows, Workers
+from faults_of import about
 
 STRONG, WEAK = Establishments(0.1), Establishments(0.1, "weak")
 
@@ -28,16 +29,16 @@ def test_largest_neighbour_is_the_definition(size: int, alpha: Fraction) -> None
 
 @pytest.mark.parametrize("alpha", [0, -0.1, "x"])
 def test_alpha_must_be_positive(alpha: object) -> None:
-    with pytest.raises(PrivacyError, match=r"alpha"):
+    with pytest.raises(PrivacyError, check=about("alpha")):
         Establishments(alpha)  # type: ignore[arg-type]
 
 
 def test_other_units_refuse_nonsense() -> None:
-    with pytest.raises(PrivacyError, match="strength"):
+    with pytest.raises(PrivacyError, check=about("strength")):
         Establishments(0.1, "medium")  # type: ignore[arg-type]
-    with pytest.raises(PrivacyError, match="theta"):
+    with pytest.raises(PrivacyError, check=about("theta")):
         EstablishmentNodes(0)
-    with pytest.raises(PrivacyError, match="width"):
+    with pytest.raises(PrivacyError, check=about("lower")):
         Rows(2, 2)
 
 
@@ -86,7 +87,7 @@ def test_counter_example_to_the_papers_parallel_composition() -> None:
 
 def test_alphas_do_not_mix() -> None:
     assert same_unit([STRONG, Establishments("0.1")]) == STRONG
-    with pytest.raises(PrivacyError, match="different units"):
+    with pytest.raises(PrivacyError, check=about("unit")):
         same_unit([STRONG, Establishments(0.2)])
 
 

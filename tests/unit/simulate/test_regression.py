@@ -8,6 +8,7 @@ from scipy import stats
 
 from discreet.errors import DataError
 from discreet.simulate import regression, stream
+from faults_of import about
 
 
 @pytest.mark.parametrize("variance", [1.0, 100.0])
@@ -28,5 +29,5 @@ def test_sizes_and_refusals():
     assert stream.collect(regression.batches(share=0.01))["regression"].num_rows == 1000
     assert stream.collect(regression.batches(share=4))["regression"].num_rows == 400_000
     for wrong in (0.0, -1.0, float("inf"), float("nan")):
-        with pytest.raises(DataError, match="error_variance"):
+        with pytest.raises(DataError, check=about("error_variance")):
             regression.batches(error_variance=wrong)

@@ -15,6 +15,7 @@ from discreet.report.page import Note
 from discreet.simulate import qwi, stream
 from discreet.studies import lmm
 from discreet.studies.lmm_curves import Case, Trials, by_moments, estimable_blocks
+from faults_of import about
 
 
 @pytest.fixture(scope="module")
@@ -95,5 +96,5 @@ def test_the_study_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "qwi.parquet").write_text("nothing")
-    with pytest.raises(DataError, match="not a Parquet file with"):
+    with pytest.raises(DataError, check=about("data")):
         lmm.run(quick=True, data=tmp_path)

@@ -8,6 +8,7 @@ import pytest
 
 from discreet.errors import DataError
 from discreet.studies import tables
+from faults_of import about
 
 
 @pytest.mark.parametrize("table", tables.TABLES)
@@ -52,5 +53,5 @@ def test_what_no_share_can_do() -> None:
 
 
 def test_it_takes_no_data(tmp_path: Any) -> None:
-    with pytest.raises(DataError, match="Leave --data out"):
+    with pytest.raises(DataError, check=about("data")):
         tables.run(data=tmp_path)

@@ -18,6 +18,7 @@ from discreet.tables.mechanisms.registry import BASELINES, PRIVATE
 from discreet.tables.mechanisms.search import least
 from discreet.tables.mechanisms.smooth_gamma import gamma_loss
 from discreet.tables.mechanisms.smooth_laplace import least_epsilon
+from faults_of import about
 
 ALPHA = Establishments(0.1)
 
@@ -114,7 +115,7 @@ def test_no_random_pair_of_moves_beats_the_polynomial(alpha: float, times: float
 def test_infeasible_requests_state_the_inequality(name: str) -> None:
     options = {"cells": 8} if name == "joint-polynomial" else {}
     options |= {"delta": "1e-12"} if name == "smooth-laplace" else {}
-    with pytest.raises(Infeasible, match=r"it needs .*(>|>=)") as caught:
+    with pytest.raises(Infeasible, check=about("epsilon")) as caught:
         calibrate(name, unit=Establishments("0.2"), epsilon="0.15", **options)  # type: ignore[arg-type]
     assert "alpha=0.2" in str(caught.value) and "Raise" in str(caught.value)
 
@@ -146,21 +147,21 @@ def test_nonsense_is_refused(arguments: dict[str, object], about: str) -> None:
 
 @pytest.mark.parametrize(("name", "delta"), [("smooth-laplace", "1e-3"), ("smooth-gamma", None)])
 def test_amounts_beyond_doubles_are_refused(name: str, delta: str | None) -> None:
-    with pytest.raises(PrivacyError, match=r"epsilon=1000 for a count hides nothing\. .*\. Lower epsilon"):
+    with pytest.raises(PrivacyError, check=about("epsilon")):
         calibrate(name, unit=ALPHA, epsilon=1000, delta=delta)  # type: ignore[arg-type]
 
 
 def test_unknown_mechanisms_are_listed() -> None:
-    with pytest.raises(PrivacyError, match="joint-polynomial"):
+    with pytest.raises(PrivacyError, check=about("mechanism")):
         calibrate("gauss", unit=ALPHA, epsilon=1)  # type: ignore[arg-type]
-    with pytest.raises(PrivacyError, match="0 < delta < 1"):
+    with pytest.raises(PrivacyError, check=about("delta")):
         calibrate("smooth-laplace", unit=ALPHA, epsilon=1)
 
 
 def test_costs_of_cells_of_the_same_establishments() -> None:
     assert calibrate("polynomial", unit=ALPHA, epsilon=1).cost(8) == Pure(8)
     assert calibrate("joint-polynomial", unit=ALPHA, epsilon=2, cells=8).cost(8) == Pure(2)
-    with pytest.raises(PrivacyError, match="its noise is for one count"):
+    with pytest.raises(PrivacyError, check=about("cells")):
         calibrate("polynomial", unit=ALPHA, epsilon=1, cells=8)
 
 

@@ -22,6 +22,7 @@ from discreet.tables.calibration import calibrate
 from discreet.tables.ladder import Window, growth, moves
 from discreet.tables.mechanisms.ladder import LadderNoise, _window
 from discreet.tables.sizes import noisy_sizes
+from faults_of import about
 
 TENTH = Establishments("0.1")
 SIZES = [1, 5, 10, 15, 19, 25]
@@ -161,11 +162,11 @@ def test_intervals_hold_the_truth_whatever_the_largest_establishment(four: Ladde
 
 
 def test_what_is_outside_its_range_is_refused() -> None:
-    with pytest.raises(Infeasible, match=r"3\.6 ln"):
+    with pytest.raises(Infeasible, check=about("epsilon")):
         calibrate("ladder", unit=TENTH, epsilon="0.33")
-    with pytest.raises(Infeasible, match="alpha"):
+    with pytest.raises(Infeasible, check=about("epsilon")):
         calibrate("ladder", unit=Establishments("0.001"), epsilon=1)
-    with pytest.raises(PrivacyError, match="substitution"):
+    with pytest.raises(PrivacyError, check=about("substitution")):
         calibrate("ladder", unit=Establishments("0.1", substitution=True), epsilon=1)
 
 
@@ -191,7 +192,7 @@ def test_a_damaged_table_is_refused(one: LadderNoise, alone: Path, harm: str, mo
         else:
             path.write_text("[" + kept[kept.index("], [") + 3 :])
         _window.cache_clear()
-        with pytest.raises(PrivacyError, match="Delete"):
+        with pytest.raises(PrivacyError, check=about("mechanism")):
             one.window  # noqa: B018
     finally:
         path.write_text(kept)
@@ -204,7 +205,7 @@ def test_a_table_that_loses_too_much_is_refused(one: LadderNoise) -> None:
     middle = one.window.reach
     row[middle] += row[middle + 1] // 2
     row[middle + 1] -= row[middle + 1] // 2
-    with pytest.raises(PrivacyError, match="loses"):
+    with pytest.raises(PrivacyError, check=about("mechanism")):
         Window(one.unit.alpha, 1.0, weights).check(one, sizes=60)
 
 

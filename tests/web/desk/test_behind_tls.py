@@ -23,6 +23,7 @@ from discreet.web.attempts import TRIES
 from discreet.web.desk import Desk
 from discreet.web.proxies import BehindTLS, networks
 from discreet.web.store import DeskStore
+from faults_of import about
 
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "desk.md"
@@ -212,5 +213,5 @@ def test_what_does_not_go_together(copied: Callable[..., Path], options: dict[st
 
 @pytest.mark.parametrize("proxy", ["nginx", "10.0.0.7/24", "0.0.0.0/0", "::/0", ""])
 def test_odd_proxies_are_refused(copied: Callable[..., Path], proxy: str) -> None:
-    with pytest.raises(PlanError, match="prox"):
+    with pytest.raises(PlanError, check=about("proxy")):
         command(copied("accounts = true"), browser=False, behind_tls=True, name=[NAME], proxy=[proxy])

@@ -17,6 +17,7 @@ from discreet.web.drafts import first_draft
 from discreet.web.estimates import judge
 from discreet.web.store import DeskStore
 from discreet.web.store import runs as started
+from faults_of import about
 
 ME = Person("(me)", "local", "")
 OWN = 'unit = { kind = "establishments", alpha = 0.1 }'
@@ -66,20 +67,20 @@ def test_neither_approved_nor_started_nor_paid(copied: Any) -> None:
     assert first is not None and second is not None
     planning.decide(desk, store, second.name, ME, verdict="approved", seen=second.digest)
     strict = fix(folder)
-    with pytest.raises(PrivacyError, match="workers is asked for 'jobs', whose unit is fixed"):
+    with pytest.raises(PrivacyError, check=about("plan")):
         planning.decide(strict, store, first.name, ME, verdict="approved", seen=first.digest)
-    with pytest.raises(PrivacyError, match="workers is asked for 'jobs', whose unit is fixed"):
+    with pytest.raises(PrivacyError, check=about("plan")):
         runs.start(strict, store, second.name, ME)
     assert runs.listed(strict, store) == [] and not (folder / "ledger.db").exists()
     with store.writing() as connection:  # a run that was interrupted before
         connection.execute(insert(started).values(name="run-a", plan=second.name, by=ME.name, at=second.at))
-    with pytest.raises(PrivacyError, match="workers is asked for 'jobs', whose unit is fixed"):
+    with pytest.raises(PrivacyError, check=about("plan")):
         runs.resume(strict, store, "run-a", ME)
     assert list(desk.runs.iterdir()) == [] and not (folder / "ledger.db").exists()
     planning.decide(strict, store, first.name, ME, verdict="declined", seen=first.digest)  # that is always possible
     settings = folder / "desk.toml"
     settings.write_text(settings.read_text().replace('name = "jobs"', 'name = "others"'))
-    with pytest.raises(DataError, match="'jobs' is not a source of this desk now"):
+    with pytest.raises(DataError, check=about("source")):
         runs.start(Desk.open(folder), store, second.name, ME)
     store.close()
 

@@ -9,6 +9,7 @@ from discreet.bayes.blmm import ConvergenceWarning, bayes_mixed
 from discreet.bayes.blmm.diagnostics import effective_size, rhat, standard_error
 from discreet.bayes.blmm.gibbs import WIDTH, _Products, gibbs
 from discreet.errors import DataError
+from faults_of import about
 
 ERRORS = 4.5  # 7e-6 per comparison
 
@@ -57,7 +58,7 @@ def test_chains_that_did_not_converge_say_so(data) -> None:
 
 @pytest.mark.parametrize("bad", [{"draws": 3}, {"draws": 10, "chains": 0}, {"draws": 10, "warmup": -1}])
 def test_impossible_runs_are_refused(data, bad) -> None:
-    with pytest.raises(DataError, match="cannot be sampled"):
+    with pytest.raises(DataError, check=about("draws")):
         gibbs(data.posterior, **bad)
 
 
@@ -80,5 +81,5 @@ def test_rhat_sees_a_shift_and_a_trend() -> None:
     assert found[0] < 1.02
     assert found[1] > 1.08
     assert found[2] > 1.2
-    with pytest.raises(DataError, match="At least 4"):
+    with pytest.raises(DataError, check=about("draws")):
         rhat(x[:, :3])

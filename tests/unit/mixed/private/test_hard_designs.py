@@ -17,6 +17,7 @@ from discreet.lmm.private.noisy import _inverted
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Rows
 from discreet.release.account import Account
+from faults_of import about
 
 Table = dict[str, np.ndarray]
 release_mixed = partial(private.release_mixed, public=["f", "x", "s", "z", "g", "one", "industry", "quarter", "county"])
@@ -39,7 +40,7 @@ def small() -> Table:
 @pytest.mark.parametrize("method", ["moments", "strict", "paper"])
 def test_designs_that_cannot_be_solved_cost_nothing(small: Table, degree: int, method: Any, tmp_path: Path) -> None:
     book = tmp_path / "book.db"
-    with pytest.raises(DataError, match="fixed columns on 60 rows" if degree < 60 else "cannot be built"):
+    with pytest.raises(DataError, check=about("formula")):
         release_mixed(
             f"y ~ poly(z, {degree})", small, epsilon=1, bounds=(0, 2), method=method, ledger=book, budget=4, dataset="d"
         )
@@ -49,7 +50,7 @@ def test_designs_that_cannot_be_solved_cost_nothing(small: Table, degree: int, m
 def test_what_fails_in_rehearsal_is_refused_before_the_charge(small: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     account = Account.open(None, dataset="small", unit=Rows(0, 2, response="y"), budget=Pure(1))
     monkeypatch.setattr(moments, "evaluate", _fails)
-    with pytest.raises(FitError, match="Nothing was spent"):
+    with pytest.raises(FitError, check=about("formula")):
         release_mixed(HARD, small, epsilon=1, account=account)
     assert account.remaining == Pure(1)
 

@@ -30,6 +30,7 @@ from discreet.lmm.private.request import read_request
 from discreet.lmm.private.sums import Scale, units_of
 from discreet.noise.source import SeededSource
 from discreet.plan.run import run
+from faults_of import about
 
 Columns = dict[str, Any]
 FORMULA = "y ~ kind + lag(y, 1) + (1 | g)"
@@ -224,7 +225,7 @@ def test_refusals_do_not_depend_on_responses(case: str) -> None:
 
 
 def test_a_fit_of_rows_refuses_lags() -> None:
-    with pytest.raises(DiscreetError, match="does not know which rows are earlier"):
+    with pytest.raises(DiscreetError, check=about("formula")):
         mixed(FORMULA, panel(2))
 
 

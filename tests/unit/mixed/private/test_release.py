@@ -25,6 +25,7 @@ from discreet.privacy.losses import Concentrated, Pure
 from discreet.privacy.units import Establishments, Rows
 from discreet.release.account import Account
 from discreet.results import COLUMNS
+from faults_of import about
 
 FORMULA = "rate ~ 0 + industry + quarter + (1 | county)"
 PUBLIC = ["industry", "quarter", "county", "season", "state", "nothing", "one", "row", "twice", "before", "lag", "g"]
@@ -113,14 +114,14 @@ def test_fitted_values_need_the_public_columns_only(flows: Flows) -> None:
     assert values[7] == pytest.approx(by_hand + fit.effects["county"][row["county"]])
     assert np.array_equal(values, fit.fitted({**public, "rate": np.full(len(values), np.nan)}))
     new = {**public, "county": np.where(np.arange(len(values)) == 0, "elsewhere", public["county"])}
-    with pytest.raises(DataError, match="never saw"):
+    with pytest.raises(DataError, check=about("data")):
         fit.fitted(new)
     assert fit.fitted(new, new_levels="zero")[0] == pytest.approx(
         values[0] - fit.effects["county"][public["county"][0]]
     )
-    with pytest.raises(DataError, match="'industry'"):
+    with pytest.raises(DataError, check=about("data")):
         fit.fitted({**public, "industry": np.full(len(values), "space")})
-    with pytest.raises(DataError, match="'quarter' is not in"):
+    with pytest.raises(DataError, check=about("data")):
         fit.fitted({name: column for name, column in public.items() if name != "quarter"})
 
 
@@ -316,7 +317,7 @@ def test_a_number_too_large_for_any_column_counts_as_the_bound() -> None:
 @pytest.mark.parametrize("method", ["moments", "strict", "paper"])
 def test_text_as_a_response_is_refused_without_being_quoted(flows: Flows, method: str) -> None:
     secret = {**flows, "rate": np.full(3000, "confidential")}
-    with pytest.raises(DataError, match="Name a numeric column") as caught:
+    with pytest.raises(DataError, check=about("formula")) as caught:
         release_mixed(FORMULA, secret, epsilon=1, bounds=(0, 2), method=method)
     assert "confidential" not in str(caught.value) and caught.value.__context__ is None
 
@@ -374,7 +375,7 @@ def test_separations_follow_from_the_identity(flows: Flows) -> None:
     assert sr.variances == {"county": None, "Residual": None} and set(sr.se.values()) == {None}
     json.dumps(sr.to_dict(), allow_nan=False)
     assert "AR - JCR + JDR" in sr.summary() and sr.to_arrow().num_rows == 3 + 2 + 40
-    with pytest.raises(FitError, match="one design"):
+    with pytest.raises(FitError, check=about("releases")):
         separation_rate(**{**fits, "ar": release_mixed("ar ~ 1 + (1 | county)", data, epsilon=1, seed=1)})
 
 

@@ -21,6 +21,7 @@ from discreet.lmm.private.public import PublicDesign, public_design
 from discreet.lmm.private.request import read_request
 from discreet.lmm.private.sums import HALF
 from discreet.privacy.losses import Concentrated, Pure
+from faults_of import about
 
 Flows = dict[str, np.ndarray]
 release_mixed = partial(private.release_mixed, public=["industry", "quarter", "county", "season"])
@@ -168,5 +169,5 @@ def test_a_release_is_proved_and_hides_nothing_it_does(flows: Flows) -> None:
 
 def test_sizes_are_checked(flows: Flows) -> None:
     for sizes in ({"fixed": 0}, {"slopes": 1}):
-        with pytest.raises(PrivacyError, match="sizes names"):
+        with pytest.raises(PrivacyError, check=about("sizes")):
             release_mixed(FORMULA, flows, epsilon=1, method="strict", bounds=(0, 2), blocks=20, sizes=sizes, seed=1)

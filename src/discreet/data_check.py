@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from discreet.delimited import quoted
+from discreet.delimited import BadLine, lines, quoted
 from discreet.errors import DataError
 from discreet.faults import Fault
 from discreet.frames import called, collect, count_if, open_frame, tally
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
     from discreet.frames import Frame
     from discreet.privacy.losses import Number
+
+Places: TypeAlias = "Mapping[str, Callable[[int], tuple[str, int | None]]]"
+"""For each table, by what messages call it: from the place of a row among all to its file and its number there."""
 
 KEPT = 10_000
 """Rows of one finding that are listed; its number is always whole."""
@@ -50,7 +54,7 @@ class DataFinding:
     fault : in the words of a refusal.
     refused : a release is refused because of it; otherwise it is worth a look.
     count : how many rows have it; None where it is of the whole table.
-    rows : the first of their numbers. In a CSV file the line of names is row 1, and blank lines do not count.
+    rows : the first of their numbers. In a CSV file that is the line where the row begins, as an editor counts.
     """
 
     table: str
@@ -180,67 +184,97 @@ def check_data(
     try:
         known = None if schema is None else Schema.given(schema, data=None, name=name)
         readings = {} if known is None else readings_of(known, list(tables.values()))
+        called_so = {"source": name, "workplaces": "workplaces", "workers": "workers"}
+        given = {role: data for role, data in tables.items() if data is not None}
         frames = {
-            role: _numbered(data, open_frame(data, name=name if role == "source" else role, readings=readings))
-            for role, data in tables.items()
-            if data is not None
+            role: _numbered(open_frame(data, name=called_so[role], readings=readings)) for role, data in given.items()
         }
+        places = {called_so[role]: _place(data, called_so[role], frames[role]) for role, data in given.items()}
         frame = frames["source"]
         found: list[DataFinding] = []
         if known is not None:
             how: dict[str, Any] = {"schema": known, "allow_multiple": allow_multiple, "validate": False}
             read_jobs(**tables, **how)  # as a release would, so that columns and types are refused by the file's name
             jobs = read_jobs(frame, workplaces=frames.get("workplaces"), workers=frames.get("workers"), **how)
-            found += _refusals(replace(jobs, name=name))
+            found += _refusals(replace(jobs, name=name), places)
     except DataError as error:
-        return DataCheck(name, None, {}, tuple(DataFinding(name, fault, True) for fault in error.faults))
+        at = (error.line,) if isinstance(error, BadLine) else ()
+        faults = (DataFinding(name, fault, True, len(at) or None, at) for fault in error.faults)
+        return DataCheck(name, None, {}, tuple(faults))
     columns = [] if known is None else [*known.keys, *known.workplace_attributes, *known.worker_attributes]
-    found += _oddities(frame, name, required=columns)
+    found += _oddities(frame, name, places, required=columns)
     if response is not None:
         from discreet.lmm.private.owner import look
 
-        notes = look(source, response=response, public=public, bounds=bounds or (0, 1))
-        found += [DataFinding(name, Fault("response", note), False) for note in notes]
+        for note in look(source, response=response, public=public, bounds=bounds or (0, 1)):
+            fault = Fault("response", note.words)
+            found += (
+                _at(fault, note.rows, name, places, refused=False) if note.rows else [DataFinding(name, fault, False)]
+            )
     types = {column: plain_type(dtype) for column, dtype in frame.collect_schema().items() if column != ROW}
     rows = tally(frame, {"rows": _length()}, step="count rows")["rows"]
     return DataCheck(name, rows, types, tuple(sorted(found, key=lambda one: not one.refused)))
 
 
-def _numbered(data: Any, frame: Frame) -> Frame:
-    """The rows with their numbers in the file."""
+def _numbered(frame: Frame) -> Frame:
+    """The rows with their places among all."""
     if not frame.implementation.is_duckdb():
         frame = open_frame(collect(frame, step="read rows"))
-    first = 2 if is_csv(data) else 1
-    relation = frame.to_native().project(f"*, row_number() OVER () + {first - 1} AS {quoted(ROW)}")
-    return open_frame(relation)
+    return open_frame(frame.to_native().project(f"*, row_number() OVER () AS {quoted(ROW)}"))
 
 
-def _refusals(jobs: Jobs) -> Iterator[DataFinding]:
+def _place(data: Any, name: str, frame: Frame) -> Callable[[int], tuple[str, int | None]]:
+    """Where a row stands; the files of a CSV table are read for it once, and only if somebody asks."""
+    if not is_csv(data):
+        return lambda row: (name, row)
+    found: list[list[tuple[str, int]] | None] = []
+
+    def place(row: int) -> tuple[str, int | None]:
+        if not found:
+            columns = [column for column in frame.collect_schema() if column != ROW]
+            rows = tally(frame, {"rows": _length()}, step="count rows")["rows"]
+            found.append(lines(str(data), columns, rows=rows))
+        if found[0] is None:
+            return name, None
+        file, line = found[0][row - 1]
+        first, last = found[0][0][0], found[0][-1][0]  # files come in order, so that these differ where there are two
+        return name if first == last else os.path.relpath(file, os.path.commonpath([first, last])), line
+
+    return place
+
+
+def _refusals(jobs: Jobs, places: Places) -> Iterator[DataFinding]:
     """What a release of counts would be refused for."""
-    lists = [one for each in jobs.passes_of_lists() for one in _rows_of(each, jobs.name)]
+    lists = [one for each in jobs.passes_of_lists() for one in _rows_of(each, jobs.name, places)]
     yield from lists
     for each in jobs.passes(sound_lists=not lists):
-        yield from _rows_of(each, jobs.name)
+        yield from _rows_of(each, jobs.name, places)
 
 
-def _rows_of(one: Pass, name: str) -> Iterator[DataFinding]:
+def _rows_of(one: Pass, name: str, places: Places) -> Iterator[DataFinding]:
     table = name if one.table == "source" else one.table
-    whole = replace(one, checks=[check for check in one.checks if check.rows is None])
-    yield from (DataFinding(table, fault, True) for fault in whole.faults())
+    occur = set(one.faults())
     for check in one.checks:
-        if check.rows is not None and (found := _found(one.rows, check, table, refused=True)):
-            yield found
+        if check.fault in occur:
+            found = list(_found(one.rows, check, table, places, refused=True)) if check.rows is not None else []
+            yield from found or [DataFinding(table, check.fault, True)]
 
 
-def _found(frame: Frame, check: RowCheck, table: str, *, refused: bool) -> DataFinding | None:
+def _found(frame: Frame, check: RowCheck, table: str, places: Places, *, refused: bool) -> Iterator[DataFinding]:
+    """A finding for each file that has such rows."""
     assert check.rows is not None, check
     at_fault = collect(frame.filter(check.rows).select(ROW).sort(ROW), step="rows at fault")[ROW]
-    if not len(at_fault):
-        return None
-    return DataFinding(table, check.fault, refused, len(at_fault), tuple(at_fault.slice(0, KEPT).to_pylist()))
+    yield from _at(check.fault, at_fault.to_pylist(), table, places, refused=refused)
 
 
-def _oddities(frame: Frame, name: str, *, required: Collection[str]) -> Iterator[DataFinding]:
+def _at(fault: Fault, rows: Sequence[int], table: str, places: Places, *, refused: bool) -> Iterator[DataFinding]:
+    for file, found in groupby(map(places[table], rows), key=lambda place: place[0]):
+        numbers = [number for _, number in found]
+        known = tuple(number for number in numbers[:KEPT] if number is not None)
+        yield DataFinding(file, fault, refused, len(numbers), known)
+
+
+def _oddities(frame: Frame, name: str, places: Places, *, required: Collection[str]) -> Iterator[DataFinding]:
     """What is worth a look in any table; missing values of `required` columns are refused anyway."""
     import narwhals.stable.v2 as nw
 
@@ -264,16 +298,14 @@ def _oddities(frame: Frame, name: str, *, required: Collection[str]) -> Iterator
             )  # fmt: skip
             lowered = frame.with_columns(low.alias("__low"))
             check = RowCheck(fault, nw.lit(0), nw.col(column).n_unique().over("__low") > 1)
-            if found := _found(lowered, check, name, refused=False):
-                yield found
+            yield from _found(lowered, check, name, places, refused=False)
     fault = Fault(
         None, "Some rows are there more than once, with the same value in every column.",
         "They may be one job, or an export that was added twice.", "Drop the repetitions, if they are.",
     )  # fmt: skip
     checks.append(RowCheck(fault, nw.lit(0), nw.len().over(*types) > 1))
     for check in checks:
-        if found := _found(frame, check, name, refused=False):
-            yield found
+        yield from _found(frame, check, name, places, refused=False)
 
 
 def _missing(column: str) -> RowCheck:

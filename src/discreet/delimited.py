@@ -10,9 +10,11 @@ import codecs
 import csv
 import glob
 import io
+import itertools
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Literal, TypeAlias, cast
 
 from discreet.errors import DataError
@@ -46,6 +48,14 @@ CONTENTS = {
 """What files that are no text begin with."""
 
 
+class BadLine(DataError):
+    """A line of a CSV file cannot be read; which one is told, because nobody could find it otherwise."""
+
+    def __init__(self, line: int, *said: str) -> None:
+        super().__init__(*said)
+        self.line = line
+
+
 def quoted(identifier: str) -> str:
     """`identifier` as SQL writes it."""
     return '"' + identifier.replace('"', '""') + '"'
@@ -57,17 +67,98 @@ def scan(
     """A DuckDB relation over the CSV file at a path, or the files of a glob; spaces around text are no part of it."""
     import duckdb
 
-    first = min(glob.iglob(text), default=text)  # noqa: PTH207 (as DuckDB matches)
-    how = _dialect(first, name=name)
+    first, *others = paths = _paths(text)
+    called = {path: name if not others else Path(path).name for path in paths}
+    how = _dialect(first, name=called[first])
     try:
+        for path in others:
+            _refuse_other(path, first, how, called, connection)
         found = _read(text, how, connection)
     except duckdb.Error:
-        _refuse_bytes(first, how, name=name)
-        _refuse_lines(first, how, [], name=name)
+        for path in paths:
+            _refuse_bytes(path, how, name=called[path])
+            _refuse_lines(path, how, [], name=called[path])
         raise
-    _refuse_lines(first, how, found.columns, name=name)
-    _refuse_twins(text, how, found.columns, name=name, connection=connection)
+    _refuse_lines(first, how, found.columns, name=called[first])
+    _refuse_twins(first, how, found.columns, name=called[first], connection=connection)
     return _typed(text, how, found, readings or {}, connection)
+
+
+def lines(text: str, columns: list[str], *, rows: int) -> list[tuple[str, int]] | None:
+    """The file and the line where each row of a scan begins, as an editor counts; None where that cannot be told.
+
+    Titles and blank lines are no rows, and a quoted field may go over several lines.
+    """
+    found: list[tuple[str, int]] = []
+    for path in _paths(text):
+        how = _dialect(path, name=text)
+        marks = [how["delim"].strip("'")] if "delim" in how else list(SEPARATORS)
+        try:
+            start = next(filter(None, (_header(path, how, mark, columns) for mark in marks)), None)
+            if start is None:
+                return None
+            mark, header = start
+            found += [(path, line) for line, cells in _records(path, how, mark) if cells and line > header]
+        except (OSError, EOFError, zlib.error, csv.Error):
+            return None
+    return found if len(found) == rows else None
+
+
+FIRST_LINES = 100
+"""Among these is the line of names."""
+
+
+def _header(path: str, how: Mapping[str, str], mark: str, columns: list[str]) -> tuple[str, int] | None:
+    """The separator and the line of names, if it is the right one."""
+    for line, cells in itertools.islice(_records(path, how, mark), FIRST_LINES):
+        if _names(cells, columns):
+            return mark, line
+    return None
+
+
+def _names(cells: list[str], columns: list[str]) -> bool:
+    """Whether a line is what the columns were named by; DuckDB has names of its own for those without."""
+    spaces = SPACES + "\n\r"
+    same = (cell.strip(spaces) in ("", found.strip(spaces)) for cell, found in zip(cells, columns, strict=False))
+    return len(cells) == len(columns) and all(same)
+
+
+def _records(path: str, how: Mapping[str, str], mark: str) -> Iterator[tuple[int, list[str]]]:
+    """The line where each record begins, and its fields."""
+    with _text(path, how) as file:
+        rows, begins = csv.reader(file, delimiter=mark), 1
+        for cells in rows:
+            yield begins, cells
+            begins = rows.line_num + 1
+
+
+def _text(path: str, how: Mapping[str, str]) -> io.TextIOWrapper:
+    encoding = {"utf-8": "utf-8-sig"}.get(how.get("encoding", "'utf-8'").strip("'"), "utf-16")
+    return io.TextIOWrapper(opened(path), encoding=encoding, errors="replace", newline="")
+
+
+def _paths(text: str) -> list[str]:
+    return sorted(glob.glob(text, recursive=True)) or [text]  # noqa: PTH207 (as DuckDB matches)
+
+
+def _refuse_other(
+    path: str, first: str, how: Mapping[str, str], called: Mapping[str, str], connection: duckdb.DuckDBPyConnection
+) -> None:
+    """Refuse a file of several that is written otherwise than the first, or has other columns."""
+    if _dialect(path, name=called[path]) != how:
+        raise DataError(
+            f"{called[path]} has another encoding or separator line than {called[first]}.",
+            "Files that are read together are written in one way.",
+            "Write them again in one way.",
+        )
+    one, other = (_read(each, how, connection, sample_size="20480").columns for each in (first, path))
+    _refuse_lines(path, how, other, name=called[path])
+    if set(one) != set(other):
+        raise DataError(
+            f"{called[path]} has other columns than {called[first]}, or no line of names.",
+            "Files that are read together have the same names in their first lines.",
+            "Rename the columns, add the line, or read the files apart.",
+        )
 
 
 def _read(
@@ -174,7 +265,8 @@ def _refuse_bytes(path: str, how: Mapping[str, str], *, name: str) -> None:
                 lines += decoder.decode(block).count("\n")
             except UnicodeDecodeError as error:
                 line = lines + error.object[: error.start].count(b"\n")
-                raise DataError(
+                raise BadLine(
+                    line,
                     f"{name}: line {line} is not UTF-8 text.",
                     "CSV files are read as UTF-8, or UTF-16 with its mark, because another encoding would be a guess.",
                     AS_UTF8,
@@ -188,37 +280,27 @@ def _refuse_lines(path: str, how: Mapping[str, str], columns: list[str], *, name
     number, never by content.
     """
     skipped = int(how.get("skip", "0"))
-    encoding = {"utf-8": "utf-8-sig"}.get(how.get("encoding", "'utf-8'").strip("'"), "utf-16")
-
-    def rows() -> io.TextIOWrapper:
-        file = io.TextIOWrapper(opened(path), encoding=encoding, errors="replace", newline="")
-        for _ in range(skipped):
-            file.readline()
-        return file
-
     try:
-        with rows() as file:
-            first = file.readline()
+        with _text(path, how) as file:
+            first = next(itertools.islice(file, skipped, None), "")
         mark = how["delim"].strip("'") if "delim" in how else max(SEPARATORS, key=first.count)
-        with rows() as file:
-            lines = csv.reader(file, delimiter=mark)
-            header = [cell.strip() for cell in next(lines, [])]
-            named = zip(header, columns, strict=False)
-            if len(columns) == len(header) and all(cell in ("", found) for cell, found in named):
-                return
-            odd = next(((lines.line_num, len(cells)) for cells in lines if len(cells) not in (0, len(header))), None)
-        with rows() as file:
+        records = itertools.dropwhile(lambda record: record[0] <= skipped, _records(path, how, mark))
+        _, header = next(records, (0, []))
+        if _names(header, columns):
+            return
+        odd = next(((line, len(cells)) for line, cells in records if len(cells) not in (0, len(header))), None)
+        with _text(path, how) as file:
             endings = {line[len(line.rstrip("\r\n")) :] for line in file} if odd is None else set()
     except (OSError, EOFError, zlib.error, csv.Error):
         return
     if odd is not None and mark in first:
         number, cells = odd
         fields = f"{cells} {'field' if cells == 1 else 'fields'}"
-        raise DataError(
-            f"{name}: line {number + skipped} has {fields}, and the first line, which names the columns, has "
-            f"{len(header)}.",
+        raise BadLine(
+            number,
+            f"{name}: line {number} has {fields}, and the first line, which names the columns, has {len(header)}.",
             "All lines have as many.",
-            f"Correct the line, or put fields that hold {mark!r} in quotes.",
+            f"Correct the line, put fields that hold {mark!r} in quotes, or drop a title above the names.",
         )
     if {"\n", "\r\n"} <= endings:
         raise DataError(

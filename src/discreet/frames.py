@@ -9,6 +9,7 @@ No message from here carries a value of the data: engines quote rows in theirs, 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import difflib
 import functools
@@ -230,9 +231,7 @@ def require(frame: Frame, columns: Mapping[str, Kind], *, name: str) -> None:
 def _other_columns(columns: Mapping[str, Kind], present: list[str], *, name: str) -> Fault:
     """A table has nothing that was asked for. Without a header line its names are a row, which must not be shown."""
     asked = f"{name} has none of the columns {', '.join(map(repr, columns))}."
-    bare = {"".join(filter(str.isalnum, column.casefold())) for column in present}
-    alike = [column for column in columns if "".join(filter(str.isalnum, column.casefold())) in bare]
-    if 2 * len(alike) > len(columns):  # they are names, and no row
+    if 2 * len(alike(columns, present)) > len(columns):  # they are names, and no row
         return Fault(
             None, asked, f"It has {', '.join(map(repr, present))}.",
             "Name the columns in the schema as they are, or rename them.",
@@ -249,9 +248,24 @@ def _other_columns(columns: Mapping[str, Kind], present: list[str], *, name: str
     )  # fmt: skip
 
 
-def missing(column: str, present: Iterable[str], *, name: str) -> str:
-    """The words for a column that is not there: those that are, and the near misses."""
+def alike(columns: Iterable[str], present: Iterable[str]) -> list[str]:
+    """Those of `columns` that are present, whatever their capitals, spaces and marks."""
+    bare = {"".join(filter(str.isalnum, column.casefold())) for column in present}
+    return [column for column in columns if "".join(filter(str.isalnum, column.casefold())) in bare]
+
+
+def missing(column: str, present: Iterable[str], *, name: str, asked: Iterable[str] | None = None) -> str:
+    """The words for a column that is not there: those that are, and the near misses.
+
+    Where none of the columns that were `asked` for is there, the names may be a row of a file without a header line,
+    and are not shown.
+    """
     there = list(present)
+    if asked is not None and not alike((column, *asked), there):
+        return (
+            f"Column {column!r} is not in {name}, and no other that is asked for. The first line of a CSV file names "
+            "the columns; it may be missing, or stand below others. Make it the first line, or name other columns."
+        )
     folded = {other.casefold(): other for other in there}
     near = [folded[match] for match in difflib.get_close_matches(column.casefold(), folded, n=2)]
     hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else " Rename a column or name another."
@@ -340,6 +354,7 @@ def connect(database: str = ":memory:", **settings: str) -> duckdb.DuckDBPyConne
 @functools.cache
 def _home() -> duckdb.DuckDBPyConnection:
     """The process's own DuckDB, in memory: one, because only relations of one connection can be joined."""
+    atexit.register(_home.cache_clear)  # DuckDB prints a list of what is still held after the interpreter's end
     return connect()
 
 

@@ -253,13 +253,9 @@ def _sizes(column: str, name: str) -> list[RowCheck]:
     return [
         each_row(Fault("source", negative, remedy=("Sizes count jobs: correct them.", WHERE)), nw.col(column) < 0),
         RowCheck(
-            Fault(
-                "source",
-                huge,
-                "Sums would not be exact.",
-                "Check the sizes: one may stand for a missing value.",
-            ),
+            Fault("source", huge, "Sums would not be exact.", "Check the sizes: one may stand for a missing value."),
             ((sizes.max() >= MOST_JOBS) | (sizes.sum() >= MOST_JOBS)).cast(nw.Int64),
+            sizes >= MOST_JOBS,
         ),
     ]
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from discreet.errors import DataError
 from discreet.faults import Argument, Fault, Phrase, Spelled
 from discreet.frames import count_if, tally
 from discreet.schema import Label
@@ -30,7 +31,8 @@ class RowCheck:
     ----------
     fault : in the words of a refusal.
     found : the aggregate that is not zero where it occurs. How often it does is confidential.
-    rows : what rows at fault have in common; None where the fault is of all rows together.
+    rows : what rows at fault have in common; None where the fault is of all rows together, and none may have it where
+        it is of their sum.
     """
 
     fault: Fault
@@ -170,6 +172,27 @@ def repeats(name: str, key: str, way_out: tuple[str | Phrase, ...] = ()) -> list
         remedy=("Drop the repetitions.", *way_out, WHERE),
     )
     return [RowCheck(fault, nw.len() - nw.col(key).n_unique(), nw.len().over(key) > 1)]
+
+
+def refuse_values_for_names(frame: Frame, columns: Iterable[str] | None = None, *, name: str = "the file") -> None:
+    """Refuse a table whose names may be its first row: one is a value of its own column.
+
+    Without `columns` that somebody declared, names without a letter are refused too: numbers, dates, codes.
+    """
+    import narwhals.stable.v2 as nw
+
+    types = frame.collect_schema()
+    asked = [column for column in types if columns is None or column in set(columns)]
+    texts = [column for column in asked if types[column] == nw.String]
+    again = tally(frame, {column: count_if(nw.col(column) == column) for column in texts}, step="read names")
+    odd = columns is None and not all(any(map(str.isalpha, column)) for column in asked)
+    if odd or any(again.values()):
+        raise DataError(
+            f"The first line of {name} may be a row and not the names of the columns.",
+            "Names are shown and written; no row is.",
+            "Add the line of names. A name has a letter, and is no value of its column.",
+            about="source",
+        )
 
 
 ROW = "__row"

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from discreet.errors import PlanError
 from discreet.ledger import Ledger
-from discreet.plan.check import check
+from discreet.plan.check import UNTYPED, check
 from discreet.plan.reading import PlanFile, read_plan
 from discreet.plan.run import run
 from discreet.plan.shape import RELEASES
@@ -346,3 +348,41 @@ def test_a_plan_has_at_most_a_thousand_releases(plan: Path) -> None:
     assert len(read_plan(plan, written[0].encode()).plan.release) == RELEASES
     with pytest.raises(PlanError, check=about("release")):
         read_plan(plan, written[1].encode())
+
+
+def test_responses_without_a_type_are_warned_of_whatever_they_are(tmp_path: Path) -> None:
+    """From the file's kind alone, which is public; whether they are numbers is not."""
+    plan = """
+[data]
+source = "{source}"
+public = ["g"]
+[unit]
+kind = "rows"
+response = "y"
+lower = 0
+upper = 1
+[budget]
+epsilon = 1
+ledger = "ledger.db"
+dataset = "d"
+[[release]]
+name = "m"
+kind = "model"
+formula = "y ~ 1 + (1 | g)"
+epsilon = 1
+[output]
+folder = "out"
+"""
+    rows = {"y": [0.1, 0.4, 0.9, 0.7] * 50, "g": list("aabb") * 50}
+    pq.write_table(pa.table(rows), tmp_path / "rows.parquet")
+    told = []
+    for source, point in (("rows.parquet", "."), ("points.csv", "."), ("commas.csv", ",")):
+        if source.endswith(".csv"):
+            lines = [f'"{str(y).replace(".", point)}",{g}' for y, g in zip(rows["y"], rows["g"], strict=True)]
+            (tmp_path / source).write_text("\n".join(["y,g", *lines]))
+        (tmp_path / "plan.toml").write_text(plan.format(source=source))
+        found = check(read_plan(tmp_path / "plan.toml"))
+        assert not found.faults
+        told.append((found.notes, found.to_dict()["notes"]))
+    assert told[0] == ((), [])
+    assert told[1] == told[2] == ((UNTYPED,), [UNTYPED])

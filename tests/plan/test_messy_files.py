@@ -60,10 +60,14 @@ class Mess:
     names: tuple[str, ...] = NAMES
     cells: set[tuple[str, str]] = field(default_factory=lambda: CELLS)
     allow_multiple: bool | int = False
+    counted: bool = False  # a row is a number of jobs, in the place of a person
 
     @property
     def schema(self) -> dict[str, Any]:
         firm, person, naics, place, sex = self.names
+        if self.counted:
+            public = {"workplace_attributes": [naics, place], "worker_attributes": {}}
+            return {"establishment": firm, "size": person, **public}
         attributes = {"workplace_attributes": [naics, place], "worker_attributes": {sex: list(self.domain)}}
         return {"establishment": firm, "worker": person, **attributes}
 
@@ -95,6 +99,23 @@ MESSES = {
         "a.csv", text([(*r[:2], "2026-01-31", *r[3:]) for r in ROWS]).encode(),
         cells={("2026-01-31", "06001"), ("2026-01-31", "Zürich")},
     ),
+    "a line break in quotes": Mess(
+        "a.csv", text([(*r[:3], r[3].replace("Zürich", '"Zürich\nStadt"'), r[4]) for r in ROWS]).encode(),
+        cells={("31-33", "06001"), ("722", "Zürich\nStadt"), ("10", "06001")},
+    ),
+    "a byte mark and quoted names": Mess("a.csv", text(names=tuple(f'"{n}"' for n in NAMES)).encode("utf-8-sig")),
+    "decimal commas beside": Mess(
+        "a.csv", text([(*r, "1.045,50") for r in ROWS], (*NAMES, "wage"), mark=";").encode()
+    ),
+    "blank columns at the end": Mess("a.csv", text([(*r, "", "") for r in ROWS], (*NAMES, "", "")).encode()),
+    "dates as a spreadsheet counts them": Mess(
+        "a.csv", text([(*r[:2], "46053", *r[3:]) for r in ROWS]).encode(),
+        cells={("46053", "06001"), ("46053", "Zürich")},
+    ),
+    "a place called NA": Mess(
+        "a.csv", text([(*r[:3], r[3].replace("Zürich", "NA"), r[4]) for r in ROWS]).encode(),
+        cells={("31-33", "06001"), ("722", "NA"), ("10", "06001")},
+    ),
     # one correction
     "Latin-1 and semicolons": Mess("a.csv", text(mark=";").encode("latin-1")),
     "a missing value": Mess("a.csv", text(with_cell(3, "sex", "")).encode()),
@@ -110,6 +131,11 @@ MESSES = {
     "a comma in a name": Mess("a.csv", text([(*r[:3], "Zug, ZG", r[4]) if r[0] == "F02" else r for r in ROWS]).encode(),
                               cells={("31-33", "06001"), ("722", "Zug, ZG"), ("10", "06001")}),
     "a workbook": Mess("a.xlsx", spreadsheet()),
+    "UTF-16 of the other end": Mess("a.csv", b"\xfe\xff" + text().encode("utf-16-be")),
+    "marks for thousands": Mess("a.csv", text([(r[0], '"1,250"', *r[2:]) for r in ROWS]).encode(), counted=True),
+    "categories in capitals": Mess("a.csv", text(with_cell(2, "sex", "Male")).encode()),
+    "one name twice": Mess("a.csv", text([(*r, "2") for r in ROWS], (*NAMES, "sex")).encode()),
+    "blank fields that no name is for": Mess("a.csv", text([(*r, "", "") for r in ROWS]).encode()),
     "a title above": Mess("a.csv", f"Jobs of 2026,,,,\n,,,,\n{text()}".encode()),
 }  # fmt: skip
 
@@ -118,7 +144,9 @@ def at_fault(mess: Mess, folder: Path) -> list[int]:
     """The rows that `discreet data check` names for the first refusal."""
     (folder / mess.file).write_bytes(mess.content)
     found = dc.check_data(folder / mess.file, schema=mess.schema, allow_multiple=mess.allow_multiple)
-    return [row - 1 for row in next(one for one in found.findings if one.refused).rows]
+    (refused,) = [one for one in found.findings if one.refused]
+    assert len(refused.rows) == refused.count
+    return [row - 1 for row in refused.rows]
 
 
 def fill_in(mess: Mess, fault: Fault, rows: list[int]) -> Mess:
@@ -130,6 +158,9 @@ def drop(mess: Mess, fault: Fault, rows: list[int]) -> Mess:
 
 
 def add_category(mess: Mess, fault: Fault, rows: list[int]) -> Mess:
+    """Recoded where capitals alone differ, added where the category is another."""
+    if {mess.rows[i][-1].casefold() for i in rows} <= set(mess.domain):
+        return mess.written([[*r[:-1], r[-1].casefold()] if i in rows else r for i, r in enumerate(mess.rows)])
     return replace(mess, domain=(*mess.domain, *sorted({mess.rows[i][-1] for i in rows})))
 
 
@@ -151,7 +182,26 @@ def rename(mess: Mess, fault: Fault, rows: list[int]) -> Mess:
 
 
 def quote(mess: Mess, fault: Fault, rows: list[int]) -> Mess:
+    """The line has more fields than names: a comma is in one, or the last are blank."""
+    width = len(mess.rows[0])
+    if not any(cell for row in mess.rows for cell in row[width:]):
+        return mess.written([row[:width] for row in mess.rows])
     return replace(mess, content=re.sub(rb"([^,\n]+, [^,\n]+)", rb'"\1"', mess.content))
+
+
+def as_utf8(mess: Mess, fault: Fault, rows: list[int]) -> Mess:
+    encoding = "utf-16" if mess.content.startswith(b"\xfe\xff") else "cp1252"
+    return replace(mess, content=mess.content.decode(encoding).encode())
+
+
+def without_marks(mess: Mess, fault: Fault, rows: list[int]) -> Mess:
+    return mess.written([[cell.replace(",", "") for cell in row] for row in mess.rows])
+
+
+def rename_second(mess: Mess, fault: Fault, rows: list[int]) -> Mess:
+    names, *others = mess.rows
+    seen = [name if name not in names[:i] else f"{name} again" for i, name in enumerate(names)]
+    return mess.written([seen, *others])
 
 
 def first_line(mess: Mess, fault: Fault, rows: list[int]) -> Mess:
@@ -161,7 +211,9 @@ def first_line(mess: Mess, fault: Fault, rows: list[int]) -> Mess:
 
 
 CORRECTIONS: dict[str, Callable[[Mess, Fault, list[int]], Mess]] = {
-    "Save it as UTF-8": lambda mess, *_: replace(mess, content=mess.content.decode("cp1252").encode()),
+    "Save it as UTF-8": as_utf8,
+    "no mark for thousands": without_marks,
+    "Rename one of them": rename_second,
     "Fill them in": fill_in,
     "if several jobs are meant": allow,
     "Drop the repetitions": drop,
@@ -244,6 +296,11 @@ LATER = {
     "a title above",
     "colons",
     "a workbook",
+    "a byte mark and quoted names",
+    "decimal commas beside",
+    "dates as a spreadsheet counts them",
+    "UTF-16 of the other end",
+    "blank fields that no name is for",
 }
 """In test-full: `tests/unit/test_delimited.py` has them from Python every day."""
 

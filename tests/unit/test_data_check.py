@@ -150,3 +150,50 @@ def test_a_public_column_that_holds_the_response_is_told() -> None:
     found = check_data(rows | {"again": [2 * y for y in rows["y"]]}, **asked)
     assert any(one.fault.about == "response" and "'again'" in one.said() for one in found.findings)
     assert "0.5" not in json.dumps(found.to_dict())
+
+
+PLACED = {
+    "titles and blank lines": ("Jobs of 2026\nfrom the register\n\n{names}\n\n{one}\n\n\n{two}\n", [9]),
+    "a line break in quotes": ('{names}\nF0,"Al\n\nan",06001,f\n{one}\n{two}\n', [6]),
+    "a separator line": ("sep=,\n{names}\n{one}\n{two}\n", [4]),
+    "Windows": ("{names}\r\n{one}\r\n\r\n{two}\r\n", [4]),
+}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("case", PLACED)
+def test_a_row_is_told_by_the_line_where_an_editor_shows_it(tmp_path: Path, case: str, encoding: str) -> None:
+    text, expected = PLACED[case]
+    path, bad = tmp_path / "jobs.csv", "F2,Cyd,06037,?"
+    path.write_bytes(text.format(names="firm,person,place,sex", one="F1,Ann,06001,f", two=bad).encode(encoding))
+    lines = path.read_bytes().decode(encoding).splitlines()
+    found = check_data(path, schema=SCHEMA)
+    (one,) = [each for each in found.findings if each.refused]
+    assert [lines[row - 1] for row in one.rows] == [bad]
+    assert list(one.rows) == expected
+
+
+def test_rows_of_several_files_are_told_by_file(tmp_path: Path) -> None:
+    for name, kind in (("a", "f"), ("b", "?")):
+        (tmp_path / f"{name}.csv").write_text(f"firm,person,place,sex\n\nF{name},P{name},06001,{kind}\n")
+    found = check_data(str(tmp_path / "*.csv"), schema=SCHEMA)
+    assert [(one.table, one.rows) for one in found.findings if one.refused] == [("b.csv", (3,))]
+
+
+def test_a_line_that_cannot_be_read_has_its_number_in_the_list(tmp_path: Path) -> None:
+    (tmp_path / "jobs.csv").write_text("firm,person,place,sex\nF1,Ann,06001,f\nF1,Bob,06001,f,1\n")
+    (one,) = check_data(tmp_path / "jobs.csv", schema=SCHEMA).findings
+    assert (one.count, one.rows) == (1, (3,))
+
+
+def test_rows_of_a_response_are_told(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("\ny,g\n0.5,a\n\n7,b\nsick,a\n0.25,b\n")
+    found = check_data(tmp_path / "rows.csv", response="y", public=["g"], bounds=(0, 1))
+    assert [one.rows for one in found.findings if one.fault.about == "response"] == [(5,), (6,)]
+
+
+def test_a_size_that_is_too_large_has_its_row_and_a_sum_has_none() -> None:
+    schema = Schema([], {}, "firm", size="n")
+    for sizes, rows in (([1, 2**53], (2,)), ([2**52, 2**52], ())):
+        (one,) = check_data({"firm": ["a", "b"], "n": sizes}, schema=schema).findings
+        assert (one.refused, one.rows) == (True, rows)

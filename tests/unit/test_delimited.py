@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import io
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -13,7 +15,11 @@ import pytest
 from discreet.errors import DataError
 from discreet.frames import collect, open_frame
 from discreet.jobs import read_jobs
+from discreet.lmm.private.owner import look
+from discreet.lmm.private.release import release_mixed
+from discreet.models import mixed
 from discreet.privacy.units import Establishments
+from discreet.row_checks import refuse_values_for_names
 from discreet.schema import Schema
 from discreet.session import Session
 from faults_of import about
@@ -152,3 +158,55 @@ def test_no_row_is_taken_for_a_remark_and_no_quote_is_guessed(tmp_path: Path) ->
         with pytest.raises(DataError, check=about("source")) as caught:
             read_jobs(path, schema=SCHEMA)
         assert "remark" not in str(caught.value)
+
+
+def test_files_that_are_read_together_are_written_in_one_way(tmp_path: Path) -> None:
+    """What is wrong is told by the file's name, and no row of it is shown."""
+    (tmp_path / "a.csv").write_text(text(ROWS[:2]))
+    others = {
+        "another name": text(ROWS[2:], (*NAMES[:4], "gender")).encode(),
+        "one name more": text([(*row, "1") for row in ROWS[2:]], (*NAMES, "n")).encode(),
+        "no names": text(ROWS[2:]).partition("\n")[2].encode(),
+        "another encoding": text(ROWS[2:]).encode("utf-16"),
+        "Latin-1": text(ROWS[2:]).encode("latin-1"),
+        "a field too many": (text(ROWS[2:]) + "F9,9,06001,10,male,1\n").encode(),
+    }
+    for content in others.values():
+        (tmp_path / "b.csv").write_bytes(content)
+        with pytest.raises(DataError, check=about("source")) as refused:
+            read_jobs(str(tmp_path / "*.csv"), schema=SCHEMA)
+        said = str(refused.value)
+        assert "b.csv" in said
+        assert not any(cell in said for cell in ("F02", "003", "Zürich", "F9", "SELECT"))
+    (tmp_path / "b.csv").write_text(text([row[::-1] for row in ROWS[2:]], NAMES[::-1], mark=";"))
+    jobs = read_jobs(str(tmp_path / "*.csv"), schema=SCHEMA, validate=True)
+    assert sorted(collect(jobs.table.select("person"), step="rows")["person"].to_pylist()) == [
+        "001",
+        "002",
+        "003",
+        "004",
+    ]
+
+
+def test_a_first_row_is_never_shown_for_names(tmp_path: Path) -> None:
+    """A file without a line of names: its first row is confidential, in a table of jobs and in a model's rows."""
+    path = tmp_path / "rows.csv"
+    path.write_text("45.5,Zürich,Acme\n50.25,Bern,Acme\n" * 30)
+    ask: dict[str, Any] = {"public": ["g", "t"], "bounds": (0, 100), "epsilon": 1, "seed": 1}
+    doors: list[Callable[[], object]] = [
+        lambda: read_jobs(path, schema=SCHEMA),
+        lambda: release_mixed("y ~ (1 | g)", path, **ask),
+        lambda: release_mixed("y ~ lag(y, 1) + (1 | g)", path, series=["g"], time="t", **ask),
+        lambda: release_mixed("y ~ log_size(g) + (1 | g)", path, **ask),
+        lambda: mixed("y ~ x + (1 | g)", path),
+        lambda: look(path, response="y", public=["g"], bounds=(0, 1)),
+        lambda: refuse_values_for_names(open_frame(path)),
+    ]
+    for door in doors:
+        with pytest.raises(DataError) as refused:
+            door()
+        assert not any(cell in str(refused.value) for cell in ("45.5", "Zürich", "Acme"))
+    path.write_text("wage,g\n45.5,Bern\n" * 2)
+    with pytest.raises(DataError) as refused:
+        release_mixed("y ~ (1 | g)", path, **ask)
+    assert "wage" in str(refused.value), "names that are names are a help"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -251,3 +253,11 @@ def test_a_tally_of_a_frame_in_memory_quotes_no_value() -> None:
     with pytest.raises(EngineError, match="'sizes' failed") as told:
         tally(frame, {"large": (nw.col("n").cast(nw.Float64).max() > 5).cast(nw.Int64)}, step="sizes")
     assert "1152921504606859321" not in str(told.value)
+
+
+def test_a_script_that_ends_with_a_table_in_hand_prints_nothing(tmp_path: Path) -> None:
+    """DuckDB would print a list of what is still held, after everything else."""
+    (tmp_path / "a.csv").write_text("x,y\n1,2\n")
+    script = "from discreet.frames import open_frame\nheld = open_frame('a.csv')\nnames = held.collect_schema().names()"
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert (ended.stdout, ended.stderr) == ("", "")

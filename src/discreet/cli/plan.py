@@ -76,7 +76,8 @@ def check(
     rows = f", if the data have enough rows for {', '.join(found.up_to_the_rows)}" if found.up_to_the_rows else ""
     told = [found.file.document.located(fault).told() for fault in found.missing] or [f"The plan can be run{rows}."]
     read = "" if owner else "Nothing confidential was read; nothing"
-    typer.echo("\n".join([*told, f"{read or 'Nothing'} was written or spent."]))
+    notes_first = [] if owner else [f"Note: {note}." for note in found.notes]
+    typer.echo("\n".join([*notes_first, *told, f"{read or 'Nothing'} was written or spent."]))
     if owner:
         head = "For the owner of the data alone, and no part of any release:"
         typer.echo("\n".join(["", head, *(notes or ["nothing was found that a release would hide or tell."])]))

@@ -64,7 +64,7 @@ def with_sizes(frame: AnyFrame, model: Formula) -> tuple[AnyFrame, Formula]:
                 f"Column {column!r} is the response, so its sizes cannot explain it.", remedy="Name a group."
             )
         if column not in schema:
-            raise DataError(missing(column, schema.names(), name="the data"), about="formula")
+            raise DataError(missing(column, schema.names(), name="the data", asked=model.columns), about="formula")
         frame = frame.with_columns(nw.len().over(column).cast(nw.Float64()).log().alias(f"log_size({column})"))
 
     def named(terms: tuple[Term, ...]) -> tuple[Term, ...]:
@@ -100,7 +100,7 @@ def plan(frame: AnyFrame, model: Formula) -> Layout:
     schema = frame.collect_schema()
     for column in model.columns:
         if column not in schema:
-            raise DataError(missing(column, schema.names(), name="the data"), about="formula")
+            raise DataError(missing(column, schema.names(), name="the data", asked=model.columns), about="formula")
     layout = lay_out(model, [c for c in model.columns if not schema[c].is_numeric()])
     refuse_kinds(schema, layout)
     return layout

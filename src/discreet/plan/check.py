@@ -26,12 +26,13 @@ from discreet.errors import (
     PlanError,
     PrivacyError,
 )
-from discreet.faults import Fault, Place
+from discreet.faults import Fault
 from discreet.ledger import Budget, Entry, Ledger
 from discreet.ledger.budget import amounts
 from discreet.ledger.publication import is_kept
 from discreet.plan.blame import blamed
 from discreet.plan.bundle import BUNDLE, REPORT
+from discreet.plan.changed import changed
 from discreet.plan.confidential import Confidential
 from discreet.plan.counts import CountRequest
 from discreet.plan.reading import PlanFile
@@ -43,8 +44,13 @@ from discreet.privacy.losses import Loss, shown, total
 from discreet.privacy.units import Rows, Unit
 from discreet.release.account import Account
 from discreet.release.offer import Offer, Outlook
+from discreet.scans import is_csv
 
 State: TypeAlias = Literal["new", "paid, not released", "released"]
+UNTYPED = (
+    "A CSV file has no types: a response that is no number with a decimal point, such as 4,5, counts as the middle of "
+    "the bounds, and no release can say so. The owner of the data finds out with `discreet check --owner`"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +138,12 @@ class PlanCheck:
         )
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What whoever pays should ask the owner of the data first, from public facts alone."""
+        rows, source = isinstance(self.file.plan.unit.unit(), Rows), self.file.path(self.file.plan.data.source)
+        return (UNTYPED,) if rows and is_csv(source) else ()
+
+    @property
     def cost(self) -> Loss:
         """What the releases that are not paid yet cost together."""
         new = [check.loss for check in self.releases if check.state == "new"]
@@ -149,6 +161,7 @@ class PlanCheck:
             "faults": self._listed(self.faults),
             "missing": self._listed(self.missing),
             "up_to_the_rows": list(self.up_to_the_rows),
+            "notes": list(self.notes),
             "budget": self.before.to_dict(),
             "cost": self.cost.to_dict(),
             "remaining_after": self.after.remaining.to_dict(),
@@ -188,7 +201,8 @@ def check(file: PlanFile) -> PlanCheck:
         charge = standing.charged.get(request.release.name)
         if charge is not None:
             if not charge.pays_for(unit=unit.key, loss=request.guarantee.loss, details=request.details):
-                faults.append(_changed(file, request, charge, standing))
+                published = standing.published.get(request.release.name)
+                faults.append(changed(file, request, charge, published))
             continue
         try:
             after = after.spend(request.guarantee.loss, release=request.release.name)
@@ -362,52 +376,6 @@ def _other_unit(known: Budget, asked: str) -> str:
         f"{asked} is asked for {known.dataset!r}, whose budget is under {known.unit}. Losses under different units do "
         "not add up. Use that unit, or have whoever answers for the data open a second budget in the ledger."
     )
-
-
-def _changed(file: PlanFile, request: PlannedRelease, charge: Entry, standing: Standing) -> Fault:
-    """A release that was asked for otherwise before, at the first key that somebody changed."""
-    place: Place = ("release", file.index(request.release.name))
-    published = standing.published.get(request.release.name)
-    keys = _changed_keys(request, charge) or ["unit"]
-    if keys[0] in type(request.release).model_fields:
-        place = (*place, keys[0])
-    done = "" if published is None else f" and published in entry {published.seq}"
-    cost = "" if charge.loss is None else f" with {amounts(charge.loss)}"
-    return Fault(
-        ELSEWHERE.get(keys[0], place),
-        f"{request.release.name!r} was paid{cost} in entry {charge.seq} of the ledger{done}, with other settings "
-        f"({', '.join(keys)}). A name stands for one request, and what was released does not change. Write it as it "
-        "was, or choose another name.",
-    )
-
-
-ELSEWHERE: dict[str, Place] = {
-    "forms": ("output", "forms"),
-    "formats": ("output", "formats"),
-    "schema": ("data", "schema"),
-    "labels": ("data", "labels"),
-    "allow_multiple": ("data", "allow_multiple"),
-    "unit": ("unit",),
-}
-"""Settings of a release that stand in other tables of the plan."""
-
-
-def _changed_keys(request: PlannedRelease, charge: Entry) -> list[str]:
-    """The keys of a plan in which a request differs from the one that was paid, without what follows from others."""
-    old, new = charge.payload.get("details") or {}, request.details
-    paid, price = charge.loss.amounts if charge.loss else {}, request.guarantee.loss.amounts
-    keys = [key for key in ("epsilon", "delta") if paid.get(key) != price.get(key)]
-    keys += [key for key in sorted({*old, *new} - {"tables", "basis", *keys}) if old.get(key) != new.get(key)]
-    before, now = old.get("tables", []), new.get("tables", [])
-    if [table["by"] for table in before] != [table["by"] for table in now]:
-        return [*keys, "by" if "by" in type(request.release).model_fields else "tables"]
-    differ = {
-        key for one, other in zip(before, now, strict=True) for key in one | other if one.get(key) != other.get(key)
-    }
-    keys += [key for key in ("where", "calibration", "scale_share") if key in differ]
-    follows = {"domains": ("schema", "where"), "loss": ("split", "epsilon", "delta"), "labels": ("labels",)}
-    keys += [key for cause, (key, *causes) in follows.items() if cause in differ and not {*causes} & {*keys}]
-    return keys + ["mechanism"] * ("mechanism" in differ and not keys)
 
 
 def _too_dear(request: PlannedRelease, budget: Budget) -> str:

@@ -24,7 +24,7 @@ def owner_notes(file: PlanFile) -> list[str]:
     lagged = [column for release in file.plan.release if isinstance(release, ModelSection) for column in release.lagged]
     bounds = (unit.lower, unit.upper)
     return [
-        note
+        str(note)
         for response in unit.responses
         for note in look(data.path, response=response, public=file.plan.data.public, bounds=bounds, lagged=lagged)
     ]

@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from discreet.errors import PlanError
-from discreet.frames import collect, count_if, open_frame, tally
+from discreet.frames import collect, open_frame
 from discreet.jobs import readings_of
 from discreet.plan.reading import read_plan
 from discreet.privacy.losses import exact, shown
+from discreet.row_checks import refuse_values_for_names
 from discreet.schema import Label, Schema
 
 LISTED = 30
@@ -176,22 +177,11 @@ def _output(wish: Wish) -> Iterator[str]:
 
 def _public_levels(wish: Wish, schema: Schema) -> dict[str, list[Label]]:
     """The values of columns that were declared public, where they are few; refused where a name is a value."""
-    import narwhals.stable.v2 as nw
-
     table = wish.source if wish.workplaces is None else wish.workplaces
     name = Path(table).name
     frame = open_frame(table, name=name, readings=readings_of(schema, [table]))
     types = frame.collect_schema()
-    asked = [*schema.keys, *schema.workplace_attributes, *schema.worker_attributes]
-    texts = [column for column in asked if types.get(column) == nw.String]
-    named = tally(frame, {column: count_if(nw.col(column) == column) for column in texts}, step="read names")
-    if any(named.values()):
-        raise PlanError(
-            f"The first line of {name} may be a row and not the names of the columns.",
-            "A plan holds names, and no row.",
-            "Add the line of names.",
-            about="source",
-        )
+    refuse_values_for_names(frame, [*schema.keys, *schema.workplace_attributes, *schema.worker_attributes], name=name)
     found = {}
     for column in schema.workplace_attributes:
         if column in types:

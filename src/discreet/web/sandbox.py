@@ -157,8 +157,13 @@ def model_curve(formula: str, data: str, epsilons: list[float]) -> dict[str, Any
 def columns(path: str) -> list[str]:
     """The names of a table's columns."""
     from discreet.frames import open_frame
+    from discreet.row_checks import refuse_values_for_names
+    from discreet.scans import is_csv
 
-    return list(open_frame(path).collect_schema().names())
+    frame = open_frame(path)
+    if is_csv(path):
+        refuse_values_for_names(frame)
+    return list(frame.collect_schema().names())
 
 
 def check_source(
@@ -177,7 +182,8 @@ def check_source(
             return []
         from discreet.lmm.private.owner import look
 
-        return look(path, response=unit["response"], public=public, bounds=(unit["lower"], unit["upper"]))
+        found = look(path, response=unit["response"], public=public, bounds=(unit["lower"], unit["upper"]))
+        return [note.words for note in found]
     except DiscreetError as error:
         return [fault.said(FORM) for fault in error.faults] or [error.said(FORM)]
 

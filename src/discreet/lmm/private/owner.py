@@ -8,6 +8,7 @@ responses would be pulled in. What comes out of here is confidential.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,23 +24,44 @@ MANY = 50  # different values from which two rows of one value are no chance
 FEWEST = 8  # rows that can show anything
 
 
+@dataclass(frozen=True, slots=True)
+class OwnersNote:
+    """What the owner should know.
+
+    Attributes
+    ----------
+    words : without a number of rows, as people may read it who answer for the data and do not own them.
+    rows : the rows it is about, from 1 on; empty where it is about all of them.
+    of : how many rows there are.
+    """
+
+    words: str
+    rows: tuple[int, ...] = ()
+    of: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.words} ({len(self.rows):,} of {self.of:,} rows)" if self.rows else self.words
+
+
 def look(
     data: Any, *, response: str, public: Sequence[str], bounds: tuple[Number, Number], lagged: Sequence[str] = ()
-) -> list[str]:
+) -> list[OwnersNote]:
     """What the owner of `data` should know before a release that protects `response` and takes `public` as known.
 
     `lagged` are columns that are known to hold earlier responses.
     """
     frame = open_frame(data, readings=dict.fromkeys([response], "number"), ordered=True)
     names = frame.collect_schema().names()
-    refuse(missing(name, names, name="the data") for name in (response, *public) if name not in names)
+    asked = (response, *public)
+    refuse(missing(name, names, name="the data", asked=asked) for name in asked if name not in names)
     y = _numbers(_column(frame, response))
     if y is None or np.isfinite(y).mean() < OFTEN:
-        return [
+        words = (
             f"Column {response!r} holds no numbers in most rows: each of them would count as the middle of the bounds. "
             "Write numbers with a decimal point, as 45.5, and nothing else in a field."
-        ]
-    told = list(_outside(y, response, bounds))
+        )
+        return [OwnersNote(words) if y is None else _noted(words, ~np.isfinite(y))]
+    told: list[str] = []
     found: dict[str, Vector] = {}
     for name in public:
         column = _column(frame, name)
@@ -50,7 +72,8 @@ def look(
             again = list(_again(x, y, name, response, lagged))
             told += again
             found |= {} if again else {name: x}
-    return told + list(_together(found, y, response))
+    told += _together(found, y, response)
+    return [*_outside(y, response, bounds), *map(OwnersNote, told)]
 
 
 def _column(frame: Any, name: str) -> Any:
@@ -74,14 +97,17 @@ def _numbers(column: Any) -> Vector | None:
         return None
 
 
-def _outside(y: Vector, name: str, bounds: tuple[Number, Number]) -> Iterator[str]:
+def _noted(words: str, at: Mask) -> OwnersNote:
+    return OwnersNote(words, tuple((np.flatnonzero(at) + 1).tolist()), len(at))
+
+
+def _outside(y: Vector, name: str, bounds: tuple[Number, Number]) -> Iterator[OwnersNote]:
     low, high = (float(exact(end)) for end in bounds)
-    odd, beyond = int((~np.isfinite(y)).sum()), int((np.isfinite(y) & ((y < low) | (y > high))).sum())
-    of = f"of {len(y):,} values of {name!r}"
-    if beyond:
-        yield f"{beyond:,} {of} lie outside [{low:g}, {high:g}] and count as the nearer end."
-    if odd:
-        yield f"{odd:,} {of} are missing or not finite and count as the middle."
+    odd, beyond = ~np.isfinite(y), np.isfinite(y) & ((y < low) | (y > high))
+    if beyond.any():
+        yield _noted(f"Some values of {name!r} lie outside [{low:g}, {high:g}] and count as the nearer end.", beyond)
+    if odd.any():
+        yield _noted(f"Some values of {name!r} are missing or no finite numbers, and count as the middle.", odd)
 
 
 def _again(x: Vector, y: Vector, name: str, response: str, lagged: Sequence[str]) -> Iterator[str]:

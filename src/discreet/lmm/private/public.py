@@ -133,7 +133,9 @@ def public_design(frame: AnyFrame, model: Formula) -> PublicDesign:
         raise FormulaError(f"Column {model.response.column!r} is the response and cannot be public too. Drop it.")
     schema = frame.collect_schema()
     if model.response.column not in schema:
-        raise DataError(missing(model.response.column, schema.names(), name="the data"), about="formula")
+        raise DataError(
+            missing(model.response.column, schema.names(), name="the data", asked=model.columns), about="formula"
+        )
     shown = hidden(frame, model)
     layout = plan(shown, model)
     refuse_decimals(shown, layout)

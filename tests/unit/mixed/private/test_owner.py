@@ -54,19 +54,19 @@ def test_a_column_that_is_the_response_again_is_told(case: str) -> None:
     column, words = TELLING[case]
     y = np.round(PANEL["y"], 3) if "decide" in words else PANEL["y"]
     found = look(PANEL | {"y": y, "again": column}, response="y", public=[*PUBLIC, "again"], bounds=(0, 2))
-    assert len(found) == 1 and words in found[0] and "'again'" in found[0]
+    assert len(found) == 1 and words in found[0].words and "'again'" in found[0].words
 
 
 def test_rounded_lags_in_the_order_of_the_panel_are_told() -> None:
     data = PANEL | {"y": np.round(PANEL["y"], 2), "again": np.round(lag(2), 2)}
-    assert "of other rows" in look(data, response="y", public=["again"], bounds=(0, 2))[0]
+    assert "of other rows" in look(data, response="y", public=["again"], bounds=(0, 2))[0].words
     assert look(data, response="y", public=["again"], bounds=(0, 2), lagged=["again"]) == []
 
 
 def test_columns_that_add_up_to_the_response_are_told() -> None:
     data = PANEL | {"rest": PANEL["y"] - PANEL["x"] + 2 * PANEL["z"]}
     found = look(data, response="y", public=["x", "z", "rest"], bounds=(0, 2))
-    assert len(found) == 1 and "x, z, rest" in found[0] and "add up to 'y'" in found[0]
+    assert len(found) == 1 and "x, z, rest" in found[0].words and "add up to 'y'" in found[0].words
 
 
 def test_an_ordinary_design_is_not_accused() -> None:
@@ -80,7 +80,10 @@ def test_responses_that_will_be_moved_are_counted(tmp_path: Path) -> None:
     y = [*map(str, PANEL["y"][:-3]), "7", "", "text"]
     pa.csv.write_csv(pa.table(PANEL | {"y": y}), tmp_path / "panel.csv")
     found = look(tmp_path / "panel.csv", response="y", public=["x"], bounds=(0, 2))
-    assert [note.split(" of ")[0] for note in found] == ["1", "2"]
+    n = len(y)
+    assert [note.rows for note in found] == [(n - 2,), (n - 1, n)]
+    assert not any(character.isdigit() for note in found for character in note.words.replace("[0, 2]", ""))
+    assert str(found[1]).endswith(f"(2 of {n:,} rows)")
 
 
 PLAN = """

@@ -1,4 +1,4 @@
-"""What an error is about, for `pytest.raises(DataError, check=about("by"))`: tests compare that, and never its words."""
+"""What an error is about, for `pytest.raises(DataError, check=about("by"))`: tests compare that, not its words."""
 
 from __future__ import annotations
 

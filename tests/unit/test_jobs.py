@@ -160,7 +160,7 @@ def test_an_establishment_without_jobs_still_makes_a_cell() -> None:
 
 def test_a_query_is_checked_before_it_runs() -> None:
     jobs = read_jobs(JOBS, schema=SCHEMA)
-    for query, about, words in (
+    for query, concerns, words in (
         (
             {"workplace_by": ["plaice"]},
             "workplace_by",
@@ -180,7 +180,7 @@ def test_a_query_is_checked_before_it_runs() -> None:
     ):
         with pytest.raises(DataError, match=words) as refused:
             cell_statistics(jobs, **query)  # type: ignore[arg-type]
-        assert refused.value.about == about
+        assert refused.value.about == concerns
 
 
 def test_a_filter_that_no_workplace_meets_gives_no_cells() -> None:

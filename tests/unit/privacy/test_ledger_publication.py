@@ -252,7 +252,7 @@ def test_a_refusal_leaves_nothing(ledger: Ledger, tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_written_costs_nothing(ledger: Ledger, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     (tmp_path / "taken").mkdir()
-    for folder, message in ((tmp_path / "file" / "county", "cannot be written"), (tmp_path / "taken", "cannot be put")):
+    for folder in (tmp_path / "file" / "county", tmp_path / "taken"):
         with pytest.raises(PrivacyError, check=about("folder")):
             release_once(ledger, folder=folder, draw=never, **REQUEST)
     assert kinds(ledger) == ["budget"]

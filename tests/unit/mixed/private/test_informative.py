@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.bayes import agreement, clipped, doubts, interval
-from discreet.errors import DataError, FormulaError
+from discreet.errors import DataError, FormulaError, PrivacyError
 from discreet.lmm import fit_blocks, mixed
 from discreet.lmm.private import informative, notes, release_mixed
 from discreet.lmm.private.noisy import Level, NoisySums, evaluate
@@ -209,7 +209,7 @@ def test_sizes_of_the_response_or_of_an_undeclared_column_are_refused() -> None:
         if "|" in formula:
             with pytest.raises(FormulaError, check=about("formula")):
                 mixed(formula, data)
-    with pytest.raises(Exception, check=about("public")):
+    with pytest.raises(PrivacyError, check=about("public")):
         released("y ~ log_size(h) + (1 | g)", {**data, "h": data["g"]})
     with pytest.raises(DataError, check=about("formula")):
         released("y ~ log_size(h) + (1 | g)", data, public=["g", "h"])

@@ -20,5 +20,7 @@ interval     a private credible interval in one call
 reach        how far an answer may be off: noise, and what parts of the rows say otherwise than all rows at once
 spending     who is protected by a summary by parts, what it costs and who pays
 erm          regularised regression by objective perturbation
+curvature    how much rows tell about its coefficients: two noisy sums, and standard errors from them
+predictor    its result, and what is expected of it
 blmm         Bayesian linear mixed models with one random intercept: exact posteriors, and a Gibbs sampler to check them
 """

@@ -27,10 +27,12 @@ import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.bayes.conjugate import HUGE
-from discreet.bayes.expected import FitErrors
-from discreet.bayes.question import Question, answer_table
+from discreet.bayes.curvature import MinimumLaw, Paid, errors, shortened, tell
+from discreet.bayes.doubts import Doubt
+from discreet.bayes.predictor import NO_ERRORS, FitErrors, Predictor, expected_errors, said, supposed
+from discreet.bayes.question import Question
 from discreet.bayes.regression import Known
-from discreet.bayes.spending import loss_of, public_note
+from discreet.bayes.spending import floats, loss_of, public_note
 from discreet.errors import FitError, PrivacyError
 from discreet.faults import Argument
 from discreet.noise.exact import SATURATION
@@ -38,16 +40,13 @@ from discreet.noise.laws import Laplace
 from discreet.noise.sampler import MOST, add_noise, draw_integers
 from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.losses import Loss, Number
+from discreet.privacy.losses import Loss, Number, exact
 from discreet.privacy.units import Unit
 from discreet.release.account import Account, Released
 from discreet.release.offer import Offer
-from discreet.results import SEE_NOTES, Result, tidy_table
 from discreet.voices import Symbol
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from discreet.frames import AnyFrame
     from discreet.noise.source import Source
 
@@ -55,58 +54,9 @@ PROOF = "docs/proofs/objective-perturbation.md"
 SMOOTHING = Fraction(1, 50)  # share of epsilon that pays for finite arithmetic
 BLOCK = 64  # rows summed in doubles before the exact sum, so that the rounding of a gradient is known and small
 FAR = 40  # noise whose absolute sum exceeds FAR + 4 p scales has probability below 1e-17; it is minimised in Arb
-NO_ERRORS = (
-    "No standard errors: how far noise moves a coefficient depends on the rows, and this release pays for nothing else "
-    "about them. Use `posterior_interval` for an interval."
-)
+ERROR_SHARE = "1/10"
+RAISED = "the penalty was raised from {:.4g} to {:.4g}, the least that epsilon allows"
 NEWTON = 200  # steps; whatever they leave is done by steps that provably end
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Predictor(Result):
-    """A private linear predictor.
-
-    Attributes
-    ----------
-    coefficient : names, as R writes them.
-    value : the private coefficients.
-    penalty : the regularisation used; raised from the one asked for where privacy needs more.
-    asked : the regularisation asked for.
-    scale : of the Laplace noise in each coordinate of the gradient; the coefficients move by at most this over the
-        penalty, and by less the more the rows tell.
-    smoothing : scale of the Laplace noise on each coefficient.
-    """
-
-    coefficient: tuple[str, ...]
-    value: tuple[float, ...]
-    penalty: float
-    asked: float
-    scale: float
-    smoothing: float
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What a reader of the coefficients should know."""
-        raised = f"the penalty was raised from {self.asked:.4g} to {self.penalty:.4g}, the least that epsilon allows"
-        return (raised,) if self.penalty > self.asked else ()
-
-    def tidy(self) -> pa.Table:
-        """One row for each coefficient, in the columns of `discreet.results.COLUMNS`."""
-        return tidy_table(
-            effect="fixed", term=self.coefficient, estimate=self.value, flag=SEE_NOTES if self.notes else None
-        )
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def to_arrow(self) -> pa.Table:
-        """One row for each answer."""
-        return answer_table(self.coefficient, estimate=self.value)
-
-    def __str__(self) -> str:
-        answers = [f"{name}  {value:.6g}" for name, value in zip(self.coefficient, self.value, strict=True)]
-        noise = f"noise: Laplace({self.scale:.4g}) in the gradient, Laplace({self.smoothing:.2g}) on each coefficient"
-        return "\n".join([*answers, noise, NO_ERRORS, *(f"Note: {note}" for note in self.notes)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +66,7 @@ class Perturbation:
     Attributes
     ----------
     tau : how hard a row may pull.
-    norm : bound of ||x||_1; longer rows are shortened to it.
+    norm : bound of ||x||_1; rows are shortened to it when they are read.
     penalty : the regularisation, at least what the Jacobian's share of epsilon allows.
     scale : of the Laplace noise in the gradient.
     rounding : bound of the error of a computed gradient's coordinate; also the grid of the noise, about.
@@ -138,6 +88,11 @@ class Perturbation:
     reach: float
     curve: float
 
+    @property
+    def law(self) -> MinimumLaw:
+        """What standard errors follow from."""
+        return {"tau": self.tau, "penalty": self.penalty, "scale": self.scale, "smoothing": self.smoothing}
+
     def tolerance(self, p: int) -> float:
         """Of the solver: the length of the computed gradient."""
         return 4 * self.rounding * math.sqrt(p)
@@ -152,6 +107,7 @@ def objective_perturbation(
     norm: float | None = None,
     penalty: float,
     epsilon: Number,
+    error_share: Number = ERROR_SHARE,
     public: Sequence[str] = (),
     account: Account | None = None,
     ledger: str | Path | None = None,
@@ -169,13 +125,14 @@ def objective_perturbation(
     norm : a public bound of the sum of the absolute entries of a row of the design; longer rows are shortened. By
         default the number of terms, if all are categories: a column of numbers has no bound that is public.
     penalty : error variance over prior variance; raised if it is too small for epsilon.
-    epsilon : the loss of all coefficients together.
+    epsilon : the loss of all coefficients together, and of what their standard errors need.
+    error_share : the share of epsilon that pays for standard errors and intervals; 0 for none.
     public : the columns whose levels everybody may know; every category of the formula must be one of them.
     account, ledger, budget, dataset, name, seed : who pays and under which name, as for `posterior_probability`.
 
     Returns
     -------
-    The coefficients, without standard errors: these depend on confidential rows. `posterior_interval` has intervals.
+    The coefficients, with standard errors of noise and sampling, and 95 % intervals.
 
     Examples
     --------
@@ -187,7 +144,14 @@ def objective_perturbation(
     ('(Intercept)', 'x')
     """
     question = ask_perturbation(
-        formula, lower=lower, upper=upper, norm=norm, penalty=penalty, epsilon=epsilon, public=public
+        formula,
+        lower=lower,
+        upper=upper,
+        norm=norm,
+        penalty=penalty,
+        epsilon=epsilon,
+        error_share=error_share,
+        public=public,
     )
     return question.release(data, account=account, name=name, seed=seed, ledger=ledger, budget=budget, dataset=dataset)
 
@@ -200,10 +164,19 @@ def ask_perturbation(
     norm: float | None = None,
     penalty: float,
     epsilon: Number,
+    error_share: Number = ERROR_SHARE,
     public: Sequence[str] = (),
 ) -> Question[Predictor]:
     """The question of `objective_perturbation`, checked without data: `check` it on data, then `release` it."""
     loss = loss_of(epsilon)
+    share = exact(error_share, name="error_share")
+    if not 0 <= share < 1:
+        raise PrivacyError(
+            (Argument("error_share", error_share), " is not a share of epsilon."),
+            "It is from 0 to below 1; the rest pays for the coefficients.",
+            ("Use for example ", Argument("error_share", 0.1), ", or leave it out."),
+            about="error_share",
+        )
     if not (_number(lower) and _number(upper) and lower < upper):
         raise PrivacyError(
             f"The response's bounds [{lower!r:.40}, {upper!r:.40}] hold nothing. They are public numbers, lower < "
@@ -232,23 +205,51 @@ def ask_perturbation(
         intercept = np.array([name == "(Intercept)" for name in known.names]) * (lower + upper) / 2
         middle = float(intercept.sum())
         n, p = known.rows, len(known.names)
+        design = known.public_design(unit)
+        paid = Paid.of(share * loss.epsilon, public=design is not None) if share else None
         constants = calibrate(
             *(n, p),
             tau=upper - lower,
             largest=max(abs(lower - middle), abs(upper - middle)),
             norm=longest,
             penalty=penalty,
-            epsilon=loss.epsilon,
+            epsilon=(1 - share) * loss.epsilon,
         )
-        sizes = (constants.penalty, float(penalty), constants.scale, constants.smoothing)
 
         def read(frame: AnyFrame) -> tuple[Matrix, Vector]:
             rows = known.read(frame)
-            return rows.X, np.clip(rows.y, lower, upper) - middle
+            return shortened(rows.X, longest), np.clip(rows.y, lower, upper) - middle
 
         def draw(rows: tuple[Matrix, Vector], source: Source) -> Predictor:
-            value = release(*rows, constants, source=source) + intercept
-            return Predictor(known.names, tuple(map(float, value)), *sizes)
+            f = release(*rows, constants, source=source)
+            doubts = [Doubt("", RAISED.format(penalty, constants.penalty))] * (constants.penalty > penalty)
+            reach = error = np.full(p, np.nan)
+            if paid is None:
+                doubts.append(NO_ERRORS)
+            else:
+                told = tell(*rows, f, paid, norm=longest, tau=constants.tau, source=source)
+                found = errors(f, told, rows=n, **constants.law)
+                reach, error = found.reach, found.std_error
+                doubts += said(reach, float(np.linalg.eigvalsh(told.gram)[0]), constants.penalty)
+            value = f + intercept
+            return Predictor(
+                known.names,
+                value=floats(value),
+                std_error=floats(error),
+                low=floats(value - reach),
+                high=floats(value + reach),
+                penalty=constants.penalty,
+                asked=float(penalty),
+                scale=constants.scale,
+                smoothing=constants.smoothing,
+                flag=(", ".join(doubt.word for doubt in doubts if doubt.word),) * p,
+                notes=tuple(doubt.note for doubt in doubts),
+            )
+
+        def expected() -> FitErrors:
+            X = None if design is None else shortened(design, longest)
+            gram = supposed(*known.terms, rows=n, norm=longest) if X is None else X.T @ X
+            return expected_errors(known.names, gram, paid, rows=n, norm=longest, public=X is not None, **constants.law)
 
         return Offer(
             guarantee=Guarantee(unit, loss, "tight", "proved", PROOF, (public_note(known.public),)),
@@ -261,8 +262,9 @@ def ask_perturbation(
                 "penalty": constants.penalty,
                 "coefficients": p,
                 "calibration": "tight",
+                "error_share": str(share),
             },
-            expected=lambda: FitErrors(n, p, constants.penalty, constants.scale, constants.smoothing),
+            expected=expected,
             read=read,
             draw=draw,
         )
@@ -340,10 +342,8 @@ def noise(p: int, constants: Perturbation, *, source: Source) -> Vector:
 def minimise(X: Matrix, y: Vector, b: Vector, constants: Perturbation) -> Vector:
     """The f of least sum loss(y - Xf) + penalty/2 ||f||^2 + b'f: Newton's method, or plain descent where that fails.
 
-    Where the noise is too large for doubles the result is fractions.
+    Rows of X are no longer than the norm. Where the noise is too large for doubles the result is fractions.
     """
-    length = np.abs(X).sum(axis=1, keepdims=True)
-    X = X * (constants.norm / np.maximum(length, constants.norm))
     drawn = float(np.abs(b).sum())
     if drawn > constants.noise:
         return _minimise_in_arb(X, y, b, constants, digits=math.ceil(math.log2(drawn / constants.noise)))

@@ -94,37 +94,6 @@ class SummaryErrors:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class FitErrors:
-    """How far noise moves the coefficients of a perturbed objective, at most: the penalty alone holds them back.
-
-    Attributes
-    ----------
-    at_most : bound of the root mean square of the whole vector's shift; rows that tell more make it smaller.
-    smoothing : scale of the noise on each coefficient itself, which comes on top.
-    """
-
-    rows: int
-    coefficients: int
-    penalty: float
-    scale: float
-    smoothing: float
-
-    @property
-    def at_most(self) -> float:
-        return math.sqrt(2 * self.coefficients) * self.scale / self.penalty
-
-    def __str__(self) -> str:
-        return (
-            f"Objective perturbation of {self.coefficients} coefficients on {self.rows:,} rows, penalty "
-            f"{self.penalty:.4g}.\nExpected error of all coefficients together (root mean square): at most "
-            f"{self.at_most:.3g} by noise, beside what the penalty shrinks; less, the more the rows tell."
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "at_most": self.at_most}
-
-
 def mean_absolute(deviation: float, scale: float) -> float:
     """E |normal + Laplace|, for a normal law of this deviation and a Laplace law of this scale."""
     from scipy.special import erfcx

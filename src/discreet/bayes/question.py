@@ -25,12 +25,13 @@ T = TypeVar("T")
 
 
 def answer_table(
-    coefficient: Sequence[str], *, flag: Sequence[str] | None = None, **columns: Sequence[float]
+    coefficient: Sequence[str], *, flag: Sequence[str] | None = None, **columns: Sequence[float | None]
 ) -> pa.Table:
-    """Answers as a table: one row for each question."""
+    """Answers as a table: one row for each question; null where there is no number."""
     import pyarrow as pa
 
-    table = pa.table({"coefficient": list(coefficient), **{name: list(values) for name, values in columns.items()}})
+    numbers = {name: pa.array(list(values), pa.float64()) for name, values in columns.items()}
+    table = pa.table({"coefficient": list(coefficient), **numbers})
     return table if flag is None else table.append_column("flag", pa.array(flags(flag), pa.string()))
 
 

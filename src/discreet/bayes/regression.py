@@ -73,6 +73,12 @@ class Known:
                 )
         return np.array([self.names.index(name) for name in coefficients], dtype=np.int64)
 
+    @property
+    def terms(self) -> tuple[list[bool], list[int]]:
+        """Of each term: whether it holds a column of numbers, and how many columns of X it has."""
+        pieces = self.layout.fixed
+        return [bool(piece.monomial.atoms) for piece in pieces], [piece.width(self.levels) for piece in pieces]
+
     def read(self, frame: AnyFrame) -> Regression:
         """The rows; confidential."""
         rows, found = read_any(frame, self.layout, self.layout.model.columns)
@@ -94,16 +100,21 @@ class Known:
 
         Whole rows hide a row's columns beside their levels, so that nothing is read where these are protected.
         """
+        X = self.public_design(unit)
+        return Carried.supposed(len(columns)) if X is None else Carried.of(X, columns)
+
+    def public_design(self, unit: Unit) -> Matrix | None:
+        """X, if the unit protects responses alone and all columns are public; else nothing is read."""
         named = self.layout.model.columns[1:]
         if not isinstance(unit, Rows) or {*named} - {*self.public}:
-            return Carried.supposed(len(columns))
+            return None
         if not named:
-            return Carried.of(np.ones((self.rows, 1)), columns)
+            return np.ones((self.rows, 1))
         rows, _ = read_any(self.frame, self.layout, named)
         with np.errstate(all="ignore"):
             X, usable = self._design(rows)
         X[~usable] = 0.0
-        return Carried.of(X, columns)
+        return X
 
     def _design(self, rows: ModelRows) -> tuple[Matrix, Mask]:
         """X, and which of its rows are numbers."""

@@ -12,6 +12,7 @@ from flint import arb, ctx
 from scipy import optimize, stats
 
 from discreet.bayes import erm
+from discreet.bayes.curvature import shortened
 from discreet.bayes.erm import calibrate, minimise, noise, objective_perturbation, release
 from discreet.errors import FitError, PrivacyError
 from discreet.noise import sampler
@@ -42,7 +43,8 @@ def test_minimise_is_the_minimum() -> None:
 
 def test_long_rows_are_shortened_and_the_far_ones_pull_with_tau_only() -> None:
     constants = calibrate(2, 1, tau=1.0, largest=1.0, norm=1.0, penalty=3.0, epsilon=Fraction(10))
-    short, long = (minimise(np.array([[x], [0.5]]), np.array([1.0, 0.2]), np.zeros(1), constants) for x in (1.0, 50.0))
+    designs = (shortened(np.array([[x], [0.5]]), 1.0) for x in (1.0, 50.0))
+    short, long = (minimise(X, np.array([1.0, 0.2]), np.zeros(1), constants) for X in designs)
     np.testing.assert_allclose(short, long, rtol=1e-9)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from discreet.bayes.conjugate import GPrior
-from discreet.bayes.erm import objective_perturbation
+from discreet.bayes.erm import ask_perturbation, objective_perturbation
 from discreet.bayes.interval import posterior_interval
 from discreet.bayes.probability import posterior_probability
 from discreet.bayes.quantile import posterior_quantile
@@ -194,7 +194,7 @@ def test_perturbation_says_its_noise_and_that_the_penalty_was_raised(small) -> N
     raised = objective_perturbation("y ~ x", small, penalty=1e-3, **ask).value
     assert f"raised from 0.001 to {raised.penalty:.4g}" in str(raised)
     assert f"Laplace({raised.scale:.4g}) in the gradient" in str(raised)
-    assert objective_perturbation("y ~ x", small, penalty=100.0, **ask).value.notes == ()
+    assert "raised" not in str(objective_perturbation("y ~ x", small, penalty=100.0, **ask).value)
 
 
 def test_a_centre_at_the_end_of_the_ladder_is_noted(small) -> None:
@@ -256,6 +256,18 @@ def test_rows_of_categories_have_a_norm_that_the_formula_knows(small) -> None:
             objective_perturbation(formula, data, **ask)
 
 
-def test_perturbation_says_that_it_has_no_standard_errors(small) -> None:
-    found = objective_perturbation("y ~ x", small, lower=-8, upper=8, norm=4, penalty=100.0, epsilon=1)
-    assert "No standard errors" in str(found.value) and "posterior_interval" in str(found.value)
+def test_perturbation_without_a_share_for_them_has_no_errors_and_says_so_before_it_is_paid(small) -> None:
+    ask = {"lower": -8, "upper": 8, "norm": 4, "penalty": 100.0, "epsilon": 1, "error_share": 0}
+    expected = ask_perturbation("y ~ x", **ask).check(small).expected
+    found = objective_perturbation("y ~ x", small, **ask).value
+    assert expected.flag == found.flag == ("no standard errors",) * 2
+    assert expected.notes[0] in found.notes and "posterior_interval" in str(found)
+    table = found.to_arrow()
+    assert table["std_error"].null_count == table["low"].null_count == 2
+    assert found.tidy()["upper"].null_count == 2
+
+
+@pytest.mark.parametrize("share", [-0.1, 1, "2", True, "x"])
+def test_a_share_for_errors_is_from_0_to_below_1(small, share) -> None:
+    with pytest.raises(PrivacyError, check=about("error_share")):
+        objective_perturbation("y ~ x", small, lower=-8, upper=8, norm=4, penalty=1, epsilon=1, error_share=share)

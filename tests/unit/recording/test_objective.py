@@ -1,4 +1,4 @@
-"""Objective perturbation: both of its draws, and the change of variables, lose what the ledger was charged."""
+"""Objective perturbation: all of its draws, and the change of variables, lose what the ledger was charged."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 from discreet.bayes.erm import objective_perturbation
+from discreet.privacy.losses import Pure
+from discreet.privacy.units import Rows
+from discreet.release.account import Account
 
 LOWER, UPPER, NORM = -1.0, 1.0, 1.0
 TAU = UPPER - LOWER
@@ -48,11 +51,12 @@ def test_the_losses_of_all_draws_add_up_to_the_charge(epsilon: str, penalty: flo
         return door
 
     trial = record(release("nothing"))
-    assert [len(draw.scale) for draw in trial.draws] == [2, 2], "noise in the objective, and on its minimum"
+    said = "noise in the objective, on its minimum, on X'X and on the sum of squared pulls"
+    assert [len(draw.scale) for draw in trial.draws] == [2, 2, 3, 1], said
     grid = trial.public.scale / trial.draws[0].scale[0]
     step = trial.public.smoothing / trial.draws[1].scale[0]
     charged = float(amount(trial.charged))
-    worst = {"noise": 0.0, "curvature": 0.0, "smoothing": 0.0}
+    worst = {"noise": 0.0, "curvature": 0.0, "smoothing": 0.0, "X'X": 0.0, "pulls": 0.0}
     for pull in ([0, 0], [20, 20]):
         b = np.rint(np.array(pull) * trial.draws[0].scale)
         none = np.zeros(2)
@@ -70,9 +74,60 @@ def test_the_losses_of_all_draws_add_up_to_the_charge(epsilon: str, penalty: flo
                 worst["noise"] = max(worst["noise"], (np.abs(needed - b) / again.draws[0].scale).sum())
                 worst["curvature"] = max(worst["curvature"], abs(bend - other))
                 worst["smoothing"] = max(worst["smoothing"], apart / told[here].public.smoothing)
+                for name, place in {"X'X": 2, "pulls": 3}.items():
+                    worst[name] = max(worst[name], moved(told[here].draws[place], again.draws[place]))
     shifted = record(release("nothing"), script=[none, np.ones(2)])
     bare = record(release("nothing"), script=[none, none])
     np.testing.assert_allclose(np.subtract(shifted.public.value, bare.public.value), step, rtol=1e-6)
     assert 0 < worst["smoothing"] < 0.02 * charged
+    for name in ("X'X", "pulls"):
+        assert 0.99 * 0.05 * charged < worst[name] <= 0.05 * charged
     assert sum(worst.values()) <= charged
     assert sum(worst.values()) > 0.9 * charged
+
+
+def moved(one: Any, other: Any) -> float:
+    """The loss of Laplace noise on sums that differ so."""
+    return float((np.abs(np.subtract(one.bare, other.bare, dtype=object)) / one.scale).sum())
+
+
+def door(first: str) -> Any:
+    def release() -> tuple[Any, Any]:
+        done = objective_perturbation(
+            "y ~ 0 + x1 + x2", table(first), lower=-1, upper=1, norm=1, penalty=9, epsilon=1_000_000
+        )
+        return done.value, done.entry.loss
+
+    return release
+
+
+def test_errors_hold_nothing_of_the_rows_but_the_released_sums(record) -> None:
+    """A neighbour whose noise makes the same coefficients and the same sums has the same errors and ends."""
+    none = np.zeros(2)
+    here = record(door("one column"), script=[none, none])
+    f = np.array(here.public.value)
+    ours, theirs = (gradient_and_curvature(table(name), f, here.public.penalty)[0] for name in list(FIRST)[:2])
+    grid = here.public.scale / here.draws[0].scale[0]
+    script = [np.rint((ours - theirs) / grid), none]
+    there = record(door("another column"), script=script)
+    assert not np.array_equal(here.draws[2].bare, there.draws[2].bare), "the neighbours differ in X'X"
+    script += [np.subtract(here.draws[k].published, there.draws[k].bare, dtype=object) for k in (2, 3)]
+    again = record(door("another column"), script=script)
+    for name in ("value", "std_error", "low", "high"):
+        np.testing.assert_allclose(getattr(again.public, name), getattr(here.public, name), rtol=1e-6)
+    assert np.isfinite(here.public.low).all()
+
+
+def test_public_columns_need_no_noise(record) -> None:
+    """Where responses alone are protected and columns are public, X'X is free."""
+    x = np.linspace(-1, 1, 40)
+
+    def release() -> tuple[Any, Any]:
+        account = Account.open(None, dataset="rows", unit=Rows(LOWER, UPPER, "y"), budget=Pure(2))
+        ask = {"lower": LOWER, "upper": UPPER, "norm": 2, "penalty": 5.0, "epsilon": 2, "public": ["x"]}
+        done = objective_perturbation("y ~ x", {"x": x, "y": np.clip(x, -0.5, 0.5)}, account=account, **ask)
+        return done.value, done.entry.loss
+
+    trial = record(release)
+    assert [len(draw.scale) for draw in trial.draws] == [2, 2, 1]
+    assert np.isfinite(trial.public.low).all()

@@ -1,0 +1,156 @@
+"""How much rows tell about the coefficients of a perturbed objective: two noisy sums, and standard errors from them.
+
+The first sum is X'X, of rows that were shortened to the norm R, on a grid. Where columns are public it is exact and
+free. The second is that of the squared pulls over tau^2, (r / tau)^2 / (1 + (r / tau)^2), at the released coefficients.
+From both follow the objective's curvature H and the variance of a pull, and with them how far noise and sampling move
+the minimum. Doubt about the sums makes errors larger, never smaller. Derivation: section 3 of the proof.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import TYPE_CHECKING, TypedDict
+
+import numpy as np
+
+from discreet.arrays import Integers, Matrix, Vector
+from discreet.bayes.reach import reach_of
+from discreet.bayes.summation import noisy_sums
+from discreet.noise.laws import Laplace
+from discreet.noise.sampler import add_noise
+from discreet.privacy.losses import upward
+
+if TYPE_CHECKING:
+    from discreet.noise.source import Source
+
+STEPS = 2**16  # of the grid of X: steps in the norm
+BLOCK = 2**20  # rows whose products of steps add up exactly in doubles
+SURE = 0.95  # the probability with which noise in X'X is within its allowance
+ALLOWED = 1.0  # scales of the noise in the sum of squared pulls that are added to it
+DRAWS, LARGE = 4000, 12  # simulated matrices of noise, and the size from which their law is taken as known
+
+
+@dataclass(frozen=True, slots=True)
+class Paid:
+    """What the two sums cost, and what noise they have; `gram` is 0 where columns are public."""
+
+    gram: Fraction
+    pulls: Fraction
+
+    @classmethod
+    def of(cls, epsilon: Fraction, *, public: bool) -> Paid:
+        return cls(Fraction(0), epsilon) if public else cls(epsilon / 2, epsilon / 2)
+
+    def gram_scale(self, norm: float) -> float:
+        """Of the Laplace noise in an entry of X'X."""
+        return 2 * norm**2 / float(self.gram) if self.gram else 0.0
+
+
+class MinimumLaw(TypedDict):
+    """The constants of a perturbed objective that move its minimum: see `Perturbation`."""
+
+    tau: float
+    penalty: float
+    scale: float
+    smoothing: float
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What is known of the rows.
+
+    Attributes
+    ----------
+    gram, gram_scale : X'X, and the scale of the noise in its entries.
+    pulls, pulls_scale : the sum of squared pulls over tau^2, and the scale of its noise.
+    """
+
+    gram: Matrix
+    gram_scale: float
+    pulls: float
+    pulls_scale: float
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """Of each coefficient: standard error, and how far the interval reaches; infinite where rows tell nothing."""
+
+    std_error: Vector
+    reach: Vector
+
+
+def tell(X: Matrix, y: Vector, f: Vector, paid: Paid, *, norm: float, tau: float, source: Source) -> Told:
+    """Draw both sums; rows of X are no longer than the norm."""
+    gram = exact = whole_gram(X, norm)
+    if paid.gram:
+        upper = np.triu_indices(len(exact))
+        scale = np.full(len(upper[0]), upward(2 * STEPS**2 / paid.gram))
+        gram = np.zeros_like(exact)
+        gram[upper] = add_noise(exact[upper], Laplace(), scale=scale, source=source)
+        gram = gram + np.triu(gram, 1).T
+    with np.errstate(all="ignore"):
+        squared = 1 - 1 / (1 + ((X @ f - y) / tau) ** 2)
+    pulls = noisy_sums(squared[:, None], span=1.0, epsilons=[paid.pulls], source=source)
+    unit = (norm / STEPS) ** 2
+    return Told(
+        np.asarray(gram * unit, dtype=np.float64), paid.gram_scale(norm), float(pulls.value[0]), float(pulls.scale[0])
+    )
+
+
+def whole_gram(X: Matrix, norm: float) -> Integers:
+    """X'X in whole steps: entries are cut to steps of norm / STEPS, of which a row has STEPS at most."""
+    steps = np.trunc(X * (STEPS / norm))
+    total = np.zeros((X.shape[1], X.shape[1]), dtype=np.int64)
+    for start in range(0, len(X), BLOCK):
+        part = steps[start : start + BLOCK]
+        total += (part.T @ part).astype(np.int64)
+    return total
+
+
+def shortened(X: Matrix, norm: float) -> Matrix:
+    """Rows longer than the norm, in absolute values, are shortened to it."""
+    return np.asarray(X * (norm / np.maximum(np.abs(X).sum(axis=1, keepdims=True), norm)))
+
+
+def errors(
+    f: Vector, told: Told, *, rows: int, tau: float, penalty: float, scale: float, smoothing: float, level: float = 0.95
+) -> Errors:
+    """Standard errors and reaches of the coefficients `f`, from what is public and what was told.
+
+    A reach is for the coefficients without penalty: it allows for what the penalty takes from them.
+    """
+    pull = min(max(told.pulls + ALLOWED * told.pulls_scale, 0.0) / rows, 1.0)
+    weight = (1 - pull) ** 1.5  # Jensen: the mean of (1 - q)^1.5 is no less
+    value, V = np.linalg.eigh(told.gram)
+    doubt = told.gram_scale * noise_norm(len(f))
+    known = np.maximum(value - doubt, 0.0)
+    bend = weight * known
+    with np.errstate(divide="ignore"):
+        worst = np.clip(penalty / weight if weight else np.inf, known, np.maximum(value + doubt, 0.0))
+        sampled = tau**2 * pull * worst / (weight * worst + penalty) ** 2
+        by_noise = V**2 @ (2 * scale**2 / (bend + penalty) ** 2) + 2 * smoothing**2
+        by_rows = V**2 @ sampled
+        seen = bend > 1e-12 * max(float(bend.max()), penalty)
+        shrunk = np.abs(V[:, seen] @ (penalty / bend[seen] * (V[:, seen].T @ f)))
+    hidden = (V[:, ~seen] ** 2).sum(axis=1) > 1e-12
+    reach = [
+        reach_of(math.sqrt(n), math.sqrt(b / 2), level, off)
+        for n, b, off in zip(by_rows, by_noise, shrunk, strict=True)
+    ]
+    return Errors(np.sqrt(by_noise + by_rows), np.where(hidden, np.inf, reach))
+
+
+@cache
+def noise_norm(p: int) -> float:
+    """What the largest eigenvalue of a symmetric matrix of Laplace(1) numbers exceeds with probability 1 - SURE.
+
+    Simulated, with numbers that have nothing to do with data; from `LARGE` on it grows with the square root of p.
+    """
+    size = min(p, LARGE)
+    rng = np.random.default_rng(0)
+    half = np.triu(rng.laplace(size=(DRAWS, size, size)))
+    largest = np.linalg.eigvalsh(half + np.swapaxes(np.triu(half, 1), 1, 2))[:, -1]
+    return float(np.quantile(largest, SURE)) * math.sqrt(p / size)

@@ -192,13 +192,17 @@ def shown(ratio: float | None) -> str:
     return f"{ratio:,.0f} x" if ratio >= 10 else f"{ratio:.2g} x"
 
 
+class NoPlace(ValueError):
+    """A page without the marks between which the table stands."""
+
+
 def put_into(readme: Path, table: str) -> None:
     """Replace what stands between the marks."""
     text = readme.read_text(encoding="utf-8")
     before, mark, rest = text.partition(START)
     _, end, after = rest.partition(END)
     if not mark or not end:
-        raise ValueError(f"{readme.name} has no place for the table: put {START} and {END} where it goes")
+        raise NoPlace(f"{readme.name} has no place for the table: put {START} and {END} where it goes")
     replace_file(readme, f"{before}{START}\n{table}\n{END}{after}")
 
 

@@ -51,8 +51,8 @@ def test_the_bound_is_in_every_promise_and_cannot_be_changed_afterwards(folder: 
     plan = folder / "plan.toml"
     plan.write_text(PLAN.format(bound=bound))
     outcome = run(plan)
-    about = json.loads((folder / "out" / "jobs" / "release.json").read_text())
-    assert words in about["guarantee"]["sentence"] and words in (folder / "out" / "report.html").read_text()
+    written = json.loads((folder / "out" / "jobs" / "release.json").read_text())
+    assert words in written["guarantee"]["sentence"] and words in (folder / "out" / "report.html").read_text()
     report = (folder / "out" / "report.html").read_text()
     assert ("the odds move up to 4 times as far" if bound == "2" else "together nothing is promised") in report
     assert outcome.bundle is not None

@@ -98,17 +98,17 @@ def test_widths_are_told_and_kept(plan: Path) -> None:
     findings = verify_bundle(outcome.bundle)
     assert not [finding for finding in findings if finding.wrong]
     assert any("noisy-sizes: worst loss" in finding.words for finding in findings)
-    about = json.loads((out / "narrow" / "release.json").read_text())
-    assert about["columns"]["quality"].startswith("how far the interval reaches")
-    assert about["guarantee"]["loss"] == {"epsilon": "2"}
+    written = json.loads((out / "narrow" / "release.json").read_text())
+    assert written["columns"]["quality"].startswith("how far the interval reaches")
+    assert written["guarantee"]["loss"] == {"epsilon": "2"}
 
 
 def test_sizes_where_an_exchange_is_inside_one_epsilon(plan: Path) -> None:
     text = PLAN.replace("alpha = 0.1", "alpha = 0.1\nsubstitution = true")
     plan.write_text(text[: text.rindex("[[release]]")] + text[text.index("[output]") :])
     outcome = run(plan)
-    about = json.loads((plan.parent / "out" / "narrow" / "release.json").read_text())
-    (table,) = about["parameters"]["tables"]
+    written = json.loads((plan.parent / "out" / "narrow" / "release.json").read_text())
+    (table,) = written["parameters"]["tables"]
     assert table["noise"]["sizes"]["floor"] == table["noise"]["floor"] == pytest.approx(1 + 1.1**0.5)
     assert outcome.bundle is not None
     findings = verify_bundle(outcome.bundle)
@@ -133,8 +133,8 @@ def test_public_bounds_narrow_intervals_for_nothing(plan: Path) -> None:
         assert (half <= 60).all() and table["at_most"] == [49, 49, None, None]
         assert np.all(np.abs(np.array(table["count"][:2]) - 10_000) <= 200)
         assert "at_most" not in pq.read_table(plan.parent / "out" / name / "basic.parquet").column_names
-    about = json.loads((plan.parent / "out" / "narrow" / "release.json").read_text())
-    assert "hold if it is true" in about["columns"]["at_most"]
+    written = json.loads((plan.parent / "out" / "narrow" / "release.json").read_text())
+    assert "hold if it is true" in written["columns"]["at_most"]
     assert outcome.bundle is not None
     findings = verify_bundle(outcome.bundle)
     assert not [finding for finding in findings if finding.wrong]

@@ -19,6 +19,7 @@ from pyarrow import parquet
 
 from discreet.errors import DataError, EngineError
 from discreet.frames import collect, holds, open_frame, query_of, require, tally, working
+from faults_of import about
 
 TABLE = pa.table({"state": ["06", "37"], "jobs": [3, 4]})
 
@@ -54,9 +55,9 @@ def test_a_duckdb_file_needs_a_table(tmp_path: Path) -> None:
     with duckdb.connect(path) as file:
         file.from_arrow(TABLE).create("counted jobs")
     assert rows(f"{path}::counted jobs") == rows(path, table="counted jobs") == TABLE.to_pylist()
-    with pytest.raises(DataError, match="no table was named; it has: counted jobs"):
+    with pytest.raises(DataError, check=about(None, naming=("counted jobs",))):
         open_frame(path)
-    with pytest.raises(DataError, match="there is no table 'jobs'; it has: counted jobs"):
+    with pytest.raises(DataError, check=about(None, naming=("'jobs'", "counted jobs"))):
         open_frame(f"{path}::jobs")
 
 
@@ -88,9 +89,8 @@ def test_a_pandas_index_is_not_a_column() -> None:
 )
 def test_a_damaged_file_is_named(content: bytes, name: str, tmp_path: Path) -> None:
     (tmp_path / name.partition("::")[0]).write_bytes(content)
-    with pytest.raises(DataError, match="Write it again from its source") as caught:
+    with pytest.raises(DataError, check=about(None, naming=(name.partition("::")[0],))):
         open_frame(tmp_path / name)
-    assert name.partition("::")[0] in str(caught.value)
 
 
 def test_a_parquet_file_damaged_inside_fails_without_quoting_it(tmp_path: Path) -> None:
@@ -100,32 +100,31 @@ def test_a_parquet_file_damaged_inside_fails_without_quoting_it(tmp_path: Path) 
     content = bytearray(path.read_bytes())
     content[100:2_000] = bytes(1_900)
     path.write_bytes(content)
-    with pytest.raises(EngineError, match="Step 'longest' failed") as caught:
+    with pytest.raises(EngineError, check=about(None, naming=("'longest'", path))) as caught:
         collect(open_frame(path).select(nw.col("x").str.len_chars().max()), step="longest")
-    assert str(path) in str(caught.value)
     assert "secret" not in str(caught.value)
 
 
 def test_a_wrong_path_is_told_with_near_misses(tmp_path: Path) -> None:
     parquet.write_table(TABLE, tmp_path / "jobs.parquet")
-    with pytest.raises(DataError, match=r"no file .*job.parquet'. Did you mean 'jobs.parquet'"):
+    with pytest.raises(DataError, check=about(None, naming=("/job.parquet'", "'jobs.parquet'"))):
         open_frame(tmp_path / "job.parquet")
-    with pytest.raises(DataError, match=r"ends in '.xlsx', which is a workbook of a spreadsheet.*CSV UTF-8"):
+    with pytest.raises(DataError, check=about(None, naming=("'.xlsx'", "CSV UTF-8"))):
         open_frame("jobs.xlsx")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(DataError, match="no Parquet file in"):
+    with pytest.raises(DataError, check=about(None, naming=(tmp_path / "empty",))):
         open_frame(tmp_path / "empty")
 
 
 def test_what_is_no_table_is_refused() -> None:
-    with pytest.raises(DataError, match="salaries is a list, which is not a table"):
+    with pytest.raises(DataError, check=about(None, naming=("salaries",))):
         open_frame([1, 2], name="salaries")
     mixed = pd.DataFrame({"x": [1, "secret", 2.5]}, dtype=object)
-    with pytest.raises(DataError, match="Column 'x' of jobs mixes types") as caught:
+    with pytest.raises(DataError, check=about(None, naming=("'x'", "jobs"))) as caught:
         open_frame(mixed, name="jobs")
     assert "secret" not in str(caught.value)
     twice = pd.DataFrame([[1, 2]], columns=["x", "x"])
-    with pytest.raises(DataError, match="two columns of one name"):
+    with pytest.raises(DataError, check=about(None)):
         open_frame(twice)
 
 
@@ -156,8 +155,8 @@ def test_a_failing_step_shows_its_query_and_no_value() -> None:
     assert "Step 'numbers' failed in the engine with ConversionException" in str(caught.value)
     assert query_of(data) in str(caught.value)
     assert "secret" not in str(caught.value)
-    with pytest.raises(DataError, match="ours"), working("step"):
-        raise DataError("ours")
+    with pytest.raises(DataError, check=about("ours")), working("step"):
+        raise DataError("It broke.", about="ours")
 
 
 def test_threads_take_turns() -> None:
@@ -177,7 +176,7 @@ def test_threads_take_turns() -> None:
 def test_a_header_line_with_one_name_twice_is_refused(tmp_path: Path, header: str) -> None:
     path = tmp_path / "twice.csv"
     path.write_text(f"{header}\n1,2,3\n4,5,6\n")
-    with pytest.raises(DataError, match="two columns of one name"):
+    with pytest.raises(DataError, check=about(None, naming=("twice.csv",))):
         open_frame(path)
 
 
@@ -231,7 +230,7 @@ def test_lines_that_spoil_nothing(tmp_path: Path, content: str) -> None:
     "name", ["a" * 300 + ".csv", "a\0b.csv", "b" * 300 + "/a.csv", "a\0b/a.csv", "*" * 300 + ".csv"], ids=range(5)
 )
 def test_what_cannot_be_a_path_is_not_there(tmp_path: Path, name: str) -> None:
-    with pytest.raises(DataError, match="no file"):
+    with pytest.raises(DataError, check=about(None, naming=(Path(name).name,))):
         open_frame(tmp_path / name)
 
 
@@ -242,7 +241,7 @@ def test_names_that_end_in_numbers_are_no_duplicates(tmp_path: Path) -> None:
 
 
 def test_a_mapping_that_is_no_table_is_refused_without_being_quoted() -> None:
-    with pytest.raises(DataError, match="no table") as caught:
+    with pytest.raises(DataError, check=about(None)) as caught:
         open_frame({"x": [10**400, 1]})
     assert "000000" not in str(caught.value)
 
@@ -250,7 +249,7 @@ def test_a_mapping_that_is_no_table_is_refused_without_being_quoted() -> None:
 def test_a_tally_of_a_frame_in_memory_quotes_no_value() -> None:
     """Narwhals runs it while it is built, before any engine does."""
     frame = open_frame(nw.from_native(pa.table({"n": [2**60 + 12345, 1]})))
-    with pytest.raises(EngineError, match="'sizes' failed") as told:
+    with pytest.raises(EngineError, check=about(None, naming=("'sizes'",))) as told:
         tally(frame, {"large": (nw.col("n").cast(nw.Float64).max() > 5).cast(nw.Int64)}, step="sizes")
     assert "1152921504606859321" not in str(told.value)
 

@@ -86,30 +86,30 @@ def test_neither_repr_nor_str_has_a_value() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "words"),
+    ("data", "facts"),
     [
-        (changed(sex=["f", "m", None]), "Column 'sex' of jobs has no value in some rows"),
-        (changed(workplace=[1, None, None]), "Column 'workplace' of jobs has no value in some rows"),
+        (changed(sex=["f", "m", None]), ("'sex'", "no value")),
+        (changed(workplace=[1, None, None]), ("'workplace'", "no value")),
         (
             changed(sex=["f", "x", "SECRET"]),
-            r"Column 'sex' of jobs has rows outside its public domain, which is: f, m\.",
+            ("'sex'", "f, m"),
         ),
-        (changed(worker=[7, 7, 7]), "Column 'worker' of jobs repeats; each"),
-        (changed(place=["a", "SECRET", "b"]), "Column 'place' of jobs has more than one value in some establishment"),
-        (pa.table(JOBS).slice(0, 0), "jobs has no rows"),
+        (changed(worker=[7, 7, 7]), ("'worker'",)),
+        (changed(place=["a", "SECRET", "b"]), ("'place'", "establishment")),
+        (pa.table(JOBS).slice(0, 0), ("no rows",)),
         (
             {"workplace": [1], "worker": [2], "place": ["a"]},
-            "Column 'sex' is not in jobs; it has: workplace, worker, place",
+            ("'sex'", "workplace, worker, place"),
         ),
         (
             changed(place=[0.5, 0.5, 1.5]),
-            "Column 'place' of jobs holds Float64, where text, whole numbers or true/false",
+            ("'place'", "Float64"),
         ),
-        (changed(sex=[1, 2, 1]), "Column 'sex' of jobs holds Int64, but its domain lists 'f'"),
+        (changed(sex=[1, 2, 1]), ("'sex'", "Int64", "'f'")),
     ],
 )
-def test_bad_data_are_refused(data: Any, words: str) -> None:
-    with pytest.raises(DataError, check=about("source")) as caught:
+def test_bad_data_are_refused(data: Any, facts: tuple[str, ...]) -> None:
+    with pytest.raises(DataError, check=about("source", naming=facts)) as caught:
         read_jobs(data, schema=SCHEMA)
     assert "SECRET" not in str(caught.value)
     assert {fault.about for fault in caught.value.faults} == {"source"}
@@ -121,17 +121,17 @@ def test_a_worker_may_have_two_jobs_if_that_is_meant() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "words"),
+    ("sizes", "fact"),
     [
-        ([4, -1, 2], "Column 'n' of jobs is negative in some rows"),
-        ([4, None, 2], "Column 'n' of jobs has no value in some rows"),
+        ([4, -1, 2], "negative"),
+        ([4, None, 2], "no value"),
     ],
 )
-def test_sizes_must_be_counts(sizes: list[int | None], words: str) -> None:
+def test_sizes_must_be_counts(sizes: list[int | None], fact: str) -> None:
     schema = Schema.of({**SCHEMA.to_dict(), "size": "n"})
-    with pytest.raises(DataError, check=about("source")):
+    with pytest.raises(DataError, check=about("source", naming=("'n'", fact))):
         read_jobs({**JOBS, "n": sizes}, schema=schema)
-    with pytest.raises(DataError, check=about("source")):
+    with pytest.raises(DataError, check=about("source", naming=("'n'", "Float64"))):
         read_jobs({**JOBS, "n": [0.5, 1.0, 1.0]}, schema=schema)
 
 
@@ -142,7 +142,7 @@ def test_tables_of_two_engines_or_key_types_are_not_joined() -> None:
     with pytest.raises(DataError, check=about("source")):
         read_jobs(JOBS, workplaces={**workplaces, "workplace": ["1", "2"]}, schema=SCHEMA)
     foreign = duckdb.connect().from_arrow(pa.table(workplaces))
-    with pytest.raises(EngineError, match="that all tables are in one engine"):
+    with pytest.raises(EngineError, check=about(None, naming=("'check jobs'",))):
         read_jobs(JOBS, workplaces=foreign, schema=SCHEMA)
     with engines.open("duckdb") as engine:
         frames = pl.DataFrame(JOBS), workplaces
@@ -160,27 +160,26 @@ def test_an_establishment_without_jobs_still_makes_a_cell() -> None:
 
 def test_a_query_is_checked_before_it_runs() -> None:
     jobs = read_jobs(JOBS, schema=SCHEMA)
-    for query, concerns, words in (
+    for query, subject, fact in (
         (
             {"workplace_by": ["plaice"]},
             "workplace_by",
-            "'plaice' is not in the workplace attributes of jobs; it has: p",
+            "'plaice'",
         ),
-        ({"worker_by": ["place"]}, "worker_by", "Column 'place' is not in the worker attributes of jobs"),
-        ({"worker_by": ["sex", "sex"]}, "worker_by", "named twice"),
-        ({"where": {"wage": [1]}}, "where", "Column 'wage' is not in the workplace or worker attributes"),
-        ({"where": {"sex": ["x"]}}, "where.sex", r"asks for \('x',\), but the public domain is \('f', 'm'\)"),
-        ({"where": {"sex": []}}, "where.sex", r"where\['sex'\] lists no value"),
-        ({"where": {"place": 5}}, "where.place", r"where\['place'\] asks for \(5,\), but the column holds String"),
+        ({"worker_by": ["place"]}, "worker_by", "'place'"),
+        ({"worker_by": ["sex", "sex"]}, "worker_by", "twice"),
+        ({"where": {"wage": [1]}}, "where", "'wage'"),
+        ({"where": {"sex": ["x"]}}, "where.sex", "('f', 'm')"),
+        ({"where": {"sex": []}}, "where.sex", "no value"),
+        ({"where": {"place": 5}}, "where.place", "String"),
         (
             {"workplace_by": ["place"], "worker_by": ["sex"], "most_counts": 3},
             "by",
-            "2 workplace cells x 2 levels, 4 c",
+            "4 counts",
         ),
     ):
-        with pytest.raises(DataError, match=words) as refused:
+        with pytest.raises(DataError, check=about(subject, naming=(fact,))):
             cell_statistics(jobs, **query)  # type: ignore[arg-type]
-        assert refused.value.about == concerns
 
 
 def test_a_filter_that_no_workplace_meets_gives_no_cells() -> None:

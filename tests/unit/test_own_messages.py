@@ -2,6 +2,7 @@
 
 The scan follows an error that is ours from `except` or from a parameter to its text, through assignments, and wants
 that text printed or stored, never looked into. Errors of other libraries have no other interface and are not ours.
+Tests are held to the same: they ask for the class of an error and what it is about.
 """
 
 from __future__ import annotations
@@ -192,6 +193,36 @@ def test_no_pattern_is_matched_against_our_own_messages() -> None:
         for line, what in looks(path.read_text(encoding="utf-8"), own)
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def matched(text: str, own: set[str]) -> list[int]:
+    """The lines of a test that match words of an error which is ours, or may be by the class it asks for."""
+    return [
+        node.lineno
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call)
+        and _name(node.func) == "raises"
+        and node.args
+        and _names(node.args[0]) & own
+        and any(each.arg == "match" for each in node.keywords)
+    ]
+
+
+def test_tests_ask_what_an_error_is_about_and_not_for_its_words() -> None:
+    """Errors of other libraries have only words; they are asked for by their own class."""
+    tests = Path(__file__).parents[1]
+    wrong = [
+        f"{path.relative_to(tests)}:{line}: match= on an error of ours; ask with check=about(...)"
+        for path in sorted(tests.rglob("*.py"))
+        for line in matched(path.read_text(encoding="utf-8"), _own_classes() | {"ImportError"})
+    ]
+    assert not wrong, "\n".join(wrong)
+    own = {"DataError", "ValueError"}
+    assert matched("with pytest.raises(DataError, match='no file'): f()", own) == [1]
+    assert matched("with pytest.raises((errors.DataError, OSError), match=words): f()", own) == [1]
+    assert matched("\nwith raises(ValueError, match='x') as caught: f()", own) == [2]
+    assert not matched("with pytest.raises(DataError, check=about('by')): f()", own)
+    assert not matched("with pytest.raises(OSError, match='disk full'): f()", own)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@ import numpy as np
 
 from discreet import chart
 from discreet.chart import Chart
+from discreet.errors import DataError
+from discreet.faults import Argument
 
 if TYPE_CHECKING:
     from discreet.lmm.fit import MixedFit
@@ -20,7 +22,11 @@ def effects_chart(fit: MixedFit, group: str | None) -> Chart:
     terms = fit.effects
     name = group or next(iter(terms))
     if name not in terms:
-        raise ValueError(f"group={name!r} is not a grouping factor of this fit; it has {', '.join(terms)}.")
+        raise DataError(
+            (Argument("group", name), " is not a grouping factor of this fit."),
+            f"It has {', '.join(terms)}.",
+            about="group",
+        )
     at = list(terms).index(name)
     term, (variance, _) = fit.random[at], fit.effect_variances[at]
     values = []

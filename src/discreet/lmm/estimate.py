@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.arrays import Integers, Matrix
-from discreet.errors import FitError, Unidentified
+from discreet.errors import DataError, FitError, Unidentified
+from discreet.faults import Argument
 from discreet.formula.design import ONE, Design, Piece
 from discreet.formula.formula import Formula, read_formula
 from discreet.formula.rows import Learned, ModelRows, plan, read_rows, with_sizes_in_order
@@ -42,7 +43,7 @@ def mixed(formula: str, data: Any, *, method: Method = "REML") -> MixedFit:
     1.75
     """
     if method not in ("REML", "ML"):
-        raise ValueError(f"method={method!r} is not known; use 'REML' or 'ML'.")
+        raise DataError((Argument("method", method), " is not known."), remedy="Use 'REML' or 'ML'.", about="method")
     frame, model = with_sizes_in_order(open_frame(data, ordered=True), read_formula(formula))
     cells, rows, design, learned = collect(frame, model)
     refuse_unidentifiable(design, cells.rows)

@@ -12,6 +12,7 @@ import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import DataError, FitError
+from discreet.faults import Argument
 from discreet.formula.design import Design, RandomDesign
 from discreet.formula.rows import Learned, ModelRows, read_rows, refuse_kinds
 from discreet.frames import missing, open_frame
@@ -340,4 +341,6 @@ class MixedFit(Result):
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
-        raise ValueError(f"{name}={value!r} is not known; use {' or '.join(map(repr, allowed))}.")
+        raise DataError(
+            (Argument(name, value), " is not known."), f"There are: {', '.join(map(repr, allowed))}.", about=name
+        )

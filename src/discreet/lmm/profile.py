@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
+from discreet.errors import DataError
+from discreet.faults import Argument
 from discreet.lmm import sparse
 from discreet.lmm.moments import Moments
 from discreet.lmm.origin import basis
@@ -44,7 +46,9 @@ def intervals(fit: MixedFit, *, level: float = 0.95) -> dict[str, tuple[float, f
     from scipy.stats import chi2
 
     if not 0 < level < 1:
-        raise ValueError(f"level={level} is not a probability; use one such as 0.95.")
+        raise DataError(
+            (Argument("level", level), " is not a probability."), remedy="Use one such as 0.95.", about="level"
+        )
     best = solve(fit.statistics, reml=False)
     bases = [basis(random) for random in fit.design.random]
     parameters = _parameters(fit.random, best, bases)

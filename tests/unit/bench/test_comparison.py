@@ -115,7 +115,7 @@ def test_put_into_replaces_only_what_is_between_the_marks(tmp_path: Path) -> Non
         comparison.put_into(readme, "| new |")
     assert readme.read_text(encoding="utf-8") == f"before\n{comparison.START}\n| new |\n{comparison.END}\nafter\n"
     readme.write_text("no place", encoding="utf-8")
-    with pytest.raises(ValueError, match="no place for the table"):
+    with pytest.raises(comparison.NoPlace):
         comparison.put_into(readme, "| new |")
     assert readme.read_text(encoding="utf-8") == "no place"
 

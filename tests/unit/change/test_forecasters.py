@@ -99,24 +99,24 @@ def broken(change):
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "subject", "fact"),
     [
-        (lambda p: pd.concat([p, p[:1]]), "two rows for one series"),
-        (lambda p: p.assign(value=np.where(p.series == "s1", 7.1, p.value)), "1 of 2 histories do not vary"),
-        (lambda p: p.assign(value=np.where((p.series == "s1") & (p.t < 30), 0, p.value)), "1 of 2 histories do not"),
-        (lambda p: p.assign(value=np.where(p.series == "s1", 0.1 * p.t, p.value)), "1 of 2 histories do not vary"),
-        (lambda p: p.assign(value=np.where(p.t == 3, np.nan, p.value)), "2 values of the panel are missing"),
-        (lambda p: p[p.series == "s1"], "1 series"),
-        (lambda p: p[p.t > 26], "fewer than 3 values"),
-        (lambda p: p.assign(t=pd.Timestamp("2024-01-01") + pd.to_timedelta(p.t**2, unit="D")), "follow no rule"),
+        (lambda p: pd.concat([p, p[:1]]), "panel", "two rows"),
+        (lambda p: p.assign(value=np.where(p.series == "s1", 7.1, p.value)), "base", "1 of 2"),
+        (lambda p: p.assign(value=np.where((p.series == "s1") & (p.t < 30), 0, p.value)), "base", "1 of 2"),
+        (lambda p: p.assign(value=np.where(p.series == "s1", 0.1 * p.t, p.value)), "base", "1 of 2"),
+        (lambda p: p.assign(value=np.where(p.t == 3, np.nan, p.value)), "panel", "2 values"),
+        (lambda p: p[p.series == "s1"], "panel", "1 series"),
+        (lambda p: p[p.t > 26], "histories", "fewer than 3"),
+        (lambda p: p.assign(t=pd.Timestamp("2024-01-01") + pd.to_timedelta(p.t**2, unit="D")), "periods", "days apart"),
     ],
 )
-def test_what_cannot_be_judged_is_refused_before_the_work(monkeypatch, change, words):
+def test_what_cannot_be_judged_is_refused_before_the_work(monkeypatch, change, subject, fact):
     def begun():
         raise AssertionError("work was begun")
 
     monkeypatch.setattr(forecasters, "_statsforecast", begun)
-    with pytest.raises(DataError, match=words):
+    with pytest.raises(DataError, check=about(subject, naming=(fact,))):
         forecast_panel(broken(change), methods=("naive",))
 
 

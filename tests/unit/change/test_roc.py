@@ -82,21 +82,21 @@ def test_identical_methods_do_not_differ():
 
 
 @pytest.mark.parametrize(
-    ("positive", "scores", "fpr", "words"),
+    ("positive", "scores", "fpr", "subject", "fact"),
     [
-        ([0, 0, 0], [1, 2, 3], (0, 0.2), "0 of 3 cases are positives"),
-        ([1, 1, 1], [1, 2, 3], (0, 0.2), "3 of 3 cases are positives"),
-        ([0, 1, 0], [1, np.nan, 3], (0, 0.2), "1 of 3 scores are missing"),
-        ([0, 1, 0], [1, np.inf, 3], (0, 0.2), "1 of 3 scores are missing or infinite"),
-        ([1], [1], (0, 0.2), "at least two series"),
-        ([0, 1], [1, 2, 3], (0, 0.2), "do not match"),
-        ([0, 2], [1, 2], (0, 0.2), "other than 0 and 1"),
-        ([0, 1], [1, 2], (0.2, 0), r"range \(0.2, 0\)"),
-        ([0, 1], [1, 2], (0, 1.2), r"range \(0, 1.2\)"),
+        ([0, 0, 0], [1, 2, 3], (0, 0.2), "positive", "0 of 3"),
+        ([1, 1, 1], [1, 2, 3], (0, 0.2), "positive", "3 of 3"),
+        ([0, 1, 0], [1, np.nan, 3], (0, 0.2), "scores", "1 of 3"),
+        ([0, 1, 0], [1, np.inf, 3], (0, 0.2), "scores", "1 of 3"),
+        ([1], [1], (0, 0.2), "positive", " 1;"),
+        ([0, 1], [1, 2, 3], (0, 0.2), "positive", "(3,)"),
+        ([0, 2], [1, 2], (0, 0.2), "positive", "0 and 1"),
+        ([0, 1], [1, 2], (0.2, 0), "fpr", "(0.2, 0)"),
+        ([0, 1], [1, 2], (0, 1.2), "fpr", "(0, 1.2)"),
     ],
 )
-def test_what_has_no_curve_is_refused(positive, scores, fpr, words):
-    with pytest.raises(DataError, match=words):
+def test_what_has_no_curve_is_refused(positive, scores, fpr, subject, fact):
+    with pytest.raises(DataError, check=about(subject, naming=(fact,))):
         roc.partial_auc(positive, scores, fpr=fpr)
 
 

@@ -145,7 +145,7 @@ def test_log_needs_positive_values(panel: dict, lazy: bool) -> None:
     ],
 )
 def test_columns_must_exist_and_fit(panel: dict, formula: str, reason: str) -> None:
-    with pytest.raises(DataError, match=None) as caught:
+    with pytest.raises(DataError) as caught:
         mixed(formula, panel | ({"truth": panel["t"] > 50} if "truth" in formula else {}))
     assert reason in str(caught.value)
 
@@ -223,6 +223,6 @@ def test_a_pass_about_a_bad_guess_is_repeated(panel: dict) -> None:
     ],
 )
 def test_models_that_cannot_be_estimated(panel: dict, change: dict, formula: str, reason: str) -> None:
-    with pytest.raises(FitError, match=None) as caught:
+    with pytest.raises(FitError) as caught:
         mixed(formula, panel | change)
     assert reason in str(caught.value)

@@ -93,7 +93,7 @@ def test_random_terms_expand_as_in_lme4(term: str, expanded: list[str]) -> None:
     ],
 )
 def test_refusals_say_why(text: str, reason: str) -> None:
-    with pytest.raises(FormulaError, match=None) as caught:
+    with pytest.raises(FormulaError) as caught:
         read_formula(text)
     assert reason in str(caught.value)
 

@@ -56,22 +56,21 @@ def damaged(path: Path) -> None:
 
 @pytest.mark.parametrize("read_only", [False, True])
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("make", "fact"),
     [
         (garbage, "file is not a database"),
-        (foreign, "is a database but not a ledger of this version: it has no table discreet_ledger"),
-        (older, "has the columns seq, epsilon"),
+        (foreign, "no table discreet_ledger"),
+        (older, "seq, epsilon"),
         (damaged, "malformed"),
-        (Path.mkdir, "is a folder, not a ledger"),
+        (Path.mkdir, "is a folder"),
     ],
 )
-def test_what_is_not_a_ledger_is_left_alone(tmp_path: Path, make, message: str, read_only: bool) -> None:
+def test_what_is_not_a_ledger_is_left_alone(tmp_path: Path, make, fact: str, read_only: bool) -> None:
     path = tmp_path / "ledger.db"
     make(path)
     before = contents(tmp_path)
-    with pytest.raises(LedgerError, check=about("ledger")) as error:
+    with pytest.raises(LedgerError, check=about("ledger", naming=(fact, path))):
         Ledger.open(path, read_only=read_only)
-    assert str(path) in str(error.value)
     after = contents(tmp_path)
     after.pop("ledger.db-shm", None)  # SQLite keeps its index of an empty log beside a file it cannot read
     assert not after.pop("ledger.db-wal", b"")

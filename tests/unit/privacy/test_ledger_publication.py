@@ -253,7 +253,7 @@ def test_a_place_that_cannot_be_written_costs_nothing(ledger: Ledger, tmp_path: 
     (tmp_path / "file").write_text("x")
     (tmp_path / "taken").mkdir()
     for folder in (tmp_path / "file" / "county", tmp_path / "taken"):
-        with pytest.raises(PrivacyError, check=about("folder")):
+        with pytest.raises(PrivacyError, check=about("folder", naming=(folder,))):
             release_once(ledger, folder=folder, draw=never, **REQUEST)
     assert kinds(ledger) == ["budget"]
 

@@ -113,16 +113,16 @@ def test_reference_line_is_drawn_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "more", "message"),
+    ("rows", "more", "fact"),
     [
         ([], {}, "no rows"),
-        ([{"x": 1}], {}, "'y', which no row has"),
-        ([{"x": 0, "y": 1}], {"log_x": True}, "logarithmic axis of 'x'"),
-        ([{"x": 1, "y": 1, "s": i} for i in range(7)], {"series": "s"}, "7 series"),
+        ([{"x": 1}], {}, "'y'"),
+        ([{"x": 0, "y": 1}], {"log_x": True}, "'x'"),
+        ([{"x": 1, "y": 1, "s": i} for i in range(7)], {"series": "s"}, "7 "),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(rows: Any, more: dict[str, Any], message: str) -> None:
-    with pytest.raises(DataError, check=about("rows")):
+def test_what_cannot_be_drawn_is_refused(rows: Any, more: dict[str, Any], fact: str) -> None:
+    with pytest.raises(DataError, check=about("rows", naming=(fact,))):
         charts.lines(rows, "x", "y", **more)
 
 
@@ -138,5 +138,6 @@ def test_own_configuration_wins_over_the_theme() -> None:
 
 def test_remote_data_are_refused() -> None:
     remote = {"data": {"url": "https://example.invalid/a.csv"}, "mark": "point", "encoding": {}}
-    with pytest.raises(ValueError, match="not allowed"):
+    with pytest.raises(ValueError) as refused:
         svg(remote, alt="a")
+    assert "not allowed" in str(refused.value)

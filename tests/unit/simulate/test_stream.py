@@ -17,7 +17,7 @@ from faults_of import about
 def batches(n=3, fail_after=None):
     for k in range(n):
         if k == fail_after:
-            raise RuntimeError("the generator broke")
+            raise ZeroDivisionError
         yield "left", pa.record_batch({"k": [k, k]})
         yield "right", pa.record_batch({"name": stream.categories(pa.array([0, 1]).to_numpy(), ["a", "b"])})
 
@@ -51,7 +51,7 @@ def test_an_empty_directory_is_used(tmp_path):
 
 @pytest.mark.parametrize("fail_after", [0, 1, 2])
 def test_a_failure_leaves_nothing(tmp_path, fail_after):
-    with pytest.raises(RuntimeError, match="broke"):
+    with pytest.raises(ZeroDivisionError):
         stream.write(tmp_path / "data", batches(fail_after=fail_after), about={}, total=12)
     assert names(tmp_path) == []
 

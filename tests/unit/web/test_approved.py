@@ -115,7 +115,7 @@ def test_a_setting_that_changes_ends_an_approval(
         lambda: runs.resume(desk, store, begun, ANNA),
         lambda: planning.decide(desk, store, waits, RITA, verdict="approved", seen=digest_of_waiting),
     ):
-        with pytest.raises(DiscreetError, match=r"desk\.toml"):
+        with pytest.raises(DiscreetError, check=about("plan", "source", "desk", naming=("desk.toml",))):
             refused()
     assert started == []
     assert len(runs.listed(desk, store)) == 1

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 from starlette.datastructures import FormData
 
 from discreet.ledger import Ledger
@@ -80,7 +81,7 @@ def test_paths_come_from_the_desk_alone(make: Callable[..., Any]) -> None:
     draft = first_draft(desk, desk.sources["jobs"]).model_copy(update={"title": '"\n[data]\nsource = "/etc"'})
     content = tomllib.loads(as_toml(draft.content(desk, "x")))
     assert content["data"]["source"] == "../data" and content["output"]["folder"] == "../releases/x"
-    with pytest.raises(ValueError, match="extra"):
+    with pytest.raises(ValidationError, match="extra"):
         Draft.model_validate({**draft.model_dump(), "data": {"source": "/etc"}})
     release = {**draft.release[0], "folder": "/etc"}
     assert not judge(desk, draft.model_copy(update={"release": [release]}), "x").can_run

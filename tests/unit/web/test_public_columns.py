@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pydantic import ValidationError
 
 from discreet.plan.run import run
 from discreet.web.drafts import Draft, as_toml, first_draft
@@ -45,7 +46,7 @@ def test_the_settings_decide_what_is_public(make: Callable[..., Any], formula: s
         assert found.found is not None
         promise = str(found.found.releases[0].request.guarantee)
         assert "The design is public: columns x, g, and the number of rows" in promise
-    with pytest.raises(ValueError, match="extra"):
+    with pytest.raises(ValidationError, match="extra"):
         Draft.model_validate({**drafted(desk, formula).model_dump(), "data": {"public": ["z"]}})
 
 

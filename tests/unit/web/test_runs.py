@@ -88,7 +88,7 @@ def test_an_upload_is_worked_on_or_refused_in_words(tmp_path: Path) -> None:
     panel = tmp_path / "panel.csv"
     panel.write_text("series,t,wrong\na,1,2\n")
     arguments: dict[str, Any] = {"panel": str(panel), "forecasts": str(panel), "options": {"horizon": 1}}
-    with pytest.raises(DataError, match="value"):
+    with pytest.raises(DataError, check=about(None, naming=("'value'",))):
         confined("exceptions", arguments)
     with pytest.raises(DataError, check=about("file")):
         confined("exceptions", arguments, seconds=0.01)  # type: ignore[arg-type]
@@ -140,11 +140,15 @@ def test_a_desk_without_accounts_stays_at_home(make: Callable[..., Any]) -> None
 
 
 @pytest.mark.parametrize(
-    ("rules", "fault"),
-    [("second_person = true", "has no accounts"), ("nonsense = 1", "Extra inputs"), ("runs_at_once = 0", "greater")],
+    ("rules", "subject", "fact"),
+    [
+        ("second_person = true", "accounts", "accounts"),
+        ("nonsense = 1", "desk", "nonsense"),
+        ("runs_at_once = 0", "desk", "runs_at_once"),
+    ],
 )
-def test_wrong_settings_are_refused(make: Callable[..., Any], rules: str, fault: str) -> None:
-    with pytest.raises(PlanError, match=fault):
+def test_wrong_settings_are_refused(make: Callable[..., Any], rules: str, subject: str, fact: str) -> None:
+    with pytest.raises(PlanError, check=about(subject, naming=(fact,))):
         make(rules)
 
 

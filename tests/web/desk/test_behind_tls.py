@@ -198,16 +198,18 @@ def scope_behind(peer: str, told: list[str], scheme: list[str]) -> dict[str, Any
 
 
 @pytest.mark.parametrize(
-    ("options", "fault"),
+    ("options", "subject", "fact"),
     [
-        ({"proxy": ["10.0.0.7"]}, "without --behind-tls"),
-        ({"behind_tls": True}, "without --name"),
-        ({"behind_tls": True, "name": [NAME]}, "without accounts"),
-        ({"behind_tls": True, "name": [NAME], "certificate": Path("x.pem")}, "with --certificate"),
+        ({"proxy": ["10.0.0.7"]}, "proxy", "--behind-tls"),
+        ({"behind_tls": True}, "behind_tls", "--name"),
+        ({"behind_tls": True, "name": [NAME]}, "behind_tls", "accounts"),
+        ({"behind_tls": True, "name": [NAME], "certificate": Path("x.pem")}, "behind_tls", "--certificate"),
     ],
 )
-def test_what_does_not_go_together(copied: Callable[..., Path], options: dict[str, Any], fault: str) -> None:
-    with pytest.raises(PlanError, match=fault):
+def test_what_does_not_go_together(
+    copied: Callable[..., Path], options: dict[str, Any], subject: str, fact: str
+) -> None:
+    with pytest.raises(PlanError, check=about(subject, naming=(fact,))):
         command(copied(), browser=False, **options)
 
 

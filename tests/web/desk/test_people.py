@@ -78,6 +78,7 @@ def test_an_administrator_ends_somebodys_access(served: Any, come_in: Any, passw
     ben, zoe = come_in("ben"), come_in("zoe")
     zoe.set_viewport_size({"width": 390, "height": 844})
     zoe.click("a:text-is('People')")
+    zoe.wait_for_url("**/people")  # loaded, with its style
     name, first = zoe.locator(".brand span").bounding_box(), zoe.locator(".who a").first.bounding_box()
     assert name["x"] + name["width"] <= first["x"]
     assert not zoe.is_visible("button:text-is('Disable ben')")

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.arrays import Vector
-from discreet.errors import FormulaError
+from discreet.errors import FormulaError, PrivacyError
+from discreet.faults import Argument
 from discreet.formula.formula import Formula, lag_name, read_formula, without_lags
 from discreet.formula.rows import read_rows, with_sizes
 from discreet.frames import open_frame
@@ -161,7 +162,9 @@ def offer_mixed(
 def _asked(formula: str, *, method: Method, account: Account | None, **rest: Any) -> tuple[Formula, ModelRequest]:
     """What was asked for, found possible without data and beside what the account released before."""
     if method not in ("moments", "paper", "strict"):
-        raise ValueError(f"method={method!r} is not known; use 'moments', 'strict' or 'paper'.")
+        raise PrivacyError(
+            (Argument("method", method), " is not known."), remedy="Use 'moments', 'strict' or 'paper'.", about="method"
+        )
     model, lags = without_lags(read_formula(formula, needs_random=False))
     if lags and method != "moments":
         raise FormulaError(

@@ -293,8 +293,9 @@ def test_bad_requests_are_refused(flows: Flows, change: dict[str, Any], error: t
 
 
 def test_an_unknown_method_is_refused(flows: Flows) -> None:
-    with pytest.raises(ValueError, match="not known"):
+    with pytest.raises(PrivacyError) as refused:
         release_mixed(FORMULA, flows, epsilon=1, bounds=(0, 2), method="magic")
+    assert refused.value.about == "method"
 
 
 def test_numbers_of_numpy_are_numbers(flows: Flows) -> None:

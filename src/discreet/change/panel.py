@@ -187,6 +187,18 @@ def renamed(data: Any, names: Mapping[str, str], *, what: str) -> Any:
         return frame.select(*kept, *(nw.col(theirs).alias(ours) for ours, theirs in names.items()))
 
 
+def in_our_names(panel: Any, forecasts: Any, names: Mapping[str, str]) -> tuple[Any, Any]:
+    """Both tables with columns as they are called here; `names` has theirs, and forecasts may be None."""
+
+    def of(*ours: str) -> dict[str, str]:
+        return {name: names[name] for name in ours if names.get(name, name) != name}
+
+    rows = renamed(panel, of("series", "t", "value"), what="panel")
+    if forecasts is None:
+        return rows, None
+    return rows, renamed(forecasts, of("series", "t", "method", "forecast"), what="forecasts")
+
+
 def columns(
     data: Any, names: Sequence[str], *, what: str, numbers: Sequence[str] = (), optional: Sequence[str] = ()
 ) -> dict[str, np.ndarray]:

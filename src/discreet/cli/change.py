@@ -92,13 +92,15 @@ def compare(
     Example: `discreet changes compare sales.csv forecasts.csv --cutoff 0.95 --out out/changes`
     """
     from discreet.change.compare import compare_large_changes
+    from discreet.change.panel import in_our_names
     from discreet.studies.study import Study, check_output
 
     if out is not None:
         check_output(out.resolve())
+    names = {"series": series, "t": time, "value": value, "method": method_column, "forecast": forecast}
     with _working("comparing forecasts"):
         found = compare_large_changes(
-            *_ours(panel, forecasts, series=series, t=time, value=value, method=method_column, forecast=forecast),
+            *in_our_names(panel, forecasts, names),
             horizon=horizon,
             cutoff=cutoff,
             direction=direction.value,
@@ -152,6 +154,7 @@ def report(
     Example: `discreet changes report sales.csv forecasts.csv --cost-ratio 10 --out out/exceptions`
     """
     from discreet.change.exceptions import exception_report
+    from discreet.change.panel import in_our_names
     from discreet.report.page import Table
     from discreet.studies.study import Study, check_output
 
@@ -159,7 +162,7 @@ def report(
         check_output(out.resolve())
     with _working("ranking series") as progress:
         names = {"series": series, "t": time, "value": value, "method": method_column, "forecast": forecast}
-        rows, made = _ours(panel, forecasts, **names)
+        rows, made = in_our_names(panel, forecasts, names)
         if forecasts is None:
             from discreet.change.forecasters import forecast_panel
 
@@ -194,19 +197,6 @@ def report(
         return
     _show(found)
     _say_where(out)
-
-
-def _ours(panel: str, forecasts: str | None, *, value: str, method: str, forecast: str, **both: str) -> tuple[Any, Any]:
-    """The tables with columns as they are called here."""
-    from discreet.change.panel import renamed
-
-    def differ(**names: str) -> dict[str, str]:
-        return {ours: theirs for ours, theirs in names.items() if ours != theirs}
-
-    rows = renamed(panel, differ(value=value, **both), what="panel")
-    if forecasts is None:
-        return rows, None
-    return rows, renamed(forecasts, differ(method=method, forecast=forecast, **both), what="forecasts")
 
 
 def comparison_page(found: Comparison) -> Page:

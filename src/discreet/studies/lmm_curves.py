@@ -22,7 +22,7 @@ from discreet.lmm.private.lag_release import PreparedLags
 from discreet.lmm.private.lag_release import solve as solve_lags
 from discreet.lmm.private.partition import best_blocks, fit_partition, partition
 from discreet.lmm.private.public import PublicDesign, public_design
-from discreet.lmm.private.request import ModelRequest, read_request
+from discreet.lmm.private.request import Interval, ModelRequest, read_request
 from discreet.lmm.private.sums import ResponseSums, response_sums, units_of
 from discreet.noise.source import SeededSource
 
@@ -56,12 +56,15 @@ class Case:
     rows: ModelRows = field(repr=False)
     frame: Any = field(repr=False)
     lagged: tuple[str, ...] = ()
+    bounds: Interval | None = None
 
     @classmethod
-    def of(cls, model: str, formula: str, data: Any, *, lagged: tuple[str, ...] = ()) -> Case:
+    def of(
+        cls, model: str, formula: str, data: Any, *, lagged: tuple[str, ...] = (), bounds: Interval | None = None
+    ) -> Case:
         frame = open_frame(data, ordered=True)
         public = public_design(frame, read_formula(formula, needs_random=False))
-        return cls(model, public, read_rows(frame, public.design.layout, public.learned)[0], frame, lagged)
+        return cls(model, public, read_rows(frame, public.design.layout, public.learned)[0], frame, lagged, bounds)
 
     @property
     def response(self) -> Vector:
@@ -109,9 +112,8 @@ class Case:
 
     def request(self, *, epsilon: float | None = None, rho: float | None = None, clip: Any = None) -> ModelRequest:
         response, *columns = self.public.model.columns
-        return read_request(
-            response, columns, epsilon=epsilon, rho=rho, public=columns, clip=clip, lagged=self.lagged, seed=0
-        )
+        said: dict[str, Any] = {"public": columns, "bounds": self.bounds, "clip": clip, "lagged": self.lagged}
+        return read_request(response, columns, epsilon=epsilon, rho=rho, seed=0, **said)
 
 
 @dataclass(frozen=True)

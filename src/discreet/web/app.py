@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 
 from discreet.errors import DiscreetError
 from discreet.voices import FORM
-from discreet.web import calculators, sandbox, uploads
+from discreet.web import calculators, sandbox, sources, uploads
 from discreet.web.desk import Desk
 from discreet.web.hosts import own_name
 from discreet.web.pages import (
@@ -65,6 +65,7 @@ def create(
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         uploads.tidy()
+        sources.tidy(here.desk)
         yield
         here.checks.close()
         calculators.shared.close()

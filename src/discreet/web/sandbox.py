@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from discreet.errors import DataError, DiscreetError
+from discreet.errors import DataError, DiscreetError, MissingExtra
 from discreet.voices import FORM
 from discreet.web import tether
 from discreet.web.turns import Turns
@@ -105,21 +105,36 @@ def _without_folders(text: str, arguments: dict[str, Any]) -> str:
     return text
 
 
-def exceptions(panel: str, forecasts: str | None, options: dict[str, Any]) -> dict[str, Any]:
-    """The exception report on a panel of series."""
+def exceptions(
+    panel: str, forecasts: str | None, options: dict[str, Any], columns: dict[str, str] | None = None
+) -> dict[str, Any]:
+    """The exception report on a panel of series; `columns` are what ours are called in it."""
     from discreet.change.exceptions import exception_report
+    from discreet.change.panel import in_our_names
 
-    made: Any = forecasts
-    if forecasts is None:
-        _long_enough(panel, options["horizon"])
-        from discreet.change.forecasters import forecast_panel
-
-        made = forecast_panel(panel, methods=("theta",), horizon=options["horizon"], past=PAST)
-    found = exception_report(panel, made, **options)
+    rows, made = in_our_names(panel, forecasts, columns or {})
+    if made is None:
+        _long_enough(rows, options["horizon"])
+        made = _forecast(rows, options["horizon"])
+    found = exception_report(rows, made, **options)
     return found.to_dict() | {"summary": found.summary()}
 
 
-def _long_enough(panel: str, horizon: int) -> None:
+def _forecast(panel: Any, horizon: int) -> Any:
+    from discreet.change.forecasters import forecast_panel
+
+    try:
+        return forecast_panel(panel, methods=("theta",), horizon=horizon, past=PAST)
+    except MissingExtra:
+        raise DataError(
+            "No forecasts were sent, and this desk has no program that makes them.",
+            "Forecasts of past periods and of the coming one can be sent beside the panel.",
+            "Send them, or ask whoever runs the desk for the extra `forecast`.",
+            about="forecasts",
+        ) from None
+
+
+def _long_enough(panel: Any, horizon: int) -> None:
     """Refuse a horizon beyond the panel before a forecast is made, which takes seconds."""
     from discreet.change.panel import columns
 
@@ -144,12 +159,12 @@ def fit(formula: str, data: str) -> dict[str, Any]:
     return {"summary": found.summary(), "fixed": found.fixed, "se": found.se, "variances": found.variances}
 
 
-def model_curve(formula: str, data: str, epsilons: list[float]) -> dict[str, Any]:
+def model_curve(formula: str, data: str, epsilons: list[float], bounds: list[str] | None) -> dict[str, Any]:
     """How well private estimates fit, over epsilon, on data that are not confidential."""
     from discreet.noise.source import SeededSource
     from discreet.studies.lmm_curves import Case, Trials, by_moments
 
-    case = Case.of("model", formula, data)
+    case = Case.of("model", formula, data, bounds=None if bounds is None else (bounds[0], bounds[1]))
     rows = list(by_moments(case, epsilons, Trials(5, SeededSource(0), 0)))
     return {"rows": rows, "best": case.best}
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import time
 import tomllib
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,12 @@ from discreet.web.store import DeskStore
 
 DATA = "data"
 ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".csv.zst", ".parquet")
+WAITING = "upload-"
+"""How the name of a file begins that was sent and is no source yet."""
+
+KEPT_SECONDS = 24 * 3600
+"""For how long such a file waits."""
+
 MOST_FILES, MOST_COLUMNS, LONGEST = 200, 200, 400
 ROLES = {
     "jobs": ("", "establishment", "worker", "workplace", "kind"),
@@ -93,11 +101,26 @@ def keep(desk: Desk, sent: UploadFile) -> str:
         )
     folder = desk.folder / DATA
     folder.mkdir(mode=0o700, exist_ok=True)
-    path = folder / f"source-{secrets.token_hex(4)}{ending}"
+    path = folder / f"{WAITING}{secrets.token_hex(4)}{ending}"
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as file:
         shutil.copyfileobj(sent.file, file)
     return path.relative_to(desk.folder).as_posix()
+
+
+def drop(desk: Desk, file: str) -> None:
+    """Remove a file that was sent and has become no source; no other file."""
+    if file.startswith(f"{DATA}/{WAITING}") and file in files(desk):
+        (desk.folder / file).unlink(missing_ok=True)
+
+
+def tidy(desk: Desk) -> None:
+    """Remove files that were sent long ago and became no source."""
+    named = {source.path for source in desk.settings.source}
+    for file in files(desk):
+        with suppress(FileNotFoundError):
+            if file not in named and time.time() - (desk.folder / file).stat().st_mtime > KEPT_SECONDS:
+                drop(desk, file)
 
 
 def columns_of(desk: Desk, file: str) -> list[str]:
@@ -217,6 +240,8 @@ def faults(desk: Desk, source: DataSource) -> list[str]:
 def add(desk: Desk, store: DeskStore, source: DataSource, person: Person) -> Desk:
     """Append a source to desk.toml; the desk with it."""
     path = desk.folder / SETTINGS
+    waiting, kept = source.path, source.path.replace(f"{DATA}/{WAITING}", f"{DATA}/source-", 1)
+    source = source.model_copy(update={"path": kept})
     content = source.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     content["unit"] = source.unit.model_dump(mode="json", exclude_defaults=True) | {"kind": source.unit.kind}
     if "schema" in content:
@@ -236,6 +261,7 @@ def add(desk: Desk, store: DeskStore, source: DataSource, person: Person) -> Des
             raise DataError(
                 f"{source.name!r} is a source of this desk. A name stands for one source. Choose another.", about="name"
             )
+        (desk.folder / waiting).rename(desk.folder / kept)  # a source's file is removed by nobody here
         _replace(path, after)
         record(connection, person.name, "source added", source.name, dataset=source.dataset)
     return Desk(desk.folder, desk.settings.model_copy(update={"source": settings.source}))

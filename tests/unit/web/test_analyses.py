@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import io
+import re
 import zipfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,9 +16,9 @@ import pytest
 from starlette.datastructures import FormData, UploadFile
 
 from discreet.change.exceptions import exception_report
-from discreet.errors import DataError
+from discreet.errors import DataError, MissingExtra
 from discreet.lmm import mixed
-from discreet.web import uploads
+from discreet.web import sandbox, uploads
 from faults_of import about
 
 ORIGIN = {"origin": "http://127.0.0.1"}
@@ -144,3 +145,55 @@ def test_a_formula_is_never_tried_on_a_source(client: Any, csrf: Any) -> None:
     assert answer.status_code == 409 and "has no stand-in" in answer.text
     form["formula"] = "y ~ __import__('os').system('true')"
     assert client.post("/models", data=form, headers=ORIGIN).status_code == 409
+
+
+def test_columns_have_any_names(client: Any, csrf: Any, panel: Any) -> None:
+    names = {"series": "shop", "time": "month", "value": "sales", "method": "who", "forecast": "guess"}
+    heads = {"panel": "shop,month,sales", "forecasts": "shop,who,month,guess"}
+    sent = {key: (name, "\n".join([heads[key], *text.split("\n")[1:]])) for key, (name, text) in panel.items()}
+    form = {"csrf": csrf(client), "cutoff": "0.9", **names}
+    answer = client.post("/changes", data=form, files=sent, headers=ORIGIN)
+    assert answer.status_code == 303, answer.text
+    again = client.post("/changes", data={**form, "value": "turnover"}, files=sent, headers=ORIGIN)
+    told = html.unescape(again.text)
+    assert again.status_code == 409 and "'turnover'" in told
+    assert all(f'name="{key}" value="{name}"' in told for key, name in names.items() if key != "value")
+
+
+def test_two_releases_that_cannot_be_compared_stay_chosen(client: Any, monkeypatch: Any) -> None:
+    def release(name: str, column: str) -> Any:
+        table = pa.table({column: ["A"], "count": [1], "lower": [0], "upper": [2]})
+        about = {"parameters": {"kind": "count", "tables": [{"by": [column]}]}}
+        return SimpleNamespace(plan="p", name=name, about=about, tables=["x"], table=lambda _: table)
+
+    found = {"one": release("one", "place"), "two": release("two", "sector")}
+    monkeypatch.setattr("discreet.web.published.published", lambda _: list(found.values()))
+    monkeypatch.setattr("discreet.web.published.release", lambda _desk, _plan, name: found[name])
+    answer = client.get("/changes?before=p/two&after=p/one")
+    assert answer.status_code == 409 and 'role="alert"' in answer.text
+    chosen = re.findall(r'<option value="p/(\w+)" selected', answer.text)
+    assert chosen == ["two", "one"]
+
+
+def test_a_desk_without_forecasters_says_what_can_be_sent(client: Any, csrf: Any, panel: Any, monkeypatch: Any) -> None:
+    def absent(*_: Any, **__: Any) -> None:
+        raise MissingExtra("statsforecast is not installed.")
+
+    monkeypatch.setattr("discreet.change.forecasters.forecast_panel", absent)
+    with pytest.raises(DataError, check=about("forecasts")):
+        sandbox._forecast(None, 1)
+
+
+@pytest.mark.parametrize("ends", [("", ""), ("-5", "5")])
+def test_a_curve_has_the_bounds_that_were_typed(client: Any, csrf: Any, ends: tuple[str, str]) -> None:
+    rng = np.random.default_rng(1)
+    y = rng.normal(0, 1, 400)
+    text = "\n".join(["y,x,g", *(f"{y[i]:.3f},{y[i] + rng.normal():.3f},g{i % 20}" for i in range(400))])
+    form = {"csrf": csrf(client), "formula": "y ~ x + (1 | g)", "lower": ends[0], "upper": ends[1]}
+    answer = client.post("/models", data=form, files={"data": ("a.csv", text)}, headers=ORIGIN)
+    assert answer.status_code == 303, answer.text
+    page = html.unescape(client.get(answer.headers["location"]).text)
+    assert ("Responses lie in [-5, 5]" in page) == bool(ends[0])
+    assert ("There is no curve" in page) != bool(ends[0])
+    wrong = client.post("/models", data={**form, "lower": "5", "upper": "1"}, headers=ORIGIN)
+    assert wrong.status_code == 409 and 'name="lower" value="5"' in wrong.text and 'value="1"' in wrong.text

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import html
+import os
 import re
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -179,3 +181,48 @@ def test_rows_for_models(zoe: Any) -> None:
     assert answer.status_code == 303, html.unescape(answer.text)
     source = Desk.open(folder).sources["pay"]
     assert source.kind == "rows" and source.public == ("x", "g") and source.unit.response == ("y",)  # type: ignore[union-attr]
+
+
+def test_a_file_that_becomes_no_source_is_not_left_behind(zoe: Any) -> None:
+    """One that cannot be read goes at once, one that another replaces too, one that is forgotten after a day."""
+    desk = zoe.here.desk
+    assert zoe(upload=("bad.csv", b"\xff\xfe\x00"), do="read").status_code == 409
+    assert sources.files(desk) == []
+    zoe(upload=("a.csv", TABLE.encode()), do="read")
+    (first,) = sources.files(desk)
+    zoe(first, upload=("b.csv", TABLE.encode()), do="read")
+    (second,) = sources.files(desk)
+    assert second != first
+    (desk.folder / "data" / "mine.csv").write_text(TABLE)
+    for each in ("mine.csv", Path(second).name):
+        os.utime(desk.folder / "data" / each, (0, 0))
+    sources.drop(desk, "data/mine.csv")
+    sources.tidy(desk)
+    assert sources.files(desk) == ["data/mine.csv"], "only what was sent here is removed"
+    zoe(upload=("c.csv", TABLE.encode()), do="read")
+    waiting = next(file for file in sources.files(desk) if file != "data/mine.csv")
+    assert zoe(waiting, do="add", **columns()).status_code == 303
+    path = zoe.here.desk.sources["pay"].path
+    os.utime(desk.folder / path, (0, 0))
+    for known in (desk, zoe.here.desk):
+        sources.tidy(known)
+        sources.drop(known, path)
+    assert (desk.folder / path).read_text() == TABLE, "the file of a source stays"
+
+
+def test_a_first_row_is_not_shown_for_names(zoe: Any) -> None:
+    for rows in ("Acme;0001;06001;f\nAcme;0002;06001;m\n", "Acme;Ann;north;f\nAcme;Bob;north;m\n"):
+        answer = zoe(upload=("a.csv", rows.encode()), do="read")
+        assert answer.status_code == 409
+        assert not re.search("Acme|0001|Ann|north", answer.text)
+
+
+def test_a_check_of_a_response_has_no_number_of_rows(zoe: Any) -> None:
+    rows = "".join(f"{'7' if i < 17 else '0.5'};g{i % 4}\n" for i in range(97))
+    zoe(upload=("a.csv", f"y;g\n{rows}".encode()), do="read")
+    (kept,) = sources.files(zoe.here.desk)
+    roles = {"column": ["y", "g"], "role-0": "response", "role-1": "public", "kind": "rows"}
+    answer = zoe(kept, do="check", lower="0", upper="1", **roles)
+    told = html.unescape(answer.text)
+    assert answer.status_code == 409 and "outside [0, 1]" in told
+    assert not re.search(r"\b(17|80|97)\b", re.sub(r"<[^>]*>", "", told))

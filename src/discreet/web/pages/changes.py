@@ -30,7 +30,7 @@ from discreet.web.uploads import ACCEPT, kept
 
 router = APIRouter(include_in_schema=False)
 Analyst = Annotated[Person, Depends(needs("analyse"))]
-FARTHEST = 120
+FARTHEST, LONGEST = 120, 200
 OPTIONS: dict[str, tuple[str, Callable[[str], bool], str]] = {
     "horizon": (
         "1",
@@ -42,6 +42,9 @@ OPTIONS: dict[str, tuple[str, Callable[[str], bool], str]] = {
     "direction": ("decline", lambda text: text in get_args(Direction), f"one of {', '.join(get_args(Direction))}"),
 }
 """What a report is asked for with: usual value, test, and what passes it in words."""
+
+COLUMNS = {"series": "series", "time": "t", "value": "value", "method": "method", "forecast": "forecast"}
+"""Columns by what the form calls them, with our names, which are the usual ones."""
 
 TOP = 25
 SHOWN = 12
@@ -63,6 +66,12 @@ def _form(
     status: int = 200,
     wrong: str = "",
 ) -> Response:
+    compared, differ = None, ""
+    if before and after:
+        try:
+            compared = _compared(here, before, after)
+        except DataError as error:
+            status, differ = 409, refused(request, asking, error)
     releases = [each for each in published.published(here.desk) if each.about["parameters"].get("kind") == "count"]
     return page(
         request,
@@ -71,11 +80,12 @@ def _form(
         releases=releases,
         before=before,
         after=after,
-        compared=_compared(here, before, after) if before and after else None,
+        compared=compared,
+        differ=differ,
         reports=analyses.listed(here.store, "exceptions", asking),
         megabytes=here.desk.settings.upload_megabytes,
         accept=ACCEPT,
-        given={key: usual for key, (usual, _, _) in OPTIONS.items()} | dict(given or {}),
+        given={key: usual for key, (usual, _, _) in OPTIONS.items()} | COLUMNS | dict(given or {}),
         wrong=wrong,
     )
 
@@ -89,7 +99,7 @@ async def report(request: Request, here: At, analyst: Analyst, form: Form) -> Re
     except TooMuch:
         raise
     except DiscreetError as error:
-        given = {key: str(form[key])[:40] for key in OPTIONS if key in form}
+        given = {key: str(form[key])[:LONGEST] for key in (*OPTIONS, *COLUMNS) if key in form}
         again = partial(_form, request, here, analyst, given, status=409, wrong=refused(request, analyst, error))
         return await run_in_threadpool(again)
     return RedirectResponse(f"/changes/{name}", status_code=303)
@@ -100,10 +110,12 @@ def _report(here: Here, analyst: Person, form: FormData, options: dict[str, Any]
     with kept(form, "panel", "forecasts") as files:
         if "panel" not in files:
             raise DataError(
-                "No panel was sent. It is a CSV or Parquet file with series, t and value. Choose one.", about="panel"
+                "No panel was sent. It is a CSV or Parquet file with a row for each series and period. Choose one.",
+                about="panel",
             )
+        columns = {ours: str(form.get(key, "")).strip()[:LONGEST] or ours for key, ours in COLUMNS.items()}
         arguments = {"panel": files["panel"], "forecasts": files.get("forecasts"), "options": options}
-        found = confined("exceptions", arguments)
+        found = confined("exceptions", arguments | {"columns": columns})
     title = f"Large {options['direction']}s ahead"
     return analyses.keep(here.store, "exceptions", title, {"options": options, **found}, analyst)
 

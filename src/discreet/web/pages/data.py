@@ -73,12 +73,22 @@ async def add(request: Request, here: At, keeper: Keeper, form: Form) -> Respons
     return await in_turn(keeper.name, partial(_added, request, here, keeper, form))
 
 
+def _names(here: Here, given: SourceForm) -> list[str]:
+    """The columns of the file; one that was sent and cannot be read is not kept."""
+    try:
+        return added.columns_of(here.desk, given.file)
+    except DiscreetError:
+        added.drop(here.desk, given.file)
+        raise
+
+
 def _added(request: Request, here: Here, keeper: Person, form: FormData) -> Response:
     given, sent = added.read(form), form.get("upload")
     try:
         if isinstance(sent, UploadFile) and sent.filename:
+            added.drop(here.desk, given.file)
             given = replace(given, file=added.keep(here.desk, sent), columns=None)
-        names = added.columns_of(here.desk, given.file)
+        names = _names(here, given)
         known = given.columns or {}
         given = replace(given, columns={name: known.get(name, "") for name in names})
         if form.get("do") not in ("check", "add"):

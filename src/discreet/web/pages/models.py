@@ -15,6 +15,8 @@ from starlette.datastructures import FormData
 
 from discreet.errors import DataError, DiscreetError
 from discreet.formula.formula import read_formula
+from discreet.privacy.losses import exact
+from discreet.privacy.units import Rows
 from discreet.report import charts
 from discreet.report.page import Figure
 from discreet.web import analyses
@@ -41,7 +43,7 @@ def _form(
     request: Request, here: Here, asking: Person, given: Mapping[str, str] | None = None, **more: Any
 ) -> Response:
     sources = [source for source in here.desk.settings.source if source.kind == "rows"]
-    usual = {"formula": sources[0].formula if sources else "", "source": ""}
+    usual = {"formula": sources[0].formula if sources else "", "source": "", "lower": "", "upper": ""}
     return page(
         request,
         "models.html",
@@ -65,7 +67,7 @@ async def tried(
     except TooMuch:
         raise
     except DiscreetError as error:
-        given = {"formula": formula, "source": str(form.get("source", ""))}
+        given = {"formula": formula} | {key: str(form.get(key, ""))[:64] for key in ("source", "lower", "upper")}
         again = partial(_form, request, here, analyst, given, status=409, wrong=refused(request, analyst, error))
         return await run_in_threadpool(again)
     return RedirectResponse(f"/models/{name}", status_code=303)
@@ -74,22 +76,39 @@ async def tried(
 def _tried(here: Here, analyst: Person, form: FormData, formula: str) -> str:
     """The name of the result."""
     read_formula(formula, needs_random=False)
-    chosen = str(form.get("source", ""))
+    chosen, bounds = str(form.get("source", "")), _bounds(form)
     with kept(form, "data") as files:
         if "data" in files:
-            result = _worked(formula, files["data"])
+            result = _worked(formula, files["data"], bounds)
             source = ""
         else:
-            source = source_of(here, chosen).name
-            result = _worked(formula, str(_stand_in(here, here.desk.sources[source])))
-    result |= {"formula": formula, "source": source}
+            found = source_of(here, chosen)
+            unit, source = found.unit.unit(), found.name
+            bounds = bounds or ([str(unit.lower), str(unit.upper)] if isinstance(unit, Rows) else None)
+            result = _worked(formula, str(_stand_in(here, found)), bounds)
+    result |= {"formula": formula, "source": source, "bounds": bounds}
     return analyses.keep(here.store, "model", formula, result, analyst)
 
 
-def _worked(formula: str, data: str) -> dict[str, Any]:
+def _bounds(form: FormData) -> list[str] | None:
+    """Where responses lie, as it was typed; None where nothing was."""
+    ends = [str(form.get(key, "")).strip()[:64] for key in ("lower", "upper")]
+    if not any(ends):
+        return None
+    low, high = (exact(end, name=name) for end, name in zip(ends, ("lower", "upper"), strict=True))
+    if low >= high:
+        raise DataError(
+            f"The smallest response is {ends[0]} and the largest {ends[1]}. The first is below the second. Correct "
+            "them, or leave both empty.",
+            about="lower",
+        )
+    return ends
+
+
+def _worked(formula: str, data: str, bounds: list[str] | None) -> dict[str, Any]:
     fitted = confined("fit", {"formula": formula, "data": data})
     try:
-        curve = confined("model_curve", {"formula": formula, "data": data, "epsilons": EPSILONS})
+        curve = confined("model_curve", {"formula": formula, "data": data, "epsilons": EPSILONS, "bounds": bounds})
     except DataError as error:
         curve = {"rows": [], "best": None, "why": str(error)}
     return {"fit": fitted, "curve": curve}

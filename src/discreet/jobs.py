@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.errors import concerning
 from discreet.faults import Argument, Fault
 from discreet.frames import called, count_if, holds, open_frame, refuse, require, working
+from discreet.lineage import Lineage, derive, trace
 from discreet.privacy.units import EstablishmentNodes, Establishments, Unit
 from discreet.row_checks import (
     ROW,
@@ -29,6 +30,7 @@ from discreet.row_checks import (
     nulls,
     outside,
     repeats,
+    sizes,
     twice,
 )
 from discreet.scans import is_csv
@@ -38,9 +40,6 @@ if TYPE_CHECKING:
     from discreet.delimited import Reading
     from discreet.engines import Engine
     from discreet.frames import Frame
-
-MOST_JOBS = 2**53
-"""Below this a double, in which noise is scaled and sums are checked, holds every whole number."""
 
 TRUNCATED = (
     "Jobs of establishments larger than theta are not counted: counts are of the others, and so are their intervals, "
@@ -84,6 +83,7 @@ class Jobs:
     name : what messages call it.
     validated : every row was checked.
     counted : rows with a size, as they came: by all their columns they are told apart.
+    lineage : the codes of declared hierarchies with their parents. Public.
     """
 
     table: Frame
@@ -94,6 +94,12 @@ class Jobs:
     name: str = "jobs"
     validated: bool = False
     counted: Frame | None = None
+    lineage: Lineage | None = None
+
+    @property
+    def listed(self) -> Frame:
+        """The rows that say where establishments are: the public list, or the jobs."""
+        return self.table if self.workplaces is None else self.workplaces
 
     @property
     def most_jobs(self) -> int | None:
@@ -166,7 +172,7 @@ class Jobs:
     def passes_of_lists(self) -> Iterator[Pass]:
         """What must not be in lists, or in the jobs of one establishment or worker."""
         schema = self.schema
-        key, attributes = schema.establishment, schema.workplace_attributes
+        key, attributes = schema.establishment, schema.listed
         if self.workplaces is not None:
             checks = [*empty("workplaces"), *nulls("workplaces", [key, *attributes]), *repeats("workplaces", key)]
             yield Pass("workplaces", self.workplaces, checks, self.workplaces)
@@ -210,7 +216,7 @@ class Jobs:
         schema, table = self.schema, self.table
         checks = [*empty(self.name), *nulls(self.name, schema.keys)]
         if self.workplaces is None:
-            checks += nulls(self.name, schema.workplace_attributes)
+            checks += nulls(self.name, schema.listed)
         if self.workers is None:
             checks += [*nulls(self.name, schema.worker_attributes), *outside(self.name, schema.worker_attributes)]
         if schema.worker is not None and self.allow_multiple is False:
@@ -218,7 +224,7 @@ class Jobs:
         if self.counted is not None:
             yield twice(self.counted, name=self.name)
         if schema.size is not None:
-            checks += _sizes(schema.size, self.name)
+            checks += sizes(schema.size, self.name)
         there = table.collect_schema()
         for kind, key, found in _links(self):
             known, listed = f"known {kind}", found if sound_lists else found.select(key).unique()
@@ -241,23 +247,6 @@ class Jobs:
                     pair = [column.cast(nw.String) for column in pair]
                 checks.append(each_row(fault, pair[0] != pair[1]))
         yield Pass("source", table, checks, table)
-
-
-def _sizes(column: str, name: str) -> list[RowCheck]:
-    """Numbers of jobs that are none, or too many to be added exactly."""
-    import narwhals.stable.v2 as nw
-
-    negative = f"Column {column!r} of {name} is negative in some rows."
-    huge = f"Column {column!r} of {name} adds up to {MOST_JOBS:,} jobs or more, or has such a size."
-    sizes = nw.col(column).cast(nw.Float64)
-    return [
-        each_row(Fault("source", negative, remedy=("Sizes count jobs: correct them.", WHERE)), nw.col(column) < 0),
-        RowCheck(
-            Fault("source", huge, "Sums would not be exact.", "Check the sizes: one may stand for a missing value."),
-            ((sizes.max() >= MOST_JOBS) | (sizes.sum() >= MOST_JOBS)).cast(nw.Int64),
-            sizes >= MOST_JOBS,
-        ),
-    ]
 
 
 def read_jobs(
@@ -304,11 +293,11 @@ def read_jobs(
         schema = Schema.given(schema, data=folder, name=name)
     read = open_frame if engine is None else engine.read
     readings = readings_of(schema, (source, workplaces, workers))
-    needed = [*schema.keys, *schema.workplace_attributes, *schema.worker_attributes]
+    needed = [*schema.keys, *schema.listed, *schema.worker_attributes]
     lists: dict[str, Frame] = {}
     listed: list[str] = []
     for kind, data, key, attributes in (
-        ("workplaces", workplaces, schema.establishment, schema.workplace_attributes),
+        ("workplaces", workplaces, schema.establishment, schema.listed),
         ("workers", workers, schema.worker, list(schema.worker_attributes)),
     ):
         if data is not None and key is not None:
@@ -319,6 +308,10 @@ def read_jobs(
     with concerning("source"):
         rows = read(source, name=name, readings=readings)
         table = _select(rows, needed, schema, name=name, also=listed)
+    if "workplaces" in lists:
+        lists["workplaces"] = derive(lists["workplaces"], schema, read)
+    else:
+        table = derive(table, schema, read)
     jobs = Jobs(
         table=table,
         schema=schema,
@@ -329,7 +322,8 @@ def read_jobs(
         counted=None if schema.size is None else rows,
     )
     refuse(fault for kind, key, listed in _links(jobs) for fault in _mismatch(jobs, kind, key, listed))
-    return jobs.validate() if validate else replace(jobs, table=jobs._distinct())
+    jobs = jobs.validate() if validate else replace(jobs, table=jobs._distinct())
+    return replace(jobs, lineage=trace(jobs.listed, schema, name=name)) if schema.hierarchy else jobs
 
 
 def _bound_faults(allow_multiple: object) -> Iterator[Fault]:
@@ -360,7 +354,7 @@ def readings_of(schema: Schema, tables: Sequence[Any]) -> dict[str, Reading]:
     keys = [key for key in schema.keys if key != schema.size]
     alone = all(is_csv(table) for table in tables if table is not None)
     readings: dict[str, Reading] = dict.fromkeys(keys, "key") if alone else {}
-    readings |= dict.fromkeys(schema.workplace_attributes, "label")
+    readings |= dict.fromkeys(schema.listed, "label")
     for name, domain in schema.worker_attributes.items():
         readings[name] = "text" if isinstance(domain[0], str) else "label"
     return readings

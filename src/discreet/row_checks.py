@@ -23,6 +23,10 @@ WHERE = Spelled(" `discreet data check` tells their owner which rows.")
 """Whoever reads a refusal learns the kind of fault. Whoever owns the data can ask where it is."""
 
 
+MOST_JOBS = 2**53
+"""Below this a double, in which noise is scaled and sums are checked, holds every whole number."""
+
+
 @dataclass(frozen=True, slots=True)
 class RowCheck:
     """What must not be.
@@ -197,3 +201,20 @@ def refuse_values_for_names(frame: Frame, columns: Iterable[str] | None = None, 
 
 ROW = "__row"
 """The column with the number of a row, where rows are looked for. Schemas have no such names."""
+
+
+def sizes(column: str, name: str) -> list[RowCheck]:
+    """Numbers of jobs that are none, or too many to be added exactly."""
+    import narwhals.stable.v2 as nw
+
+    negative = f"Column {column!r} of {name} is negative in some rows."
+    huge = f"Column {column!r} of {name} adds up to {MOST_JOBS:,} jobs or more, or has such a size."
+    jobs = nw.col(column).cast(nw.Float64)
+    return [
+        each_row(Fault("source", negative, remedy=("Sizes count jobs: correct them.", WHERE)), nw.col(column) < 0),
+        RowCheck(
+            Fault("source", huge, "Sums would not be exact.", "Check the sizes: one may stand for a missing value."),
+            ((jobs.max() >= MOST_JOBS) | (jobs.sum() >= MOST_JOBS)).cast(nw.Int64),
+            jobs >= MOST_JOBS,
+        ),
+    ]

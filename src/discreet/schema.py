@@ -10,13 +10,14 @@ import json
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from discreet.errors import DataError
 from discreet.faults import Argument, Fault, Value
+from discreet.hierarchy import Hierarchy, declared
 
 Label: TypeAlias = str | int | bool
 
@@ -35,6 +36,8 @@ class Schema:
     establishment : the column that identifies the establishment.
     worker : the column that identifies the worker.
     size : for tables that are already counted, the column with a row's number of jobs. There is no worker then.
+    hierarchy : which workplace attributes follow from which, by name: the levels from the finest to the coarsest. Those
+        that are prefixes or looked up become workplace attributes without being columns.
 
     Examples
     --------
@@ -47,11 +50,15 @@ class Schema:
     establishment: str = "workplace"
     worker: str | None = "worker"
     size: str | None = None
+    hierarchy: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _refuse_shapes(self)
         domains = {name: tuple(domain) for name, domain in self.worker_attributes.items()}
-        object.__setattr__(self, "workplace_attributes", tuple(self.workplace_attributes))
+        object.__setattr__(self, "hierarchy", MappingProxyType(declared(self.hierarchy)))
+        places = tuple(self.workplace_attributes)
+        places += tuple(level for level in self.derived if level not in places)
+        object.__setattr__(self, "workplace_attributes", places)
         object.__setattr__(self, "worker_attributes", MappingProxyType(domains))
         if self.size is not None:
             object.__setattr__(self, "worker", None)
@@ -70,6 +77,7 @@ class Schema:
             for name, domain in domains.items()
             if not domain or len(set(domain)) < len(domain) or len(set(map(type, domain))) > 1
         ]
+        faults += self._unknown_levels()
         faults += [
             Fault(
                 "schema",
@@ -87,6 +95,42 @@ class Schema:
         """The columns that are not attributes."""
         return tuple(name for name in (self.establishment, self.worker, self.size) if name is not None)
 
+    @property
+    def hierarchies(self) -> tuple[Hierarchy, ...]:
+        """All declared hierarchies."""
+        return tuple(self.hierarchy.values())
+
+    @property
+    def derived(self) -> tuple[str, ...]:
+        """Workplace attributes that are no columns: prefixes of a code, or looked up."""
+        return tuple(level for hierarchy in self.hierarchies for level in hierarchy.derived)
+
+    @property
+    def listed(self) -> tuple[str, ...]:
+        """Workplace attributes that are columns of the data."""
+        return tuple(name for name in self.workplace_attributes if name not in self.derived)
+
+    def looked_up(self, folder: Path) -> Schema:
+        """The same schema, whose lookup files are relative to `folder`."""
+        moved = {
+            name: hierarchy if hierarchy.lookup is None else replace(hierarchy, lookup=str(folder / hierarchy.lookup))
+            for name, hierarchy in zip(self.hierarchy, self.hierarchies, strict=True)
+        }
+        return replace(self, hierarchy=moved) if moved else self
+
+    def _unknown_levels(self) -> list[Fault]:
+        return [
+            Fault(
+                f"hierarchy.{name}",
+                f"The hierarchy {name!r} has the level {level!r}, which is no workplace attribute.",
+                f"There are: {', '.join(self.workplace_attributes) or 'none'}.",
+                "Add the column, or say how it follows from the finest level: by prefix or by lookup.",
+            )
+            for name, hierarchy in zip(self.hierarchy, self.hierarchies, strict=True)
+            for level in hierarchy.levels
+            if level not in self.workplace_attributes
+        ]
+
     @classmethod
     def read(cls, path: str | Path) -> Schema:
         """From a TOML or JSON file that has these attributes as keys."""
@@ -100,7 +144,8 @@ class Schema:
             ) from None
         if not isinstance(content, Mapping):
             raise _no_schema(f"Schema {path.name!r}")
-        return cls.of(content, name=f"Schema {path.name!r}")
+        found = cls.of(content, name=f"Schema {path.name!r}")
+        return found.looked_up(path.parent)
 
     @classmethod
     def given(cls, schema: Schema | Mapping[str, Any] | str | Path | None, *, data: Path | None, name: str) -> Schema:
@@ -141,7 +186,7 @@ class Schema:
             raise DataError(
                 f"{name} lacks or does not know: {', '.join(faults)}.",
                 "It has workplace_attributes, a list, and worker_attributes, the domain of each; it may have "
-                "establishment, worker and size.",
+                "establishment, worker, size and hierarchy.",
                 about="schema",
             )
         return cls(**content)
@@ -149,10 +194,12 @@ class Schema:
     def to_dict(self) -> dict[str, Any]:
         """What `of` reads: plain lists and names, for JSON."""
         kept = {"establishment": self.establishment, "worker": self.worker, "size": self.size}
+        levels = {name: hierarchy.to_dict() for name, hierarchy in zip(self.hierarchy, self.hierarchies, strict=True)}
         return {
-            "workplace_attributes": list(self.workplace_attributes),
+            "workplace_attributes": list(self.listed),
             "worker_attributes": {name: list(domain) for name, domain in self.worker_attributes.items()},
             **{role: column for role, column in kept.items() if column is not None},
+            **({"hierarchy": levels} if levels else {}),
         }
 
 

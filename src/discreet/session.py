@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 from discreet.errors import DataError, PrivacyError
 from discreet.faults import Argument
@@ -13,7 +14,7 @@ from discreet.privacy.units import Unit
 from discreet.release.account import Account
 from discreet.schema import Label
 from discreet.tables.query import CountQuery
-from discreet.tables.workload import Workload
+from discreet.tables.workload import Workload, measured_tables
 
 
 class Session:
@@ -73,10 +74,19 @@ class Session:
         return CountQuery.of(self.jobs, self.account, by=by, where=where)
 
     def marginals(
-        self, *tables: str | Sequence[str], where: Mapping[str, Label | Sequence[Label]] | None = None
+        self,
+        *tables: str | Sequence[str],
+        where: Mapping[str, Label | Sequence[Label]] | None = None,
+        measure: Literal["finest"] | Sequence[str | Sequence[str]] | None = None,
     ) -> Workload:
-        """Several tables in one release, with an explicit split of the budget and consistent totals."""
-        return Workload(tuple(self.count(by, where=where) for by in tables))
+        """Several tables in one release, with an explicit split of the budget and consistent totals.
+
+        `measure` lists those that are drawn, or is "finest" for the one of which all others are sums. What is not drawn
+        is a sum of what is, and costs nothing.
+        """
+        queries = tuple(self.count(by, where=where) for by in tables)
+        chosen = measured_tables([query.by for query in queries], measure, self.jobs.schema.hierarchies)
+        return Workload(queries, tuple(chosen))
 
     def __repr__(self) -> str:
         read = "" if self.jobs.name == self.account.dataset else f", read from {self.jobs.name!r}"

@@ -6,6 +6,7 @@ published count.
 attributes      what is asked of a table, checked without data
 attacks         what a published table gives away: the three attacks of Haney et al. (2017, section 5.2) as code
 consistency     tables of one release made to agree, in non-negative integers: post-processing that costs nothing
+derived         tables that are sums of one that was drawn
 ends            quantiles of noise and the ends of intervals, rounded outward
 establishments  every establishment's own histogram of workers
 expected        what is told of the expected error of published integers

@@ -7,6 +7,7 @@ from typing import cast
 
 from discreet.errors import DataError
 from discreet.faults import Argument, Key, Subject, Value
+from discreet.privacy.units import BY_ESTABLISHMENTS, EstablishmentNodes, Workers
 from discreet.schema import Label, Schema
 
 
@@ -100,6 +101,17 @@ def refuse_shrinking(towards: Sequence[str], *, workplace_by: Sequence[str], wor
             "Name some of those.",
             about="towards",
         )
+
+
+def unlisted(unit: Workers | EstablishmentNodes, by: Sequence[str], kept: Sequence[str]) -> DataError:
+    """What is said of cells and filters of workplace attributes whose values only jobs would tell."""
+    asked = [f"by {', '.join(by)}"] * bool(by) + [f"where {', '.join(kept)} is kept"] * bool(kept)
+    return DataError(
+        f"Counts {' '.join(asked)} under {unit.key} need a public list of establishments: without "
+        "it one job could make a value appear that no other has, and its absence would be told.",
+        remedy=("Give the list as workplaces, or ", BY_ESTABLISHMENTS, ", for which existence is public."),
+        about="by",
+    )
 
 
 def _known(schema: Schema) -> tuple[str, ...]:

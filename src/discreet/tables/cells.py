@@ -13,7 +13,7 @@ maximum, and the whole workforce's, from the same pass.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from discreet.errors import DataError, EngineError
 from discreet.faults import Fault, Key, Subject, Value
 from discreet.frames import collect, holds, missing, refuse, working
 from discreet.jobs import Jobs
+from discreet.lineage import Lineage
 from discreet.schema import Label
 from discreet.tables.attributes import values_kept
 
@@ -53,6 +54,7 @@ class Cells:
     largest_total : x_total, the largest establishment's whole workforce, shape (cells,). A filter of worker attributes
         does not lower it: under the strong definition an establishment may grow by a share of its whole workforce.
     establishments : how many there are in the workplace cell, with jobs or without, shape (cells,). Public.
+    lineage : the parents of the keys' codes, where hierarchies are declared. Public.
     """
 
     keys: pa.Table
@@ -62,6 +64,7 @@ class Cells:
     largest: Integers
     largest_total: Integers
     establishments: Integers
+    lineage: Lineage | None = None
 
     def __repr__(self) -> str:
         by = ", ".join([*self.keys.column_names, *self.worker_by]) or "nothing"
@@ -103,15 +106,15 @@ def cell_statistics(
                     remedy=("Leave out an attribute, or filter with ", Key("where"), "."),
                     about="by",
                 )
-    return _assemble(blocks, tuple(workplace_by), tuple(worker_by), levels)
+    found = _assemble(blocks, tuple(workplace_by), tuple(worker_by), levels)
+    return found if jobs.lineage is None else replace(found, lineage=jobs.lineage.within(found.keys))
 
 
 def _allowed(
     jobs: Jobs, workplace_by: Sequence[str], worker_by: Sequence[str], where: Mapping[str, Label | Sequence[Label]]
 ) -> dict[str, tuple[Label, ...]]:
     """The values of `where` as tuples, after every name and value was found to be possible."""
-    schema, listed = jobs.schema, jobs.table if jobs.workplaces is None else jobs.workplaces
-    types = listed.collect_schema()
+    schema, types = jobs.schema, jobs.listed.collect_schema()
     faults: list[Fault] = []
     allowed: dict[str, tuple[Label, ...]] = {}
     for kind, names, known in (
@@ -146,7 +149,7 @@ def refuse_absent(jobs: Jobs, where: Mapping[str, Sequence[Label]]) -> None:
     """
     import narwhals.stable.v2 as nw
 
-    listed = jobs.table if jobs.workplaces is None else jobs.workplaces
+    listed = jobs.listed
     faults = []
     for name in (name for name in jobs.schema.workplace_attributes if name in where):
         kept = listed.filter(nw.col(name).is_in(where[name])).select(name).unique()
@@ -298,6 +301,14 @@ def _plain_keys(table: pa.Table, keys: Sequence[str]) -> pa.Table:
 
     fields = [pa.field(f.name, plain(f.type)) if f.name in keys else f for f in table.schema]
     return table.cast(pa.schema(fields))
+
+
+def ordered(keys: pa.Table) -> pa.Table:
+    """Keys, all of which differ, in the one type and the order of cells."""
+    import pyarrow as pa
+
+    plain = _plain_keys(keys, keys.column_names).combine_chunks()
+    return plain.take(pa.array(_order([plain[name].combine_chunks() for name in plain.column_names], len(plain))))
 
 
 def _order(keys: Sequence[pa.Array], rows: int) -> Integers:

@@ -19,6 +19,8 @@ import numpy as np
 
 from discreet.arrays import Integers, Vector
 from discreet.errors import DataError
+from discreet.hierarchy import Hierarchy, covers
+from discreet.lineage import positions
 from discreet.tables.calibration import MOST_WORKERS
 from discreet.tables.mechanisms.mechanism import Mechanism
 
@@ -48,14 +50,14 @@ def consistent(
     `ends` are the intervals of each table's true counts; they are widened where need be to hold the published count.
     `sizes` are those of each table's largest establishments, by row, as far as they are known well.
     """
-    finest = finest_of([table.by for table in tables])
+    finest = next(i for i, table in enumerate(tables) if all(table.covers(other) for other in tables))
     fine = tables[finest]
     others = [i for i in range(len(tables)) if i != finest]
     members = {i: members_of(fine, tables[i]) for i in others}
     if not others:
         return (replace(fine, guarantee=fine.guarantee.noted(NOTE), counts=np.maximum(fine.counts, 0)),)
     x, shares = fit(tables, mechanisms, members, finest, sizes)
-    chain = _chain([tables[i].by for i in others], others)
+    chain = _chain(tables, others)
     whole = _whole(x, shares, [members[i] for i in chain], [members[i] for i in others if i not in chain])
     counts = {i: np.bincount(members[i], whole, tables[i].counts.size).astype(np.int64) for i in others}
     counts[finest] = whole
@@ -124,17 +126,18 @@ def trust(
     return np.full(inside.size, share)
 
 
-def finest_of(tables: Sequence[Sequence[str]]) -> int:
-    """Which of the tables, given by their attributes, has all attributes of the others."""
-    finest = max(range(len(tables)), key=lambda i: len(tables[i]))
-    for by in tables:
-        if not set(by) <= set(tables[finest]):
-            raise DataError(
-                f"The table by {', '.join(by)} is not a sum of the one by {', '.join(tables[finest])}.",
-                "Tables agree through one that has all attributes.",
-                "Add such a table to the workload, or leave add_up out.",
-                about="tables",
-            )
+def finest_of(tables: Sequence[Sequence[str]], hierarchies: Sequence[Hierarchy] = ()) -> int:
+    """Which of the tables, given by their attributes, has all attributes of the others, or levels below them."""
+    finest = next((i for i, by in enumerate(tables) if all(covers(by, other, hierarchies) for other in tables)), None)
+    if finest is None:
+        widest = max(tables, key=lambda by: sum(covers(by, other, hierarchies) for other in tables))
+        by = next(by for by in tables if not covers(widest, by, hierarchies))
+        raise DataError(
+            f"The table by {', '.join(by)} is not a sum of the one by {', '.join(widest)}.",
+            "Tables agree through one that has all attributes, or levels below them in a declared hierarchy.",
+            "Add such a table to the workload, declare the hierarchy, or leave add_up out.",
+            about="tables",
+        )
     return finest
 
 
@@ -166,13 +169,12 @@ def least_squares(fine: Integers, variance: Vector, sums: Sequence[tuple[Integer
     return fitted
 
 
-def _chain(tables: Sequence[Sequence[str]], numbers: Sequence[int]) -> list[int]:
+def _chain(tables: Sequence[CountRelease], numbers: Sequence[int]) -> list[int]:
     """Tables of which each refines the one before, from the coarsest on."""
     found: list[int] = []
-    last: set[str] = set()
-    for by, number in sorted(zip(tables, numbers, strict=True), key=lambda pair: len(pair[0])):
-        if last <= {*by}:
-            found, last = [*found, number], {*by}
+    for number in sorted(numbers, key=lambda i: (sum(tables[i].covers(tables[j]) for j in numbers), len(tables[i].by))):
+        if not found or tables[number].covers(tables[found[-1]]):
+            found.append(number)
     return found
 
 
@@ -290,16 +292,9 @@ def _divided(value: Vector, group: Integers, total: Integers, across: Sequence[I
 
 def members_of(fine: CountRelease, coarse: CountRelease) -> Integers:
     """For each fine count, in row order, the position of the coarse count it belongs to."""
-    names = coarse.keys.column_names
-    coarse_rows = {key: i for i, key in enumerate(_tuples(coarse, names))}
-    rows = np.array([coarse_rows[key] for key in _tuples(fine, names)], dtype=np.int64)
-    positions = [fine.worker_by.index(name) for name in coarse.worker_by]
+    total = not coarse.keys.column_names  # a table of no columns forgets its only row
+    rows = np.zeros(len(fine.counts), dtype=np.int64) if total else positions(fine.keys, coarse.keys, fine.lineage)
+    places = [fine.worker_by.index(name) for name in coarse.worker_by]
     coarse_levels = {level: i for i, level in enumerate(coarse.levels)}
-    levels = np.array([coarse_levels[tuple(level[p] for p in positions)] for level in fine.levels], dtype=np.int64)
+    levels = np.array([coarse_levels[tuple(level[p] for p in places)] for level in fine.levels], dtype=np.int64)
     return (rows[:, None] * len(coarse.levels) + levels).ravel()
-
-
-def _tuples(table: CountRelease, names: Sequence[str]) -> list[tuple[object, ...]]:
-    if not names:
-        return [()] * len(table.counts)
-    return list(zip(*(table.keys[name].to_pylist() for name in names), strict=True))

@@ -51,7 +51,7 @@ def narrowed(
 
 def _above(i: int, tables: Sequence[CountRelease]) -> int | None:
     """The table just above: a count of table i is part of one of its counts."""
-    above = [j for j, table in enumerate(tables) if {*table.by} < {*tables[i].by}]
+    above = [j for j, table in enumerate(tables) if tables[i].covers(table) and not table.covers(tables[i])]
     return max(above, key=lambda j: tables[j].counts.size) if above else None
 
 
@@ -65,8 +65,6 @@ def _below(i: int, queries: Sequence[CountQuery], ready: Sequence[Prepared]) -> 
     finer = [
         j
         for j, (query, part) in enumerate(zip(queries, ready, strict=True))
-        if {*queries[i].workplace_by} < {*query.workplace_by}
-        and query.where == queries[i].where
-        and query.counts_everyone(part.mechanism)
+        if query.nests(queries[i]) and query.where == queries[i].where and query.counts_everyone(part.mechanism)
     ]
-    return max(finer, key=lambda j: len(queries[j].workplace_by)) if finer else None
+    return max(finer, key=lambda j: sum(queries[j].nests(queries[k]) for k in finer)) if finer else None

@@ -17,6 +17,7 @@ import numpy as np
 from discreet.arrays import Integers, Vector
 from discreet.errors import DataError, PrivacyError
 from discreet.faults import WHOLE, Argument, Capital, Key
+from discreet.hierarchy import covers
 from discreet.jobs import Jobs
 from discreet.noise.source import Source
 from discreet.privacy.guarantee import Calibration, Guarantee
@@ -32,7 +33,7 @@ from discreet.privacy.units import (
 from discreet.release.account import Account
 from discreet.release.offer import Check, Offer
 from discreet.schema import Label
-from discreet.tables.attributes import spanned, values_kept
+from discreet.tables.attributes import spanned, unlisted, values_kept
 from discreet.tables.calibration import calibrate, refuse_extremes, refuse_overflow
 from discreet.tables.expected import ByLargest, Kinds
 from discreet.tables.intervals import intervals
@@ -85,6 +86,17 @@ class CountQuery:
         """How many counts each workplace cell has: all combinations of the worker attributes."""
         domains = self.jobs.schema.worker_attributes
         return prod(len(self.where.get(name, domains[name])) for name in self.worker_by)
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """The attributes that span the table, those of workplaces first."""
+        return (*self.workplace_by, *self.worker_by)
+
+    def nests(self, other: CountQuery) -> bool:
+        """Whether the other's workplace cells consist of cells of this one, which are smaller."""
+        chains = self.jobs.schema.hierarchies
+        there = covers(self.workplace_by, other.workplace_by, chains)
+        return there and not covers(other.workplace_by, self.workplace_by, chains)
 
     @property
     def concerns_workers(self) -> bool:
@@ -152,7 +164,9 @@ class CountQuery:
                     about="mechanism",
                 )
         elif isinstance(unit, Workers | EstablishmentNodes):
-            self._refuse_unlisted(unit)
+            kept = [name for name in self.where if name in self.jobs.schema.workplace_attributes]
+            if self.jobs.workplaces is None and (self.workplace_by or kept):
+                raise unlisted(unit, self.workplace_by, kept)
             built = self._baseline(unit, kind, whole, delta, calibration)
         else:
             raise PrivacyError(
@@ -314,20 +328,7 @@ class CountQuery:
             level=level,
             guarantee=ready.guarantee,
             parameters=ready.parameters,
-        )
-
-    def _refuse_unlisted(self, unit: Workers | EstablishmentNodes) -> None:
-        """Refuse cells and filters of workplace attributes whose values only jobs would tell."""
-        kept = [name for name in self.where if name in self.jobs.schema.workplace_attributes]
-        if self.jobs.workplaces is not None or not (self.workplace_by or kept):
-            return
-        asked = [f"by {', '.join(self.workplace_by)}"] * bool(self.workplace_by)
-        asked += [f"where {', '.join(kept)} is kept"] * bool(kept)
-        raise DataError(
-            f"Counts {' '.join(asked)} under {unit.key} need a public list of establishments: without "
-            "it one job could make a value appear that no other has, and its absence would be told.",
-            remedy=("Give the list as workplaces, or ", BY_ESTABLISHMENTS, ", for which existence is public."),
-            about="by",
+            lineage=cells.lineage,
         )
 
     def _ends(self, ready: Prepared, published: Drawn, *, level: float) -> tuple[Vector, Vector]:

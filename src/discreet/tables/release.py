@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.arrays import Integers, Vector
+from discreet.hierarchy import covers
 from discreet.ledger import Entry
+from discreet.lineage import Lineage
 from discreet.privacy.guarantee import Guarantee
 from discreet.results import Result, tidy_table
 from discreet.schema import Label
@@ -40,6 +42,7 @@ class CountRelease(Result):
     largest : a noisy size of the largest establishment of each workplace cell, where a share of epsilon paid for it.
     check : what was known before it was paid for: price, what was left, expected error.
     at_most : what is public about that size, where something is: intervals hold if it is true.
+    lineage : the parents of the keys' codes, where hierarchies are declared: which counts a count is part of.
     """
 
     keys: pa.Table
@@ -56,6 +59,7 @@ class CountRelease(Result):
     largest: Integers | None = None
     check: Any = None
     at_most: Vector | None = None
+    lineage: Lineage | None = None
 
     def of(self, released: Released[Any]) -> CountRelease:
         """The same table with what its release promises and the ledger line that paid for it."""
@@ -67,6 +71,10 @@ class CountRelease(Result):
     def by(self) -> tuple[str, ...]:
         """The attributes that span the table, those of workplaces first."""
         return (*self.keys.column_names, *self.worker_by)
+
+    def covers(self, other: CountRelease) -> bool:
+        """Whether the other table's counts are sums of counts of this one."""
+        return covers(self.by, other.by, () if self.lineage is None else self.lineage.chains)
 
     @property
     def quality(self) -> Words:

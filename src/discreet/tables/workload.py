@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from discreet.errors import PrivacyError
+from discreet.errors import DataError, PrivacyError
+from discreet.faults import Argument
+from discreet.hierarchy import Hierarchy, covers
 from discreet.jobs import Jobs
 from discreet.noise.source import Source
 from discreet.privacy.guarantee import Calibration
@@ -18,6 +20,7 @@ from discreet.privacy.losses import Number, exact, total
 from discreet.privacy.split import divided
 from discreet.release.offer import Check, Offer
 from discreet.tables.consistency import CLOSE, consistent, finest_of
+from discreet.tables.derived import agreeing, source_of, sums_of
 from discreet.tables.nested import narrowed
 from discreet.tables.prepared import Prepared, TableErrors, TablesErrors, write_counts
 from discreet.tables.query import CountQuery
@@ -37,6 +40,64 @@ def agreed(
         for part, table in zip(ready, tables, strict=True)
     ]
     return consistent(tables, [part.mechanism for part in ready], ends, sizes)
+
+
+def completed(
+    queries: Sequence[CountQuery],
+    measured: Sequence[int],
+    ready: Sequence[Prepared],
+    drawn: Sequence[CountRelease],
+    *,
+    level: float,
+    add_up: bool,
+) -> tuple[CountRelease, ...]:
+    """All tables that were asked for: those that were drawn, made to agree if `add_up`, and sums of them."""
+    asked = [queries[i] for i in measured]
+    tables = agreed(asked, ready, drawn, level=level) if add_up else tuple(drawn)
+    found = dict(zip(measured, tables, strict=True))
+    finest = finest_of([query.by for query in asked], asked[0].jobs.schema.hierarchies) if add_up else 0
+    for i, query in enumerate(queries):
+        if i not in found:
+            of = source_of(query, asked, drawn)
+            bounded = asked[of].bounds_size(ready[of].mechanism)
+            table = sums_of(drawn[of], query, ready[of].mechanism, bounded=bounded, level=level)
+            found[i] = agreeing(table, tables[finest]) if add_up else table
+    return tuple(found[i] for i in range(len(queries)))
+
+
+def measured_tables(tables: Sequence[Sequence[str]], measure: object, hierarchies: Sequence[Hierarchy]) -> list[int]:
+    """The numbers of the tables that are drawn; the others must be sums of them."""
+    if measure is None:
+        return list(range(len(tables)))
+    if measure == "finest":
+        return [finest_of(tables, hierarchies)]
+    if isinstance(measure, str) or not isinstance(measure, Sequence):
+        raise DataError(
+            (Argument("measure", measure), " names no tables."),
+            "It is 'finest', or lists some of the tables.",
+            ("Use ", Argument("measure", "finest"), ", or leave it out to draw all."),
+            about="measure",
+        )
+    asked = [frozenset((by,) if isinstance(by, str) else by) for by in measure]
+    sets = [frozenset(by) for by in tables]
+    unknown = next((by for by in asked if by not in sets), None)
+    if unknown is not None or not asked:
+        raise DataError(
+            f"measure names the table by {', '.join(sorted(unknown or ())) or 'nothing'}, which is not asked for.",
+            "It lists some of the tables.",
+            "Add that table, or leave it out of measure.",
+            about="measure",
+        )
+    chosen = [i for i, by in enumerate(sets) if by in asked]
+    for by in tables:
+        if not any(covers(tables[i], by, hierarchies) for i in chosen):
+            raise DataError(
+                f"The table by {', '.join(by)} is not drawn and is no sum of one that is.",
+                "A table follows from one that has its attributes, or levels below them in a declared hierarchy.",
+                "Add it to measure, or declare the hierarchy.",
+                about="measure",
+            )
+    return chosen
 
 
 def together(
@@ -64,8 +125,11 @@ class Workload:
     """Tables that are released together."""
 
     queries: tuple[CountQuery, ...]
+    measured: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        if not self.measured:
+            object.__setattr__(self, "measured", tuple(range(len(self.queries))))
         if not self.queries:
             raise PrivacyError(
                 "A workload without tables was asked for.",
@@ -75,7 +139,7 @@ class Workload:
             )
 
     def __repr__(self) -> str:
-        tables = "; ".join(", ".join((*query.workplace_by, *query.worker_by)) or "nothing" for query in self.queries)
+        tables = "; ".join(", ".join(query.by) or "nothing" for query in self.queries)
         return f"<Workload of {len(self.queries)} tables: {tables}>"
 
     def check(
@@ -87,7 +151,7 @@ class Workload:
         calibration: Calibration = "tight",
         scale_share: Number = 0,
     ) -> tuple[Check[TableErrors], ...]:
-        """What each table would cost and how far off it would be; reads and spends nothing."""
+        """What each table that is drawn would cost and how far off it would be; reads and spends nothing."""
         return tuple(
             query.check(epsilon=share, delta=chance, calibration=calibration, scale_share=scale_share)
             for query, share, chance in self._shares(epsilon, split, delta)
@@ -107,9 +171,9 @@ class Workload:
     ) -> tuple[CountRelease, ...]:
         """Publish all tables under one loss.
 
-        `split` gives each table its share of `epsilon` (and `delta`), equal shares otherwise; `scale_share` is the part
-        of each that makes intervals narrow. `add_up` makes all tables agree: weighted least squares, then non-negative
-        integers; one table must have all attributes.
+        `split` gives each drawn table its share of `epsilon` (and `delta`), equal shares otherwise; `scale_share` is
+        the part of each that makes intervals narrow. `add_up` makes all tables agree: weighted least squares, then
+        non-negative integers; one table must have all attributes, or levels below them in a declared hierarchy.
         """
         offer = self.offer(
             epsilon=epsilon,
@@ -135,34 +199,40 @@ class Workload:
         add_up: bool = False,
     ) -> Offer[Jobs, tuple[Cells, ...], tuple[CountRelease, ...]]:
         """All tables as one offer; the arguments are those of `release`."""
+        drawn = self._drawn
         if add_up:
-            finest_of([(*query.workplace_by, *query.worker_by) for query in self.queries])
+            finest_of([query.by for query in drawn], drawn[0].jobs.schema.hierarchies)
         asked: list[dict[str, Any]] = [
             {"epsilon": share, "delta": chance, "calibration": calibration}
             for _, share, chance in self._shares(epsilon, split, delta)
         ]
-        ready = [
-            query.prepare(**part, scale_share=scale_share) for query, part in zip(self.queries, asked, strict=True)
-        ]
+        ready = [query.prepare(**part, scale_share=scale_share) for query, part in zip(drawn, asked, strict=True)]
         parts = [
-            query.offered(known, part, level=level)
-            for query, known, part in zip(self.queries, ready, asked, strict=True)
+            query.offered(known, part, level=level) for query, known, part in zip(drawn, ready, asked, strict=True)
         ]
-        details = {
+        details: dict[str, Any] = {
             "tables": [dict(part.details) for part in parts],
             "epsilons": [str(part.guarantee.loss) for part in parts],
         }
-        offer = together(parts, details)
-        return offer.then(lambda tables: agreed(self.queries, ready, tables, level=level)) if add_up else offer
+        others = [list(query.by) for i, query in enumerate(self.queries) if i not in self.measured]
+        offer = together(parts, details | ({"derived": others} if others else {}))
+        if not others and not add_up:
+            return offer
+        return offer.then(
+            lambda tables: completed(self.queries, self.measured, ready, tables, level=level, add_up=add_up)
+        )
+
+    @property
+    def _drawn(self) -> tuple[CountQuery, ...]:
+        return tuple(self.queries[i] for i in self.measured)
 
     def _shares(
         self, epsilon: Number, split: Sequence[Number] | None, delta: Number | None
     ) -> list[tuple[CountQuery, Fraction, Fraction | None]]:
-        count = len(self.queries)
-        parts = divided(split, count)
+        parts = divided(split, len(self.measured))
         whole = exact(epsilon, name="epsilon")
         chance = None if delta is None else exact(delta, name="delta")
         return [
             (query, whole * part, None if chance is None else chance * part)
-            for query, part in zip(self.queries, parts, strict=True)
+            for query, part in zip(self._drawn, parts, strict=True)
         ]

@@ -142,6 +142,15 @@ class LadderNoise(SmoothNoise):
     def expected_error(self, count: Vector, largest: Vector) -> Vector:
         return self.integer_error(count, largest)
 
+    @property
+    def square_bound(self) -> tuple[float, float] | None:
+        """That of the outer law, and of every row of the table."""
+        outer = super(LadderNoise, self).square_bound
+        if outer is None:
+            return None
+        x = np.arange(1.0, self.tabled)
+        return outer[0], float(np.sqrt(np.maximum(_table(self).square - (outer[0] * x) ** 2, outer[1] ** 2).max()))
+
     def _by_size(self, largest: Vector, table: Vector, outer: Any) -> Vector:
         largest = np.asarray(largest, dtype=np.float64)
         x = np.maximum(largest, 1.0)
@@ -197,6 +206,10 @@ class _Drawer:
         taken = (np.where(inside, outer, 0) * np.abs(k)).sum(axis=1)
         left = np.maximum(mechanism.law.mean(mechanism.scale(x.astype(np.float64))) - taken, 0)
         self.error = left + self.room * (window.share * np.abs(k)).sum(axis=1)
+        # The outer law has at most its whole mean square outside the window.
+        widest = (mechanism.scale(x.astype(np.float64)) * np.sqrt(mechanism.law.variance) + 0.5) ** 2
+        outside = np.maximum(widest - (np.where(inside, outer, 0) * k**2).sum(axis=1), 0)
+        self.square = outside + self.room * (window.share * k**2.0).sum(axis=1)
         self.choice = Choice(window.weights, bits=BITS)
 
     def draw(self, x: Integers, source: Source) -> Integers:

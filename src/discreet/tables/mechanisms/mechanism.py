@@ -163,6 +163,11 @@ class Mechanism(ABC):
         return 0.0
 
     @property
+    def square_bound(self) -> tuple[float, float] | None:
+        """(a, c): noise of a count has mean zero and a mean square of at most (a x)^2 + c^2, x the largest size."""
+        return None
+
+    @property
     def fixed(self) -> bool:
         """Whether the scale of its noise is the same for all cells."""
         return self.follows in ("nothing", "left out")

@@ -1,0 +1,126 @@
+"""Tables that are sums of one that was drawn: they cost nothing of their own.
+
+The interval of a sum rests on the variances of the noise in it, which are confidential. But the largest establishments
+x_i of the m cells of a sum are at most their counts, which add up to N, and none is larger than X: the sum of x_i^2 is
+at most N X. So the noise of the sum has a root mean square of at most sqrt(a^2 N X + c^2 m), a and c the mechanism's
+constants, and Chebyshev's inequality bounds it. X is bounded by the cells' own upper ends (docs/proofs/consistency.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from discreet.arrays import Integers, Vector
+from discreet.hierarchy import covers
+from discreet.lineage import Lineage, parent_column
+from discreet.schema import Label
+from discreet.tables.cells import ordered
+from discreet.tables.consistency import NOTE as AGREE
+from discreet.tables.consistency import members_of
+from discreet.tables.ends import not_below_zero
+from discreet.tables.mechanisms.mechanism import Mechanism
+from discreet.tables.query import CountQuery
+from discreet.tables.release import CountRelease
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LARGEST = 0.05
+"""The share of the probability to fail that pays for the bound of the largest establishment."""
+
+NOTE = "The table by {} was not drawn: it is a sum of the one by {}"
+
+
+def source_of(query: CountQuery, drawn: Sequence[CountQuery], tables: Sequence[CountRelease]) -> int:
+    """The drawn table with the fewest counts of which the table is a sum."""
+    chains = query.jobs.schema.hierarchies
+    able = [i for i, other in enumerate(drawn) if covers(other.by, query.by, chains)]
+    return min(able, key=lambda i: tables[i].counts.size)
+
+
+def sums_of(
+    fine: CountRelease, query: CountQuery, mechanism: Mechanism, *, bounded: bool, level: float
+) -> CountRelease:
+    """The table of `query` as sums of the published counts of `fine`, whose noise is the mechanism's."""
+    empty = replace(
+        fine,
+        keys=coarse_keys(fine, query.workplace_by),
+        worker_by=query.worker_by,
+        levels=tuple(dict.fromkeys(_kept(fine, query.worker_by, level) for level in fine.levels)),
+        largest=None,
+        at_most=None,
+        parameters={},
+    )
+    shape = (len(empty.keys) if query.workplace_by else 1, len(empty.levels))
+    coarse = replace(empty, counts=np.zeros(shape, dtype=np.int64), lineage=_above(fine, empty.keys))
+    member = members_of(fine, coarse)
+    counts = summed(fine.counts, member, shape)
+    lower, upper = _ends(fine, counts, member, mechanism, level=level, bounded=bounded)
+    note = NOTE.format(" x ".join(query.by) or "nothing", " x ".join(fine.by))
+    return replace(coarse, counts=counts, lower=lower, upper=upper, guarantee=fine.guarantee.noted(note))
+
+
+def agreeing(table: CountRelease, finest: CountRelease) -> CountRelease:
+    """The same table, its counts sums of a finest table that was made to agree with others."""
+    counts = summed(finest.counts, members_of(finest, table), table.counts.shape)
+    lower, upper = np.fmin(table.lower, counts), np.fmax(table.upper, counts)
+    told = np.isfinite(table.lower)
+    return replace(
+        table,
+        counts=counts,
+        lower=np.where(told, lower, table.lower),
+        upper=np.where(told, upper, table.upper),
+        guarantee=table.guarantee.noted(AGREE),
+    )
+
+
+def summed(counts: Integers, member: Integers, shape: tuple[int, int]) -> Integers:
+    """Sums of fine counts, exact in whole numbers."""
+    found = np.zeros(shape[0] * shape[1], dtype=np.int64)
+    np.add.at(found, member, counts.ravel())
+    return found.reshape(shape)
+
+
+def coarse_keys(fine: CountRelease, names: Sequence[str]) -> pa.Table:
+    """The workplace cells of a coarser table, in their order."""
+    import pyarrow as pa
+
+    if not names:
+        return fine.keys.select([])
+    columns = {name: parent_column(fine.keys, name, fine.lineage) for name in names}
+    return ordered(pa.table(columns).group_by(list(names)).aggregate([]).select(list(names)))
+
+
+def _above(fine: CountRelease, keys: pa.Table) -> Lineage | None:
+    return None if fine.lineage is None else fine.lineage.within(keys)
+
+
+def _kept(fine: CountRelease, names: Sequence[str], level: tuple[Label, ...]) -> tuple[Label, ...]:
+    return tuple(level[fine.worker_by.index(name)] for name in names)
+
+
+def _ends(
+    fine: CountRelease, counts: Integers, member: Integers, mechanism: Mechanism, *, level: float, bounded: bool
+) -> tuple[Vector, Vector]:
+    """All N >= 0 with |M - N| <= sqrt((a^2 N X + c^2 m) / miss), M the sum of draws; none where nothing is known."""
+    nothing = np.full(counts.shape, np.nan)
+    known = mechanism.square_bound if fine.counts.shape[1] == 1 and bounded else None
+    if known is None:
+        return nothing, nothing.copy()
+    miss = 1 - level
+    cells = np.bincount(member, minlength=counts.size).reshape(counts.shape)
+    most = mechanism.most_workers(fine.counts.astype(np.float64), miss=miss * LARGEST)
+    largest = np.zeros(counts.size)
+    np.maximum.at(largest, member, most)
+    slope = known[0] ** 2 * largest.reshape(counts.shape) / (miss * (1 - LARGEST))
+    start = known[1] ** 2 * cells / (miss * (1 - LARGEST))
+    # (M - N)^2 <= slope N + start is a quadratic in N.
+    half = counts + slope / 2
+    with np.errstate(invalid="ignore"):
+        root = np.sqrt(np.maximum(slope * counts + slope**2 / 4 + start, 0.0))
+    lower, upper = not_below_zero(half - root, half + root)
+    return np.where(np.isnan(lower), 0.0, lower), np.where(np.isnan(upper), np.inf, upper)

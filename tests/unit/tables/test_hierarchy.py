@@ -231,8 +231,9 @@ def test_a_missing_parent_is_named() -> None:
 
 def test_a_code_with_two_parents_is_named() -> None:
     torn = rows() | {"state": np.where(np.arange(4000) == 7, "s9", rows()["state"])}
-    with pytest.raises(DataError, check=about("hierarchy.place"), match=rows()["county"][7]):
+    with pytest.raises(DataError, check=about("hierarchy.place")) as caught:
         dc.read_jobs(torn, schema=schema())
+    assert str(rows()["county"][7]) in str(caught.value)
     with pytest.raises(DataError, check=about("hierarchy.place")):
         dc.read_jobs(rows(), schema=schema(place=["state", "county"]))
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from pyarrow.csv import read_csv
 
 from discreet import demo
 from discreet.errors import DataError
@@ -29,27 +31,26 @@ def test_story(outcome: demo.DemoResult) -> None:
 def test_everything_is_there(outcome: demo.DemoResult) -> None:
     for name in ("plan.toml", "ledger.db", "report.html", "results.json", "release/bundle.zip", "release/report.html"):
         assert (outcome.folder / name).stat().st_size > 0, name
-    assert read_plan(outcome.folder / "plan.toml").plan.budget.epsilon == 3
+    assert read_plan(outcome.folder / "plan.toml").plan.budget.epsilon == Fraction(7, 2)
     with Ledger.open(outcome.folder / "ledger.db", read_only=True) as ledger:
         assert ledger.verify()
-        assert [budget.spent.amounts["epsilon"] for budget in ledger.budgets()] == [2]
+        assert [budget.spent.amounts["epsilon"] for budget in ledger.budgets()] == [Fraction(5, 2)]
 
 
 def test_attacks_break_infusion_and_not_the_release(outcome: demo.DemoResult) -> None:
-    """Infusion falls in every case. On the release exact shapes and sizes are never found.
+    """Infusion falls in every case. On the release most exact shapes and sizes are missed.
 
-    A worker's kind is guessed right at most e^2/(1 + e^2) = 88 % of the time at epsilon 1 (two steps); more than 97 %
-    of some forty cases would have a probability below one in ten million even there.
+    Of some ninety cases a sixth of shapes and a fourth of sizes are right; more than 60 and 70 % would have a
+    probability below one in ten million. Re-identified are too few to judge here.
     """
     rows = json.loads((outcome.folder / "results.json").read_text())["attacks"]
     for row in rows:
         if row["table"] == "noise infusion":
             assert row["exact"] == row["cases"] > 0, row
         elif row["attack"] != "re-identification":
-            assert row["exact"] == 0, row
-        else:
-            assert row["cases"] > 20
-            assert row["exact"] < 0.97 * row["cases"], row
+            assert row["cases"] > 50
+            assert row["exact"] < {"shape": 0.6, "size": 0.7}[row["attack"]] * row["cases"], row
+        assert 0 < row["by_chance"] < row["cases"], row
     targets = {(row["attack"], row["targets"]) for row in rows}
     assert len(targets) == 3, "both tables are attacked on the same targets"
     assert all(row["targets"] >= row["cases"] for row in rows)
@@ -115,3 +116,9 @@ def test_an_interrupted_demo_can_be_repeated(tmp_path: Path, monkeypatch: pytest
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             demo.run(tmp_path / "demo")
+
+
+def test_most_of_what_is_released_is_more_than_noise(outcome: demo.DemoResult) -> None:
+    for name in ("jobs", "sexes"):
+        quality = read_csv(outcome.folder / "release" / name / "research.csv")["quality"].to_pylist()
+        assert quality.count("mostly noise") < len(quality) / 3, name

@@ -23,6 +23,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.release.files import SAMPLER, write_manifest, write_table
 from discreet.tables.mechanisms.registry import sources
 from discreet.tables.prepared import Prepared
+from discreet.tables.quality import quality
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,7 +58,10 @@ def write_release(
 
 
 def basic(moved: pa.Table, labels: Mapping[str, Mapping[str, str]], *, round_to: int) -> pa.Table:
-    """The form for readers; interval ends are rounded outwards, so that they still hold what they held."""
+    """The form for readers; interval ends are rounded outwards, so that they still hold what they held.
+
+    A flag is of the numbers beside it: rounding makes a small count less certain.
+    """
     import pyarrow as pa
 
     table = moved
@@ -74,6 +78,10 @@ def basic(moved: pa.Table, labels: Mapping[str, Mapping[str, str]], *, round_to:
         fits = np.abs(values) < 2.0**63  # and neither infinite nor absent
         whole = pa.array(np.where(fits, values, 0).astype(np.int64), mask=~fits)
         table = table.set_column(table.column_names.index(name), name, whole)
+    if "quality" in table.column_names:
+        flags = quality(columns["count"], columns["lower"], columns["upper"])
+        words = pa.array(flags.tolist(), table.schema.field("quality").type)
+        table = table.set_column(table.column_names.index("quality"), "quality", words)
     return table.drop_columns([name for name in ("largest", "at_most") if name in table.column_names])
 
 

@@ -17,6 +17,7 @@ new_plan         `discreet plan new`: a first plan for one's own table, from wha
 plan             `discreet check`, `run` and `verify`: price a plan, carry it out, check what a reviewer was given
 posterior_audit  `discreet audit posterior`: what does one row show in the posterior of a mixed model?
 progress         the progress bar of every command: on the standard error, and gone when the work is done
+requirements     `discreet audit requirements`: what an informed attacker can learn at most, by scheme
 serve            `discreet serve`: the release desk in a browser
 simulate         `discreet simulate`: data of the papers' shape and size, to Parquet, in a stream
 study            `discreet study`: run one document's experiment and write its report

@@ -10,6 +10,7 @@ import typer
 
 from discreet.cli.blackbox import blackbox_command
 from discreet.cli.posterior_audit import posterior_command
+from discreet.cli.requirements import requirements_command
 from discreet.privacy.guarantee import Calibration
 from discreet.tables.mechanisms.registry import named, private_names
 
@@ -24,6 +25,7 @@ audit = typer.Typer(
 )
 audit.command("blackbox")(blackbox_command)
 audit.command("posterior")(posterior_command)
+audit.command("requirements")(requirements_command)
 
 
 GRID = {"alpha": ("0.01", "0.1", "0.5", "1", "3", "10"), "epsilon": ("0.5", "1", "2", "4", "8.31", "19.16", "22.41")}

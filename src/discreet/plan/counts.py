@@ -29,12 +29,14 @@ from discreet.privacy.units import EstablishmentNodes
 from discreet.release.account import Account
 from discreet.release.files import column_names, read_table
 from discreet.release.offer import Offer
+from discreet.report.belief import MOST_TABLES
 from discreet.report.page import slug
 from discreet.report.release import Results, TableOfCounts
 from discreet.schema import Label
 from discreet.tables.attributes import refuse_shrinking
 from discreet.tables.cells import Cells
 from discreet.tables.consistency import finest_of
+from discreet.tables.likelihood import beliefs_after
 from discreet.tables.prepared import Prepared
 from discreet.tables.quality import MEANING
 from discreet.tables.query import CountQuery
@@ -163,6 +165,7 @@ class CountRequest:
                     notes=self._notes(query, ready),
                     comparison=compare(table, query, ready, stratum=self.release.stratum),
                     sized=ready.sizes is not None,
+                    beliefs=beliefs_after(query, ready) if number < MOST_TABLES else None,
                 )
             )
         return Results(counts=found)

@@ -7,6 +7,9 @@ columns   which columns everybody may know, and which a release protects
 split     how one loss is divided among the parts of a release
 exchange  what is learnt about one worker
 maxima    where functions of many rows are largest, also of densities that jump
+distance  how many steps two workforces are apart
+requirements  the worst Bayes factor of an informed attacker, by scheme: the Tables paper's Definitions 4.1 to 4.3
+belief    what can be believed about an establishment's size afterwards, at most
 neighbours  pairs of neighbouring cells, for verification
 integers  the worst loss of integer noise that is no rounded law
 kinds     the worst loss of noise that follows every kind of workers, for the weak definition

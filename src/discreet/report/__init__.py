@@ -4,10 +4,12 @@
 `svg` how a chart becomes a picture. Nothing here computes a statistic or draws noise.
 
 bar         one bar made of the parts of a whole
+belief      what can be believed about an establishment's size, before and after a release
 comparison  errors of a release beside those of noise infusion, on simulated data of the release's shape
 counts      what the report says about one published table of counts
 estimates   what it shows of a model or of posterior summaries
 protection  whom a release protects, in plain words
 ranked      estimates with intervals as a table that is its own chart
 release     the report on a release
+requirements  the Tables paper's requirements by scheme, as a page
 """

@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet.privacy.losses import Loss, Pure, total
 from discreet.privacy.units import EstablishmentNodes, Establishments, Unit
-from discreet.report import charts, comparison, counts
+from discreet.report import belief, charts, comparison, counts
 from discreet.report.bar import Bar
 from discreet.report.comparison import SimulatedErrors
 from discreet.report.numbers import minute, plural, regrouped, text, unbroken
@@ -25,6 +25,7 @@ from discreet.tables.expected import ByLargest, spans, three_digits
 from discreet.tables.quality import NOISE
 
 if TYPE_CHECKING:
+    from discreet.arrays import Vector
     from discreet.tables.release import CountRelease
 
 FOLLOWS = {
@@ -85,6 +86,7 @@ class TableOfCounts:
     comparison : beside noise infusion, or why there is none.
     sized : noisy sizes of the largest establishments were paid for.
     notes : about expected errors.
+    beliefs : what is typically believed afterwards about lone establishments of some sizes.
     """
 
     table: CountRelease
@@ -94,6 +96,7 @@ class TableOfCounts:
     comparison: SimulatedErrors | str
     notes: Sequence[str] = ()
     sized: bool = False
+    beliefs: Mapping[int, Vector] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,10 +225,22 @@ def _protection(facts: Facts) -> Iterator[Block]:
     spent = facts.total - facts.remaining
     if isinstance(spent, Pure) and spent:
         yield suspicions(facts.unit, float(spent.epsilon), facts.jobs)
+    if "epsilon" in spent.amounts and spent:
+        yield from belief.size_beliefs(facts.unit, spent, _believed(facts))
     promises: dict[str, list[str]] = {}
     for release in facts.releases:
         promises.setdefault(unbroken(release.promise), []).append(f"**{release.name}**")
     yield Prose("\n\n".join(f"{', '.join(names)}: {promise}" for promise, names in promises.items()))
+
+
+def _believed(facts: Facts) -> dict[str, Mapping[int, Vector]]:
+    """Typical beliefs by the names of the tables that they are from."""
+    return {
+        _label(release, number): part.beliefs
+        for release in facts.releases
+        for number, part in enumerate(release.results.counts, start=1)
+        if part.beliefs is not None
+    }
 
 
 def _noisy(facts: Facts) -> str:

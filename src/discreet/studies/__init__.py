@@ -14,6 +14,7 @@ lmm_curves       risk against utility: the correlation of a response with privat
 lmm_improved     the improved model on the page of the mixed-model study: its refits, and what private ones keep of it
 lmm_page         the report of the mixed-model study
 lodes            employment tables under employer-employee privacy, beside noise infusion
+lodes_definitions  what the Tables paper's definitions promise: its Table 1, Figure 1 and Table 2
 lodes_findings   the five findings of section 10.1: each statement of the paper beside the numbers that decide it here
 lodes_grid       the Tables paper's grid
 lodes_page       the report of the LODES study

@@ -1,8 +1,8 @@
 """Employment tables under employer-employee privacy, beside noise infusion: section 10 of the Tables paper.
 
-Haney et al. (2017), Figures 2 to 7 and the five findings, on simulated jobs of the paper's size: the confidential ones
-cannot be had. The grid is in `lodes_grid`, the findings and the page in `lodes_page`. The study knows the truth and
-prints comparisons with it, and its noise has a seed: it is a simulation, never a release.
+Haney et al. (2017), Tables 1 and 2, Figures 1 to 7 and the five findings, on simulated jobs of the paper's size: the
+confidential ones cannot be had. The grid is in `lodes_grid`, the findings and the page in `lodes_page`. The study knows
+the truth and prints comparisons with it, and its noise has a seed: it is a simulation, never a release.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ import numpy as np
 from discreet.arrays import Integers, Matrix
 from discreet.jobs import read_jobs
 from discreet.noise.source import SeededSource, Source
+from discreet.privacy.requirements import table_1
 from discreet.privacy.units import Establishments
 from discreet.simulate import lodes as simulated
 from discreet.studies import lodes_grid as grid
+from discreet.studies.lodes_definitions import ALPHA, table_2
 from discreet.studies.lodes_findings import findings
 from discreet.studies.lodes_page import TITLE, page
 from discreet.studies.study import Progress, Study, silent
@@ -83,6 +85,8 @@ def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progres
         "attacks": attack_rows(economy, source=source),
         "largest_share": dominance(firms),
         "published": published,
+        "requirements": [row.to_dict() for row in table_1(alpha=ALPHA)],
+        "table_2": table_2(),
         "changes": change_rows(seed=seed, share=share, trials=trials, source=source),
     }
     progress("drawing figures", 0.95)

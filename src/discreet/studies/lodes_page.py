@@ -7,6 +7,7 @@ from typing import Any
 
 from discreet.report import charts
 from discreet.report.page import Block, Figure, Heading, Note, Page, Prose, Table
+from discreet.studies.lodes_definitions import definition_blocks
 from discreet.studies.lodes_findings import THREE, PaperStatement
 from discreet.studies.lodes_grid import ALPHAS, THETA
 from discreet.studies.study import beside
@@ -65,6 +66,7 @@ def page(results: Mapping[str, Any], findings: Sequence[PaperStatement]) -> Page
             "Statements of section 10.1 beside our numbers, all in the paper's calibration.",
             "findings",
         ),
+        *definition_blocks(),
         Heading("Less noise for the same promise"),
         Prose(
             "The tight calibrations use the least noise that each definition allows. The polynomial mechanisms are not "

@@ -13,6 +13,7 @@ expected        what is told of the expected error of published integers
 infusion        input noise infusion
 intervals       how far off a published count may be, told without telling the confidential scale of its noise
 ladder          a table of integer noise for small cells, checked inequality by inequality
+likelihood      what a table typically tells about the size of an establishment
 mechanisms      how a count becomes a published count: one file for each mechanism
 nested          what tables of one release tell about each other: bounds that make intervals narrow
 pace            the least scale of noise that keeps pace with growth, in whole workers

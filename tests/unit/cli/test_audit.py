@@ -88,3 +88,23 @@ def test_what_is_learnt_about_one_worker(discreet: Command) -> None:
     assert "73.2 % sure that they are there, 88.1 % of their employer, 85.6 % of their kind" in done.stdout, done
     done = discreet(*ask, "--substitution")
     assert "62.0 % sure that they are there, 72.7 % of their employer, 70.1 % of their kind" in done.stdout, done.stdout
+
+
+def test_requirements_are_computed_and_written(discreet: Command, tmp_path: Path) -> None:
+    done = discreet("audit", "requirements", "--json", "--epsilon", "2", "--out", str(tmp_path / "page.html"))
+    assert done.returncode == 0, done.stderr
+    found = {row["scheme"]: list(row["verdicts"].values()) for row in json.loads(done.stdout)["schemes"]}
+    assert found["input noise infusion"] == ["No"] * 3
+    assert found["employer-employee privacy, weak"] == ["Yes", "Yes*", "Yes+"]
+    assert "Belief about the size" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "options", [["--alpha", "0"], ["--alpha", "x"], ["--epsilon", "-1"], ["--out", "nowhere/a.html"], ["--alpha", "99"]]
+)
+def test_requirements_refuse_what_makes_no_sense(
+    discreet: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = discreet("audit", "requirements", *options)
+    assert done.returncode == 2 and options[0] in done.stderr and not list(tmp_path.iterdir())

@@ -1,0 +1,103 @@
+"""What a table typically tells about the size of an establishment that is alone in its cell.
+
+Somebody sees the published counts, knows how its workers divide into kinds (equally, here) and applies Bayes' rule with
+the exact law of the noise. The belief is the mean over outputs for an establishment of a made-up size, with noise that
+anybody can draw again: only public constants enter. It holds whatever a definition permits at most (`privacy.belief`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from discreet.arrays import Integers, Matrix, Vector
+from discreet.noise.source import SeededSource
+from discreet.privacy.belief import TRUE_SIZES, SizeBelief, believed, permitted
+from discreet.privacy.integers import IntegerMechanism
+from discreet.privacy.units import Establishments
+from discreet.tables.mechanisms.mechanism import Mechanism
+
+if TYPE_CHECKING:
+    from discreet.tables.prepared import Prepared
+    from discreet.tables.query import CountQuery
+
+OUTPUTS = 100
+"""Outputs over which a belief is averaged."""
+
+_NEVER = -1e300
+
+
+def beliefs_after(query: CountQuery, ready: Prepared) -> Mapping[int, Vector] | None:
+    """What is typically believed about the size of a lone establishment, from a table and public constants."""
+    if query.kinds.filtered:
+        return None
+    unit = query.account.unit
+    whole = not query.worker_by or (isinstance(unit, Establishments) and unit.strength == "strong")
+    return typical_beliefs(ready.mechanism, query.levels, hides_all=whole)
+
+
+@lru_cache(maxsize=32)
+def typical_beliefs(mechanism: Mechanism, levels: int, *, hides_all: bool) -> Mapping[int, Vector] | None:
+    """Mean beliefs about establishments of `TRUE_SIZES`, at the sizes of `privacy.belief.permitted`."""
+    found = {
+        size: typical(mechanism, levels, permitted(mechanism.unit, 0.0, size), hides_all=hides_all)
+        for size in TRUE_SIZES
+    }
+    return {size: belief for size, belief in found.items() if belief is not None} or None
+
+
+def typical(mechanism: Mechanism, levels: int, belief: SizeBelief, *, hides_all: bool) -> Vector | None:
+    """The mean belief after one table with so many counts in a cell; None where its likelihood has no simple form.
+
+    `hides_all` says whether the noise of a count follows the whole workforce rather than that of the count's kind.
+    """
+    if mechanism.by_kinds:
+        return None
+    outputs = _outputs(mechanism, levels, belief.truth, hides_all)
+    after = believed(_log_likelihood(mechanism, outputs, belief.sizes, hides_all), belief.prior)
+    return np.asarray(after.mean(axis=0))
+
+
+def _outputs(mechanism: Mechanism, levels: int, truth: int, hides_all: bool) -> Integers:
+    """Published counts of the lone establishment, one row for each output."""
+    kinds = np.full(levels, truth // levels)
+    kinds[: truth % levels] += 1
+    count = np.tile(_kept(mechanism, kinds, truth), (OUTPUTS, 1))
+    hidden = np.full_like(count, truth) if hides_all else np.tile(kinds, (OUTPUTS, 1))
+    largest = np.full(OUTPUTS, truth) if mechanism.joint else hidden
+    return mechanism.draw(count, largest, SeededSource(truth))
+
+
+def _kept(mechanism: Mechanism, kinds: Integers, size: int) -> Integers:
+    """The counts after large establishments were left out."""
+    return kinds if mechanism.theta is None or size <= mechanism.theta else np.zeros_like(kinds)
+
+
+def _log_likelihood(mechanism: Mechanism, outputs: Integers, sizes: Integers, hides_all: bool) -> Matrix:
+    """The log likelihood of every output for every size, up to a constant of the output."""
+    levels = outputs.shape[1]
+    found = np.empty((len(outputs), len(sizes)))
+    for place, size in enumerate(sizes.tolist()):
+        share = size / levels if mechanism.theta is None or size <= mechanism.theta else 0.0
+        hidden = np.array([float(size if hides_all or mechanism.joint else size / levels)])
+        found[:, place] = _of_one_size(mechanism, outputs, share, hidden)
+    return np.where(np.isfinite(found), found, _NEVER)
+
+
+def _of_one_size(mechanism: Mechanism, outputs: Integers, share: float, hidden: Vector) -> Vector:
+    with np.errstate(divide="ignore"):
+        if isinstance(mechanism, IntegerMechanism):
+            away = np.rint(outputs - share).astype(np.int64)
+            return np.asarray(np.log(mechanism.integer_probability(away, float(hidden[0]))).sum(axis=1))
+        scale = float(mechanism.scale(hidden)[0])
+        if mechanism.joint:
+            return np.asarray(mechanism.law.log_density((outputs - share) / scale) - outputs.shape[1] * math.log(scale))
+        if mechanism.additive:
+            return np.asarray(np.log(mechanism.law.probability(outputs - share, scale)).sum(axis=1))
+        shrink = math.log(getattr(mechanism, "shrink", 1.0))
+        out = mechanism.centre(np.maximum(outputs, np.ceil(-mechanism.offset) + 1.0)) - shrink  # type: ignore[attr-defined]
+        return np.asarray(mechanism.law.log_density((out - mechanism.centre(np.array(share))) / scale).sum(axis=1))

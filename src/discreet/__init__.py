@@ -60,6 +60,7 @@ _HOMES = {
     "posterior_probability": "discreet.bayes.probability",
     "posterior_quantile": "discreet.bayes.quantile",
     "check_data": "discreet.data_check",
+    "read_histories": "discreet.histories",
     "read_jobs": "discreet.jobs",
     "read_plan": "discreet.plan.reading",
     "release_mixed": "discreet.lmm.private.release",

@@ -8,11 +8,13 @@ from typing import Literal
 
 from discreet.errors import DataError, PrivacyError
 from discreet.faults import Argument
+from discreet.histories import Histories
 from discreet.jobs import Jobs
 from discreet.privacy.losses import Loss, Number, Pure
 from discreet.privacy.units import Unit
 from discreet.release.account import Account
 from discreet.schema import Label
+from discreet.tables.flows import FlowQuery
 from discreet.tables.query import CountQuery
 from discreet.tables.workload import Workload, measured_tables
 
@@ -32,7 +34,7 @@ class Session:
 
     def __init__(
         self,
-        jobs: Jobs,
+        jobs: Jobs | Histories,
         *,
         unit: Unit,
         budget: Number | Loss,
@@ -44,7 +46,7 @@ class Session:
 
         Parameters
         ----------
-        jobs : the confidential table, from `read_jobs`.
+        jobs : the confidential table, from `read_jobs`, or job histories, from `read_histories`.
         unit : whom to protect, for example `Establishments(alpha=0.1)`.
         budget : the total loss that all releases together may reach; a number is a pure epsilon.
         ledger : a path, or a PostgreSQL address, of the ledger that keeps count beyond this session. Without one the
@@ -71,7 +73,25 @@ class Session:
         self, by: str | Sequence[str] = (), *, where: Mapping[str, Label | Sequence[Label]] | None = None
     ) -> CountQuery:
         """Counts of jobs by any workplace and worker attributes, keeping the values in `where`."""
+        if isinstance(self.jobs, Histories):
+            raise DataError(
+                "Counts were asked of job histories, which have several quarters.",
+                "Flows of a quarter are `session.flows(quarter, by)`; counts are of one quarter's jobs.",
+                "Use Session(histories.at(quarter), ...) under the same name of the data.",
+                about="jobs",
+            )
         return CountQuery.of(self.jobs, self.account, by=by, where=where)
+
+    def flows(self, quarter: Label, by: str | Sequence[str] = ()) -> FlowQuery:
+        """Accessions, separations, jobs created and destroyed, and rates of a quarter, by workplace attributes."""
+        if not isinstance(self.jobs, Histories):
+            raise DataError(
+                "Flows were asked of jobs of one time.",
+                "They follow workers from quarter to quarter.",
+                "Use Session(read_histories(...), ...).",
+                about="jobs",
+            )
+        return FlowQuery.of(self.jobs, self.account, quarter=quarter, by=by)
 
     def marginals(
         self,

@@ -21,7 +21,7 @@ from discreet.noise.law import Law
 from discreet.noise.laws import DiscreteLaplace, RadialPolynomial
 from discreet.noise.rings import Rings, table
 from discreet.noise.steps import Steps
-from discreet.noise.transforms import LOG_LAPLACE, Transform, in_rings, in_step, within_box, within_sum
+from discreet.noise.transforms import LOG_LAPLACE, Transform, flow_rings, in_rings, in_step, within_box, within_sum
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 MOST = arb.SATURATION // 2
 CHUNK = 8192  # draws whose temporaries stay in a processor's second-level cache
 WORDS = 2**18  # at most this many random words at a time, whatever the dimension
+FLOWS = Transform(flow_rings, words=9, outputs=5)
 
 
 def draw_integers(law: Law, *, scale: ArrayLike, source: Source, exact: bool = False) -> Integers:
@@ -64,6 +65,12 @@ def draw_within(law: Rings, *, scale: ArrayLike, total: ArrayLike, source: Sourc
         parameters = [*own[rows].T, whole[rows], *(x[rows] for x in radii)]
         draws[rows] = _draw(kind, parameters, source=source, exact=exact)
     return draws
+
+
+def draw_flows(law: Rings, *, scale: ArrayLike, source: Source, exact: bool = False) -> Integers:
+    """Draw vectors of the law of rings in the norm of `noise.flow_body`, one for each scale."""
+    scale = _check("scale", scale, minimum=_LEAST)
+    return _draw(FLOWS, [scale, *_radii(law, scale.size, source)], source=source, exact=exact)
 
 
 def _radii(law: Rings, n: int, source: Source) -> list[Vector]:

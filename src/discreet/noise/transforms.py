@@ -151,6 +151,19 @@ def _ring_radius(u: N, d: int, low: N, high: N, power: N, times: N) -> N:
     return (((outer - inner) * u + inner).log() / power).exp() * times
 
 
+def flow_rings(u: Sequence[N], s: Sequence[N], *parameters: N) -> tuple[list[N], None]:
+    """stayed, passed, came, left and created on the sphere of `noise.flow_body`, the radius as for rings.
+
+    Five exponentials divide the radius, the last three of them together; three uniforms are a point of the cube.
+    """
+    scale, *ring = parameters
+    sizes = [-x.log() for x in u[:5]]
+    unit = _ring_radius(u[8], 5, *ring) * scale / reduce(add, sizes)
+    side = reduce(add, sizes[2:]) * unit / _largest(u[5:8]) * 0.5
+    both, net, reallocated = (x * sign * side for x, sign in zip(u[5:8], s[5:8], strict=True))
+    return [sizes[0] * s[0] * unit, sizes[1] * s[1] * unit, both + net, both - net, net + reallocated], None
+
+
 def within_box(d: int) -> Transform:
     """A direction of the hull of a box and its negative, cut by the bound on the sum: see `_cut`.
 

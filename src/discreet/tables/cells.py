@@ -55,6 +55,7 @@ class Cells:
         does not lower it: under the strong definition an establishment may grow by a share of its whole workforce.
     establishments : how many there are in the workplace cell, with jobs or without, shape (cells,). Public.
     lineage : the parents of the keys' codes, where hierarchies are declared. Public.
+    gains : how many more jobs of one level than of another the establishments with more of it have, shape (cells,).
     """
 
     keys: pa.Table
@@ -65,6 +66,7 @@ class Cells:
     largest_total: Integers
     establishments: Integers
     lineage: Lineage | None = None
+    gains: Integers | None = None
 
     def __repr__(self) -> str:
         by = ", ".join([*self.keys.column_names, *self.worker_by]) or "nothing"
@@ -79,12 +81,14 @@ def cell_statistics(
     where: Mapping[str, Label | Sequence[Label]] | None = None,
     largest_establishment: int | None = None,
     most_counts: int | None = None,
+    gains: tuple[int, int] | None = None,
 ) -> Cells:
     """Count jobs in every workplace cell that exists, by every combination of the workers' attributes.
 
     `where` keeps the listed values of an attribute: of a workplace attribute, it drops establishments; of a worker
     attribute, it drops jobs but no establishment, since that these exist is public. Jobs of an establishment whose
     whole workforce is above `largest_establishment` are not counted. More than `most_counts` counts are refused.
+    `gains` names two levels: over the establishments with more jobs of the first, how many more is added up.
     """
     allowed = _allowed(jobs, workplace_by, worker_by, where or {})
     domains = {**jobs.schema.worker_attributes, **allowed}
@@ -96,7 +100,7 @@ def cell_statistics(
         rows = jobs.table if whole else _levelled(jobs, worker_by, allowed)
         for start in range(0, len(levels), LEVELS_PER_PASS):
             block = range(start, min(start + LEVELS_PER_PASS, len(levels)))
-            query = _by_cell(jobs, rows, workplace_by, () if whole else block, allowed, largest_establishment)
+            query = _by_cell(jobs, rows, workplace_by, () if whole else block, allowed, largest_establishment, gains)
             blocks.append(collect(query, step=step))
             counts = len(blocks[0]) * len(levels)
             if most_counts is not None and counts > most_counts:
@@ -192,6 +196,7 @@ def _by_cell(
     block: Sequence[int],
     allowed: Mapping[str, Sequence[Label]],
     largest_establishment: int | None,
+    gains: tuple[int, int] | None = None,
 ) -> Frame:
     """One row per workplace cell: establishments, the largest workforce, and sum and maximum of a block of levels.
 
@@ -221,15 +226,18 @@ def _by_cell(
         firms = listed.select(schema.establishment, *workplace_by).join(firms, on=schema.establishment, how="left")
     one = [] if workplace_by else [nw.lit(0).alias("__one")]  # something to group by
     summed = {f"__sum{i}": f"__n{i}" for i in block} or {"__sum": "__all"}
-    return (
-        firms.select(*workplace_by, *one, nw.col(*counters).fill_null(0))
-        .group_by(*workplace_by or ["__one"])
-        .agg(
-            nw.len().alias("__establishments"),
-            nw.col("__all").max(),
-            *(nw.col(counter).sum().alias(name) for name, counter in summed.items()),
-            *(nw.col(f"__n{i}").max().alias(f"__max{i}") for i in block),
-        )
+    firms = firms.select(*workplace_by, *one, nw.col(*counters).fill_null(0))
+    gained = []
+    if gains is not None:
+        more = nw.col(f"__n{gains[0]}") - nw.col(f"__n{gains[1]}")
+        firms = firms.with_columns(nw.when(more > 0).then(more).otherwise(nw.lit(0)).alias("__gains"))
+        gained = [nw.col("__gains").sum()]
+    return firms.group_by(*workplace_by or ["__one"]).agg(
+        *gained,
+        nw.len().alias("__establishments"),
+        nw.col("__all").max(),
+        *(nw.col(counter).sum().alias(name) for name, counter in summed.items()),
+        *(nw.col(f"__n{i}").max().alias(f"__max{i}") for i in block),
     )
 
 
@@ -272,6 +280,7 @@ def _assemble(
         largest=largest if largest.shape[1] else total[:, None],
         largest_total=total,
         establishments=columns("establishments")[:, 0],
+        gains=columns("gains")[:, 0] if "__gains" in tables[0].column_names else None,
     )
 
 

@@ -46,13 +46,7 @@ def intervals(
     `at_most` a public bound of its largest establishment, NaN where there is none. Without any of these there is no
     interval, and both ends are NaN; an upper end that nothing bounds is infinite.
     """
-    if not isinstance(level, Real) or not 0 < level < 1:
-        raise PrivacyError(
-            (Argument("level", level), " is not a probability."),
-            "It lies between 0 and 1.",
-            "Use for example 0.95.",
-            about="level",
-        )
+    refuse_level(level)
     sized = largest is not None and sizes is not None and mechanism.sized
     lower, upper = _ends(published, mechanism, level=level, bounded=bounded, largest=largest, sizes=sizes)
     if at_most is None or not mechanism.sized or (sized and not bounded):
@@ -62,6 +56,17 @@ def intervals(
     low, high = not_below_zero(published - reach, published + reach)
     upper = np.fmin(upper, high)
     return np.fmin(np.fmax(lower, low), upper), upper
+
+
+def refuse_level(level: float) -> None:
+    """Refuse what is not a probability."""
+    if not isinstance(level, Real) or not 0 < level < 1:
+        raise PrivacyError(
+            (Argument("level", level), " is not a probability."),
+            "It lies between 0 and 1.",
+            "Use for example 0.95.",
+            about="level",
+        )
 
 
 def _ends(

@@ -22,6 +22,7 @@ from discreet.noise import sampler
 from discreet.noise.laws import DiscreteLaplace, Gaussian, Laplace
 from discreet.noise.transforms import LOG_LAPLACE, Transform
 from discreet.release import account
+from discreet.tables import flow_noise
 from discreet.tables.mechanisms import weak_joint
 
 
@@ -164,6 +165,9 @@ class Recorder:
     def draw_within(self, law: Any, *, scale: np.ndarray, total: np.ndarray, source: Any) -> Any:
         return self.draw(Tagged(Within(law), scale.shape[1]), [total, *scale.T], source=source, exact=False)
 
+    def draw_flows(self, law: Any, *, scale: np.ndarray, source: Any) -> Any:
+        return self.draw(Tagged(Within(law), 5), [scale], source=source, exact=False)
+
 
 @dataclass(frozen=True)
 class Within:
@@ -210,6 +214,7 @@ def record(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Record]:
         recorder = Recorder(seed, None if given is None else given.draws, script)
         monkeypatch.setattr(sampler, "_draw", recorder.draw)
         monkeypatch.setattr(weak_joint, "draw_within", recorder.draw_within)
+        monkeypatch.setattr(flow_noise, "draw_flows", recorder.draw_flows)
         monkeypatch.setattr(account, "SystemSource", lambda: recorder)
         monkeypatch.setattr(account, "SeededSource", lambda seed: recorder)
         public, charged = door()

@@ -1,0 +1,256 @@
+"""Job histories: who had a job where in which quarter, and what that makes of the workers of one quarter.
+
+Flows of quarter t follow the definitions of the Quarterly Workforce Indicators. A job is a worker at an establishment.
+Beginning employment are jobs of t that existed in t - 1, end employment those that exist in t + 1, accessions jobs of t
+that did not exist in t - 1, separations those that do not exist in t + 1. So every job of t is of one of four kinds
+(`KINDS`), and its kind is an attribute of its worker like any other. Statistics are elsewhere (`tables.flows`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from discreet.errors import DataError
+from discreet.faults import Argument, Fault
+from discreet.frames import count_if, refuse, working
+from discreet.jobs import Jobs, read_jobs
+from discreet.row_checks import WHERE, Pass, RowCheck, empty, nulls, outside
+from discreet.schema import Label, Schema
+
+if TYPE_CHECKING:
+    from discreet.engines import Engine
+    from discreet.frames import Frame
+
+HISTORY = "history"
+STAYED, PASSED, CAME, LEFT = KINDS = ("stayed", "came and left", "came", "left")
+"""A job that existed before and after; neither; not before; not after."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Histories:
+    """The confidential table of jobs in several quarters, still in its engine.
+
+    Attributes
+    ----------
+    jobs : all rows, with the quarter as an attribute of the worker.
+    schema : which column is what; the quarter is not in it.
+    time : the column with the quarter.
+    quarters : all of them, in their order. Public.
+    allow_multiple : whether a worker may have jobs at several establishments in one quarter, or at how many.
+    """
+
+    jobs: Jobs
+    schema: Schema
+    time: str
+    quarters: tuple[Label, ...]
+    allow_multiple: bool | int = False
+
+    @property
+    def name(self) -> str:
+        """What messages call the table."""
+        return self.jobs.name
+
+    def __repr__(self) -> str:
+        span = f"{self.quarters[0]} to {self.quarters[-1]}"
+        return (
+            f"Histories {self.name!r}: {len(self.quarters)} quarters, {span}. Confidential: only the schema is shown."
+        )
+
+    def validate(self) -> Histories:
+        """Check every row, and report all faults together.
+
+        No value is missing; every quarter is declared and has rows; a worker has as many jobs as allowed.
+        """
+        import narwhals.stable.v2 as nw
+
+        table, schema = self.jobs.table, self.schema
+        checks = [*empty(self.name), *nulls(self.name, [*schema.keys, self.time])]
+        checks += outside(self.name, {self.time: self.quarters})
+        checks += [
+            RowCheck(
+                Fault(
+                    "quarters",
+                    f"Quarter {quarter!r} has no rows in {self.name}.",
+                    "Flows compare every quarter with the one before and the one after.",
+                    "Add its rows, or leave the quarter out at either end of the list.",
+                ),
+                (count_if(nw.col(self.time) == quarter) == 0).cast(nw.Int64),
+            )
+            for quarter in self.quarters
+        ]
+        with working(f"check {self.name}"):
+            faults = Pass("source", table, checks, table).faults()
+            worker = schema.worker
+            if not faults and worker is not None and self.allow_multiple is False:
+                several = Fault(
+                    "source",
+                    f"Some workers of {self.name} have more than one job in a quarter.",
+                    "By default a worker is at one establishment in a quarter.",
+                    ("Correct the rows, or say ", Argument("allow_multiple", True), ".", WHERE),
+                )
+                once = table.group_by(self.time, worker).agg(nw.len().alias("jobs"))
+                check = RowCheck(several, count_if(nw.col("jobs") > 1), nw.len().over(self.time, worker) > 1)
+                faults = Pass("source", once, [check], table).faults()
+        refuse(faults)
+        return replace(self, jobs=replace(self.jobs, validated=True))
+
+    def at(self, quarter: Label) -> Jobs:
+        """The jobs of one quarter, for tables of counts."""
+        return self._jobs(self._rows(self._position(quarter)), self.schema)
+
+    def around(self, quarter: Label) -> Jobs:
+        """The jobs of one quarter, each with its kind by the quarters before and after as the attribute `HISTORY`."""
+        import narwhals.stable.v2 as nw
+
+        at = self._position(quarter)
+        if at in (0, len(self.quarters) - 1):
+            side = "before" if at == 0 else "after"
+            raise DataError(
+                (Argument("quarter", quarter), f" has no quarter {side} it in the list."),
+                "Flows compare a quarter with the one before and the one after.",
+                f"Use one from {self.quarters[1]!r} to {self.quarters[-2]!r}."
+                if len(self.quarters) > 2
+                else "Give three quarters or more.",
+                about="quarter",
+            )
+        key = [str(self.schema.worker), self.schema.establishment]
+        table = self._rows(at)
+        for place, mark in ((at - 1, "__before"), (at + 1, "__after")):
+            other = self._rows(place).select(*key).unique().with_columns(nw.lit(1).alias(mark))
+            table = table.join(other, on=key, how="left")
+        before, after = (~nw.col(mark).is_null() for mark in ("__before", "__after"))
+        kind = (
+            nw.when(before & after)
+            .then(nw.lit(STAYED))
+            .otherwise(
+                nw.when(before)
+                .then(nw.lit(LEFT))
+                .otherwise(nw.when(after).then(nw.lit(CAME)).otherwise(nw.lit(PASSED)))
+            )
+        )
+        table = table.with_columns(kind.alias(HISTORY)).drop("__before", "__after")
+        return self._jobs(
+            table, replace(self.schema, worker_attributes={**self.schema.worker_attributes, HISTORY: KINDS})
+        )
+
+    def _position(self, quarter: Label) -> int:
+        if quarter not in self.quarters:
+            raise DataError(
+                (Argument("quarter", quarter), f" is not a quarter of {self.name}."),
+                f"There are: {', '.join(map(str, self.quarters))}.",
+                "Use one of them.",
+                about="quarter",
+            )
+        return self.quarters.index(quarter)
+
+    def _rows(self, position: int) -> Frame:
+        """The rows of one quarter."""
+        import narwhals.stable.v2 as nw
+
+        return self.jobs.table.filter(nw.col(self.time) == self.quarters[position]).drop(self.time)
+
+    def _jobs(self, table: Frame, schema: Schema) -> Jobs:
+        return replace(self.jobs, table=table, schema=schema, allow_multiple=self.allow_multiple)
+
+
+def read_histories(
+    source: Any,
+    *,
+    quarters: Sequence[Label],
+    time: str = "quarter",
+    workplaces: Any = None,
+    schema: Schema | Mapping[str, Any] | str | Path | None = None,
+    allow_multiple: bool | int = False,
+    validate: bool = True,
+    engine: Engine | None = None,
+) -> Histories:
+    """Open a confidential table of job histories: one row for each worker, establishment and quarter.
+
+    Parameters
+    ----------
+    source : a path, or a frame of pandas, Polars, Arrow, DuckDB or Spark.
+    quarters : all quarters in their order. They are public, and are never learned from the rows.
+    time : the column that has the quarter.
+    workplaces : the public list of establishments with their attributes; without it they are columns of `source`.
+    schema : what each column is, without the quarter; without it, `schema.toml` or `schema.json` beside the data.
+    allow_multiple : whether a worker may have jobs at several establishments in a quarter: False, True, or at how many.
+    validate : whether every row is checked.
+    engine : what computes; by default what the data live in, and DuckDB for files.
+
+    Returns
+    -------
+    The histories, checked. Nothing of them is shown.
+
+    Examples
+    --------
+    >>> rows = {"workplace": ["a", "a", "a"], "worker": [1, 1, 1], "quarter": ["q1", "q2", "q3"], "county": ["01"] * 3}
+    >>> read_histories(rows, quarters=["q1", "q2", "q3"], schema=Schema(["county"], {})).quarters
+    ('q1', 'q2', 'q3')
+    """
+    refuse(_quarter_faults(quarters))
+    if isinstance(source, str | Path):
+        path = Path(source)
+        folder = path if path.is_dir() else path.parent
+        own = Schema.given(schema, data=folder, name=path.name)
+    else:
+        own = Schema.given(schema, data=None, name="histories")
+    refuse(_schema_faults(own, time))
+    timed = replace(own, worker_attributes={**own.worker_attributes, time: tuple(quarters)})
+    jobs = read_jobs(
+        source,
+        workplaces=workplaces,
+        schema=timed,
+        allow_multiple=allow_multiple or True,
+        validate=False,
+        engine=engine,
+    )
+    found = Histories(jobs, own, time, tuple(quarters), allow_multiple)
+    return found.validate() if validate else found
+
+
+def _quarter_faults(quarters: Sequence[Label]) -> list[Fault]:
+    listed = isinstance(quarters, Sequence) and not isinstance(quarters, str | bytes)
+    if listed and quarters and len(set(quarters)) == len(quarters) and len({type(one) for one in quarters}) == 1:
+        return []
+    return [
+        Fault(
+            "quarters",
+            (Argument("quarters", quarters), " does not list quarters."),
+            "It lists different values of one type, in the order of time.",
+            ("Use for example ", Argument("quarters", ["2024Q1", "2024Q2", "2024Q3"]), "."),
+        )
+    ]
+
+
+def _schema_faults(schema: Schema, time: str) -> list[Fault]:
+    faults = []
+    if schema.worker is None:
+        faults.append(
+            Fault(
+                "schema",
+                "The schema has no worker.",
+                "Flows follow workers from quarter to quarter.",
+                "Name the column that identifies the worker, and leave the size out.",
+            )
+        )
+    if time in (*schema.keys, *schema.workplace_attributes, *schema.worker_attributes, HISTORY):
+        faults.append(
+            Fault(
+                "time",
+                (Argument("time", time), " has another role in the schema."),
+                "The quarter is a column of its own.",
+                "Name the column that has the quarter.",
+            )
+        )
+    if HISTORY in (*schema.keys, *schema.workplace_attributes, *schema.worker_attributes):
+        faults.append(
+            Fault(
+                "schema",
+                f"Column {HISTORY!r} has a name that flows need themselves.",
+                remedy="Rename it at the source.",
+            )
+        )
+    return faults

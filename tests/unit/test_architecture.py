@@ -31,6 +31,7 @@ LAYERS = [
     {"frames", "results", "schema", "privacy", "simulate", "archive"},
     {"engines", "noise", "readers", "ledger", "row_checks", "lineage"},
     {"jobs", "release", "formula"},
+    {"histories"},
     {"tables", "lmm", "change"},
     {"bayes"},
     {"audit", "utility", "session", "models", "report", "data_check", "lme4"},

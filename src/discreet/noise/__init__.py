@@ -8,6 +8,7 @@ sampler     exact draws on integers or a grid; built on transforms (a law as a f
 balls       vectorised ball arithmetic in doubles
 exact       draws decided in Arb, with as many random bits as the decision takes
 choice      a draw from a table of whole-number weights
+flow_body   the ball of the noise of flows, and how far each flow is from its centre on it
 kept        tables of whole numbers that are computed once and kept
 law         what a law of noise is: probabilities of integers, tails and moments
 least       the law of least mean error in proportion to a scale: a linear programme, and its finite proof

@@ -10,6 +10,9 @@ derived         tables that are sums of one that was drawn
 ends            quantiles of noise and the ends of intervals, rounded outward
 establishments  every establishment's own histogram of workers
 expected        what is told of the expected error of published integers
+flow_noise      noise for all flows of a quarter under one epsilon
+flow_release    published flows of a quarter, their rates and intervals
+flows           accessions, separations, jobs created and destroyed: a question about job histories
 infusion        input noise infusion
 intervals       how far off a published count may be, told without telling the confidential scale of its noise
 ladder          a table of integer noise for small cells, checked inequality by inequality

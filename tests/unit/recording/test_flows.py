@@ -63,10 +63,16 @@ def drawn_loss(law: Any, one: tuple[np.ndarray, float], other: tuple[np.ndarray,
     return float(np.abs(logs[0] - logs[1]).max())
 
 
-@pytest.mark.parametrize("share", [0, "1/4"])
-def test_the_losses_of_all_draws_add_up_to_the_charge(share: Any, record: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    law = flow_noise.FlowNoise.calibrate(unit=dc.Establishments("0.1"), epsilon="1.5" if share else 2)
-    monkeypatch.setattr(flow_noise.FlowNoise, "calibrate", lambda **asked: law)
+@pytest.fixture(params=[0, "1/4"])
+def share(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """What pays for sizes. Constants and expected errors are computed once, before draws are recorded."""
+    noise = flow_noise.FlowNoise.calibrate(unit=dc.Establishments("0.1"), epsilon="1.5" if request.param else 2)
+    noise.expected_error(np.ones(1))
+    monkeypatch.setattr(flow_noise.FlowNoise, "calibrate", lambda **asked: noise)
+    return request.param
+
+
+def test_the_losses_of_all_draws_add_up_to_the_charge(share: Any, record: Any) -> None:
 
     def door(workforce: Workforce) -> tuple[Any, Any]:
         session = dc.Session(histories(workforce), unit=dc.Establishments("0.1"), budget=2)

@@ -291,7 +291,7 @@ def _axis(
                 "Logarithms need positive values: leave those rows out or use a linear axis.",
                 about="rows",
             )
-        ticks = {"format": "~g", "values": _log_ticks(values), "tickCount": 100}
+        ticks = {"format": ",~g", "values": _log_ticks(values), "tickCount": 100}
         return {**encoding, "scale": {"type": "log", "nice": False, "padding": 8}, "axis": ticks}
     if all(float(v).is_integer() and 1800 <= v <= 2100 for v in values):
         encoding["axis"] = {"format": "d"}  # years have no thousands

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 TOP = 10
 """Cells of a ranking that are shown."""
 
+NAMED = 8
+"""Kinds of workers whose bars are named in the caption."""
+
 
 def cells(label: str, table: CountRelease) -> Iterator[Block]:
     """The counts, the largest first; where a cell has several kinds of workers, its total with a bar for each kind."""
@@ -43,7 +46,9 @@ def cells(label: str, table: CountRelease) -> Iterator[Block]:
     some = f"the {len(marks)} largest of {text(len(total))}" if len(marks) < len(total) else "all"
     what = ", ".join(name.replace("_", " ") for name in names).capitalize() or "Cell"
     by = f"by {', '.join(names)}" if names else "in all"
-    over = f"; bars: {', '.join(table.worker_by)}" if kinds > 1 else f", with intervals of {percent(table.level)}"
+    named = "; ".join(", ".join(map(str, level)) for level in table.levels) if kinds <= NAMED else ""
+    bars = f"; bars, from the left: {named}" if named else f"; bars: {', '.join(table.worker_by)}"
+    over = bars if kinds > 1 else f", with intervals of {percent(table.level)}"
     yield Ranked(
         (what, "Jobs", "Mostly noise" if kinds > 1 else "Quality"),
         marks,

@@ -1,4 +1,4 @@
-"""How a value is shown: to a reader with few digits and thin spaces, to a machine as finite JSON in full.
+"""How a value is shown: to a reader with few digits and commas, as commands do, to a machine as finite JSON in full.
 
 No tables and no files: one value or one column at a time.
 """
@@ -19,10 +19,11 @@ import numpy as np
 
 DIGITS = 4
 ABSENT = "–"
-GROUP = "\u202f"  # narrow no-break space
+GROUP = ","
 MINUS = "\u2212"
 PERCENT = "\u00a0%"  # stays on the line of its number
 SMALLEST, LARGEST = 1e-4, 1e12  # outside, powers of ten are shorter and safer to read
+YEARS = range(1800, 2101)
 SPAN = 2  # powers of ten that one column may cover and still share its decimals
 _NUMERIC = re.compile(r"[<>≤≥±+\u2212-]?\s*[\d.,\s]*\d(e[+-]?\d+)?\s*%?")
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -38,7 +39,7 @@ def is_numeric(value: object) -> bool:
 
 
 def text(value: object, *, decimals: int | None = None) -> str:
-    """One value as a reader wants it: `12345.678` as `12 346`, nothing as a dash, text as it is."""
+    """One value as a reader wants it: `12345.678` as `12,346`, nothing as a dash, text as it is."""
     if value is None:
         return ABSENT
     if isinstance(value, bool | np.bool_):
@@ -64,13 +65,8 @@ def text(value: object, *, decimals: int | None = None) -> str:
 
 
 def three(value: float) -> str:
-    """One value with three digits, whole numbers in full: `0.0123`, `12.3`, `12 346`."""
+    """One value with three digits, whole numbers in full: `0.0123`, `12.3`, `12,346`."""
     return text(float(f"{value:.3g}") if abs(value) < 999.5 else round(value))
-
-
-def regrouped(words: str) -> str:
-    """Text whose numbers have commas between thousands, with the spaces of all others: `at most 12,346`."""
-    return re.sub(r"\d{1,3}(?:,\d{3})+", lambda found: text(int(found[0].replace(",", ""))), words)
 
 
 def percent(share: float, *, up: bool = False) -> str:
@@ -93,7 +89,12 @@ def unbroken(words: str) -> str:
 
 
 def column(values: Sequence[object]) -> list[str]:
-    """The values of one column; numbers of similar size share their decimals, so that the points line up."""
+    """The values of one column; numbers of similar size share their decimals, so that the points line up.
+
+    A column of years has no commas.
+    """
+    if all(isinstance(v, Integral) and v in YEARS for v in values):
+        return list(map(str, values))
     sizes = [
         abs(float(v))
         for v in values
@@ -145,9 +146,7 @@ def _decimals(number: float) -> int:
 
 
 def _grouped(plain: str) -> str:
-    """Thin spaces between thousands from five digits on, so that a year stays a year."""
     whole, point, rest = plain.lstrip("-").partition(".")
-    if len(whole) > 4:
-        whole = f"{int(whole):,}".replace(",", GROUP)
+    whole = f"{int(whole):{GROUP}}"
     sign = MINUS if plain.startswith("-") and (whole.strip("0") or rest.strip("0")) else ""
     return f"{sign}{whole}{point}{rest}"

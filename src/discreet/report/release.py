@@ -17,7 +17,7 @@ from discreet.privacy.units import EstablishmentNodes, Establishments, Unit
 from discreet.report import belief, charts, comparison, counts
 from discreet.report.bar import Bar
 from discreet.report.comparison import SimulatedErrors
-from discreet.report.numbers import minute, plural, regrouped, text, unbroken
+from discreet.report.numbers import minute, plural, text, unbroken
 from discreet.report.numbers import percent as percent
 from discreet.report.page import Block, Code, Figure, Heading, Note, Page, Prose, Table
 from discreet.report.protection import plain_words, suspicions
@@ -187,15 +187,14 @@ def _summary(facts: Facts) -> Iterator[Block]:
 
 
 def _largest(table: CountRelease) -> str:
-    """The finding of a table in one line."""
-    total = table.counts.sum(axis=1)
-    row = int(np.argmax(total)) if len(total) else 0
-    if not table.keys.column_names or not len(total):
-        return f"All jobs together: {text(int(total.sum()))}."
-    cell = ", ".join(str(value) for value in table.keys.slice(row, 1).to_pylist()[0].values())
-    low, high = table.lower[row], table.upper[row]
-    ends = f" ({text(int(low[0]))} to {text(int(high[0]))})" if len(low) == 1 and np.isfinite(low + high).all() else ""
-    return f"Most {_by(table)}: {cell}, {text(int(total[row]))}{ends}."
+    """The finding of a table in one line: its largest count."""
+    if not table.counts.size or not table.keys.column_names:
+        return f"All jobs together: {text(int(table.counts.sum()))}."
+    row, kind = np.unravel_index(int(np.argmax(table.counts)), table.counts.shape)
+    values = [*table.keys.slice(int(row), 1).to_pylist()[0].values(), *table.levels[kind]]
+    low, high = table.lower[row, kind], table.upper[row, kind]
+    ends = f" ({text(int(low))} to {text(int(high))})" if np.isfinite(low + high) else ""
+    return f"Most {_by(table)}: {', '.join(map(str, values))}, {text(int(table.counts[row, kind]))}{ends}."
 
 
 def _compared(facts: Facts) -> dict[str, SimulatedErrors]:
@@ -330,7 +329,7 @@ def _table(label: str, part: TableOfCounts) -> Iterator[Block]:
     )
     yield Table(
         ("Largest establishment of the cell", "Expected error of one count"),
-        [(regrouped(label), _error(part.expected, size)) for label, size in spans([part.expected]).items()],
+        [(label, _error(part.expected, size)) for label, size in spans([part.expected]).items()],
         f"Expected absolute error, {label}",
         f"{label} expected error",
     )

@@ -65,7 +65,8 @@ def shape(published: Matrix, *, establishments: Integers, small: float = SMALL) 
     """The shares of the levels in a workforce, from cells with one establishment and all counts above the limit."""
     cell = np.flatnonzero((establishments == 1) & (published > small).all(axis=1))
     shares = published[cell] / published[cell].sum(axis=1, keepdims=True)
-    learnt = f"An establishment's workforce is divided {_listed(shares, '.2%')} among the levels." if cell.size else ""
+    told = _listed(100 * shares, ".1f", " %") if cell.size else ""
+    learnt = f"An establishment's workforce is divided {told} among the levels." if cell.size else ""
     return Claims("shape", cell, shares, learnt)
 
 
@@ -117,5 +118,5 @@ def score(claims: Claims, truth: Matrix | Integers) -> AttackResult:
     )
 
 
-def _listed(values: Matrix, form: str) -> str:
-    return ", ".join(format(value, form) for value in values[0])
+def _listed(values: Matrix, form: str, after: str = "") -> str:
+    return ", ".join(format(value, form) + after for value in values[0])

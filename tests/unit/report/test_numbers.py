@@ -20,16 +20,16 @@ from discreet.report.numbers import column, finite, is_numeric, plural, text, un
 @pytest.mark.parametrize(
     ("value", "shown"),
     [
-        (1998, "1998"),  # a year stays a year
-        (12345, "12\u202f345"),
-        (-1234567, "\u22121\u202f234\u202f567"),
+        (1998, "1,998"),
+        (12345, "12,345"),
+        (-1234567, "\u22121,234,567"),
         (np.int64(7), "7"),
         (0.0, "0"),
         (-0.0, "0"),
         (0.5, "0.5"),
         (0.123456, "0.1235"),
-        (12345.678, "12\u202f346"),
-        (9999.9, "10\u202f000"),
+        (12345.678, "12,346"),
+        (9999.9, "10,000"),
         (1.25e-7, "1.25×10⁻⁷"),
         (-3e15, "\u22123.00×10¹⁵"),
         (math.nan, "–"),
@@ -48,14 +48,16 @@ def test_one_value(value: object, shown: str) -> None:
 
 def test_a_column_shares_its_decimals_where_sizes_are_similar() -> None:
     assert column([12.6, 6.3, 3.15, None]) == ["12.60", "6.30", "3.15", "–"]
-    assert column([1234.5, 0.01234]) == ["1234", "0.01234"]
+    assert column([1234.5, 0.01234]) == ["1,234", "0.01234"]
+    assert column([1998, 2004]) == ["1998", "2004"], "years"
+    assert column([1998, 20040]) == ["1,998", "20,040"]
     assert column([1.0, 2.0]) == ["1", "2"]
     assert column([3, 0.25]) == ["3", "0.25"]
 
 
 @given(st.floats(-1e300, 1e300))
 def test_text_is_the_number_to_its_digits(number: float) -> None:
-    shown = text(number).replace("\u202f", "").replace("\u2212", "-")
+    shown = text(number).replace(",", "").replace("\u2212", "-")
     if "×10" in shown:
         mantissa, exponent = shown.split("×10")
         shown = f"{mantissa}e{exponent.translate(str.maketrans('⁻⁰¹²³⁴⁵⁶⁷⁸⁹', '-0123456789'))}"
@@ -105,7 +107,7 @@ def test_finite_refuses_what_has_no_json_form() -> None:
 
 
 def test_one_thing_is_not_several() -> None:
-    assert [plural(n, "row") for n in (0, 1, 12_345)] == ["0 rows", "1 row", "12\u202f345 rows"]
+    assert [plural(n, "row") for n in (0, 1, 12_345)] == ["0 rows", "1 row", "12,345 rows"]
 
 
 def test_percent_signs_stay_with_their_numbers() -> None:

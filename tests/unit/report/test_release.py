@@ -185,7 +185,7 @@ def test_errors_that_are_the_same_everywhere_have_one_row() -> None:
 
 def test_upper_bounds_are_marked_and_rounded_up() -> None:
     words, rows = told(ByLargest({1: 0.5, 10: 0.5, 10_000: 5047.2}, frozenset({10_000}), "left out"))
-    assert rows == [("1 to 10", 0.5), ("10\u202f000", "at most 5050")]
+    assert rows == [("1 to 10", 0.5), ("10,000", "at most 5,050")]
     assert "jobs of establishments that are left out come on top" in words
     assert "depends on the largest establishment" in told(ByLargest({1: 0.5}))[0]
     assert "grows with the count" in told(ByLargest({1: 0.5}, follows="count"))[0]

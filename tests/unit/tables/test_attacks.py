@@ -35,7 +35,7 @@ def test_shape_takes_lone_establishments_above_the_limit() -> None:
     assert claims.values[0] == pytest.approx([0.2, 0.3, 0.5], abs=1e-15)
     outcome = attacks.score(claims, shares(TRUE))
     assert (outcome.cases, outcome.exact, outcome.share) == (1, 1, 1.0)
-    assert "20.00%, 30.00%, 50.00%" in outcome.example and outcome.example.endswith("This is exactly true.")
+    assert "20.0 %, 30.0 %, 50.0 %" in outcome.example and outcome.example.endswith("This is exactly true.")
 
 
 def test_one_known_count_gives_the_size() -> None:

@@ -96,19 +96,19 @@ def test_the_estimate_says_where_errors_are_bounds(copied: Any, inside: Any) -> 
     found = []
     for strength in ("strong", "weak"):
         text = estimated(client, FormData([*form, ("unit-strength", strength)]))
-        found += re.findall('10\u202f000 workers</th><td class="number">(at most)?', text)
+        found += re.findall('10,000 workers</th><td class="number">(at most)?', text)
         assert ("±" in text) == (strength == "strong")
         rows = re.findall(r'and more</th><td class="number">\d+</td><td class="number">(at most )?[\d.,]+</td>', text)
         assert rows and set(rows) == {"" if strength == "strong" else "at most "}
     assert found == ["", "at most"]
     kind = {"unit-kind": "workers"}
     text = estimated(client, FormData([(key, kind.get(key, value)) for key, value in sent().multi_items()]))
-    assert "for every count, whatever its cell" in text and "10\u202f000 workers" not in text
+    assert "for every count, whatever its cell" in text and "10,000 workers" not in text
 
 
 @pytest.mark.parametrize(
     ("amount", "shown"),
-    [(0.12345, "0.123"), (999.4, "999"), (999.6, "1000"), (1234.4, "1234"), (2e6, "2\u202f000\u202f000")],
+    [(0.12345, "0.123"), (999.4, "999"), (999.6, "1,000"), (1234.4, "1,234"), (2e6, "2,000,000")],
 )
 def test_amounts_keep_their_whole_digits(amount: float, shown: str) -> None:
     assert environment.filters["three"](amount) == shown
@@ -136,7 +136,7 @@ def test_widths_and_their_price_are_shown_before_paying(copied: Any, inside: Any
     for text in (wide, narrow):
         assert "counts will be mostly noise" in text and "Narrower intervals for a part of epsilon" in text
     cell = '</td><td class="number">([^<]+)'
-    reach = f'10\u202f000 workers</th><td class="number">[^<]+{2 * cell}<'
+    reach = f'10,000 workers</th><td class="number">[^<]+{2 * cell}<'
     among = [re.findall(reach, text)[0][1] for text in (wide, narrow)]
     assert among[0] != among[1] and among[1] != "no interval"
     assert error(narrow) > error(wide)

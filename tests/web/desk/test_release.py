@@ -178,4 +178,4 @@ def charges(folder: Path) -> list[Any]:
 
 def _error(page: Any) -> float:
     page.wait_for_selector("#estimate .error")
-    return float(page.locator("#estimate .error").first.inner_text().lstrip("±").replace("\u202f", ""))
+    return float(page.locator("#estimate .error").first.inner_text().lstrip("±").replace(",", ""))

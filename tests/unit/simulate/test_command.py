@@ -15,6 +15,7 @@ runner = CliRunner()
 
 ROWS = {
     "lodes": ({"workplace": 1054, "worker": 21_800, "job": 21_800, "jobs": 21_800}, "0.002"),
+    "histories": ({"workplace": 320, "job": 38_508}, "0.002"),
     "qwi": ({"qwi": 4857}, "0.002"),
     "crime": ({"crime": 2592}, "0.1"),
     "regression": ({"regression": 200}, "0.002"),

@@ -24,7 +24,7 @@ BY, KINDS = ["place", "sector", "ownership"], ["sex", "education"]
 PLACE, ROWS = "A00022", 9
 ALPHA, EPSILON, SHARE, SEED = 0.1, 2, 0.02, 1
 WIDTH, LINE = 640, 25
-SECTOR, TRUE, INFUSED, COUNT, INTERVAL = 12, 312, 430, 510, 628
+SECTOR, TRUE, INFUSED, COUNT, INTERVAL = 12, 300, 432, 510, 628
 """Where columns stand: text of the first starts there, all others end there."""
 
 LOOK = """
@@ -87,7 +87,7 @@ def svg(rows: list[tuple[str, int, int, int, int, int]], facts: list[tuple[str, 
         body.append(_text(INTERVAL, y, ours, f"{head}ours end"))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
-        f'role="img" aria-labelledby="tables-alt"><desc id="tables-alt">{escape(alt)}</desc><style>{LOOK}</style>\n'
+        f'style="max-width: 100%; height: auto" role="img" aria-labelledby="tables-alt"><desc id="tables-alt">{escape(alt)}</desc><style>{LOOK}</style>\n'
         f'<rect class="ground" width="100%" height="100%" rx="6"/>\n' + "\n".join(body) + "\n</svg>\n"
     )
 

@@ -53,7 +53,7 @@ class DataFinding:
     table : the file, or the part that a table came as.
     fault : in the words of a refusal.
     refused : a release is refused because of it; otherwise it is worth a look.
-    count : how many rows have it; None where it is of the whole table.
+    count : how many rows have it; None where it is of the whole table, or of a line that cannot be read.
     rows : the first of their numbers. In a CSV file that is the line where the row begins, as an editor counts.
     """
 
@@ -199,7 +199,7 @@ def check_data(
             found += _refusals(replace(jobs, name=name), places)
     except DataError as error:
         at = (error.line,) if isinstance(error, BadLine) else ()
-        faults = (DataFinding(name, fault, True, len(at) or None, at) for fault in error.faults)
+        faults = (DataFinding(name, fault, True, None, at) for fault in error.faults)
         return DataCheck(name, None, {}, tuple(faults))
     columns = [] if known is None else [*known.keys, *known.workplace_attributes, *known.worker_attributes]
     found += _oddities(frame, name, places, required=columns)

@@ -104,7 +104,7 @@ def _print(found: DataCheck, faults: Path | None) -> None:
         typer.echo("Nothing was found that is wrong or odd.")
     if faults is not None:
         typer.echo(f"The rows are in {faults}. It tells about single rows: keep it with the data.")
-    elif any(one.rows for one in found.findings):
+    elif any(one.count for one in found.findings):
         typer.echo("Add --faults FILE for the numbers of the rows.")
 
 

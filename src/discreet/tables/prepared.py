@@ -39,10 +39,14 @@ class TableErrors:
 
     def __str__(self) -> str:
         return (
-            f"{self.mechanism}, {self.cells_per_workplace_cell} counts per workplace cell.\n"
+            f"{self.mechanism}, {self._counts()} per workplace cell.\n"
             f"Expected error of a count, by the size of the cell's largest establishment: {self.error}.\n"
             f"{told_widths(self.widths, self.tradeoff)}"
         )
+
+    def _counts(self) -> str:
+        n = self.cells_per_workplace_cell
+        return "1 count" if n == 1 else f"{n:,} counts"
 
     def to_dict(self) -> dict[str, Any]:
         """The expected errors as plain values, ready for JSON."""

@@ -136,9 +136,10 @@ def told_advice(trades: Sequence[Trade]) -> tuple[str, ...]:
     share = advised(trades)
     if share is None:
         return (
-            f"No scale_share up to {trades[-1].share} makes mean half-widths among many {MOST_TIMES} errors or less.",
+            f"No part of epsilon for narrow intervals (scale_share) up to {trades[-1].share} makes mean half-widths "
+            f"among many {MOST_TIMES} errors or less.",
         )
     return (
-        f"With scale_share = {share} or more, the mean half-width in a cell of many establishments is at most "
-        f"{MOST_TIMES} times what the error exceeds as seldom as an interval fails.",
+        f"With {share} of epsilon or more for narrow intervals (scale_share), the mean half-width in a cell of many "
+        f"establishments is at most {MOST_TIMES} times what the error exceeds as seldom as an interval fails.",
     )

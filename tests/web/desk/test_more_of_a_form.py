@@ -98,7 +98,7 @@ def test_the_estimate_says_where_errors_are_bounds(copied: Any, inside: Any) -> 
         text = estimated(client, FormData([*form, ("unit-strength", strength)]))
         found += re.findall('10,000 workers</th><td class="number">(at most)?', text)
         assert ("±" in text) == (strength == "strong")
-        rows = re.findall(r'and more</th><td class="number">\d+</td><td class="number">(at most )?[\d.,]+</td>', text)
+        rows = re.findall(r' \+</th><td class="number">\d+</td><td class="number">(at most )?[\d.,]+</td>', text)
         assert rows and set(rows) == {"" if strength == "strong" else "at most "}
     assert found == ["", "at most"]
     kind = {"unit-kind": "workers"}
@@ -121,7 +121,7 @@ def test_the_estimate_moves(copied: Any, inside: Any) -> None:
     assert error(women) != error(whole)
     mining = estimated(client, sent(where="sector: 21 Mining"))
     cells = [
-        sum(map(int, re.findall(r'(?:and more|none)</th><td class="number">(\d+)</td>', text)))
+        sum(map(int, re.findall(r'(?: \+|none)</th><td class="number">(\d+)</td>', text)))
         for text in (whole, mining)
     ]
     assert cells == [20, 1]

@@ -73,21 +73,31 @@ def _form(
         except DataError as error:
             status, differ = 409, refused(request, asking, error)
     releases = [each for each in published.published(here.desk) if each.about["parameters"].get("kind") == "count"]
+    first, second = _usual(releases)
     return page(
         request,
         "changes.html",
         status,
         releases=releases,
-        before=before,
-        after=after,
+        before=before or first,
+        after=after or second,
         compared=compared,
         differ=differ,
+        renamed=any((given or {}).get(key, usual) != usual for key, usual in COLUMNS.items()),
         reports=analyses.listed(here.store, "exceptions", asking),
         megabytes=here.desk.settings.upload_megabytes,
         accept=ACCEPT,
         given={key: usual for key, (usual, _, _) in OPTIONS.items()} | COLUMNS | dict(given or {}),
         wrong=wrong,
     )
+
+
+def _usual(releases: list[Published]) -> tuple[str, str]:
+    """Two releases by the same attributes, the older first; the last two where there are none."""
+    by = {f"{each.plan}/{each.name}": each.about["parameters"]["tables"][0]["by"] for each in releases}
+    names = list(by)
+    pairs = ((old, new) for i, new in enumerate(names) for old in names[i + 1 :] if by[old] == by[new])
+    return next(pairs, (names[-1], names[0]) if names else ("", ""))
 
 
 @router.post("/changes")

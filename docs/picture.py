@@ -87,7 +87,8 @@ def svg(rows: list[tuple[str, int, int, int, int, int]], facts: list[tuple[str, 
         body.append(_text(INTERVAL, y, ours, f"{head}ours end"))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
-        f'style="max-width: 100%; height: auto" role="img" aria-labelledby="tables-alt"><desc id="tables-alt">{escape(alt)}</desc><style>{LOOK}</style>\n'
+        'style="max-width: 100%; height: auto" role="img" aria-labelledby="tables-alt">'
+        f'<desc id="tables-alt">{escape(alt)}</desc><style>{LOOK}</style>\n'
         f'<rect class="ground" width="100%" height="100%" rx="6"/>\n' + "\n".join(body) + "\n</svg>\n"
     )
 

@@ -117,7 +117,7 @@ def test_where_a_tenth_is_too_little_check_says_what_is_enough(table: str) -> No
     check = query.check(epsilon=1)
     assert advised(check.expected.tradeoff) == "3/20" and "With 3/20 of epsilon or more" in str(check)
     assert advised(query.check(epsilon=2).expected.tradeoff) == "1/10"
-    assert advised(query.check(epsilon="0.3").expected.tradeoff) is None and "No scale_share" in str(
+    assert advised(query.check(epsilon="0.3").expected.tradeoff) is None and "No part of epsilon" in str(
         query.check(epsilon="0.3")
     )
     for share, holds in (("1/10", False), ("3/20", True)):

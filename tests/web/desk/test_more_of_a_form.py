@@ -121,8 +121,7 @@ def test_the_estimate_moves(copied: Any, inside: Any) -> None:
     assert error(women) != error(whole)
     mining = estimated(client, sent(where="sector: 21 Mining"))
     cells = [
-        sum(map(int, re.findall(r'(?: \+|none)</th><td class="number">(\d+)</td>', text)))
-        for text in (whole, mining)
+        sum(map(int, re.findall(r'(?: \+|none)</th><td class="number">(\d+)</td>', text))) for text in (whole, mining)
     ]
     assert cells == [20, 1]
     assert "towards those of all cells together" in estimated(client, sent(shrink=[""]))

@@ -66,7 +66,7 @@ class SummaryErrors:
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        lines = [f"Before paying: {note}." for note in self.notes]
+        lines = [*(f"Before paying: {note}." for note in self.notes), CAVEAT]
         lines.append(f"{self.summary} from {self.partitions:,} parts of {self.rows:,} rows.")
         for each in self.answers:
             parts = "" if each.parts is None else f", parts {each.parts:.3g}"
@@ -80,7 +80,7 @@ class SummaryErrors:
                 f"Skewed errors, a rare level or a slight curve may move an answer by up to {max(biases):.2g} more, "
                 "which its ends allow for."
             )
-        return "\n".join([*lines, CAVEAT])
+        return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -16,7 +16,7 @@ import numpy as np
 
 from discreet.arrays import Integers, Mask, Vector
 from discreet.change import roc, standards
-from discreet.change.operating import OperatingPoint, chances, check_prevalence, operating_point
+from discreet.change.operating import OperatingPoint, chances, check_prevalence, operating_point, rates_left_out
 from discreet.change.panel import Cases, Missing, cases
 from discreet.change.roc import Curve, Range
 from discreet.change.standards import Direction, Policy, Regression
@@ -36,6 +36,8 @@ class ExceptionReport(Result):
     method : whose forecasts rank the series; its partial area on the past is `pauc`.
     curve, point : its ROC curve on the past, and the decision rule on it.
     past, past_positives : the cases that calibrate it.
+    left_out : false and true positive rates of past cases whose own period had no part in choosing the threshold,
+        which is what to expect; the point's own are flattered by the choice. NaN where none can be left out.
     rows : every series that may change in the coming period, most alarming first, with the chance that it is a large
         change and the right and false alarms to expect when stopping there.
     set_aside : the series that are not ranked, and why.
@@ -49,6 +51,7 @@ class ExceptionReport(Result):
     direction: Direction
     past: int
     past_positives: int
+    left_out: tuple[float, float]
     rows: list[dict[str, Any]]
     set_aside: list[dict[str, Any]]
     choices: list[dict[str, Any]]
@@ -98,9 +101,15 @@ class ExceptionReport(Result):
             f"{len(self.flagged)} of {len(self.rows)} series are flagged for a large {self.direction} by "
             f"{self.method}: about {self.expected_true:.1f} right and {self.expected_false:.1f} false alarms to "
             f"expect. On {self.past} past cases with {self.past_positives} large changes the rule finds "
-            f"{point.tpr:.0%} of them at {point.fpr:.1%} false positives; a miss counts as {point.cost_ratio:g} "
-            f"false alarms.{self._not_ranked()}"
+            f"{point.tpr:.0%} of them at {point.fpr:.1%} false positives{self.expected_rates}; a miss counts as "
+            f"{point.cost_ratio:g} false alarms.{self._not_ranked()}"
         )
+
+    @property
+    def expected_rates(self) -> str:
+        """What to expect of the rule on new cases, in words; empty where it cannot be told."""
+        fpr, tpr = self.left_out
+        return "" if np.isnan(tpr) else f" (on periods that did not choose it, {tpr:.0%} at {fpr:.1%})"
 
     def _not_ranked(self) -> str:
         counts = Counter(row["why"] for row in self.set_aside)
@@ -119,6 +128,8 @@ class ExceptionReport(Result):
             "threshold": point.threshold if np.isfinite(point.threshold) else None,
             "fpr": point.fpr,
             "tpr": point.tpr,
+            "fpr_left_out": None if np.isnan(self.left_out[0]) else self.left_out[0],
+            "tpr_left_out": None if np.isnan(self.left_out[1]) else self.left_out[1],
             "slope": point.slope,
             "prevalence": point.prevalence,
             "cost_ratio": point.cost_ratio,
@@ -187,10 +198,10 @@ def exception_report(
     score, share = scores[chosen], float(truth.mean()) if prevalence is None else prevalence
     curve = roc.curve(truth, score[past])
     check_prevalence(share)
-    likely = chances(score[ahead], past=score[past], positive=truth, prevalence=share, folds=_folds(aligned.t[past]))
+    folds, limit = _folds(aligned.t[past]), roc.false_positive_range(fpr)[1]
+    likely = chances(score[ahead], past=score[past], positive=truth, prevalence=share, folds=folds)
 
     def rule(ratio: float) -> OperatingPoint:
-        limit = roc.false_positive_range(fpr)[1]
         return operating_point(curve, prevalence=share, cost_ratio=ratio, fpr_limit=limit)
 
     point = rule(cost_ratio)
@@ -202,6 +213,7 @@ def exception_report(
         direction=direction,
         past=len(truth),
         past_positives=int(truth.sum()),
+        left_out=rates_left_out(score[past], truth, folds, prevalence=share, cost_ratio=cost_ratio, fpr_limit=limit),
         rows=_rows(aligned.select(ahead), score[ahead], aligned.forecasts[chosen, ahead], likely, point),
         set_aside=_set_aside(aligned, aligned.select(~known & ~ahead), direction),
         choices=[_choice(rule(ratio), score[ahead], likely) for ratio in sorted({*RATIOS, cost_ratio})],

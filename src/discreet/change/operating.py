@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.arrays import Integers, Mask, Vector
+from discreet.change import roc
 from discreet.change.roc import Curve
 from discreet.errors import DataError
 
@@ -70,6 +71,25 @@ def operating_point(
         prevalence=prevalence,
         cost_ratio=cost_ratio,
     )
+
+
+def rates_left_out(
+    past: Vector, positive: Mask, folds: Integers, *, prevalence: float, cost_ratio: float, fpr_limit: float = 1.0
+) -> tuple[float, float]:
+    """False and true positive rates of past cases whose own fold had no part in choosing the threshold.
+
+    The rates of an operating point are of the cases that chose it, which flatters them: by 2 to 17 points of true
+    positives with 20 to 150 large changes (`discreet study coverage`). NaN where a fold cannot be left out.
+    """
+    flagged = np.zeros(len(past), dtype=bool)
+    for fold in np.unique(folds):
+        out = folds == fold
+        if positive[~out].all() or not positive[~out].any():
+            return float("nan"), float("nan")
+        curve = roc.curve(positive[~out], past[~out])
+        point = operating_point(curve, prevalence=prevalence, cost_ratio=cost_ratio, fpr_limit=fpr_limit)
+        flagged[out] = past[out] >= point.threshold
+    return float(flagged[~positive].mean()), float(flagged[positive].mean())
 
 
 def check_prevalence(prevalence: float) -> None:

@@ -287,8 +287,9 @@ def exception_page(found: ExceptionReport) -> Page:
                 f"A missed large {found.direction} counts as {point.cost_ratio:g} false alarms and "
                 f"{point.prevalence:.1%} of cases are large, so the best point of the ROC curve is where its slope "
                 f"falls to {point.slope:.2f}: "
-                f"{point.tpr:.0%} of large changes found at {point.fpr:.1%} false positives. Partial area of "
-                f"{found.method} on {found.past} past cases, those that could be large changes: {found.pauc:.4f}."
+                f"{point.tpr:.0%} of large changes found at {point.fpr:.1%} false positives{found.expected_rates}. "
+                f"Partial area of {found.method} on {found.past} past cases, those that could be large changes: "
+                f"{found.pauc:.4f}."
             ),
             Figure(
                 _roc_with_point(found),

@@ -3,7 +3,9 @@
 Only names live here. A study is imported when it is asked for, and a study whose module is absent is not listed.
 
 blmm             the Bayesian mixed model and its empirical epsilon
+chance_kinds     chances, operating points and areas of large changes on kinds of panels
 cities           crime counts of real cities for the crime study
+coverage         every kind of interval on every kind of data: does it hold, or is it said before paying?
 crime            models fitted to large changes in crime counts: chapter 2 of the Dissertation
 crime_page       the crime study for people: its tables and figures in order. Every number comes from `crime`
 crime_trials     PMF beside least squares under what the paper leaves open
@@ -19,6 +21,7 @@ lodes_findings   the five findings of section 10.1: each statement of the paper 
 lodes_grid       the Tables paper's grid
 lodes_page       the report of the LODES study
 m3               large declines in the M3 competition's monthly micro series: chapter 1 of the Dissertation
+perturbation_kinds  objective perturbation on kinds of data: do its intervals hold, and what is said before?
 posterior        posterior probabilities and quantiles by parts
 posterior_kinds  posterior summaries on data that the thesis did not try: skewed, heavy-tailed, uneven and curved
 posterior_page   the page of the posterior study
@@ -42,6 +45,7 @@ STUDIES = {
     "lmm": "discreet.studies.lmm:run",
     "kinds": "discreet.studies.kinds:run",
     "tables": "discreet.studies.tables:run",
+    "coverage": "discreet.studies.coverage:run",
     "blmm": "discreet.studies.blmm:run",
     "posterior": "discreet.studies.posterior:run",
     "m3": "discreet.studies.m3:run",

@@ -50,6 +50,14 @@ TABLES: dict[str, dict[str, Any]] = {
     "women": {"by": "cell", "where": {"sex": ["f"]}},
     WOMEN_WEAK: {"by": "cell", "where": {"sex": ["f"]}},
 }
+LAWS: dict[str, tuple[str, str]] = {
+    "all workers, staircase": ("all workers", "staircase"),
+    "all workers, ladder": ("all workers", "ladder"),
+    "by sex, joint-rings": ("by sex", "joint-rings"),
+    "by sex, weak-joint": ("by sex", "weak-joint"),
+}
+"""Tables by a mechanism that is not the default, which is asked for by name."""
+
 EPSILONS = {"1": "3/20", "2": "1/10", "4": "1/10"}
 """With the share for sizes that `check` names as enough."""
 
@@ -75,7 +83,7 @@ def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progres
         progress(f"intervals, {kind}", i / len(KINDS) / 2)
         widths += [
             width(kind, table, epsilon, share, cells=cells, seed=seed)
-            for table in TABLES
+            for table in (*TABLES, *LAWS)
             for epsilon, share in (EPSILONS | MORE.get(table, {})).items()
         ]
     limits = [limit(epsilon, share) for epsilon in ("1", "2") for share in ("1/20", "1/10", "3/20", "1/5")]
@@ -102,13 +110,15 @@ def cell(sizes: Sequence[int]) -> Jobs:
 
 def width(kind: str, table: str, epsilon: str, share: str, *, cells: int, seed: int = 0) -> dict[str, Any]:
     """Coverage and half-widths of many cells of one kind, with and without a share of epsilon for sizes."""
-    weak = table == WOMEN_WEAK
-    query = Session(cell(KINDS[kind]), unit=WEAK if weak else UNIT, budget=100).count(**TABLES[table])
-    whole = query.prepare(epsilon=epsilon)
-    largest = np.array([float(max(KINDS[kind]) // 3 if weak else max(KINDS[kind]))])  # workers who are counted, or all
+    plain, law = LAWS.get(table, (table, None))
+    women = table == WOMEN_WEAK
+    weak = women or law == "weak-joint"
+    query = Session(cell(KINDS[kind]), unit=WEAK if weak else UNIT, budget=100).count(**TABLES[plain])
+    whole = query.prepare(epsilon=epsilon, mechanism=law)
+    largest = np.array([float(max(KINDS[kind]) // 3 if women else max(KINDS[kind]))])  # workers who are counted, or all
     row: dict[str, Any] = {"establishments": kind, "table": table, "epsilon": epsilon, "share": share, "cells": cells}
     row["point"] = _point(whole.mechanism, largest)
-    for name, ready in (("without", whole), ("with", query.prepare(epsilon=epsilon, scale_share=share))):
+    for name, ready in (("without", whole), ("with", query.prepare(epsilon=epsilon, mechanism=law, scale_share=share))):
         found = query.statistics(ready)
         rows = np.zeros(cells, dtype=np.int64)
         many = replace(
@@ -126,7 +136,7 @@ def width(kind: str, table: str, epsilon: str, share: str, *, cells: int, seed: 
         ends = bool(np.isfinite(half).all())
         row |= {f"mean {name}": float(half.mean()) if ends else None, f"held {name}": float(held) if ends else None}
     row["median with"] = float(np.median(half))
-    row["times"] = row["mean with"] / row["point"]
+    row["times"] = row["mean with"] / max(row["point"], 0.5)
     return row
 
 
@@ -229,13 +239,16 @@ def added_up(
 
 
 def faults(results: Mapping[str, Any]) -> list[str]:
-    """What is not as it should be: coverage short of the level, widths above 8 times, totals with bias."""
+    """What is not as it should be: coverage short of the level, widths above 8 times, totals with bias.
+
+    Widths by a mechanism that is asked for by name are no fault: `check` tells them by size before anything is paid.
+    """
     said = []
     for row in results["widths"]:
         short = LEVEL - SURE * np.sqrt(LEVEL * (1 - LEVEL) / row["cells"])
         label = f"{row['establishments']}, {row['table']}, epsilon {row['epsilon']}"
         said += [f"{label}: holds {row[key]:.1%}" for key in ("held with", "held without") if (row[key] or 1) < short]
-        if row["establishments"] in MANY and row["times"] > MOST_TIMES:
+        if row["establishments"] in MANY and row["times"] > MOST_TIMES and row["table"] not in LAWS:
             said.append(f"{label}: {row['times']:.1f} times")
     for row in results["sums"]:
         short = LEVEL - SURE * np.sqrt(LEVEL * (1 - LEVEL) / (row["counts"] * results["releases"]))

@@ -26,8 +26,8 @@ MOST_TABLED = 20_000
 
 
 def paced(alpha: Fraction, largest: Vector) -> Vector:
-    """c(x) for the size x of every cell's largest establishment, rounded up to whole workers."""
-    x = np.ceil(np.asarray(largest, dtype=np.float64))
+    """c(x) for the size x of every cell's largest establishment, rounded up to whole workers; not below nobody."""
+    x = np.maximum(np.ceil(np.asarray(largest, dtype=np.float64)), 0.0)
     table = _table(alpha)
     beyond = np.maximum(float(alpha / (1 + alpha)) * x, 1.0)
     return np.asarray(np.where(x < len(table), table[np.minimum(x, len(table) - 1).astype(np.int64)], beyond))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from discreet.change import roc
-from discreet.change.operating import chances, operating_point
+from discreet.change.operating import chances, operating_point, rates_left_out
 from discreet.errors import DataError
 
 
@@ -101,3 +101,26 @@ def test_chances_of_scores_that_say_nothing_are_the_prevalence():
     score, positive = np.arange(600.0), np.arange(600) >= 540
     sure = chances(score, past=score, positive=positive, prevalence=0.1, folds=np.arange(600) % 12)
     assert sure[-1] > 0.95 and sure[0] < 0.01
+
+
+def test_rates_left_out_are_those_of_new_cases_and_the_chosen_ones_flatter():
+    """A threshold of few large changes: its own rates promise more than new cases keep, those left out do not."""
+    rng, chosen, left_out, kept = np.random.default_rng(3), [], [], []
+    ask = {"prevalence": 0.05, "cost_ratio": 10.0, "fpr_limit": 0.2}
+    for _ in range(150):
+        positive = rng.random(400) < 0.05
+        positive[:8] = True
+        score = rng.normal(0.8 * positive, 1)
+        point = operating_point(roc.curve(positive, score), **ask)
+        chosen.append(point.tpr)
+        left_out.append(rates_left_out(score, positive, np.arange(400) % 10, **ask)[1])
+        kept.append((rng.normal(0.8, 1, 400) >= point.threshold).mean())
+    error = np.std(np.subtract(left_out, kept)) / np.sqrt(150)
+    assert abs(np.mean(left_out) - np.mean(kept)) < 3 * error
+    assert np.mean(chosen) > np.mean(kept) + 4 * error
+
+
+def test_rates_of_a_single_period_of_positives_cannot_be_left_out():
+    positive = np.array([True, True, False, False])
+    found = rates_left_out(np.arange(4.0), positive, np.array([0, 0, 1, 1]), prevalence=0.5, cost_ratio=1.0)
+    assert np.isnan(found).all()

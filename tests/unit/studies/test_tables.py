@@ -20,6 +20,20 @@ def test_intervals_hold_on_every_kind_of_data(kind: str, table: str) -> None:
     assert not tables.faults({"widths": rows, "sums": [], "releases": 1})
 
 
+SOLVED = "all workers, ladder"  # takes seconds to solve at each epsilon
+
+
+@pytest.mark.parametrize("table", [pytest.param(t, marks=[pytest.mark.full_size] * (t == SOLVED)) for t in tables.LAWS])
+def test_intervals_of_mechanisms_by_name_hold_too(table: str) -> None:
+    """Red before: `joint-rings` had no end where noise took the published counts below minus 500."""
+    rows = [
+        tables.width(kind, table, epsilon, share, cells=400)
+        for kind in ("one of 20,000, 200 of 3", "1,000 of 20", "nobody")
+        for epsilon, share in tables.EPSILONS.items()
+    ]
+    assert not tables.faults({"widths": rows, "sums": [], "releases": 1})
+
+
 @pytest.mark.parametrize("world", tables.WORLDS)
 def test_tables_that_add_up_hold_and_are_not_off(world: str) -> None:
     rows = tables.added_up(world, "crossed", ("abc", "ab", "bc"), shape=(3, 4, 6), releases=12, seed=3)

@@ -14,6 +14,7 @@ GLOSSARY = ROOT / "docs" / "reference" / "glossary.md"
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
 EVERYDAY = {"block", "check", "flag", "labels", "level", "part", "proof", "public", "scale", "shares", "strong", "weak"}
+EVERYDAY |= {"bounds", "cell", "head", "horizon", "owner", "panel", "response", "seed", "source"}
 """Terms that are also common words; these pages use them as such, and link them where they are meant as terms."""
 CODE = re.compile(r"^```.*?^```$|<!--.*?-->|`[^`\n]+`", re.DOTALL | re.MULTILINE)
 EXPLAINED = re.compile(r"\[[^\]]*\]\([^)]*\)|\*\*[^*]+\*\*")

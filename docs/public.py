@@ -15,7 +15,7 @@ import discreet
 
 SOURCE = Path(discreet.__file__).parent
 READERS = ("lodes.read_lodes_wac", "qwi.read_qwi", "qcew.read_qcew", "m3.read_m3")
-DATA = ("lodes", "qwi", "crime", "regression")
+DATA = ("lodes", "histories", "qwi", "crime", "regression")
 INSIDE = {"ByLargest", "Cells", "Curve", "Drawn", "Kinds", "Marginal", "Mixtures", "Moments", "Prepared", "Table"}
 """Types that only our own modules ask for."""
 

@@ -52,7 +52,7 @@ def test_modules_of_data_are_reached_from_the_package() -> None:
     """As `discreet.__doc__` spells them, in an interpreter that imported nothing else."""
     names = [f"dc.simulate.{name}.write" for name in public.DATA]
     subprocess.run([sys.executable, "-c", f"import discreet as dc; {'; '.join(names)}"], check=True)
-    with pytest.raises(AttributeError, match="it has: crime, lodes"):
+    with pytest.raises(AttributeError, match="it has: crime, histories, lodes"):
         _ = discreet.simulate.nothing
 
 

@@ -40,6 +40,7 @@ NAMES = (
     "accuracy",
     "sampler",
     "mixed",
+    "terms",
     "gibbs",
     "roc",
     "quantile",

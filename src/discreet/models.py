@@ -1,4 +1,4 @@
-"""The door to mixed models: by REML or ML, or with a prior, whose answer is the posterior."""
+"""The door to mixed models: by REML or ML, with a prior, whose answer is the posterior, or of counts and shares."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
     from discreet.bayes.blmm.fit import BayesMixed
     from discreet.bayes.blmm.prior import Prior
+    from discreet.lmm.families import FamilyName
     from discreet.lmm.fit import MixedFit
+    from discreet.lmm.general_fit import GeneralisedFit
 
 
 @overload
@@ -30,6 +32,17 @@ def mixed(
     warmup: int | None = None,
     seed: int | np.random.Generator | None = None,
 ) -> BayesMixed: ...
+@overload
+def mixed(
+    formula: str,
+    data: Any,
+    *,
+    family: FamilyName,
+    points: int = 1,
+    offset: str | None = None,
+    exposure: str | None = None,
+    weights: str | None = None,
+) -> GeneralisedFit: ...
 def mixed(
     formula: str,
     data: Any,
@@ -40,7 +53,12 @@ def mixed(
     chains: int | None = None,
     warmup: int | None = None,
     seed: Any = None,
-) -> MixedFit | BayesMixed:
+    family: Any = "gaussian",
+    points: int = 1,
+    offset: str | None = None,
+    exposure: str | None = None,
+    weights: str | None = None,
+) -> MixedFit | BayesMixed | GeneralisedFit:
     """Fit a linear mixed model in lme4's syntax, such as "y ~ x + (1 | g)".
 
     Parameters
@@ -51,10 +69,16 @@ def mixed(
     method : "REML" (the default) or "ML"; with a prior "exact" (the default) or "gibbs".
     prior : a `Prior` or its numbers by name; the answer is then the posterior, a `BayesMixed` instead of a `MixedFit`.
     draws, chains, warmup, seed : of the Gibbs sampler, with a prior only; see `discreet.bayes_mixed`.
+    family : "gaussian" (the default), or for shares and counts "binomial", "poisson", "negative-binomial",
+        "zero-inflated-poisson" or "zero-inflated-negative-binomial", fitted by maximum likelihood.
+    points : of the adaptive quadrature over one scalar random term; 1 is Laplace's approximation. Families only.
+    offset, exposure : names of columns: what is added to the linear predictor; what a count is proportional to, whose
+        logarithm is added. Families only.
+    weights : name of a column: how often a row counts; trials, where the response is a share. Families only.
 
     Returns
     -------
-    A `MixedFit`, or with a prior a `BayesMixed`.
+    A `MixedFit`; with a prior a `BayesMixed`, with a family of counts or shares a `GeneralisedFit`.
 
     Examples
     --------
@@ -62,6 +86,28 @@ def mixed(
     >>> round(mixed("y ~ x + (1 | g)", data).fixed["x"], 6)
     1.75
     """
+    beside = {"offset": offset, "exposure": exposure, "weights": weights, "points": points if points != 1 else None}
+    if family != "gaussian":
+        if method is not None or prior is not None:
+            raise FitError(
+                f"{'method' if prior is None else 'prior'} was asked with family={family!r}.",
+                "A family of counts or shares is fitted by maximum likelihood, without a prior.",
+                "Leave it out.",
+                about="method" if prior is None else "prior",
+            )
+        from discreet.lmm.generalised import generalised
+
+        return generalised(
+            formula, data, family=family, points=points, offset=offset, exposure=exposure, weights=weights
+        )
+    for name, value in beside.items():
+        if value is not None:
+            raise FitError(
+                f"{name}={value!r} was asked of the gaussian family.",
+                "Families of counts and shares have it.",
+                'Give a family such as "poisson", or leave it out.',
+                about=name,
+            )
     given = {"draws": draws, "chains": chains, "warmup": warmup, "seed": seed}
     sampler = {name: value for name, value in given.items() if value is not None}
     if prior is not None:

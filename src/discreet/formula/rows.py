@@ -203,8 +203,10 @@ def read_rows(
     wanted = {f.column for f in numeric} | set(coded)
     table = frame.select(*(nw.col(c) for c in layout.model.columns if c in wanted))
     with working("rows of the model"):
-        arrow = collect(table, step="rows of the model") if isinstance(table, nw.LazyFrame) else table.to_arrow()
-    refuse_empty(arrow.num_rows)
+        held = collect(table, step="rows of the model") if isinstance(table, nw.LazyFrame) else table
+        arrow = {c: held[c].to_arrow() if isinstance(held, nw.DataFrame) else held[c] for c in table.columns}
+    count = len(held)
+    refuse_empty(count)
     ordered = given_order(frame, coded)
     codes, levels = {}, dict(known.levels) if known else {}
     for column in coded:
@@ -221,7 +223,7 @@ def read_rows(
         if not known:
             states[factor] = _learn(factor, raw)
         values[factor] = _apply(factor, raw, states[factor])
-    rows = ModelRows(arrow.num_rows, codes, values)
+    rows = ModelRows(count, codes, values)
     if known:
         return rows, known
     means = {factor: value.mean(axis=0) for factor, value in values.items()}

@@ -7,10 +7,17 @@ groups change; `private` releases models. Names load on first use. The formulas 
 blocks     thousands of small mixed models at once: k random disjoint blocks of the rows, each fitted on its own
 cells      one pass over the data: sums of products of the numeric columns within every combination of levels
 charts     charts of a fit, for the analyst who holds the data: they show levels and rows, so they are not releases
+descent    minimising a smooth function of a few variables whose slopes are known
+elimination sparse Cholesky factors of matrices with one pattern and many values, by rounds of independent unknowns
 estimate   `mixed`, the door to linear mixed models: read the formula, pass over the data once, minimise, wrap
+families   laws of a response given its linear predictor: log-density of each row with its derivatives
 fit        `MixedFit`, what a fitted mixed model knows. Numbers come from `solution`; text and charts live elsewhere
+general_fit `GeneralisedFit`, what a fitted mixed model of counts or shares knows
+generalised the door to mixed models of counts and shares: read the formula and the rows, check, maximise, wrap
 gram       from cells to the cross-products a model needs
 influence  which rows carry weight: leverage, and the paper's choice of 32 influential rows
+laplace    likelihoods of generalised mixed models: Laplace's approximation with its gradient, and adaptive quadrature
+likelihood the best parameters of a generalised mixed model
 matrix     the design at given rows: as a dense chunk, or times coefficients without being built
 moments    sufficient statistics of a mixed model with one random intercept
 origin     from the columns a fit is computed with back to the columns of the formula
@@ -18,7 +25,7 @@ profile    profile-likelihood intervals of standard deviations, correlations and
 refits     exact refits without a row or a group, thousands at a time
 reml       profiled REML and ML criteria of a model with one random intercept, for one data set or thousands at once
 solution   A fitted model as arrays: minimise the criterion, then solve for everything else at the minimum
-sparse     profiled criteria for any random terms: several factors, nested or crossed, with slopes
+sparse     profiled criteria for any random terms: several factors, nested or crossed, with slopes; their gradients
 summary    A fit as a table, as text and as plain values. Formatting lives here and nowhere else
 """
 

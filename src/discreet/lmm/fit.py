@@ -213,9 +213,9 @@ class MixedFit(Result):
 
         A level of a grouping factor that the fit never saw is an error, or has effect zero if asked.
         """
-        _one_of("level", level, ("conditional", "marginal"))
-        _one_of("new_levels", new_levels, ("error", "zero"))
-        rows = self.data if data is None else self._place(data)
+        one_of("level", level, ("conditional", "marginal"))
+        one_of("new_levels", new_levels, ("error", "zero"))
+        rows = self.data if data is None else place_rows(data, self.design, self.learned)
         total = linear(rows, self.design.layout.fixed, self.design.levels, self._beta_everywhere)
         total += self.design.layout.response.shift
         if level == "conditional":
@@ -230,7 +230,7 @@ class MixedFit(Result):
 
     def residuals(self, kind: Residual = "conditional") -> Vector:
         """Response minus fixed part (`marginal`), minus random effects too (`conditional`), over sigma (`pearson`)."""
-        _one_of("kind", kind, ("conditional", "marginal", "pearson"))
+        one_of("kind", kind, ("conditional", "marginal", "pearson"))
         level: Literal["conditional", "marginal"] = "marginal" if kind == "marginal" else "conditional"
         left = self.response - self.predict(level=level)
         return left / np.sqrt(self.sigma2) if kind == "pearson" else left
@@ -317,29 +317,29 @@ class MixedFit(Result):
         beta[self.kept] = self.solution.beta
         return beta
 
-    def _place(self, data: Any) -> ModelRows:
-        frame = open_frame(data, ordered=True)
-        schema = frame.collect_schema()
-        for column in self.design.layout.model.columns[1:]:
-            if column not in schema:
-                raise DataError(missing(column, schema.names(), name="the new data"), about="data")
-        refuse_kinds(schema, self.design.layout, response=False)
-        rows, _ = read_rows(frame, self.design.layout, self.learned, response=False)
-        grouping = {column for term in self.design.random for column in term.grouping.columns}
-        fixed = {column for piece in self.design.layout.fixed for column, _ in piece.coded}
-        for column in sorted(fixed):
-            if (rows.codes[column] < 0).any():
-                also = (
-                    " Random effects of new levels can be set to zero; fixed ones cannot." if column in grouping else ""
-                )
-                raise DataError(
-                    f"Column {column!r} of the new data has levels the fit never saw. Drop those rows.{also}",
-                    about="data",
-                )
-        return rows
+
+def place_rows(data: Any, design: Design, learned: Learned) -> ModelRows:
+    """New rows, coded as the fitted ones were; levels of grouping factors that the fit never saw are -1."""
+    frame = open_frame(data, ordered=True)
+    schema = frame.collect_schema()
+    for column in design.layout.model.columns[1:]:
+        if column not in schema:
+            raise DataError(missing(column, schema.names(), name="the new data"), about="data")
+    refuse_kinds(schema, design.layout, response=False)
+    rows, _ = read_rows(frame, design.layout, learned, response=False)
+    grouping = {column for term in design.random for column in term.grouping.columns}
+    fixed = {column for piece in design.layout.fixed for column, _ in piece.coded}
+    for column in sorted(fixed):
+        if (rows.codes[column] < 0).any():
+            also = " Random effects of new levels can be set to zero; fixed ones cannot." if column in grouping else ""
+            raise DataError(
+                f"Column {column!r} of the new data has levels the fit never saw. Drop those rows.{also}",
+                about="data",
+            )
+    return rows
 
 
-def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+def one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         raise DataError(
             (Argument(name, value), " is not known."), f"There are: {', '.join(map(repr, allowed))}.", about=name

@@ -10,7 +10,7 @@ from discreet.arrays import Integers, Matrix
 from discreet.formula.design import ONE, Design, Levels, Piece, RandomDesign
 from discreet.lmm.cells import CellSums
 from discreet.lmm.moments import Moments
-from discreet.lmm.sparse import Gram, Sparse
+from discreet.lmm.sparse import Coupling, Gram
 
 
 def moments_of(cells: CellSums, design: Design) -> Moments:
@@ -48,29 +48,14 @@ def gram_of(cells: CellSums, design: Design) -> Gram:
 
 def _crossed(
     cells: CellSums, left: RandomDesign, right: RandomDesign, g: Integers, h: Integers, levels: Levels
-) -> Sparse:
-    """Z_left' Z_right, columns of a level next to each other."""
-    from scipy.sparse import coo_array
-
-    rows, columns, values = [], [], []
-    for a, at in _places(cells, left.pieces, levels):
-        for b, to in _places(cells, right.pieces, levels):
-            touched = (at >= 0) & (to >= 0)
-            rows.append((g * len(left.names) + at)[touched])
-            columns.append((h * len(right.names) + to)[touched])
-            values.append(cells.total(a.monomial, b.monomial)[touched])
-    index = (np.concatenate(rows), np.concatenate(columns))
-    return coo_array((np.concatenate(values), index), shape=(left.effects, right.effects)).tocsr()
-
-
-def _places(cells: CellSums, pieces: Sequence[Piece], levels: Levels) -> list[tuple[Piece, Integers]]:
-    """Each piece with the column of its term that every cell touches, -1 for none."""
-    placed, start = [], 0
-    for piece in pieces:
-        at = piece.position(cells.codes, levels, cells.count)
-        placed.append((piece, np.where(at >= 0, at + start, -1)))
-        start += piece.width(levels)
-    return placed
+) -> Coupling:
+    """Z_left' Z_right by the pairs of levels that meet."""
+    if left.grouping.columns == right.grouping.columns:
+        met, pair = np.arange(len(left.grouping)) * (len(right.grouping) + 1), g
+    else:
+        met, pair = np.unique(g * len(right.grouping) + h, return_inverse=True)
+    blocks = grouped_products(cells, pair, len(met), left.pieces, right.pieces, levels)
+    return Coupling(met // len(right.grouping), met % len(right.grouping), blocks)
 
 
 def products(cells: CellSums, left: Sequence[Piece], right: Sequence[Piece], levels: Levels) -> Matrix:

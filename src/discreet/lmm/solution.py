@@ -6,9 +6,11 @@ else by a quasi-Newton search over theta (`sparse`). No names, no frames.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -16,12 +18,13 @@ from discreet.arrays import Matrix, Vector
 from discreet.errors import FitError
 from discreet.lmm import reml as one
 from discreet.lmm import sparse
+from discreet.lmm.descent import FAR, descend
 from discreet.lmm.moments import Moments
 from discreet.lmm.sparse import Eliminated, Gram
 
-FAR = 1e15  # the criterion where rounding leaves no positive definite matrix
 STEEP = 100.0  # effects over the residual, in standard deviations
 ROUNDS, FLAT = 8, 1e-3  # searches by simplex at most; a gain of the criterion that ends them
+ASIDE = 0.01  # how far theta is moved from a zero to see whether the criterion falls there
 BOUNDARY = 1e-4  # lme4's isSingular: a diagonal theta below this is zero
 
 
@@ -103,10 +106,11 @@ def solve_moments(moments: Moments, *, reml: bool) -> Solution:
 
 def solve_gram(gram: Gram, *, reml: bool) -> Solution:
     """Fit a model with any random terms from its cross-products."""
+    _refuse_memory(gram)
     scales = [np.sqrt(np.einsum("gii->i", zz) / gram.rows) for zz in gram.ZZ]
     standard = _standardised(gram, scales)
     with _exact_fit_refused():
-        theta, evaluations = search(lambda t: sparse.criterion(sparse.eliminate(standard, t), reml=reml)[0], standard)
+        theta, evaluations = search(standard, reml=reml)
         at = sparse.eliminate(standard, theta)
         value, rss = sparse.criterion(at, reml=reml)
     p = gram.p
@@ -139,53 +143,64 @@ def effect_variances(solution: Solution, statistics: Moments | Gram) -> list[tup
 
 def _standardised(gram: Gram, scales: list[Vector]) -> Gram:
     """Random columns of unit mean square, so that the search is blind to the units of a slope."""
-    from scipy.sparse import diags_array
-
     spread = [np.tile(1 / s, len(zz)) for s, zz in zip(scales, gram.ZZ, strict=True)]
     return replace(
         gram,
         ZZ=tuple(zz / np.outer(s, s) for zz, s in zip(gram.ZZ, scales, strict=True)),
-        crossed={(i, j): diags_array(spread[i]) @ m @ diags_array(spread[j]) for (i, j), m in gram.crossed.items()},
+        crossed={
+            (i, j): replace(met, blocks=met.blocks / np.outer(scales[i], scales[j]))
+            for (i, j), met in gram.crossed.items()
+        },
         Zxy=tuple(zxy * s[:, None] for zxy, s in zip(gram.Zxy, spread, strict=True)),
     )
 
 
-def search(value: Callable[[Vector], float], gram: Gram) -> tuple[Vector, int]:
-    """Minimise over theta by L-BFGS, unbounded: the sign of a column of T is free, so zero is no wall to run into.
+def search(gram: Gram, *, reml: bool) -> tuple[Vector, int]:
+    """Minimise over theta by BFGS, unbounded: the sign of a column of T is free, so zero is no wall to run into.
 
-    Slopes by central differences are exact to about 1e-10 of the criterion, but not where effects are `STEEP` times the
-    residual: there sums of squares lose the digits that slopes need, and a simplex in relative steps goes on.
+    Where effects are `STEEP` times the residual, sums of squares lose the digits that slopes need, and a simplex in
+    relative steps goes on.
     """
-    from scipy.optimize import minimize
-
     diagonal = gram.start > 0
+    curvature = np.concatenate([np.full(q * (q + 1) // 2, 2.0 * count) for count, q, _ in map(np.shape, gram.ZZ)])
     count = 0
 
-    def safe(theta: Vector) -> float:
+    def value(theta: Vector) -> float:
         nonlocal count
         count += 1
         try:
-            return value(theta)
+            return sparse.criterion(sparse.eliminate(gram, theta), reml=reml)[0]
         except np.linalg.LinAlgError:
             return FAR
 
-    def run(start: Vector) -> tuple[Vector, float]:
-        options = {"ftol": 1e-14, "gtol": 1e-6, "maxiter": 500}
-        found = minimize(safe, start, method="L-BFGS-B", jac="3-point", options=options)
-        return found.x, float(found.fun)
+    def sloped(theta: Vector) -> tuple[float, Vector]:
+        nonlocal count
+        count += 1
+        try:
+            at = sparse.eliminate(gram, theta)
+            return sparse.criterion(at, reml=reml)[0], sparse.gradient(at, reml=reml)
+        except np.linalg.LinAlgError:
+            return FAR, np.zeros(len(theta))
 
-    value(gram.start)  # an exact fit fails here, where it can be told from a step too far
+    def run(start: Vector) -> tuple[Vector, float]:
+        return descend(sloped, start, curvature=curvature)
+
+    sparse.criterion(sparse.eliminate(gram, gram.start), reml=reml)  # an exact fit fails here, not after a step too far
     theta, best = run(gram.start)
-    if (np.abs(theta[diagonal]) < BOUNDARY).any():  # a zero may be a saddle: leave it once
-        again, other = run(np.where(diagonal & (np.abs(theta) < BOUNDARY), 0.1, theta))
-        theta, best = (again, other) if other < best else (theta, best)
-    for _ in range(ROUNDS if (np.abs(theta) > STEEP).any() else 0):
-        found = minimize(safe, theta, method="Nelder-Mead", options=_relative_steps(theta))
+    for zero in np.flatnonzero(diagonal & (np.abs(theta) < BOUNDARY)):  # it may be a saddle: leave it once
+        aside = np.where(np.arange(len(theta)) == zero, ASIDE, theta)
+        if value(aside) < best:
+            theta, best = min([(theta, best), run(aside)], key=lambda at: at[1])
+    steep = (np.abs(theta) > STEEP).any()
+    if steep:
+        from scipy.optimize import minimize
+    for _ in range(ROUNDS if steep else 0):
+        found = minimize(value, theta, method="Nelder-Mead", options=_relative_steps(theta))
         gain, (theta, best) = best - found.fun, min([(theta, best), (found.x, float(found.fun))], key=lambda at: at[1])
         if gain < FLAT:
             break
     zeroed = np.where(diagonal & (np.abs(theta) < 10 * BOUNDARY), 0.0, theta)
-    found = gram.triangles(zeroed if safe(zeroed) <= best + 1e-9 else theta)
+    found = gram.triangles(zeroed if value(zeroed) <= best + 1e-9 else theta)
     return flat([T * np.where(np.diag(T) < 0, -1.0, 1.0) for T in found]), count
 
 
@@ -194,6 +209,28 @@ def _relative_steps(theta: Vector) -> dict[str, object]:
     steps = np.diag(np.maximum(np.abs(theta), 1.0) / 2)
     simplex = np.vstack([theta, theta + steps])
     return {"initial_simplex": simplex, "xatol": 1e-7 * np.abs(theta).max(), "fatol": FLAT / 10, "maxiter": 500}
+
+
+def _refuse_memory(gram: Gram) -> None:
+    """Refuse a factor that would not fit into this machine's free memory, before it is tried."""
+    needed, free = gram.elimination.bytes, free_memory()
+    if needed > free:
+        raise FitError(
+            f"The {gram.effects:,} random effects leave a dense core of {gram.elimination.core:,}, which needs about "
+            f"{needed / 2**30:.1f} GiB of memory.",
+            f"{free / 2**30:.1f} GiB are free.",
+            "Leave a random term out, group rows more coarsely, or use a machine with more memory.",
+            about="formula",
+        )
+
+
+def free_memory() -> float:
+    """Bytes that are free on this machine, or all of its memory where it does not say."""
+    try:
+        with Path("/proc/meminfo").open() as lines:
+            return next(1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration):
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")) if hasattr(os, "sysconf") else np.inf
 
 
 @contextmanager

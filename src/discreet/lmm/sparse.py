@@ -1,24 +1,30 @@
-"""Profiled criteria for any random terms: several factors, nested or crossed, with slopes.
+"""Profiled criteria for any random terms: several factors, nested or crossed, with slopes; and their gradients.
 
 Only arrays enter and only arrays leave. Notation follows Bates et al. (2015, doi:10.18637/jss.v067.i01): theta
-fills the lower triangles T_i of the relative covariance factor Lambda, Omega = Lambda'Z'Z Lambda + I. Omega is
-never stored whole: the largest factor is eliminated first, and with it every factor it is nested in, because
-their diagonal blocks stay block-diagonal; what is left is one dense Schur complement.
+fills the lower triangles T_i of the relative covariance factor Lambda, Omega = Lambda'Z'Z Lambda + I. Omega is kept
+as its blocks between levels that meet; `elimination` factors it. Slopes follow from the derivative of Omega in Lambda,
+and need the inverse of Omega only where it has entries.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, TypeAlias
+from functools import cache, cached_property
 
 import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
+from discreet.lmm.elimination import Elimination, Factored, Sparse
 
-SMALL = 200  # effects in all: up to here one dense factor beats any structure
-Sparse: TypeAlias = Any  # a scipy.sparse array; SciPy ships no types
+
+@dataclass(frozen=True)
+class Coupling:
+    """Z_i'Z_j as blocks: levels `left` of term i that meet levels `right` of term j, shape (pairs, q_i, q_j)."""
+
+    left: Integers
+    right: Integers
+    blocks: Matrix
 
 
 @dataclass(frozen=True)
@@ -35,7 +41,7 @@ class Gram:
     """
 
     ZZ: tuple[Matrix, ...]
-    crossed: Mapping[tuple[int, int], Sparse]
+    crossed: Mapping[tuple[int, int], Coupling]
     Zxy: tuple[Matrix, ...]
     joint: Matrix
     rows: float
@@ -45,49 +51,65 @@ class Gram:
         return tuple(len(zz) * zz.shape[1] for zz in self.ZZ)
 
     @cached_property
-    def order(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Terms eliminated block by block, largest first, and the terms left for the dense Schur complement."""
-        largest_first = sorted(range(len(self.ZZ)), key=lambda i: -self.sizes[i])
-        if sum(self.sizes) <= SMALL:
-            return (), tuple(largest_first)
-        chain = largest_first[:1]
-        for term in largest_first[1:]:
-            if not all(self._nested(inner, term) for inner in chain):
-                break
-            chain.append(term)
-        return tuple(chain), tuple(largest_first[len(chain) :])
+    def effects(self) -> int:
+        return sum(self.sizes)
 
     @cached_property
-    def chained(self) -> dict[tuple[int, int], Sparse]:
-        """Z_i'Z_j between terms of the chain."""
-        chain, _ = self.order
-        return {(i, j): self.block(i, j) for at, i in enumerate(chain) for j in chain[at + 1 :]}
+    def bounds(self) -> list[int]:
+        """Where terms begin among all effects."""
+        return [sum(self.sizes[:i]) for i in range(len(self.sizes))]
 
     @cached_property
-    def in_rest(self) -> Matrix:
-        """Z_rest'Z_rest, dense: it is about to be filled by the elimination anyway."""
-        from scipy.sparse import block_array
-
-        _, rest = self.order
-        blocks = [[self.block(i, j) if i != j else _block_diagonal(self.ZZ[i]) for j in rest] for i in rest]
-        return np.asarray(block_array(blocks).toarray())
+    def places(self) -> tuple[Integers, Integers]:
+        """Rows and columns of the entries of Omega off its diagonal, each once, in the order of `entries`."""
+        rows, columns = [], []
+        for start, zz in zip(self.bounds, self.ZZ, strict=True):
+            q = zz.shape[1]
+            high, low = below(q)
+            level = start + q * np.arange(len(zz))[:, None]
+            rows.append((level + high).ravel())
+            columns.append((level + low).ravel())
+        for (i, j), met in self.crossed.items():
+            _, q, r = met.blocks.shape
+            left = (self.bounds[i] + met.left * q)[:, None, None] + np.arange(q)[:, None]
+            right = (self.bounds[j] + met.right * r)[:, None, None] + np.arange(r)
+            rows.append(np.broadcast_to(left, met.blocks.shape).ravel())
+            columns.append(np.broadcast_to(right, met.blocks.shape).ravel())
+        return np.concatenate(rows), np.concatenate(columns)
 
     @cached_property
-    def to_rest(self) -> dict[tuple[int, int], Sparse]:
-        """Z_i'Z_j from the chain to the rest."""
-        chain, rest = self.order
-        return {(i, j): self.block(i, j) for i in chain for j in rest}
+    def elimination(self) -> Elimination:
+        return Elimination.of(*self.places, self.effects)
 
-    def block(self, i: int, j: int) -> Sparse:
-        """Z_i'Z_j for i != j."""
-        return self.crossed[i, j] if i < j else self.crossed[j, i].T.tocsr()
+    @cached_property
+    def stacked(self) -> Matrix:
+        """Z'[X y], all terms."""
+        return np.concatenate(self.Zxy)
 
-    def _nested(self, inner: int, outer: int) -> bool:
-        """Whether every level of `inner` meets one level of `outer` only."""
-        q, r = self.ZZ[inner].shape[1], self.ZZ[outer].shape[1]
-        block = self.block(inner, outer).tocoo()
-        met = np.unique((block.row // q).astype(np.int64) * (len(self.ZZ[outer]) + 1) + block.col // r)
-        return len(met) == len(np.unique(block.row // q))
+    @cached_property
+    def whole(self) -> Sparse:
+        """Z'Z as a sparse array."""
+        from scipy.sparse import coo_array
+
+        rows, columns = self.places
+        diagonal, off = self.scaled([np.eye(zz.shape[1]) for zz in self.ZZ])
+        every = np.arange(self.effects)
+        index = np.concatenate([rows, columns, every]), np.concatenate([columns, rows, every])
+        return coo_array((np.concatenate([off, off, diagonal]), index), shape=(self.effects,) * 2).tocsr()
+
+    def scaled(self, T: list[Matrix]) -> tuple[Vector, Vector]:
+        """Lambda'Z'Z Lambda: its diagonal, and its entries in the order of `places`."""
+        diagonal, entries = [], []
+        for t, zz in zip(T, self.ZZ, strict=True):
+            block = _sandwich(t, zz, t)
+            if len(t) == 1:
+                diagonal.append(block.ravel())
+            else:
+                diagonal.append(np.einsum("gii->gi", block).ravel())
+                high, low = below(len(t))
+                entries.append(block[:, high, low].ravel())
+        entries += [_sandwich(T[i], met.blocks, T[j]).ravel() for (i, j), met in self.crossed.items()]
+        return np.concatenate(diagonal), np.concatenate(entries) if entries else np.zeros(0)
 
     @property
     def p(self) -> int:
@@ -105,7 +127,7 @@ class Gram:
         for zz in self.ZZ:
             q = zz.shape[1]
             T = np.zeros((q, q))
-            columns, rows = np.triu_indices(q)
+            columns, rows = by_columns(q)
             T[rows, columns] = theta[start : start + len(rows)]
             found.append(T)
             start += len(rows)
@@ -114,7 +136,11 @@ class Gram:
     @property
     def start(self) -> Vector:
         """Where lme4 starts: every T_i the identity."""
-        return np.concatenate([np.eye(zz.shape[1])[np.triu_indices(zz.shape[1])] for zz in self.ZZ])
+        return np.concatenate([np.eye(zz.shape[1])[by_columns(zz.shape[1])] for zz in self.ZZ])
+
+    def split(self, stacked: Matrix) -> list[Matrix]:
+        """Rows of all effects, by term."""
+        return [stacked[start : start + size] for start, size in zip(self.bounds, self.sizes, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -131,152 +157,31 @@ class Eliminated:
     triangles: list[Matrix]
     logdet: float
     A: Matrix
-    _inverse: dict[int, Sparse]
-    _coupled: dict[tuple[int, int], Sparse]
-    _coupled_rest: dict[int, Sparse]
-    _dense: Matrix | None
-    _scaled: list[Matrix]
+    factor: Factored
+    reduced: tuple[list[Matrix], Matrix]
 
     def solve(self, right: list[Matrix]) -> list[Matrix]:
         """Omega^-1 times the stacked `right`, one array per term in the formula's order."""
-        import scipy.linalg as la
-
-        chain, rest = self.gram.order
-        right = [block.copy() for block in right]
-        tail = np.concatenate([right[j] for j in rest]) if rest else None
-        for at, i in enumerate(chain):
-            for j in chain[at + 1 :]:
-                right[j] -= self._coupled[i, j].T @ right[i]
-            if tail is not None:
-                tail -= self._coupled_rest[i].T @ right[i]
-        if tail is not None:
-            tail = la.cho_solve((self._dense, True), tail, check_finite=False)
-            bounds = np.cumsum([self.gram.sizes[j] for j in rest])[:-1]
-            for j, block in zip(rest, np.split(tail, bounds), strict=True):
-                right[j] = block
-        for at in reversed(range(len(chain))):
-            i = chain[at]
-            solved = self._inverse[i] @ right[i]
-            for j in chain[at + 1 :]:
-                solved -= self._coupled[i, j] @ right[j]
-            if tail is not None:
-                solved -= self._coupled_rest[i] @ tail
-            right[i] = solved
-        return right
+        return self.gram.split(self.factor.back(*self.factor.reduce(np.concatenate(right))))
 
     def quadratic(self, right: list[Matrix]) -> Vector:
         """The diagonal of right' Omega^-1 right, for stacked `right` with one array per term."""
-        import scipy.linalg as la
-
-        chain, rest = self.gram.order
-        right = list(right)
-        tail = np.concatenate([right[j] for j in rest]) if rest else None
-        total = np.zeros(right[0].shape[1])
-        for at, i in enumerate(chain):
-            total += np.einsum("ic,ic->c", right[i], self._inverse[i] @ right[i])
-            for j in chain[at + 1 :]:
-                right[j] = right[j] - self._coupled[i, j].T @ right[i]
-            if tail is not None:
-                tail -= self._coupled_rest[i].T @ right[i]
-        if tail is not None:
-            half = la.solve_triangular(self._dense, tail, lower=True, check_finite=False, overwrite_b=True)
-            total += np.einsum("ic,ic->c", half, half)
-        return total
+        return self.factor.squared_lengths(*self.factor.reduce(np.concatenate(right)))
 
     @cached_property
     def solved_fixed(self) -> list[Matrix]:
         """Omega^-1 Lambda'Z'[X y]."""
-        return self.solve(self._scaled)
+        return self.gram.split(self.factor.back(*self.reduced))
 
 
 def eliminate(gram: Gram, theta: Vector) -> Eliminated:
     """Factor Omega at theta and sweep it out of [X y]'[X y]."""
-    import scipy.linalg as la
-    from scipy.sparse import csr_array, hstack
-
     T = gram.triangles(theta)
-    chain, rest = gram.order
-    diagonal = {i: np.einsum("ji,gjk,kl->gil", T[i], gram.ZZ[i], T[i]) + np.eye(len(T[i])) for i in chain}
-    crossed = {(i, j): _before(T[i], _after(block, T[j])) for (i, j), block in gram.chained.items()}
-    scaled = [_before(t, zxy) for t, zxy in zip(T, gram.Zxy, strict=True)]
-    right = list(scaled)
-    A, logdet = gram.joint.copy(), 0.0
-    dense, tail, to_rest = None, None, {}
-    if rest:
-        pairs = {(i, j): _before(T[i], _after(block, T[j])) for (i, j), block in gram.to_rest.items()}
-        to_rest = {i: csr_array(hstack([pairs[i, j] for j in rest])) for i in chain}
-        dense, start = gram.in_rest.copy(), 0
-        for j in rest:
-            own = slice(start, start + gram.sizes[j])
-            dense[:, own] = _after(dense[:, own], T[j])
-            dense[own] = _before(T[j], dense[own])
-            start = own.stop
-        dense[np.diag_indices(start)] += 1.0
-        tail = np.concatenate([right[j] for j in rest])
-    inverse, coupled, coupled_rest = {}, {}, {}
-    for at, i in enumerate(chain):
-        logdet += 2 * float(np.log(np.diagonal(np.linalg.cholesky(diagonal[i]), axis1=1, axis2=2)).sum())
-        inverse[i] = _block_diagonal(np.linalg.inv(diagonal[i]))
-        reduced = inverse[i] @ right[i]
-        A -= right[i].T @ reduced
-        later = chain[at + 1 :]
-        for j in later:
-            coupled[i, j] = inverse[i] @ crossed[i, j]
-        for a, j in enumerate(later):
-            diagonal[j] = diagonal[j] - _blocks(crossed[i, j].T @ coupled[i, j], len(T[j]))
-            for k in later[a + 1 :]:
-                crossed[j, k] = crossed[j, k] - crossed[i, j].T @ coupled[i, k]
-            right[j] = right[j] - crossed[i, j].T @ reduced
-        if dense is not None and tail is not None:
-            coupled_rest[i] = inverse[i] @ to_rest[i]
-            dense -= (to_rest[i].T @ coupled_rest[i]).toarray()
-            tail = tail - to_rest[i].T @ reduced
-            for j in later:
-                to_rest[j] = to_rest[j] - crossed[i, j].T @ coupled_rest[i]
-    if dense is not None and tail is not None:
-        # One factor of [S R; R' A] holds those of S and of the Schur complement; OpenBLAS wakes all its threads for
-        # the smallest triangular solve, so this is also the quick way.
-        size = len(dense)
-        whole = np.zeros((size + len(A), size + len(A)))
-        whole[:size, :size], whole[size:, :size], whole[size:, size:] = dense, tail.T, A
-        whole = la.cholesky(whole, lower=True, overwrite_a=True, check_finite=False)
-        dense = whole[:size, :size]
-        logdet += 2 * float(np.log(np.diagonal(dense)).sum())
-        A = whole[size:, size:] @ whole[size:, size:].T
-    return Eliminated(gram, T, logdet, A, inverse, coupled, coupled_rest, dense, scaled)
-
-
-def _after(matrix: Any, T: Matrix) -> Any:
-    """`matrix` times the block-diagonal matrix of copies of T; dense stays dense, sparse stays sparse."""
-    q = len(T)
-    if q == 1:
-        return matrix * T[0, 0]
-    if isinstance(matrix, np.ndarray):
-        return (matrix.reshape(len(matrix), -1, q) @ T).reshape(matrix.shape)
-    return matrix @ _block_diagonal(np.broadcast_to(T, (matrix.shape[1] // q, q, q)))
-
-
-def _before(T: Matrix, matrix: Any) -> Any:
-    """The transposed block-diagonal matrix of copies of T times `matrix`."""
-    return _after(matrix.T, T).T
-
-
-def _block_diagonal(blocks: Matrix) -> Sparse:
-    from scipy.sparse import bsr_array, diags_array
-
-    count, q, _ = blocks.shape
-    if q == 1:
-        return diags_array(blocks[:, 0, 0]).tocsr()
-    return bsr_array((np.ascontiguousarray(blocks), np.arange(count), np.arange(count + 1))).tocsr()
-
-
-def _blocks(matrix: Sparse, q: int) -> Matrix:
-    """The diagonal blocks of a block-diagonal sparse array."""
-    count = matrix.shape[0] // q
-    entries = matrix.tocoo()
-    found = np.zeros((count, q, q))
-    np.add.at(found, (entries.row // q, entries.row % q, entries.col % q), entries.data)
-    return found
+    diagonal, entries = gram.scaled(T)
+    factor = gram.elimination.factor(diagonal + 1.0, entries)
+    scaled = [after(zxy.T, t).T for t, zxy in zip(T, gram.Zxy, strict=True)]
+    reduced = factor.reduce(scaled[0] if len(scaled) == 1 else np.concatenate(scaled))
+    return Eliminated(gram, T, factor.logdet, gram.joint - factor.squares(*reduced), factor, reduced)
 
 
 def criterion(eliminated: Eliminated, *, reml: bool) -> tuple[float, float]:
@@ -288,20 +193,108 @@ def criterion(eliminated: Eliminated, *, reml: bool) -> tuple[float, float]:
     return eliminated.logdet + fixed + freedom * (1 + np.log(2 * np.pi * rss / freedom)), rss
 
 
-def diagonal_inverse(eliminated: Eliminated, *, columns: int = 256) -> list[Matrix]:
-    """The diagonal blocks of Omega^-1 per term, shape (levels, q, q), solving for some columns at a time."""
-    gram = eliminated.gram
-    found = []
-    for i, zz in enumerate(gram.ZZ):
-        size, q = gram.sizes[i], zz.shape[1]
-        blocks = np.empty((len(zz), q, q))
-        chunk = max(columns // q, 1) * q
-        for start in range(0, size, chunk):
-            at = np.arange(start, min(start + chunk, size))
-            unit = [np.zeros((n, len(at))) for n in gram.sizes]
-            unit[i][at, at - start] = 1.0
-            block = eliminated.solve(unit)[i][at].reshape(len(at) // q, q, len(at) // q, q)
-            level = np.arange(len(at) // q)
-            blocks[at[::q] // q] = block[level, :, level, :]
-        found.append(blocks)
+def gradient(eliminated: Eliminated, *, reml: bool) -> Vector:
+    """The slope of the criterion in theta. It gives up the factor, so that `eliminated` is of no use after it."""
+    gram, T, A = eliminated.gram, eliminated.triangles, eliminated.A
+    p, n = gram.p, gram.rows
+    unscaled = np.linalg.inv(A[:p, :p])
+    contrast = np.append(unscaled @ A[:p, p], -1.0)
+    rss = contrast @ A @ contrast
+    weight = (n - p if reml else n) / rss * np.outer(contrast, contrast)
+    if reml:
+        weight[:p, :p] += unscaled
+    Y = eliminated.factor.back(*eliminated.reduced)
+    spread = np.concatenate([after(y.T, t.T).T for y, t in zip(gram.split(Y), T, strict=True)])
+    H = gram.stacked - gram.whole @ spread
+    slopes = [-2 * _over_levels(h, y, len(t)) for h, y, t in zip(gram.split(H), gram.split(Y @ weight), T, strict=True)]
+    inverse = blocks_of(gram, *eliminated.factor.inverse(consume=True))
+    slopes = [slope + 2 * more for slope, more in zip(slopes, inverse_slopes(gram, T, *inverse), strict=True)]
+    return np.concatenate([slope.T[by_columns(len(slope))] for slope in slopes])
+
+
+def blocks_of(gram: Gram, diagonal: Vector, entries: Vector) -> tuple[list[Matrix], dict[tuple[int, int], Matrix]]:
+    """Entries of Omega^-1 as blocks: per term those of its levels, and those between levels of two terms that meet."""
+    found, between, start = [], {}, 0
+    for own, zz in zip(gram.split(diagonal), gram.ZZ, strict=True):
+        count, q, _ = zz.shape
+        found.append(_symmetric(own, entries[start : (start := start + count * q * (q - 1) // 2)], q))
+    for pair, met in gram.crossed.items():
+        between[pair] = entries[start : (start := start + met.blocks.size)].reshape(met.blocks.shape)
+    return found, between
+
+
+def inverse_slopes(
+    gram: Gram, T: list[Matrix], inverse: list[Matrix], between: Mapping[tuple[int, int], Matrix]
+) -> list[Matrix]:
+    """The slope of half of log det Omega in each T."""
+    slopes = []
+    for t, zz, block in zip(T, gram.ZZ, inverse, strict=True):
+        slopes.append(np.vdot(zz, block) * t if len(t) == 1 else _summed(zz, block @ t.T))
+    for (i, j), met in gram.crossed.items():
+        W = between[i, j]
+        if len(T[i]) == len(T[j]) == 1:
+            shared = float(np.vdot(met.blocks, W))
+            slopes[i] = slopes[i] + shared * T[j]
+            slopes[j] = slopes[j] + shared * T[i]
+        else:
+            slopes[i] = slopes[i] + _summed(met.blocks, W @ T[j].T)
+            slopes[j] = slopes[j] + _summed(met.blocks.transpose(0, 2, 1), (T[i] @ W).transpose(0, 2, 1))
+    return slopes
+
+
+def _over_levels(left: Matrix, right: Matrix, q: int) -> Matrix:
+    """The sum of left_g right_g' over levels g, whose q effects are rows next to each other."""
+    return _summed(left.reshape(-1, q, left.shape[1]), right.reshape(-1, q, right.shape[1]))
+
+
+def _summed(left: Matrix, right: Matrix) -> Matrix:
+    """The sum of left_g right_g' over blocks."""
+    if left.shape[1] == right.shape[1] == 1:
+        return np.full((1, 1), np.vdot(left, right))
+    flat = [np.ascontiguousarray(each.transpose(1, 0, 2)).reshape(each.shape[1], -1) for each in (left, right)]
+    return np.asarray(flat[0] @ flat[1].T)
+
+
+def diagonal_inverse(eliminated: Eliminated) -> list[Matrix]:
+    """The diagonal blocks of Omega^-1 per term, shape (levels, q, q)."""
+    return blocks_of(eliminated.gram, *eliminated.factor.inverse())[0]
+
+
+def _symmetric(diagonal: Vector, under: Vector, q: int) -> Matrix:
+    """Symmetric blocks from their diagonals and what is below them."""
+    if q == 1:
+        return diagonal[:, None, None]
+    blocks = np.empty((len(diagonal) // q, q, q))
+    every = np.arange(q)
+    blocks[:, every, every] = diagonal.reshape(-1, q)
+    high, low = below(q)
+    blocks[:, high, low] = blocks[:, low, high] = under.reshape(len(blocks), -1)
+    return blocks
+
+
+def after(matrix: Matrix, T: Matrix) -> Matrix:
+    """`matrix` times the block-diagonal matrix of copies of T."""
+    q = len(T)
+    if q == 1:
+        return matrix * float(T[0, 0])
+    return np.asarray((matrix.reshape(len(matrix), -1, q) @ T).reshape(matrix.shape))
+
+
+def _sandwich(left: Matrix, blocks: Matrix, right: Matrix) -> Matrix:
+    """left' block right, for every block."""
+    if len(left) == len(right) == 1:
+        return blocks * float(left[0, 0] * right[0, 0])
+    found: Matrix = left.T @ (blocks @ right)
     return found
+
+
+@cache
+def below(q: int) -> tuple[Integers, Integers]:
+    """Rows and columns of a square of size q below its diagonal."""
+    return np.tril_indices(q, -1)
+
+
+@cache
+def by_columns(q: int) -> tuple[Integers, Integers]:
+    """Columns and rows of a lower triangle, column by column."""
+    return np.triu_indices(q)

@@ -11,7 +11,8 @@ import numpy as np
 from discreet.results import normal_ends, tidy_table
 
 if TYPE_CHECKING:
-    from discreet.lmm.fit import MixedFit
+    from discreet.lmm.fit import MixedFit, RandomEffects
+    from discreet.lmm.general_fit import GeneralisedFit
 
 
 def tidy(fit: MixedFit, *, levels: bool) -> Any:
@@ -85,11 +86,7 @@ def summary(fit: MixedFit) -> str:
     ]
     table = [["group", "effect", "variance", "std. dev.", "corr."]]
     for term in fit.random:
-        sd = np.sqrt(np.diag(term.covariance))
-        for i, effect in enumerate(term.names):
-            with np.errstate(invalid="ignore", divide="ignore"):
-                corr = " ".join(f"{term.covariance[i, j] / sd[i] / sd[j]:.2f}" for j in range(i))
-            table.append([term.group if i == 0 else "", effect, f"{sd[i] ** 2:.6g}", f"{sd[i]:.5g}", corr])
+        table += _spreads(term)
     table.append(["Residual", "", f"{fit.sigma2:.6g}", f"{np.sqrt(fit.sigma2):.5g}", ""])
     lines += _aligned(table, left=2)
     groups = ", ".join(f"{name} {len(term.levels):,}" for name, term in fit.effects.items())
@@ -100,6 +97,44 @@ def summary(fit: MixedFit) -> str:
         table.append([effect, f"{value:.6g}", f"{error:.5g}", f"{value / error:.3f}"])
     lines += _aligned(table, left=1)
     return "\n".join([*lines, *(f"Note: {note}" for note in fit.notes)])
+
+
+def summary_of_general(fit: GeneralisedFit) -> str:
+    """Text in the order of lme4's summary of a generalised model."""
+    way = "Laplace approximation" if fit.points == 1 else f"adaptive quadrature, {fit.points} points"
+    lines = [
+        f"Generalised mixed model fit by maximum likelihood ({way})",
+        f"Family: {fit.family}",
+        f"Formula: {fit.formula}",
+        "",
+        f"deviance {fit.criterion:.4f}   AIC {fit.aic:.2f}   BIC {fit.bic:.2f}   logLik {fit.loglik:.4f}",
+        "",
+        "Random effects:",
+    ]
+    table = [["group", "effect", "variance", "std. dev.", "corr."]]
+    for term in fit.random:
+        table += _spreads(term)
+    lines += _aligned(table, left=2)
+    groups = ", ".join(f"{term.group} {len(term.levels):,}" for term in fit.random)
+    lines += [f"Observations: {fit.rows:,}; groups: {groups}"]
+    lines += [f"{name}: {value:.6g}" for name, value in fit.own.items()]
+    lines += ["", "Fixed effects:"]
+    table = [["", "estimate", "std. error", "z value"]]
+    for effect, value in fit.fixed.items():
+        error = fit.se[effect]
+        table.append([effect, f"{value:.6g}", f"{error:.5g}", f"{value / error:.3f}" if error else ""])
+    lines += _aligned(table, left=1)
+    return "\n".join([*lines, *(f"Note: {note}" for note in fit.notes)])
+
+
+def _spreads(term: RandomEffects) -> list[list[str]]:
+    """Lines of one random term: variances, standard deviations and correlations."""
+    sd, lines = np.sqrt(np.diag(term.covariance)), []
+    for i, effect in enumerate(term.names):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            corr = " ".join(f"{term.covariance[i, j] / sd[i] / sd[j]:.2f}" for j in range(i))
+        lines.append([term.group if i == 0 else "", effect, f"{sd[i] ** 2:.6g}", f"{sd[i]:.5g}", corr])
+    return lines
 
 
 def _aligned(table: list[list[str]], *, left: int) -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.errors import DataError
+from discreet.errors import DataError, FitError
 from discreet.lmm import MixedFit, MixedWarning, mixed
 from faults_of import about
 
@@ -231,3 +231,12 @@ def test_a_factor_with_one_level_is_told(panel: dict) -> None:
     with pytest.warns(MixedWarning, match="factor one has one level"):
         fit = mixed("y ~ one + t + (1 | g)", panel | {"one": ["a"] * len(panel["y"])})
     assert "factor one has one level" in fit.summary()
+
+
+def test_a_factor_larger_than_the_memory_is_refused_before_it_is_tried(
+    panel: dict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("discreet.lmm.solution.free_memory", lambda: 1e4)
+    monkeypatch.setattr("discreet.lmm.sparse.eliminate", lambda *_: pytest.fail("it was tried"))
+    with pytest.raises(FitError, check=about("formula")):
+        mixed(SEVERAL, panel)

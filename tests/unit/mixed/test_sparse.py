@@ -1,4 +1,4 @@
-"""Elimination against dense matrices, for crossed, nested and sloped terms at arbitrary theta."""
+"""Criteria and slopes against dense matrices, for crossed, nested and sloped terms at arbitrary theta."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from discreet.frames import open_frame
 from discreet.lmm.cells import cells_of
 from discreet.lmm.gram import gram_of
 from discreet.lmm.matrix import dense as build
-from discreet.lmm.sparse import Gram, criterion, diagonal_inverse, eliminate
+from discreet.lmm.sparse import Gram, criterion, diagonal_inverse, eliminate, gradient
 
 TERMS = [
     "(1 | g)",
@@ -44,10 +44,15 @@ def assemble(terms: str, panel: dict) -> tuple[Gram, np.ndarray, np.ndarray, lis
     return gram_of(cells, design), rows.evaluate(layout.response), build(rows, layout.fixed, design.levels), Z
 
 
-@pytest.mark.parametrize("small", [0, 1000], ids=["by blocks", "dense"])
+ROUNDS = pytest.mark.parametrize("cost", [-1.0, 1.0], ids=["by rounds", "dense"])
+
+
+@ROUNDS
 @pytest.mark.parametrize("terms", TERMS)
-def test_elimination_is_the_dense_algebra(terms: str, small: int, panel: dict, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discreet.lmm.sparse.SMALL", small)
+def test_elimination_is_the_dense_algebra(
+    terms: str, cost: float, panel: dict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("discreet.lmm.elimination.ROUND", cost)
     gram, y, X, Z = assemble(terms, panel)
     theta = np.random.default_rng(2).uniform(0.1, 0.8, len(gram.start))
     at = eliminate(gram, theta)
@@ -64,7 +69,7 @@ def test_elimination_is_the_dense_algebra(terms: str, small: int, panel: dict, m
     solved = np.concatenate(at.solve(np.split(right, sizes)))
     np.testing.assert_allclose(solved, np.linalg.solve(Omega, right), rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(at.quadratic(np.split(right, sizes)), np.diag(right.T @ np.linalg.solve(Omega, right)))
-    blocks = block_diag(*(b for stack in diagonal_inverse(at, columns=7) for b in stack))
+    blocks = block_diag(*(b for stack in diagonal_inverse(at) for b in stack))
     inverse = np.linalg.inv(Omega)
     np.testing.assert_allclose(blocks[blocks != 0], inverse[blocks != 0], rtol=1e-6, atol=1e-9)
 
@@ -76,9 +81,23 @@ def test_elimination_is_the_dense_algebra(terms: str, small: int, panel: dict, m
     assert criterion(at, reml=True)[0] == pytest.approx(reml, rel=1e-9)
 
 
-def test_nesting_keeps_blocks_and_crossing_does_not(panel: dict, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert assemble("(1 | g/h)", panel)[0].order == ((), (0, 1))  # small: one dense factor
-    monkeypatch.setattr("discreet.lmm.sparse.SMALL", 0)
-    assert assemble("(1 | g/h)", panel)[0].order == ((0, 1), ())
-    assert assemble("(1 | g) + (1 | h)", panel)[0].order == ((0,), (1,))
-    assert assemble("(t || g)", panel)[0].order == ((0, 1), ())
+@ROUNDS
+@pytest.mark.parametrize("reml", [True, False])
+@pytest.mark.parametrize("terms", TERMS)
+def test_slopes_are_differences(
+    terms: str, reml: bool, cost: float, panel: dict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("discreet.lmm.elimination.ROUND", cost)
+    gram = assemble(terms, panel)[0]
+    theta = np.random.default_rng(4).uniform(0.1, 0.8, len(gram.start))
+    theta[0] = 0.0  # a variance of zero is a point like any other
+    steps = 1e-5 * np.eye(len(theta))
+    ends = [[criterion(eliminate(gram, theta + sign * step), reml=reml)[0] for sign in (1, -1)] for step in steps]
+    found = gradient(eliminate(gram, theta), reml=reml)
+    np.testing.assert_allclose(found, (np.array(ends) @ [1, -1]) / 2e-5, rtol=1e-6, atol=1e-5)
+
+
+def test_nested_levels_leave_no_core(panel: dict, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("discreet.lmm.elimination.ROUND", -1.0)
+    assert assemble("(1 | g/h)", panel)[0].elimination.core == 0
+    assert assemble("(t || g)", panel)[0].elimination.core == 0

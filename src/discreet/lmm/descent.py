@@ -1,0 +1,88 @@
+"""Minimising a smooth function of a few variables whose slopes are known: BFGS with a line search that bears rounding.
+
+It ends where the decrease that the quadratic model still promises (half of g'Hg) is lost in rounding, whatever the
+units of the variables; near there, steps are judged by slopes and not by differences of values (Hager and Zhang, 2005).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from discreet.arrays import Matrix, Vector
+
+SUFFICIENT, CURVATURE = 1e-4, 0.9  # Wolfe's constants
+ROUNDING = 1e-14  # of the value: differences below it say nothing
+FAR = 1e15  # a value that stands for "not defined here"
+
+
+def descend(
+    function: Callable[[Vector], tuple[float, Vector]],
+    start: Vector,
+    *,
+    curvature: Vector,
+    promised: float = 1e-11,
+    steps: int = 300,
+) -> tuple[Vector, float]:
+    """The minimum near `start` and its value; `curvature` is a guess of the second derivatives there."""
+    first = np.diag(1 / curvature)
+    x, inverse = start, first
+    value, slope = function(x)
+    for step in range(steps):
+        along = -inverse @ slope
+        rate = float(slope @ along)
+        if rate >= 0:
+            inverse, along = first, -first @ slope
+            rate = float(slope @ along)
+        if -rate / 2 <= promised + ROUNDING * abs(value):
+            break
+        longest = float(np.abs(along / np.maximum(1.0, np.abs(x))).max())
+        found = _line(function, x, value, along, rate, min(1.0, 3.0 / longest))
+        if found is None:
+            if inverse is first:
+                break
+            inverse = first
+            continue
+        moved, value, new = found
+        s, y = moved - x, new - slope
+        if step == 0 and s @ y > 0:
+            inverse = inverse * float(s @ y / (y @ inverse @ y))
+        inverse = _updated(inverse, s, y)
+        x, slope = moved, new
+    return x, value
+
+
+def _line(
+    function: Callable[[Vector], tuple[float, Vector]], x: Vector, value: float, along: Vector, rate: float, size: float
+) -> tuple[Vector, float, Vector] | None:
+    """A point along the way that is low enough and flat enough, with value and slope; None where there is none."""
+    low, high = 0.0, np.inf
+    noise = ROUNDING * abs(value)
+    for _ in range(25):
+        moved = x + size * along
+        there, slope = function(moved)
+        rise = float(slope @ along)
+        too_far = there > value + SUFFICIENT * size * rate + noise
+        if too_far and there <= value + 10 * noise and abs(rise) <= CURVATURE * abs(rate):
+            too_far = False
+        if not too_far and rise >= CURVATURE * rate:
+            return moved, there, slope
+        if too_far:
+            high = size
+            guess = -rate * size**2 / (2 * (there - value - rate * size)) if there < FAR else 0.0
+            size = float(np.clip(guess, low + 0.1 * (high - low), low + 0.5 * (high - low)))
+        else:
+            low = size
+            size = 3 * size if high == np.inf else (low + high) / 2
+    return None
+
+
+def _updated(inverse: Matrix, s: Vector, y: Vector) -> Matrix:
+    """The inverse of BFGS after a step `s` that changed the slope by `y`."""
+    met = float(s @ y)
+    if met <= 1e-14 * float(np.linalg.norm(s) * np.linalg.norm(y)):
+        return inverse
+    pulled = inverse @ y
+    gain = (1 + float(y @ pulled) / met) / met
+    return inverse + gain * np.outer(s, s) - (np.outer(pulled, s) + np.outer(s, pulled)) / met

@@ -1,0 +1,167 @@
+"""`GeneralisedFit`, what a fitted mixed model of counts or shares knows. Numbers come from `generalised`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from discreet.arrays import Matrix, Vector
+from discreet.formula.design import Design
+from discreet.formula.rows import Learned
+from discreet.lmm.families import FamilyName, family
+from discreet.lmm.fit import RandomEffects, one_of, place_rows
+from discreet.lmm.matrix import linear, random_part
+from discreet.results import Result
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class GeneralisedFit(Result):
+    """A fitted mixed model of counts or shares.
+
+    Attributes
+    ----------
+    formula, family, points : what was asked; `points` of the quadrature, 1 for Laplace's approximation.
+    names, beta, covariance : fixed effects on the scale of the link, and their covariance.
+    dropped : names of fixed columns left out because they are combinations of others.
+    random : one `RandomEffects` per random term, in the formula's order; effects are conditional modes.
+    own : parameters of the family: `size` of the negative binomial, the share of `extra zeros`.
+    criterion : -2 log-likelihood.
+    rows : number of observations.
+    notes : a singular fit, dropped columns.
+    """
+
+    formula: str
+    family: FamilyName
+    points: int
+    names: tuple[str, ...]
+    beta: Vector
+    covariance: Matrix
+    dropped: tuple[str, ...]
+    random: tuple[RandomEffects, ...]
+    own: Mapping[str, float]
+    criterion: float
+    rows: int
+    notes: tuple[str, ...]
+    link: Vector
+    marginal: Vector
+    response: Vector
+    design: Design
+    learned: Learned
+    centred: tuple[Vector, tuple[Matrix, ...], Vector]
+    parameters: int
+
+    @property
+    def fixed(self) -> dict[str, float]:
+        """Fixed effects by name."""
+        return dict(zip(self.names, self.beta.tolist(), strict=True))
+
+    @property
+    def se(self) -> dict[str, float]:
+        """Standard errors of the fixed effects by name."""
+        return dict(zip(self.names, np.sqrt(np.diag(self.covariance)).tolist(), strict=True))
+
+    @property
+    def variances(self) -> dict[str, float]:
+        """Variances of the random effects, then covariances, by term."""
+        found: dict[str, float] = {}
+        for term in self.random:
+            q = len(term.names)
+            found |= {term.component(i): float(term.covariance[i, i]) for i in range(q)}
+            found |= {term.component(i, j): float(term.covariance[i, j]) for i in range(q) for j in range(i + 1, q)}
+        return found
+
+    @property
+    def loglik(self) -> float:
+        """The approximate log-likelihood."""
+        return -self.criterion / 2
+
+    @property
+    def aic(self) -> float:
+        """Akaike's information criterion."""
+        return self.criterion + 2 * self.parameters
+
+    @property
+    def bic(self) -> float:
+        """The Bayesian information criterion."""
+        return float(self.criterion + np.log(self.rows) * self.parameters)
+
+    @property
+    def fitted(self) -> Vector:
+        """Expected responses, random effects included."""
+        return self._mean(self.link)
+
+    def predict(
+        self,
+        data: Any = None,
+        *,
+        level: Literal["conditional", "marginal"] = "conditional",
+        scale: Literal["response", "link"] = "response",
+        new_levels: Literal["error", "zero"] = "error",
+    ) -> Vector:
+        """Expected responses, or linear predictors (`link`), for the fitted rows or for new `data` without offset."""
+        one_of("level", level, ("conditional", "marginal"))
+        one_of("scale", scale, ("response", "link"))
+        one_of("new_levels", new_levels, ("error", "zero"))
+        if data is None:
+            found = self.link if level == "conditional" else self.marginal
+        else:
+            rows, (beta, effects, _) = place_rows(data, self.design, self.learned), self.centred
+            found = linear(rows, self.design.layout.fixed, self.design.levels, beta)
+            if level == "conditional":
+                for term, values in zip(self.design.random, effects, strict=True):
+                    found = found + random_part(rows, term, self.design.levels, values, new_levels=new_levels)
+        return found if scale == "link" else self._mean(found)
+
+    def _mean(self, link: Vector) -> Vector:
+        return family(self.family).mean(link, self.centred[2])
+
+    def tidy(self) -> Any:
+        """One row for each fixed effect, variance, covariance and parameter of the family."""
+        from discreet.lmm.summary import estimates
+
+        rows: list[tuple[Any, ...]] = [("fixed", None, n, None, v, self.se[n]) for n, v in self.fixed.items()]
+        for term in self.random:
+            q = len(term.names)
+            rows += [("variance", term.group, term.names[i], None, term.covariance[i, i], None) for i in range(q)]
+            rows += [
+                ("covariance", term.group, f"{term.names[i]}, {term.names[j]}", None, term.covariance[i, j], None)
+                for i in range(q)
+                for j in range(i + 1, q)
+            ]
+        rows += [("parameter", None, name, None, value, None) for name, value in self.own.items()]
+        return estimates(rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The estimates as plain values, ready for JSON."""
+        return {
+            "formula": self.formula,
+            "family": self.family,
+            "points": self.points,
+            "rows": self.rows,
+            "criterion": self.criterion,
+            "loglik": self.loglik,
+            "aic": self.aic,
+            "bic": self.bic,
+            "fixed": self.fixed,
+            "se": self.se,
+            "variances": self.variances,
+            "own": dict(self.own),
+            "groups": {term.group: len(term.levels) for term in self.random},
+            "dropped": list(self.dropped),
+            "notes": list(self.notes),
+        }
+
+    def summary(self) -> str:
+        """The fit as text, laid out like lme4's summary."""
+        from discreet.lmm.summary import summary_of_general
+
+        return summary_of_general(self)
+
+    def __repr__(self) -> str:
+        return f"<GeneralisedFit {self.formula!r}, {self.family}, {self.rows:,} rows>"
+
+    def __str__(self) -> str:
+        return self.summary()

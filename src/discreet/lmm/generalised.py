@@ -1,0 +1,232 @@
+"""`generalised`, the door to mixed models of counts and shares: read formula and rows, check, maximise, wrap."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.arrays import Vector
+from discreet.errors import DataError, FitError, Unidentified
+from discreet.formula.design import Design, Layout
+from discreet.formula.formula import read_formula
+from discreet.formula.rows import ModelRows, plan, read_rows, values_of, with_sizes_in_order
+from discreet.frames import missing, open_frame
+from discreet.lmm.estimate import refuse_unidentifiable
+from discreet.lmm.families import FAMILIES, Family, FamilyName, family
+from discreet.lmm.fit import MixedWarning, RandomEffects
+from discreet.lmm.general_fit import GeneralisedFit
+from discreet.lmm.laplace import Problem, Term, mode
+from discreet.lmm.likelihood import maximise
+from discreet.lmm.matrix import dense
+from discreet.lmm.origin import Origin, origin
+from discreet.lmm.reml import independent
+from discreet.lmm.solution import BOUNDARY
+
+if TYPE_CHECKING:
+    from discreet.frames import AnyFrame
+
+MOST_POINTS = 100  # of the quadrature
+
+
+def generalised(
+    formula: str,
+    data: Any,
+    *,
+    family: FamilyName,
+    points: int = 1,
+    offset: str | None = None,
+    exposure: str | None = None,
+    weights: str | None = None,
+) -> GeneralisedFit:
+    """Fit a mixed model of counts or shares by maximum likelihood; see `discreet.mixed`."""
+    law = _family(family)
+    frame, model = with_sizes_in_order(open_frame(data, ordered=True), read_formula(formula))
+    layout = plan(frame, model)
+    if layout.model.response.function:
+        raise FitError(
+            f"The response {layout.model.response} of family {family!r} is a function of a column.",
+            "A count or a share enters as it is: the link is a part of the family.",
+            f"Write {layout.model.response.column} ~ ...",
+            about="formula",
+        )
+    rows, learned = read_rows(frame, layout)
+    layout = layout.centred(learned.means, learned.distant)
+    design = Design.of(layout, rows.codes, learned.levels)
+    refuse_unidentifiable(design, rows.count + 1 if law.name == "poisson" else rows.count * 2)
+    y = rows.evaluate(layout.response) + layout.response.shift
+    moved = _column(frame, offset, "offset", rows.count)
+    shown = _column(frame, exposure, "exposure", rows.count)
+    weight = _column(frame, weights, "weights", rows.count)
+    _refuse_values(law, y, shown, weight)
+    problem, kept, back = _problem(rows, layout, design, law, y, moved, shown, weight)
+    _refuse_points(points, problem)
+    beta, theta, own, value, second = maximise(problem, points, tuple(design.names[i] for i in kept))
+    at = mode(problem, beta, theta, own)
+    triangles = [T * np.where(np.diag(T) < 0, -1.0, 1.0) for T in at.T]
+    effects = tuple(u @ T.T for u, T in zip(at.u, at.T, strict=True))
+    covariance = back.restore @ second[: len(beta), : len(beta)] @ back.restore.T
+    everywhere = np.zeros(len(design.names))
+    everywhere[kept] = beta
+    dropped = tuple(name for index, name in enumerate(design.names) if index not in set(kept.tolist()))
+    notes = []
+    if dropped:
+        notes.append(f"fixed-effect model matrix is rank deficient, so dropped: {', '.join(dropped)}")
+    if any(np.abs(np.diag(T)).min() < BOUNDARY for T in triangles):
+        notes.append("boundary (singular) fit: a variance is zero or a correlation is one")
+    named = {"log size": ("size", float(np.exp(own[0])) if len(own) else 0.0)}
+    shares = {"logit of extra zeros": ("extra zeros", float(1 / (1 + np.exp(-own[-1]))) if len(own) else 0.0)}
+    fit = GeneralisedFit(
+        formula=formula,
+        family=law.name,
+        points=points,
+        names=tuple(design.names[index] for index in kept),
+        beta=back.beta(beta),
+        covariance=covariance,
+        dropped=dropped,
+        random=tuple(
+            RandomEffects.of(random, T @ T.T, b) for random, T, b in zip(design.random, triangles, effects, strict=True)
+        ),
+        own=dict((named | shares)[name] for name in law.own),
+        criterion=2 * value + _constant(law, y, weight),
+        rows=rows.count,
+        notes=tuple(notes),
+        link=at.eta,
+        marginal=problem.X @ beta + problem.offset,
+        response=y,
+        design=design,
+        learned=learned,
+        centred=(everywhere, effects, own),
+        parameters=len(beta) + len(theta) + len(own),
+    )
+    for note in fit.notes:
+        warnings.warn(note, MixedWarning, stacklevel=3)
+    return fit
+
+
+def _family(name: str) -> Family:
+    if name not in FAMILIES:
+        raise FitError(
+            f"family={name!r} is not known.", f"There are {', '.join(FAMILIES)}.", "Use one of them.", about="family"
+        )
+    return family(name)
+
+
+def _column(frame: AnyFrame, name: str | None, about: str, rows: int) -> Vector | None:
+    """A column of finite numbers that stands beside the formula."""
+    import narwhals.stable.v2 as nw
+
+    if name is None:
+        return None
+    schema = frame.collect_schema()
+    if name not in schema:
+        raise DataError(missing(name, schema.names(), name="the data"), about=about)
+    if not schema[name].is_numeric():
+        raise DataError(f"{about}={name!r} is {schema[name]}.", "It is a column of numbers.", about=about)
+    column = frame.select(nw.col(name).cast(nw.Float64()))
+    found = column.collect() if isinstance(column, nw.LazyFrame) else column
+    arrow = found[name].to_arrow()
+    values = np.asarray(values_of(arrow), dtype=np.float64)
+    if arrow.null_count or not np.isfinite(values).all():
+        raise DataError(
+            f"Column {name!r} has missing or infinite values.",
+            f"{about} is a finite number in every row.",
+            "Drop or repair those rows first.",
+            about=about,
+        )
+    assert len(values) == rows
+    return values
+
+
+def _refuse_values(law: Family, y: Vector, exposure: Vector | None, weights: Vector | None) -> None:
+    for name, values in (("exposure", exposure), ("weights", weights)):
+        if values is not None and (values <= 0).any():
+            raise DataError(
+                f"{name} has values of zero or less.", "They are positive in every row.", "Drop those rows.", about=name
+            )
+    if law.counts:
+        if (y < 0).any() or (y != np.rint(y)).any():
+            raise DataError(
+                f"The response of family {law.name!r} has values that are no counts.",
+                "Counts are whole numbers from zero on.",
+                "Round them, or fit the plain mixed model.",
+                about="formula",
+            )
+        if not y.any():
+            raise Unidentified(
+                "The response is zero in every row, so no rate above zero is the best one.",
+                "Counts need at least one row that is not zero.",
+                "Check the response column.",
+                about="formula",
+            )
+        return
+    if (y < 0).any() or (y > 1).any():
+        raise DataError(
+            "The response of family 'binomial' has values outside 0 to 1.",
+            "It is 0 or 1, or a share with the number of trials as weights.",
+            "Divide successes by trials, and name the trials in weights.",
+            about="formula",
+        )
+    if (y == 0).all() or (y == 1).all():
+        raise Unidentified(
+            "The response is the same in every row, so no probability strictly between 0 and 1 is the best one.",
+            "Both outcomes must occur.",
+            "Check the response column.",
+            about="formula",
+        )
+
+
+def _problem(
+    rows: ModelRows,
+    layout: Layout,
+    design: Design,
+    law: Family,
+    y: Vector,
+    offset: Vector | None,
+    exposure: Vector | None,
+    weights: Vector | None,
+) -> tuple[Problem, Any, Origin]:
+    """The arrays of the fit, which fixed columns are kept, and the way back to the columns as given."""
+    X = dense(rows, layout.fixed, design.levels)
+    XX = X.T @ X
+    kept = independent(XX)
+    own = np.eye(X.shape[1])[kept]
+    if len(kept) < X.shape[1]:
+        left_out = np.setdiff1d(np.arange(X.shape[1]), kept)
+        own[:, left_out] = np.linalg.solve(XX[np.ix_(kept, kept)], XX[np.ix_(kept, left_out)])
+    back = origin(layout.fixed, design.levels, kept=kept, own=own, moved=0.0)
+    terms = tuple(
+        Term(dense(rows, random.pieces, design.levels), random.grouping.codes(rows.codes), len(random.grouping))
+        for random in design.random
+    )
+    total = np.zeros(len(y)) if offset is None else offset
+    if exposure is not None:
+        total = total + np.log(exposure)
+    return Problem(y, X[:, kept], terms, total, law, weights), kept, back
+
+
+def _refuse_points(points: int, problem: Problem) -> None:
+    if not isinstance(points, int) or not 1 <= points <= MOST_POINTS:
+        raise FitError(
+            f"points={points!r} is no number of points.",
+            f"It is a whole number from 1 (Laplace's approximation) to {MOST_POINTS}.",
+            "Use 1 or 15.",
+            about="points",
+        )
+    if points > 1 and (len(problem.terms) > 1 or problem.terms[0].q > 1):
+        raise FitError(
+            f"points={points} was asked of a model with several random effects that meet in a row.",
+            "Quadrature is for one scalar random term such as (1 | county).",
+            "Use points=1.",
+            about="points",
+        )
+
+
+def _constant(law: Family, y: Vector, weights: Vector | None) -> float:
+    """What of -2 log-likelihood does not depend on parameters: binomial coefficients of trials."""
+    if law.counts or weights is None:
+        return 0.0
+    from scipy.special import gammaln
+
+    return float(-2 * (gammaln(weights + 1) - gammaln(weights * y + 1) - gammaln(weights * (1 - y) + 1)).sum())

@@ -1,0 +1,48 @@
+"""Families of counts and shares against lme4::glmer and glmmTMB (`general.R` made the numbers and the data)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.csv
+import pytest
+
+import discreet as dc
+
+HERE = Path(__file__).parent
+PUBLISHED = json.loads((HERE / "general.json").read_text())
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "binomial": ("yes ~ x + (1 | g) + (1 | h)", {"family": "binomial"}),
+    "trials": ("share ~ x + (x | g)", {"family": "binomial", "weights": "trials"}),
+    "poisson": ("count ~ x + (x | g) + (1 | h)", {"family": "poisson", "exposure": "e"}),
+    "points": ("yes ~ x + (1 | g)", {"family": "binomial", "points": 15}),
+    "tmb binomial": ("yes ~ x + (1 | g) + (1 | h)", {"family": "binomial"}),
+    "tmb poisson": ("count ~ x + (x | g) + (1 | h)", {"family": "poisson", "exposure": "e"}),
+    "negative-binomial": ("wide ~ x + (1 | g) + (1 | h)", {"family": "negative-binomial"}),
+    "zero-inflated-poisson": ("zip ~ x + (1 | g)", {"family": "zero-inflated-poisson"}),
+    "zero-inflated-negative-binomial": ("zinb ~ x + (1 | g)", {"family": "zero-inflated-negative-binomial"}),
+}
+CLOSE = 1e-5  # glmmTMB stops its search about there
+GLMER = 2e-4  # glmer's own search ends about here: its likelihood is below ours
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_estimates_are_theirs(case: str) -> None:
+    formula, asked = CASES[case]
+    theirs = PUBLISHED[case]
+    fit = dc.mixed(formula, pyarrow.csv.read_csv(HERE / "general.csv"), **asked)
+    close = GLMER if case in ("binomial", "trials", "poisson", "points") else CLOSE
+    assert fit.loglik >= theirs["loglik"] - 1e-8  # a higher likelihood is no fault
+    assert fit.loglik == pytest.approx(theirs["loglik"], abs=1e-5)
+    for name, value in theirs["fixed"].items():
+        assert fit.fixed[name] == pytest.approx(value, rel=close, abs=close)
+    assert list(fit.se.values()) == pytest.approx(list(theirs["se"].values()), rel=10 * close)
+    for term in fit.random:
+        np.testing.assert_allclose(term.covariance, theirs["covariance"][term.group], rtol=2 * close, atol=close)
+    if "size" in fit.own:
+        assert fit.own["size"] == pytest.approx(theirs["size"], rel=close)
+    if "extra zeros" in fit.own:
+        assert fit.own["extra zeros"] == pytest.approx(theirs["zeros"], rel=close)

@@ -1,0 +1,131 @@
+"""Families of counts and shares: derivatives against differences, integrals against brute force, and bad input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet.errors import DataError, FitError, Unidentified
+from discreet.lmm.families import FAMILIES, family, simulate
+from discreet.lmm.laplace import Problem, Term, laplace, quadrature
+from faults_of import about
+
+OWN = {
+    "binomial": [],
+    "poisson": [],
+    "negative-binomial": [0.4],
+    "zero-inflated-poisson": [-0.8],
+    "zero-inflated-negative-binomial": [0.4, -0.8],
+}
+N = 300
+
+
+def problem(name: str) -> tuple[Problem, np.ndarray]:
+    rng = np.random.default_rng(5)
+    g, h, x = rng.integers(0, 12, N), rng.integers(0, 9, N), rng.normal(size=N)
+    own, law = np.array(OWN[name]), family(name)
+    eta = 0.3 + 0.5 * x + 0.6 * rng.normal(size=12)[g]
+    mean = law.mean(eta, own) if name == "binomial" else np.exp(eta)
+    y = simulate(name, mean, own, np.ones(N), rng)
+    ones = np.ones((N, 1))
+    terms = Term(np.column_stack([ones, x]), g, 12), Term(ones, h, 9)
+    return Problem(y, np.column_stack([ones, x]), terms, np.full(N, 0.1), law, rng.uniform(0.5, 2, N)), own
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_derivatives_of_a_law_are_differences(name: str) -> None:
+    at, own = problem(name)
+    eta, step = np.random.default_rng(6).normal(size=N), 1e-5
+
+    def change(of: str, by: np.ndarray, in_eta: float) -> np.ndarray:
+        up, down = at.law(eta + in_eta, own + by), at.law(eta - in_eta, own - by)
+        return (getattr(up, of) - getattr(down, of)) / (2 * step)
+
+    law, none = at.law(eta, own), np.zeros(len(own))
+    np.testing.assert_allclose(law.slope, change("density", none, step), atol=1e-7)
+    np.testing.assert_allclose(law.curve, -change("slope", none, step), atol=1e-7)
+    np.testing.assert_allclose(law.change, change("curve", none, step), atol=1e-7)
+    for by, found in zip(step * np.eye(len(own)), law.own, strict=True):
+        for of, value in zip(("density", "slope", "curve"), found, strict=True):
+            np.testing.assert_allclose(value, change(of, by, 0.0), atol=1e-7)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_slopes_of_the_approximation_are_differences(name: str) -> None:
+    at, own = problem(name)
+    point = np.array([0.2, 0.4, 0.7, 0.1, 0.3, 0.5, *own])
+
+    def value(x: np.ndarray) -> tuple[float, np.ndarray]:
+        return laplace(at, x[:2], x[2:6], x[6:])
+
+    found = value(point)[1]
+    ends = [(value(point + step)[0] - value(point - step)[0]) / 2e-5 for step in 1e-5 * np.eye(len(point))]
+    np.testing.assert_allclose(found, ends, atol=1e-6)
+
+
+def test_quadrature_is_the_integral() -> None:
+    from scipy.integrate import quad
+
+    at, own = problem("binomial")
+    one = Problem(at.y, at.X, (at.terms[1],), at.offset, at.family, at.weights)
+    beta, theta = np.array([0.2, 0.4]), 0.9
+    total = 0.0
+    for level in range(9):
+        rows = at.terms[1].level == level
+
+        def density(u: float, rows: np.ndarray = rows) -> float:
+            law = one.law(one.X @ beta + one.offset + theta * u, own)
+            return float(np.exp(law.density[rows].sum() + 15 - u**2 / 2) / np.sqrt(2 * np.pi))
+
+        total += np.log(quad(density, -9, 9, epsabs=1e-14, points=[-2, 0, 2])[0]) - 15
+    assert quadrature(one, beta, np.array([theta]), own, 25) == pytest.approx(-total, rel=1e-9)
+    assert quadrature(one, beta, np.array([theta]), own, 1) == pytest.approx(
+        laplace(one, beta, np.array([theta]), own)[0], rel=1e-10
+    )
+
+
+def rows() -> dict[str, Any]:
+    rng = np.random.default_rng(7)
+    g, x = np.repeat(np.arange(10), 20), rng.normal(size=200)
+    return {"y": rng.poisson(np.exp(0.5 * x)), "b": (rng.random(200) < 0.5) * 1, "x": x, "g": g, "e": np.ones(200)}
+
+
+def test_a_fit_predicts_what_it_fitted() -> None:
+    data = rows()
+    fit = dc.mixed("y ~ x + (1 | g)", data, family="poisson", exposure="e")
+    np.testing.assert_allclose(fit.predict(data), fit.fitted, rtol=1e-10)
+    np.testing.assert_allclose(np.log(fit.predict(data, level="marginal")), fit.predict(level="marginal", scale="link"))
+    new = {"x": [0.5], "g": [99]}
+    with pytest.raises(DataError, check=about("data")):
+        fit.predict(new)
+    assert fit.predict(new, new_levels="zero") == pytest.approx(fit.predict(new, level="marginal"))
+    assert "poisson" in fit.summary() and fit.tidy().num_rows == 3
+
+
+@pytest.mark.parametrize(
+    ("changed", "formula", "asked", "kind", "of"),
+    [
+        ({}, "y ~ x + (1 | g)", {"family": "gamma"}, FitError, "family"),
+        ({"y": np.zeros(200)}, "y ~ x + (1 | g)", {"family": "poisson"}, Unidentified, "formula"),
+        ({"y": np.full(200, -1)}, "y ~ x + (1 | g)", {"family": "poisson"}, DataError, "formula"),
+        ({"y": np.full(200, 0.5)}, "y ~ x + (1 | g)", {"family": "negative-binomial"}, DataError, "formula"),
+        ({"b": np.full(200, 2)}, "b ~ x + (1 | g)", {"family": "binomial"}, DataError, "formula"),
+        ({"b": np.ones(200)}, "b ~ x + (1 | g)", {"family": "binomial"}, Unidentified, "formula"),
+        ({"b": (rows()["x"] > 0) * 1}, "b ~ x + (1 | g)", {"family": "binomial"}, Unidentified, "formula"),
+        ({"e": np.zeros(200)}, "y ~ x + (1 | g)", {"family": "poisson", "exposure": "e"}, DataError, "exposure"),
+        ({"e": np.zeros(200)}, "y ~ x + (1 | g)", {"family": "poisson", "weights": "e"}, DataError, "weights"),
+        ({"e": np.full(200, np.inf)}, "y ~ x + (1 | g)", {"family": "poisson", "offset": "e"}, DataError, "offset"),
+        ({}, "y ~ x + (1 | g)", {"family": "poisson", "offset": "nowhere"}, DataError, "offset"),
+        ({}, "y ~ x + (x | g)", {"family": "poisson", "points": 5}, FitError, "points"),
+        ({}, "y ~ x + (1 | g)", {"family": "poisson", "points": 0}, FitError, "points"),
+        ({}, "log(y) ~ x + (1 | g)", {"family": "poisson"}, FitError, "formula"),
+        ({}, "y ~ x + (1 | g)", {"family": "poisson", "method": "REML"}, FitError, "method"),
+        ({}, "y ~ x + (1 | g)", {"points": 5}, FitError, "points"),
+    ],
+)
+def test_bad_input_is_refused(changed: dict, formula: str, asked: dict, kind: type, of: str) -> None:
+    with pytest.raises(kind, check=about(of)):
+        dc.mixed(formula, rows() | changed, **asked)

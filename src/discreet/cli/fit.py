@@ -51,6 +51,12 @@ def fit(
     blocks: Annotated[
         str, typer.Option(help="Of strict and paper: optimal, most or a number.", rich_help_panel=PRIVATE)
     ] = "optimal",
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check", help="Tell expected errors and what not to trust; nothing is paid.", rich_help_panel=PRIVATE
+        ),
+    ] = False,
     ledger: Annotated[
         str | None, typer.Option(help="Ledger that pays: a file or a PostgreSQL address.", rich_help_panel=PRIVATE)
     ] = None,
@@ -68,6 +74,8 @@ def fit(
 
     Example: `discreet fit 'jcr ~ 0 + industry + quarter + (1 | county)' flows/qwi.parquet`
 
+    Example: `discreet fit 'jcr ~ 1 + (1 | county)' flows/qwi.parquet --epsilon 1 --public county --check`
+
     Example: `discreet fit 'jcr ~ 1 + (1 | county)' flows/qwi.parquet --epsilon 1 --public county`
     """
     asked = {
@@ -82,6 +90,7 @@ def fit(
         "name": name,
         "method": None if method == "moments" else method,
         "blocks": None if blocks == "optimal" else int(blocks) if blocks.isdigit() else blocks,
+        "check": check or None,
     }
     given = {option: value for option, value in asked.items() if value is not None}
     if epsilon is None and rho is None:
@@ -93,6 +102,9 @@ def fit(
         return
     if ml or intervals:
         raise typer.BadParameter("--ml and --intervals are of the fit itself, not of a private release. Drop them.")
+    if given.pop("check", False):
+        _check(formula, data, as_json=as_json, asked={"epsilon": epsilon, "rho": rho, **given})
+        return
     _release(formula, data, as_json=as_json, asked={"epsilon": epsilon, "rho": rho, **given})
 
 
@@ -111,6 +123,16 @@ def _fit(formula: str, data: Path, *, ml: bool, intervals: bool, as_json: bool) 
         typer.echo("\n95 % profile intervals:")
         for name, (low, high) in ends.items():
             typer.echo(f" {name}  {low:.5g}  {high:.5g}")
+
+
+def _check(formula: str, data: Path, *, as_json: bool, asked: dict[str, Any]) -> None:
+    """What a release would cost and how far off it would be; who pays is not asked."""
+    from discreet.lmm.private import offer_mixed
+
+    payer = ("ledger", "budget", "dataset", "name")
+    with Console(stderr=True).status("Checking"):
+        found = offer_mixed(formula, data, **{key: value for key, value in asked.items() if key not in payer}).check()
+    typer.echo(json.dumps(found.to_dict(), indent=2) if as_json else str(found))
 
 
 def _release(formula: str, data: Path, *, as_json: bool, asked: dict[str, Any]) -> None:

@@ -147,3 +147,25 @@ def test_private_options_need_a_loss(path: Path) -> None:
     assert released(path, "--epsilon", "1", "--intervals").exit_code == 2
     assert isinstance(released(path, "--epsilon", "much").exception, PrivacyError)
     assert isinstance(released(path, "--epsilon", "1", "--budget", "2").exception, PrivacyError)
+
+
+@pytest.mark.parametrize("method", ["strict", "paper", "moments"])
+def test_check_tells_what_is_not_to_be_trusted_and_pays_nothing(path: Path, tmp_path: Path, method: str) -> None:
+    """Red before: the command had no check, and said that effects have no intervals when they were paid for.
+
+    Plans and the desk have `moments` alone.
+    """
+    book = tmp_path / "book.db"
+    payer = ["--ledger", str(book), "--dataset", "panel", "--budget", "3"]
+    asked = ["--epsilon", "3", "--method", method, *payer, *(["--blocks", "20"] if method != "moments" else [])]
+    told = released(path, *asked, "--check")
+    assert told.exit_code == 0 and not book.exists()
+    assert ("Effects have no standard errors and no intervals" in told.stdout) == (method != "moments")
+    assert told.stdout.startswith("Before paying: estimates are averages") == (method != "moments")
+    assert "Expected standard errors" in told.stdout and "Costs epsilon=3" in told.stdout
+    as_json = json.loads(released(path, *asked, "--check", "--json").stdout)
+    assert as_json["loss"] == {"epsilon": "3"} and as_json["expected"]
+
+
+def test_check_is_of_a_private_release(path: Path) -> None:
+    assert CliRunner().invoke(app, [FORMULA, str(path), "--check"]).exit_code == 2

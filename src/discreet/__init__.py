@@ -8,7 +8,7 @@ The map, from what you have to what you publish:
 * tables of counts: `Session`, then `session.count(...)`, `.check(...)`, `.release(...)`
 * models: `mixed` (lme4's syntax and numbers), with `prior=Prior(...)` its posterior; `release_mixed` under a loss
 * posterior summaries: `posterior_probability`, `posterior_quantile`, `posterior_interval`, `objective_perturbation`
-* large changes: `forecast_panel`, `compare_large_changes`, `exception_report`
+* large changes: `forecast_panel`, `compare_large_changes`, `exception_report`, `backtest_changes`
 * plans, the signed route: `read_plan`, `check_plan`, `run_plan`
 * is the claim true?: `verify` on a mechanism from `calibrate`, `blackbox` on anything that runs
 * what does one row show?: `audit_posterior` on a fit with a prior, `monte_carlo_audit` as published
@@ -46,6 +46,7 @@ _HOMES = {
     "Session": "discreet.session",
     "Workers": "discreet.privacy.units",
     "audit_posterior": "discreet.audit.posterior",
+    "backtest_changes": "discreet.change.backtest",
     "bayes_mixed": "discreet.bayes.blmm",
     "blackbox": "discreet.audit.blackbox",
     "check_plan": "discreet.plan.doors",

@@ -128,7 +128,7 @@ DOORS: dict[extras.Extra, tuple[str, Callable[[], Any]]] = {
     "charts": ("vl_convert", lambda: svg.svg({"mark": "point"}, alt="never drawn before")),
     "postgres": ("psycopg", lambda: Ledger.open("postgresql://officer@host/ledger")),
     "spark": ("pyspark", lambda: engines.open("spark")),
-    "forecast": ("statsforecast", lambda: forecast_panel(PANEL)),
+    "forecast": ("statsforecast", lambda: forecast_panel(PANEL, methods=("ets",))),
     "rda": ("rdata", lambda: read_m3(Path("M3.rda"))),
 }
 PANEL = pa.table({"series": ["a", "b"] * 40, "t": np.arange(80) // 2, "value": np.arange(80.0) ** 1.5})

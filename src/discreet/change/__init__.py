@@ -1,14 +1,19 @@
 """Large changes: which series will jump next month, and which forecasts can tell.
 
-The way of the data: a gold standard marks the large changes (`standards`), forecasts become scores (`compare`),
-ROC analysis on a range of false positive rates judges them (`roc`, `bootstrap`, `exchange`, `combine`), models are
-fitted to that purpose (`pauc`, `quantile`, `power`, `regression`, through `rolling`), and a cost ratio picks the cases
-to look at (`operating`, `exceptions`), in the periods that the panel's `calendar` knows.
+The way of the data: a tidy table (`tidy`) becomes a `panel` in the periods that its `calendar` knows; forecasts beside
+it, given or made here (`forecasters`), become `cases`; a gold standard marks the large changes (`standards`) and scores
+what can be judged (`judged`, `scored`). ROC analysis on a range of false positive rates compares methods (`compare`:
+`roc`, `bootstrap`, `exchange`, `combine`); past cases teach which coming ones to look at (`alarms`: `operating`,
+`calibration`), for a report (`exceptions`) or over past lists (`backtest`). Models are fitted to that purpose (`pauc`,
+`quantile`, `power`, `regression`, through `rolling`).
 
 estimators   the models as estimators with `fit` and `predict`, in scikit-learn's manner and without needing it
 families     the models of rolling forecasts, each over a grid of its metaparameter
-forecasters  forecasts for those who have only a panel
+intermittent Croston's method and TSB for intermittent series
 kendall      Kendall's tau-b with the normal test for tied data and a continuity correction
+listed       what a report lists
 pairwise     ranking by pairs
-panel        the border: tidy frames of a panel and of forecasts become aligned arrays, or a reason why not
+seasons      is a series seasonal, and what is left without them
+smoothing    exponential smoothing of many series at once, from every origin in one pass
+sparkline    small pictures of series, and the list of a report for notebooks
 """

@@ -26,6 +26,9 @@ FORMS = ("%Y-%m-%d", "%Y-%m", "%YQ", "%Y-Q", "%Y%m%d", "%Y%m")
 HOLIDAYS = 0.1
 """Largest share of steps over closed days in a calendar of working days."""
 
+HOLES = 0.2
+"""Largest share of periods that may be missing in all series, for the rest to follow a rule."""
+
 ROUNDED = 0.02
 """Largest deviation from equal steps, in steps: 1990.083, 1990.167, 1990.25 are months."""
 
@@ -133,6 +136,49 @@ def calendar(labels: np.ndarray) -> Calendar:
     rule = _even(labels.astype(float), "")
     whole = kind.kind in "iu"
     return Calendar(labels[-1], rule, float, lambda value: kind.type(round(value) if whole else value))
+
+
+def completed(labels: np.ndarray) -> np.ndarray:
+    """The labels with those between them that no row mentions; as they are where they follow no rule."""
+    try:
+        calendar(labels)
+        return labels
+    except DataError:
+        pass
+    for candidate in _denser(labels):
+        try:
+            found = calendar(candidate)
+        except DataError:
+            continue
+        if found.rule is None:
+            continue
+        values = [found.read(label) for label in labels]
+        places = [place for value in values if value is not None and (place := found.rule.place(value)) is not None]
+        if len(set(places)) < len(labels):
+            continue
+        whole = range(min(places), max(places) + 1)
+        if len(whole) * (1 - HOLES) <= len(labels):
+            return np.array([found.write(found.rule.at(k)) for k in whole], labels.dtype)
+    return labels
+
+
+def _denser(labels: np.ndarray) -> list[np.ndarray]:
+    """The longest stretches of labels that might follow a rule: those with the commonest distance between them."""
+    if labels.dtype.kind == "M":
+        values = labels.astype("datetime64[us]").astype(np.int64)
+    elif labels.dtype.kind in "iuf":
+        values = labels.astype(float)
+    else:
+        values = np.arange(len(labels))
+    gaps = np.diff(values)
+    stretches: list[np.ndarray] = []
+    for cut in (1.5 * np.median(gaps), 1.05 * gaps.min(), 3.5 * gaps.min()):
+        breaks = np.flatnonzero(gaps > cut) + 1
+        stretches += sorted(np.split(labels, breaks), key=len)[-1:]
+    if labels.dtype.kind in "OUT":
+        for size in (12, 6, 3):
+            stretches += [labels[-size:], labels[:size]]
+    return [each for each in stretches if len(each) > 1]
 
 
 def _of_times(labels: np.ndarray) -> PeriodRule:

@@ -16,10 +16,13 @@ from discreet import chart
 from discreet.arrays import Mask, Matrix, Vector
 from discreet.change import exchange, roc, standards
 from discreet.change.bootstrap import Replicates, replicate
+from discreet.change.cases import Missing, cases
 from discreet.change.combine import Rule
+from discreet.change.judged import Rules
 from discreet.change.kendall import Kendall, kendall
-from discreet.change.panel import Missing, cases
+from discreet.change.panel import Gaps, told
 from discreet.change.roc import Curve, Range
+from discreet.change.scored import Gold, score
 from discreet.change.standards import Direction, Policy, Regression, Standard
 from discreet.chart import Chart
 from discreet.errors import DataError
@@ -42,6 +45,8 @@ class Comparison(Result):
     p : could equally good methods differ as the best and this one do? The choice of the best is accounted for.
     concordance : Kendall's tau of the partial areas with the complexity ranks, if these were given.
     silent : how many of the panel's series nobody forecasts.
+    left_out : how many cases could not be judged, since their history does not vary or is too short.
+    set_aside : the series with gaps or of another frequency.
     """
 
     methods: tuple[str, ...]
@@ -55,6 +60,8 @@ class Comparison(Result):
     horizon: int
     cutoff: float
     silent: int = 0
+    left_out: int = 0
+    set_aside: tuple[str, ...] = ()
 
     @property
     def best(self) -> str:
@@ -166,6 +173,10 @@ class Comparison(Result):
             lines.append(self.warning)
         if self.silent:
             lines.append(f"{self.silent} series of the panel have no forecast and took no part.")
+        if self.left_out:
+            lines.append(f"{self.left_out} cases could not be judged: their history does not vary or is too short.")
+        if self.set_aside:
+            lines.append(f"{len(self.set_aside)} series have gaps or another frequency: {told(self.set_aside)}.")
         width = max(len(name) for name in self.methods)
         for row in self.rows():
             p = "best" if row["p"] is None else f"{row['p']:.3f}"
@@ -185,6 +196,8 @@ class Comparison(Result):
             "positives": int(self.positive.sum()),
             "regression": int(self.standard.regression.sum()),
             "series_without_forecast": self.silent,
+            "cases_left_out": self.left_out,
+            "set_aside": list(self.set_aside),
             "warning": self.warning or None,
             "methods": self.rows(),
             "kendall": None if tau is None else {"tau": tau.tau, "p": tau.p, "n": tau.n},
@@ -206,6 +219,9 @@ def compare_large_changes(
     resamples: int = 1000,
     seed: int = 0,
     missing: Missing = "refuse",
+    lag: int = 1,
+    gaps: Gaps = "skip",
+    until: Any = None,
 ) -> Comparison:
     """Rank forecasting methods by how well they foresee large changes.
 
@@ -220,28 +236,31 @@ def compare_large_changes(
     complexity : a rank per method; those without one stay out of Kendall's tau, and so do combinations.
     resamples, seed : how many resamples make the intervals and p-values, and what they are drawn from.
     missing : what to do with a case that a method does not forecast: "refuse" or "drop".
+    lag : over how many periods changes are measured: 1, or a season, such as 12.
+    gaps : what a period means that a series lacks: "skip" sets the series aside, "zero", or "carry" the value before.
+    until : the last period of the panel to read.
 
     Returns
     -------
-    The methods, best first. Cases whose outcome is not in the panel yet are left out.
+    The methods, best first. Cases whose outcome is not in the panel yet, and those whose history does not vary or is
+    too short, are left out.
 
     Examples
     --------
     >>> compare_large_changes("panel.csv", "forecasts.csv").best                    # doctest: +SKIP
     """
-    aligned = cases(panel, forecasts, horizon=horizon, missing=missing)
+    aligned = cases(panel, forecasts, horizon=horizon, missing=missing, gaps=gaps, until=until)
     aligned = aligned.select(np.isfinite(aligned.actual))
     if not len(aligned):
         raise DataError(
             "No forecast is for a period that the panel holds, so none can be judged; add the outcomes.",
             about="forecasts",
         )
-    base = standards.baseline(aligned.histories)
+    found = score(aligned, Gold(cutoff, direction, policy, regression, lag), horizon=horizon, rules=Rules())
     standard = standards.large_changes(
-        base, aligned.actual, cutoff=cutoff, policy=policy, direction=direction, regression=regression
+        found.base, found.cases.actual, cutoff=cutoff, policy=policy, direction=direction, regression=regression
     )
-    forecast = standards.standardise(base, aligned.forecasts, policy=policy, direction=direction)
-    by_name = dict(zip(aligned.methods, forecast, strict=True))
+    by_name = dict(zip(aligned.methods, found.scores, strict=True))
     rules = {name: rule.score(by_name) for name, rule in (combine or {}).items()}
     taken = sorted(set(rules) & set(by_name))
     if taken:
@@ -267,4 +286,6 @@ def compare_large_changes(
         horizon=horizon,
         cutoff=cutoff,
         silent=aligned.silent,
+        left_out=found.left_out,
+        set_aside=tuple(name for name, _ in aligned.panel.set_aside),
     )

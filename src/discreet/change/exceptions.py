@@ -1,30 +1,33 @@
 """The exception report: which series to look at next, ranked, with the right and wrong alarms to expect.
 
-Past forecasts, whose outcomes the panel holds, make the ROC curve; costs and prevalence pick the threshold; forecasts
-of periods that the panel does not hold yet are ranked and flagged. Only what can happen is ranked and counted: a series
-that the gold standard cannot call a large change, which is known at the origin, and one that has ended are set aside
-with the reason; past cases of the first kind do not calibrate. The report as a page is the command's business.
+Past forecasts, whose outcomes the panel holds, teach (`alarms`); forecasts of the coming period are ranked and flagged,
+as many as a capacity or costs allow. Only what can happen is ranked and counted: a series that the gold standard cannot
+call a large change, which is known at the origin, one that has ended and one that cannot be judged are set aside with
+the reason; past cases of these kinds do not teach. The report as a page is in `report.changes`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Integers, Mask, Vector
-from discreet.change import roc, standards
-from discreet.change.operating import OperatingPoint, chances, check_prevalence, operating_point, rates_left_out
-from discreet.change.panel import Cases, Missing, cases
+from discreet.change import judged, listed, roc
+from discreet.change.alarms import BARELY, ListLength, alarms
+from discreet.change.calibration import LEVEL
+from discreet.change.cases import Missing, cases
+from discreet.change.forecasters import QUICK, Progress, forecast_cases
+from discreet.change.judged import Rules
+from discreet.change.operating import OperatingPoint
+from discreet.change.panel import Gaps, read_panel
 from discreet.change.roc import Curve, Range
+from discreet.change.scored import Gold, Scored, score
 from discreet.change.standards import Direction, Policy, Regression
 from discreet.errors import DataError
 from discreet.results import Result, tidy_table
-
-RATIOS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
-"""Cost ratios that a report shows beside the one asked for."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -33,26 +36,39 @@ class ExceptionReport(Result):
 
     Attributes
     ----------
-    method : whose forecasts rank the series; its partial area on the past is `pauc`.
+    method : whose forecasts rank the series; its partial area on the past is `pauc`, within `pauc_limits`.
     curve, point : its ROC curve on the past, and the decision rule on it.
-    past, past_positives : the cases that calibrate it.
+    capacity : how many series can be looked at, if that draws the line; costs do if it is None.
+    past, past_positives, past_periods : the cases that calibrate it.
     left_out : false and true positive rates of past cases whose own period had no part in choosing the threshold,
         which is what to expect; the point's own are flattered by the choice. NaN where none can be left out.
     rows : every series that may change in the coming period, most alarming first, with the chance that it is a large
-        change and the right and false alarms to expect when stopping there.
+        change, its limits, and the right and false alarms to expect when stopping there.
+    details : of each series on the list: its recent values, the reason, its rank a period before, its alarms so far.
+    right : limits of the number of right alarms on the list, in 9 of 10 periods.
+    history : the lists that the same rule would have made in past periods.
+    lift : right alarms on past lists in multiples of what lists by lot would have had.
     set_aside : the series that are not ranked, and why.
-    choices : what other cost ratios would flag.
+    choices : what other costs or capacities would flag.
     """
 
     method: str
     pauc: float
+    pauc_limits: tuple[float, float]
     curve: Curve
     point: OperatingPoint
     direction: Direction
+    capacity: int | None
     past: int
     past_positives: int
+    past_periods: int
     left_out: tuple[float, float]
     rows: list[dict[str, Any]]
+    details: list[dict[str, Any]]
+    right: tuple[int, int]
+    history: list[dict[str, Any]]
+    lift: float
+    fpr: Range
     set_aside: list[dict[str, Any]]
     choices: list[dict[str, Any]]
 
@@ -71,6 +87,23 @@ class ExceptionReport(Result):
         """False alarms to expect among the flags."""
         return len(self.flagged) - self.expected_true
 
+    @property
+    def warning(self) -> str:
+        """That the scores tell little or nothing, if so; empty otherwise."""
+        chance = (self.fpr[1] ** 2 - self.fpr[0] ** 2) / 2
+        if self.pauc_limits[0] <= chance:
+            return (
+                f"NO BETTER THAN CHANCE. The partial area of {self.method} on the past is {self.pauc:.4f}, between "
+                f"{self.pauc_limits[0]:.4f} and {self.pauc_limits[1]:.4f}, and drawing lots has {chance:.4f}. The "
+                "order of the list means nothing. Use other forecasts, a lower cutoff or more history."
+            )
+        if np.isfinite(self.lift) and self.lift < BARELY:
+            return (
+                f"BARELY BETTER THAN CHANCE. Past lists had {self.lift:.1f} times as many right alarms as lists by "
+                "lot. Most of the list will be false alarms."
+            )
+        return ""
+
     def to_arrow(self) -> Any:
         """`rows` as a PyArrow table."""
         import pyarrow as pa
@@ -85,6 +118,8 @@ class ExceptionReport(Result):
             term=[row["t"] for row in self.rows],
             level=[row["series"] for row in self.rows],
             estimate=[row["chance"] for row in self.rows],
+            lower=[row["low"] for row in self.rows],
+            upper=[row["high"] for row in self.rows],
             flag=["flagged" if row["flag"] else None for row in self.rows],
         )
 
@@ -94,15 +129,26 @@ class ExceptionReport(Result):
     def __str__(self) -> str:
         return self.summary()
 
+    def _repr_html_(self) -> str:
+        from discreet.change.sparkline import listing
+
+        return listing(self)
+
     def summary(self) -> str:
         """The report in a few sentences."""
-        point = self.point
+        point, warning = self.point, self.warning
+        what = "change" if self.direction == "both" else self.direction
+        drawn = (
+            f"the {self.capacity} that you can look at"
+            if self.capacity is not None
+            else f"a miss counts as {point.cost_ratio:g} false alarms"
+        )
         return (
-            f"{len(self.flagged)} of {len(self.rows)} series are flagged for a large {self.direction} by "
-            f"{self.method}: about {self.expected_true:.1f} right and {self.expected_false:.1f} false alarms to "
-            f"expect. On {self.past} past cases with {self.past_positives} large changes the rule finds "
-            f"{point.tpr:.0%} of them at {point.fpr:.1%} false positives{self.expected_rates}; a miss counts as "
-            f"{point.cost_ratio:g} false alarms.{self._not_ranked()}"
+            f"{warning + ' ' if warning else ''}{len(self.flagged)} of {len(self.rows)} series are flagged for a large "
+            f"{what} by {self.method} ({drawn}): about {self.expected_true:.1f} right alarms, {self.right[0]} to "
+            f"{self.right[1]} in {LEVEL:.0%} of periods, and {self.expected_false:.1f} false ones to expect. On "
+            f"{self.past} past cases of {self.past_periods} periods with {self.past_positives} large changes"
+            f"{self._rule()}.{self._not_ranked()}"
         )
 
     @property
@@ -111,11 +157,19 @@ class ExceptionReport(Result):
         fpr, tpr = self.left_out
         return "" if np.isnan(tpr) else f" (on periods that did not choose it, {tpr:.0%} at {fpr:.1%})"
 
+    def _rule(self) -> str:
+        if self.capacity is None:
+            return (
+                f" the rule finds {self.point.tpr:.0%} of them at {self.point.fpr:.1%} false positives"
+                f"{self.expected_rates}"
+            )
+        if not np.isfinite(self.lift):
+            return " there was no list"
+        return f" such lists had {self.lift:.1f} times as many right alarms as lists by lot"
+
     def _not_ranked(self) -> str:
-        counts = Counter(row["why"] for row in self.set_aside)
-        jumped, ended = counts.pop(_jump(self.direction), 0), sum(counts.values())
-        parts = [f"{jumped} {_jump(self.direction)}"] if jumped else []
-        parts += [f"{ended} ended before the panel"] if ended else []
+        counts = Counter(row["kind"] for row in self.set_aside)
+        parts = [f"{count} {KINDS[kind]}" for kind, count in sorted(counts.items())]
         return f" Not ranked: {'; '.join(parts)}." if parts else ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -124,7 +178,9 @@ class ExceptionReport(Result):
         return {
             "method": self.method,
             "pauc": self.pauc,
+            "pauc_limits": list(self.pauc_limits),
             "direction": self.direction,
+            "capacity": self.capacity,
             "threshold": point.threshold if np.isfinite(point.threshold) else None,
             "fpr": point.fpr,
             "tpr": point.tpr,
@@ -135,44 +191,81 @@ class ExceptionReport(Result):
             "cost_ratio": point.cost_ratio,
             "past": self.past,
             "past_positives": self.past_positives,
+            "past_periods": self.past_periods,
             "flagged": len(self.flagged),
             "expected_true": self.expected_true,
             "expected_false": self.expected_false,
+            "right_limits": list(self.right),
+            "lift": self.lift if np.isfinite(self.lift) else None,
+            "warning": self.warning or None,
             "choices": self.choices,
+            "history": self.history,
+            "details": self.details,
             "rows": self.rows,
             "set_aside": self.set_aside,
         }
 
 
+KINDS = {
+    "ended": "ended before the panel",
+    "gaps": "have gaps, another frequency or rows after the others' end",
+    "return": "had a large change the other way at the origin, and a return counts as no discovery",
+    "unjudged": "cannot be judged: too short, constant, discontinued or intermittent",
+}
+
+
 def exception_report(
     panel: Any,
-    forecasts: Any,
+    forecasts: Any = None,
     *,
     method: str | None = None,
+    methods: Sequence[str] = QUICK,
     horizon: int = 1,
     cutoff: float = 0.95,
     direction: Direction = "decline",
     policy: Policy = "relative",
     regression: Regression = "negative",
+    lag: int = 1,
     fpr: Range = (0.0, 0.2),
+    capacity: int | None = None,
     cost_ratio: float = 10.0,
     prevalence: float | None = None,
+    by_value: bool = False,
     missing: Missing = "refuse",
+    season: int = 12,
+    past: int = 24,
+    gaps: Gaps = "skip",
+    until: Any = None,
+    rules: Rules = judged.USUAL,
+    columns: Mapping[str, str] | None = None,
+    progress: Progress = lambda step, share: None,
 ) -> ExceptionReport:
     """Rank the coming period's series by alarm and flag those worth a look.
 
     Parameters
     ----------
-    panel : frame of `series`, `t`, `value`.
-    forecasts : frame of `series`, `method`, `t`, `forecast`, of past periods and of the coming one.
+    panel : frame of `series`, `t`, `value`, under these or other usual names (`unique_id`, `ds`, `y`).
+    forecasts : frame of `series`, `method`, `t`, `forecast`, of past periods and of the coming one; or one column per
+        method. With a column `quantile` or `sample`, distributions. Made here by `methods` if left out.
     method : whose forecasts rank; by default the one with the largest partial area on the past.
+    methods, season, past : if forecasts are made here: by which methods, with how many periods in a season, and how
+        many past periods are forecast to learn from.
     horizon : how many periods ahead the forecasts look.
-    cutoff, direction, policy, regression : the gold standard, see `standards.large_changes`. Series that cannot be
-        large changes under `regression` are neither ranked nor used to calibrate.
-    fpr : range of false positive rates; the threshold stays within its upper end.
+    cutoff, direction, policy, regression : the gold standard, see `standards.large_changes`; direction "both" looks for
+        declines and increases at once. Series that cannot be large changes under `regression` are neither ranked nor
+        used to calibrate.
+    lag : over how many periods changes are measured: 1, or a season, such as 12.
+    fpr : range of false positive rates; a threshold by costs stays within its upper end.
+    capacity : how many series can be looked at; if it is given, that many are flagged, whatever the costs.
     cost_ratio : how many false alarms a missed large change costs.
     prevalence : the share of large changes to expect; by default that of the past.
+    by_value : rank by chance times the size of the series (its mean), so that large ones come first.
     missing : what to do with a case that a method does not forecast: "refuse" or "drop".
+    gaps : what a period means that a series lacks: "skip" sets the series aside, "zero", or "carry" the value before.
+    until : the last period of the panel to read.
+    rules : which histories are too short, too quiet or too intermittent to be judged.
+    columns : what our columns are called in the panel, such as {"value": "sales"}.
+    progress : called with what is being done and the share of it that is done.
 
     Returns
     -------
@@ -180,122 +273,81 @@ def exception_report(
 
     Examples
     --------
-    >>> print(exception_report("panel.csv", "forecasts.csv").summary())             # doctest: +SKIP
+    >>> print(exception_report("panel.csv", capacity=20).summary())                 # doctest: +SKIP
     """
-    aligned = cases(panel, forecasts, horizon=horizon, missing=missing)
-    known = np.isfinite(aligned.actual)
-    _check(known)
-    base = standards.baseline(aligned.histories)
-    scores = standards.standardise(base, aligned.forecasts, policy=policy, direction=direction)
-    standard = standards.large_changes(
-        base, aligned.actual, cutoff=cutoff, policy=policy, direction=direction, regression=regression
+    line = ListLength(capacity, cost_ratio)
+    lo, hi = roc.false_positive_range(fpr)
+    held = read_panel(panel, gaps=gaps, until=until, names=columns)
+    made = (
+        forecast_cases(
+            held,
+            methods=methods if method is None else (method,),
+            horizon=horizon,
+            season=season,
+            past=past,
+            progress=progress,
+        )
+        if forecasts is None
+        else cases(held, forecasts, horizon=horizon, missing=missing)
     )
-    jumped = standards.jumped(base, cutoff=cutoff, policy=policy, direction=direction)
-    past, ahead = (mask & (~jumped | (regression == "keep")) for mask in (known, ~known))
-    truth = standard.positive[past]
-    areas = roc.partial_auc(truth, scores[:, past], fpr=fpr)
-    chosen = _chosen(aligned.methods, areas, method)
-    score, share = scores[chosen], float(truth.mean()) if prevalence is None else prevalence
-    curve = roc.curve(truth, score[past])
-    check_prevalence(share)
-    folds, limit = _folds(aligned.t[past]), roc.false_positive_range(fpr)[1]
-    likely = chances(score[ahead], past=score[past], positive=truth, prevalence=share, folds=folds)
-
-    def rule(ratio: float) -> OperatingPoint:
-        return operating_point(curve, prevalence=share, cost_ratio=ratio, fpr_limit=limit)
-
-    point = rule(cost_ratio)
+    gold = Gold(cutoff, direction, policy, regression, lag)
+    progress("ranking series", 1.0)
+    scored = score(made, gold, horizon=horizon, rules=rules)
+    teach, rank = (scored.select(mask & ~scored.impossible) for mask in (scored.known, ~scored.known))
+    _check(teach, rank)
+    chosen = _place(teach.cases.methods, method)
+    _, period = np.unique(teach.cases.origin, return_inverse=True)
+    found = alarms(
+        teach.scores,
+        teach.positive,
+        period,
+        rank.scores,
+        line=line,
+        fpr=(lo, hi),
+        method=chosen,
+        prevalence=prevalence,
+        weight=np.abs(rank.base.level_mean) if by_value else None,
+    )
+    apart = scored.select(~scored.known & scored.impossible)
     return ExceptionReport(
-        method=aligned.methods[chosen],
-        pauc=float(areas[chosen]),
-        curve=curve,
-        point=point,
+        method=made.methods[found.chosen],
+        pauc=float(found.areas[found.chosen]),
+        pauc_limits=found.area_limits,
+        curve=found.curve,
+        point=found.point,
         direction=direction,
-        past=len(truth),
-        past_positives=int(truth.sum()),
-        left_out=rates_left_out(score[past], truth, folds, prevalence=share, cost_ratio=cost_ratio, fpr_limit=limit),
-        rows=_rows(aligned.select(ahead), score[ahead], aligned.forecasts[chosen, ahead], likely, point),
-        set_aside=_set_aside(aligned, aligned.select(~known & ~ahead), direction),
-        choices=[_choice(rule(ratio), score[ahead], likely) for ratio in sorted({*RATIOS, cost_ratio})],
+        capacity=capacity,
+        past=len(teach.positive),
+        past_positives=int(teach.positive.sum()),
+        past_periods=int(period.max()) + 1,
+        left_out=found.left_out,
+        rows=listed.rows(rank, found),
+        details=listed.details(teach, rank, found, period),
+        right=(found.right.low, found.right.high),
+        history=listed.history(teach, found, period),
+        lift=found.lift,
+        fpr=(lo, hi),
+        set_aside=listed.set_aside(made, apart.cases, scored, direction),
+        choices=listed.choices(rank.scores[found.chosen], found, line, hi),
     )
 
 
-def _folds(t: np.ndarray) -> Integers:
-    """The past periods, or five parts of a single one."""
-    periods, fold = np.unique(t, return_inverse=True)
-    return fold if len(periods) > 1 else np.arange(len(t)) % 5
-
-
-def _set_aside(every: Cases, jumped: Cases, direction: Direction) -> list[dict[str, Any]]:
-    """The series that cannot be large changes in the coming period, and the reason."""
-    rows = [
-        {"series": str(name), "t": str(t), "last": float(history[-1]), "why": _jump(direction)}
-        for name, t, history in zip(jumped.series, jumped.t, jumped.histories, strict=True)
-    ]
-    return rows + [
-        {"series": name, "t": None, "last": None, "why": f"ended at {last}, before the panel"}
-        for name, last in every.ended
-    ]
-
-
-def _jump(direction: Direction) -> str:
-    up, down = ("rise", "fall") if direction == "decline" else ("fall", "rise")
-    return f"had a large {up} at the origin, and a {down} from there counts as a return"
-
-
-def _check(known: Mask) -> None:
-    if known.all():
+def _check(teach: Scored, rank: Scored) -> None:
+    if not len(rank.cases):
         raise DataError(
-            "Every forecast is for a period that the panel holds; add forecasts of the coming period.",
+            "No series of the coming period can be ranked. Forecasts are of past periods and of the coming one. Add "
+            "forecasts of the coming period, or relax the rules.",
             about="forecasts",
         )
-    if not known.any():
+    if not len(teach.cases):
         raise DataError(
             "No forecast is for a period that the panel holds, so no threshold can be set; add forecasts of past "
-            "periods, made at their time (`forecast_panel` makes them).",
+            "periods, made at their time (`forecast_panel` makes them), or give a longer history.",
             about="forecasts",
         )
 
 
-def _chosen(methods: tuple[str, ...], areas: Vector, method: str | None) -> int:
-    if method is None:
-        return int(np.argmax(areas))
-    if method not in methods:
+def _place(methods: tuple[str, ...], method: str | None) -> int | None:
+    if method is not None and method not in methods:
         raise DataError(f"Method {method!r} has no forecasts; methods are: {', '.join(methods)}.", about="method")
-    return methods.index(method)
-
-
-def _rows(
-    coming: Cases, score: Vector, forecast: Vector, likely: Vector, point: OperatingPoint
-) -> list[dict[str, Any]]:
-    """The coming cases, most alarming first, with what stopping at each of them would bring."""
-    order = np.argsort(-score, kind="stable")
-    right = np.cumsum(likely[order])
-    return [
-        {
-            "rank": rank,
-            "series": str(coming.series[i]),
-            "t": str(coming.t[i]),
-            "last": float(coming.histories[i][-1]),
-            "forecast": float(forecast[i]),
-            "score": float(score[i]),
-            "chance": float(likely[i]),
-            "flag": bool(score[i] >= point.threshold),
-            "true_so_far": float(right[rank - 1]),
-            "false_so_far": float(rank - right[rank - 1]),
-        }
-        for rank, i in enumerate(order, start=1)
-    ]
-
-
-def _choice(point: OperatingPoint, score: Vector, likely: Vector) -> dict[str, Any]:
-    flagged = score >= point.threshold
-    right = float(likely[flagged].sum())
-    return {
-        "cost_ratio": point.cost_ratio,
-        "flagged": int(flagged.sum()),
-        "expected_true": right,
-        "expected_false": int(flagged.sum()) - right,
-        "tpr": point.tpr,
-        "fpr": point.fpr,
-    }
+    return None if method is None else methods.index(method)

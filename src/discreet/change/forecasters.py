@@ -1,61 +1,111 @@
-"""Forecasts for those who have only a panel: nine classical methods through statsforecast (extra `forecast`).
+"""Forecasts for those who have only a panel: eight methods on NumPy, three more through statsforecast.
 
-Each forecast is made as it would have been at its time: on the history up to its origin. Nothing is judged here, but
-what could not be judged afterwards is refused before the work begins.
+Each forecast is made as it would have been at its time: on the history up to its origin, constants estimated again. The
+built-in methods run over all series and origins at once (`smoothing`, `intermittent`), on series without their seasons
+(`seasons`). Those of the extra `forecast` refit each series at each origin, on all cores. Nothing is judged here.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
-from itertools import pairwise
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from discreet.arrays import Vector
-from discreet.change import standards
-from discreet.change.calendar import calendar
-from discreet.change.panel import histories
+from discreet.arrays import Integers, Matrix, Vector
+from discreet.change import intermittent, smoothing
+from discreet.change.cases import Cases, check_horizon, of_forecasts, past_and_coming
+from discreet.change.panel import Gaps, TidyPanel, read_panel
+from discreet.change.seasons import Seasons, adjusted, restored
 from discreet.errors import DataError
 from discreet.extras import needs
 
-METHODS: dict[str, Callable[[Any, int], Any]] = {
-    "naive": lambda m, season: m.Naive(),
-    "seasonal_naive": lambda m, season: m.SeasonalNaive(season_length=season),
-    "ses": lambda m, season: m.SimpleExponentialSmoothingOptimized(),
-    "holt": lambda m, season: m.Holt(),
-    "damped": lambda m, season: m.AutoETS(model="AAN", damped=True),
+Method: TypeAlias = Callable[[Matrix, Integers, int, int], Matrix]
+Progress: TypeAlias = Callable[[str, float], None]
+
+QUICK = ("seasonal_naive", "ses", "damped", "theta", "tsb")
+"""What a report tries if nothing else is asked for."""
+
+
+def _naive(values: Matrix, origins: Integers, horizon: int, season: int) -> Matrix:
+    return values[:, origins]
+
+
+def _seasonal_naive(values: Matrix, origins: Integers, horizon: int, season: int) -> Matrix:
+    """The value one season before the period forecast; the last one where there is none."""
+    before = origins - (season - 1 - (horizon - 1) % season)
+    found = np.where(before >= 0, values[:, np.maximum(before, 0)], np.nan)
+    return np.where(np.isfinite(found), found, values[:, origins])
+
+
+def _without_seasons(forecast: Callable[[Matrix, Integers, int], Matrix]) -> Method:
+    """A method for series without seasons, on what is left when they are taken out."""
+
+    def made(values: Matrix, origins: Integers, horizon: int, season: int) -> Matrix:
+        plain = forecast(values, origins, horizon)
+        if season < 2:
+            return plain
+        seasons = Seasons(values, season)
+        for k, origin in enumerate(origins.tolist()):
+            found = seasons.at(origin)
+            rows = np.flatnonzero(found[0])
+            if len(rows):
+                part = (found[0][rows], found[1][rows], found[2][rows])
+                rest = forecast(adjusted(values[rows], origin, part), np.array([origin]), horizon)
+                plain[rows, k] = restored(rest[:, 0], horizon, part)
+        return plain
+
+    return made
+
+
+BUILT_IN: dict[str, Method] = {
+    "naive": _naive,
+    "seasonal_naive": _seasonal_naive,
+    "ses": _without_seasons(lambda y, o, h: smoothing.ahead(smoothing.simple(y, o), h)),
+    "holt": _without_seasons(lambda y, o, h: smoothing.ahead(smoothing.with_trend(y, o), h)),
+    "damped": _without_seasons(
+        lambda y, o, h: smoothing.ahead(smoothing.with_trend(y, o, damping=smoothing.DAMPING), h)
+    ),
+    "theta": _without_seasons(smoothing.theta),
+    "croston": lambda y, o, h, season: intermittent.croston(y, o),
+    "tsb": lambda y, o, h, season: intermittent.tsb(y, o),
+}
+
+EXTRA: dict[str, Callable[[Any, int], Any]] = {
     "holt_winters": lambda m, season: m.HoltWinters(season_length=season),
-    "theta": lambda m, season: m.Theta(season_length=season),
     "ets": lambda m, season: m.AutoETS(season_length=season),
     "arima": lambda m, season: m.AutoARIMA(season_length=season),
 }
+
+METHODS = (*BUILT_IN, *EXTRA)
 """From the simplest to the most complex; the order can serve as complexity ranks."""
 
 
 def forecast_panel(
     panel: Any,
     *,
-    methods: Sequence[str] = tuple(METHODS),
+    methods: Sequence[str] = QUICK,
     horizon: int = 1,
     season: int = 12,
     past: int = 12,
-    policy: standards.Policy = "relative",
-    progress: Callable[[str, float], None] = lambda step, share: None,
+    gaps: Gaps = "skip",
+    progress: Progress = lambda step, share: None,
 ) -> Any:
     """Forecast the last `past` periods of every series and the one `horizon` after the panel's end.
 
-    A series that ended before the panel has no coming period. Every forecast refits its model, so time grows with
-    series x past x methods.
+    A series that ended before the panel has no coming period. Methods `naive` to `tsb` need nothing but NumPy;
+    `holt_winters`, `ets` and `arima` need the extra `forecast` and refit every series at every origin.
 
     Parameters
     ----------
-    panel : frame of `series`, `t`, `value`.
+    panel : frame of `series`, `t`, `value`, under these or other usual names.
     methods : names of forecasting methods.
     horizon : how many periods ahead to look.
-    season : the length of a season in periods.
+    season : the length of a season in periods; 1 for none.
     past : how many past periods to forecast, each from the periods before it.
-    policy : the gold standard that will judge.
+    gaps : what periods mean that a series lacks: "skip" leaves the series out, "zero", or "carry" the value before.
     progress : called with what is being done and the share of it that is done.
 
     Returns
@@ -67,60 +117,110 @@ def forecast_panel(
     --------
     >>> forecasts = forecast_panel("panel.csv", methods=["naive"], past=6)          # doctest: +SKIP
     """
+    made = forecast_cases(
+        read_panel(panel, gaps=gaps), methods=methods, horizon=horizon, season=season, past=past, progress=progress
+    )
+    import pyarrow as pa
+
+    many = len(made.methods)
+    series = pa.DictionaryArray.from_arrays(np.tile(made.row, many).astype(np.int32), made.panel.names.astype(str))
+    method = pa.DictionaryArray.from_arrays(np.repeat(np.arange(many, dtype=np.int32), len(made)), list(made.methods))
+    labels, place = np.unique(made.t, return_inverse=True)
+    return pa.table(
+        {
+            "series": series.cast(pa.string()),
+            "method": method.cast(pa.string()),
+            "t": pa.array(labels).take(pa.array(np.tile(place, many))),
+            "forecast": made.forecasts.ravel(),
+            "horizon": np.full(many * len(made), horizon),
+        }
+    )
+
+
+def forecast_cases(
+    panel: TidyPanel,
+    *,
+    methods: Sequence[str] = QUICK,
+    horizon: int = 1,
+    season: int = 12,
+    past: int = 12,
+    progress: Progress = lambda step, share: None,
+) -> Cases:
+    """The same as cases, ready to be judged."""
     unknown = [name for name in methods if name not in METHODS]
     if unknown or not methods:
         raise DataError(
             f"Method {unknown[0] if unknown else ''!r} is not known; choose from {', '.join(METHODS)}.", about="methods"
         )
-    if horizon < 1 or past < 0 or season < 1:
+    check_horizon(horizon)
+    if past < 0 or season < 1:
         raise DataError(
-            f"Horizon {horizon}, season {season} and past {past} do not make forecasts; give for example 1, 12 and 12.",
-            about="horizon",
+            f"Season {season} and past {past} do not make forecasts; give for example 12 and 12.",
+            about="season" if season < 1 else "past",
         )
-    known, names = histories(panel)
-    values, periods = known["value"], np.unique(known["t"])
-    bounds = np.searchsorted(known["series"], np.arange(len(names) + 1))
-    if np.diff(bounds).min() < past + horizon:
-        raise DataError(
-            f"Forecasts of {past} past periods, {horizon} ahead, need {past + horizon} periods of each series, and one "
-            "has fewer. Forecast fewer past periods, or drop short series.",
-            about="past",
-        )
-    first = past + horizon - 1 if past else 0
-    standards.varying(standards.baseline([values[a : b - first] for a, b in pairwise(bounds)]), policy=policy)
-    coming = calendar(periods).later(horizon)
-    library = _statsforecast()
-    import pyarrow as pa
-
-    made: dict[str, list[Any]] = {name: [] for name in ("series", "method", "t", "forecast")}
-    for k, name in enumerate(names):
-        progress(f"series {k + 1} of {len(names)}", k / len(names))
-        mine = slice(bounds[k], bounds[k + 1])
-        times, own = known["t"][mine], values[mine]
-        ahead = [*times, coming] if times[-1] == periods[-1] else times
-        for target in range(len(own) - past, len(ahead)):
-            t = ahead[target]
-            history = own[: target - horizon + 1] if target < len(own) else own
-            for method in methods:
-                forecast = _one(library, method, history, horizon, season)
-                for column, value in zip(made.values(), (name, method, t, forecast), strict=True):
-                    column.append(value)
-    labels = np.array(made["t"])  # Arrow does not take a list of NumPy's dates
-    return pa.table({**made, "t": labels, "horizon": np.full(len(labels), horizon)})
+    row, origin, t, actual = past_and_coming(panel, past=past, horizon=horizon, label=panel.later(horizon))
+    origins, place = np.unique(origin, return_inverse=True)
+    library = _statsforecast() if any(name in EXTRA for name in methods) else None
+    found = np.empty((len(methods), len(row)))
+    for k, name in enumerate(methods):
+        progress(f"forecasting by {name}", k / len(methods))
+        if name in BUILT_IN:
+            made = _built_in(name, panel, origins, horizon, season, partial(_share, progress, name, k, len(methods)))
+            found[k] = made[row, place]
+        else:
+            histories = [panel.values[i, panel.first[i] : o + 1] for i, o in zip(row, origin, strict=True)]
+            found[k] = _extra(library, name, histories, horizon, season)
+    return of_forecasts(panel, row, origin, t, actual, methods, found)
 
 
-def _one(library: Any, method: str, history: Vector, horizon: int, season: int) -> float:
-    try:
-        return float(METHODS[method](library, season).forecast(y=history, h=horizon)["mean"][-1])
-    except Exception as error:
-        raise DataError(
-            f"Method {method!r} cannot forecast from a history of {len(history)} periods ({type(error).__name__}); "
-            "forecast fewer past periods, leave the method out, or drop short series.",
-            about="methods",
-        ) from error
+def _share(progress: Progress, name: str, done: int, of: int, share: float) -> None:
+    progress(f"forecasting by {name}", (done + share) / of)
+
+
+def _built_in(
+    name: str, panel: TidyPanel, origins: Integers, horizon: int, season: int, progress: Callable[[float], None]
+) -> Matrix:
+    done = 0
+
+    def work(values: Matrix) -> Matrix:
+        nonlocal done
+        progress(done / len(panel))
+        done += len(values)
+        return BUILT_IN[name](values, origins, horizon, season)
+
+    return smoothing.by_chunks(work, panel.values)
+
+
+def _extra(library: Any, name: str, histories: Sequence[Vector], horizon: int, season: int) -> Vector:
+    """Forecasts by a method of the extra, on all cores where there is work for them."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if cores < 2 or len(histories) < 64 or not hasattr(library, "__file__"):
+        return _refitted(library, name, histories, horizon, season)
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    size = -(-len(histories) // (8 * cores))
+    parts = [histories[start : start + size] for start in range(0, len(histories), size)]
+    with ProcessPoolExecutor(cores, mp_context=get_context("spawn")) as pool:
+        return np.concatenate(list(pool.map(_in_process, [(name, part, horizon, season) for part in parts])))
+
+
+def _in_process(task: tuple[str, Sequence[Vector], int, int]) -> Vector:
+    return _refitted(_statsforecast(), *task)
+
+
+def _refitted(library: Any, name: str, histories: Sequence[Vector], horizon: int, season: int) -> Vector:
+    """Each history's forecast; NaN where the method cannot be fitted to one so short."""
+    found = np.full(len(histories), np.nan)
+    for k, history in enumerate(histories):
+        try:
+            found[k] = float(EXTRA[name](library, season).forecast(y=history, h=horizon)["mean"][-1])
+        except Exception:
+            continue
+    return found
 
 
 def _statsforecast() -> Any:
-    with needs("forecast", "Forecasting from a panel, without forecasts of your own,"):
+    with needs("forecast", "Forecasting by holt_winters, ets or arima"):
         from statsforecast import models
     return models

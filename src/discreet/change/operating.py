@@ -101,26 +101,39 @@ def check_prevalence(prevalence: float) -> None:
 
 
 def chances(score: Vector, *, past: Vector, positive: Mask, prevalence: float, folds: Integers | None = None) -> Vector:
-    """The chance that a case with this score is a large change, never falling with the score.
+    """The chance that a case with this score is a large change, never falling with the score; see `calibrated`."""
+    return calibrated(score, past=past, positive=positive, prevalence=prevalence, folds=folds)[0]
+
+
+def calibrated(
+    score: Vector, *, past: Vector, positive: Mask, prevalence: float, folds: Integers | None = None
+) -> tuple[Vector, Vector, float]:
+    """Chances of a large change, from past cases with such scores.
 
     Past shares are pooled until they rise with the score, which follows the upper hull of the ROC curve; one case of
     average chance is added at each end, so that a score beyond all others is not a certainty. A hull is too steep
     where scores say little, so with `folds`, usually the past periods, chances are drawn towards the prevalence as far
     as past cases ask for whose own fold was left out.
+
+    Returns
+    -------
+    The chances, those of past cases learnt without their own fold, and the share of the way from the prevalence to the
+    pooled chances that is left.
     """
     pooled = _pooled(past, positive, prevalence, score)
     if folds is None:
-        return pooled
+        return pooled, _pooled(past, positive, prevalence, past), 1.0
     left_out = np.empty(len(past))
     for fold in np.unique(folds):
         out = folds == fold
         if positive[~out].all() or not positive[~out].any():
-            return pooled
+            return pooled, _pooled(past, positive, prevalence, past), 1.0
         left_out[out] = _pooled(past[~out], positive[~out], prevalence, past[out]) - prevalence
     weight = _weights(positive, prevalence)
     lean = (weight * left_out**2).sum()
     slope = (weight * left_out * (positive - prevalence)).sum() / lean if lean > 0 else 0.0
-    return np.asarray(prevalence + np.clip(slope, 0, 1) * (pooled - prevalence))
+    slope = float(np.clip(slope, 0, 1))
+    return np.asarray(prevalence + slope * (pooled - prevalence)), prevalence + slope * left_out, slope
 
 
 def _weights(positive: Mask, prevalence: float) -> Vector:

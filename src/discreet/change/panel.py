@@ -1,297 +1,282 @@
-"""The border: tidy frames of a panel and of forecasts become aligned arrays, or a reason why not.
+"""A panel: series in rows, periods in columns, and what cannot take part, with the reason.
 
-A panel has columns `series`, `t`, `value`; forecasts have `series`, `method`, `t`, `forecast`, where `t` is the period
-forecast, and may have `horizon`. Any table or file that `frames` opens will do. Periods are the panel's own, in order:
-a month that no row mentions does not exist, and a series that lacks one which others have is refused, since a missing
-row may mean zero. The forecast origin of a case is `horizon` rows before its period, and the history ends there; later
-rows are never read. Forecasts of periods after the panel's end are told apart by their labels (`calendar`); a series
-that ended earlier has no coming period.
+Any tidy table will do (`tidy`). Periods are the panel's own in order, with those in between that no row mentions where
+dates or numbers follow a rule (`calendar`). Series may begin and end at different times. A series that lacks periods in
+between, comes at another frequency or goes on after the others' end is set aside by its name; only what makes the
+whole panel ambiguous is refused, with the names of the series.
 """
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from discreet import frames
 from discreet.arrays import Integers, Mask, Matrix, Vector
-from discreet.change.calendar import calendar
-from discreet.errors import DataError, concerning
+from discreet.change import tidy
+from discreet.change.calendar import calendar, completed
+from discreet.errors import DataError
 from discreet.faults import Argument
 
-Missing: TypeAlias = Literal["refuse", "drop"]
+Gaps: TypeAlias = Literal["skip", "zero", "carry"]
+
+NAMED = 5
+"""Series that a message names; the report lists all."""
+
+BEYOND = 0.02
+"""Share of series below which rows after the end of most others are no progress of time."""
+
+TRIED = 20
+"""Series whose own periods are tried as the panel's calendar."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cases:
-    """Periods of series that were forecast by every method.
+class TidyPanel:
+    """Series on one calendar.
 
     Attributes
     ----------
-    series, t : what was forecast, one entry per case.
-    actual : the outcome; NaN where the panel ends before it.
-    histories : the values up to the forecast origin of each case.
-    methods, forecasts : names, and values of shape (methods, cases).
-    silent : how many of the panel's series no method forecasts.
-    ended : the series that end before the panel does, and their last periods.
+    names : of the series, in order.
+    periods : labels in order.
+    values : shape (series, periods), NaN before a series begins and after it ends.
+    first, last : the columns in which each series begins and ends.
+    set_aside : series that are not in `values`, and why.
     """
 
-    series: np.ndarray
-    t: np.ndarray
-    actual: Vector
-    histories: Sequence[Vector]
-    methods: tuple[str, ...]
-    forecasts: Matrix
-    silent: int = 0
-    ended: Sequence[tuple[str, str]] = ()
+    names: np.ndarray
+    periods: np.ndarray
+    values: Matrix
+    first: Integers
+    last: Integers
+    set_aside: Sequence[tuple[str, str]] = ()
 
     def __len__(self) -> int:
-        return len(self.series)
+        return len(self.names)
 
-    def select(self, keep: Mask) -> Cases:
-        return Cases(
-            series=self.series[keep],
-            t=self.t[keep],
-            actual=self.actual[keep],
-            histories=[history for history, kept in zip(self.histories, keep, strict=True) if kept],
-            methods=self.methods,
-            forecasts=self.forecasts[:, keep],
-            silent=self.silent,
-            ended=self.ended,
-        )
+    @property
+    def ended(self) -> Integers:
+        """The series that end before the panel does."""
+        return np.flatnonzero(self.last < len(self.periods) - 1)
+
+    def later(self, steps: int) -> Any:
+        """The label of the period `steps` after the last."""
+        return calendar(self.periods).later(steps)
 
 
-def cases(panel: Any, forecasts: Any, *, horizon: int = 1, missing: Missing = "refuse") -> Cases:
-    """Align forecasts `horizon` periods ahead with the panel. `missing="drop"` leaves out uncovered cases."""
-    if not isinstance(horizon, int | np.integer) or horizon < 1:
+def read_panel(
+    data: Any, *, gaps: Gaps = "skip", until: Any = None, names: Mapping[str, str] | None = None
+) -> TidyPanel:
+    """The panel of a tidy table, or why it is none.
+
+    Parameters
+    ----------
+    data : frame or file of `series`, `t`, `value`, under these or other usual names.
+    gaps : what a period means that a series lacks between its first and last: "skip" sets the series aside, "zero"
+        says that nothing happened (also after its last row), "carry" repeats the value before.
+    until : the last period to read, for a table that goes on into the future.
+    names : what our columns are called in the table, such as {"value": "sales"}.
+    """
+    if isinstance(data, TidyPanel):
+        return data
+    if gaps not in get_args(Gaps):
         raise DataError(
-            f"Horizon {horizon!r} is not a number of periods ahead; give 1 or more whole ones.", about="horizon"
-        )
-    if missing not in ("refuse", "drop"):
-        raise DataError(
-            (Argument("missing", missing), " is not known; cases without a forecast are 'refuse' or 'drop'."),
-            about="missing",
-        )
-    known, names = histories(panel)
-    asked = columns(
-        forecasts,
-        ("series", "method", "t", "forecast"),
-        what="forecasts",
-        numbers=("forecast",),
-        optional=("horizon",),
+            (Argument("gaps", gaps), " is not known."), f"It is one of {', '.join(get_args(Gaps))}.", "Use 'skip'.",
+            about="gaps",
+        )  # fmt: skip
+    found = tidy.read(
+        tidy.renamed(data, names or {}, what="panel"), ("series", "t", "value"), what="panel", numbers=("value",)
     )
-    declared = "horizon" in asked
-    if declared:
-        ahead = asked.pop("horizon")
-        if not (ahead == horizon).any():
-            found = ", ".join(str(h) for h in np.unique(ahead)[:12])
-            raise DataError(
-                f"No forecast has horizon {horizon}; the frame has {found}. Choose one of these.", about="horizon"
-            )
-        asked = {name: values[ahead == horizon] for name, values in asked.items()}
-    asked["series"] = asked["series"].astype(str)
-    wanted = np.minimum(np.searchsorted(names, asked["series"]), len(names) - 1)
-    strangers = names[wanted] != asked["series"]
-    if strangers.any():
-        count = len(np.unique(asked["series"][strangers]))
+    series, t, value = found["series"], found["t"], np.asarray(found["value"], float)
+    kept = _until(t, until) & np.isfinite(value)
+    if not kept.all():
+        series, t, value = _rows(series, kept), _rows(t, kept), value[kept]
+    if not len(value):
         raise DataError(
-            f"{count} series of the forecasts are not in the panel; add their history or drop them. A name is the same "
-            "only if it is number or text in both tables.",
-            about="forecasts",
-        )
-    keys, targets, periods = _keys(known["series"], known["t"], wanted, asked["t"])
-    value = known["value"]
-    case, position = np.unique(targets, return_inverse=True)
-    methods = tuple(dict.fromkeys(map(str, asked["method"])))
-    row = np.argsort(methods)[np.searchsorted(np.sort(methods), asked["method"].astype(str))]
-    if len(np.unique(row * len(case) + position)) < len(row):
-        raise DataError(
-            "A method forecasts one series and period twice; keep one, or add a `horizon` column.", about="forecasts"
-        )
-    matrix = np.full((len(methods), len(case)), np.nan)
-    matrix[row, position] = asked["forecast"].astype(float)
-    aligned = _aligned(case, keys, value, names, periods, horizon)
-    held = np.unique(keys % len(periods))
-    last = keys[np.searchsorted(keys, (np.arange(len(names)) + 1) * len(periods)) - 1] % len(periods)
-    ended = np.flatnonzero(last < held[-1])
-    result = Cases(
-        *aligned,
-        methods=methods,
-        forecasts=matrix,
-        silent=len(names) - len(np.unique(wanted)),
-        ended=[(str(names[k]), str(periods[last[k]])) for k in ended],
-    )
-    coming = np.isnan(result.actual)
-    keep = ~(coming & np.isin(case // len(periods), ended))
-    keep[coming & keep] = _at_horizon(periods[held], result.t[coming & keep], horizon, declared=declared)
-    result, matrix = result.select(keep), matrix[:, keep]
-    covered = np.isfinite(matrix).all(axis=0)
-    if covered.all():
-        return result
-    if missing == "refuse":
-        worst = int(np.argmin(np.isfinite(matrix).sum(axis=1)))
-        raise DataError(
-            f"Method {methods[worst]!r} forecasts {int(np.isfinite(matrix[worst]).sum())} of {len(result)} cases, and "
-            "methods are compared on the same cases; forecast the rest, or leave them out with missing='drop'.",
-            about="forecasts",
-        )
-    return result.select(covered)
-
-
-def histories(panel: Any) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """The panel in order of series and time, with numbers for series, and their names; or why it is none."""
-    known = columns(panel, ("series", "t", "value"), what="panel", numbers=("value",))
-    names, series = np.unique(known["series"].astype(str), return_inverse=True)
-    periods, period = np.unique(known["t"], return_inverse=True)
-    order = np.lexsort((period, series))
-    series, period = series[order], period[order]
-    same = np.diff(series) == 0
-    if (same & (np.diff(period) == 0)).any():
-        raise DataError("The panel has two rows for one series and period; aggregate them first.", about="panel")
-    lacking = same & (np.diff(period) > 1)
-    if lacking.any():
-        raise DataError(
-            f"{len(np.unique(series[1:][lacking]))} of {len(names)} series lack periods between their first and last "
-            "that other series have, and changes over a gap are not changes of one period; fill them, with zeros if "
-            "that is what they mean.",
+            "No row of the panel has a value. A panel has a number for each series and period. Check the column, or "
+            "give a later last period.",
             about="panel",
         )
-    value = known["value"][order].astype(float)
-    bad = int((~np.isfinite(value)).sum())
-    if bad:
+    _refuse_duplicates(series, t)
+    _refuse_future(series, t, until)
+    apart: dict[int, str] = {}
+    t = _one_calendar(series, t, apart)
+    matrix = _matrix(series, t, value, apart, gaps)
+    keep = np.setdiff1d(np.arange(len(series.known)), list(apart))
+    if len(keep) < 2:
         raise DataError(
-            f"{bad} values of the panel are missing or infinite; fill them or drop their series.", about="panel"
+            f"{len(keep)} series can be judged, and a comparison across series needs at least 2. Set aside: "
+            f"{told([f'{series.known[k]} ({why})' for k, why in apart.items()]) or 'none'}.",
+            "Series need a row in every period between their first and last, under one frequency.",
+            "Fill the gaps, with zeros if that is what they mean, or add series.",
+            about="panel",
         )
-    if len(names) < 2:
-        raise DataError(
-            f"The panel has {len(names)} series, and a comparison across series needs at least 2.", about="panel"
-        )
-    return {"series": series, "t": periods[period], "value": value}, names
+    matrix = matrix[keep]
+    held = np.flatnonzero(np.isfinite(matrix).any(axis=0))
+    matrix = matrix[:, held[0] : held[-1] + 1]
+    present = np.isfinite(matrix)
+    return TidyPanel(
+        names=series.known[keep],
+        periods=t.known[held[0] : held[-1] + 1],
+        values=matrix,
+        first=present.argmax(axis=1),
+        last=present.shape[1] - 1 - present[:, ::-1].argmax(axis=1),
+        set_aside=[(str(series.known[k]), why) for k, why in sorted(apart.items())],
+    )
 
 
-def renamed(data: Any, names: Mapping[str, str], *, what: str) -> Any:
-    """A table in which columns have our names; `names` says what ours are called in it, such as {"value": "sales"}."""
-    import narwhals.stable.v2 as nw
-
-    if not names:
-        return data
-    with concerning(what):
-        frame = frames.open_frame(data, name=what)
-        present = frame.collect_schema().names()
-        frames.refuse(frames.missing(theirs, present, name=what) for theirs in names.values() if theirs not in present)
-        kept = [name for name in present if name not in names and name not in names.values()]
-        return frame.select(*kept, *(nw.col(theirs).alias(ours) for ours, theirs in names.items()))
+def told(names: Sequence[object] | np.ndarray) -> str:
+    """The first few of many names, and how many more there are."""
+    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    return ", ".join(str(name) for name in names[:NAMED]) + more
 
 
-def in_our_names(panel: Any, forecasts: Any, names: Mapping[str, str]) -> tuple[Any, Any]:
-    """Both tables with columns as they are called here; `names` has theirs, and forecasts may be None."""
-
-    def of(*ours: str) -> dict[str, str]:
-        return {name: names[name] for name in ours if names.get(name, name) != name}
-
-    rows = renamed(panel, of("series", "t", "value"), what="panel")
-    if forecasts is None:
-        return rows, None
-    return rows, renamed(forecasts, of("series", "t", "method", "forecast"), what="forecasts")
+def named(places: Sequence[int] | Integers, name: Callable[[int], str]) -> list[str]:
+    """Names for `told`: only those that it shows are made."""
+    return [name(int(k)) for k in places[:NAMED]] + [""] * max(len(places) - NAMED, 0)
 
 
-def columns(
-    data: Any, names: Sequence[str], *, what: str, numbers: Sequence[str] = (), optional: Sequence[str] = ()
-) -> dict[str, np.ndarray]:
-    """Named columns of any table or file as arrays; `numbers` are those that must be numeric."""
-    with concerning(what):
-        frame = frames.open_frame(data, name=what)
-        present = frame.collect_schema().names()
-        frames.refuse(frames.missing(name, present, name=what) for name in names if name not in present)
-        frames.require(frame, dict.fromkeys(numbers, "number"), name=what)
-        wanted = [*names, *(name for name in optional if name in present)]
-        table = frames.collect(frame.select(*wanted), step=f"read {what}")
-        if not len(table):
-            raise DataError(f"No rows in the {what}; check the file or the filter that made it.", about=what)
-    return {name: _dated(table[name].to_numpy()) for name in wanted}
+def spelled(label: Any) -> str:
+    """A period as people write it: a date without the time of midnight."""
+    return re.sub(r"T00:00(:00(\.0+)?)?$", "", str(label)) if isinstance(label, np.datetime64) else str(label)
 
 
-def _dated(values: np.ndarray) -> np.ndarray:
-    """Python's dates as NumPy's."""
-    if values.dtype == object and all(isinstance(value, datetime.date) for value in values):
-        if any(getattr(value, "tzinfo", None) for value in values):
-            raise DataError(
-                "A column has times with a time zone, which have no calendar here; give them without.", about="time"
-            )
-        return values.astype("datetime64[us]")
-    return values
+def _rows(column: tidy.Labels, kept: Mask) -> tidy.Labels:
+    """Some rows of a column, and the labels that they use."""
+    code = column.code[kept]
+    used = np.unique(code)
+    return tidy.Labels(column.known[used], np.searchsorted(used, code))
 
 
-def _at_horizon(held: np.ndarray, t: np.ndarray, horizon: int, *, declared: bool) -> Mask | bool:
-    """Which forecasts of coming periods are `horizon` ahead of the panel's end, or why that is not known.
-
-    Without a column `horizon` the labels tell; with one they must agree.
-    """
-    labels, place = np.unique(t, return_inverse=True)
-    if not len(labels):
-        return True
+def _until(t: tidy.Labels, until: Any) -> Mask:
+    if until is None:
+        return np.ones(len(t.code), bool)
+    kind = t.known.dtype
     try:
-        ahead, why = calendar(held).ahead(labels), "whose labels do not tell how far ahead they are"
+        end = np.array([until]).astype(kind)[0] if kind.kind in "iufM" else str(until)
+        within = np.asarray(t.known <= end)
+    except (TypeError, ValueError):
+        raise DataError(
+            (Argument("until", until), " is no period of the panel."), f"Periods look like {spelled(t.known[-1])}.",
+            "Give one of these.", about="until",
+        ) from None  # fmt: skip
+    return np.asarray(within[t.code])
+
+
+def _refuse_duplicates(series: tidy.Labels, t: tidy.Labels) -> None:
+    key = np.sort(series.code * len(t.known) + t.code)
+    twice = np.unique(key[1:][key[1:] == key[:-1]])
+    if len(twice):
+        owners = [
+            f"{series.known[k // len(t.known)]} ({spelled(t.known[k % len(t.known)])})" for k in twice[: NAMED + 1]
+        ]
+        owners += [""] * (len(twice) - len(owners))
+        raise DataError(
+            f"{len(twice):,} pairs of series and period have more than one row: {told(owners)}.",
+            "A panel has one value for each series and period.",
+            "Add the rows up, or keep one of them.",
+            about="panel",
+        )
+
+
+def _refuse_future(series: tidy.Labels, t: tidy.Labels, until: Any) -> None:
+    """Values of dates that have not come yet are plans or forecasts, and would be read as history."""
+    if t.known.dtype.kind != "M" or until is not None:
+        return
+    today = np.datetime64(datetime.date.today()) + 1  # it may be tomorrow where the data come from
+    coming = t.known.astype("datetime64[M]") > today.astype("datetime64[M]")
+    if coming.any():
+        owners = series.known[np.unique(series.code[coming[t.code]])]
+        raise DataError(
+            f"{len(owners):,} series have rows after today, up to {spelled(t.known[-1])}: {told(owners)}.",
+            "A panel holds what has happened; forecasts are a table of their own.",
+            "Leave these rows out, or say until when the values are known (`until`).",
+            about="panel",
+        )
+
+
+def _one_calendar(series: tidy.Labels, t: tidy.Labels, apart: dict[int, str]) -> tidy.Labels:
+    """Periods of one calendar; series that do not fit into that of most are set aside."""
+    whole = completed(t.known)
+    if t.known.dtype.kind == "M" and len(whole) == len(t.known) and not _regular(t.known):
+        t = _majority(series, t, apart)
+        whole = completed(t.known)
+    place = np.searchsorted(whole, t.known)
+    return tidy.Labels(whole, np.where(t.code < 0, -1, place[t.code]))
+
+
+def _regular(known: np.ndarray) -> bool:
+    try:
+        calendar(known)
     except DataError:
-        ahead, why = None, "and the panel's dates follow no calendar"
-    if ahead is None:
-        if len(labels) > 1:
-            raise DataError(
-                f"The forecasts are for {len(labels)} coming periods, {why}. One coming period is ranked. Keep that "
-                f"one, or {'correct' if declared else 'add'} the column `horizon`.",
-                about="forecasts",
-            )
-        return True
-    right = ahead == horizon
-    if not right.any() or (declared and not right.all()):
-        found = ", ".join(str(each) for each in np.unique(ahead[~right])[:12])
-        raise DataError(
-            f"Horizon {horizon} was asked for, and by their labels the forecasts of coming periods are {found} ahead. "
-            "The panel's last period is the origin. Choose another horizon, or correct the labels.",
-            about="horizon",
-        )
-    return np.asarray(right[place])
+        return False
+    return True
 
 
-def _keys(
-    series: Integers, t: np.ndarray, wanted: Integers, target: np.ndarray
-) -> tuple[Integers, Integers, np.ndarray]:
-    """One sortable integer per (series, period) of the panel and of the forecasts, and the periods."""
-    kinds = {t.dtype.kind, target.dtype.kind}
-    if len(kinds) > 1 and not kinds <= set("iuf"):
-        raise DataError(
-            "Column `t` has different types in panel and forecasts; give both as numbers, dates or text.",
-            about="forecasts",
-        )
-    periods, code = np.unique(np.concatenate([t, target]), return_inverse=True)
-    return series * len(periods) + code[: len(t)], wanted * len(periods) + code[len(t) :], periods
+def _majority(series: tidy.Labels, t: tidy.Labels, apart: dict[int, str]) -> tidy.Labels:
+    """The periods of the series that share one calendar, if that is most of them."""
+    count = np.bincount(series.code)
+    order = np.argsort(series.code, kind="stable")
+    bounds = np.append(0, np.cumsum(count))
+    for k in np.argsort(-count, kind="stable")[:TRIED]:
+        own = np.unique(t.code[order[bounds[k] : bounds[k + 1]]])
+        if len(own) < 3 or not _regular(t.known[own]):
+            continue
+        rule = calendar(t.known[own]).rule
+        fits = np.array([_on(rule, label) for label in t.known])
+        strangers = np.unique(series.code[~fits[t.code]])
+        if len(strangers) < len(series.known) / 2:
+            odd = np.isin(series.code, strangers)
+            for stranger in strangers:
+                apart[int(stranger)] = "has dates of another frequency than most series"
+            used = np.unique(t.code[~odd])
+            return tidy.Labels(t.known[used], np.where(odd, -1, np.searchsorted(used, t.code)))
+    return t
 
 
-def _aligned(
-    case: Integers, keys: Integers, value: Vector, names: np.ndarray, periods: np.ndarray, horizon: int
-) -> tuple[np.ndarray, np.ndarray, Vector, list[Vector]]:
-    owner = case // len(periods)
-    first, stop = (np.searchsorted(keys, (owner + step) * len(periods)) for step in (0, 1))
-    place = np.searchsorted(keys, case)
-    known = (place < len(keys)) & (keys[np.minimum(place, len(keys) - 1)] == case)
-    gaps = int((~known & (place < stop)).sum())
-    if gaps:
-        raise DataError(
-            f"{gaps} forecasts are for periods inside a series where the panel has no row; fill the gaps.",
-            about="forecasts",
+def _on(rule: Any, label: Any) -> bool:
+    """Whether a date is one of the rule's own, and not only near one."""
+    place = None if rule is None else rule.place(label)
+    return place is not None and bool(rule.at(place) == label)
+
+
+def _matrix(series: tidy.Labels, t: tidy.Labels, value: Vector, apart: dict[int, str], gaps: Gaps) -> Matrix:
+    """The values in rows and columns; series with gaps are filled or set aside."""
+    on = t.code >= 0
+    matrix = np.full((len(series.known), len(t.known)), np.nan)
+    matrix[series.code[on], t.code[on]] = value[on]
+    present = np.isfinite(matrix)
+    start, end = present.argmax(axis=1), present.shape[1] - 1 - present[:, ::-1].argmax(axis=1)
+    column = np.arange(len(t.known))
+    if t.known.dtype.kind == "M":
+        _beyond(series, t, end, present, apart)
+    if gaps == "zero":
+        return np.where(~present & (column >= start[:, None]), 0.0, matrix)
+    holes = ~present & (column > start[:, None]) & (column < end[:, None])
+    if gaps == "carry":
+        source = np.maximum.accumulate(np.where(present, column, 0), axis=1)
+        return np.where(holes, np.take_along_axis(matrix, source, axis=1), matrix)
+    lacking = holes.sum(axis=1)
+    rows = present.sum(axis=1)
+    for k in np.flatnonzero(lacking):
+        step = (end[k] - start[k]) / (rows[k] - 1)
+        if rows[k] > 2 and step == round(step) and present[k, start[k] : end[k] + 1 : round(step)].all():
+            apart.setdefault(int(k), f"comes every {round(step)} periods of the panel: another frequency")
+            continue
+        absent = "period" if lacking[k] == 1 else f"{lacking[k]} periods"
+        apart.setdefault(
+            int(k), f"lacks {absent} between its first and last, {spelled(t.known[holes[k].argmax()])} the first"
         )
-    origin = np.where(known, place - horizon, stop - 1)
-    early = int((origin < first).sum())
-    if early:
-        raise DataError(
-            f"{early} forecasts are for periods within {horizon} of the start of their series, so nothing was known "
-            "then; drop them or give a longer history.",
-            about="forecasts",
-        )
-    actual = np.where(known, value[np.minimum(place, len(value) - 1)], np.nan)
-    histories = [value[a : b + 1] for a, b in zip(first, origin, strict=True)]
-    return names[owner], periods[case % len(periods)], actual, histories
+    return matrix
+
+
+def _beyond(series: tidy.Labels, t: tidy.Labels, end: Integers, present: Mask, apart: dict[int, str]) -> None:
+    """Set series aside that go on where nearly all others end together, and end the panel there."""
+    usual = int(np.bincount(end).argmax())
+    beyond = np.flatnonzero(end > usual)
+    if len(beyond) and len(beyond) < BEYOND * len(end) and (end == usual).mean() > 0.5:
+        for k in beyond:
+            apart.setdefault(int(k), f"has rows after {spelled(t.known[usual])}, where most series end")

@@ -18,11 +18,13 @@ from typing import Literal, TypeAlias
 import numpy as np
 from scipy.special import ndtri
 
-from discreet.arrays import Mask, Matrix, Vector
+from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.errors import DataError
 
 Policy: TypeAlias = Literal["relative", "absolute"]
-Direction: TypeAlias = Literal["decline", "increase"]
+Direction: TypeAlias = Literal["decline", "increase", "both"]
+OneDirection: TypeAlias = Literal["decline", "increase"]
+ONE_DIRECTION: tuple[OneDirection, ...] = ("decline", "increase")
 Regression: TypeAlias = Literal["negative", "drop", "keep"]
 
 SHORTEST = 3
@@ -38,7 +40,7 @@ class AtOrigin:
 
     Attributes
     ----------
-    last : the value at the origin.
+    last : the value from which the change is measured, at the origin or a season before the period forecast.
     previous : the change that led to it.
     change_mean, change_sd : moments of the changes, sd with n - 1.
     level_mean, level_sd : moments of the values themselves.
@@ -84,25 +86,78 @@ def baseline(histories: Sequence[Vector], *, lag: int = 1) -> AtOrigin:
             "forecast origin, too few for a standard deviation of changes; drop these series or start later.",
             about="histories",
         )
-    rows = []
-    for history in histories:
-        change = history[lag:] - history[:-lag]
-        moments = change.mean(), change.std(ddof=1), history.mean(), history.std(ddof=1)
-        rows.append((history[-1], change[-1], *moments, np.abs(history).max()))
-    *found, size = np.array(rows).reshape(len(rows), 7).T
-    for spread in found[3::2]:
+    width = max((len(history) for history in histories), default=0)
+    values = np.full((len(histories), width), np.nan)
+    for row, history in zip(values, histories, strict=True):
+        row[: len(history)] = history
+    ends = np.array([len(history) - 1 for history in histories], np.int64)
+    return at_origins(values, np.arange(len(histories)), ends, lag=lag)
+
+
+def at_origins(
+    values: Matrix, row: Integers, origin: Integers, *, lag: int = 1, horizon: int | None = None
+) -> AtOrigin:
+    """The same for cases of a panel: of series `row`, whose history ends in column `origin`.
+
+    Changes are measured from the origin, however far ahead the forecast looks. With a `horizon`, those over a longer
+    `lag`, such as a year, are measured from `lag` periods before the period forecast.
+
+    Moments run along the columns (Welford 1962, doi:10.1080/00401706.1962.10490022), so that no later value has a part
+    in them, not even by rounding. A spread is NaN where the history is too short for one.
+    """
+    change = np.full_like(values, np.nan)
+    change[:, lag:] = values[:, lag:] - values[:, :-lag]
+    order = np.argsort(origin, kind="stable")
+    bounds = np.searchsorted(origin[order], np.arange(values.shape[1] + 1))
+    found = np.empty((7, len(row)))
+    level, moved, size = _Moments(len(values)), _Moments(len(values)), np.zeros(len(values))
+    for t in range(values.shape[1]):
+        level.add(values[:, t])
+        moved.add(change[:, t])
+        size = np.fmax(size, np.abs(values[:, t]))
+        now = order[bounds[t] : bounds[t + 1]]
+        if len(now):
+            of = row[now]
+            moments = moved.mean[of], moved.spread(of), level.mean[of], level.spread(of)
+            found[:, now] = values[of, t], change[of, t], *moments, size[of]
+    *rest, size = found
+    if lag > 1 and horizon is not None:
+        start = origin + horizon - lag
+        rest[0] = np.where((start >= 0) & (start <= origin), values[row, np.clip(start, 0, None)], np.nan)
+    for spread in rest[3::2]:
         spread[spread <= ROUNDING * size] = 0.0
-    return AtOrigin(*found)
+    return AtOrigin(*rest)
+
+
+class _Moments:
+    """Mean and standard deviation of each series so far; NaN is no value."""
+
+    def __init__(self, series: int) -> None:
+        self.count, self.mean, self.square = np.zeros(series), np.zeros(series), np.zeros(series)
+
+    def add(self, value: Vector) -> None:
+        here = np.isfinite(value)
+        self.count += here
+        away = np.where(here, value - self.mean, 0.0)
+        self.mean = self.mean + away / np.maximum(self.count, 1)
+        self.square = self.square + away * np.where(here, value - self.mean, 0.0)
+
+    def spread(self, of: Integers) -> Vector:
+        free = self.count[of] - 1
+        return np.asarray(np.where(free > 0, np.sqrt(self.square[of] / np.maximum(free, 1)), np.nan))
 
 
 def standardise(
     base: AtOrigin, value: Vector, *, policy: Policy = "relative", direction: Direction = "decline"
 ) -> Vector:
     """Outcomes or forecasts, of shape (..., cases), as alarm scores in standard deviations."""
+    if direction == "both":
+        return np.abs(standardise(base, value, policy=policy, direction="increase"))
     sign = {"decline": -1.0, "increase": 1.0}.get(direction)
     if sign is None:
         raise DataError(
-            f"Direction {direction!r} is not known; large changes are 'decline' or 'increase'.", about="direction"
+            f"Direction {direction!r} is not known; large changes are 'decline', 'increase' or 'both'.",
+            about="direction",
         )
     spread = varying(base, policy=policy)
     centre = base.last + base.change_mean if policy == "relative" else base.level_mean
@@ -140,7 +195,15 @@ def large_changes(
     negatives (`negative`, what the printed tables of the paper agree with), leave the analysis (`drop`, what its
     text says) or stay positives (`keep`).
     """
-    threshold = _threshold(cutoff)
+    if direction == "both":
+        one, other = (
+            large_changes(base, actual, cutoff=cutoff, policy=policy, direction=each, regression=regression)
+            for each in ONE_DIRECTION
+        )
+        return Standard(
+            one.positive | other.positive, one.regression | other.regression, one.kept & other.kept, one.threshold
+        )
+    threshold = normal_cutoff(cutoff)
     beyond = standardise(base, actual, policy=policy, direction=direction) >= threshold
     if regression not in ("negative", "drop", "keep"):
         raise DataError(
@@ -162,13 +225,14 @@ def jumped(
 
     Unless the rule is to keep them they can never be positives, and that is known at the origin.
     """
-    if policy != "relative":
+    if policy != "relative" or direction == "both":  # a series that cannot fall may still rise
         return np.zeros(len(base.last), bool)
     opposite: Direction = "increase" if direction == "decline" else "decline"
-    return standardise(base, base.last + base.previous, policy=policy, direction=opposite) >= _threshold(cutoff)
+    return standardise(base, base.last + base.previous, policy=policy, direction=opposite) >= normal_cutoff(cutoff)
 
 
-def _threshold(cutoff: float) -> float:
+def normal_cutoff(cutoff: float) -> float:
+    """The quantile of a normal law beyond which a change is large, in standard deviations."""
     if not 0.5 < cutoff < 1:
         raise DataError(
             f"Cutoff {cutoff:g} is not a quantile of the upper half; give for example 0.95.", about="cutoff"

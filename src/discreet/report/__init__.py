@@ -5,6 +5,7 @@
 
 bar         one bar made of the parts of a whole
 belief      what can be believed about an establishment's size, before and after a release
+changes     reports on large changes: comparisons of forecasts, exception reports, backtests
 comparison  errors of a release beside those of noise infusion, on simulated data of the release's shape
 counts      what the report says about one published table of counts
 estimates   what it shows of a model or of posterior summaries

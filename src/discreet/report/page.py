@@ -20,6 +20,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from discreet.change.sparkline import sparkline
 from discreet.errors import DataError
 from discreet.report import numbers, ranked, svg
 from discreet.report.ranked import Ranked
@@ -96,6 +97,17 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
+class Listed:
+    """A table in which each row has a small picture of its series: recent values, and the forecast."""
+
+    table: Table
+    series: Sequence[tuple[Sequence[float], float]]
+    caption: str
+    at: int = 1
+    pictured: str = "recent, and forecast"
+
+
+@dataclass(frozen=True, slots=True)
 class Figure:
     """A chart, what it shows in words for those who cannot see it, and its caption."""
 
@@ -116,7 +128,7 @@ class Figure:
         return Table.of(svg.data(self.chart), f"Data of the figure: {self.caption}")
 
 
-Block: TypeAlias = Heading | Prose | Table | Ranked | Figure | Code | Note
+Block: TypeAlias = Heading | Prose | Table | Listed | Ranked | Figure | Code | Note
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +158,7 @@ class Page:
     @property
     def tables(self) -> dict[str, Table]:
         """The page's tables by file name."""
-        return named(self._all(Table))
+        return named([block.table if isinstance(block, Listed) else block for block in self._all((Table, Listed))])
 
     @property
     def figures(self) -> dict[str, Figure]:
@@ -160,7 +172,7 @@ class Page:
         """Write the page so that a reader finds the old file or the whole new one."""
         return write_text(Path(path), self.html())
 
-    def _all(self, kind: type[Any]) -> list[Any]:
+    def _all(self, kind: type[Any] | tuple[type[Any], ...]) -> list[Any]:
         return [block for block in self.blocks if isinstance(block, kind)]
 
 
@@ -263,13 +275,16 @@ class _Writer:
                 label = f"Table {self.tables}. {block.caption}"
                 shown = self.table(block, f"table-{self.tables}", label)
                 return f"<details><summary>{inline(label)}</summary>\n{shown}\n</details>" if block.folded else shown
+            case Listed():
+                self.tables += 1
+                return self.table(block.table, f"table-{self.tables}", f"Table {self.tables}. {block.caption}", block)
             case Ranked():
                 return self.ranked(block)
             case Figure():
                 return self.figure(block)
         raise DataError(f"A page has no block of type {type(block).__name__}; use one of {Block}.", about="block")
 
-    def table(self, table: Table, name: str, caption: str) -> str:
+    def table(self, table: Table, name: str, caption: str, pictures: Listed | None = None) -> str:
         printed = [numbers.column(values) for values in zip(*table.rows, strict=True)]
         numeric = [
             any(map(numbers.is_numeric, values)) and all(value is None or numbers.is_numeric(value) for value in values)
@@ -278,14 +293,17 @@ class _Writer:
         side = [' class="number"' if right else "" for right in numeric]
         if any(isinstance(row[0], str) for row in table.rows):
             side[0] = ""  # it names the rows, from the left
-        head = "".join(
-            f'<th scope="col"{align}>{inline(text)}</th>' for text, align in zip(table.columns, side, strict=True)
-        )
+        heads = [f'<th scope="col"{align}>{inline(text)}</th>' for text, align in zip(table.columns, side, strict=True)]
+        if pictures:
+            heads.insert(pictures.at, f'<th scope="col">{inline(pictures.pictured)}</th>')
+        head = "".join(heads)
         body = []
-        for row, texts in zip(table.rows, zip(*printed, strict=True), strict=True):
+        for k, (row, texts) in enumerate(zip(table.rows, zip(*printed, strict=True), strict=True)):
             cells = [f"<td{_look(text, align)}>{inline(text)}</td>" for text, align in zip(texts, side, strict=True)]
             if isinstance(row[0], str):
                 cells[0] = f'<th scope="row">{inline(texts[0])}</th>'
+            if pictures:
+                cells.insert(pictures.at, f"<td>{sparkline(*pictures.series[k], name=texts[pictures.at - 1])}</td>")
             body.append(f"<tr>{''.join(cells)}</tr>")
         return (
             f'<div class="scroll" role="region" aria-labelledby="{name}" tabindex="0">\n<table>\n'

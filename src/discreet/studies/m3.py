@@ -17,7 +17,7 @@ import numpy as np
 from discreet.arrays import Matrix
 from discreet.change.combine import Rule
 from discreet.change.compare import Comparison, compare_large_changes
-from discreet.change.panel import columns
+from discreet.change.tidy import columns
 from discreet.errors import DataError
 from discreet.report.page import Block, Code, Figure, Heading, Note, Page, Prose, Table
 from discreet.studies.study import Progress, Study, silent

@@ -18,9 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-
-from discreet.errors import DataError, DiscreetError, MissingExtra
+from discreet.errors import DataError, DiscreetError
 from discreet.voices import FORM
 from discreet.web import tether
 from discreet.web.turns import Turns
@@ -42,7 +40,6 @@ FILE = 64 * 2**20
 AT_ONCE = 2
 TURNS = Turns("fits and reports", at_once=AT_ONCE, each=1, waiting=3)
 ENDINGS = (".csv", ".parquet")
-PAST, HISTORY = 12, 4  # periods that are forecast again, to set the threshold; the least that theta forecasts from
 
 Result = TypeVar("Result")
 _threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="confined")
@@ -110,43 +107,11 @@ def exceptions(
 ) -> dict[str, Any]:
     """The exception report on a panel of series; `columns` are what ours are called in it."""
     from discreet.change.exceptions import exception_report
-    from discreet.change.panel import in_our_names
+    from discreet.change.tidy import in_our_names
 
     rows, made = in_our_names(panel, forecasts, columns or {})
-    if made is None:
-        _long_enough(rows, options["horizon"])
-        made = _forecast(rows, options["horizon"])
     found = exception_report(rows, made, **options)
     return found.to_dict() | {"summary": found.summary()}
-
-
-def _forecast(panel: Any, horizon: int) -> Any:
-    from discreet.change.forecasters import forecast_panel
-
-    try:
-        return forecast_panel(panel, methods=("theta",), horizon=horizon, past=PAST)
-    except MissingExtra:
-        raise DataError(
-            "No forecasts were sent, and this desk has no program that makes them.",
-            "Forecasts of past periods and of the coming one can be sent beside the panel.",
-            "Send them, or ask whoever runs the desk for the extra `forecast`.",
-            about="forecasts",
-        ) from None
-
-
-def _long_enough(panel: Any, horizon: int) -> None:
-    """Refuse a horizon beyond the panel before a forecast is made, which takes seconds."""
-    from discreet.change.panel import columns
-
-    _, periods = np.unique(columns(panel, ("series", "t", "value"), what="panel")["series"], return_counts=True)
-    needed = horizon + PAST + HISTORY - 1
-    if periods.min() < needed:
-        raise DataError(
-            f"Horizon {horizon} was sent, and the shortest series has {periods.min()} periods. Each of the last "
-            f"{PAST} is forecast from {horizon} before, so every series needs {needed}. Lower the horizon, leave short "
-            "series out, or send forecasts.",
-            about="horizon",
-        )
 
 
 def fit(formula: str, data: str) -> dict[str, Any]:

@@ -5,11 +5,13 @@ import importlib.util
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from discreet.change import forecasters
 from discreet.change.exceptions import exception_report
-from discreet.change.forecasters import METHODS, forecast_panel
+from discreet.change.forecasters import BUILT_IN, METHODS, forecast_panel
+from discreet.change.smoothing import by_chunks
 from discreet.errors import DataError
 from faults_of import about
 
@@ -31,36 +33,18 @@ def test_refusals_need_no_extra():
         forecast_panel(panel()[0], horizon=0)
 
 
-class Fake:
-    """Stands in for statsforecast.models: forecasts the last value plus the horizon."""
-
-    @staticmethod
-    def Naive():  # noqa: N802
-        class Model:
-            def forecast(self, y, h):
-                if len(y) < 5:
-                    raise IndexError
-                return {"mean": y[-1] + np.arange(1, h + 1)}
-
-        return Model()
-
-
 @pytest.mark.parametrize("horizon", [1, 2])
-def test_each_forecast_knows_only_its_history(monkeypatch, horizon):
-    monkeypatch.setattr(forecasters, "_statsforecast", lambda: Fake)
+def test_each_forecast_knows_only_its_history(horizon):
     data, y = panel()
     rows = forecast_panel(data, methods=("naive",), horizon=horizon, past=3).to_pylist()
     assert [row["t"] for row in rows if row["series"] == "s1"] == [37, 38, 39, 39 + horizon]
     for row in rows:
-        assert row["forecast"] == y[int(row["series"][1]), row["t"] - horizon] + horizon
-    with pytest.raises(DataError, check=about("methods")):
-        forecast_panel(data, methods=("naive",), past=36)
+        assert row["forecast"] == y[int(row["series"][1]), row["t"] - horizon]
 
 
 @pytest.mark.parametrize("unit", ["D", "us"])
-def test_dates_go_in_and_come_out(monkeypatch, unit):
-    monkeypatch.setattr(forecasters, "_statsforecast", lambda: Fake)
-    data, _ = panel()
+def test_dates_go_in_and_come_out(unit):
+    data, _ = panel(n=20)
     months = (np.datetime64("1990-01") + np.arange(40)).astype(f"datetime64[{unit}]")
     data = data.set_column(1, "t", pa.array(np.tile(months, len(data) // 40)))
     made = forecast_panel(data, methods=("naive",), past=2)
@@ -71,11 +55,10 @@ def test_dates_go_in_and_come_out(monkeypatch, unit):
 
 
 @pytest.mark.parametrize("frequency", ["ME", "QE", "YE", "B", "W-THU", "MS"])
-def test_the_coming_period_has_its_own_label(monkeypatch, frequency):
-    monkeypatch.setattr(forecasters, "_statsforecast", lambda: Fake)
-    data, _ = panel()
-    days = pd.date_range("2019-01-31", periods=42, freq=frequency).to_numpy()
-    data = data.set_column(1, "t", pa.array(np.tile(days[:40], 2)))
+def test_the_coming_period_has_its_own_label(frequency):
+    data, _ = panel(n=20)
+    days = pd.date_range("1975-01-31", periods=42, freq=frequency).to_numpy()
+    data = data.set_column(1, "t", pa.array(np.tile(days[:40], 20)))
     for horizon in (1, 2):
         made = forecast_panel(data, methods=("naive",), past=8, horizon=horizon)
         assert made["t"].to_numpy().max() == days[39 + horizon]
@@ -83,54 +66,66 @@ def test_the_coming_period_has_its_own_label(monkeypatch, frequency):
         assert {row["t"][:10] for row in (*report.rows, *report.set_aside)} == {str(days[39 + horizon])[:10]}
 
 
-def test_a_series_that_has_ended_gets_no_coming_period(monkeypatch):
-    monkeypatch.setattr(forecasters, "_statsforecast", lambda: Fake)
+def test_a_series_that_has_ended_gets_no_coming_period():
     data, _ = panel(n=3)
     data = data.slice(0, 115)
-    rows = forecast_panel(data, methods=("naive",), past=2).to_pylist()
+    rows = forecast_panel(data, methods=("naive",), past=8).to_pylist()
     last = {row["series"]: row["t"] for row in rows}
     assert last == {"s0": 40, "s1": 40, "s2": 34}
 
 
-def broken(change):
-    data, _ = panel()
-    rows = data.to_pandas()
-    return change(rows)
+def test_short_histories_are_forecast_from_where_they_begin():
+    data, _ = panel(n=3)
+    data = data.filter(pc.or_(pc.not_equal(data["series"], "s1"), pc.greater_equal(data["t"], 37)))
+    rows = forecast_panel(data, methods=("ses",), past=5).to_pylist()
+    assert [row["t"] for row in rows if row["series"] == "s1"] == [38, 39, 40]
+    assert [row["t"] for row in rows if row["series"] == "s0"] == [35, 36, 37, 38, 39, 40]
 
 
-@pytest.mark.parametrize(
-    ("change", "subject", "fact"),
-    [
-        (lambda p: pd.concat([p, p[:1]]), "panel", "two rows"),
-        (lambda p: p.assign(value=np.where(p.series == "s1", 7.1, p.value)), "base", "1 of 2"),
-        (lambda p: p.assign(value=np.where((p.series == "s1") & (p.t < 30), 0, p.value)), "base", "1 of 2"),
-        (lambda p: p.assign(value=np.where(p.series == "s1", 0.1 * p.t, p.value)), "base", "1 of 2"),
-        (lambda p: p.assign(value=np.where(p.t == 3, np.nan, p.value)), "panel", "2 values"),
-        (lambda p: p[p.series == "s1"], "panel", "1 series"),
-        (lambda p: p[p.t > 26], "histories", "fewer than 3"),
-        (lambda p: p.assign(t=pd.Timestamp("2024-01-01") + pd.to_timedelta(p.t**2, unit="D")), "periods", "days apart"),
-    ],
-)
-def test_what_cannot_be_judged_is_refused_before_the_work(monkeypatch, change, subject, fact):
-    def begun():
-        raise AssertionError("work was begun")
-
-    monkeypatch.setattr(forecasters, "_statsforecast", begun)
-    with pytest.raises(DataError, check=about(subject, naming=(fact,))):
-        forecast_panel(broken(change), methods=("naive",))
+def test_dates_that_follow_no_rule_have_no_coming_period():
+    data = panel()[0].to_pandas()
+    data["t"] = pd.Timestamp("1990-01-01") + pd.to_timedelta(data.t**2, unit="D")
+    with pytest.raises(DataError, check=about("periods")):
+        forecast_panel(data, methods=("naive",))
 
 
-def test_a_straight_line_can_be_judged_by_its_level(monkeypatch):
-    monkeypatch.setattr(forecasters, "_statsforecast", lambda: Fake)
-    data = broken(lambda p: p.assign(value=np.where(p.series == "s1", 0.1 * p.t, p.value)))
-    assert len(forecast_panel(data, methods=("naive",), past=8, policy="absolute")) == 18
+def test_several_chunks_are_one_forecast():
+    y = panel(n=7)[1]
+    whole = BUILT_IN["damped"](y, np.array([20, 39]), 1, 12)
+    np.testing.assert_array_equal(
+        by_chunks(lambda part: BUILT_IN["damped"](part, np.array([20, 39]), 1, 12), y, chunk=3), whole
+    )
+
+
+class Library:
+    """Stands in for statsforecast.models: forecasts the last value plus the horizon, from five values on."""
+
+    @staticmethod
+    def AutoETS(season_length):  # noqa: N802
+        class Model:
+            def forecast(self, y, h):
+                if len(y) < 5:
+                    raise IndexError
+                return {"mean": y[-1] + np.arange(1, h + 1)}
+
+        return Model()
+
+
+def test_a_method_of_the_extra_refits_and_leaves_out_what_it_cannot(monkeypatch):
+    monkeypatch.setattr(forecasters, "_statsforecast", lambda: Library)
+    data, y = panel()
+    rows = forecast_panel(data, methods=("naive", "ets"), past=38).to_pylist()
+    assert {row["t"] for row in rows} == set(range(5, 41))
+    for row in rows:
+        expected = y[int(row["series"][1]), row["t"] - 1] + (row["method"] == "ets")
+        assert row["forecast"] == expected
 
 
 @needs_extra
 @pytest.mark.full_size  # importing statsforecast compiles for a quarter of a minute
 def test_every_method_forecasts():
     data, y = panel()
-    table = forecast_panel(data, past=1)
+    table = forecast_panel(data, methods=METHODS, past=1)
     assert set(table["method"].to_pylist()) == set(METHODS)
     rows = [row for row in table.to_pylist() if row["t"] == 40]
     assert all(abs(row["forecast"] - y[int(row["series"][1]), -1]) < 40 for row in rows)

@@ -16,9 +16,9 @@ import pytest
 from starlette.datastructures import FormData, UploadFile
 
 from discreet.change.exceptions import exception_report
-from discreet.errors import DataError, MissingExtra
+from discreet.errors import DataError
 from discreet.lmm import mixed
-from discreet.web import sandbox, uploads
+from discreet.web import uploads
 from faults_of import about
 
 ORIGIN = {"origin": "http://127.0.0.1"}
@@ -175,13 +175,12 @@ def test_two_releases_that_cannot_be_compared_stay_chosen(client: Any, monkeypat
     assert chosen == ["two", "one"]
 
 
-def test_a_desk_without_forecasters_says_what_can_be_sent(client: Any, csrf: Any, panel: Any, monkeypatch: Any) -> None:
-    def absent(*_: Any, **__: Any) -> None:
-        raise MissingExtra("statsforecast is not installed.")
-
-    monkeypatch.setattr("discreet.change.forecasters.forecast_panel", absent)
-    with pytest.raises(DataError, check=about("forecasts")):
-        sandbox._forecast(None, 1)
+def test_forecasts_are_made_here_and_each_series_has_its_picture(client: Any, csrf: Any, panel: Any) -> None:
+    form = {"csrf": csrf(client), "capacity": "5", "cutoff": "0.8", "direction": "both", "season": "1"}
+    answer = client.post("/changes", data=form, files={"panel": panel["panel"]}, headers=ORIGIN)
+    assert answer.status_code == 303, answer.text
+    page = client.get(answer.headers["location"]).text
+    assert page.count('class="spark"') == 5 and "Past lists by the same rule" in page
 
 
 @pytest.mark.parametrize("ends", [("", ""), ("-5", "5")])

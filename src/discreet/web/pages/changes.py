@@ -11,9 +11,12 @@ from typing import Annotated, Any, get_args
 import numpy as np
 from fastapi import APIRouter, Depends, HTTPException, Request
 from fastapi.responses import RedirectResponse, Response
+from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
 
+from discreet.change.panel import Gaps
+from discreet.change.sparkline import sparkline
 from discreet.change.standards import Direction
 from discreet.errors import DataError, DiscreetError
 from discreet.report import charts
@@ -39,6 +42,17 @@ OPTIONS: dict[str, tuple[str, Callable[[str], bool], str]] = {
     ),
     "cutoff": ("0.95", lambda text: 0.5 < float(text) < 1, "a quantile of the upper half, between 0.5 and 1"),
     "cost_ratio": ("10", lambda text: 0 < float(text) < math.inf, "a number of false alarms above 0"),
+    "capacity": (
+        "",
+        lambda text: not text or (bool(re.fullmatch("[0-9]{1,5}", text)) and int(text) >= 1),
+        "a whole number of series to look at, 1 to 99999, or nothing for a list by costs",
+    ),
+    "season": (
+        "12",
+        lambda text: bool(re.fullmatch("[0-9]{1,3}", text)) and 1 <= int(text) <= 366,
+        "a whole number of periods in a season, 1 to 366",
+    ),
+    "gaps": ("skip", lambda text: text in get_args(Gaps), f"one of {', '.join(get_args(Gaps))}"),
     "direction": ("decline", lambda text: text in get_args(Direction), f"one of {', '.join(get_args(Direction))}"),
 }
 """What a report is asked for with: usual value, test, and what passes it in words."""
@@ -126,7 +140,7 @@ def _report(here: Here, analyst: Person, form: FormData, options: dict[str, Any]
         columns = {ours: str(form.get(key, "")).strip()[:LONGEST] or ours for key, ours in COLUMNS.items()}
         arguments = {"panel": files["panel"], "forecasts": files.get("forecasts"), "options": options}
         found = confined("exceptions", arguments | {"columns": columns})
-    title = f"Large {options['direction']}s ahead"
+    title = f"Large {'change' if options['direction'] == 'both' else options['direction']}s ahead"
     return analyses.keep(here.store, "exceptions", title, {"options": options, **found}, analyst)
 
 
@@ -141,12 +155,14 @@ def _options(form: FormData) -> dict[str, Any]:
         if not fits:
             name = key.replace("_", " ")
             raise DataError(
-                f"{given[key][:20]!r} was sent as {name}. It is {words}. Use for example {usual}.", about=key
+                f"{given[key][:20]!r} was sent as {name}. It is {words}. Use for example {usual or 20}.", about=key
             )
     return given | {
         "horizon": int(given["horizon"]),
         "cutoff": float(given["cutoff"]),
         "cost_ratio": float(given["cost_ratio"]),
+        "capacity": int(given["capacity"]) if given["capacity"] else None,
+        "season": int(given["season"]),
     }
 
 
@@ -158,25 +174,42 @@ def reported(request: Request, here: At, asking: Asking, name: str) -> Response:
             404, f"You have no report {name[:64]!r}. Reports are open to their owner. See Large changes."
         )
     result = kept_result["result"]
-    columns = {
-        "rank": "rank",
-        "series": "series",
-        "t": "period",
-        "last": "last value",
-        "forecast": "forecast",
-        "score": "score",
-    }
     flagged = [row for row in result["rows"] if row["flag"]]
     table = Table(
-        list(columns.values()),
-        [[row[key] for key in columns] for row in flagged[:200]],
+        ("rank", "series", "recent", "period", "last value", "forecast", "chance", "why", "alarms before"),
+        [_listed(row, detail) for row, detail in zip(flagged[:200], result.get("details", []), strict=False)],
         f"{len(flagged)} of {len(result['rows'])} series are flagged, most alarming first",
     )
+    past = Table.of(result.get("history", []), "Past lists by the same rule: right alarms expected and found")
+    others = Table.of(result["choices"], "Other lines, other lists: right and false alarms to expect")
     aside = result.get("set_aside", [])
     apart = Table.of(aside[:200], f"{len(aside)} series are not ranked: they cannot be large changes, or have ended")
     return page(
-        request, "exceptions.html", result=result, kept=kept_result, table=table, apart=apart, flagged=len(flagged)
+        request,
+        "exceptions.html",
+        result=result,
+        kept=kept_result,
+        table=table,
+        apart=apart,
+        past=past,
+        others=others,
+        flagged=len(flagged),
     )
+
+
+def _listed(row: dict[str, Any], detail: dict[str, Any]) -> list[Any]:
+    """A line of the list; the picture is our own markup, every text in it escaped."""
+    return [
+        row["rank"],
+        row["series"],
+        Markup(sparkline(detail["recent"], detail["forecast"], name=row["series"])),
+        row["t"],
+        row["last"],
+        row["forecast"],
+        f"{row['chance']:.0%} ({row['low']:.0%} to {row['high']:.0%})",
+        detail["reason"],
+        f"{detail['alarms']}, {detail['right']} right" if detail["alarms"] else "none",
+    ]
 
 
 def _compared(here: Here, before: str, after: str) -> dict[str, Any]:

@@ -1,0 +1,183 @@
+"""Alarms: which coming cases to look at, learnt from past ones. Only arrays.
+
+Past forecasts make the ROC curve and choose the method; a capacity or costs draw the line; past shares of large changes
+are the chances (`operating.calibrated`), and past lists say how many alarms to expect to be right (`calibration`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from discreet.arrays import Integers, Mask, Matrix, Vector
+from discreet.change import calibration, roc
+from discreet.change.calibration import Periods, RightAlarms
+from discreet.change.operating import OperatingPoint, calibrated, check_prevalence, operating_point, rates_left_out
+from discreet.change.roc import Curve, Range
+from discreet.errors import DataError
+from discreet.faults import Argument
+
+BARELY = 1.5
+"""Right alarms on a list, in multiples of what a list by lot would have, below which scores are barely better."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListLength:
+    """Where a list ends: after `capacity` series, or where costs and prevalence say so."""
+
+    capacity: int | None = None
+    cost_ratio: float = 10.0
+
+    def __post_init__(self) -> None:
+        if self.capacity is not None and self.capacity < 1:
+            raise DataError(
+                (Argument("capacity", self.capacity), " is no number of series to look at."),
+                "It is 1 or more.",
+                "Give for example 20.",
+                about="capacity",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class PastList:
+    """The list of a past period by the same rule: its size, right alarms expected and found."""
+
+    period: int
+    flagged: Integers
+    expected: float
+    variance: float
+    right: int
+
+
+@dataclass(frozen=True, slots=True)
+class Alarms:
+    """What past cases say about coming ones.
+
+    Attributes
+    ----------
+    chosen, areas : the method that ranks, and every method's partial area on the past.
+    area_limits : between which that of the chosen method lies, periods resampled.
+    curve, point : its ROC curve and the decision rule on it.
+    left_out : false and true positive rates of that rule in periods that had no part in choosing it.
+    order : coming cases, most alarming first; `size` of them are on the list.
+    chance, low, high : of each coming case to be a large change, with limits.
+    right : right alarms to expect on the list.
+    lists : the lists of past periods, `flagged` being places among the past cases.
+    spread, learnt : the variance of a period's factor, and the right alarms that taught it.
+    prevalence : the share of large changes.
+    """
+
+    chosen: int
+    areas: Vector
+    area_limits: tuple[float, float]
+    curve: Curve
+    point: OperatingPoint
+    left_out: tuple[float, float]
+    order: Integers
+    size: int
+    chance: Vector
+    low: Vector
+    high: Vector
+    right: RightAlarms
+    lists: list[PastList]
+    spread: float
+    learnt: float
+    prevalence: float
+
+    @property
+    def lift(self) -> float:
+        """Right alarms on past lists in multiples of what lists by lot would have had; NaN without lists."""
+        size = sum(len(each.flagged) for each in self.lists)
+        return sum(each.right for each in self.lists) / (size * self.prevalence) if size else float("nan")
+
+    def expected(self, size: int) -> RightAlarms:
+        """Right alarms to expect on a list of another size."""
+        return calibration.right_alarms(
+            self.chance[self.order[:size]], spread=self.spread, periods=len(self.lists), known=self.learnt
+        )
+
+
+def alarms(
+    past: Matrix,
+    positive: Mask,
+    period: Integers,
+    coming: Matrix,
+    *,
+    line: ListLength = ListLength(),  # noqa: B008 - a frozen value
+    fpr: Range = (0.0, 0.2),
+    method: int | None = None,
+    prevalence: float | None = None,
+    weight: Vector | None = None,
+) -> Alarms:
+    """Judge coming cases, shape (methods, cases), by past ones, whose outcomes and periods are known.
+
+    `period` numbers past periods from 0 in order of time. With a `weight` for every coming case, cases are ranked by
+    chance times weight.
+    """
+    lo, hi = roc.false_positive_range(fpr)
+    areas = roc.partial_auc(positive, past, fpr=(lo, hi))
+    chosen = int(np.argmax(areas)) if method is None else method
+    score, ahead = past[chosen], coming[chosen]
+    share = float(positive.mean()) if prevalence is None else prevalence
+    check_prevalence(share)
+    folds = period if period.max() else np.arange(len(period)) % 5
+    chance, left_out, lean = calibrated(ahead, past=score, positive=positive, prevalence=share, folds=folds)
+    curve = roc.curve(positive, score)
+    point = operating_point(curve, prevalence=share, cost_ratio=line.cost_ratio, fpr_limit=hi)
+    lists = _past_lists(score, positive, period, left_out, line, point)
+    binned = Periods.of(score, positive, period)
+    low, high = binned.chances(ahead, lean=lean)
+    order = np.argsort(-ahead, kind="stable")
+    if weight is not None:
+        order = order[np.argsort(-(chance * weight)[order], kind="stable")]
+    size = _size(ahead, line, point)
+    spread = calibration.spread_of_periods(
+        *(np.array([getattr(each, name) for each in lists], float) for name in ("expected", "variance", "right"))
+    )
+    learnt = float(sum(each.right for each in lists))
+    return Alarms(
+        chosen=chosen,
+        areas=areas,
+        area_limits=binned.areas((lo, hi)),
+        curve=curve,
+        point=point,
+        left_out=rates_left_out(score, positive, folds, prevalence=share, cost_ratio=line.cost_ratio, fpr_limit=hi)
+        if line.capacity is None
+        else (np.nan, np.nan),
+        order=order,
+        size=size,
+        chance=chance,
+        low=np.minimum(low, chance),
+        high=np.maximum(high, chance),
+        right=calibration.right_alarms(chance[order[:size]], spread=spread, periods=len(lists), known=learnt),
+        lists=lists,
+        spread=spread,
+        learnt=learnt,
+        prevalence=share,
+    )
+
+
+def _size(score: Vector, line: ListLength, point: OperatingPoint) -> int:
+    if line.capacity is not None:
+        return min(line.capacity, len(score))
+    return int((score >= point.threshold).sum())
+
+
+def _past_lists(
+    score: Vector, positive: Mask, period: Integers, left_out: Vector, line: ListLength, point: OperatingPoint
+) -> list[PastList]:
+    """The list of each past period, with chances that were learnt without it."""
+    order = np.lexsort((-score, period))
+    bounds = np.searchsorted(period[order], np.arange(int(period.max()) + 2))
+    found = []
+    for k, (start, stop) in enumerate(pairwise(bounds)):
+        mine = order[start:stop]
+        if not len(mine):
+            continue
+        chosen = mine[: _size(score[mine], line, point)]
+        chance = left_out[chosen]
+        variance = float((chance * (1 - chance)).sum())
+        found.append(PastList(k, chosen, float(chance.sum()), variance, int(positive[chosen].sum())))
+    return found

@@ -1,0 +1,217 @@
+"""A backtest: the lists that a report would have made in past periods, beside what happened then.
+
+Each list is made as it would have been at its time: the method is chosen and chances are learnt on the periods before
+it alone. Beside it stand lists of the same size by lot, by the naive forecast and by the last change, which is what a
+planner without forecasts looks at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.arrays import Vector
+from discreet.change import judged
+from discreet.change.alarms import ListLength, alarms
+from discreet.change.calibration import LEVEL
+from discreet.change.cases import Missing, cases
+from discreet.change.forecasters import QUICK, Progress, forecast_cases
+from discreet.change.judged import Rules
+from discreet.change.panel import Gaps, read_panel, spelled
+from discreet.change.roc import Range
+from discreet.change.scored import Gold, Scored, score
+from discreet.change.standards import Direction, Policy, Regression
+from discreet.errors import DataError
+from discreet.results import Result, tidy_table
+
+LEARN = 12
+"""Periods before the first list, to learn from."""
+
+LEAST = 6
+"""The fewest of them."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Backtest(Result):
+    """Past lists and what happened.
+
+    Attributes
+    ----------
+    rows : one for each period: how many were flagged, by which method, the right alarms expected with limits, those
+        found, all large changes, and the right alarms of the same number of series by other rankings.
+    direction, capacity : what the lists were made for.
+    """
+
+    rows: list[dict[str, Any]]
+    direction: Direction
+    capacity: int | None
+
+    @property
+    def within(self) -> float:
+        """The share of periods whose right alarms lie within their limits."""
+        return float(np.mean([row["low"] <= row["right"] <= row["high"] for row in self.rows]))
+
+    def precision(self, ranking: str = "right") -> float:
+        """The share of alarms that were right: of our lists, or of "naive", "last_change" or "by_lot"."""
+        if ranking not in ("right", "naive", "last_change", "by_lot"):
+            raise DataError(
+                f"Ranking {ranking!r} was not tried; it is 'right', 'naive', 'last_change' or 'by_lot'.",
+                about="ranking",
+            )
+        return float(sum(row[ranking] for row in self.rows) / max(sum(row["flagged"] for row in self.rows), 1))
+
+    def to_arrow(self) -> Any:
+        """`rows` as a PyArrow table."""
+        import pyarrow as pa
+
+        return pa.Table.from_pylist(self.rows)
+
+    def tidy(self) -> Any:
+        """Right alarms by period, expected with limits; the flag tells where they were outside."""
+        return tidy_table(
+            effect="right alarms expected",
+            group="period",
+            level=[row["t"] for row in self.rows],
+            estimate=[row["expected"] for row in self.rows],
+            lower=[row["low"] for row in self.rows],
+            upper=[row["high"] for row in self.rows],
+            flag=[None if row["low"] <= row["right"] <= row["high"] else "outside" for row in self.rows],
+        )
+
+    def __repr__(self) -> str:
+        return f"<Backtest of {len(self.rows)} periods, {self.precision():.0%} of alarms right>"
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def summary(self) -> str:
+        """What the lists would have been worth."""
+        ours, naive, last, lot = (self.precision(each) for each in ("right", "naive", "last_change", "by_lot"))
+        expected = sum(row["expected"] for row in self.rows)
+        found = sum(row["right"] for row in self.rows)
+        loud = "BARELY BETTER THAN CHANCE. " if ours < 1.5 * lot else ""
+        return (
+            f"{loud}{len(self.rows)} periods, {self.rows[0]['t']} to {self.rows[-1]['t']}: {found} of "
+            f"{sum(row['flagged'] for row in self.rows)} alarms were right ({ours:.1%}), {expected:.1f} were expected. "
+            f"Lists of the same size by the naive forecast: {naive:.1%}, by the last change: {last:.1%}, by lot: "
+            f"{lot:.1%}. Right alarms lay within their {LEVEL:.0%} limits in {self.within:.0%} of periods."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """What goes to JSON."""
+        rankings = ("right", "naive", "last_change", "by_lot")
+        return {
+            "direction": self.direction,
+            "capacity": self.capacity,
+            "periods": len(self.rows),
+            "within_limits": self.within,
+            "precision": {name: self.precision(name) for name in rankings},
+            "rows": self.rows,
+        }
+
+
+def backtest_changes(
+    panel: Any,
+    forecasts: Any = None,
+    *,
+    periods: int = 24,
+    methods: Sequence[str] = QUICK,
+    horizon: int = 1,
+    cutoff: float = 0.95,
+    direction: Direction = "decline",
+    policy: Policy = "relative",
+    regression: Regression = "negative",
+    lag: int = 1,
+    fpr: Range = (0.0, 0.2),
+    capacity: int | None = 20,
+    cost_ratio: float = 10.0,
+    missing: Missing = "refuse",
+    season: int = 12,
+    gaps: Gaps = "skip",
+    until: Any = None,
+    rules: Rules = judged.USUAL,
+    columns: Mapping[str, str] | None = None,
+    progress: Progress = lambda step, share: None,
+) -> Backtest:
+    """Make the lists of past periods as a report would have made them, and count the right alarms.
+
+    Parameters
+    ----------
+    panel, forecasts : as for `exception_report`; forecasts of past periods are enough.
+    periods : how many past lists to make.
+    capacity : the length of the lists; None for lists by costs.
+    methods, season : how forecasts are made, if they are made here.
+    horizon, fpr, cost_ratio, missing : as for `exception_report`.
+    cutoff, direction, policy, regression, lag : the gold standard, as for `exception_report`.
+    gaps, until, rules, columns : how the panel is read and what can be judged, as for `exception_report`.
+    progress : called with what is being done and the share of it that is done.
+
+    Returns
+    -------
+    The lists, beside what happened.
+
+    Examples
+    --------
+    >>> print(backtest_changes("panel.csv", capacity=20).summary())                 # doctest: +SKIP
+    """
+    line = ListLength(capacity, cost_ratio)
+    if periods < 1:
+        raise DataError(f"{periods} periods are no backtest; ask for 1 or more.", about="periods")
+    held = read_panel(panel, gaps=gaps, until=until, names=columns)
+    made = (
+        forecast_cases(held, methods=methods, horizon=horizon, season=season, past=periods + LEARN, progress=progress)
+        if forecasts is None
+        else cases(held, forecasts, horizon=horizon, missing=missing)
+    )
+    gold = Gold(cutoff, direction, policy, regression, lag)
+    scored = score(made, gold, horizon=horizon, rules=rules)
+    scored = scored.select(scored.known & ~scored.impossible)
+    origins, period = np.unique(scored.cases.origin, return_inverse=True)
+    first = max(len(origins) - periods, LEAST + horizon - 1)
+    if first >= len(origins):
+        raise DataError(
+            f"Forecasts of {len(origins)} past periods leave none to test after {LEAST} to learn from. Each list is "
+            "learnt from earlier ones. Give a longer panel, or forecasts of more past periods.",
+            about="periods",
+        )
+    rows = []
+    for k in range(first, len(origins)):
+        progress(f"list {k - first + 1} of {len(origins) - first}", (k - first) / (len(origins) - first))
+        before, now = scored.select(period <= k - horizon), scored.select(period == k)
+        if before.positive.any() and len(now.cases):
+            rows.append(_row(before, now, period[period <= k - horizon], line, fpr, direction))
+    if not rows:
+        raise DataError(
+            "No past period has a large change before it to learn from; lower the cutoff or give more series.",
+            about="cutoff",
+        )
+    return Backtest(rows, direction, capacity)
+
+
+def _row(
+    before: Scored, now: Scored, period: np.ndarray, line: ListLength, fpr: Range, direction: Direction
+) -> dict[str, Any]:
+    found = alarms(before.scores, before.positive, period, now.scores, line=line, fpr=fpr)
+    flagged = found.order[: found.size]
+    turned = {"decline": np.negative, "increase": np.positive, "both": np.abs}[direction]
+    naive, last = (turned(each / now.base.change_sd) for each in (-now.base.change_mean, now.base.previous))
+    return {
+        "t": spelled(now.cases.t[0]),
+        "method": now.cases.methods[found.chosen],
+        "flagged": found.size,
+        "expected": found.right.expected,
+        "low": found.right.low,
+        "high": found.right.high,
+        "right": int(now.positive[flagged].sum()),
+        "large": int(now.positive.sum()),
+        "naive": _hits(now, naive, found.size),
+        "last_change": _hits(now, last, found.size),
+        "by_lot": float(found.size * now.positive.mean()),
+    }
+
+
+def _hits(now: Scored, score: Vector, size: int) -> int:
+    return int(now.positive[np.argsort(-score, kind="stable")[:size]].sum())

@@ -1,0 +1,153 @@
+"""What a report lists: ranked series, the reasons of those on the list, past lists, other lines, what is set aside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from discreet.arrays import Integers, Vector
+from discreet.change.alarms import Alarms, ListLength
+from discreet.change.calibration import right_alarms
+from discreet.change.cases import Cases
+from discreet.change.operating import operating_point
+from discreet.change.panel import spelled
+from discreet.change.scored import Scored
+from discreet.change.standards import Direction
+
+RATIOS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
+"""Cost ratios that a report shows beside the one asked for."""
+
+SIZES = (5, 10, 20, 50, 100)
+"""Capacities that a report shows beside the one asked for."""
+
+SHOWN = 36
+"""Periods of a sparkline."""
+
+
+def set_aside(every: Cases, jumped: Cases, scored: Scored, direction: Direction) -> list[dict[str, Any]]:
+    """The series that are not ranked in the coming period, and the reason."""
+    up, down = ("rise", "fall") if direction == "decline" else ("fall", "rise")
+    returns = f"had a large {up} at the origin, and a {down} from there counts as a return"
+    last = jumped.panel.values[jumped.row, jumped.origin]
+    rows = [
+        {"series": str(name), "t": spelled(t), "last": float(value), "why": returns, "kind": "return"}
+        for name, t, value in zip(jumped.series, jumped.t, last, strict=True)
+    ]
+    rest = [
+        ("unjudged", scored.unjudged),
+        ("ended", [(name, f"ended at {end}, before the panel") for name, end in every.ended]),
+        ("gaps", every.panel.set_aside),
+    ]
+    return rows + [
+        {"series": name, "t": None, "last": None, "why": why, "kind": kind}
+        for kind, listed in rest
+        for name, why in listed
+    ]
+
+
+def rows(coming: Scored, found: Alarms) -> list[dict[str, Any]]:
+    """The coming cases, most alarming first, with what stopping at each of them would bring."""
+    order = found.order
+    right = np.cumsum(found.chance[order])
+    of = coming.cases
+    columns = {
+        "rank": np.arange(1, len(order) + 1),
+        "series": of.series[order],
+        "t": np.array([spelled(t) for t in of.t[order]]),
+        "last": of.panel.values[of.row, of.origin][order],
+        "forecast": of.forecasts[found.chosen, order],
+        "score": coming.scores[found.chosen, order],
+        "chance": found.chance[order],
+        "low": found.low[order],
+        "high": found.high[order],
+        "flag": np.arange(len(order)) < found.size,
+        "true_so_far": right,
+        "false_so_far": np.arange(1, len(order) + 1) - right,
+    }
+    return [dict(zip(columns, row, strict=True)) for row in zip(*(c.tolist() for c in columns.values()), strict=True)]
+
+
+def details(teach: Scored, rank: Scored, found: Alarms, period: Integers) -> list[dict[str, Any]]:
+    """Of each series on the list: recent values, why it is there, its rank a period before, its alarms so far."""
+    of, past = rank.cases, teach.cases
+    flagged = np.concatenate([each.flagged for each in found.lists]) if found.lists else np.zeros(0, np.int64)
+    times = np.bincount(past.row[flagged], minlength=len(of.panel))
+    right = np.bincount(past.row[flagged], weights=teach.positive[flagged], minlength=len(of.panel))
+    latest = np.flatnonzero(period == period.max())
+    ranking = latest[np.argsort(-teach.scores[found.chosen, latest], kind="stable")]
+    before = dict(zip(past.row[ranking].tolist(), range(1, len(ranking) + 1), strict=True))
+    details = []
+    for i in found.order[: found.size]:
+        row, origin = int(of.row[i]), int(of.origin[i])
+        spread, previous = float(rank.base.change_sd[i]), float(rank.base.previous[i])
+        now, ahead = float(of.panel.values[row, origin]), float(of.forecasts[found.chosen, i])
+        recent = of.panel.values[row, max(of.panel.first[row], origin - SHOWN + 1) : origin + 1]
+        details.append(
+            {
+                "series": str(of.panel.names[row]),
+                "recent": [float(value) for value in recent],
+                "forecast": ahead,
+                "reason": (
+                    f"forecast {now:.4g} → {ahead:.4g}, {_signed((ahead - now) / spread)} of its usual changes; last "
+                    f"change {_signed(previous / spread)}"
+                ),
+                "rank_before": before.get(row),
+                "alarms": int(times[row]),
+                "right": int(right[row]),
+            }
+        )
+    return details
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.1f}".replace("-", "−")
+
+
+def history(teach: Scored, found: Alarms, period: Integers) -> list[dict[str, Any]]:
+    """The lists of past periods by the same rule, each with chances that were learnt without it."""
+    large = np.bincount(period, weights=teach.positive)
+    first = np.unique(period, return_index=True)[1]
+    rows = []
+    for each in found.lists:
+        share = np.full(len(each.flagged), each.expected / max(len(each.flagged), 1))
+        limits = right_alarms(share, spread=found.spread, periods=len(found.lists), known=found.learnt)
+        rows.append(
+            {
+                "t": spelled(teach.cases.t[first[each.period]]),
+                "flagged": len(each.flagged),
+                "expected": each.expected,
+                "low": limits.low,
+                "high": limits.high,
+                "right": each.right,
+                "large": int(large[each.period]),
+            }
+        )
+    return rows
+
+
+def choices(score: Vector, found: Alarms, line: ListLength, limit: float) -> list[dict[str, Any]]:
+    """Other lines, other lists."""
+    if line.capacity is not None:
+        sizes = sorted({*(size for size in SIZES if size <= len(score)), min(line.capacity, len(score))})
+        picks: list[tuple[dict[str, Any], int]] = [({"capacity": size}, size) for size in sizes]
+    else:
+        picks = []
+        for ratio in sorted({*RATIOS, line.cost_ratio}):
+            point = operating_point(found.curve, prevalence=found.prevalence, cost_ratio=ratio, fpr_limit=limit)
+            size = int((score >= point.threshold).sum())
+            picks.append(({"cost_ratio": ratio, "tpr": point.tpr, "fpr": point.fpr}, size))
+    rows = []
+    for about, size in picks:
+        right = found.expected(size)
+        rows.append(
+            {
+                **about,
+                "flagged": size,
+                "expected_true": right.expected,
+                "low": right.low,
+                "high": right.high,
+                "expected_false": size - right.expected,
+            }
+        )
+    return rows

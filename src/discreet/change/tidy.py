@@ -1,0 +1,200 @@
+"""Tidy tables: which column is what, and columns as arrays.
+
+A panel has the columns `series`, `t`, `value`; forecasts have `series`, `method`, `t`, `forecast`. Other usual names
+(`OTHER`) are understood, and forecasts may be wide, with one column per method, as forecasting packages write them.
+Names and labels are read once each, however many rows mention them. Nothing is judged here.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet import frames
+from discreet.arrays import Integers
+from discreet.errors import DataError, concerning
+
+OTHER = {
+    "series": ("unique_id", "series_id", "item_id", "id"),
+    "t": ("ds", "date", "timestamp", "period", "time", "month"),
+    "value": ("y", "target", "actual"),
+    "forecast": ("yhat", "y_hat", "mean", "prediction"),
+    "method": ("model",),
+    "horizon": ("h",),
+    "origin": ("cutoff",),
+}
+"""Names under which other programs write our columns; ours come first."""
+
+SLASHED = re.compile(r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4})")
+NAMED_MONTHS = ("%b %Y", "%B %Y", "%Y %b", "%b-%Y", "%Y-%b", "%b-%y", "%d %b %Y", "%d-%b-%Y")
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """A column with few distinct entries: those in order, and the place of each row's among them."""
+
+    known: np.ndarray
+    code: Integers
+
+
+def renamed(data: Any, names: Mapping[str, str], *, what: str) -> Any:
+    """A table in which columns have our names; `names` says what ours are called in it, such as {"value": "sales"}."""
+    import narwhals.stable.v2 as nw
+
+    if not names:
+        return data
+    with concerning(what):
+        frame = frames.open_frame(data, name=what)
+        present = frame.collect_schema().names()
+        frames.refuse(frames.missing(theirs, present, name=what) for theirs in names.values() if theirs not in present)
+        kept = [name for name in present if name not in names and name not in names.values()]
+        return frame.select(*kept, *(nw.col(theirs).alias(ours) for ours, theirs in names.items()))
+
+
+def in_our_names(panel: Any, forecasts: Any, names: Mapping[str, str]) -> tuple[Any, Any]:
+    """Both tables with columns as they are called here; `names` has theirs, and forecasts may be None."""
+
+    def of(*ours: str) -> dict[str, str]:
+        return {name: names[name] for name in ours if names.get(name, name) != name}
+
+    rows = renamed(panel, of("series", "t", "value"), what="panel")
+    if forecasts is None:
+        return rows, None
+    return rows, renamed(forecasts, of("series", "t", "method", "forecast"), what="forecasts")
+
+
+def columns(
+    data: Any, names: Sequence[str], *, what: str, numbers: Sequence[str] = (), optional: Sequence[str] = ()
+) -> dict[str, np.ndarray]:
+    """Named columns of any table or file as arrays; `numbers` are those that must be numeric."""
+    return {
+        name: column if isinstance(column, np.ndarray) else column.known[column.code]
+        for name, column in read(data, names, what=what, numbers=numbers, optional=optional).items()
+    }
+
+
+def read(
+    data: Any, names: Sequence[str], *, what: str, numbers: Sequence[str] = (), optional: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The same with `Labels` for the columns that are no `numbers`."""
+    with concerning(what):
+        frame = _ours(frames.open_frame(data, name=what), (*names, *optional))
+        present = frame.collect_schema().names()
+        frames.refuse(frames.missing(name, present, name=what) for name in names if name not in present)
+        frames.require(frame, dict.fromkeys((n for n in numbers if n in present), "number"), name=what)
+        wanted = [*names, *(name for name in optional if name in present)]
+        table = frames.collect(frame.select(*wanted), step=f"read {what}")
+        if not len(table):
+            raise DataError(f"No rows in the {what}; check the file or the filter that made it.", about=what)
+        return {
+            name: _numbers(table[name]) if name in numbers else labels(table[name], name=name, what=what)
+            for name in wanted
+        }
+
+
+def methods_beside(data: Any, known: Sequence[str]) -> list[str]:
+    """The columns of a wide table of forecasts that hold methods: numbers that are none of `known`."""
+    frame = _ours(frames.open_frame(data, name="forecasts"), known)
+    schema = frame.collect_schema()
+    if "forecast" in schema or "method" in schema:
+        return []
+    return [name for name, dtype in schema.items() if name not in known and dtype.is_numeric()]
+
+
+def _ours(frame: Any, names: Sequence[str]) -> Any:
+    """The frame with usual names of other programs replaced by ours, where ours are not there."""
+    import narwhals.stable.v2 as nw
+
+    present = frame.collect_schema().names()
+    folded = {name.casefold(): name for name in reversed(present)}
+    found = {
+        ours: folded[theirs]
+        for ours in names
+        if ours not in present
+        for theirs in reversed((ours, *OTHER.get(ours, ())))
+        if theirs in folded
+    }
+    if not found:
+        return frame
+    kept = [name for name in present if name not in found.values()]
+    return frame.select(*kept, *(nw.col(theirs).alias(ours) for ours, theirs in found.items()))
+
+
+def _numbers(column: Any) -> np.ndarray:
+    import pyarrow as pa
+
+    if pa.types.is_integer(column.type) and not column.null_count:
+        return np.asarray(column.to_numpy())
+    return np.asarray(column.cast(pa.float64()).to_numpy(), float)
+
+
+def labels(column: Any, *, name: str, what: str) -> Labels:
+    """An Arrow column as labels: text in order, numbers and dates by size."""
+    import pyarrow as pa
+
+    if column.null_count:
+        raise DataError(
+            f"{column.null_count} rows of the {what} have no `{name}`. Every row belongs to one. Fill it, or leave "
+            "these rows out.",
+            about=what,
+        )
+    coded = column.combine_chunks().dictionary_encode() if isinstance(column, pa.ChunkedArray) else column
+    known = _dated(coded.dictionary.to_numpy(zero_copy_only=False))
+    if name in ("series", "method"):
+        known = known.astype(str)
+    if name in ("t", "origin"):
+        known = dates(known)
+    order, place = np.unique(known, return_inverse=True)
+    return Labels(order, place[coded.indices.to_numpy(zero_copy_only=False)])
+
+
+def _dated(values: np.ndarray) -> np.ndarray:
+    """Python's dates as NumPy's."""
+    if values.dtype == object and all(isinstance(value, datetime.date) for value in values):
+        if any(getattr(value, "tzinfo", None) for value in values):
+            raise DataError(
+                "A column has times with a time zone, which have no calendar here; give them without.", about="time"
+            )
+        return values.astype("datetime64[us]")
+    return values
+
+
+def dates(known: np.ndarray) -> np.ndarray:
+    """Text that spells dates out of order (31/01/2024, Jan 2024) as dates; other labels as they are."""
+    if known.dtype.kind not in "OUT" or not len(known):
+        return known
+    spelled = [str(text).strip() for text in known]
+    slashed = [SLASHED.fullmatch(text) for text in spelled]
+    if all(slashed):
+        first, second = (max(int(found[k]) for found in slashed if found) for k in (1, 2))
+        if first <= 12 and second <= 12 and (first > 1 and second > 1):
+            raise DataError(
+                f"Periods such as {spelled[0]!r} can be read as day and month or as month and day. Dates are read "
+                "without a doubt as 2024-01-31. Write them so.",
+                about="time",
+            )
+        day_first = second <= 12 if first > 12 or first == second == 1 else first == 1 and second <= 12
+        parts = [
+            (found[3], *((found[2], found[1]) if day_first else (found[1], found[2]))) for found in slashed if found
+        ]
+        return _made([f"{int(y):04d}-{int(m):02d}-{int(d):02d}" for y, m, d in parts])
+    for form in NAMED_MONTHS:
+        try:
+            return _made([datetime.datetime.strptime(text, form).strftime("%Y-%m-%d") for text in spelled])
+        except ValueError:
+            continue
+    return known
+
+
+def _made(texts: list[str]) -> np.ndarray:
+    try:
+        return np.array(texts, "datetime64[D]")
+    except ValueError:
+        raise DataError(
+            "A period spells a day that does not exist. Dates are read as 2024-01-31. Correct it.", about="time"
+        ) from None

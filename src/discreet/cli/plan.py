@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from discreet.plan.check import PlanCheck
     from discreet.plan.run import RunResult
     from discreet.plan.sizes import TableCheck
+    from discreet.tables.advice import BudgetAdvice
 
+Error: TypeAlias = Literal["absolute", "relative"]
 PlanPath = Annotated[Path, typer.Argument(metavar="PLAN", help="A plan.toml.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 
@@ -49,6 +51,10 @@ def check(
     owner: Annotated[
         bool, typer.Option("--owner", help="Also read the data, for their owner alone: no part of any release.")
     ] = False,
+    advise: Annotated[
+        Error | None,
+        typer.Option("--advise", help="Also find the split of epsilon among tables with the least error of this kind."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Price a plan: cost of every release, what the ledger has left, expected errors, feasibility.
@@ -56,7 +62,8 @@ def check(
     Spends nothing, and reads no confidential data without --owner, which looks for rows that are not as the plan says
     and for public columns that hold the response again. Expected errors are told by the size of a cell's largest
     establishment, and for the cells of a public table or an earlier release if the plan names one under [public].
-    Ends with 2 when the plan cannot be run.
+    With --advise, releases of several tables are told which to draw and what share of epsilon each should get, from
+    these public sizes alone. Ends with 2 when the plan cannot be run.
 
     Example: `discreet check out/demo/plan.toml`
     """
@@ -66,12 +73,19 @@ def check(
     with faults_as_json(as_json, verdict="can_run"):
         found = checked(read_plan(path))
         notes = _owner_notes(found) if owner else []
+        advice = _advice(found, advise) if advise else {}
     if as_json:
-        typer.echo(json.dumps(found.to_dict() | ({"owner": notes} if owner else {}), indent=2))
+        told_advice = {name: each if isinstance(each, str) else each.to_dict() for name, each in advice.items()}
+        more = ({"owner": notes} if owner else {}) | ({"advice": told_advice} if advise else {})
+        typer.echo(json.dumps(found.to_dict() | more, indent=2))
         if found.faults:
             raise typer.Exit(2)
         return
     _print_check(found)
+    if advise:
+        nothing = {"": "no release of several tables is waiting; --advise divides epsilon among these."}
+        for name, each in (advice or nothing).items():
+            typer.echo(f"Advice{f' for {name}' if name else ''}: {each}\n")
     found.refuse()
     rows = f", if the data have enough rows for {', '.join(found.up_to_the_rows)}" if found.up_to_the_rows else ""
     told = [found.file.document.located(fault).told() for fault in found.missing] or [f"The plan can be run{rows}."]
@@ -81,6 +95,16 @@ def check(
     if owner:
         head = "For the owner of the data alone, and no part of any release:"
         typer.echo("\n".join(["", head, *(notes or ["nothing was found that a release would hide or tell."])]))
+
+
+def _advice(found: PlanCheck, measure: Error) -> dict[str, BudgetAdvice | str]:
+    """Advice takes a few seconds for each release."""
+    from rich.console import Console
+
+    from discreet.plan.advice import advice_of
+
+    with Console(stderr=True).status("looking for the best split"):
+        return advice_of(found, measure)
 
 
 def _owner_notes(found: PlanCheck) -> list[str]:

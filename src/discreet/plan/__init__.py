@@ -12,6 +12,7 @@ counts        releases of job counts
 summaries     releases of models and of posterior summaries
 requests      all releases of a plan, ready to be priced, read and drawn
 changed       a release that was paid for with other settings
+advice        how to divide the epsilon of releases of several tables
 check         what a plan would cost and how far off it would be; reads no confidential data
 repeats       what it asks for a second time
 outputs       the files of a release and what they say about themselves

@@ -19,13 +19,14 @@ import numpy as np
 from discreet.arrays import Vector
 from discreet.errors import DataError, DiscreetError
 from discreet.faults import Fault
-from discreet.frames import collect, open_frame
 from discreet.plan.confidential import shown_as_public
 from discreet.plan.reading import PlanFile
 from discreet.privacy.losses import Loss
 from discreet.release.files import MANIFEST, read_table
 from discreet.tables.expected import ByLargest
+from discreet.tables.foresight import PublicCells, cells_of
 from discreet.tables.prepared import Prepared
+from discreet.tables.public_sizes import numeric, read_sizes
 from discreet.tables.query import CountQuery
 from discreet.tables.widths import Trade, half_widths
 
@@ -156,7 +157,7 @@ class PublicSizes:
             return None, [Fault(("public",), "sizes and previous are both given. One is enough. Leave one out.")]
         try:
             if public.sizes is not None:
-                return _from_table(file.path(public.sizes)), []
+                return cls(*read_sizes(file.path(public.sizes))), []
             if public.previous is not None:
                 return _from_release(file.path(public.previous)), []
         except DiscreetError as error:
@@ -207,6 +208,10 @@ class PublicSizes:
             mostly_noise=tuple(int(noisy[size == i].sum()) * query.levels for i in np.unique(size)),
         )
 
+    def cells(self, query: CountQuery) -> PublicCells | None:
+        """The cells of a query with their sizes; None where they are not public."""
+        return cells_of(self.table, query, is_bound=self.is_bound) if self.is_whole else None
+
     def at_most(self, keys: pa.Table) -> Vector | None:
         """The most workers that an establishment of each cell has, as is public; NaN where nothing is."""
         names = keys.column_names
@@ -222,21 +227,6 @@ class PublicSizes:
 
 def _finite(width: float) -> float | None:
     return width if np.isfinite(width) else None
-
-
-def _from_table(path: Path) -> PublicSizes:
-    table = collect(open_frame(path), step="read public sizes")
-    if "jobs" not in table.column_names:
-        raise DataError(
-            f"{path.name!r} has no column 'jobs'; it has: {', '.join(table.column_names)}. Public sizes have some "
-            "workplace attributes and `jobs`, and may have `largest`. Rename the column.",
-            about="sizes",
-        )
-    if "at_most" in table.column_names:
-        _refuse_bounds(table, path)
-    is_bound = "largest" not in table.column_names
-    table = table.append_column("largest", table["jobs"]) if is_bound else table
-    return PublicSizes(_numeric(table, path), is_bound)
 
 
 def _from_release(folder: Path) -> PublicSizes:
@@ -260,50 +250,7 @@ def _from_release(folder: Path) -> PublicSizes:
     table = table.select(keys).append_column("jobs", jobs).append_column("largest", jobs)
     summed = table.group_by(keys).aggregate([("jobs", "sum"), ("largest", "sum")])
     named = summed.rename_columns([name.removesuffix("_sum") for name in summed.column_names])
-    return PublicSizes(_numeric(named, path), is_bound=True, is_whole=finest["mechanism"] != "node-truncation")
-
-
-def _numeric(table: pa.Table, path: Path) -> pa.Table:
-    import pyarrow as pa
-
-    for name in ("jobs", "largest"):
-        column = table[name]
-        if column.null_count or not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
-            raise DataError(
-                f"Column {name!r} of {path.name!r} is not a number in every row.",
-                "Sizes are numbers of jobs.",
-                "Correct it.",
-                about="sizes",
-            )
-    jobs, largest = (np.array(table[name], dtype=np.float64) for name in ("jobs", "largest"))
-    faults = {
-        "is not a number of jobs. Sizes are finite numbers from 0 on": ~(np.isfinite(jobs) & (jobs >= 0)),
-        "does not fit the cell. The largest establishment has from 1 to all jobs of a cell that has any": ~(
-            (largest <= jobs) & ((largest > 0) | (jobs == 0))
-        ),
-    }
-    for name, (fault, wrong) in zip(("jobs", "largest"), faults.items(), strict=True):
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            raise DataError(
-                f"{name} = {table[name][row]} in row {row + 1} of {path.name!r} {fault}. Correct it.", about="sizes"
-            )
-    return table
-
-
-def _refuse_bounds(table: pa.Table, path: Path) -> None:
-    """Refuse a public bound that bounds nothing."""
-    import pyarrow as pa
-
-    column = table["at_most"]
-    number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
-    least = np.array(table["largest"] if "largest" in table.column_names else np.zeros(len(table)), dtype=np.float64)
-    if column.null_count or not number or not (np.array(column, dtype=np.float64) >= least).all():
-        raise DataError(
-            f"Column 'at_most' of {path.name!r} is not a number from `largest` on in every row. It is the most workers "
-            "that an establishment of the cell can have, and intervals rest on it. Correct it, or leave it out.",
-            about="sizes",
-        )
+    return PublicSizes(numeric(named, path.name), is_bound=True, is_whole=finest["mechanism"] != "node-truncation")
 
 
 def _like(column: Any, values: Any) -> Any:

@@ -3,16 +3,19 @@
 `cells` asks the engine for the statistics that mechanisms work on; `calibration` and `mechanisms` turn a count into a
 published count.
 
+advice          which tables to draw and what share of epsilon each gets, so that the total error is least
 attributes      what is asked of a table, checked without data
 attacks         what a published table gives away: the three attacks of Haney et al. (2017, section 5.2) as code
 consistency     tables of one release made to agree, in non-negative integers: post-processing that costs nothing
 derived         tables that are sums of one that was drawn
+counsel         advice on a budget from what is public, or why there is none
 ends            quantiles of noise and the ends of intervals, rounded outward
 establishments  every establishment's own histogram of workers
 expected        what is told of the expected error of published integers
 flow_noise      noise for all flows of a quarter under one epsilon
 flow_release    published flows of a quarter, their rates and intervals
 flows           accessions, separations, jobs created and destroyed: a question about job histories
+foresight       how far off a table is expected to be at every epsilon, on cells whose sizes are public
 infusion        input noise infusion
 intervals       how far off a published count may be, told without telling the confidential scale of its noise
 ladder          a table of integer noise for small cells, checked inequality by inequality
@@ -21,6 +24,7 @@ mechanisms      how a count becomes a published count: one file for each mechani
 nested          what tables of one release tell about each other: bounds that make intervals narrow
 pace            the least scale of noise that keeps pace with growth, in whole workers
 prepared        A query before it is drawn, what one draw gives, and what is told about it before it is paid
+public_sizes    a public table of sizes
 quality         how much of a published count is noise
 query           A question about counts: checked without reading confidential data, then released through the account
 ranking         rankings of workplace cells, and how far two of them agree

@@ -27,6 +27,7 @@ from discreet.tables.query import CountQuery
 from discreet.tables.release import CountRelease
 
 if TYPE_CHECKING:
+    from discreet.tables.advice import BudgetAdvice, Measure
     from discreet.tables.cells import Cells
 
 
@@ -220,6 +221,31 @@ class Workload:
             return offer
         return offer.then(
             lambda tables: completed(self.queries, self.measured, ready, tables, level=level, add_up=add_up)
+        )
+
+    def advise(
+        self,
+        *,
+        epsilon: Number,
+        sizes: object = None,
+        typical: Sequence[tuple[int, float, float]] | None = None,
+        error: Measure = "absolute",
+        add_up: bool = False,
+        delta: Number | None = None,
+        calibration: Calibration = "tight",
+        scale_share: Number = 0,
+    ) -> BudgetAdvice:
+        """The split of epsilon with the least total error, and which tables to draw; reads and spends nothing.
+
+        `sizes` is a public table (a file or a frame) with workplace attributes, `jobs` and, where known, `largest`: the
+        workers of each cell's largest establishment. Without one, `typical` declares (cells, jobs of a cell, workers of
+        its largest establishment) for each table. `error` is of all counts together, in jobs or relative to each.
+        """
+        from discreet.tables.counsel import advice_for
+
+        asked = {"delta": delta, "calibration": calibration, "scale_share": scale_share}
+        return advice_for(
+            self.queries, epsilon=epsilon, sizes=sizes, typical=typical, measure=error, add_up=add_up, asked=asked
         )
 
     @property

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from discreet.errors import DiscreetError, PrivacyError
 from discreet.faults import Fault, Place
 from discreet.ledger.budget import amounts
+from discreet.plan.advice import advice_of
 from discreet.plan.check import PlanCheck, check
 from discreet.plan.document import Document
 from discreet.plan.reading import PlanFile, faults, names_twice
@@ -19,6 +20,7 @@ from discreet.plan.repeats import repeated
 from discreet.plan.requests import PlannedRelease
 from discreet.plan.shape import AnyRelease, Plan
 from discreet.privacy.guarantee import Guarantee
+from discreet.tables.advice import BudgetAdvice, Measure
 from discreet.voices import FORM, LABELS
 from discreet.web.book import stamp, stamps
 from discreet.web.calculators import TooLong, shared
@@ -52,6 +54,7 @@ class JudgedDraft:
     found: PlanCheck | None
     trouble: tuple[Trouble, ...]
     warnings: tuple[Trouble, ...] = ()
+    advice: Mapping[str, BudgetAdvice | str] = field(default_factory=dict)
 
     @property
     def can_run(self) -> bool:
@@ -76,32 +79,37 @@ class JudgedDraft:
         }
 
 
-async def estimate(desk: Desk, draft: Draft, plan: str, *, by: str) -> JudgedDraft:
-    """Judge a draft for a person, in a process that can be ended; before the same public facts it is judged once."""
+async def estimate(desk: Desk, draft: Draft, plan: str, *, by: str, advise: Measure | None = None) -> JudgedDraft:
+    """Judge a draft for a person, in a process that can be ended; before the same public facts it is judged once.
+
+    With `advise`, releases of several tables are told how to divide epsilon.
+    """
     source = desk.sources.get(draft.source)
     if source is None:
         return JudgedDraft(None, (Trouble("", no_source(draft.source), ""),))
     asked = draft.model_dump_json()
     public = [source.path, *([source.sizes] if source.sizes else [])]
     facts = [*(stamp(desk.folder / path) for path in public), stamp(desk.releases / plan)]
-    key = None if "://" in desk.ledger else (desk, digest(asked), plan, *facts, *stamps(Path(desk.ledger)))
+    key = None if "://" in desk.ledger else (desk, digest(asked), plan, advise, *facts, *stamps(Path(desk.ledger)))
     try:
-        found: JudgedDraft = await shared.result(by, _judged, desk, asked, plan, key=key)
+        found: JudgedDraft = await shared.result(by, _judged, desk, asked, plan, advise, key=key)
     except TooLong as error:
         return JudgedDraft(None, (Trouble("", str(error), ""),))
     return found
 
 
-def _judged(desk: Desk, asked: str, plan: str) -> JudgedDraft:
+def _judged(desk: Desk, asked: str, plan: str, advise: Measure | None) -> JudgedDraft:
     """The same from what can be sent to a process, and to be sent back: of a request what pages show."""
     judged = judge(desk, Draft.model_validate_json(asked), plan)
-    if judged.found is None:
+    found = judged.found
+    if found is None:
         return judged
+    advice = {} if advise is None else advice_of(found, advise, FORM)
     releases = [
         replace(each, request=cast(PlannedRelease, Asked(each.request.release, each.request.guarantee)), offer=None)
-        for each in judged.found.releases
+        for each in found.releases
     ]
-    return replace(judged, found=replace(judged.found, releases=tuple(releases)))
+    return replace(judged, found=replace(found, releases=tuple(releases)), advice=advice)
 
 
 def judge(desk: Desk, draft: Draft, plan: str) -> JudgedDraft:

@@ -11,6 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
 
 from discreet.report.protection import plain_words
+from discreet.tables.advice import Measure
 from discreet.tables.mechanisms.registry import private_names
 from discreet.web import planning, published
 from discreet.web.accounts import Person
@@ -26,6 +27,8 @@ router = APIRouter(include_in_schema=False)
 Planner = Annotated[Person, Depends(needs("plan"))]
 NEW = "new"
 MOST_ATTRIBUTES = 20
+ADVICE: dict[str, Measure] = {"advise-absolute": "absolute", "advise-relative": "relative"}
+"""Buttons that ask how to divide epsilon."""
 
 
 def plan_of(here: Here, name: str) -> StoredPlan:
@@ -100,7 +103,8 @@ async def change(request: Request, here: At, planner: Planner, form: Form, sourc
     chosen = source_of(here, source)
     draft, plan, saved = await run_in_threadpool(_pressed, here, planner, form, chosen, name)
     if saved is None:
-        return await _form(request, here, planner, chosen, draft, name=name, plan=plan)
+        advise = ADVICE.get(str(form.get("do")))
+        return await _form(request, here, planner, chosen, draft, name=name, plan=plan, advise=advise)
     if form.get("do") != "submit":
         return RedirectResponse(f"/plans/{saved}", status_code=303)
     judged = await estimate(here.desk, draft, saved, by=planner.name)
@@ -139,8 +143,9 @@ async def _form(
     *,
     name: str,
     plan: StoredPlan | None = None,
+    advise: Measure | None = None,
 ) -> Response:
-    judged = await estimate(here.desk, draft, name, by=asking.name)
+    judged = await estimate(here.desk, draft, name, by=asking.name, advise=advise)
 
     def shown() -> Response:
         return page(

@@ -1,0 +1,185 @@
+"""How far off a table is expected to be at every epsilon, on cells whose sizes are public.
+
+Cells are put into classes of nearly equal size, and mechanisms are calibrated at a few epsilons from the least that is
+possible; between these, errors are interpolated in logarithms. So thousands of cells cost no more than a few hundred,
+and a search over epsilons calibrates nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.arrays import Integers, Matrix, Vector
+from discreet.errors import DataError, Infeasible, PrivacyError
+from discreet.tables.mechanisms.mechanism import Mechanism
+from discreet.tables.query import CountQuery
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FINE = 0.1
+"""Sizes of a class differ by no more than this share."""
+
+POINTS = 8
+"""Epsilons at which a mechanism is calibrated."""
+
+HALVINGS = 14
+"""How exactly the least epsilon is found: to one part in 2^14 of the whole."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PublicCells:
+    """Workplace cells of a table with sizes that are public.
+
+    Attributes
+    ----------
+    keys : their workplace attributes, one row each.
+    jobs, largest : the jobs of each, and the workers of its largest establishment.
+    is_bound : whether `largest` is not known and stands for the whole cell.
+    many : how many cells each row stands for, where sizes are only typical.
+    """
+
+    keys: pa.Table
+    jobs: Vector
+    largest: Vector
+    is_bound: bool = False
+    many: int = 1
+
+
+def cells_of(table: pa.Table, query: CountQuery, *, is_bound: bool) -> PublicCells | None:
+    """The cells of a query in a public table of sizes; None where that lacks an attribute, or has no such cell."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kept = [name for name in query.where if name in query.jobs.schema.workplace_attributes]
+    if not {*query.workplace_by, *kept} <= {*table.column_names}:
+        return None
+    for name in kept:
+        values = {str(value) for value in query.where[name]}
+        table = table.filter(pc.is_in(table[name].cast(pa.string()), value_set=pa.array(sorted(values))))
+    if not len(table):
+        return None
+    names = list(query.workplace_by)
+    cells = table.group_by(names, use_threads=False).aggregate([("jobs", "sum"), ("largest", "max")])
+    jobs, largest = (np.array(cells[name], dtype=np.float64) for name in ("jobs_sum", "largest_max"))
+    return PublicCells(cells.select(names), jobs, largest, is_bound)
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorCurve:
+    """The noise of a table's counts by class of cells, as a function of epsilon.
+
+    Attributes
+    ----------
+    least : below this epsilon no mechanism exists.
+    place : the class of each cell.
+    weights : for each class, how much an error of one job in every count of its cells adds to the total.
+    """
+
+    query: CountQuery
+    cells: PublicCells
+    least: float
+    epsilons: Vector
+    means: Matrix
+    variances: Matrix
+    place: Integers
+    weights: Vector
+
+    @classmethod
+    def of(cls, query: CountQuery, cells: PublicCells, *, epsilon: Fraction, relative: bool, asked: Any) -> ErrorCurve:
+        """The curve of a table up to an epsilon, which has to be possible; raises `Infeasible` where it is not."""
+        place, jobs, largest = _classes(cells)
+        share = 1 / np.maximum(jobs_of_a_count(cells, query.levels), 1) if relative else np.ones(len(cells.jobs))
+        weights = np.asarray(np.bincount(place, share, len(jobs)) * query.levels * cells.many, dtype=np.float64)
+        top = query.prepare(epsilon=epsilon, **asked).mechanism
+        least = _least(query, epsilon, asked)
+        grid = np.geomspace(float(least), float(epsilon), POINTS)
+        ready = [query.prepare(epsilon=Fraction(e).limit_denominator(10**6), **asked).mechanism for e in grid[1:-1]]
+        built = [query.prepare(epsilon=least, **asked).mechanism, *ready, top]
+        found = [moments(each, query, jobs, largest, known=not cells.is_bound) for each in built]
+        means, variances = (np.maximum(np.stack(rows), 1e-12) for rows in zip(*found, strict=True))
+        return cls(query, cells, float(least), grid, means, variances, place, weights)
+
+    def at(self, epsilon: float) -> tuple[Vector, Vector]:
+        """Mean error and variance of a count of each class."""
+        x = np.log(np.clip(epsilon, self.epsilons[0], self.epsilons[-1]))
+        known = np.log(self.epsilons)
+        right = int(np.clip(np.searchsorted(known, x), 1, len(known) - 1))
+        share = (x - known[right - 1]) / (known[right] - known[right - 1])
+        mean, variance = (
+            np.exp((1 - share) * rows[right - 1] + share * rows[right])
+            for rows in (self._log_means, self._log_variances)
+        )
+        return mean, variance
+
+    @cached_property
+    def _log_means(self) -> Matrix:
+        return np.log(self.means)
+
+    @cached_property
+    def _log_variances(self) -> Matrix:
+        return np.log(self.variances)
+
+    def total(self, epsilon: float) -> float:
+        """The error of all counts together."""
+        return float(self.at(epsilon)[0] @ self.weights)
+
+    @property
+    def counts(self) -> int:
+        return len(self.cells.jobs) * self.query.levels * self.cells.many
+
+
+def jobs_of_a_count(cells: PublicCells, levels: int) -> Vector:
+    """A count's jobs, as if a cell's were divided equally."""
+    return np.asarray(cells.jobs / levels)
+
+
+def moments(
+    mechanism: Mechanism, query: CountQuery, jobs: Vector, largest: Vector, *, known: bool
+) -> tuple[Vector, Vector]:
+    """Mean absolute error and variance of a count.
+
+    Integer noise of mean m has the variance m^2 + m sqrt(m^2 + 1) if it is two-sided geometric, as about for small
+    cells; elsewhere it is that of the law, whose scale is larger than one.
+    """
+    mean, _ = mechanism.mean_error(query.kinds, jobs=jobs, largest=largest, known=known)
+    variance = mean**2 + mean * np.sqrt(mean**2 + 1)
+    spread = getattr(mechanism.law, "variance", np.inf)
+    if mechanism.additive and not mechanism.by_kinds and np.isfinite(spread):
+        wide = mechanism.scale(largest) ** 2 * spread
+        # Below this size a table of its own takes the place of the law.
+        variance = np.where(largest < getattr(mechanism, "tabled", 0), variance, np.maximum(variance, wide))
+    return mean, variance
+
+
+def _classes(cells: PublicCells) -> tuple[Integers, Vector, Vector]:
+    """The class of each cell, and the mean sizes of the classes."""
+    bins = [np.floor(np.log(np.maximum(sizes, 0.5)) / np.log1p(FINE)) for sizes in (cells.jobs, cells.largest)]
+    small = np.minimum(cells.largest, 40)  # one by one where noise depends on single workers
+    _, place = np.unique(np.stack([*bins, np.where(cells.jobs > 0, small, 0)]), axis=1, return_inverse=True)
+    place = place.ravel()
+    number = np.bincount(place)
+    jobs, largest = (np.bincount(place, sizes) / number for sizes in (cells.jobs, cells.largest))
+    return place, jobs, largest
+
+
+def _least(query: CountQuery, epsilon: Fraction, asked: Any) -> Fraction:
+    """About the least epsilon for which the table can be drawn, by halving; nothing is drawn here."""
+    low, high = Fraction(0), epsilon
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        try:
+            query.prepare(epsilon=middle, **asked)
+            high = middle
+        except Infeasible:
+            low = middle
+        except (PrivacyError, DataError):  # too small for the digits of a number
+            low = middle
+        if high <= epsilon / 1000:
+            break
+    return high * Fraction(101, 100) if high < epsilon else epsilon

@@ -1,0 +1,62 @@
+"""Advice at the desk: a button of the form, the best split beside the estimate, and nothing for odd requests."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+FORM = {
+    "title": "t",
+    "unit-kind": "establishments",
+    "unit-alpha": "0.1",
+    "unit-strength": "strong",
+    "release-0-name": "both",
+    "release-0-kind": "counts",
+    "release-0-tables": "place, sector\nplace",
+    "release-0-epsilon": "2",
+    "formats": "csv",
+    "forms": "basic",
+}
+
+
+def csrf(client: Any) -> str:
+    found = re.search(r'name="csrf" value="([^"]+)"', client.get("/plans/new?source=jobs").text)
+    assert found is not None
+    return found[1]
+
+
+def pressed(client: Any, button: str, **more: str) -> str:
+    answer = client.post("/plans/jobs/new", data={**FORM, **more, "do": button, "csrf": csrf(client)})
+    assert answer.status_code == 200
+    return str(answer.text)
+
+
+@pytest.mark.parametrize("measure", ["absolute", "relative"])
+def test_a_button_asks_for_advice(client: Any, measure: str) -> None:
+    text = pressed(client, f"advise-{measure}")
+    assert (
+        f"for the least {measure} error" in text and "Ways to divide epsilon" in text and "equal shares for all" in text
+    )
+    assert 'id="advice-0"' not in pressed(client, "estimate")
+
+
+def test_what_has_no_public_sizes_says_so(client: Any) -> None:
+    text = pressed(client, "advise-absolute", **{"release-0-tables": "place, sector, sex\nsex"})
+    assert 'id="advice-0"' in text  # sizes by place and sector are those of workers' tables, too
+    text = pressed(client, "advise-absolute", **{"release-0-epsilon": "0.001"})
+    assert 'id="advice-0"' not in text and "keep" in text  # what cannot be run is said above
+
+
+@pytest.mark.parametrize("button", ["advise-", "advise-squared", "advise-absolute<script>", "ADVISE-ABSOLUTE", "../x"])
+def test_odd_buttons_do_nothing(client: Any, button: str) -> None:
+    text = pressed(client, button)
+    assert 'id="advice-0"' not in text and "<script>alert" not in text
+
+
+def test_names_from_a_form_are_escaped(client: Any) -> None:
+    text = pressed(client, "advise-absolute", **{"release-0-tables": "<script>alert(1)</script>, sector\nplace"})
+    assert "<script>alert(1)" not in text
+    many = "\n".join(["place, sector", "place", "sector", ""] * 30)
+    assert "Traceback" not in pressed(client, "advise-relative", **{"release-0-tables": many})

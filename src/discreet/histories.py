@@ -17,7 +17,7 @@ from discreet.errors import DataError
 from discreet.faults import Argument, Fault
 from discreet.frames import count_if, refuse, working
 from discreet.jobs import Jobs, read_jobs
-from discreet.row_checks import WHERE, Pass, RowCheck, empty, nulls, outside
+from discreet.row_checks import Pass, RowCheck, differ, empty, ends, nulls, outside
 from discreet.schema import Label, Schema
 
 if TYPE_CHECKING:
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 HISTORY = "history"
 STAYED, PASSED, CAME, LEFT = KINDS = ("stayed", "came and left", "came", "left")
 """A job that existed before and after; neither; not before; not after."""
+
+CHANGES = (STAYED, CAME, LEFT)
+"""What a job of either of two quarters can be."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -62,7 +65,8 @@ class Histories:
     def validate(self) -> Histories:
         """Check every row, and report all faults together.
 
-        No value is missing; every quarter is declared and has rows; a worker has as many jobs as allowed.
+        Every quarter is declared and has rows, each of them is a sound table of jobs, and an establishment stays in its
+        cell. What a job was before and is after describes the job, so no worker needs one value of it.
         """
         import narwhals.stable.v2 as nw
 
@@ -82,19 +86,15 @@ class Histories:
             for quarter in self.quarters
         ]
         with working(f"check {self.name}"):
-            faults = Pass("source", table, checks, table).faults()
-            worker = schema.worker
-            if not faults and worker is not None and self.allow_multiple is False:
-                several = Fault(
-                    "source",
-                    f"Some workers of {self.name} have more than one job in a quarter.",
-                    "By default a worker is at one establishment in a quarter.",
-                    ("Correct the rows, or say ", Argument("allow_multiple", True), ".", WHERE),
-                )
-                once = table.group_by(self.time, worker).agg(nw.len().alias("jobs"))
-                check = RowCheck(several, count_if(nw.col("jobs") > 1), nw.len().over(self.time, worker) > 1)
-                faults = Pass("source", once, [check], table).faults()
-        refuse(faults)
+            refuse(Pass("source", table, checks, table).faults())
+            if self.jobs.workplaces is None and schema.workplace_attributes:
+                remedy = "An establishment lies in one cell: correct it, or give each site a number of its own."
+                attributes = schema.workplace_attributes
+                moved = differ(self.name, schema.establishment, attributes, "in some establishment", remedy)
+                places = table.group_by(schema.establishment).agg(*ends(attributes))
+                refuse(Pass("source", places, moved, table).faults())
+            for quarter in self.quarters:
+                self.at(quarter).validate()
         return replace(self, jobs=replace(self.jobs, validated=True))
 
     def at(self, quarter: Label) -> Jobs:
@@ -135,6 +135,44 @@ class Histories:
         return self._jobs(
             table, replace(self.schema, worker_attributes={**self.schema.worker_attributes, HISTORY: KINDS})
         )
+
+    def between(self, earlier: Label, later: Label) -> Jobs:
+        """The jobs of either of two quarters, each with what became of it as the attribute `HISTORY`.
+
+        A table of counts by `HISTORY` has both levels and the change: stayed and left are jobs of the earlier quarter,
+        stayed and came of the later one. Under one epsilon the change errs less than the difference of two tables.
+        """
+        import narwhals.stable.v2 as nw
+
+        first, last = self._position(earlier), self._position(later)
+        if first >= last:
+            raise DataError(
+                (Argument("later", later), f" is not after {earlier!r}."),
+                "A change is from one quarter to a later one.",
+                "Exchange them, or use another quarter.",
+                about="later",
+            )
+        names = [str(self.schema.worker), self.schema.establishment]
+        if self.jobs.workplaces is None:
+            names += self.schema.workplace_attributes
+        marked = [
+            self._rows(place)
+            .select(*names)
+            .with_columns(nw.lit(one).alias("__before"), nw.lit(1 - one).alias("__after"))
+            for place, one in ((first, 1), (last, 0))
+        ]
+        table = nw.concat(marked, how="vertical").group_by(*names).agg(nw.col("__before", "__after").max())
+        before, after = (nw.col(mark) > 0 for mark in ("__before", "__after"))
+        kind = (
+            nw.when(before & after)
+            .then(nw.lit(STAYED))
+            .otherwise(nw.when(after).then(nw.lit(CAME)).otherwise(nw.lit(LEFT)))
+        )
+        table = table.with_columns(kind.alias(HISTORY)).drop("__before", "__after")
+        found = self._jobs(table, replace(self.schema, worker_attributes={HISTORY: CHANGES}))
+        # Who changed the employer has a job at two establishments, one in each quarter.
+        several = self.allow_multiple if self.allow_multiple is True else 2 * int(self.allow_multiple or 1)
+        return replace(found, allow_multiple=several)
 
     def _position(self, quarter: Label) -> int:
         if quarter not in self.quarters:

@@ -185,8 +185,6 @@ def expected(noise: FlowNoise) -> FlowErrors:
 def statistics(histories: Histories, quarter: Label, by: Sequence[str]) -> FlowCells:
     """Jobs by kind, jobs created and the largest workforce of every cell, in one pass of the engine."""
     jobs = histories.around(quarter)
-    if histories.jobs.validated:
-        jobs = jobs.validate()
     gains = (KINDS.index(CAME), KINDS.index(LEFT))
     found = cell_statistics(jobs, workplace_by=by, worker_by=(HISTORY,), gains=gains)
     assert found.gains is not None

@@ -290,13 +290,39 @@ def test_rows_that_no_quarter_can_have_are_refused() -> None:
             opened(wrong)
     with pytest.raises(DataError, check=about("source")):
         opened(twice)
-    assert opened(twice, allow_multiple=2).quarters == tuple(QUARTERS)
+    several = opened(twice, allow_multiple=2)
+    assert several.quarters == tuple(QUARTERS) and len(statistics(several, "q2", ["county"]).vectors)
+    moved = [*found, dict(found[0], worker=10**6, county="c9", quarter="q4")]
+    with pytest.raises(DataError, check=about("source")):
+        opened(moved)
     with pytest.raises(DataError, check=about("quarters")):
         read_histories({"worker": [1]}, quarters=[], schema=SCHEMA)
     with pytest.raises(DataError, check=about("time")):
         read_histories({"worker": [1]}, quarters=QUARTERS, schema=SCHEMA, time="county")
     with pytest.raises(DataError, check=about("schema")):
         read_histories({"worker": [1]}, quarters=QUARTERS, schema=Schema(["county"], {}, size="n"))
+
+
+def test_a_change_between_two_quarters_is_one_table(histories: Histories) -> None:
+    """Counted by hand; and its error is less than that of the difference of two tables, at equal epsilon."""
+    found = rows(firms=60, people=4000)
+    jobs = histories.between("q1", "q4")
+    one = dc.Session(jobs, unit=UNIT, budget=100, dataset="changes").count(["county", "history"])
+    cells = one.statistics(one.prepare(epsilon=2))
+    at = {
+        quarter: {(r["worker"], r["workplace"], r["county"]) for r in found if r["quarter"] == quarter}
+        for quarter in QUARTERS
+    }
+    for county, counts in zip(cells.keys["county"].to_pylist(), cells.counts, strict=True):
+        before, after = ({job for job in at[quarter] if job[2] == county} for quarter in ("q1", "q4"))
+        assert counts.tolist() == [len(before & after), len(after - before), len(before - after)]
+    size = np.array([1000.0])
+    joint = dc.calibrate("joint-rings", unit=UNIT, epsilon=2, cells=3).expected_error(size, size)[0] * 1.5
+    alone = dc.calibrate("polynomial", unit=UNIT, epsilon=1).expected_error(size, size)[0]
+    assert joint < 0.8 * np.sqrt(2) * alone
+    for wrong in (("q4", "q1"), ("q2", "q2")):
+        with pytest.raises(DataError, check=about("later")):
+            histories.between(*wrong)
 
 
 def test_counts_of_one_quarter_are_counts_of_its_jobs(histories: Histories) -> None:

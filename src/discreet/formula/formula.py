@@ -154,6 +154,18 @@ def read_formula(text: str, *, needs_random: bool = True) -> Formula:
     return Formula(text, response, expression.ordered(reader.seen), tuple(expression.random))
 
 
+def updated(old: str, new: str) -> str:
+    """R's update of a formula: a single dot stands for the old side."""
+    if new.count("~") != 1:
+        raise FormulaError(
+            f"update was asked with {new!r}.",
+            "A formula has one ~, and a dot stands for the old side.",
+            "Write '. ~ . + z'.",
+        )
+    sides = zip(old.split("~"), new.split("~"), strict=True)
+    return " ~ ".join(re.sub(r"(?<![\w.`])\.(?![\w.])", before.strip(), after).strip() for before, after in sides)
+
+
 class _Expression:
     """Terms and random terms, so far; a product of the same factors is one term, whatever their order."""
 

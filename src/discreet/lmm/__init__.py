@@ -5,6 +5,7 @@ of disjoint random blocks at once; `influential`, `leave_groups_out` and `leave_
 groups change; `private` releases models. Names load on first use. The formulas themselves are in `discreet.formula`.
 
 blocks     thousands of small mixed models at once: k random disjoint blocks of the rows, each fitted on its own
+bootstrap  simulated responses, refits to other responses, and bootstrap intervals of fixed effects
 cells      one pass over the data: sums of products of the numeric columns within every combination of levels
 charts     charts of a fit, for the analyst who holds the data: they show levels and rows, so they are not releases
 descent    minimising a smooth function of a few variables whose slopes are known
@@ -15,13 +16,17 @@ fit        `MixedFit`, what a fitted mixed model knows. Numbers come from `solut
 general_fit `GeneralisedFit`, what a fitted mixed model of counts or shares knows
 generalised the door to mixed models of counts and shares: read the formula and the rows, check, maximise, wrap
 gram       from cells to the cross-products a model needs
-influence  which rows carry weight: leverage, and the paper's choice of 32 influential rows
+inference  tests of fixed effects: Satterthwaite's degrees of freedom, contrasts, profiles of coefficients
+influence  which rows carry weight: the paper's choice of 32 influential rows
+intervals  intervals of fixed effects and of predictions: the doors to `inference`, `bootstrap` and `prediction`
 laplace    likelihoods of generalised mixed models: Laplace's approximation with its gradient, and adaptive quadrature
 likelihood the best parameters of a generalised mixed model
 matrix     the design at given rows: as a dense chunk, or times coefficients without being built
 moments    sufficient statistics of a mixed model with one random intercept
 origin     from the columns a fit is computed with back to the columns of the formula
+prediction how well a row is predicted: the variance of its fitted value, old levels and new ones; leverage
 profile    profile-likelihood intervals of standard deviations, correlations and the residual, as lme4's confint gives
+ratios     fits beside each other: likelihood-ratio tests of nested models
 refits     exact refits without a row or a group, thousands at a time
 reml       profiled REML and ML criteria of a model with one random intercept, for one data set or thousands at once
 solution   A fitted model as arrays: minimise the criterion, then solve for everything else at the minimum
@@ -40,10 +45,12 @@ if TYPE_CHECKING:
     from discreet.lmm.fit import MixedFit, MixedWarning
     from discreet.lmm.influence import influential
     from discreet.lmm.moments import Moments
+    from discreet.lmm.ratios import compare
     from discreet.lmm.refits import Refits, leave_groups_out, leave_rows_out
 
 _HOME = {
     "Blocks": "blocks",
+    "compare": "ratios",
     "fit_blocks": "blocks",
     "influential": "influence",
     "Refits": "refits",
@@ -60,6 +67,7 @@ __all__ = [
     "MixedWarning",
     "Moments",
     "Refits",
+    "compare",
     "fit_blocks",
     "influential",
     "leave_groups_out",

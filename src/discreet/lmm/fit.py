@@ -14,6 +14,7 @@ from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import DataError, FitError
 from discreet.faults import Argument
 from discreet.formula.design import Design, RandomDesign
+from discreet.formula.formula import updated
 from discreet.formula.rows import Learned, ModelRows, read_rows, refuse_kinds
 from discreet.frames import missing, open_frame
 from discreet.lmm.cells import CellSums
@@ -26,6 +27,8 @@ from discreet.results import Result
 
 if TYPE_CHECKING:
     from discreet.frames import AnyFrame
+    from discreet.lmm.inference import Satterthwaite, Test
+    from discreet.lmm.intervals import Prediction
     from discreet.lmm.private import PrivateFit
 
 Method = Literal["REML", "ML"]
@@ -237,7 +240,7 @@ class MixedFit(Result):
 
     def leverage(self) -> Vector:
         """Diagonal of the hat matrix of fixed and random effects together, as lme4's hatvalues."""
-        from discreet.lmm.influence import leverage
+        from discreet.lmm.prediction import leverage
 
         return leverage(self)
 
@@ -246,6 +249,69 @@ class MixedFit(Result):
         from discreet.lmm.profile import intervals
 
         return intervals(self, level=level)
+
+    @cached_property
+    def _satterthwaite(self) -> Satterthwaite:
+        from discreet.lmm.inference import Satterthwaite
+
+        return Satterthwaite(self)
+
+    def contrast(self, weights: Mapping[str, float], *, level: float = 0.95) -> Test:
+        """A combination of fixed effects, such as {"x": 1, "z": -1}, with Satterthwaite's test, as lmerTest's."""
+        from discreet.lmm.inference import Test, weights_of
+
+        along = weights_of(self, weights)
+        error = float(np.sqrt(along @ self.covariance @ along))
+        return Test.of(float(along @ self.beta), error, self._satterthwaite.df(along), level)
+
+    def tests(self, *, level: float = 0.95) -> dict[str, Test]:
+        """Satterthwaite's test of each fixed effect: degrees of freedom, t value, p value, interval."""
+        return {name: self.contrast({name: 1.0}, level=level) for name in self.names}
+
+    def confint(
+        self,
+        *,
+        method: Literal["wald", "satterthwaite", "profile", "parametric", "residual"] = "profile",
+        level: float = 0.95,
+        replicates: int = 999,
+        group: str | None = None,
+        seed: int | np.random.Generator | None = None,
+    ) -> dict[str, tuple[float, float]]:
+        """Intervals of the fixed effects; see `discreet.lmm.intervals`."""
+        from discreet.lmm.intervals import confint
+
+        return confint(self, method=method, level=level, replicates=replicates, group=group, seed=seed)
+
+    def prediction(self, data: Any = None, **asked: Any) -> Prediction:
+        """Predictions with standard errors and intervals, new levels included; see `discreet.lmm.intervals`."""
+        from discreet.lmm.intervals import prediction
+
+        return prediction(self, data, **asked)
+
+    def simulate(
+        self, count: int = 1, *, effects: Literal["new", "kept"] = "new", seed: int | np.random.Generator | None = None
+    ) -> Matrix:
+        """Responses drawn from the fitted model, shape (rows, count), with new random effects or the predicted ones."""
+        from discreet.lmm.bootstrap import simulate
+
+        one_of("effects", effects, ("new", "kept"))
+        return np.column_stack(list(simulate(self, count, np.random.default_rng(seed), effects=effects)))
+
+    def refit(self, y: Vector) -> MixedFit:
+        """The same model of other responses to the same rows, in their order."""
+        from discreet.lmm.bootstrap import refit
+
+        return refit(self, y)
+
+    def update(self, formula: str | None = None, data: Any = None, *, method: Method | None = None) -> MixedFit:
+        """Another formula, where "." stands for the old side (". ~ . + z"), other data or another method."""
+        from discreet.lmm.estimate import mixed
+
+        return mixed(
+            updated(self.formula, formula or ". ~ ."),
+            self._open_frame if data is None else data,
+            method=method or self.method,
+        )
 
     def release(self, **asked: Any) -> PrivateFit:
         """Release this model under differential privacy: `fit.release(epsilon=1)`; see `release_mixed`.

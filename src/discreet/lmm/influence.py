@@ -1,4 +1,4 @@
-"""Which rows carry weight: leverage, and the paper's choice of 32 influential rows.
+"""Which rows carry weight: the paper's choice of 32 influential rows.
 
 Section V.B.1 of Abowd, Schneider and Vilhuber (2012). What happens without those rows is in `refits`.
 """
@@ -11,42 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.arrays import Integers, Vector
-from discreet.lmm.matrix import dense
-from discreet.lmm.moments import Moments
 
 if TYPE_CHECKING:
     from discreet.lmm.fit import MixedFit
-
-CHUNK = 512  # rows whose system is solved together
-MANY = 32_768  # rows together where there is no system to solve
-
-
-def leverage(fit: MixedFit) -> Vector:
-    """Diagonal of the hat matrix I - P that takes y to fitted values with random effects."""
-    rows, design, solution = fit.data, fit.design, fit.solution
-    found = np.empty(rows.count)
-    chunk = MANY if isinstance(fit.statistics, Moments) else CHUNK
-    for start in range(0, rows.count, chunk):
-        part = rows.take(np.arange(start, min(start + chunk, rows.count)))
-        X = dense(part, design.layout.fixed, design.levels)[:, fit.kept]
-        groups = [random.grouping.codes(part.codes) for random in design.random]
-        if isinstance(fit.statistics, Moments):
-            ratio, moments = float(solution.theta[0]) ** 2, fit.statistics
-            shrink = ratio / (1 + ratio * moments.n[groups[0]])
-            own, X = shrink, X - shrink[:, None] * moments.Sx[groups[0]]
-        else:
-            assert solution.eliminated is not None
-            p, scaled = X.shape[1], []
-            for random, group, T in zip(design.random, groups, solution.triangles, strict=True):
-                q = len(T)
-                columns = np.zeros((random.effects, part.count))
-                place = group * q + np.arange(q)[:, None], np.arange(part.count)
-                columns[place] = T.T @ dense(part, random.pieces, design.levels).T
-                scaled.append(columns)
-            own = solution.eliminated.quadratic(scaled)
-            X = X - sum(z.T @ f[:, :p] for z, f in zip(scaled, solution.eliminated.solved_fixed, strict=True))
-        found[start : start + part.count] = own + np.einsum("ri,ij,rj->r", X, solution.unscaled, X)
-    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,8 +107,7 @@ def solve_moments(moments: Moments, *, reml: bool) -> Solution:
 def solve_gram(gram: Gram, *, reml: bool) -> Solution:
     """Fit a model with any random terms from its cross-products."""
     _refuse_memory(gram)
-    scales = [np.sqrt(np.einsum("gii->i", zz) / gram.rows) for zz in gram.ZZ]
-    standard = _standardised(gram, scales)
+    standard, scales = standardised(gram)
     with _exact_fit_refused():
         theta, evaluations = search(standard, reml=reml)
         at = sparse.eliminate(standard, theta)
@@ -141,10 +140,11 @@ def effect_variances(solution: Solution, statistics: Moments | Gram) -> list[tup
     return found
 
 
-def _standardised(gram: Gram, scales: list[Vector]) -> Gram:
-    """Random columns of unit mean square, so that the search is blind to the units of a slope."""
+def standardised(gram: Gram) -> tuple[Gram, list[Vector]]:
+    """Random columns of unit mean square, so that the search is blind to the units of a slope; and their scales."""
+    scales = [np.sqrt(np.einsum("gii->i", zz) / gram.rows) for zz in gram.ZZ]
     spread = [np.tile(1 / s, len(zz)) for s, zz in zip(scales, gram.ZZ, strict=True)]
-    return replace(
+    found = replace(
         gram,
         ZZ=tuple(zz / np.outer(s, s) for zz, s in zip(gram.ZZ, scales, strict=True)),
         crossed={
@@ -153,6 +153,7 @@ def _standardised(gram: Gram, scales: list[Vector]) -> Gram:
         },
         Zxy=tuple(zxy * s[:, None] for zxy, s in zip(gram.Zxy, spread, strict=True)),
     )
+    return gram.lend(found), scales
 
 
 def search(gram: Gram, *, reml: bool) -> tuple[Vector, int]:

@@ -97,6 +97,11 @@ class Gram:
         index = np.concatenate([rows, columns, every]), np.concatenate([columns, rows, every])
         return coo_array((np.concatenate([off, off, diagonal]), index), shape=(self.effects,) * 2).tocsr()
 
+    def lend(self, other: Gram) -> Gram:
+        """Another Gram matrix of the same pattern, which need not find the order of its elimination again."""
+        other.__dict__.update({"places": self.places, "elimination": self.elimination})
+        return other
+
     def scaled(self, T: list[Matrix]) -> tuple[Vector, Vector]:
         """Lambda'Z'Z Lambda: its diagonal, and its entries in the order of `places`."""
         diagonal, entries = [], []
@@ -193,14 +198,18 @@ def criterion(eliminated: Eliminated, *, reml: bool) -> tuple[float, float]:
     return eliminated.logdet + fixed + freedom * (1 + np.log(2 * np.pi * rss / freedom)), rss
 
 
-def gradient(eliminated: Eliminated, *, reml: bool) -> Vector:
-    """The slope of the criterion in theta. It gives up the factor, so that `eliminated` is of no use after it."""
+def gradient(eliminated: Eliminated, *, reml: bool, sigma2: float | None = None) -> Vector:
+    """The slope of the criterion in theta, with sigma profiled out or held.
+
+    It gives up the factor, so that `eliminated` is of no use after it.
+    """
     gram, T, A = eliminated.gram, eliminated.triangles, eliminated.A
     p, n = gram.p, gram.rows
     unscaled = np.linalg.inv(A[:p, :p])
     contrast = np.append(unscaled @ A[:p, p], -1.0)
     rss = contrast @ A @ contrast
-    weight = (n - p if reml else n) / rss * np.outer(contrast, contrast)
+    scale = (n - p if reml else n) / rss if sigma2 is None else 1 / sigma2
+    weight = scale * np.outer(contrast, contrast)
     if reml:
         weight[:p, :p] += unscaled
     Y = eliminated.factor.back(*eliminated.reduced)

@@ -1,0 +1,161 @@
+"""Simulated responses of a fitted model, refits to other responses, and bootstrap intervals of fixed effects.
+
+Parametric: responses drawn from the model, each fitted anew. Residual: marginal residuals keep their place, and all
+those of one group change sign together (Cameron, Gelbach and Miller 2008, doi:10.1162/rest.90.3.414), so that nothing
+is assumed of their variances or of correlations within a group; t values have errors that are robust likewise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+
+from discreet.arrays import Matrix, Vector
+from discreet.errors import DataError, FitError, Unidentified
+from discreet.formula.rows import ModelRows
+from discreet.lmm.cells import CellSums
+from discreet.lmm.fit import MixedFit, RandomEffects
+from discreet.lmm.inference import gram_of_fit
+from discreet.lmm.matrix import dense, linear, random_part
+from discreet.lmm.moments import Moments
+from discreet.lmm.prediction import parts
+from discreet.lmm.solution import solve, solve_gram
+from discreet.lmm.sparse import Gram
+
+CHUNK = 64  # draws of signs together
+FEWEST = 5  # groups whose signs can change: below it there are at most 16 different draws
+
+
+def simulate(
+    fit: MixedFit, count: int, rng: np.random.Generator, *, effects: Literal["new", "kept"]
+) -> Iterator[Vector]:
+    """Responses of the fitted rows, one array after another."""
+    rows, design, solution = fit.data, fit.design, fit.solution
+    beta = np.zeros(len(design.names))
+    beta[fit.kept] = solution.beta
+    fixed = linear(rows, design.layout.fixed, design.levels, beta) + design.layout.response.shift
+    sigma = float(np.sqrt(fit.sigma2))
+    for _ in range(count):
+        y = fixed + sigma * rng.normal(size=rows.count)
+        for term, T, kept in zip(design.random, solution.triangles, solution.effects, strict=True):
+            drawn = kept if effects == "kept" else sigma * rng.normal(size=kept.shape) @ T.T
+            y += random_part(rows, term, design.levels, drawn, new_levels="error")
+        yield y
+
+
+def with_response(fit: MixedFit, y: Vector) -> Gram:
+    """What the model needs to know of other responses to the same rows."""
+    rows, design, gram = fit.data, fit.design, gram_of_fit(fit)
+    y = y - design.layout.response.shift
+    Zxy = []
+    for term, known in zip(design.random, gram.Zxy, strict=True):
+        group, columns = term.grouping.codes(rows.codes), dense(rows, term.pieces, design.levels)
+        sums = np.stack([np.bincount(group, column * y, len(term.grouping)) for column in columns.T], axis=1)
+        Zxy.append(np.column_stack([known[:, :-1], sums.ravel()]))
+    joint = gram.joint.copy()
+    joint[-1, :-1] = joint[:-1, -1] = _times_response(rows, fit, y)
+    joint[-1, -1] = y @ y
+    return gram.lend(Gram(gram.ZZ, gram.crossed, tuple(Zxy), joint, gram.rows))
+
+
+def _times_response(rows: ModelRows, fit: MixedFit, y: Vector) -> Vector:
+    found = []
+    for piece in fit.design.layout.fixed:
+        at = piece.position(rows.codes, fit.design.levels, rows.count)
+        value = rows.evaluate(piece.monomial) * y
+        found.append(np.bincount(at[at >= 0], value[at >= 0], piece.width(fit.design.levels)))
+    return np.asarray(np.concatenate(found)[fit.kept])
+
+
+def refit(fit: MixedFit, y: Vector) -> MixedFit:
+    """The same model of other responses to the same rows."""
+    y = np.asarray(y, dtype=np.float64)
+    rows = fit.data
+    if y.shape != (rows.count,) or not np.isfinite(y).all():
+        raise DataError(
+            f"A refit was asked with responses of shape {y.shape}, or with some that are not finite.",
+            f"The fit has {rows.count:,} rows, each with a finite response on the model's scale.",
+            "Give one number for each row, in the fitted order.",
+            about="y",
+        )
+    gram = with_response(fit, y)
+    statistics: Moments | Gram = gram
+    if isinstance(fit.statistics, Moments):
+        Sy, joint = gram.Zxy[0][:, -1], gram.joint
+        statistics = replace(fit.statistics, Sy=Sy, Xy=joint[:-1, -1], yy=float(joint[-1, -1]))
+    solution = solve(statistics, reml=fit.method == "REML")
+    changed = replace(rows, values={**rows.values, fit.design.layout.model.response: y[:, None]})
+    random = zip(fit.design.random, solution.triangles, solution.effects, strict=True)
+    return replace(
+        fit,
+        beta=fit.origin.beta(solution.beta),
+        covariance=solution.sigma2 * fit.origin.restore @ solution.unscaled @ fit.origin.restore.T,
+        random=tuple(RandomEffects.of(each, solution.sigma2 * T @ T.T, u) for each, T, u in random),
+        sigma2=solution.sigma2,
+        criterion=solution.criterion + (fit.origin.logdet if fit.method == "REML" else 0.0),
+        statistics=statistics,
+        solution=solution,
+        cells=CellSums.of_rows(changed),
+        frame=None,
+        in_memory=changed,
+    )
+
+
+def parametric(fit: MixedFit, replicates: int, rng: np.random.Generator) -> tuple[Matrix, Matrix]:
+    """Fixed effects of refits, shape (replicates, p), and their variances and residual variance."""
+    betas, spreads = [], []
+    for y in simulate(fit, replicates, rng, effects="new"):
+        found = solve_gram(with_response(fit, y), reml=fit.method == "REML")
+        betas.append(fit.origin.beta(found.beta))
+        own = [np.diag(T @ T.T) * found.sigma2 for T in found.triangles]
+        spreads.append(np.concatenate([*own, [found.sigma2]]))
+    return np.array(betas), np.array(spreads)
+
+
+def residual(fit: MixedFit, replicates: int, rng: np.random.Generator, *, level: float, group: str | None) -> Matrix:
+    """Ends of intervals of the fixed effects, shape (p, 2), by residuals whose signs change by group."""
+    rows = fit.data
+    codes = _groups(fit, group)
+    G = int(codes.max()) + 1
+    if G < FEWEST:
+        raise Unidentified(
+            f"The bootstrap by group has {G} groups, whose signs change in {2**G} ways.",
+            f"It needs at least {FEWEST} groups, and many more to be exact.",
+            'Use method="wald", or name a finer group.',
+            about="group",
+        )
+    p, left = len(fit.beta), fit.residuals("marginal")
+    scores, M = np.zeros((G, p)), np.zeros((G, p, p))
+    for at, X, swept, _ in parts(fit, rows):
+        A = swept @ fit.solution.unscaled
+        for j in range(p):
+            scores[:, j] += np.bincount(codes[at], A[:, j] * left[at], G)
+            for k in range(p):
+                M[:, j, k] += np.bincount(codes[at], A[:, j] * X[:, k], G)
+    errors = np.sqrt(np.maximum((fit.origin.restore @ scores.T) ** 2, 0).sum(axis=1))
+    found = []
+    for start in range(0, replicates, CHUNK):
+        signs = rng.choice([-1.0, 1.0], size=(min(CHUNK, replicates - start), G))
+        moved = signs @ scores
+        own = signs[:, :, None] * scores - np.einsum("gjk,bk->bgj", M, moved)
+        spread = np.sqrt(((own @ fit.origin.restore.T) ** 2).sum(axis=1))
+        found.append((moved @ fit.origin.restore.T) / np.where(spread > 0, spread, np.inf))
+    ends = np.quantile(np.abs(np.concatenate(found)), level, axis=0)  # symmetric intervals err less
+    return np.column_stack([fit.beta - ends * errors, fit.beta + ends * errors])
+
+
+def _groups(fit: MixedFit, group: str | None) -> np.ndarray:
+    """The code of each row's group: of the named term, else of the one with the fewest levels."""
+    terms = {random.term.name: random for random in fit.design.random}
+    if group is not None and group not in terms:
+        raise FitError(
+            f"group={group!r} is no grouping factor of the fit.",
+            f"There are {', '.join(terms)}.",
+            "Name one of them.",
+            about="group",
+        )
+    chosen = terms[group] if group else min(terms.values(), key=lambda random: len(random.grouping))
+    return np.unique(chosen.grouping.codes(fit.data.codes), return_inverse=True)[1]

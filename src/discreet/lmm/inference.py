@@ -1,0 +1,158 @@
+"""Tests of fixed effects: Satterthwaite's degrees of freedom, contrasts, and likelihood ratios along one coefficient.
+
+The deviance as a function of theta and sigma has second derivatives, whose inverse says how well variances are known;
+the degrees of freedom of a contrast follow from how its variance moves with them (Satterthwaite 1946; Kuznetsova et al.
+2017, doi:10.18637/jss.v082.i13, whose numbers these are). Profiles hold one combination of coefficients and fit the
+rest by maximum likelihood, as lme4's confint does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from discreet.arrays import Matrix, Vector
+from discreet.errors import FitError
+from discreet.lmm import sparse
+from discreet.lmm.moments import Moments
+from discreet.lmm.solution import solve_gram, standardised
+from discreet.lmm.sparse import Gram
+
+if TYPE_CHECKING:
+    from discreet.lmm.fit import MixedFit
+
+STEP = 1e-4  # of theta and of sigma, for differences of slopes
+WIDEST = 200.0  # standard errors within which the end of a profile is looked for
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """An estimate with its standard error, degrees of freedom, t value, two-sided p value and interval."""
+
+    estimate: float
+    std_error: float
+    df: float
+    t: float
+    p: float
+    lower: float
+    upper: float
+
+    @classmethod
+    def of(cls, estimate: float, std_error: float, df: float, level: float) -> Test:
+        from scipy.stats import t as student
+
+        value = estimate / std_error if std_error > 0 else np.nan
+        reach = float(student.ppf((1 + level) / 2, df)) * std_error
+        p = float(2 * student.sf(abs(value), df))
+        return cls(estimate, std_error, df, value, p, estimate - reach, estimate + reach)
+
+
+def gram_of_fit(fit: MixedFit) -> Gram:
+    """What the fit knows of the data, as a Gram matrix."""
+    found = fit.statistics
+    if isinstance(found, Moments):
+        Zxy = np.column_stack([found.Sx, found.Sy])
+        return Gram((found.n[:, None, None],), {}, (Zxy,), found.joint, found.rows)
+    return found
+
+
+class Satterthwaite:
+    """Degrees of freedom of contrasts of a fit's fixed effects."""
+
+    def __init__(self, fit: MixedFit) -> None:
+        gram, scales = standardised(gram_of_fit(fit))
+        T = [t * s[:, None] for t, s in zip(fit.solution.triangles, scales, strict=True)]
+        self.fit, self.gram = fit, gram
+        self.at = np.append(np.concatenate([t.T[sparse.by_columns(len(t))] for t in T]), np.sqrt(fit.sigma2))
+
+    def _slope(self, at: Vector) -> Vector:
+        """Slopes of the deviance in theta and sigma."""
+        reml, sigma = self.fit.method == "REML", float(at[-1])
+        found = sparse.eliminate(self.gram, at[:-1])
+        n, p = self.gram.rows, self.gram.p
+        rss = float(np.linalg.cholesky(found.A)[-1, -1]) ** 2
+        by_sigma = 2 * (n - p if reml else n) / sigma - 2 * rss / sigma**3
+        return np.append(sparse.gradient(found, reml=reml, sigma2=sigma**2), by_sigma)
+
+    def _covariance(self, at: Vector) -> Matrix:
+        found, p = sparse.eliminate(self.gram, at[:-1]), self.gram.p
+        restore = self.fit.origin.restore
+        return np.asarray(float(at[-1]) ** 2 * restore @ np.linalg.inv(found.A[:p, :p]) @ restore.T)
+
+    @cached_property
+    def steps(self) -> Matrix:
+        return np.diag(STEP * np.maximum(np.abs(self.at), 0.01))
+
+    @cached_property
+    def known(self) -> Matrix:
+        """Covariance of the estimates of theta and sigma; directions without curvature are left out."""
+        second = np.array([self._slope(self.at + d) - self._slope(self.at - d) for d in self.steps])
+        second /= 2 * np.diag(self.steps)[:, None]
+        values, vectors = np.linalg.eigh((second + second.T) / 2)
+        inverse = np.where(values > 1e-8 * values.max(), 1 / np.where(values == 0, 1, values), 0.0)
+        return np.asarray(2 * (vectors * np.maximum(inverse, 0)) @ vectors.T)
+
+    @cached_property
+    def moved(self) -> Matrix:
+        """Slopes of the covariance of the fixed effects in theta and sigma, shape (parameters, p, p)."""
+        ends = [self._covariance(self.at + d) - self._covariance(self.at - d) for d in self.steps]
+        return np.array(ends) / (2 * np.diag(self.steps)[:, None, None])
+
+    def df(self, contrast: Vector) -> float:
+        variance = float(contrast @ self.fit.covariance @ contrast)
+        slope = np.einsum("kij,i,j->k", self.moved, contrast, contrast)
+        spread = float(slope @ self.known @ slope)
+        return 2 * variance**2 / spread if spread > 0 else np.inf
+
+
+def weights_of(fit: MixedFit, contrast: Mapping[str, float]) -> Vector:
+    """A combination of fixed effects, given by name, as a vector."""
+    unknown = [name for name in contrast if name not in fit.names]
+    if unknown or not contrast:
+        raise FitError(
+            f"A contrast names {unknown[0]!r}, which is no fixed effect." if unknown else "A contrast is empty.",
+            f"Fixed effects are {', '.join(fit.names)}.",
+            "Give their weights by name, such as {'x': 1, 'z': -1}.",
+            about="contrast",
+        )
+    return np.array([float(contrast.get(name, 0.0)) for name in fit.names])
+
+
+def profile(fit: MixedFit, contrast: Vector, *, level: float) -> tuple[float, float]:
+    """Where the ML deviance, with this combination of coefficients held, has risen by the quantile of chi-squared."""
+    from scipy.optimize import brentq
+    from scipy.stats import chi2
+
+    gram = gram_of_fit(fit)
+    best = solve_gram(gram, reml=False)
+    allowed = float(chi2.ppf(level, 1))
+    along, shift = fit.origin.restore.T @ contrast, float(contrast @ fit.origin.offset)
+    estimate = float(along @ best.beta) + shift
+    error = float(np.sqrt(best.sigma2 * along @ best.unscaled @ along))
+    free = np.linalg.svd(along[None, :])[2][1:].T
+
+    def rise(value: float) -> float:
+        return solve_gram(_held(gram, along * (value - shift) / (along @ along), free), reml=False).criterion
+
+    def above(value: float) -> float:
+        return rise(value) - best.criterion - allowed
+
+    ends = []
+    for sign in (-1, 1):
+        inside, step = estimate, 1.5 * error
+        while above(inside + sign * step) < 0 and abs(inside - estimate) < WIDEST * error:
+            inside += sign * step
+        ends.append(float(brentq(above, inside, inside + sign * step, xtol=1e-8 * error, rtol=1e-12)))
+    return ends[0], ends[1]
+
+
+def _held(gram: Gram, fixed: Vector, free: Matrix) -> Gram:
+    """The model of y - X fixed with the columns X free."""
+    M = np.zeros((len(fixed) + 1, free.shape[1] + 1))
+    M[:-1, :-1], M[:-1, -1], M[-1, -1] = free, -fixed, 1.0
+    found = replace(gram, Zxy=tuple(zxy @ M for zxy in gram.Zxy), joint=M.T @ gram.joint @ M)
+    return gram.lend(found)

@@ -1,0 +1,176 @@
+"""Intervals of fixed effects and of predictions: the doors to `inference`, `bootstrap` and `prediction`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from discreet.arrays import Matrix, Vector
+from discreet.errors import DataError, FitError
+from discreet.lmm import bootstrap, inference
+from discreet.lmm.fit import one_of, place_rows
+from discreet.lmm.matrix import linear, random_part
+from discreet.lmm.prediction import marginal_variances, variances
+from discreet.results import Result, tidy_table
+
+if TYPE_CHECKING:
+    from discreet.lmm.fit import MixedFit
+
+METHODS = ("wald", "satterthwaite", "profile", "parametric", "residual")
+Method = Literal["wald", "satterthwaite", "profile", "parametric", "residual"]
+
+
+def confint(
+    fit: MixedFit,
+    *,
+    method: Method = "profile",
+    level: float = 0.95,
+    replicates: int = 999,
+    group: str | None = None,
+    seed: int | np.random.Generator | None = None,
+) -> dict[str, tuple[float, float]]:
+    """Intervals of the fixed effects.
+
+    Parameters
+    ----------
+    fit : of `dc.mixed`.
+    method : "profile" (lme4's confint), "wald" (normal), "satterthwaite" (lmerTest's), "parametric" (responses drawn
+        from the model, quantiles of refits) or "residual" (residuals change sign by group: valid where variances differ
+        between rows and groups, or rows of a group are correlated in a way that the model does not know).
+    level : of the intervals.
+    replicates, seed : of both bootstraps.
+    group : the grouping factor by which signs change; by default the one with the fewest levels.
+
+    Returns
+    -------
+    Lower and upper ends by name.
+    """
+    from scipy.stats import norm
+
+    one_of("method", method, METHODS)
+    _refuse(level, replicates)
+    if group is not None and method != "residual":
+        raise FitError(
+            f"group={group!r} was asked with method={method!r}.",
+            'Groups are of method="residual".',
+            "Leave it out.",
+            about="group",
+        )
+    if method == "wald":
+        reach = float(norm.ppf((1 + level) / 2)) * np.sqrt(np.diag(fit.covariance))
+        ends = np.column_stack([fit.beta - reach, fit.beta + reach])
+    elif method == "satterthwaite":
+        ends = np.array([(test.lower, test.upper) for test in fit.tests(level=level).values()])
+    elif method == "profile":
+        ends = np.array([inference.profile(fit, along, level=level) for along in np.eye(len(fit.beta))])
+    elif method == "parametric":
+        drawn, _ = bootstrap.parametric(fit, replicates, np.random.default_rng(seed))
+        ends = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0).T
+    else:
+        ends = bootstrap.residual(fit, replicates, np.random.default_rng(seed), level=level, group=group)
+    return {name: (float(low), float(high)) for name, (low, high) in zip(fit.names, ends, strict=True)}
+
+
+def _refuse(level: float, replicates: int) -> None:
+    if not 0 < level < 1:
+        raise FitError(f"level={level!r} is no probability.", "It lies between 0 and 1.", "Use 0.95.", about="level")
+    if replicates < 20:
+        raise FitError(
+            f"replicates={replicates!r} are too few for an interval.",
+            "Ends of a 95 % interval need some hundreds.",
+            "Use 999.",
+            about="replicates",
+        )
+
+
+@dataclass(frozen=True)
+class Prediction(Result):
+    """Predictions of rows with their errors.
+
+    Attributes
+    ----------
+    value, std_error : of the expectation of each row.
+    lower, upper : the interval that was asked for: of the expectation (confidence) or of a new response (prediction).
+    """
+
+    value: Vector
+    std_error: Vector
+    lower: Vector
+    upper: Vector
+
+    def tidy(self) -> Any:
+        """One row for each prediction, its place as level."""
+        count = len(self.value)
+        return tidy_table(
+            effect=["prediction"] * count,
+            group=[None] * count,
+            term=[None] * count,
+            level=[str(i) for i in range(count)],
+            estimate=self.value.tolist(),
+            std_error=self.std_error.tolist(),
+            lower=self.lower.tolist(),
+            upper=self.upper.tolist(),
+            flag=None,
+        )
+
+
+def prediction(
+    fit: MixedFit,
+    data: Any = None,
+    *,
+    level: Literal["conditional", "marginal"] = "conditional",
+    kind: Literal["prediction", "confidence"] = "prediction",
+    coverage: float = 0.95,
+) -> Prediction:
+    """Predictions with standard errors and normal intervals, taking variances as known.
+
+    A level that the fit never saw has effect zero, and its variance is a part of the error.
+
+    Parameters
+    ----------
+    fit : of `dc.mixed`.
+    data : new rows; the fitted ones by default.
+    level : with random effects, or the fixed part alone (`marginal`).
+    kind : intervals of a new response, or of its expectation (`confidence`).
+    coverage : of the intervals.
+
+    Returns
+    -------
+    A `Prediction`.
+    """
+    from scipy.stats import norm
+
+    one_of("level", level, ("conditional", "marginal"))
+    one_of("kind", kind, ("prediction", "confidence"))
+    if not 0 < coverage < 1:
+        raise DataError(
+            f"coverage={coverage!r} is no probability.", "It lies between 0 and 1.", "Use 0.95.", about="coverage"
+        )
+    rows = fit.data if data is None else place_rows(data, fit.design, fit.learned)
+    beta = np.zeros(len(fit.design.names))
+    beta[fit.kept] = fit.solution.beta
+    value = linear(rows, fit.design.layout.fixed, fit.design.levels, beta) + fit.design.layout.response.shift
+    if level == "marginal":
+        spread = marginal_variances(fit, rows)
+        more = _random_variances(fit, rows)
+    else:
+        for term, effects in zip(fit.design.random, fit.solution.effects, strict=True):
+            value = value + random_part(rows, term, fit.design.levels, effects, new_levels="zero")
+        spread, more = variances(fit, rows), np.zeros(rows.count)
+    error = np.sqrt(np.maximum(spread, 0.0))
+    whole = np.sqrt(error**2 + more + fit.sigma2) if kind == "prediction" else error
+    reach = float(norm.ppf((1 + coverage) / 2)) * whole
+    return Prediction(value, error, value - reach, value + reach)
+
+
+def _random_variances(fit: MixedFit, rows: Any) -> Vector:
+    """The variance of the random part of a row whose levels are drawn anew."""
+    from discreet.lmm.matrix import dense
+
+    total = np.zeros(rows.count)
+    for random, T in zip(fit.design.random, fit.solution.triangles, strict=True):
+        scaled: Matrix = dense(rows, random.pieces, fit.design.levels) @ T
+        total += fit.sigma2 * (scaled**2).sum(axis=1)
+    return total

@@ -1,0 +1,121 @@
+"""Fits beside each other: likelihood-ratio tests of nested models, as R's anova gives them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import FitError
+from discreet.lmm.fit import MixedFit
+from discreet.lmm.general_fit import GeneralisedFit
+from discreet.lmm.inference import gram_of_fit
+from discreet.lmm.solution import solve_gram
+from discreet.results import Result, tidy_table
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """One model in a comparison; the test is against the one before it.
+
+    Attributes
+    ----------
+    formula, parameters, loglik, aic, bic : of the model, by maximum likelihood.
+    chisq, df, p : twice the rise of the log-likelihood, parameters more, and the p value; None for the first.
+    """
+
+    formula: str
+    parameters: int
+    loglik: float
+    aic: float
+    bic: float
+    chisq: float | None = None
+    df: int | None = None
+    p: float | None = None
+
+
+@dataclass(frozen=True)
+class LikelihoodRatios(Result):
+    """Models of the same rows, the smallest first.
+
+    Attributes
+    ----------
+    models : one `Ratio` for each.
+    """
+
+    models: tuple[Ratio, ...]
+
+    def tidy(self) -> Any:
+        """The rise of each model's deviance, with its degrees of freedom and p value as level."""
+        later = self.models[1:]
+        return tidy_table(
+            effect=["likelihood ratio"] * len(later),
+            group=[None] * len(later),
+            term=[each.formula for each in later],
+            level=[f"df {each.df}, p {each.p:.6g}" for each in later],
+            estimate=[each.chisq for each in later],
+            std_error=[None] * len(later),
+            lower=[None] * len(later),
+            upper=[None] * len(later),
+            flag=None,
+        )
+
+    def __str__(self) -> str:
+        lines = [f"{'npar':>5} {'AIC':>12} {'BIC':>12} {'logLik':>12} {'Chisq':>10} {'Df':>3} {'p':>10}  model"]
+        for each in self.models:
+            test = "" if each.chisq is None else f"{each.chisq:>10.4f} {each.df:>3} {each.p:>10.4g}"
+            numbers = f"{each.parameters:>5} {each.aic:>12.3f} {each.bic:>12.3f} {each.loglik:>12.4f}"
+            lines.append(f"{numbers} {test:>25}  {each.formula}")
+        return "\n".join(lines)
+
+
+def compare(*fits: MixedFit | GeneralisedFit) -> LikelihoodRatios:
+    """Test each model against the next smaller one; fits by REML are refitted by maximum likelihood, as in R.
+
+    Parameters
+    ----------
+    fits : two or more fits of the same response to the same rows.
+
+    Returns
+    -------
+    A `LikelihoodRatios`, whose `models` have the numbers of R's `anova(fit1, fit2)`.
+    """
+    from scipy.stats import chi2
+
+    if len(fits) < 2 or len({_response(fit) for fit in fits}) > 1:
+        raise FitError(
+            f"A comparison was asked of {len(fits)} fits that are not of the same responses in the same rows."
+            if len(fits) > 1
+            else f"A comparison was asked of {len(fits)} fits.",
+            "It is of two or more fits of one response, of one family, to the same rows.",
+            "Fit them to the same data.",
+            about="fits",
+        )
+    found: list[Ratio] = []
+    for parameters, loglik, fit in sorted((_likelihood(fit) for fit in fits), key=lambda each: each[:2]):
+        aic, bic = 2 * parameters - 2 * loglik, float(np.log(fit.rows)) * parameters - 2 * loglik
+        if not found:
+            found.append(Ratio(fit.formula, parameters, loglik, aic, bic))
+            continue
+        more, rise = parameters - found[-1].parameters, 2 * (loglik - found[-1].loglik)
+        p = float(chi2.sf(max(rise, 0.0), more)) if more else 1.0
+        found.append(Ratio(fit.formula, parameters, loglik, aic, bic, rise, more, p))
+    return LikelihoodRatios(tuple(found))
+
+
+def _likelihood(fit: MixedFit | GeneralisedFit) -> tuple[int, float, MixedFit | GeneralisedFit]:
+    if isinstance(fit, MixedFit) and fit.method == "REML":
+        return fit.parameters, -solve_gram(gram_of_fit(fit), reml=False).criterion / 2, fit
+    return fit.parameters, fit.loglik, fit
+
+
+def _response(fit: MixedFit | GeneralisedFit) -> tuple[str, int, str, str]:
+    """What fits that can be compared have in common, with the response to twelve digits."""
+    response, family = fit.design.layout.model.response, fit.family if isinstance(fit, GeneralisedFit) else "gaussian"
+    if isinstance(fit, GeneralisedFit):
+        size = float(fit.response @ fit.response)
+    else:
+        joint, beta = fit.statistics.joint, fit.design.layout.response.shift
+        size = float(joint[-1, -1]) + beta**2 * fit.rows
+    return str(response), fit.rows, family, f"{size:.9e}"

@@ -1,0 +1,137 @@
+"""Bootstraps, predictions, simulated responses and refits, against closed forms and against the truth."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet.errors import DataError, FitError, FormulaError, Unidentified
+from discreet.lmm import MixedFit, compare
+from discreet.lmm.bootstrap import with_response
+from discreet.lmm.inference import gram_of_fit
+from faults_of import about
+
+FORMULA = "y ~ x + (x | g) + (1 | h)"
+
+
+def rows(seed: int = 3, *, wild: bool = False, groups: int = 40, each: int = 12) -> dict[str, Any]:
+    """Rows of a known model; `wild` ones have residuals whose scale differs by group and by x."""
+    rng = np.random.default_rng(seed)
+    g = np.repeat(np.arange(groups), each)
+    x = rng.normal(size=len(g)) + 0.5 * rng.normal(size=groups)[g]
+    scale = np.exp(0.8 * rng.normal(size=groups))[g] * (0.3 + np.abs(x)) if wild else 1.0
+    h = rng.integers(0, 6, len(g))
+    slope = 0.5 if wild else 0.5 + 0.6 * rng.normal(size=groups)[g]
+    y = 1 + slope * x + 0.9 * rng.normal(size=groups)[g] + scale * rng.normal(size=len(g))
+    return {"y": y + (0 if wild else rng.normal(size=6)[h]), "x": x, "g": g, "h": h}
+
+
+@pytest.fixture(scope="module")
+def fit() -> MixedFit:
+    return dc.mixed(FORMULA, rows(groups=15))
+
+
+def test_a_refit_is_the_fit_of_the_new_response(fit: MixedFit) -> None:
+    y = fit.simulate(seed=2)[:, 0]
+    fresh, again = dc.mixed(FORMULA, rows(groups=15) | {"y": y}), fit.refit(y)
+    assert again.criterion == pytest.approx(fresh.criterion, rel=1e-9)
+    np.testing.assert_allclose(again.beta, fresh.beta, rtol=1e-4)
+    np.testing.assert_allclose(again.response, y)
+    np.testing.assert_allclose(again.fitted, fresh.fitted, atol=1e-3)
+    one = dc.mixed("y ~ x + (1 | g)", rows(groups=15))
+    assert one.refit(y).criterion == pytest.approx(
+        dc.mixed("y ~ x + (1 | g)", rows(groups=15) | {"y": y}).criterion, rel=1e-9
+    )
+
+
+def test_sums_of_the_same_response_are_the_same(fit: MixedFit) -> None:
+    found, known = with_response(fit, fit.response), gram_of_fit(fit)
+    np.testing.assert_allclose(found.joint, known.joint, rtol=1e-9, atol=1e-9)
+    for mine, theirs in zip(found.Zxy, known.Zxy, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-9)
+
+
+def test_simulated_responses_have_the_models_moments() -> None:
+    fit = dc.mixed("y ~ x + (1 | g)", rows(groups=15))
+    drawn = fit.simulate(4000, seed=1)
+    spread = fit.variances["g"] + fit.sigma2
+    assert np.abs(drawn.mean(axis=1) - fit.predict(level="marginal")).max() < 6 * np.sqrt(spread / 4000)
+    assert drawn.var(axis=1).mean() == pytest.approx(spread, rel=0.02)
+    kept = fit.simulate(4000, seed=1, effects="kept")
+    assert kept.var(axis=1).mean() == pytest.approx(fit.sigma2, rel=0.02)
+
+
+def test_errors_of_predictions_are_the_dense_algebra() -> None:
+    data = rows(groups=15)
+    fit = dc.mixed("y ~ x + (x | g)", data)
+    X = np.column_stack([np.ones(len(data["x"])), data["x"]])
+    Z = (np.eye(15)[data["g"]][:, :, None] * X[:, None, :]).reshape(len(X), -1)
+    G = np.kron(np.eye(15), fit.random[0].covariance)
+    left = np.concatenate([X, Z], axis=1)
+    system = left.T @ left / fit.sigma2
+    system[2:, 2:] += np.linalg.inv(G)
+    C = np.linalg.inv(system)
+    found = fit.prediction(kind="confidence")
+    np.testing.assert_allclose(found.std_error**2, np.einsum("ri,ij,rj->r", left, C, left), rtol=1e-5)
+    np.testing.assert_allclose(found.value, fit.fitted)
+    new = fit.prediction({"x": [0.4], "g": [99]})
+    x = np.array([1, 0.4])
+    expected = x @ (C[:2, :2] + fit.random[0].covariance) @ x
+    assert new.std_error[0] ** 2 == pytest.approx(expected, rel=1e-5)
+    assert (new.upper - new.value)[0] == pytest.approx(1.959964 * np.sqrt(expected + fit.sigma2), rel=1e-5)
+
+
+def test_the_parametric_bootstrap_is_near_the_wald_interval() -> None:
+    fit = dc.mixed("y ~ x + (1 | g)", rows())
+    wald, drawn = fit.confint(method="wald"), fit.confint(method="parametric", replicates=300, seed=4)
+    for name, (low, high) in wald.items():
+        assert drawn[name] == pytest.approx((low, high), abs=0.25 * (high - low))
+    assert fit.confint(method="parametric", replicates=20, seed=4) == fit.confint(
+        method="parametric", replicates=20, seed=4
+    )
+
+
+@pytest.mark.full_size
+@pytest.mark.filterwarnings("ignore::discreet.lmm.MixedWarning")
+def test_the_residual_bootstrap_covers_where_variances_differ() -> None:
+    """Within two points of 95 % under heteroskedastic errors; the Wald interval of the same fits does not cover."""
+    inside = {"residual": 0, "wald": 0}
+    runs = 2000
+    for seed in range(runs):
+        fit = dc.mixed("y ~ x + (1 | g)", rows(seed, wild=True))
+        for method in inside:
+            low, high = fit.confint(method=method, replicates=399, seed=seed)["x"]
+            inside[method] += low < 0.5 < high
+    assert abs(inside["residual"] / runs - 0.95) < 0.02
+    assert inside["wald"] / runs < 0.9
+
+
+def test_update_writes_the_formula_that_r_would(fit: MixedFit) -> None:
+    data = rows(groups=15)
+    found = fit.update(". ~ . - 1", data)
+    assert found.formula == f"{FORMULA} - 1" and found.names == ("x",)
+    assert fit.update(method="ML", data=data).method == "ML"
+    with pytest.raises(FormulaError, check=about("formula")):
+        fit.update("x + z")
+
+
+def test_bad_questions_are_refused(fit: MixedFit) -> None:
+    for kind, of, ask in (
+        (FitError, "contrast", lambda: fit.contrast({"nothing": 1})),
+        (FitError, "level", lambda: fit.confint(level=2)),
+        (FitError, "replicates", lambda: fit.confint(method="parametric", replicates=3)),
+        (FitError, "group", lambda: fit.confint(method="wald", group="g")),
+        (FitError, "group", lambda: fit.confint(method="residual", group="nowhere")),
+        (DataError, "y", lambda: fit.refit(np.zeros(3))),
+        (DataError, "coverage", lambda: fit.prediction(coverage=0)),
+        (FitError, "fits", lambda: compare(fit)),
+        (FitError, "fits", lambda: compare(fit, dc.mixed("x ~ 1 + (1 | g)", rows(groups=15)))),
+    ):
+        with pytest.raises(kind, check=about(of)):
+            ask()
+    few = dc.mixed("y ~ x + (1 | g)", rows(groups=4))
+    with pytest.raises(Unidentified, check=about("group")):
+        few.confint(method="residual")

@@ -21,9 +21,11 @@ from discreet.bayes.doubts import Doubt, told
 IN_DEVIATIONS, OF_BOUND = "posterior standard deviations", "of the bound that is found"
 PROBABILITY = "of probability, for an answer near 1/2"
 CAVEAT = (
-    "Supposed: the model is right (a line and no curve) and errors are normal, of one variance. Ends hold with skewed "
-    "or unequal errors too, but not where a curve is taken for a line or skewed errors grow with a column: answers may "
-    "then be off by many posterior deviations, of which the look at the model, part of the price, sees the larger ones."
+    "Supposed: the model is right (a line and no curve), errors are normal, of one variance, and a tenth of the rows "
+    "or more carries each coefficient. Ends hold with skewed or unequal errors too, but not where a curve is taken for "
+    "a line or skewed errors grow with a column: answers may then be off by many posterior deviations, of which the "
+    "look at the model, part of the price, sees the larger ones. A rarer level, or a column in which few rows lie far "
+    "out, is seen only where columns are public and responses alone are protected."
 )
 
 

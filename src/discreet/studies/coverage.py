@@ -23,7 +23,7 @@ from discreet.studies.study import Progress, Study, silent
 TITLE = "Every interval on every kind of data: does it hold, or is it said before paying?"
 LEVEL, NEAR, OFF, MOSTLY = 0.95, 0.015, 3.0, 0.9
 POSTERIOR_SETS, POSTERIOR_ROWS, POSTERIOR_EPSILONS = 60, 20_000, (0.5, 2.0)
-PERTURBED_SETS, PERTURBED_EPSILONS = 60, (0.5, 2.0, 8.0)
+PERTURBED_SETS, PERTURBED_EPSILONS = 200, (0.5, 2.0, 8.0)
 PANEL_SETS, AREA_SETS, PLAIN_SETS = 40, 200, 150
 A_LINE = "a line is supposed"
 Row = dict[str, Any]
@@ -170,7 +170,7 @@ def of_perturbation(*, quick: bool, data: Path | None, seed: int, progress: Prog
             *(each["data"], each["epsilon"], each["held"], each["held_error"]),
             before=each["before"] or uneven,
             told=each["none"],
-            bias=each["bias"] / each["bias_error"],
+            bias=max(abs(each["bias"]) - each["allowed"], 0.0) / each["bias_error"],
         )
 
 

@@ -75,20 +75,23 @@ def kinds(
 ) -> list[dict[str, Any]]:
     """For each kind of data, coefficient and epsilon: coverage, bias in standard errors of its mean, and what is said.
 
-    `none` is the share of releases without an interval, which their flag says.
+    `none` is the share of releases without an interval, which their flag says; `allowed`, what the penalty takes, which
+    `check` tells and intervals allow for.
     """
     found, done = [], 0
     for kind in of:
         true = truth(kind)
         for epsilon in epsilons:
-            held, off, none, width, before = [], [], [], [], ""
+            held, off, none, width, taken, before = [], [], [], [], [], ""
             for _ in range(sets):
                 x, y = drawn(kind, rng, ROWS)
                 question = ask_perturbation(
                     "y ~ x", lower=LOWER, upper=UPPER, norm=NORM, penalty=1, epsilon=str(epsilon)
                 )
                 offer = question.offer({"x": x, "y": y})
-                before, rows = offer.check().expected.flag[0], offer.read(None)
+                expected, rows = offer.check().expected, offer.read(None)
+                before, gram = expected.flag[0], rows[0].T @ rows[0]
+                taken.append(np.abs(np.linalg.solve(gram, expected.penalty * true)))
                 for _ in range(DRAWS):
                     one = offer.draw(rows, SeededSource(int(rng.integers(2**31))))
                     low, high = np.array(one.low), np.array(one.high)
@@ -112,6 +115,7 @@ def kinds(
                         "half_width": float(np.median(np.array(width)[:, k])),
                         "bias": float(bias.mean()),
                         "bias_error": float(bias.std(ddof=1) / np.sqrt(sets)),
+                        "allowed": float(np.mean(np.array(taken)[:, k])),
                         "before": before,
                     }
                 )

@@ -19,9 +19,10 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 @pytest.fixture(scope="session", autouse=True)
 def kept_tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Tables of noise are kept in a folder of the run, and not in somebody's home."""
+    """Tables of noise are kept in a folder of the run, which its workers share, and not in somebody's home."""
+    run = tmp_path_factory.getbasetemp()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("XDG_CACHE_HOME", str((run.parent if "PYTEST_XDIST_WORKER" in os.environ else run) / "cache"))
         yield
 
 

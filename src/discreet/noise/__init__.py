@@ -5,6 +5,7 @@ source      operating-system randomness, or a seed that makes a release not priv
 sampler     exact draws on integers or a grid; built on transforms (a law as a function of uniforms),
             balls (doubles with error bounds) and exact (Arb, when doubles cannot decide)
 
+anchors     laws that were solved when this version was made, from which others are found
 balls       vectorised ball arithmetic in doubles
 exact       draws decided in Arb, with as many random bits as the decision takes
 choice      a draw from a table of whole-number weights

@@ -33,6 +33,9 @@ ERROR = 2.0**-40
 """More than the rounding of logarithms can do to a computed inequality."""
 
 
+LEAN = 0.05
+"""By how much the law that is mixed in to move a mean differs on one side."""
+
 INEXACT = 2.0**-20
 """A smaller unknown of the programme is an inexact zero; all are about 1."""
 
@@ -117,37 +120,76 @@ def rings(cells: StepCells, epsilon: float) -> RingMoments:
 
 def solve(cells: StepCells, epsilon: float) -> NDArray[np.object_]:
     """The weights of the law with the least E|Z| and E Z = 0; not yet checked."""
+    kept = epsilon * (1 - SLACK)
+    costs = cells.costs() + kept
+    mass, mean = _moments(cells, epsilon)
+    density = _programme(cells, costs, kept, mass, mean, unbiased=True)
+    density = np.exp(-_lowered(-np.log(density), costs))
+    shares = density * mass / (density @ mass)
+    return rounded(_centred(shares, mean / mass, most=SLACK * epsilon / 4)[None, :])
+
+
+def least_mean(cells: StepCells, epsilon: float, *, unbiased: bool) -> float:
+    """The least E|Z| itself, of laws with E Z = 0 or of all."""
+    mass, mean = _moments(cells, epsilon)
+    density = _programme(cells, cells.costs() + epsilon, epsilon, mass, mean, unbiased=unbiased)
+    return float(density @ np.abs(mean) / (density @ mass))
+
+
+def _moments(cells: StepCells, epsilon: float) -> tuple[Vector, Vector]:
+    """The mass of every cell and of the rings on either side, and its first moment, where the density is 1."""
+    tail = rings(cells, epsilon)
+    mass = np.diff(cells.edges)
+    mean = mass * (cells.edges[1:] + cells.edges[:-1]) / 2
+    mass[[0, -1]], mean[[0, -1]] = tail.mass, [-tail.mean, tail.mean]
+    return mass, mean
+
+
+def _programme(
+    cells: StepCells, costs: Matrix, epsilon: float, mass: Vector, mean: Vector, *, unbiased: bool
+) -> Vector:
+    """Densities of the least E|Z| that keep all inequalities up to the solver's precision."""
     from scipy.optimize import linprog
     from scipy.sparse import coo_matrix, vstack
 
-    kept = epsilon * (1 - SLACK)
-    costs = cells.costs() + kept
-    tail = rings(cells, epsilon)
-    width = np.diff(cells.edges)
     middle = (cells.edges[1:] + cells.edges[:-1]) / 2
-    mass, mean = width.copy(), width * middle
-    mass[[0, -1]], mean[[0, -1]] = tail.mass, [-tail.mean, tail.mean]
-    scale = np.exp(-kept * np.abs(middle) / cells.shift)  # so that all unknowns are of one size
+    scale = np.exp(-epsilon * np.abs(middle) / cells.shift)  # so that all unknowns are of one size
     row, column, cost = _inequalities(costs)
     n = np.arange(len(row))
     ratio = np.exp(-cost) * scale[column] / scale[row]
-    shape = (len(row), len(width))
+    shape = (len(row), len(mass))
     least = coo_matrix((ratio, (n, column)), shape=shape) - coo_matrix((np.ones(len(row)), (n, row)), shape=shape)
-    sides = [coo_matrix((scale * each)[None, :]) for each in (mass, mean)]
+    sides = [coo_matrix((scale * each)[None, :]) for each in (mass, mean)[: 1 + unbiased]]
     found = linprog(
         np.abs(mean) * scale,
         A_ub=least.tocsr(),
         b_ub=np.zeros(len(row)),
         A_eq=vstack(sides).tocsr(),
-        b_eq=[1.0, 0.0],
+        b_eq=[1.0, 0.0][: 1 + unbiased],
         bounds=(0, None),
         method="highs",
     )
     if found.x is None:
         raise Unsolved
-    density = np.exp(-_lowered(-np.log(np.maximum(found.x, INEXACT) * scale), costs))
-    shares = density * mass / (density @ mass)
-    return rounded(_centred(shares, mean / mass, most=SLACK * epsilon / 4)[None, :])
+    return np.asarray(np.maximum(found.x, INEXACT) * scale)
+
+
+def repaired(cells: StepCells, epsilon: float, level: Vector) -> NDArray[np.object_]:
+    """The weights of a law that keeps epsilon, close to one with these levels; not yet checked.
+
+    Densities that keep epsilon form a cone: a mixture of two of them keeps it, too. So one that leans the other way is
+    mixed in until the mean is zero.
+    """
+    costs = cells.costs() + epsilon * (1 - SLACK / 8)
+    mass, mean = _moments(cells, epsilon)
+    density = np.exp(-_lowered(level, costs))
+    off = density @ mean
+    other = np.exp(-_lowered(level + LEAN * np.sign(off * mean), costs))
+    share = off / (off - other @ mean) if off else 0.0
+    if not 0 <= share <= 1:
+        raise Unsolved
+    shares = ((1 - share) * density + share * other) * mass
+    return rounded((shares / shares.sum())[None, :])
 
 
 def excess(cells: StepCells, weights: NDArray[np.object_], epsilon: float) -> float:

@@ -125,10 +125,15 @@ class Rings(Rounded):
         return _mixed(x, lambda x: np.maximum(1 - x / radius, 0.0) ** (self.d + 1) @ (chance * radius) / (self.d + 1))
 
     def radius_survival(self, r: ArrayLike) -> Vector:
-        """P(norm > r)."""
+        """P(norm > r): of every larger ball of radius R the share 1 - (r/R)^d."""
         radius, chance = table(self).balls
         r = np.asarray(r, dtype=np.float64)
-        return _mixed(r, lambda x: np.maximum(1 - (x / radius) ** self.d, 0.0) @ chance)
+        place = np.searchsorted(radius, r, side="right")
+        larger = np.append(np.cumsum(chance[::-1])[::-1], 0.0)[place]
+        # Sums are taken about the next larger ball, so that no power overflows.
+        inner = np.append(_suffixes(chance, np.log(radius), self.d), 0.0)[place]
+        share = (r / np.append(radius, np.inf)[place]) ** self.d
+        return np.asarray(np.maximum(larger - share * inner, 0.0))
 
     @property
     def radius_range(self) -> tuple[float, float]:
@@ -216,7 +221,16 @@ def _mixed(x: ArrayLike, term: Callable[[Matrix], Vector]) -> Vector:
     return np.concatenate([*parts, np.empty(0)]).reshape(np.shape(x))
 
 
-@lru_cache(maxsize=16)
+def _suffixes(chance: Vector, log_radius: Vector, d: int) -> Vector:
+    """sum over j >= i of chance_j (R_i / R_j)^d, for every i."""
+    shrink = np.exp(-d * np.diff(log_radius))
+    found = chance.copy()
+    for i in range(len(found) - 2, -1, -1):
+        found[i] += shrink[i] * found[i + 1]
+    return found
+
+
+@lru_cache(maxsize=64)
 def table(law: Rings) -> RingTable:
     """The table of a law: the steepest descent that its steps allow."""
     d, b = law.d, math.log1p(law.growth)

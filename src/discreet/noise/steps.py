@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.noise import least
+from discreet.noise import anchors, least
 from discreet.noise.choice import Choice
 from discreet.noise.kept import BITS, kept
 from discreet.noise.law import Rounded, positive
@@ -22,10 +22,10 @@ from discreet.noise.staircase import Staircase
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from discreet.arrays import Vector
+    from discreet.arrays import Matrix, Vector
 
-FORMAT = "steps, format 1"
-DEPTH, MOST_PARTS, MOST_CELLS = 9.0, 64, 440
+FORMAT = "steps, format 2"
+DEPTH, MOST_PARTS, MOST_CELLS = 9.0, 64, 704
 """Rings begin where the density is about e^-9 of the highest; `shift` has at most so many parts, a side so many."""
 
 
@@ -41,7 +41,8 @@ class Steps(Rounded):
     def cells(self) -> least.StepCells:
         """Where its cells lie."""
         shifts = DEPTH / self.epsilon + 2
-        parts = min(math.floor(MOST_CELLS / shifts), MOST_PARTS)
+        # A power of two: cells of one epsilon are whole ones of another.
+        parts = min(2 ** math.floor(math.log2(MOST_CELLS / shifts)), MOST_PARTS)
         return least.StepCells(self.growth, self.shift, parts, round(parts * shifts))
 
     @property
@@ -147,9 +148,35 @@ def _weights(law: Steps) -> NDArray[np.object_]:
     return kept(
         FORMAT,
         (cells, law.epsilon),
-        partial(least.solve, cells, law.epsilon),
+        partial(_solved, law),
         lambda weights: least.check(cells, weights, law.epsilon),
     )
+
+
+def _solved(law: Steps) -> NDArray[np.object_]:
+    """From the anchors around it, or by the linear programme."""
+    cells, near = law.cells, anchors.between("steps", law.growth, law.epsilon)
+    if near is None:
+        return least.solve(cells, law.epsilon)
+    level = (1 - near.share) * _on(cells, near.lower[0]) + near.share * _on(cells, near.upper[0])
+    return least.repaired(cells, law.epsilon, level)
+
+
+def _on(cells: least.StepCells, anchor: Vector) -> Vector:
+    """The levels of an anchor where these cells lie; its first number is how many parts `shift` has there."""
+    parts, levels = round(anchor[0] / anchors.UNIT), anchor[1:]
+    middle = (cells.edges[1:] + cells.edges[:-1]) / 2
+    middle[[0, -1]] = [-cells.last, cells.last]
+    place = np.floor(middle * parts / cells.shift).astype(np.int64) + len(levels) // 2
+    return np.asarray(levels[np.clip(place, 0, len(levels) - 1)])
+
+
+def anchor(law: Steps) -> Matrix:
+    """What `anchors.packed` is given of a law."""
+    mass = np.diff(law.cells.edges)
+    mass[[0, -1]] = least.rings(law.cells, law.epsilon).mass
+    level = np.log(mass) - np.array([math.log(weight) for weight in law.weights[0]])
+    return np.concatenate([[law.cells.parts * anchors.UNIT], level - level.min() + anchors.UNIT])[None, :]
 
 
 @lru_cache(maxsize=16)

@@ -179,11 +179,11 @@ def check(file: PlanFile) -> PlanCheck:
     faults: list[Fault] = []
     unit, whole = _stated(file)
     account = Account.open(None, dataset="check", unit=unit, budget=whole)
-    asked, wrong = requests(file, account)
-    sizes, unread = PublicSizes.of(file)
     # What is there before the ledger is asked cannot have come from a publication that it does not know.
     present = _present(file)
     standing, broken = _standing(file)
+    asked, wrong = requests(file, account, paid=standing.charged)
+    sizes, unread = PublicSizes.of(file)
     # Of a ledger that cannot be read it is not known what it released, and good releases would be accused.
     faults += [*wrong, *unread, *broken, *_output_faults(file, standing, set() if broken else present)]
     before = Budget(plan.budget.dataset, unit.key, whole, whole.zero())

@@ -36,6 +36,7 @@ from discreet.schema import Label
 from discreet.tables.attributes import refuse_shrinking
 from discreet.tables.cells import Cells
 from discreet.tables.consistency import finest_of
+from discreet.tables.defaults import chosen_before
 from discreet.tables.likelihood import beliefs_after
 from discreet.tables.prepared import Prepared
 from discreet.tables.quality import MEANING
@@ -58,11 +59,17 @@ LARGEST = {"largest": "size of the cell's largest establishment, with noise of i
 
 @dataclass(frozen=True, slots=True)
 class CountRequest:
-    """One release of counts, ready to be priced, read and drawn."""
+    """One release of counts, ready to be priced, read and drawn.
+
+    Attributes
+    ----------
+    asked : what is asked of each table, beside its share for sizes.
+    """
 
     file: PlanFile
     release: Count | Counts
     queries: tuple[CountQuery, ...]
+    asked: tuple[dict[str, Any], ...]
     ready: tuple[Prepared, ...]
     guarantee: Guarantee
     details: dict[str, Any]
@@ -89,10 +96,10 @@ class CountRequest:
     def check(self, sizes: PublicSizes | None) -> tuple[TableCheck, ...]:
         """What each table costs and how far off it would be."""
         found, level = [], float(self.release.level)
-        for query, ready, share in zip(self.queries, self.ready, _shares(self.release), strict=True):
+        for query, ready, asked in zip(self.queries, self.ready, self.asked, strict=True):
             expected = None if sizes is None else sizes.expected(query, ready, level=level)
             whole = sizes is not None and sizes.is_bound and expected is not None and expected.is_bound
-            trades = tradeoff(query, _asked(self.release, share), level=level)
+            trades = tradeoff(query, asked, level=level)
             table = TableCheck(
                 by=(*query.workplace_by, *query.worker_by),
                 mechanism=f"{ready.mechanism.name} ({ready.mechanism.calibration})",
@@ -119,8 +126,8 @@ class CountRequest:
     def _parts(self) -> list[Offer[Jobs, Cells, CountRelease]]:
         """Each table as an offer."""
         return [
-            query.offered(ready, _asked(self.release, share), level=float(self.release.level))
-            for query, ready, share in zip(self.queries, self.ready, _shares(self.release), strict=True)
+            query.offered(ready, asked, level=float(self.release.level))
+            for query, ready, asked in zip(self.queries, self.ready, self.asked, strict=True)
         ]
 
     def _write(self, tables: Sequence[CountRelease], guarantee: Guarantee, entry: Entry, folder: Path) -> None:
@@ -228,8 +235,13 @@ def tables_of(release: Count | Counts) -> tuple[tuple[str, ...], ...]:
     return (release.by,) if isinstance(release, Count) else release.tables
 
 
-def count_request(file: PlanFile, release: Count | Counts, jobs: Jobs, account: Account) -> CountRequest:
-    """The request for a release of a plan, or an error that says what is wrong with it."""
+def count_request(
+    file: PlanFile, release: Count | Counts, jobs: Jobs, account: Account, *, paid: Entry | None = None
+) -> CountRequest:
+    """The request for a release of a plan, or an error that says what is wrong with it.
+
+    What was `paid` for keeps the mechanism that was chosen then.
+    """
     tables = tables_of(release)
     queries = tuple(CountQuery.of(jobs, account, by=by, where=release.where) for by in tables)
     if isinstance(release, Counts) and release.add_up:
@@ -249,22 +261,33 @@ def count_request(file: PlanFile, release: Count | Counts, jobs: Jobs, account: 
             remedy="Use one of these, or leave it out.",
             about="stratum",
         )
+    asked = tuple(
+        _asked(release, share, before) for share, before in zip(_shares(release), _before(paid, tables), strict=True)
+    )
     ready = tuple(
-        query.prepare(**_asked(release, share), scale_share=release.scale_share)
-        for query, share in zip(queries, _shares(release), strict=True)
+        query.prepare(**each, scale_share=release.scale_share) for query, each in zip(queries, asked, strict=True)
     )
     guarantee = replace(ready[0].guarantee, loss=total([part.guarantee.loss for part in ready]))
-    request = CountRequest(file, release, queries, ready, guarantee, {})
+    request = CountRequest(file, release, queries, asked, ready, guarantee, {})
     request._parts()  # what would fail after the noise fails here
     return replace(request, details=_details(request))
 
 
-def _asked(release: Count | Counts, share: Fraction) -> dict[str, Any]:
+def _before(paid: Entry | None, tables: Sequence[Sequence[str]]) -> list[str | None]:
+    """The mechanism that was chosen for each table when it was paid for."""
+    details = None if paid is None else paid.payload.get("details")
+    known = details.get("tables") if isinstance(details, dict) else None
+    if not isinstance(known, list) or len(known) != len(tables):
+        return [None] * len(tables)
+    return [chosen_before(table) for table in known]
+
+
+def _asked(release: Count | Counts, share: Fraction, before: str | None) -> dict[str, Any]:
     """What is asked of a table that has this share of the release's loss."""
     return {
         "epsilon": release.epsilon * share,
         "delta": None if release.delta is None else release.delta * share,
-        "mechanism": release.mechanism if isinstance(release, Count) else None,
+        "mechanism": (release.mechanism if isinstance(release, Count) else None) or before,
         "calibration": release.calibration,
     }
 

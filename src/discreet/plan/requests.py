@@ -6,7 +6,7 @@ decides the published files, so a plan that was changed afterwards asks for some
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from discreet.errors import DataError, DiscreetError
 from discreet.faults import Fault
 from discreet.jobs import Jobs
+from discreet.ledger import Entry
 from discreet.plan.blame import blamed
 from discreet.plan.confidential import Confidential
 from discreet.plan.counts import count_request, tables_of
@@ -49,8 +50,13 @@ class PlannedRelease(Protocol):
         """What the report says, from the published files."""
 
 
-def requests(file: PlanFile, account: Account) -> tuple[list[PlannedRelease], list[Fault]]:
-    """All releases of the plan that make sense, and what is wrong with the others. Reads public files only."""
+def requests(
+    file: PlanFile, account: Account, *, paid: Mapping[str, Entry]
+) -> tuple[list[PlannedRelease], list[Fault]]:
+    """All releases of the plan that make sense, and what is wrong with the others. Reads public files only.
+
+    `paid` are the charges of releases that were paid for already, by name.
+    """
     found: list[PlannedRelease] = []
     wrong: list[Fault] = []
     jobs: Jobs | None = None
@@ -69,7 +75,7 @@ def requests(file: PlanFile, account: Account) -> tuple[list[PlannedRelease], li
         try:
             if isinstance(release, Count | Counts):
                 assert jobs is not None
-                found.append(count_request(file, release, jobs, account))
+                found.append(count_request(file, release, jobs, account, paid=paid.get(release.name)))
             else:
                 found.append(summary_request(file, release, account))
         except DiscreetError as error:

@@ -106,10 +106,17 @@ class Rebuilt:
                 f"{REQUEST} asks for {tables:,} tables with {counts:,} kinds of workers together. The bundle has "
                 f"{len(self.rows):,} files of tables with {sum(self.rows):,} rows together"
             )
-        found, wrong = requests(self.file, account)
+        found, wrong = requests(self.file, account, paid=self._paid())
         if wrong:
             raise RefutedError(f"{REQUEST} asks for what cannot be released: {wrong[0].said(PLAN)}")
         return {request.release.name: request for request in found}
+
+    def _paid(self) -> dict[str, Entry]:
+        """The charges by release, as far as the lines can be read: another check says what is wrong with them."""
+        try:
+            return {str(entry.release): entry for entry in self.lines.charges.values()}
+        except Exception:
+            return {}
 
     def about(self, name: str) -> dict[str, Any]:
         """The release's own description."""

@@ -10,6 +10,8 @@ crime            models fitted to large changes in crime counts: chapter 2 of th
 crime_page       the crime study for people: its tables and figures in order. Every number comes from `crime`
 crime_trials     PMF beside least squares under what the paper leaves open
 kinds            private models on kinds of data that no document tried: do intervals hold, and is it said?
+limits           the least error that each definition allows, computed, and every mechanism beside it
+limits_page      the page of the limits study: what is fundamental, tables and charts
 lmm              private mixed models of job creation
 lmm_changes      which counties changed most between two periods, and do private mixed models of both still say so?
 lmm_curves       risk against utility: the correlation of a response with private fitted values, method by method
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 STUDIES = {
     "lodes": "discreet.studies.lodes:run",
     "lmm": "discreet.studies.lmm:run",
+    "limits": "discreet.studies.limits:run",
     "kinds": "discreet.studies.kinds:run",
     "tables": "discreet.studies.tables:run",
     "coverage": "discreet.studies.coverage:run",

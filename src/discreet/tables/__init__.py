@@ -9,6 +9,7 @@ attacks         what a published table gives away: the three attacks of Haney et
 consistency     tables of one release made to agree, in non-negative integers: post-processing that costs nothing
 derived         tables that are sums of one that was drawn
 counsel         advice on a budget from what is public, or why there is none
+defaults        the mechanism of a table that names none
 ends            quantiles of noise and the ends of intervals, rounded outward
 establishments  every establishment's own histogram of workers
 expected        what is told of the expected error of published integers
@@ -20,6 +21,7 @@ infusion        input noise infusion
 intervals       how far off a published count may be, told without telling the confidential scale of its noise
 ladder          a table of integer noise for small cells, checked inequality by inequality
 likelihood      what a table typically tells about the size of an establishment
+limits          the least mean error that any noise can have under a definition
 mechanisms      how a count becomes a published count: one file for each mechanism
 nested          what tables of one release tell about each other: bounds that make intervals narrow
 pace            the least scale of noise that keeps pace with growth, in whole workers

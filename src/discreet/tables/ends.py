@@ -24,9 +24,18 @@ LOWEST, HIGHEST, FAR = -12.0, 25.0, 40.0
 
 
 @lru_cache(maxsize=64)
-def line_quantile(law: Symmetric, level: float) -> float:
-    """q with P(|Z| <= q) >= level."""
-    return -float(law.quantile((1 - level) / 2)) * OUTWARD
+def line_quantile(law: Rounded, level: float) -> float:
+    """q with P(|Z| <= q) >= level: in closed form, or by bisection."""
+    if isinstance(law, Symmetric):
+        return -float(law.quantile((1 - level) / 2)) * OUTWARD
+    low, high = 0.0, 1.0
+    while float(law.beyond(np.array([high]))[0]) > 1 - level:
+        low, high = high, 2 * high
+    for _ in range(80):
+        middle = (low + high) / 2
+        over = float(law.beyond(np.array([middle]))[0]) > 1 - level
+        low, high = (middle, high) if over else (low, middle)
+    return high * OUTWARD
 
 
 @lru_cache(maxsize=64)

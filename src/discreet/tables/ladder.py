@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
+from discreet.noise import anchors
 from discreet.noise.kept import BITS, Unsolved, damaged, rounded
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from discreet.arrays import Integers, Mask, Matrix, Vector
 
-FORMAT = "ladder, format 2"
+FORMAT = "ladder, format 3"
 
 SLACK = 2.0**-10
 """The share of epsilon that is kept while solving: rows that are nearly probabilities become them at the end."""
@@ -35,6 +36,9 @@ MOST_TRIALS, SETTLED = 1000, 15
 
 WIDE = 16
 """The mean of the outer law is summed as far as this many windows."""
+
+SLOWEST, FASTEST = 0.02, 50.0
+"""How far a mean's distance from zero moves a plateau; one part in e^epsilon decides beside it."""
 
 MOVED, MOST_LEAN = 1.75, 0.95
 """From this epsilon on a mean is moved by its plateau, below by the slopes beside it: each is better there."""
@@ -163,7 +167,14 @@ class Window:
 
 def solve(alpha: Fraction, epsilon: float, outer: Outer, *, sizes: int) -> NDArray[np.object_]:
     """The weights of the ladder below a size of the largest establishment; not yet checked."""
-    return rounded(_Ladder(alpha, epsilon * (1 - SLACK), outer, sizes).shares())
+    near = anchors.between("ladder", float(alpha), epsilon)
+    return rounded(_Ladder(alpha, epsilon * (1 - SLACK), outer, sizes).shares(near))
+
+
+def anchor(window: Window) -> Matrix:
+    """What `anchors.packed` is given of a window; zero outside of it."""
+    inside = window.share > 0
+    return np.asarray(np.where(inside, -np.log(np.where(inside, window.share, 1)), 0))
 
 
 class _Ladder:
@@ -194,14 +205,25 @@ class _Ladder:
             np.array([float(outer.probability(wide, x[i : i + 1])[0] @ wide) for i in range(self.rows)]) - inside
         )
 
-    def shares(self) -> Matrix:
-        """The window's probabilities, each row a share of one; rows are probabilities, and their means are zero."""
+    def shares(self, near: anchors.Between | None = None) -> Matrix:
+        """The window's probabilities, each row a share of one; rows are probabilities, and their means are zero.
+
+        The search begins at flat plateaus, or at the levels of anchors on either side.
+        """
         height, lean = np.zeros(len(self.fixed)), np.zeros(self.rows)
-        height[: self.rows] = np.log(2 * self.half)
         pace, before, levels = np.full(self.rows, 0.5), np.zeros(self.rows), self.fixed.copy()
-        natural = plateaus = self._plateaus(lean)
-        for trial in range(MOST_TRIALS):
-            base = self._plateaus(lean) if self.epsilon >= MOVED else np.minimum(plateaus, self._tilted(natural, lean))
+        if near is None:
+            height[: self.rows] = np.log(2 * self.half)
+            natural = plateaus = self._plateaus(lean)
+        else:
+            start = self._start(near)
+            height[: self.rows] = start.min(axis=1)
+            natural = plateaus = start - height[: self.rows, None]
+        for trial in range(0 if near is None else SETTLED + 1, MOST_TRIALS):
+            if self.epsilon >= MOVED and near is None:
+                base = self._plateaus(lean)
+            else:
+                base = np.minimum(plateaus, self._tilted(natural, lean))
             levels[self.free] = np.inf
             np.minimum(
                 levels[: self.rows],
@@ -222,10 +244,21 @@ class _Ladder:
             if trial == SETTLED:
                 natural = np.maximum(levels[: self.rows] - height[: self.rows, None], 0)
             if trial >= SETTLED:
-                pace = np.clip(pace * np.where(off * before > 0, 1.25, np.where(off * before < 0, 0.4, 1)), 0.02, 50)
+                pace *= np.where(off * before > 0, 1.25, np.where(off * before < 0, 0.4, 1))
+                pace = np.clip(pace, SLOWEST * min(math.exp(4 - self.epsilon), 1.0), FASTEST)
                 lean = np.clip(lean + np.clip(pace * off, -0.03, 0.03), -MOST_LEAN, MOST_LEAN)
                 before = off
         raise Unsolved
+
+    def _start(self, near: anchors.Between) -> Matrix:
+        """The levels between those of two anchors, or the outer law's where one of them ends."""
+        found, outer = [], self.fixed[: self.rows]
+        for levels in (near.lower, near.upper):
+            beside = (outer.shape[1] - levels.shape[1]) // 2
+            wide = np.pad(levels, ((0, 0), (beside, beside))) if beside >= 0 else levels[:, -beside:beside]
+            found.append(wide - np.log(self.room)[:, None] * (wide > 0))
+        level = (1 - near.share) * found[0] + near.share * found[1]
+        return np.asarray(np.where((found[0] > 0) & (found[1] > 0), level, outer))
 
     def _plateaus(self, lean: Vector) -> Matrix:
         """Zero on plateaus that are moved down by `lean`; a number at the edge belongs to one in part."""
@@ -274,10 +307,15 @@ class _Ladder:
 
 def _best_plateau(step: int, epsilon: float) -> float:
     """Half the width of the plateau 2r + 1 of the staircase with the least mean error, for steps of one width."""
+    return float(np.argmin(plateau_errors(step, epsilon))) + 0.5
+
+
+def plateau_errors(step: int, epsilon: float) -> Vector:
+    """Mean errors of integer staircases with plateaus 2r + 1, r = 0..step, and steps of one width."""
     m = math.exp(-epsilon)
     beyond, distance = m / (1 - m), m / (1 - m) ** 2  # sums of m^s and of s m^s
     r = np.arange(0, step + 1)
     # Step s covers r + (s-1) step + 1 .. r + s step on both sides.
     mass = 2 * r + 1 + 2 * step * beyond
     error = r * (r + 1) + 2 * step * (beyond * (r + (1 - step) / 2) + distance * step)
-    return float(r[np.argmin(error / mass)]) + 0.5
+    return np.asarray(error / mass)

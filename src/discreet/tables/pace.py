@@ -30,7 +30,8 @@ def paced(alpha: Fraction, largest: Vector) -> Vector:
     x = np.maximum(np.ceil(np.asarray(largest, dtype=np.float64)), 0.0)
     table = _table(alpha)
     beyond = np.maximum(float(alpha / (1 + alpha)) * x, 1.0)
-    return np.asarray(np.where(x < len(table), table[np.minimum(x, len(table) - 1).astype(np.int64)], beyond))
+    place = np.nan_to_num(np.minimum(x, len(table) - 1)).astype(np.int64)  # a size that is not known has no scale
+    return np.asarray(np.where(x < len(table), table[place], beyond))
 
 
 @lru_cache(maxsize=64)

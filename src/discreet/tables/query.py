@@ -35,10 +35,11 @@ from discreet.release.offer import Check, Offer
 from discreet.schema import Label
 from discreet.tables.attributes import spanned, unlisted, values_kept
 from discreet.tables.calibration import calibrate, refuse_extremes, refuse_overflow
+from discreet.tables.defaults import default_of, paid_before
 from discreet.tables.expected import ByLargest, Kinds
 from discreet.tables.intervals import intervals
 from discreet.tables.mechanisms.mechanism import Mechanism
-from discreet.tables.mechanisms.registry import OF_ESTABLISHMENTS, OF_ONE_COUNT, OF_SEVERAL_COUNTS, OF_WORKERS, named
+from discreet.tables.mechanisms.registry import named
 from discreet.tables.prepared import Drawn, Prepared, TableErrors, write_counts
 from discreet.tables.release import CountRelease
 from discreet.tables.sizes import NOTE, share_of, sizes_for
@@ -118,7 +119,6 @@ class CountQuery:
         intervals narrow; the rest pays for the counts.
         """
         unit, d = self.account.unit, self.levels
-        kind = named(mechanism) if mechanism else self._default
         if d > MOST_COUNTS:
             raise DataError(
                 f"The table has {d:,} counts in every workplace cell; at most {MOST_COUNTS:,} fit in memory.",
@@ -136,6 +136,9 @@ class CountQuery:
         for_sizes = share_of(scale_share, whole) if scale_share != 0 else Fraction(0)
         whole -= for_sizes
         refuse_extremes(unit, whole)
+        kind = (
+            named(mechanism) if mechanism else self._default(whole, plain=delta is not None or calibration != "tight")
+        )
         chance = None if delta is None else exact(delta, name="delta")
         if isinstance(unit, Establishments):
             shares = 1 if kind.vector else d
@@ -260,6 +263,7 @@ class CountQuery:
         `epsilon` and `delta` are the loss of the whole table, of which `scale_share` makes intervals narrow. `name`
         makes the release unique and resumable.
         """
+        mechanism = mechanism or paid_before(self.account, name)
         asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "calibration": calibration}
         offer = self.offer(**asked, scale_share=scale_share, level=level)
         released = self.account.release(offer, self.jobs, name=name)
@@ -343,13 +347,8 @@ class CountQuery:
             at_most=published.at_most,
         )
 
-    @property
-    def _default(self) -> type[Mechanism]:
-        if isinstance(self.account.unit, Workers):
-            return OF_WORKERS
-        if isinstance(self.account.unit, EstablishmentNodes):
-            return OF_ESTABLISHMENTS
-        return OF_SEVERAL_COUNTS if self.levels > 1 else OF_ONE_COUNT
+    def _default(self, epsilon: Fraction, *, plain: bool = False) -> type[Mechanism]:
+        return default_of(self.account.unit, epsilon, cells=self.levels, some=self.concerns_workers, plain=plain)
 
     def _baseline(
         self,
@@ -360,10 +359,11 @@ class CountQuery:
         calibration: Calibration,
     ) -> Mechanism:
         """Under other units the table's vector moves by at most 1, or theta, in L1: one epsilon for all levels."""
-        if kind is not self._default:
+        own = self._default(exact(epsilon))
+        if kind is not own:
             raise PrivacyError(
                 f"{kind.name} does not protect {unit.key}.",
-                ("This ", WHOLE, f"'s unit has one mechanism: {self._default.name}."),
+                ("This ", WHOLE, f"'s unit has one mechanism: {own.name}."),
                 ("Leave ", Key("mechanism"), " out, or ", BY_ESTABLISHMENTS, "."),
                 about="mechanism",
             )

@@ -45,7 +45,7 @@ def worst(law: Rounded, growth: float, shift: float) -> float:
 )
 def test_no_neighbours_lose_more_than_epsilon_and_some_lose_nearly_that(law: Steps) -> None:
     found = worst(law, law.growth, law.shift)
-    assert 0.995 * law.epsilon < found <= law.epsilon, found
+    assert 0.995 * law.epsilon < found <= law.epsilon * (1 + 1e-12), found  # calibrations keep a margin of 2^-30
     assert worst(law, law.growth * 1.05, law.shift * 1.05) > law.epsilon  # 5 % more growth is too much
 
 

@@ -23,7 +23,7 @@ from discreet.noise.laws import DiscreteLaplace, Gaussian, Laplace
 from discreet.noise.transforms import LOG_LAPLACE, Transform
 from discreet.release import account
 from discreet.tables import flow_noise
-from discreet.tables.mechanisms import weak_joint
+from discreet.tables.mechanisms import ladder, weak_joint
 
 
 @dataclass(eq=False)
@@ -177,6 +177,23 @@ class Within:
 
 
 @dataclass(frozen=True)
+class Laddered:
+    """The law of a ladder's noise; its parameter is the workers of the largest establishment."""
+
+    mechanism: Any
+    dimension = 1
+
+    def probability(self, j: np.ndarray, size: float) -> np.ndarray:
+        return self.mechanism.integer_probability(j, size)
+
+
+def _ladder(mechanism: Any, largest: np.ndarray, source: Any) -> Any:
+    size = np.maximum(largest, 1).ravel().astype(np.float64)
+    noise = source.draw(Tagged(Laddered(mechanism), 1), [size], source=source, exact=False)
+    return noise.reshape(largest.shape)
+
+
+@dataclass(frozen=True)
 class Tagged:
     """A transform that remembers its law."""
 
@@ -200,6 +217,7 @@ def record(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Record]:
     `door()` releases and gives what is public and the charge.
     """
     monkeypatch.setattr(sampler, "_radii", lambda law, n, source: [])  # rings are part of the draw
+    monkeypatch.setattr(ladder.LadderNoise, "noise", _ladder)
     own = Transform.of
     monkeypatch.setattr(Transform, "of", lambda law: Tagged(law, own(law).outputs))
     monkeypatch.setattr(sampler, "LOG_LAPLACE", Tagged("log-laplace", LOG_LAPLACE.outputs))

@@ -90,10 +90,12 @@ LEAST = {
     "sizes, smooth-gamma, exchanged": 0.6,  # no step moves both: sizes begin to move at twice the size of counts
 }
 DOORS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
-    "polynomial": (STRONG, "place", {}),
+    "ladder": (STRONG, "place", {}),
+    "ladder, one kind, weak": (WEAK, "place", {"where": {"sex": ["f"]}}),
+    "polynomial": (STRONG, "place", {"mechanism": "polynomial"}),
     "polynomial, two kinds": (STRONG, ["place", "sex"], {"mechanism": "polynomial"}),
     "polynomial, weak": (WEAK, ["place", "sex"], {"mechanism": "polynomial"}),
-    "joint": (STRONG, ["place", "sex"], {}),
+    "joint": (STRONG, ["place", "sex"], {"mechanism": "joint-polynomial"}),
     "rings": (STRONG, ["place", "sex"], {"mechanism": "joint-rings"}),
     "rings, weak": (WEAK, ["place", "sex"], {"mechanism": "weak-joint"}),
     "sizes, rings, weak": (WEAK, ["place", "sex"], {"mechanism": "weak-joint", "scale_share": "1/4"}),
@@ -115,6 +117,7 @@ DOORS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "joint, exchanged": (EXCHANGED, ["place", "sex"], {}),
     "log-laplace, exchanged": (EXCHANGED, "place", {"mechanism": "log-laplace"}),
     "sizes": (STRONG, "place", {"scale_share": "1/4"}),
+    "sizes, polynomial": (STRONG, "place", {"mechanism": "polynomial", "scale_share": "1/4"}),
     "sizes, two kinds": (STRONG, ["place", "sex"], {"scale_share": "1/4"}),
     "sizes, weak": (WEAK, ["place", "sex"], {"mechanism": "polynomial", "scale_share": "1/4"}),
     "sizes, exchanged": (EXCHANGED, "place", {"scale_share": "1/4"}),

@@ -34,7 +34,7 @@ def test_check_spends_nothing_and_tells_the_cost(jobs: Jobs) -> None:
     check = table.check(epsilon=2)
     assert check.guarantee.loss == Pure(2) and check.affordable
     expected = check.expected
-    assert expected.cells_per_workplace_cell == 8 and expected.mechanism == "joint-polynomial (tight)"
+    assert expected.cells_per_workplace_cell == 8 and expected.mechanism == "joint-rings (tight)"
     assert expected.error[10_000] == pytest.approx(10 * expected.error[1000], rel=1e-4)
     assert not table.check(epsilon=4).affordable
     assert table.account.remaining == Pure(3)
@@ -59,7 +59,7 @@ def test_check_needs_no_data(jobs: Jobs) -> None:
         opened.count(by=KINDS).release(epsilon="0.5")
 
 
-@pytest.mark.parametrize(("by", "mechanism"), [(WORKPLACE, "polynomial"), (KINDS, "joint-polynomial")])
+@pytest.mark.parametrize(("by", "mechanism"), [(WORKPLACE, "ladder"), (KINDS, "joint-rings")])
 def test_a_release_has_every_cell_and_errors_of_the_expected_size(
     jobs: Jobs, by: Sequence[str], mechanism: str
 ) -> None:

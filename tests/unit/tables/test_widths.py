@@ -21,7 +21,7 @@ from discreet.privacy.units import Establishments
 from discreet.privacy.verify import neighbouring_cells, verify
 from discreet.schema import Schema
 from discreet.tables.calibration import calibrate
-from discreet.tables.ends import pivot_quantile
+from discreet.tables.ends import line_quantile, pivot_quantile
 from discreet.tables.mechanisms.joint_polynomial import coordinate_quantile
 from discreet.tables.quality import MEANING, NOISE, NONE, QUALITY, quality
 from discreet.tables.sizes import noisy_sizes
@@ -81,7 +81,7 @@ def released(
     )
     found = query._wrap(ready, many, query.drawn(ready, many, SeededSource(5)), level=LEVEL)
     law: Any = whole.law
-    quantile = coordinate_quantile(law, 1 - LEVEL) if law.dimension > 1 else float(law.quantile(0.5 + LEVEL / 2))
+    quantile = coordinate_quantile(law, 1 - LEVEL) if law.dimension > 1 else line_quantile(law, LEVEL)
     return found, many.counts, quantile * float(whole.scale(np.array([float(max(SIZES[kind]))]))[0])
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from discreet.noise.source import Source
 from discreet.noise.steps import Steps
 from discreet.privacy.losses import Loss, Pure
 from discreet.privacy.units import Establishments
-from discreet.tables.ends import OUTWARD, not_below_zero
+from discreet.tables.ends import BLUR, OUTWARD, line_quantile, not_below_zero, pivot_quantile
 from discreet.tables.ladder import FORMAT, Window, solve
 from discreet.tables.mechanisms.mechanism import MARGIN, Request
 from discreet.tables.mechanisms.smooth import SmoothNoise
@@ -44,6 +44,10 @@ STEPS = 6
 
 LEAST_ALPHA, MOST_ALPHA = 0.02, 1.0
 """Establishments that may grow by less have long tables."""
+
+
+RARE, GRID = 1 / 50, 20_001
+"""The part of what an interval may miss that is for noise of the table beyond its law's; points of a grid of z."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,8 +108,8 @@ class LadderNoise(SmoothNoise):
 
     @property
     def sizes_floor(self) -> float:
-        """Intervals rest on the largest plausible size itself."""
-        return 0.0
+        """Noisy sizes are those of max(x, 1/alpha)."""
+        return 1.0
 
     @property
     def window(self) -> Window:
@@ -129,12 +133,15 @@ class LadderNoise(SmoothNoise):
         return np.asarray(np.where(inside, row[columns] * _table(self).room[x - 1], found))
 
     def draw(self, count: Integers, largest: Integers, source: Source) -> Integers:
+        return add(count, self.noise(largest, source))
+
+    def noise(self, largest: Integers, source: Source) -> Integers:
         """The outer law's noise; what falls inside the window is drawn again from the table."""
         noise = draw_integers(self.law, scale=self.scale(largest.astype(np.float64)), source=source)
         x = np.maximum(largest, 1)
         inside = self.window.covers(noise, x)
         noise[inside] = _table(self).draw(x[inside], source)
-        return add(count, noise)
+        return noise
 
     def integer_error(self, count: Vector, largest: Vector) -> Vector:
         return self._by_size(largest, _table(self).error, self.law.mean)
@@ -154,20 +161,20 @@ class LadderNoise(SmoothNoise):
     def _by_size(self, largest: Vector, table: Vector, outer: Any) -> Vector:
         largest = np.asarray(largest, dtype=np.float64)
         x = np.maximum(largest, 1.0)
-        place = np.minimum(x, self.tabled - 1).astype(np.int64) - 1
+        place = np.nan_to_num(np.minimum(x, self.tabled - 1), nan=1.0).astype(np.int64) - 1
         scale, back = np.unique(self.scale(np.maximum(x, self.tabled)), return_inverse=True)
         return np.asarray(np.where(x < self.tabled, table[place], outer(scale)[back].reshape(x.shape)))
 
     def reach(self, most: Vector, *, level: float) -> Vector:
         """h with P(|noise| <= h) >= level for a largest establishment of this size or any smaller one."""
-        table, q = _reach(self, level), _quantile(self.law, level)
+        table, q = _reach(self, level), line_quantile(self.law, level)
         return self._by_size(np.floor(most), table, lambda scale: np.maximum(scale * q + 0.5, table[-1]))
 
     def _bounded_ends(self, counts: Vector, *, level: float) -> tuple[Vector, Vector]:
         """All n with |m - n| <= reach(n): the largest establishment has at most n workers."""
         n = np.arange(self.tabled, dtype=np.float64)
         reach = self.reach(n, level=level)
-        q = _quantile(self.law, level) * self.factor
+        q = line_quantile(self.law, level) * self.factor
         slope = q * float(self.unit.alpha)
         last = n[-1] + reach[-1]
         lower = np.where(
@@ -184,10 +191,12 @@ class LadderNoise(SmoothNoise):
     def half_width(
         self, published: Integers | Vector, sizes: NoisySizes, *, level: float, beside: float | None = None
     ) -> Vector:
-        """Half of what may fail is for the size, half for the noise at the largest size that is then plausible."""
-        missed = (1 - level) / 2
-        grown = math.exp(sizes.exponent * math.log(0.5 / missed)) * OUTWARD
-        return self.reach((np.asarray(published, dtype=np.float64) + 0.5) * grown, level=1 - missed)
+        """As by the outer law, and as far beyond as noise of the table goes; a part of what may fail is for tails."""
+        rare = RARE * (1 - level)
+        within = np.inf if beside is None else line_quantile(self.law, beside)
+        size = float(self.unit.alpha) * (np.asarray(published, dtype=np.float64) + 0.5)
+        reach = size * pivot_quantile(self.law, sizes.exponent, level + rare, within)
+        return np.asarray(self.factor * reach * OUTWARD + _beyond(self, rare))
 
     def scaled(self, share: float) -> Self:
         return self._with(self.unit, self.loss, self.epsilon / share)
@@ -222,6 +231,24 @@ def _table(mechanism: LadderNoise) -> _Drawer:
     return _Drawer(mechanism)
 
 
+@lru_cache(maxsize=64)
+def _beyond(mechanism: LadderNoise, rare: float) -> float:
+    """The least a >= 1/2 with P(|noise| >= m) <= max(P(S |Z| + a >= m), rare) for every x of the table and every m.
+
+    S = max(alpha x, 1), which is what noisy sizes tell of.
+    """
+    window, table, m = mechanism.window, _table(mechanism), np.arange(1, mechanism.window.reach + 1)
+    inside = table.room[:, None] * (window.share[:, window.reach + 1 :] + window.share[:, window.reach - 1 :: -1])
+    # What the outer law has outside the window may lie anywhere beyond it.
+    tail = np.cumsum(inside[:, ::-1], axis=1)[:, ::-1] + (1 - table.room + BLUR)[:, None]
+    z = np.linspace(0, 4 * cast(Steps, mechanism.law).cells.last, GRID)
+    beyond = mechanism.law.beyond(z)
+    place = np.searchsorted(-beyond, -tail, side="right") - 1  # the largest z of the grid with P(|Z| > z) >= tail
+    scale = np.maximum(float(mechanism.unit.alpha) * np.arange(1.0, window.sizes), 1.0)[:, None]
+    further = m - scale * z[np.maximum(place, 0)]
+    return float(further[tail > rare].max(initial=0.5)) * OUTWARD
+
+
 @lru_cache(maxsize=8)
 def _window(outer: LadderNoise) -> Window:
     alpha, epsilon, sizes = outer.unit.alpha, outer.epsilon, outer.tabled
@@ -235,19 +262,6 @@ def _window(outer: LadderNoise) -> Window:
 
 
 @lru_cache(maxsize=64)
-def _quantile(law: Rounded, level: float) -> float:
-    """q with P(|Z| <= q) >= level, by bisection."""
-    low, high = 0.0, 1.0
-    while float(law.beyond(np.array([high]))[0]) > 1 - level:
-        low, high = high, 2 * high
-    for _ in range(80):
-        middle = (low + high) / 2
-        over = float(law.beyond(np.array([middle]))[0]) > 1 - level
-        low, high = (middle, high) if over else (low, middle)
-    return high * OUTWARD
-
-
-@lru_cache(maxsize=64)
 def _reach(mechanism: LadderNoise, level: float) -> Vector:
     """For each size of the table, how far noise goes with this probability; never less than for a smaller size."""
     window, table = mechanism.window, _table(mechanism)
@@ -257,6 +271,6 @@ def _reach(mechanism: LadderNoise, level: float) -> Vector:
     # What the outer law has outside the window counts as beyond it.
     beyond = 1 - np.cumsum(inside, axis=1) * (1 - 2.0**-40)
     enough = beyond <= 1 - level
-    outer = mechanism.scale(np.arange(1.0, window.sizes)) * _quantile(mechanism.law, level) + 0.5
+    outer = mechanism.scale(np.arange(1.0, window.sizes)) * line_quantile(mechanism.law, level) + 0.5
     found = np.where(enough.any(axis=1), k[np.argmax(enough, axis=1)], np.maximum(outer, window.reach))
     return np.asarray(np.maximum.accumulate(found.astype(np.float64)))

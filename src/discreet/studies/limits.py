@@ -1,0 +1,179 @@
+"""How far from the limit? The least error that each definition allows, computed, and every mechanism beside it.
+
+It answers the question that ends the introduction of Haney et al. (2017): which part of the error is fundamental?
+Limits are linear programmes and floors (`tables.limits`); mechanisms are calibrated as for a release. No data are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from discreet.errors import DataError, Infeasible, PrivacyError
+from discreet.noise.kept import Unsolved
+from discreet.privacy.guarantee import Calibration
+from discreet.privacy.units import Establishments, Strength
+from discreet.studies.limits_page import TITLE, page
+from discreet.studies.study import Progress, Study, silent
+from discreet.tables.calibration import calibrate
+from discreet.tables.defaults import default
+from discreet.tables.limits import far_floor, floor, in_proportion, one_count, radial
+from discreet.tables.mechanisms.mechanism import Mechanism
+
+Row: TypeAlias = dict[str, Any]
+ALPHAS, QUICK_ALPHAS = ("0.05", "0.1", "0.2"), ("0.1",)
+EPSILONS, QUICK_EPSILONS = ("0.5", "1", "2", "4"), ("1", "2", "4")
+KINDS, QUICK_KINDS = (1, 2, 4, 8), (1, 8)
+SIZES = (1, 2, 5, 10, 15, 19, 25, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000)
+GROWTHS, QUICK_GROWTHS = 3, 2
+"""The programme on integers ends above establishments that may grow by so many workers: 1/5 more than those shown."""
+
+PARTS, QUICK_PARTS = 32, 16
+DELTA = "0.05"
+ONE: tuple[tuple[str, Calibration], ...] = (
+    ("ladder", "tight"),
+    ("staircase", "tight"),
+    ("joint-rings", "tight"),
+    ("polynomial", "tight"),
+    ("log-laplace", "tight"),
+    ("log-laplace", "paper"),
+    ("smooth-gamma", "tight"),
+    ("smooth-gamma", "paper"),
+    ("smooth-laplace", "tight"),
+    ("smooth-laplace", "paper"),
+)
+SEVERAL: dict[Strength, tuple[str, ...]] = {
+    "strong": ("joint-rings", "joint-polynomial", "smooth-gamma", "smooth-laplace"),
+    "weak": ("weak-joint", "smooth-gamma", "smooth-laplace", "log-laplace"),
+}
+
+
+def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progress: Progress = silent) -> Study:
+    """Compute all limits; `quick` has one alpha, three epsilons and coarser grids."""
+    if data is not None:
+        raise DataError("The study of limits was given data, but it needs none. Leave --data out.", about="data")
+    alphas, epsilons = (QUICK_ALPHAS, QUICK_EPSILONS) if quick else (ALPHAS, EPSILONS)
+    points = [(alpha, epsilon) for alpha in alphas for epsilon in epsilons]
+    counts: list[Row] = []
+    kinds: list[Row] = []
+    for i, (alpha, epsilon) in enumerate(points):
+        progress(f"one count, alpha {alpha}, epsilon {epsilon}", 0.8 * i / len(points))
+        counts += count_rows(
+            alpha, epsilon, growths=QUICK_GROWTHS if quick else GROWTHS, parts=QUICK_PARTS if quick else PARTS
+        )
+        progress(f"counts by kind, alpha {alpha}, epsilon {epsilon}", 0.8 * (i + 0.7) / len(points))
+        for d in QUICK_KINDS if quick else KINDS:
+            kinds += [row for strength in SEVERAL for row in kind_rows(alpha, epsilon, d, strength)]
+    progress("drawing figures", 0.9)
+    results = {"alphas": alphas, "epsilons": epsilons, "one_count": counts, "by_kind": kinds}
+    return Study(name="limits", title=TITLE, results=results, page=page(results))
+
+
+def count_rows(alpha: str, epsilon: str, *, growths: int, parts: int) -> list[Row]:
+    """Limits of one count of all workers by size, and each mechanism's mean error over them."""
+    share, e = Fraction(alpha), float(epsilon)
+    shown = (growths + 1) / float(share)
+    most = round(shown * 1.2)
+    reach = round(growths * (8 / e + 4))
+    near = {free: one_count(share, e, most=most, reach=reach, unbiased=not free) for free in (True, False)}
+    far = {free: in_proportion(float(share), e, parts=parts, unbiased=not free) for free in (True, False)}
+    sizes, rows = np.array(SIZES, dtype=np.float64), []
+    errors = {label: found.integer_error(sizes, sizes) for label, found in _mechanisms(alpha, epsilon)}
+    for i, size in enumerate(SIZES):
+        integers = size < shown
+        limit = {free: float(near[free][size - 1]) if integers else far[free] * float(share) * size for free in near}
+        low = floor(size, share, e) if size <= 10 * shown else far_floor(float(share), e) * float(share) * size
+        rows.append(
+            {
+                "alpha": alpha,
+                "epsilon": epsilon,
+                "size": size,
+                "programme": "integers" if integers else "in proportion",
+                "floor": low,
+                "optimum": limit[True],
+                "unbiased optimum": limit[False],
+                "errors": {label: float(error[i]) for label, error in errors.items()},
+            }
+        )
+    return rows
+
+
+def _mechanisms(alpha: str, epsilon: str) -> Iterator[tuple[str, Mechanism]]:
+    unit = Establishments(alpha)
+    for name, calibration in ONE:
+        try:
+            found = calibrate(
+                name,
+                unit=unit,
+                epsilon=epsilon,
+                calibration=calibration,
+                delta=DELTA if name == "smooth-laplace" else None,
+            )
+        except (Infeasible, PrivacyError):
+            continue
+        yield f"{name}, paper" if calibration == "paper" else name, found
+
+
+def kind_rows(alpha: str, epsilon: str, d: int, strength: Strength) -> list[Row]:
+    """The limit of laws of a radius for d counts of the same establishments, and each mechanism over it.
+
+    The numbers are mean errors before rounding in units of alpha x; weakly, of a workforce with as many of every kind.
+    """
+    unit, e, size = Establishments(alpha, strength), float(epsilon), np.array([10_000.0])
+    scale = float(unit.alpha) * size[0]
+    try:
+        least = radial(d, e, float(unit.alpha), strong=strength == "strong") / (1 + float(unit.alpha))
+    except (Infeasible, PrivacyError, Unsolved, ValueError):
+        least = None
+    if least is not None and strength == "weak":
+        least *= _even(d)
+    rows = []
+    for name in SEVERAL[strength]:
+        joint = name in ("joint-rings", "joint-polynomial", "weak-joint")
+        for calibration in ("tight",) if joint else ("tight", "paper"):
+            error = _error(name, calibration, unit, epsilon, d, size)
+            rows.append(
+                {
+                    "definition": strength,
+                    "kinds": d,
+                    "alpha": alpha,
+                    "epsilon": epsilon,
+                    "mechanism": name if calibration == "tight" else f"{name}, paper",
+                    "error": None if error is None else error / scale,
+                    "limit": least,
+                    "ratio": None if error is None or least is None else error / scale / least,
+                    "default": d > 1
+                    and default(unit, Fraction(epsilon), cells=d, everyone=strength == "weak").name == name,
+                }
+            )
+    return rows
+
+
+def _even(d: int) -> float:
+    """With s_c = S / d, E|z_c| = E r (d + 2) / (3 d) s_c: so much of E r / d, in units of S."""
+    return (d + 2) / (3 * d)
+
+
+def _error(name: str, calibration: Any, unit: Establishments, epsilon: str, d: int, size: Any) -> float | None:
+    joint = name in ("joint-rings", "joint-polynomial", "weak-joint")
+    part = size / d if unit.strength == "weak" else size
+    try:
+        found = calibrate(
+            name,
+            unit=unit,
+            epsilon=Fraction(epsilon) if joint else Fraction(epsilon) / d,
+            calibration=calibration,
+            delta=(Fraction(DELTA) if calibration == "paper" else Fraction(DELTA) / d)
+            if name == "smooth-laplace"
+            else None,
+            cells=d if joint else 1,
+        )
+    except (Infeasible, PrivacyError):
+        return None
+    if name == "weak-joint":
+        return float(found.law.mean_abs * found.scale(size)[0]) * _even(d)
+    return float(found.expected_error(part, part)[0])

@@ -1,0 +1,97 @@
+"""The mechanism of a table that names none: the one of the least expected error, chosen from public numbers alone.
+
+alpha, epsilon, the definition and how many kinds of workers are counted decide; data are not read. Other mechanisms are
+used by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import Infeasible
+from discreet.noise.anchors import covered
+from discreet.privacy.units import EstablishmentNodes, Establishments, Unit, Workers
+from discreet.release.account import Account
+from discreet.tables.calibration import calibrate
+from discreet.tables.mechanisms.joint_polynomial import JointPolynomialNoise
+from discreet.tables.mechanisms.joint_rings import JointRings
+from discreet.tables.mechanisms.ladder import LadderNoise
+from discreet.tables.mechanisms.mechanism import Mechanism
+from discreet.tables.mechanisms.polynomial import PolynomialNoise
+from discreet.tables.mechanisms.registry import OF_ESTABLISHMENTS, OF_ONE_COUNT, OF_SEVERAL_COUNTS, OF_WORKERS
+from discreet.tables.mechanisms.staircase import StaircaseNoise
+from discreet.tables.mechanisms.weak_joint import WeakJoint
+
+TYPICAL = np.array([100.0])
+"""The workers of an establishment at which expected errors are compared: most of a table's error is in large cells."""
+
+EVER = frozenset(
+    kind.name for kind in (PolynomialNoise, JointPolynomialNoise, LadderNoise, StaircaseNoise, JointRings, WeakJoint)
+)
+"""Every mechanism that a version chose by itself: a release that was paid for keeps its own."""
+
+
+def chosen_before(details: Any) -> str | None:
+    """The mechanism in the details of a table that was paid for, if a version ever chose it by itself."""
+    name = details.get("mechanism") if isinstance(details, Mapping) else None
+    return name if isinstance(name, str) and name in EVER else None
+
+
+def paid_before(account: Account, name: str | None) -> str | None:
+    """The mechanism that an earlier version chose for a release of this name, and that was paid for."""
+    entry = None if name is None else account.ledger.charged(account.dataset, name)
+    return None if entry is None else chosen_before(entry.payload.get("details"))
+
+
+def default_of(unit: Unit, epsilon: Fraction, *, cells: int, some: bool, plain: bool) -> type[Mechanism]:
+    """The mechanism for a unit; `some` says that workers of some kind are counted.
+
+    `plain` is the one that says what it lacks where a delta or the paper's calibration is asked for.
+    """
+    if isinstance(unit, Workers):
+        return OF_WORKERS
+    if isinstance(unit, EstablishmentNodes):
+        return OF_ESTABLISHMENTS
+    if plain or not isinstance(unit, Establishments):
+        return OF_SEVERAL_COUNTS if cells > 1 else OF_ONE_COUNT
+    return default(unit, epsilon, cells=cells, everyone=not some or unit.strength == "weak")
+
+
+@lru_cache(maxsize=256)
+def default(unit: Establishments, epsilon: Fraction, *, cells: int, everyone: bool) -> type[Mechanism]:
+    """The mechanism for `cells` counts of the same establishments under one epsilon.
+
+    `everyone` says whether a count is of all workers, or as good as that: under the weak definition every count is.
+    """
+    if cells == 1 and everyone and not unit.substitution:
+        solved = covered(float(unit.alpha))
+        if solved is not None and solved[0] <= epsilon:
+            return LadderNoise
+    plain: type[Mechanism] = PolynomialNoise if cells == 1 else JointPolynomialNoise
+    errors: dict[type[Mechanism], float] = {}
+    for kind in (
+        plain,
+        *((StaircaseNoise,) if cells == 1 else ()),
+        JointRings,
+        *((WeakJoint,) if unit.strength == "weak" and cells > 1 else ()),
+    ):
+        try:
+            errors[kind] = _error(calibrate(kind, unit=unit, epsilon=epsilon, cells=cells), cells)
+        except Infeasible:
+            continue
+    return min(errors, key=errors.__getitem__, default=plain)
+
+
+def _error(mechanism: Mechanism, cells: int) -> float:
+    """The mean error of a count, where a typical establishment has as many workers of every kind."""
+    error = mechanism.integer_error(TYPICAL, TYPICAL)
+    if isinstance(mechanism, WeakJoint):
+        # Of a box and its negative E|z_c| is E r (d + 2)/(3 d) s_c, of the sum's ball E r/d S (docs/proofs/rings.md).
+        box = (cells + 2) / 3 * mechanism.scale(TYPICAL / cells)
+        error = np.minimum(error, mechanism.law.mean_abs * box)
+    return float(error[0])

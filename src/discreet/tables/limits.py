@@ -1,0 +1,150 @@
+"""The least mean error that any noise can have under a definition: linear programmes, and floors in closed form.
+
+A programme gives the optimum of its class of laws: all laws of one count on integers, laws in proportion to the largest
+establishment, or laws that follow a radius. A floor is below every law. Mechanisms are compared with both; none is
+calibrated here. Notation: docs/proofs/ladder.md and docs/proofs/rings.md.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from discreet.noise.kept import Unsolved
+from discreet.noise.least import StepCells, least_mean
+from discreet.noise.rings import Rings, descent, table
+from discreet.noise.steps import DEPTH
+from discreet.tables.ladder import growth, moves, plateau_errors
+from discreet.tables.mechanisms.joint_rings import shaped
+
+if TYPE_CHECKING:
+    from discreet.arrays import Integers, Matrix, Vector
+
+SEEN = 1e-10
+"""A ring beyond which a law has less probability adds nothing to its mean."""
+
+RATIOS = 9
+"""Changes of scale between none and the largest at which a radial law is held."""
+
+
+def floor(size: int, alpha: Fraction, epsilon: float) -> float:
+    """A bound from below for one count, at a largest establishment of this size, whatever the law.
+
+    Another establishment may grow to this size by `step` workers and leave the largest as it is. So the law of this
+    size alone bears a shift of `step` within epsilon, and the best such law is a staircase (Geng and Viswanath 2016).
+    """
+    step = max((growth(y, alpha) for y in range(size) if y + growth(y, alpha) <= size), default=1)
+    return float(plateau_errors(step, epsilon).min())
+
+
+def far_floor(alpha: float, epsilon: float) -> float:
+    """The same for a large establishment, in units of alpha times its size: a shift of alpha x / (1 + alpha)."""
+    return math.exp(epsilon / 2) / math.expm1(epsilon) / (1 + alpha)
+
+
+def one_count(alpha: Fraction, epsilon: float, *, most: int, reach: int, unbiased: bool) -> Vector:
+    """Mean errors of the best integer noise of one count, for largest establishments of 1 to `most` workers.
+
+    All moves between these sizes are held, larger ones are free, and noise beyond `reach` is left out: close to the
+    end the values are too low. The sum over sizes is minimised, each over its floor.
+    """
+    k = np.arange(-reach, reach + 1)
+    here, there = _pairs(alpha, most, reach)
+    weight = np.repeat([1 / floor(x, alpha, epsilon) for x in range(1, most + 1)], len(k))
+    far = np.tile(np.abs(k), most).astype(np.float64)
+    row = np.repeat(np.arange(most), len(k))
+    sides = [(row, np.ones(len(far)), 1.0)] + [(row, np.tile(k, most).astype(np.float64), 0.0)] * unbiased
+    found = _minimised(weight * far, here, there, np.full(len(here), epsilon), sides, np.ones(len(far)))
+    return np.asarray((found * far).reshape(most, -1).sum(axis=1))
+
+
+def in_proportion(alpha: float, epsilon: float, *, parts: int, unbiased: bool) -> float:
+    """The least E|noise| over alpha x of noise in proportion to a large x, constant on cells of 1/parts of a growth."""
+    shift = 1 / (1 + alpha)
+    return least_mean(StepCells(alpha, shift, parts, round(parts * (DEPTH / epsilon + 2))), epsilon, unbiased=unbiased)
+
+
+def radial(d: int, epsilon: float, alpha: float, *, strong: bool) -> float:
+    """E|noise| of one of d counts over its scale, for the best law that follows a radius: docs/proofs/rings.md.
+
+    Under the weak definition that radius is of the norm of `weak-joint`, and the number is E r / d.
+    """
+    law = shaped(d, epsilon, alpha, strong)
+    return _radius(law) / d
+
+
+def _radius(law: Rings) -> float:
+    """The least mean radius of a density that never rises and keeps the conditions on the law's rings."""
+    found, d = table(law), law.d
+    n = int(np.searchsorted(-law.radius_survival(found.edges), -SEEN))
+    edges, w1 = found.edges[: n + 1], 1 + law.growth
+    lower, upper = edges[:-1], edges[1:]
+    start = descent(law, edges)
+    inner, outer, gain = [np.arange(1, n)], [np.arange(n - 1)], [np.zeros(n - 1)]  # the density falls
+    for w in np.linspace(1, w1, RATIOS):
+        volume = d * math.log(w)
+        reached = np.searchsorted(lower, w * (upper + 1), side="left") - 1
+        near = np.searchsorted(lower, upper / w + 1 if law.coupled else upper + 1, side="left") - 1
+        loss = law.epsilon - (volume if law.coupled else d * math.log(w1))
+        for place, allowed in ((reached, law.epsilon + volume * law.coupled), (near, loss)):
+            place = np.minimum(place, n - 1)
+            further = place > np.arange(n)
+            inner.append(np.flatnonzero(further))
+            outer.append(place[further])
+            gain.append(np.full(int(further.sum()), allowed))
+    mass, first = np.diff(edges**d), np.diff(edges ** (d + 1)) * d / (d + 1)
+    scale = np.exp(-start)
+    size = float((scale * mass).sum())
+    density = _minimised(
+        first / size,
+        np.concatenate(inner),
+        np.concatenate(outer),
+        np.concatenate(gain),
+        [(np.zeros(n, dtype=np.int64), mass / size, 1.0)],
+        scale,
+    )
+    return float(density @ first / size)
+
+
+def _pairs(alpha: Fraction, most: int, reach: int) -> tuple[Integers, Integers]:
+    """Both ways of every move: places of (x, k) and of its neighbour in an array of `most` rows."""
+    width = 2 * reach + 1
+    here, there = [], []
+    for rise, shift, least in moves(alpha, most + 1):
+        x = np.arange(least, most + 1 - rise)[:, None]
+        k = np.arange(shift, width)[None, :]
+        here.append(((x - 1) * width + k).ravel())
+        there.append(((x - 1 + rise) * width + k - shift).ravel())
+    one, other = np.concatenate(here), np.concatenate(there)
+    return np.concatenate([one, other]), np.concatenate([other, one])
+
+
+def _minimised(
+    cost: Vector,
+    here: Integers,
+    there: Integers,
+    gain: Vector,
+    sides: list[tuple[Integers, Vector, float]],
+    scale: Vector,
+) -> Matrix:
+    """p >= 0 of the least cost with p[here] <= e^gain p[there] and sums by row as `sides` say."""
+    from scipy.optimize import linprog
+    from scipy.sparse import coo_matrix, vstack
+
+    n, every = len(here), np.arange(len(here))
+    ratio = np.exp(gain) * scale[there] / scale[here]
+    keep = coo_matrix((np.ones(n), (every, here)), shape=(n, len(cost))) - coo_matrix(
+        (ratio, (every, there)), shape=(n, len(cost))
+    )
+    column = np.arange(len(cost))
+    equal = [coo_matrix((value * scale, (row, column))) for row, value, _ in sides]
+    total = np.concatenate([np.full(side.shape[0], value) for side, (_, _, value) in zip(equal, sides, strict=True)])
+    done = linprog(
+        cost * scale, A_ub=keep.tocsr(), b_ub=np.zeros(n), A_eq=vstack(equal).tocsr(), b_eq=total, method="highs"
+    )
+    if done.x is None:
+        raise Unsolved
+    return np.asarray(done.x * scale)

@@ -90,13 +90,17 @@ class BudgetAdvice:
         """The tables that the best choice draws, for `measure`."""
         return tuple(self.tables[i] for i in self.best.measured)
 
+    def added_up(self, choice: BudgetChoice) -> list[tuple[str, ...]]:
+        """The tables that a choice does not draw."""
+        return [by for i, by in enumerate(self.tables) if i not in choice.measured]
+
     def __str__(self) -> str:
         what = "jobs" if self.measure == "absolute" else "relative errors"
         lines = [f"Of epsilon={shown(self.epsilon)}, for the least {self.measure} error of all counts together:"]
         for choice in self.choices:
             parts = zip(choice.measured, choice.split, strict=True)
             drawn = "; ".join(f"{_named(self.tables[i])} {share}" for i, share in parts)
-            derived = [_named(by) for i, by in enumerate(self.tables) if i not in choice.measured]
+            derived = [_named(by) for by in self.added_up(choice)]
             rest = f"; added up: {', '.join(derived)}" if derived else ""
             lines.append(f"- {choice.total:,.4g} {what}: {drawn}{rest}")
         if self.equal is not None:

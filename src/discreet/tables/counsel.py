@@ -13,7 +13,7 @@ from discreet.hierarchy import covers
 from discreet.privacy.losses import Number, exact
 from discreet.tables.advice import BudgetAdvice, Measure, advised
 from discreet.tables.consistency import finest_of
-from discreet.tables.foresight import ErrorCurve, PublicCells, cells_of
+from discreet.tables.foresight import Calibrations, ErrorCurve, PublicCells, cells_of
 from discreet.tables.public_sizes import read_sizes
 from discreet.tables.query import CountQuery
 
@@ -77,13 +77,15 @@ def advice_on(
     whole = exact(epsilon, name="epsilon")
     nested = all(found.many == 1 for found in known.values()) and len({*map(_key, queries)}) == 1
     finest = _finest(tables, queries, nested=nested, needed=add_up)
-    relative = measure == "relative"
+    calibrated = Calibrations(asked)
     first = {query.by: i for i, query in reversed([*enumerate(queries)])} if nested else {}
     curves: dict[int, ErrorCurve] = {}
     for i, query in enumerate(queries):
         same = first.get(query.by, i)
         known_before = curves.get(same) if same < i else None
-        curves[i] = known_before or ErrorCurve.of(query, known[i], epsilon=whole, relative=relative, asked=dict(asked))
+        curves[i] = known_before or ErrorCurve.of(
+            query, known[i], epsilon=whole, relative=measure == "relative", calibrated=calibrated
+        )
     return advised(curves, tables=tables, epsilon=whole, measure=measure, add_up=add_up, finest=finest)
 
 

@@ -7,6 +7,8 @@ and a search over epsilons calibrates nothing.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -15,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
-from discreet.errors import DataError, Infeasible, PrivacyError
+from discreet.errors import PrivacyError
 from discreet.tables.mechanisms.mechanism import Mechanism
 from discreet.tables.query import CountQuery
 
@@ -28,8 +30,8 @@ FINE = 0.1
 POINTS = 8
 """Epsilons at which a mechanism is calibrated."""
 
-HALVINGS = 14
-"""How exactly the least epsilon is found: to one part in 2^14 of the whole."""
+HALVINGS, SMALLEST = 10, Fraction(1, 1000)
+"""How exactly the least epsilon is found, in logarithms, and below which share of the whole none is looked for."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,16 +93,18 @@ class ErrorCurve:
     weights: Vector
 
     @classmethod
-    def of(cls, query: CountQuery, cells: PublicCells, *, epsilon: Fraction, relative: bool, asked: Any) -> ErrorCurve:
+    def of(
+        cls, query: CountQuery, cells: PublicCells, *, epsilon: Fraction, relative: bool, calibrated: Calibrations
+    ) -> ErrorCurve:
         """The curve of a table up to an epsilon, which has to be possible; raises `Infeasible` where it is not."""
         place, jobs, largest = _classes(cells)
         share = 1 / np.maximum(jobs_of_a_count(cells, query.levels), 1) if relative else np.ones(len(cells.jobs))
         weights = np.asarray(np.bincount(place, share, len(jobs)) * query.levels * cells.many, dtype=np.float64)
-        top = query.prepare(epsilon=epsilon, **asked).mechanism
-        least = _least(query, epsilon, asked)
+        calibrated.mechanism(query, epsilon)  # refused here, if at all
+        least = calibrated.least(query, epsilon)
         grid = np.geomspace(float(least), float(epsilon), POINTS)
-        ready = [query.prepare(epsilon=Fraction(e).limit_denominator(10**6), **asked).mechanism for e in grid[1:-1]]
-        built = [query.prepare(epsilon=least, **asked).mechanism, *ready, top]
+        between = [Fraction(e).limit_denominator(10**6) for e in grid[1:-1]]
+        built = [calibrated.mechanism(query, e) for e in (least, *between, epsilon)]
         found = [moments(each, query, jobs, largest, known=not cells.is_bound) for each in built]
         means, variances = (np.maximum(np.stack(rows), 1e-12) for rows in zip(*found, strict=True))
         return cls(query, cells, float(least), grid, means, variances, place, weights)
@@ -132,6 +136,41 @@ class ErrorCurve:
     @property
     def counts(self) -> int:
         return len(self.cells.jobs) * self.query.levels * self.cells.many
+
+
+class Calibrations:
+    """Mechanisms of the tables of one workload, calibrated once for each epsilon; nothing is drawn here."""
+
+    def __init__(self, asked: Mapping[str, Any]) -> None:
+        self.asked = dict(asked)
+        self._known: dict[tuple[Any, ...], Mechanism | PrivacyError] = {}
+
+    def mechanism(self, query: CountQuery, epsilon: Fraction) -> Mechanism:
+        """The mechanism of a table with this epsilon; raises `Infeasible` where there is none."""
+        key = (query.kinds, epsilon)
+        if key not in self._known:
+            try:
+                self._known[key] = query.prepare(epsilon=epsilon, **self.asked).mechanism
+            except PrivacyError as error:
+                self._known[key] = error
+        found = self._known[key]
+        if isinstance(found, PrivacyError):
+            raise found
+        return found
+
+    def least(self, query: CountQuery, epsilon: Fraction) -> Fraction:
+        """About the least epsilon for which the table can be drawn, a little above it."""
+        low, high = math.log(epsilon * SMALLEST), math.log(epsilon)
+        found = epsilon
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            tried = min(Fraction(math.exp(middle)).limit_denominator(10**6), epsilon)
+            try:
+                self.mechanism(query, tried)
+                high, found = middle, tried
+            except PrivacyError:  # too little for the mechanism, or for the digits of a number
+                low = middle
+        return found
 
 
 def jobs_of_a_count(cells: PublicCells, levels: int) -> Vector:
@@ -166,20 +205,3 @@ def _classes(cells: PublicCells) -> tuple[Integers, Vector, Vector]:
     number = np.bincount(place)
     jobs, largest = (np.bincount(place, sizes) / number for sizes in (cells.jobs, cells.largest))
     return place, jobs, largest
-
-
-def _least(query: CountQuery, epsilon: Fraction, asked: Any) -> Fraction:
-    """About the least epsilon for which the table can be drawn, by halving; nothing is drawn here."""
-    low, high = Fraction(0), epsilon
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        try:
-            query.prepare(epsilon=middle, **asked)
-            high = middle
-        except Infeasible:
-            low = middle
-        except (PrivacyError, DataError):  # too small for the digits of a number
-            low = middle
-        if high <= epsilon / 1000:
-            break
-    return high * Fraction(101, 100) if high < epsilon else epsilon

@@ -37,7 +37,7 @@ def pressed(client: Any, button: str, **more: str) -> str:
 def test_a_button_asks_for_advice(client: Any, measure: str) -> None:
     text = pressed(client, f"advise-{measure}")
     assert (
-        f"for the least {measure} error" in text and "Ways to divide epsilon" in text and "equal shares for all" in text
+        f"for the least {measure} error" in text and "Ways to divide epsilon" in text and "Equal shares for all" in text
     )
     assert 'id="advice-0"' not in pressed(client, "estimate")
 

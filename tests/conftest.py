@@ -9,7 +9,27 @@ from typing import Any
 
 import pytest
 
-TOGETHER = ("tests/engines", "tests/ledger", "tests/web/desk")  # each shares a server: Spark, PostgreSQL, a browser
+TOGETHER = ("tests/engines", "tests/ledger")  # each shares a server: Spark, PostgreSQL
+LONGEST = (
+    "tests/web/desk/test_look.py",
+    "tests/distribution/audit/test_product_mechanisms.py",
+    "tests/ledger",
+    "tests/unit/tables/test_rings.py",
+    "tests/unit/tables/test_ladder.py",
+    "tests/plan/test_unpacking.py",
+    "tests/plan/test_verification.py",
+    "tests/engines",
+    "tests/web/desk/test_release.py",
+    "tests/web/desk/test_people.py",
+    "tests/web/test_release_report.py",
+    "tests/distribution/audit/test_product_doors.py",
+    "tests/docs/test_pages.py",
+    "tests/unit/test_extras.py",
+    "tests/unit/audit/test_blackbox.py",
+    "tests/unit/web/test_bounded_work.py",
+    "tests/unit/mixed/test_conditioning.py",
+)
+"""Pieces of ten seconds and more, the longest first (`--durations=0` shows them)."""
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # A test worker ends without taking the interpreter apart: DuckDB's binding would list on the terminal, after the
@@ -26,14 +46,28 @@ def kept_tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+def _piece(nodeid: str) -> str:
+    """What goes to one worker: a file, or a folder that shares a server."""
+    file = nodeid.split("::", 1)[0]
+    return next((folder for folder in TOGETHER if file.startswith(f"{folder}/")), file)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Workers begin with the longest pieces, so that none waits at the end for another's."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        place = {piece: at for at, piece in enumerate(LONGEST)}
+        items.sort(key=lambda item: place.get(_piece(item.nodeid), len(place)))
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """A file goes to one worker, so that what its tests share is made once; `TOGETHER` are folders that do."""
+    """A piece goes to one worker, so that what its tests share is made once."""
     from xdist.scheduler import LoadScopeScheduling
 
-    class ByFile(LoadScopeScheduling):
+    class ByPiece(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            file = nodeid.split("::", 1)[0]
-            return next((folder for folder in TOGETHER if file.startswith(f"{folder}/")), file)
+            return _piece(nodeid)
 
-    return ByFile(config, log)
+    config.option.loadscopereorder = False
+    return ByPiece(config, log)

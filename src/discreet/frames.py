@@ -13,6 +13,7 @@ import atexit
 import contextlib
 import difflib
 import functools
+import gc
 import math
 import sys
 import threading
@@ -346,15 +347,38 @@ def connect(database: str = ":memory:", **settings: str) -> duckdb.DuckDBPyConne
     """A DuckDB connection that writes nothing to the standard output, where it would draw its progress."""
     import duckdb
 
+    _let_go_at_exit()
     connection = duckdb.connect(database, config=dict(settings))
     connection.execute("SET enable_progress_bar = false")
     return connection
 
 
 @functools.cache
+def _let_go_at_exit() -> None:
+    atexit.register(let_go)
+
+
+def let_go() -> None:
+    """Let go of everything of DuckDB's, which lists on the terminal what is still held after the interpreter's end.
+
+    Frames die with the interpreter, except those that a daemon thread holds: these are emptied.
+    """
+    _home.cache_clear()
+    if threading.active_count() > 1:
+        import narwhals.stable.v2 as nw
+
+        for each in gc.get_objects():
+            if issubclass(type(each), nw.LazyFrame) or type(each) in HOLDERS:
+                vars(each).clear()
+
+
+HOLDERS: set[type] = set()
+"""Further classes whose objects hold something of DuckDB's."""
+
+
+@functools.cache
 def _home() -> duckdb.DuckDBPyConnection:
     """The process's own DuckDB, in memory: one, because only relations of one connection can be joined."""
-    atexit.register(_home.cache_clear)  # DuckDB prints a list of what is still held after the interpreter's end
     return connect()
 
 

@@ -11,6 +11,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -190,6 +191,18 @@ class Schema:
                 about="schema",
             )
         return cls(**content)
+
+    def digest(self, used: Iterable[str]) -> str:
+        """SHA-256 of what tables of these attributes rest on: keys, who has each attribute, domains, derived levels."""
+        names = {*used}
+        levels = [each for each in self.hierarchies if names & {*each.derived}]
+        part = {
+            "keys": [self.establishment, self.worker, self.size],
+            "workplaces": sorted(names & {*self.workplace_attributes}),
+            "workers": {name: list(domain) for name, domain in self.worker_attributes.items() if name in names},
+            "levels": [each.to_dict() for each in levels],
+        }
+        return sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
         """What `of` reads: plain lists and names, for JSON."""

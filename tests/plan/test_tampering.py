@@ -366,7 +366,7 @@ def test_every_part_of_the_request_is_checked_or_named(
         if not any(finding.wrong for finding in found.values()):
             accepted[place] = part[last], found["names"]
     titles = {("title",), ("releases", 0, "title"), ("releases", 1, "title")}
-    named = {("schema", "establishment"), ("schema", "worker"), ("schema", "workplace_attributes")}
+    named = {("schema", "workplace_attributes")}
     strata = {("releases", 0, "stratum"), ("releases", 1, "stratum")}
     assert accepted.keys() == titles | named | strata
     for place in named:

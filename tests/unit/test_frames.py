@@ -260,3 +260,33 @@ def test_a_script_that_ends_with_a_table_in_hand_prints_nothing(tmp_path: Path) 
     script = "from discreet.frames import open_frame\nheld = open_frame('a.csv')\nnames = held.collect_schema().names()"
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert (ended.stdout, ended.stderr) == ("", "")
+
+
+HELD = """
+import threading
+from discreet import engines
+from discreet.frames import collect, open_frame
+table = {"x": [1, 2, 3]}
+ready = threading.Event()
+def work():
+    engine = engines.open("duckdb")
+    frame = engine.keep(engine.read(table), "x").filter(x=1)
+    assert collect(frame, step="x").num_rows == 1
+    ready.set()
+    threading.Event().wait()
+"""
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        "frame = open_frame(table)",
+        "frame = open_frame(table); threading.Thread(target=lambda: ready.wait(600) and frame, daemon=True).start()",
+        "threading.Thread(target=work, daemon=True).start(); ready.wait()",
+    ],
+    ids=["by the script", "by a thread that waits", "by a thread that works on"],
+)
+def test_a_script_that_ends_with_a_table_in_hand_ends_without_a_word(held: str) -> None:
+    """DuckDB's binding lists what is alive after the interpreter, as the frames of a daemon thread are."""
+    done = subprocess.run([sys.executable, "-c", HELD + held], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

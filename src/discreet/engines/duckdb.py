@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.delimited import quoted
 from discreet.errors import EngineError
-from discreet.frames import collect, connect, open_frame, query_of, working
+from discreet.frames import HOLDERS, collect, connect, open_frame, query_of, working
 
 if TYPE_CHECKING:
     from discreet.delimited import Reading
@@ -82,3 +82,6 @@ class DuckDB:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+HOLDERS.add(DuckDB)

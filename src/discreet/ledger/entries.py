@@ -79,10 +79,9 @@ class Entry:
 
     def pays_for(self, *, unit: str, loss: Loss, details: Mapping[str, Any]) -> bool:
         """Whether this charge is for exactly this request, so that asking again is not a second release."""
-        mine = self.to_dict()
-        return canonical([unit, loss.to_dict(), dict(details)]) == canonical(
-            [self.unit, mine["loss"], self.payload.get("details")]
-        )
+        mine, paid = self.to_dict(), self.payload.get("details") or {}
+        asked = asked_then(paid, details)
+        return canonical([unit, loss.to_dict(), asked]) == canonical([self.unit, mine["loss"], paid])
 
     @property
     def unproved(self) -> str:
@@ -129,6 +128,15 @@ class Entry:
         if not is_canonical:
             raise EntryError("a loss or the payload is not canonical text")
         return entry
+
+
+LATER = frozenset({"schema"})
+"""Details that lines of earlier versions do not have."""
+
+
+def asked_then(paid: Mapping[str, Any], details: Mapping[str, Any]) -> dict[str, Any]:
+    """The details of a request as the version asked for them that wrote the line which `paid`."""
+    return {key: value for key, value in details.items() if key in paid or key not in LATER}
 
 
 def canonical(value: object) -> str:

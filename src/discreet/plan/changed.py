@@ -5,6 +5,7 @@ from __future__ import annotations
 from discreet.faults import Fault, Place
 from discreet.ledger import Entry
 from discreet.ledger.budget import amounts
+from discreet.ledger.entries import asked_then
 from discreet.plan.reading import PlanFile
 from discreet.plan.requests import PlannedRelease
 
@@ -38,16 +39,18 @@ ELSEWHERE: dict[str, Place] = {
 
 def _changed_keys(request: PlannedRelease, charge: Entry) -> list[str]:
     """The keys of a plan in which a request differs from the one that was paid, without what follows from others."""
-    old, new = charge.payload.get("details") or {}, request.details
+    old = charge.payload.get("details") or {}
+    new = asked_then(old, request.details)
     paid, price = charge.loss.amounts if charge.loss else {}, request.guarantee.loss.amounts
     keys = [key for key in ("epsilon", "delta") if paid.get(key) != price.get(key)]
-    keys += [key for key in sorted({*old, *new} - {"tables", "basis", *keys}) if old.get(key) != new.get(key)]
+    keys += [key for key in sorted({*old, *new} - {"tables", "basis", "schema", *keys}) if old.get(key) != new.get(key)]
     before, now = old.get("tables", []), new.get("tables", [])
     if [table["by"] for table in before] != [table["by"] for table in now]:
         return [*keys, "by" if "by" in type(request.release).model_fields else "tables"]
     differ = {
         key for one, other in zip(before, now, strict=True) for key in one | other if one.get(key) != other.get(key)
     }
+    differ |= {"domains"} if old.get("schema") != new.get("schema") else set()
     keys += [key for key in ("where", "calibration", "scale_share") if key in differ]
     follows = {"domains": ("schema", "where"), "loss": ("split", "epsilon", "delta"), "labels": ("labels",)}
     keys += [key for cause, (key, *causes) in follows.items() if cause in differ and not {*causes} & {*keys}]

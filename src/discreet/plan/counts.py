@@ -323,6 +323,7 @@ def _details(request: CountRequest) -> dict[str, Any]:
         "add_up": isinstance(release, Counts) and release.add_up,
         "forms": sorted(output.forms),
         "formats": sorted(output.formats),
+        "schema": schema.digest(name for query in request.queries for name in query.attributes),
         **({} if data.allow_multiple is False else {"allow_multiple": data.allow_multiple}),
         **({} if request.guarantee.basis == "proved" else {"basis": request.guarantee.basis}),
     }

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from discreet.archive.findings import RefutedError, UncheckedError
 from discreet.archive.packing import as_json
 from discreet.ledger import Budget, Entry, Head
-from discreet.ledger.entries import canonical
+from discreet.ledger.entries import asked_then, canonical
 from discreet.plan.bundle import REPORT, REQUEST
 from discreet.plan.bundle import request as public_request
 from discreet.plan.check import PlanCheck, ReleaseCheck
@@ -140,7 +140,8 @@ class Rebuilt:
             if charge.loss.to_dict() != request.guarantee.loss.to_dict():
                 raise RefutedError(f"{name!r} asks for {request.guarantee.loss}, entry {charge.seq} paid {charge.loss}")
             paid = charge.payload["details"]
-            odd_keys = [key for key in sorted({*paid, *request.details}) if _odd(paid, request.details, key)]
+            details = asked_then(paid, request.details)
+            odd_keys = [key for key in sorted({*paid, *details}) if _odd(paid, details, key)]
             if odd_keys:
                 raise RefutedError(f"{name!r} asks for another {', '.join(odd_keys)} than entry {charge.seq} paid for")
         budget = budgets.get((plan.budget.dataset, unit))
@@ -159,11 +160,12 @@ class Rebuilt:
         used = {name for request in tables for table in request.details["tables"] for name in table["by"]}
         used |= {name for request in tables for name in request.release.where}
         unused = [name for name in (*schema.workplace_attributes, *schema.worker_attributes) if name not in used]
-        columns = [repr(name) for name in (*schema.keys, *unused)]
-        raise UncheckedError(
-            f"no payment and no table depends on how {REQUEST} calls the columns {', '.join(columns)}; on the stratum "
-            f"of {', '.join(repr(request.release.name) for request in tables)} the report alone does"
-        )
+        paid = {str(entry.release): entry.payload["details"] for entry in self.lines.charges.values()}
+        sealed = all("schema" in paid.get(request.release.name, {}) for request in tables)
+        columns = [repr(name) for name in (*(() if sealed else schema.keys), *unused)]
+        loose = f"no payment and no table depends on how {REQUEST} calls the columns {', '.join(columns)}; "
+        names = ", ".join(repr(request.release.name) for request in tables)
+        raise UncheckedError((loose if columns else "") + f"on the stratum of {names} the report alone depends")
 
     def report(self, published: Mapping[str, Entry], *, budget: Budget, head: Head) -> bytes:
         """The report that this code makes of the bundle."""

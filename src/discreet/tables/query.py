@@ -62,6 +62,11 @@ class CountQuery:
     worker_by: tuple[str, ...]
     where: Mapping[str, Sequence[Label]] = field(default_factory=dict)
 
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """All columns that the query names."""
+        return (*self.workplace_by, *self.worker_by, *self.where)
+
     @classmethod
     def of(
         cls,

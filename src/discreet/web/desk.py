@@ -189,6 +189,15 @@ class Desk:
             return source.columns.schema_of_jobs()
         return Schema.beside(self.folder / source.path)
 
+    def _columns(self, source: DataSource) -> Columns | None:
+        """The schema as a plan holds it, also one that lies beside the data: it is approved with the plan's text."""
+        beside = None if source.columns is not None else self.schema(source)
+        if beside is None:
+            return source.columns
+        content = {key: value for key, value in beside.to_dict().items() if key in Columns.model_fields}
+        written = Columns.model_validate(content)
+        return written if written.schema_of_jobs() == beside else None  # a file can say more than a plan
+
     def jobs_of_one_worker(self, source: DataSource) -> int | None:
         """As plans of the desk declare; None where there is no bound, or workers have no name."""
         schema, multiple = self.schema(source), source.allow_multiple
@@ -204,8 +213,8 @@ class Desk:
             for key in ("workplaces", "workers")
             if (value := getattr(source, key)) is not None
         }
-        if source.columns is not None:
-            data["schema"] = source.columns.model_dump(mode="json", exclude_none=True)  # type: ignore[assignment]
+        if (columns := self._columns(source)) is not None:
+            data["schema"] = columns.model_dump(mode="json", exclude_none=True)  # type: ignore[assignment]
         if source.allow_multiple:
             data["allow_multiple"] = source.allow_multiple  # type: ignore[assignment]
         if source.public:

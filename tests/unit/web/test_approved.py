@@ -121,6 +121,29 @@ def test_a_setting_that_changes_ends_an_approval(
     assert len(runs.listed(desk, store)) == 1
 
 
+def test_a_schema_beside_the_data_is_approved_with_the_plan(
+    make: Callable[..., Desk], opened: Any, started: list[Any]
+) -> None:
+    """It is in the text: whoever approves sees it, and a run of that text knows no other."""
+    desk = make()
+    text = (desk.folder / "desk.toml").read_text()
+    schema = text[text.index("[source.schema]") :].partition("\n\n")[0]
+    changed(desk, schema, "")
+    beside = desk.folder / "data" / "schema.toml"
+    beside.parent.mkdir(exist_ok=True)
+    beside.write_text(schema.partition("\n")[2].replace("source.schema.", ""))
+    desk = Desk.open(desk.folder)
+    store = opened(desk)
+    name, seen = submitted(desk, store)
+    plan = planning.get(store, name)
+    assert plan is not None and "female" in plan.text
+    planning.decide(desk, store, name, RITA, verdict="approved", seen=seen)
+    beside.write_text(beside.read_text().replace('"male"]', '"male", "other"]'))
+    with pytest.raises(DiscreetError, check=about("plan")):
+        runs.start(desk, store, name, ANNA)
+    assert started == []
+
+
 @pytest.mark.parametrize("what", HARMLESS)
 def test_other_settings_may_change(make: Callable[..., Desk], opened: Any, started: list[Any], what: str) -> None:
     desk = make()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -94,8 +95,8 @@ def new(
     )
     typer.echo(
         f"{written} holds names of columns and what is public; read it, and change what you like.\n"
-        f"Next: discreet check {written}\n"
-        f"For the owner of the data: discreet check {written} --owner"
+        f"Next: discreet check {shlex.quote(str(written))}\n"
+        f"For the owner of the data: discreet check {shlex.quote(str(written))} --owner"
     )
 
 

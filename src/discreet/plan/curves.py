@@ -61,7 +61,11 @@ class Curves:
     def figures(self) -> list[Figure]:
         shown = [{**row, "alpha": f"alpha {row['alpha']}"} for row in self.rows if row["ratio"] is not None]
         risk = [
-            {"epsilon": float(e), "sure of it afterwards, at most": sure(prior, float(e)), "before": f"{prior:.0%}"}
+            {
+                "epsilon": float(e),
+                "sure of it afterwards, at most": sure(prior, float(e)),
+                "before": f"{100 * prior:g} %",
+            }
             for prior in PRIORS
             for e in EPSILONS
         ]
@@ -84,7 +88,7 @@ class Curves:
             Figure(
                 charts.lines(risk, "epsilon", "sure of it afterwards, at most", "before", log_x=True, zero=True),
                 "Curves that rise with epsilon, one for each certainty beforehand: "
-                f"from 50 % to {sure(0.5, 1.0):.0%} at epsilon 1 and to {sure(0.5, 4.0):.1%} at 4.",
+                f"from 50 % to {100 * sure(0.5, 1.0):.0f} % at epsilon 1 and to {100 * sure(0.5, 4.0):.1f} % at 4.",
                 "Risk: how sure somebody can become of one protected change, by how sure they were before",
                 "risk",
             )

@@ -109,7 +109,8 @@ def moments_errors_of(nothing: NoisySums, public: PublicDesign, request: ModelRe
         assumed=(
             f"With known variances, if residuals have a standard deviation of {sigma2**0.5:.3g} and effects of "
             f"{tau2**0.5:.3g}, "
-            f"{moments.TYPICAL[1] ** 0.5:.0%} and {moments.TYPICAL[0] ** 0.5:.0%} of the response's range. "
+            f"{100 * moments.TYPICAL[1] ** 0.5:.0f} % and {100 * moments.TYPICAL[0] ** 0.5:.0f} % of the range of "
+            "the response. "
             "The noise is exact."
         ),
         notes=(*hidden, *equal_variances(public.names, found.residuals)),

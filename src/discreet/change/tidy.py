@@ -18,6 +18,7 @@ import numpy as np
 from discreet import frames
 from discreet.arrays import Integers
 from discreet.errors import DataError, concerning
+from discreet.faults import Spelled
 
 OTHER = {
     "series": ("unique_id", "series_id", "item_id", "id"),
@@ -29,6 +30,12 @@ OTHER = {
     "origin": ("cutoff",),
 }
 """Names under which other programs write our columns; ours come first."""
+
+OTHER_NAMES = Spelled(
+    "Rename its columns.",
+    command="Say which they are with --series, --time, --value, --method-column or --forecast.",
+    form="Write their names under 'Columns of these files'.",
+)
 
 SLASHED = re.compile(r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4})")
 NAMED_MONTHS = ("%b %Y", "%B %Y", "%Y %b", "%b-%Y", "%Y-%b", "%b-%y", "%d %b %Y", "%d-%b-%Y")
@@ -85,7 +92,10 @@ def read(
     with concerning(what):
         frame = _ours(frames.open_frame(data, name=what), (*names, *optional))
         present = frame.collect_schema().names()
-        frames.refuse(frames.missing(name, present, name=what) for name in names if name not in present)
+        absent = [name for name in names if name not in present]
+        if absent:
+            asked = f"The {what} has no column {' or '.join(map(repr, absent))}."
+            raise DataError(asked, f"It has {', '.join(map(repr, present))}.", (OTHER_NAMES,), about=what)
         frames.require(frame, dict.fromkeys((n for n in numbers if n in present), "number"), name=what)
         wanted = [*names, *(name for name in optional if name in present)]
         table = frames.collect(frame.select(*wanted), step=f"read {what}")

@@ -29,10 +29,10 @@ ALPHAS, QUICK_ALPHAS = ("0.05", "0.1", "0.2"), ("0.1",)
 EPSILONS, QUICK_EPSILONS = ("0.5", "1", "2", "4"), ("1", "2", "4")
 KINDS, QUICK_KINDS = (1, 2, 4, 8), (1, 8)
 SIZES = (1, 2, 5, 10, 15, 19, 25, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000)
-GROWTHS, QUICK_GROWTHS = 3, 2
-"""The programme on integers ends above establishments that may grow by so many workers: 1/5 more than those shown."""
+GROWTHS, QUICK_GROWTHS, FAR = {"0.5": 2, "1": 3, "2": 5, "4": 5}, 2, 100
+"""Sizes up to growths of so many workers are solved on integers, a fifth more than those shown; `FAR` in proportion."""
 
-PARTS, QUICK_PARTS = 32, 16
+PARTS, QUICK_PARTS = 16, 8
 DELTA = "0.05"
 ONE: tuple[tuple[str, Calibration], ...] = (
     ("ladder", "tight"),
@@ -62,9 +62,8 @@ def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progres
     kinds: list[Row] = []
     for i, (alpha, epsilon) in enumerate(points):
         progress(f"one count, alpha {alpha}, epsilon {epsilon}", 0.8 * i / len(points))
-        counts += count_rows(
-            alpha, epsilon, growths=QUICK_GROWTHS if quick else GROWTHS, parts=QUICK_PARTS if quick else PARTS
-        )
+        growths, parts = (QUICK_GROWTHS, QUICK_PARTS) if quick else (GROWTHS[epsilon], PARTS)
+        counts += count_rows(alpha, epsilon, growths=growths, parts=parts)
         progress(f"counts by kind, alpha {alpha}, epsilon {epsilon}", 0.8 * (i + 0.7) / len(points))
         for d in QUICK_KINDS if quick else KINDS:
             kinds += [row for strength in SEVERAL for row in kind_rows(alpha, epsilon, d, strength)]
@@ -84,15 +83,18 @@ def count_rows(alpha: str, epsilon: str, *, growths: int, parts: int) -> list[Ro
     sizes, rows = np.array(SIZES, dtype=np.float64), []
     errors = {label: found.integer_error(sizes, sizes) for label, found in _mechanisms(alpha, epsilon)}
     for i, size in enumerate(SIZES):
-        integers = size < shown
-        limit = {free: float(near[free][size - 1]) if integers else far[free] * float(share) * size for free in near}
+        limit: dict[bool, float | None] = dict.fromkeys(near)
+        if size < shown:
+            limit = {free: float(near[free][size - 1]) for free in near}
+        elif size >= FAR:
+            limit = {free: far[free] * float(share) * size for free in far}
         low = floor(size, share, e) if size <= 10 * shown else far_floor(float(share), e) * float(share) * size
         rows.append(
             {
                 "alpha": alpha,
                 "epsilon": epsilon,
                 "size": size,
-                "programme": "integers" if integers else "in proportion",
+                "programme": "integers" if size < shown else "in proportion" if size >= FAR else None,
                 "floor": low,
                 "optimum": limit[True],
                 "unbiased optimum": limit[False],

@@ -15,9 +15,9 @@ UNITS = {"ratio": "mean error / optimum", "size": "workers of the largest establ
 METHOD = """
 **One count.** The state of a cell is its count and its largest establishment; neighbours are all growths of any of its
 establishments. On integers the best noise is a linear programme: all laws, all moves, the sum over sizes of the mean
-error over its floor. For large establishments it is the programme of laws in proportion to the size, on a grid. The
-floor is below every law, whatever it does at other sizes: another establishment may grow and leave the largest as it
-is, and the best law that bears this shift is a staircase. The truth lies between floor and optimum.
+error over its floor. For large establishments it is the programme of laws in proportion to the size, extrapolated
+from two grids. The floor is below every law, whatever it does at other sizes: another establishment may grow and leave
+the largest as it is, and the best law that bears this shift is a staircase. The truth lies between floor and optimum.
 
 **With and without bias.** The optimum errs upwards by up to a seventh of its mean error, and a total over ten thousand
 cells would show it. All mechanisms of the product have mean zero; `unbiased optimum` is the programme with that
@@ -135,4 +135,4 @@ def _told(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _over(row: Mapping[str, Any], name: str, limit: str) -> float | None:
     error = row["errors"].get(name)
-    return None if error is None else error / row[limit]
+    return None if error is None or row[limit] is None else error / row[limit]

@@ -62,9 +62,18 @@ def one_count(alpha: Fraction, epsilon: float, *, most: int, reach: int, unbiase
 
 
 def in_proportion(alpha: float, epsilon: float, *, parts: int, unbiased: bool) -> float:
-    """The least E|noise| over alpha x of noise in proportion to a large x, constant on cells of 1/parts of a growth."""
-    shift = 1 / (1 + alpha)
-    return least_mean(StepCells(alpha, shift, parts, round(parts * (DEPTH / epsilon + 2))), epsilon, unbiased=unbiased)
+    """The least E|noise| over alpha x of noise in proportion to a large x.
+
+    Laws that are constant on cells of 1/parts and of half that are solved for, and the limit is where the two point to:
+    the error of a grid falls in proportion to its width.
+    """
+    coarse, fine = (
+        least_mean(
+            StepCells(alpha, 1 / (1 + alpha), each, round(each * (DEPTH / epsilon + 2))), epsilon, unbiased=unbiased
+        )
+        for each in (parts, 2 * parts)
+    )
+    return 2 * fine - coarse
 
 
 def radial(d: int, epsilon: float, alpha: float, *, strong: bool) -> float:

@@ -1,0 +1,33 @@
+"""The study of limits: rows of one point, the page, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from discreet.errors import DataError
+from discreet.studies.limits import count_rows, kind_rows, run
+from discreet.studies.limits_page import answers, page
+from faults_of import about
+
+
+def test_every_mechanism_is_at_or_above_its_limit() -> None:
+    counts = count_rows("0.1", "4", growths=1, parts=8)
+    for row in counts:
+        for name, error in row["errors"].items():
+            assert row["floor"] <= error * (1 + 1e-6), (row["size"], name)
+            assert row["unbiased optimum"] is None or row["unbiased optimum"] <= 1.01 * error, (row["size"], name)
+    assert counts[0]["errors"]["ladder"] < 1.01 * counts[0]["unbiased optimum"]
+    kinds = [row for strength in ("strong", "weak") for row in kind_rows("0.1", "4", 2, strength)]
+    chosen = {row["definition"]: row for row in kinds if row["default"]}
+    assert {row["mechanism"] for row in chosen.values()} == {"joint-rings", "weak-joint"}
+    assert all(1 - 1e-6 <= row["ratio"] < 1.03 for row in chosen.values())
+    found = {"alphas": ["0.1"], "epsilons": ["4"], "one_count": counts, "by_kind": kinds}
+    assert len(answers(found)) == 1 and "fundamental" in answers(found)[0]
+    assert "One count" in page(found).html()
+
+
+def test_it_needs_no_data(tmp_path: Path) -> None:
+    with pytest.raises(DataError, check=about("data")):
+        run(data=tmp_path)

@@ -13,13 +13,16 @@ if TYPE_CHECKING:
 
     from discreet.bayes.blmm.fit import BayesMixed
     from discreet.bayes.blmm.prior import Prior
+    from discreet.formula.source import Missing
     from discreet.lmm.families import FamilyName
     from discreet.lmm.fit import MixedFit
     from discreet.lmm.general_fit import GeneralisedFit
 
 
 @overload
-def mixed(formula: str, data: Any, *, method: Literal["REML", "ML"] | None = None) -> MixedFit: ...
+def mixed(
+    formula: str, data: Any, *, method: Literal["REML", "ML"] | None = None, missing: Missing = "error"
+) -> MixedFit: ...
 @overload
 def mixed(
     formula: str,
@@ -42,6 +45,7 @@ def mixed(
     offset: str | None = None,
     exposure: str | None = None,
     weights: str | None = None,
+    missing: Missing = "error",
 ) -> GeneralisedFit: ...
 def mixed(
     formula: str,
@@ -58,6 +62,7 @@ def mixed(
     offset: str | None = None,
     exposure: str | None = None,
     weights: str | None = None,
+    missing: Missing = "error",
 ) -> MixedFit | BayesMixed | GeneralisedFit:
     """Fit a linear mixed model in lme4's syntax, such as "y ~ x + (1 | g)".
 
@@ -74,6 +79,7 @@ def mixed(
     points : of the adaptive quadrature over one scalar random term; 1 is Laplace's approximation. Families only.
     offset, exposure : names of columns: what is added to the linear predictor; what a count is proportional to, whose
         logarithm is added. Families only.
+    missing : rows with missing values are an "error", or they are left out ("drop") and a note says how many.
     weights : name of a column: how often a row counts; trials, where the response is a share. Families only.
 
     Returns
@@ -97,9 +103,8 @@ def mixed(
             )
         from discreet.lmm.generalised import generalised
 
-        return generalised(
-            formula, data, family=family, points=points, offset=offset, exposure=exposure, weights=weights
-        )
+        columns = {"offset": offset, "exposure": exposure, "weights": weights}
+        return generalised(formula, data, family=family, points=points, missing=missing, **columns)
     for name, value in beside.items():
         if value is not None:
             raise FitError(
@@ -111,6 +116,13 @@ def mixed(
     given = {"draws": draws, "chains": chains, "warmup": warmup, "seed": seed}
     sampler = {name: value for name, value in given.items() if value is not None}
     if prior is not None:
+        if missing != "error":
+            raise FitError(
+                f"missing={missing!r} was asked with a prior.",
+                "A fit without a prior has the rule.",
+                "Drop the rows first.",
+                about="missing",
+            )
         from discreet.bayes.blmm.estimate import bayes_mixed
 
         return bayes_mixed(formula, data, prior=prior, method="exact" if method is None else method, **sampler)
@@ -124,4 +136,4 @@ def mixed(
         )
     from discreet.lmm.estimate import mixed as by_likelihood
 
-    return by_likelihood(formula, data, method="REML" if method is None else method)
+    return by_likelihood(formula, data, method="REML" if method is None else method, missing=missing)

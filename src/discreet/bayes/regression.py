@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from discreet.release.account import Account
 
 LEVEL = "<level>"
-LEARNING = ("center", "scale", "poly", "bs", "log_size")
+LEARNING = ("center", "scale", "poly", "bs", "ns", "log_size")
 PUBLISHED = "The levels of a category become names of coefficients, which are published."
 _ANY_ROW = AnyRow()
 

@@ -1,4 +1,4 @@
-"""Bases of curves in one column: R's `poly` and `splines::bs`. A basis learns once, then is evaluated anywhere.
+"""Bases of curves in one column: R's `poly`, `bs` and `ns`. A basis learns once, then is evaluated anywhere.
 
 Polynomials follow Forsythe's three-term recurrence, splines that of Cox and de Boor. `ValueError` says that a basis of
 this size does not exist for these values, or that values lie outside the range on which a spline was learned.
@@ -79,3 +79,33 @@ class Splines:
                 rise(i, d) * low + (1 - rise(i + 1, d)) * high for i, (low, high) in enumerate(pairwise(splines))
             ]
         return np.column_stack(splines[1:])
+
+
+@dataclass(frozen=True, slots=True)
+class NaturalSplines:
+    """Cubic splines that are linear beyond the range of the values that they were learned from; no constant."""
+
+    knots: tuple[float, ...]
+    """With the ends of the range four times each."""
+
+    @classmethod
+    def learn(cls, x: Vector, df: int) -> NaturalSplines:
+        if not 1 <= df < len(np.unique(x)):
+            raise ValueError(df)
+        quantiles = np.quantile(x, np.linspace(0, 1, df + 1))[1:-1]
+        knots = np.pad(np.concatenate([[x.min()], quantiles, [x.max()]]), 3, mode="edge")
+        return cls(tuple(knots.tolist()))
+
+    def at(self, x: Vector) -> Matrix:
+        from scipy.interpolate import BSpline
+
+        t = np.array(self.knots)
+        low, high = t[0], t[-1]
+        splines = BSpline(t, np.eye(len(t) - 4), 3)
+        found = splines(np.clip(x, low, high))
+        slopes = splines.derivative()(np.array([low, high]))
+        for end, slope, outside in ((low, slopes[0], x < low), (high, slopes[1], x > high)):
+            found[outside] += (x[outside] - end)[:, None] * slope
+        bends = splines.derivative(2)(np.array([low, high]))
+        free = np.linalg.qr(bends[:, 1:].T, mode="complete")[0][:, 2:]  # no second derivative at the ends
+        return np.asarray(found[:, 1:] @ free)

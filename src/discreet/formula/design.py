@@ -93,7 +93,8 @@ class Piece:
 
 
 def _atom_name(factor: Factor, part: int) -> str:
-    return f"{factor}{part + 1}" if factor.function in ("poly", "bs") else str(factor)
+    lone = factor.function == "ns" and basis_size(factor) == 1
+    return f"{factor}{part + 1}" if factor.function in ("poly", "bs", "ns") and not lone else str(factor)
 
 
 @dataclass(frozen=True)
@@ -211,6 +212,8 @@ def basis_size(factor: Factor) -> int:
         return int(arguments.get("degree", arguments.get("", 1)))
     if factor.function == "bs":
         return int(arguments.get("df", arguments.get("degree", 3)))
+    if factor.function == "ns":
+        return int(arguments.get("df", 1))
     return 1
 
 

@@ -14,13 +14,15 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, NoReturn, TypeAlias
 
 from discreet.errors import FormulaError, concerning
+from discreet.formula import arithmetic
+from discreet.formula.arithmetic import MAKERS, Node
 
-FUNCTIONS = ("C", "center", "scale", "log", "poly", "bs", "log_size", "lag")
+FUNCTIONS = ("C", "center", "scale", "log", "poly", "bs", "ns", "log_size", "lag", *MAKERS, "offset")
 DEEPEST = 20  # nested parentheses; keeps hostile text from exhausting the stack
 LONGEST = 5_000  # characters
 LARGEST_BASIS = 1_000  # columns of one poly or bs; keeps hostile text from exhausting the memory
 MOST_PRODUCTS = 2_000  # terms of all products together, before repetitions are dropped
-Function: TypeAlias = Literal["", "C", "center", "scale", "log", "poly", "bs", "log_size", "lag"]
+Function: TypeAlias = Literal["", "C", "center", "scale", "log", "poly", "bs", "ns", "log_size", "lag"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +70,25 @@ class RandomTerm:
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A formula that has been read. Fixed terms are in R's order: intercept, main effects, interactions."""
+    """A formula that has been read. Fixed terms are in R's order: intercept, main effects, interactions.
+
+    `offsets` are columns that are added to the linear predictor as they are.
+    """
 
     text: str
     response: Factor
     fixed: tuple[Term, ...]
     random: tuple[RandomTerm, ...]
+    made: tuple[tuple[str, Node], ...] = ()
+    """Columns that are made of others, by the name under which terms have them."""
+    offsets: tuple[str, ...] = ()
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """Every column that the data must have, response first."""
+        made = dict(self.made)
+        own = [arithmetic.columns(made[name]) if name in made else [name] for name in (*self.columns, *self.offsets)]
+        return tuple(dict.fromkeys(name for names in own for name in names))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -151,19 +166,8 @@ def read_formula(text: str, *, needs_random: bool = True) -> Formula:
     repeated = [str(t) for i, t in enumerate(expression.random) if t in expression.random[:i]]
     if repeated:
         raise FormulaError(f"Formula {text!r} has the term {repeated[0]} twice; one is enough, so drop the other.")
-    return Formula(text, response, expression.ordered(reader.seen), tuple(expression.random))
-
-
-def updated(old: str, new: str) -> str:
-    """R's update of a formula: a single dot stands for the old side."""
-    if new.count("~") != 1:
-        raise FormulaError(
-            f"update was asked with {new!r}.",
-            "A formula has one ~, and a dot stands for the old side.",
-            "Write '. ~ . + z'.",
-        )
-    sides = zip(old.split("~"), new.split("~"), strict=True)
-    return " ~ ".join(re.sub(r"(?<![\w.`])\.(?![\w.])", before.strip(), after).strip() for before, after in sides)
+    fixed, random = expression.ordered(reader.seen), tuple(expression.random)
+    return Formula(text, response, fixed, random, tuple(reader.made.items()), tuple(reader.offsets))
 
 
 class _Expression:
@@ -209,6 +213,8 @@ class _Reader:
         self.depth = 0
         self.products = 0
         self.seen: list[Factor] = []
+        self.made: dict[str, Node] = {}
+        self.offsets: list[str] = []
         rest = text.rstrip()
         start = 0
         while start < len(rest):
@@ -326,6 +332,14 @@ class _Reader:
             return _Expression([()]) if self.take() == "1" else _Expression(drops_intercept=True)
         if self.token in ("|", "||"):
             self.fail("write random terms in parentheses, such as (1 | g)")
+        if self.token == "offset" and self.tokens[self.position + 1 : self.position + 2] == ["("]:
+            self.take(), self.take()
+            node = arithmetic.read(self, "I")[2]
+            name = arithmetic.spelled(node)
+            if node[0] != "column":
+                self.made[name] = node
+            self.offsets.append(name)
+            return _Expression()
         self.seen.append(self.factor())
         return _Expression([(self.seen[-1],)])
 
@@ -363,8 +377,12 @@ class _Reader:
         name = self.name()
         if quoted or not self.accept("("):
             return Factor(name)
-        if name not in FUNCTIONS:
-            self.fail(f"function {name!r} is not allowed")
+        if name not in FUNCTIONS or name == "offset":
+            self.fail(f"function {name!r} is not allowed" if name != "offset" else "offset() is a term of its own")
+        if name in MAKERS:
+            node = arithmetic.read(self, name)
+            self.made[arithmetic.spelled(node)] = node
+            return Factor(arithmetic.spelled(node))
         column = self.name()
         arguments: list[tuple[str, float]] = []
         while self.accept(","):
@@ -378,7 +396,7 @@ class _Reader:
         self.expect(")")
         if name == "lag" and [keyword for keyword, _ in arguments] != [""]:
             self.fail("lag takes a column and how many periods earlier, such as lag(y, 1)")
-        allowed = {"poly": ("", "degree"), "bs": ("df", "degree"), "lag": ("",)}.get(name, ())
+        allowed = {"poly": ("", "degree"), "bs": ("df", "degree"), "ns": ("df",), "lag": ("",)}.get(name, ())
         if any(keyword not in allowed for keyword, _ in arguments):
             self.fail(f"{name} takes {' and '.join(a for a in allowed if a) or 'only a column'}")
         return Factor(column, name, tuple(arguments))  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ import numpy as np
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import DataError, FormulaError, concerning
 from discreet.faults import Spelled
-from discreet.formula.basis import Polynomials, Splines
+from discreet.formula.basis import NaturalSplines, Polynomials, Splines
 from discreet.formula.design import Layout, Levels, Monomial, lay_out
 from discreet.formula.formula import Factor, Formula, Term, refuse_lags
 from discreet.frames import collect, missing, working
@@ -93,12 +93,27 @@ def _sized(model: Formula) -> list[str]:
 
 
 @concerning("formula")
-def plan(frame: AnyFrame, model: Formula) -> Layout:
-    """Lay a formula out on a frame's schema; refuses unknown columns and columns that hold no numbers."""
+def plan(frame: AnyFrame, model: Formula, *, offsets: bool = False) -> Layout:
+    """Lay a formula out on a frame's schema; refuses unknown columns and columns that hold no numbers.
+
+    Only a caller who adds them to the linear predictor allows `offsets`.
+    """
     assert not _sized(model), "sizes become columns first"
+    if model.offsets and not offsets:
+        raise FormulaError(
+            f"offset({model.offsets[0]}) was asked of a linear model or of a release.",
+            "Plain fits of families of counts and shares have offsets.",
+            "Subtract it from the response in a column of its own.",
+        )
     refuse_lags(model)
     schema = frame.collect_schema()
     for column in model.columns:
+        if column in dict(model.made) and column not in schema:
+            raise FormulaError(
+                f"{column} would be made of other columns, which this fit or release does not do.",
+                "Plain fits of `dc.mixed` do.",
+                "Make the column first, and use it by its name.",
+            )
         if column not in schema:
             raise DataError(missing(column, schema.names(), name="the data", asked=model.columns), about="formula")
     layout = lay_out(model, [c for c in model.columns if not schema[c].is_numeric()])
@@ -326,7 +341,7 @@ def _apply(factor: Factor, x: Vector, state: dict[str, Any]) -> Matrix:
         return np.log(x)[:, None]
     if factor.function in ("center", "scale"):
         x = (x - state["centre"]) / state["scale"]
-    if factor.function in ("poly", "bs"):
+    if factor.function in ("poly", "bs", "ns"):
         return _basis(factor, x, state)
     return x[:, None]
 
@@ -339,7 +354,11 @@ def _basis(factor: Factor, x: Vector, state: dict[str, Any]) -> Matrix:
                 polynomial = factor.function == "poly"
                 degree = arguments.get("degree", 1 if polynomial else 3)
                 state["basis"] = (
-                    Polynomials.learn(x, degree) if polynomial else Splines.learn(x, degree, arguments.get("df"))
+                    Polynomials.learn(x, degree)
+                    if polynomial
+                    else NaturalSplines.learn(x, arguments.get("df", 1))
+                    if factor.function == "ns"
+                    else Splines.learn(x, degree, arguments.get("df"))
                 )
             found: Matrix = state["basis"].at(x)
     except ValueError:

@@ -12,9 +12,9 @@ from discreet.arrays import Integers, Matrix
 from discreet.errors import DataError, FitError, Unidentified
 from discreet.faults import Argument
 from discreet.formula.design import ONE, Design, Piece
-from discreet.formula.formula import Formula, read_formula
-from discreet.formula.rows import Learned, ModelRows, plan, read_rows, with_sizes_in_order
-from discreet.frames import open_frame
+from discreet.formula.formula import Formula
+from discreet.formula.rows import Learned, ModelRows, plan, read_rows
+from discreet.formula.source import Missing, opened
 from discreet.lmm.cells import CellSums, cells_again, cells_in_engine, cells_of, runs_in_engine
 from discreet.lmm.fit import Method, MixedFit, MixedWarning, RandomEffects
 from discreet.lmm.gram import gram_of, moments_of, products
@@ -32,7 +32,7 @@ DOUBT = 1e-3  # of the criterion: what rounding may do before a note says so
 NEARLY = 1e-8  # of a column's sum of squares: what is left then has half its digits
 
 
-def mixed(formula: str, data: Any, *, method: Method = "REML") -> MixedFit:
+def mixed(formula: str, data: Any, *, method: Method = "REML", missing: Missing = "error") -> MixedFit:
     """Fit a linear mixed model by REML or maximum likelihood, in lme4's syntax and with lme4's numbers.
 
     `data` is a pandas, Polars, PyArrow, DuckDB or Spark frame, a mapping of columns, or the path of a CSV or
@@ -44,7 +44,7 @@ def mixed(formula: str, data: Any, *, method: Method = "REML") -> MixedFit:
     """
     if method not in ("REML", "ML"):
         raise DataError((Argument("method", method), " is not known."), remedy="Use 'REML' or 'ML'.", about="method")
-    frame, model = with_sizes_in_order(open_frame(data, ordered=True), read_formula(formula))
+    frame, model, left_out = opened(formula, data, missing=missing)
     cells, rows, design, learned = collect(frame, model)
     refuse_unidentifiable(design, cells.rows)
     statistics = _statistics(cells, design)
@@ -64,7 +64,7 @@ def mixed(formula: str, data: Any, *, method: Method = "REML") -> MixedFit:
     origin = origin_of(cells, XX[np.ix_(kept, kept)], design, kept)
     dropped = tuple(name for index, name in enumerate(design.names) if index not in set(kept.tolist()))
     fit = MixedFit(
-        formula=formula,
+        formula=model.text,
         method=method,
         names=tuple(design.names[index] for index in kept),
         beta=origin.beta(solution.beta),
@@ -77,7 +77,7 @@ def mixed(formula: str, data: Any, *, method: Method = "REML") -> MixedFit:
         sigma2=solution.sigma2,
         criterion=solution.criterion + (origin.logdet if reml else 0.0),
         rows=cells.rows,
-        notes=_notes(solution, dropped, design.constant_factors),
+        notes=(*left_out, *_notes(solution, dropped, design.constant_factors)),
         statistics=statistics,
         solution=solution,
         design=design,

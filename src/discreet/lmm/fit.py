@@ -13,8 +13,9 @@ import numpy as np
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import DataError, FitError
 from discreet.faults import Argument
+from discreet.formula.arithmetic import with_columns
 from discreet.formula.design import Design, RandomDesign
-from discreet.formula.formula import updated
+from discreet.formula.dots import updated
 from discreet.formula.rows import Learned, ModelRows, read_rows, refuse_kinds
 from discreet.frames import missing, open_frame
 from discreet.lmm.cells import CellSums
@@ -386,7 +387,9 @@ class MixedFit(Result):
 
 def place_rows(data: Any, design: Design, learned: Learned) -> ModelRows:
     """New rows, coded as the fitted ones were; levels of grouping factors that the fit never saw are -1."""
-    frame = open_frame(data, ordered=True)
+    model = design.layout.model
+    made = {name: node for name, node in model.made if name in model.columns[1:]}
+    frame = with_columns(open_frame(data, ordered=True), made, about="data")
     schema = frame.collect_schema()
     for column in design.layout.model.columns[1:]:
         if column not in schema:

@@ -10,9 +10,9 @@ import numpy as np
 from discreet.arrays import Vector
 from discreet.errors import DataError, FitError, Unidentified
 from discreet.formula.design import Design, Layout
-from discreet.formula.formula import read_formula
-from discreet.formula.rows import ModelRows, plan, read_rows, values_of, with_sizes_in_order
-from discreet.frames import missing, open_frame
+from discreet.formula.rows import ModelRows, plan, read_rows, values_of
+from discreet.formula.source import Missing, opened
+from discreet.frames import missing as not_there
 from discreet.lmm.estimate import refuse_unidentifiable
 from discreet.lmm.families import FAMILIES, Family, FamilyName, family
 from discreet.lmm.fit import MixedWarning, RandomEffects
@@ -39,11 +39,12 @@ def generalised(
     offset: str | None = None,
     exposure: str | None = None,
     weights: str | None = None,
+    missing: Missing = "error",
 ) -> GeneralisedFit:
     """Fit a mixed model of counts or shares by maximum likelihood; see `discreet.mixed`."""
     law = _family(family)
-    frame, model = with_sizes_in_order(open_frame(data, ordered=True), read_formula(formula))
-    layout = plan(frame, model)
+    frame, model, left_out = opened(formula, data, missing=missing)
+    layout = plan(frame, model, offsets=True)
     if layout.model.response.function:
         raise FitError(
             f"The response {layout.model.response} of family {family!r} is a function of a column.",
@@ -57,6 +58,10 @@ def generalised(
     refuse_unidentifiable(design, rows.count + 1 if law.name == "poisson" else rows.count * 2)
     y = rows.evaluate(layout.response) + layout.response.shift
     moved = _column(frame, offset, "offset", rows.count)
+    for name in model.offsets:
+        more = _column(frame, name, "formula", rows.count)
+        assert more is not None
+        moved = more if moved is None else moved + more
     shown = _column(frame, exposure, "exposure", rows.count)
     weight = _column(frame, weights, "weights", rows.count)
     _refuse_values(law, y, shown, weight)
@@ -70,7 +75,7 @@ def generalised(
     everywhere = np.zeros(len(design.names))
     everywhere[kept] = beta
     dropped = tuple(name for index, name in enumerate(design.names) if index not in set(kept.tolist()))
-    notes = []
+    notes = list(left_out)
     if dropped:
         notes.append(f"fixed-effect model matrix is rank deficient, so dropped: {', '.join(dropped)}")
     if any(np.abs(np.diag(T)).min() < BOUNDARY for T in triangles):
@@ -78,7 +83,7 @@ def generalised(
     named = {"log size": ("size", float(np.exp(own[0])) if len(own) else 0.0)}
     shares = {"logit of extra zeros": ("extra zeros", float(1 / (1 + np.exp(-own[-1]))) if len(own) else 0.0)}
     fit = GeneralisedFit(
-        formula=formula,
+        formula=model.text,
         family=law.name,
         points=points,
         names=tuple(design.names[index] for index in kept),
@@ -121,7 +126,7 @@ def _column(frame: AnyFrame, name: str | None, about: str, rows: int) -> Vector 
         return None
     schema = frame.collect_schema()
     if name not in schema:
-        raise DataError(missing(name, schema.names(), name="the data"), about=about)
+        raise DataError(not_there(name, schema.names(), name="the data"), about=about)
     if not schema[name].is_numeric():
         raise DataError(f"{about}={name!r} is {schema[name]}.", "It is a column of numbers.", about=about)
     column = frame.select(nw.col(name).cast(nw.Float64()))

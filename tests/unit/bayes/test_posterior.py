@@ -241,7 +241,16 @@ def test_other_bad_requests_name_what_is_possible(line) -> None:
 
 
 @pytest.mark.parametrize(
-    "formula", ["y ~ scale(x)", "y ~ center(x)", "y ~ poly(x, 2)", "y ~ log_size(x)", "scale(y) ~ x", "y ~ x + (1 | x)"]
+    "formula",
+    [
+        "y ~ scale(x)",
+        "y ~ center(x)",
+        "y ~ poly(x, 2)",
+        "y ~ ns(x, df=3)",
+        "y ~ log_size(x)",
+        "scale(y) ~ x",
+        "y ~ x + (1 | x)",
+    ],
 )
 def test_formulas_that_learn_from_all_rows_are_refused(line, formula: str) -> None:
     with pytest.raises(FormulaError):

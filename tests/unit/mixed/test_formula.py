@@ -77,7 +77,7 @@ def test_random_terms_expand_as_in_lme4(term: str, expanded: list[str]) -> None:
         ("~ x + (1 | g)", "column name was expected"),
         ("y", "'~' was expected"),
         ("C(y) ~ (1 | g)", "the response is C(y)"),
-        ("y ~ exp(x) + (1 | g)", "function 'exp' is not allowed"),
+        ("y ~ gamma(x) + (1 | g)", "function 'gamma' is not allowed"),
         ("y ~ __import__(os) + (1 | g)", "is not allowed"),
         ("y ~ __import__('os').system('ls') + (1 | g)", "not part of the formula language"),
         ("y ~ os.system(x) + (1 | g)", "function 'os.system' is not allowed"),

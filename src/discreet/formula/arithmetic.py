@@ -1,0 +1,146 @@
+"""Columns made of columns inside a formula: `I(x^2)`, `sqrt(x)`, `exp(x / 10)`, `days(date)`.
+
+An expression is read into nested tuples, never evaluated as code: numbers, column names, `+ - * / ^` and the functions
+of `WITHIN`. It has R's spelling, which names its coefficient, and becomes an expression of the frame's engine.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from discreet.errors import DataError
+from discreet.frames import missing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from discreet.formula.formula import _Reader
+    from discreet.frames import AnyFrame
+
+MAKERS = ("I", "sqrt", "exp", "days")
+"""Functions that make a column."""
+WITHIN = ("log", "sqrt", "exp")
+DAY = 86_400_000.0  # milliseconds
+DEEPEST = 20
+Node: TypeAlias = tuple[Any, ...]
+
+
+def read(reader: _Reader, function: str) -> Node:
+    """The rest of `function(`, up to and with its closing parenthesis."""
+    inside: Node = ("column", reader.name()) if function == "days" else _sum(reader, 0)
+    reader.expect(")")
+    return ("call", function, inside)
+
+
+def _sum(reader: _Reader, depth: int) -> Node:
+    if depth > DEEPEST:
+        reader.fail(f"parentheses are nested more than {DEEPEST} deep")
+    left = _product(reader, depth)
+    while operator := reader.accept("+", "-"):
+        left = (operator, left, _product(reader, depth))
+    return left
+
+
+def _product(reader: _Reader, depth: int) -> Node:
+    left = _power(reader, depth)
+    while operator := reader.accept("*", "/"):
+        left = (operator, left, _power(reader, depth))
+    return left
+
+
+def _power(reader: _Reader, depth: int) -> Node:
+    if reader.accept("-"):
+        return ("negative", _power(reader, depth + 1))
+    base = _atom(reader, depth)
+    if reader.accept("^", "**"):
+        return ("^", base, _power(reader, depth + 1))
+    return base
+
+
+def _atom(reader: _Reader, depth: int) -> Node:
+    if reader.accept("("):
+        inside = _sum(reader, depth + 1)
+        reader.expect(")")
+        return ("group", inside)
+    if re.match(r"\d", reader.token):
+        return ("number", float(reader.take()))
+    quoted = reader.token.startswith("`")
+    name = reader.name()
+    if quoted or not reader.accept("("):
+        return ("column", name)
+    if name not in WITHIN:
+        reader.fail(f"function {name!r} is not allowed in I(); it knows {', '.join(WITHIN)}")
+    inside = _sum(reader, depth + 1)
+    reader.expect(")")
+    return ("call", name, inside)
+
+
+def spelled(node: Node) -> str:
+    """R's spelling."""
+    kind, *parts = node
+    if kind == "column":
+        return str(parts[0])
+    if kind == "number":
+        return f"{parts[0]:g}"
+    if kind == "negative":
+        return f"-{spelled(parts[0])}"
+    if kind == "group":
+        return f"({spelled(parts[0])})"
+    if kind == "call":
+        return f"{parts[0]}({spelled(parts[1])})"
+    between = kind if kind in "/^" else f" {kind} "
+    return f"{spelled(parts[0])}{between}{spelled(parts[1])}"
+
+
+def columns(node: Node) -> list[str]:
+    """The columns that an expression reads."""
+    if node[0] == "column":
+        return [node[1]]
+    return [name for part in node[1:] if isinstance(part, tuple) for name in columns(part)]
+
+
+def _expression(node: Node) -> Any:
+    import narwhals.stable.v2 as nw
+
+    kind, *parts = node
+    if kind == "column":
+        return nw.col(parts[0]).cast(nw.Float64())
+    if kind == "number":
+        return nw.lit(parts[0])
+    if kind == "negative":
+        return -_expression(parts[0])
+    if kind == "group":
+        return _expression(parts[0])
+    if kind == "call":
+        function, inside = parts
+        if function == "days":
+            return nw.col(inside[1]).cast(nw.Datetime("ms")).dt.timestamp("ms").cast(nw.Float64()) / DAY
+        value = _expression(inside)
+        return {"I": lambda: value, "sqrt": lambda: value**0.5, "exp": value.exp, "log": value.log}[function]()
+    left, right = _expression(parts[0]), _expression(parts[1])
+    return {
+        "+": lambda: left + right,
+        "-": lambda: left - right,
+        "*": lambda: left * right,
+        "/": lambda: left / right,
+        "^": lambda: left**right,
+    }[kind]()
+
+
+def with_columns(frame: AnyFrame, made: Mapping[str, Node], *, about: str = "formula") -> AnyFrame:
+    """The frame with a column for each expression, under its spelling."""
+    schema = frame.collect_schema()
+    for name, node in made.items():
+        for column in columns(node):
+            if column not in schema:
+                raise DataError(missing(column, schema.names(), name="the data"), about=about)
+            dated = node[1] == "days"
+            if not (schema[column].is_temporal() if dated else schema[column].is_numeric()):
+                raise DataError(
+                    f"{name} needs a {'date' if dated else 'numeric column'}, but {column!r} is {schema[column]}.",
+                    remedy="Use days(...) for dates, and numbers elsewhere.",
+                    about=about,
+                )
+    wanted = [_expression(node).alias(name) for name, node in made.items()]
+    return frame.with_columns(*wanted) if wanted else frame

@@ -1,0 +1,98 @@
+"""Formulas with columns made of columns, splines, dates and dots, against lme4 (`formulas.R` made the numbers)."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow.csv
+import pytest
+
+import discreet as dc
+from discreet.errors import DataError, FormulaError, PrivacyError
+from discreet.formula.formula import read_formula
+from discreet.lmm import MixedWarning
+from faults_of import about
+
+HERE = Path(__file__).parent
+PUBLISHED = json.loads((HERE / "formulas.json").read_text())
+
+
+def panel(formula: str) -> Any:
+    table = pyarrow.csv.read_csv(HERE / "panel.csv")
+    if "." in formula:
+        table = table.select(["y", "x", "z", "a", "g"])
+    when = [datetime.date(2020, 1, 31) + datetime.timedelta(days=3 * (i + 1)) for i in range(table.num_rows)]
+    return table.append_column("when", pyarrow.array(when)) if "." not in formula else table
+
+
+@pytest.mark.parametrize("theirs", PUBLISHED, ids=lambda each: each["formula"])
+def test_fits_are_lme4s(theirs: dict[str, Any]) -> None:
+    data = panel(theirs["formula"])
+    fit = dc.mixed(theirs["formula"], data)
+    assert fit.criterion == pytest.approx(theirs["criterion"], rel=1e-8)
+    for (name, value), mine in zip(theirs["fixef"].items(), fit.names, strict=True):
+        assert mine == name.replace("days", "days(when)").replace("df = ", "df=")
+        assert fit.fixed[mine] == pytest.approx(value, rel=1e-4, abs=1e-6)
+    np.testing.assert_allclose(fit.predict(data.slice(0, 3)), theirs["new"], rtol=1e-5)
+
+
+def test_a_lazy_frame_makes_the_same_columns(tmp_path: Path) -> None:
+    formula = "y ~ I(x^2) + exp(z/2) + (1 | g)"
+    pl.read_csv(HERE / "panel.csv").write_parquet(tmp_path / "panel.parquet")
+    lazy, eager = dc.mixed(formula, str(tmp_path / "panel.parquet")), dc.mixed(formula, panel(formula))
+    assert lazy.criterion == pytest.approx(eager.criterion, rel=1e-10)
+
+
+def test_natural_splines_go_on_as_lines() -> None:
+    data = panel("y")
+    fit = dc.mixed("y ~ ns(x, df=3) + (1 | g)", data)
+    high = float(np.max(data["x"].to_numpy()))
+    ends = fit.predict({"x": [high + 1, high + 2, high + 3], "g": ["g01"] * 3}, level="marginal")
+    assert ends[1] - ends[0] == pytest.approx(ends[2] - ends[1], rel=1e-8)
+
+
+def test_missing_values_are_dropped_where_that_is_declared() -> None:
+    data = pl.read_csv(HERE / "panel.csv")
+    holes = data.with_columns(x=pl.when(pl.int_range(pl.len()) < 7).then(None).otherwise(pl.col("x")))
+    with pytest.raises(DataError, check=about("data")):
+        dc.mixed("y ~ x + (1 | g)", holes)
+    with pytest.warns(MixedWarning):
+        fit = dc.mixed("y ~ x + (1 | g)", holes, missing="drop")
+    assert fit.criterion == pytest.approx(dc.mixed("y ~ x + (1 | g)", data[7:]).criterion, rel=1e-12)
+    assert any("7 of" in note for note in fit.notes)
+    with pytest.raises(DataError, check=about("missing")):
+        dc.mixed("y ~ x + (1 | g)", data, missing="guess")
+
+
+def test_an_offset_moves_the_linear_predictor() -> None:
+    data = pl.read_csv(HERE / "general.csv")
+    written = dc.mixed("count ~ x + offset(log(e)) + (1 | g)", data, family="poisson")
+    named = dc.mixed("count ~ x + (1 | g)", data, family="poisson", exposure="e")
+    assert written.criterion == pytest.approx(named.criterion, rel=1e-10)
+    with pytest.raises(FormulaError, check=about("formula")):
+        dc.mixed("count ~ x + offset(e) + (1 | g)", data)
+    with pytest.raises(FormulaError, check=about("formula")):  # a release that left it out would be of another model
+        dc.release_mixed("x ~ offset(e) + (1 | g)", data, epsilon=1, public=["e", "g"], bounds=(-4, 4))
+
+
+@pytest.mark.parametrize(
+    "text", ["y ~ I(x; z) + (1 | g)", "y ~ I(system(x)) + (1 | g)", "y ~ I() + (1 | g)", "y ~ I(x"]
+)
+def test_only_arithmetic_is_read(text: str) -> None:
+    with pytest.raises(FormulaError, check=about("formula")):
+        read_formula(text)
+
+
+def test_a_made_column_needs_numbers_and_is_not_made_for_releases() -> None:
+    data = pl.read_csv(HERE / "panel.csv")
+    for formula in ("y ~ I(a^2) + (1 | g)", "y ~ days(x) + (1 | g)", "y ~ sqrt(nowhere) + (1 | g)"):
+        with pytest.raises(DataError, check=about("formula")):
+            dc.mixed(formula, data)
+    for public, kind, of in ((["x", "g"], PrivacyError, "public"), (["x", "g", "I(x^2)"], FormulaError, "formula")):
+        with pytest.raises(kind, check=about(of)):
+            dc.release_mixed("y ~ I(x^2) + (1 | g)", data, epsilon=1, public=public, bounds=(0, 30))

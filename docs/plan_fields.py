@@ -38,6 +38,22 @@ workplace_attributes = ["place", "sector"]
 
 [data.schema.worker_attributes]
 sex = ["female", "male"]
+
+[data.schema.magnitudes]
+payroll = { cap = 250000 }               # no worker earns more in the period
+""",
+    "MagnitudeSection": """
+[data.schema.magnitudes.payroll]
+cap = 250000
+beyond = "clip"                          # rows above the cap of their jobs are cut to it
+""",
+    "LevelsSection": """
+[hierarchy]
+place = ["county", "state"]              # both are columns
+
+[hierarchy.industry]                     # or looked up: levels and lookup = "naics.csv"
+levels = ["naics6", "naics4", "naics2"]
+prefix = [6, 4, 2]
 """,
     "EstablishmentsUnit": """
 [unit]
@@ -91,6 +107,7 @@ shrink = ["sector"]                      # towards the shape of each sector
 non_negative = true
 round_to = 5
 stratum = "sector"
+establishments = true                    # their number is public
 """,
     "Counts": """
 [[release]]
@@ -100,9 +117,52 @@ kind = "counts"
 tables = [["sector", "sex"], ["sector"]]
 split = ["2/3", "1/3"]
 add_up = true
+measure = "finest"                       # the others are sums of it; leave out to draw all
 where = { ownership = ["private"] }
 epsilon = 3
 delta = 1e-9                             # smooth-laplace only
+calibration = "tight"
+level = 0.95
+scale_share = 0
+non_negative = true
+round_to = 1
+stratum = "sector"
+establishments = true
+""",
+    "Sum": """
+[[release]]
+name = "payroll-2026"
+title = "Payroll by place and sector"
+kind = "sum"
+of = "payroll"
+by = ["place", "sector"]
+establishments = true
+where = { ownership = ["private"] }
+epsilon = 1
+delta = 1e-9                             # as in a count
+mechanism = "polynomial"
+calibration = "tight"
+level = 0.9
+scale_share = 0.1
+shrink = ["sector"]
+non_negative = true
+round_to = 1000
+stratum = "sector"
+""",
+    "Sums": """
+[[release]]
+name = "payroll-margins"
+title = "Payroll by sector, and by sector and place"
+kind = "sums"
+of = "payroll"
+tables = [["place", "sector"], ["sector"]]
+establishments = true
+split = ["2/3", "1/3"]
+add_up = true
+measure = "finest"
+where = { ownership = ["private"] }
+epsilon = 3
+delta = 1e-9
 calibration = "tight"
 level = 0.95
 scale_share = 0

@@ -50,6 +50,7 @@ class Hierarchy:
 
     @property
     def finest(self) -> str:
+        """The first level."""
         return self.levels[0]
 
     def to_dict(self) -> list[str] | dict[str, Any]:

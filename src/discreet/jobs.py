@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.errors import concerning
 from discreet.faults import Argument, Fault
-from discreet.frames import called, count_if, holds, open_frame, refuse, require, working
+from discreet.frames import Kind, called, count_if, holds, open_frame, refuse, require, working
 from discreet.lineage import Lineage, derive, trace
 from discreet.privacy.units import EstablishmentNodes, Establishments, Unit
 from discreet.row_checks import (
@@ -23,15 +23,18 @@ from discreet.row_checks import (
     WHERE,
     Pass,
     RowCheck,
+    amounts,
     differ,
     each_row,
     empty,
     ends,
     nulls,
+    one_row_per_job,
     outside,
     repeats,
     sizes,
     twice,
+    whole_units,
 )
 from discreet.scans import is_csv
 from discreet.schema import Schema
@@ -225,6 +228,7 @@ class Jobs:
             yield twice(self.counted, name=self.name)
         if schema.size is not None:
             checks += sizes(schema.size, self.name)
+        checks += amounts(schema.magnitudes, self.name, jobs=schema.size)
         there = table.collect_schema()
         for kind, key, found in _links(self):
             known, listed = f"known {kind}", found if sound_lists else found.select(key).unique()
@@ -291,9 +295,10 @@ def read_jobs(
             source, workplaces, workers = _tables(path, workplaces, workers)
     with concerning("schema"):
         schema = Schema.given(schema, data=folder, name=name)
+    refuse(one_row_per_job(schema, allow_multiple))
     read = open_frame if engine is None else engine.read
     readings = readings_of(schema, (source, workplaces, workers))
-    needed = [*schema.keys, *schema.listed, *schema.worker_attributes]
+    needed = [*schema.keys, *schema.listed, *schema.worker_attributes, *schema.magnitudes]
     lists: dict[str, Frame] = {}
     listed: list[str] = []
     for kind, data, key, attributes in (
@@ -331,8 +336,7 @@ def _bound_faults(allow_multiple: object) -> Iterator[Fault]:
         yield Fault(
             "allow_multiple",
             (Argument("allow_multiple", allow_multiple), " does not say how many jobs a worker may have."),
-            "It is True, False or the most establishments at which one worker has a job.",
-            ("Use for example ", Argument("allow_multiple", 3), "."),
+            "It is True, False or the most establishments at which one worker has a job. Use for example 3.",
         )
 
 
@@ -355,6 +359,7 @@ def readings_of(schema: Schema, tables: Sequence[Any]) -> dict[str, Reading]:
     alone = all(is_csv(table) for table in tables if table is not None)
     readings: dict[str, Reading] = dict.fromkeys(keys, "key") if alone else {}
     readings |= dict.fromkeys(schema.listed, "label")
+    readings |= dict.fromkeys(schema.magnitudes, "number")
     for name, domain in schema.worker_attributes.items():
         readings[name] = "text" if isinstance(domain[0], str) else "label"
     return readings
@@ -369,7 +374,9 @@ def _select(frame: Frame, columns: Sequence[str], schema: Schema, *, name: str, 
     """The columns that are needed, after their types were found to suit; `also`, if there, under other names."""
     import narwhals.stable.v2 as nw
 
-    require(frame, {column: "integer" if column == schema.size else "label" for column in columns}, name=name)
+    kinds: dict[str, Kind] = dict.fromkeys(schema.magnitudes, "number")
+    kinds |= {} if schema.size is None else {schema.size: "integer"}
+    require(frame, {column: kinds.get(column, "label") for column in columns}, name=name)
     types, domains = frame.collect_schema(), schema.worker_attributes
     refuse(
         f"Column {column!r} of {name} holds {types[column]}, but its domain lists {domains[column][0]!r}. Write the "
@@ -378,6 +385,8 @@ def _select(frame: Frame, columns: Sequence[str], schema: Schema, *, name: str, 
         if column in domains and not holds(types[column], domains[column][0])
     )
     numbered = [ROW] if ROW in types else []
+    added = {column: schema.magnitudes[column] for column in columns if column in schema.magnitudes}
+    frame = frame.with_columns(whole_units(added, types, jobs=schema.size))
     return frame.select(
         *columns, *numbered, *(nw.col(column).alias(_own(column)) for column in also if column in types)
     )

@@ -77,6 +77,19 @@ class Lineage:
         return Lineage(kept, {name: pa.table(table) for name, table in codes.items()})
 
 
+def merged(lineages: Iterable[Lineage | None]) -> Lineage | None:
+    """What the tables of a release know together: of each hierarchy the one with the most levels."""
+    best: dict[str, tuple[Hierarchy, pa.Table]] = {}
+    for lineage in lineages:
+        for name, hierarchy in ({} if lineage is None else lineage.hierarchies).items():
+            assert lineage is not None
+            if name not in best or len(best[name][0].levels) < len(hierarchy.levels):
+                best[name] = hierarchy, lineage.codes[name]
+    if not best:
+        return None
+    return Lineage({name: pair[0] for name, pair in best.items()}, {name: pair[1] for name, pair in best.items()})
+
+
 def positions(fine: pa.Table, coarse: pa.Table, lineage: Lineage | None = None) -> Integers:
     """For each row of keys, the row of the coarser keys that it lies in; `LookupError` where there is none."""
     import pyarrow.compute as pc
@@ -178,10 +191,18 @@ def trace(frame: Frame, schema: Schema, *, name: str) -> Lineage:
         levels = list(hierarchy.levels)
         table = collect(frame.select(*levels).unique(), step=f"codes of {which}")
         faults += list(_gaps(which, hierarchy, table, name))
-        codes[which] = table.sort_by(levels[0])
+        codes[which] = _plain(table).sort_by(levels[0])
     if faults:
         raise DataError(*faults)
     return Lineage(dict(schema.hierarchy), codes)
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """Codes in the one type that stands for each kind."""
+    import pyarrow as pa
+
+    whole = {name: pa.types.is_integer(table[name].type) for name in table.column_names}
+    return table.cast(pa.schema([(name, pa.int64() if is_whole else pa.string()) for name, is_whole in whole.items()]))
 
 
 def _gaps(which: str, hierarchy: Hierarchy, table: pa.Table, name: str) -> Iterable[Fault]:

@@ -5,14 +5,15 @@ A check also knows which rows are at fault. Only the owner's own look at the dat
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from discreet.errors import DataError
 from discreet.faults import Argument, Fault, Phrase, Spelled
 from discreet.frames import count_if, tally
-from discreet.schema import Label
+from discreet.magnitude import Magnitude
+from discreet.schema import Label, Schema
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
@@ -201,6 +202,65 @@ def refuse_values_for_names(frame: Frame, columns: Iterable[str] | None = None, 
 
 ROW = "__row"
 """The column with the number of a row, where rows are looked for. Schemas have no such names."""
+
+
+def one_row_per_job(schema: Schema, allow_multiple: bool | int) -> Iterator[Fault]:
+    """Amounts of workers with several jobs: rows of one job could not be told from those of two."""
+    if schema.magnitudes and allow_multiple is not False and schema.worker is not None:
+        yield Fault(
+            "allow_multiple",
+            (Argument("allow_multiple", allow_multiple), " with amounts: rows of one job could not be told from two."),
+            "Amounts need one row per worker, or rows that are counted already.",
+            "Give each job a row and a number of its own, or leave magnitudes out.",
+        )
+
+
+def whole_units(
+    magnitudes: Mapping[str, Magnitude], types: Mapping[str, nw.dtypes.DType], *, jobs: str | None
+) -> Iterator[nw.Expr]:
+    """Amounts in whole units, cut at the cap where that was declared; null where one is no number to be summed."""
+    import narwhals.stable.v2 as nw
+
+    for column, magnitude in magnitudes.items():
+        found = nw.col(column)
+        if not types[column].is_integer():
+            number = found.cast(nw.Float64)
+            found = nw.when(number.is_finite() & (number.abs() < MOST_JOBS)).then(number.round(0)).cast(nw.Int64)
+        if magnitude.beyond == "clip":
+            most = magnitude.cap * (nw.lit(1) if jobs is None else nw.max_horizontal(nw.col(jobs), nw.lit(1)))
+            found = nw.when(found > most).then(most).otherwise(found)
+        yield found.alias(column)
+
+
+def amounts(magnitudes: Mapping[str, Magnitude], name: str, *, jobs: str | None) -> list[RowCheck]:
+    """Amounts that are missing, negative, above the cap of a row's jobs, or too large to be added exactly."""
+    import narwhals.stable.v2 as nw
+
+    found, most = nulls(name, magnitudes), nw.lit(1) if jobs is None else nw.max_horizontal(nw.col(jobs), nw.lit(1))
+    for column, magnitude in magnitudes.items():
+        negative = f"Column {column!r} of {name} is negative in some rows."
+        found.append(
+            each_row(
+                Fault("source", negative, remedy=("Amounts are 0 or more: correct them.", WHERE)), nw.col(column) < 0
+            )
+        )
+        found.append(
+            each_row(
+                Fault(
+                    f"magnitudes.{column}",
+                    f"Column {column!r} of {name} is above its cap, {magnitude.cap:,} for a worker, in some rows.",
+                    "The cap is the most that one worker adds.",
+                    ("Raise it, correct the rows, or have them cut to it with beyond = 'clip'.", WHERE),
+                ),
+                nw.col(column) > most * magnitude.cap,
+            )
+        )
+        huge = f"Column {column!r} of {name} adds up to {MOST_JOBS:,} or more."
+        total = nw.col(column).cast(nw.Float64).sum() >= MOST_JOBS
+        found.append(
+            RowCheck(Fault("source", huge, "Sums would not be exact.", "Count in thousands."), total.cast(nw.Int64))
+        )
+    return found
 
 
 def sizes(column: str, name: str) -> list[RowCheck]:

@@ -19,11 +19,12 @@ from typing import Any, TypeAlias
 from discreet.errors import DataError
 from discreet.faults import Argument, Fault, Value
 from discreet.hierarchy import Hierarchy, declared
+from discreet.magnitude import declared_magnitudes
 
 Label: TypeAlias = str | int | bool
 
-RESERVED = frozenset({"count", "lower", "upper", "quality", "largest"})
-"""Columns of every published table of counts."""
+RESERVED = frozenset({"count", "sum", "mean", "lower", "upper", "quality", "largest", "establishments"})
+"""Columns of published tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class Schema:
     size : for tables that are already counted, the column with a row's number of jobs. There is no worker then.
     hierarchy : which workplace attributes follow from which, by name: the levels from the finest to the coarsest. Those
         that are prefixes or looked up become workplace attributes without being columns.
+    magnitudes : columns of amounts, each with its cap: the most that one worker adds to an establishment's amount.
 
     Examples
     --------
@@ -52,18 +54,20 @@ class Schema:
     worker: str | None = "worker"
     size: str | None = None
     hierarchy: Mapping[str, Any] = field(default_factory=dict)
+    magnitudes: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _refuse_shapes(self)
         domains = {name: tuple(domain) for name, domain in self.worker_attributes.items()}
         object.__setattr__(self, "hierarchy", MappingProxyType(declared(self.hierarchy)))
+        object.__setattr__(self, "magnitudes", MappingProxyType(declared_magnitudes(self.magnitudes)))
         places = tuple(self.workplace_attributes)
         places += tuple(level for level in self.derived if level not in places)
         object.__setattr__(self, "workplace_attributes", places)
         object.__setattr__(self, "worker_attributes", MappingProxyType(domains))
         if self.size is not None:
             object.__setattr__(self, "worker", None)
-        roles = [*self.keys, *self.workplace_attributes, *domains]
+        roles = [*self.keys, *self.workplace_attributes, *domains, *self.magnitudes]
         faults = [
             Fault("schema", f"Column {name!r} has two roles in the schema.", remedy="Give each column one.")
             for name in sorted(name for name, times in Counter(roles).items() if times > 1)
@@ -176,7 +180,7 @@ class Schema:
         for name in ("schema.toml", "schema.json"):
             if (folder / name).is_file():
                 return cls.read(folder / name)
-        return LODES if _made_by_simulate(folder / "about.json") else None
+        return SIMULATED.get(_simulated(folder / "about.json"))
 
     @classmethod
     def of(cls, content: Mapping[str, Any], *, name: str = "The schema") -> Schema:
@@ -187,7 +191,7 @@ class Schema:
             raise DataError(
                 f"{name} lacks or does not know: {', '.join(faults)}.",
                 "It has workplace_attributes, a list, and worker_attributes, the domain of each; it may have "
-                "establishment, worker, size and hierarchy.",
+                "establishment, worker, size, hierarchy and magnitudes.",
                 about="schema",
             )
         return cls(**content)
@@ -207,12 +211,14 @@ class Schema:
     def to_dict(self) -> dict[str, Any]:
         """What `of` reads: plain lists and names, for JSON."""
         kept = {"establishment": self.establishment, "worker": self.worker, "size": self.size}
+        amounts = {name: magnitude.to_dict() for name, magnitude in self.magnitudes.items()}
         levels = {name: hierarchy.to_dict() for name, hierarchy in zip(self.hierarchy, self.hierarchies, strict=True)}
         return {
             "workplace_attributes": list(self.listed),
             "worker_attributes": {name: list(domain) for name, domain in self.worker_attributes.items()},
             **{role: column for role, column in kept.items() if column is not None},
             **({"hierarchy": levels} if levels else {}),
+            **({"magnitudes": amounts} if amounts else {}),
         }
 
 
@@ -274,12 +280,13 @@ def _no_schema(name: str) -> DataError:
     )
 
 
-def _made_by_simulate(about: Path) -> bool:
+def _simulated(about: Path) -> str:
+    """Which data `discreet simulate` wrote here, if it did."""
     try:
         content = json.loads(about.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return False
-    return isinstance(content, dict) and content.get("data") == "lodes"
+        return ""
+    return str(content.get("data")) if isinstance(content, dict) else ""
 
 
 def _named(columns: object) -> bool:
@@ -297,3 +304,17 @@ LODES = Schema(
     },
 )
 """The schema of the data that `discreet simulate lodes` writes."""
+
+NATIONAL = Schema(
+    workplace_attributes=("naics6", "county", "ownership"),
+    worker_attributes={},
+    size="jobs",
+    hierarchy={
+        "industry": {"levels": ("naics6", "naics5", "naics4", "naics3", "naics2"), "prefix": (6, 5, 4, 3, 2)},
+        "place": {"levels": ("county", "state"), "prefix": (5, 2)},
+    },
+    magnitudes={"payroll": 250_000},
+)
+"""The schema of the data that `discreet simulate national` writes: one row per establishment."""
+
+SIMULATED = {"lodes": LODES, "national": NATIONAL}

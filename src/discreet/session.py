@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from discreet.errors import DataError, PrivacyError
 from discreet.faults import Argument
@@ -15,6 +15,7 @@ from discreet.privacy.units import Unit
 from discreet.release.account import Account
 from discreet.schema import Label
 from discreet.tables.flows import FlowQuery
+from discreet.tables.mean import MeanQuery
 from discreet.tables.query import CountQuery
 from discreet.tables.workload import Workload, measured_tables
 
@@ -70,9 +71,36 @@ class Session:
         return self.account.remaining
 
     def count(
-        self, by: str | Sequence[str] = (), *, where: Mapping[str, Label | Sequence[Label]] | None = None
+        self,
+        by: str | Sequence[str] = (),
+        *,
+        where: Mapping[str, Label | Sequence[Label]] | None = None,
+        establishments: bool = False,
     ) -> CountQuery:
-        """Counts of jobs by any workplace and worker attributes, keeping the values in `where`."""
+        """Counts of jobs by any workplace and worker attributes, keeping the values in `where`.
+
+        With `establishments` their number is published beside, without noise: it is public.
+        """
+        return self._counted(by, where=where, establishments=establishments)
+
+    def sum(
+        self,
+        of: str,
+        by: str | Sequence[str] = (),
+        *,
+        where: Mapping[str, Label | Sequence[Label]] | None = None,
+        establishments: bool = False,
+    ) -> CountQuery:
+        """Sums of a declared magnitude, such as payroll, by any attributes, keeping the values in `where`."""
+        return self._counted(by, where=where, magnitude=of, establishments=establishments)
+
+    def mean(
+        self, of: str, by: str | Sequence[str] = (), *, where: Mapping[str, Label | Sequence[Label]] | None = None
+    ) -> MeanQuery:
+        """The mean of a declared magnitude per job: a sum over a count, both published, under one loss."""
+        return MeanQuery(self.sum(of, by, where=where), self.count(by, where=where))
+
+    def _counted(self, by: str | Sequence[str], **asked: Any) -> CountQuery:
         if isinstance(self.jobs, Histories):
             raise DataError(
                 "Counts were asked of job histories, which have several quarters.",
@@ -80,7 +108,7 @@ class Session:
                 "Use Session(histories.at(quarter), ...) under the same name of the data.",
                 about="jobs",
             )
-        return CountQuery.of(self.jobs, self.account, by=by, where=where)
+        return CountQuery.of(self.jobs, self.account, by=by, **asked)
 
     def flows(self, quarter: Label, by: str | Sequence[str] = ()) -> FlowQuery:
         """Accessions, separations, jobs created and destroyed, and rates of a quarter, by workplace attributes."""
@@ -98,13 +126,17 @@ class Session:
         *tables: str | Sequence[str],
         where: Mapping[str, Label | Sequence[Label]] | None = None,
         measure: Literal["finest"] | Sequence[str | Sequence[str]] | None = None,
+        of: str | None = None,
+        establishments: bool = False,
     ) -> Workload:
         """Several tables in one release, with an explicit split of the budget and consistent totals.
+
+        They count jobs, or are sums of the magnitude `of`; `establishments` are as in `count`.
 
         `measure` lists those that are drawn, or is "finest" for the one of which all others are sums. What is not drawn
         is a sum of what is, and costs nothing.
         """
-        queries = tuple(self.count(by, where=where) for by in tables)
+        queries = tuple(self._counted(by, where=where, magnitude=of, establishments=establishments) for by in tables)
         chosen = measured_tables([query.by for query in queries], measure, self.jobs.schema.hierarchies)
         return Workload(queries, tuple(chosen))
 

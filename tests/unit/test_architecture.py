@@ -26,7 +26,7 @@ LAYERS = [
     {"voices"},
     {"faults"},
     {"errors", "arrays", "chart"},
-    {"extras", "delimited", "hierarchy"},
+    {"extras", "delimited", "hierarchy", "magnitude"},
     {"scans"},
     {"frames", "results", "schema", "privacy", "simulate", "archive"},
     {"engines", "noise", "readers", "ledger", "row_checks", "lineage"},

@@ -201,7 +201,8 @@ def _print_check(found: PlanCheck) -> None:
     costs = Table(
         "release", "cost", "state", "table by, or formula", "mechanism", "kinds", title="Releases", title_justify="left"
     )
-    sizes = spans([table.by_largest for known in found.releases for table in known.tables])
+    counts = [table for known in found.releases for table in known.tables if table.magnitude is None]
+    sizes = spans([table.by_largest for table in counts])
     by_largest = Table(
         "release", *sizes, title_justify="left", min_width=56,
         title="Expected error of one count, " + (
@@ -212,7 +213,7 @@ def _print_check(found: PlanCheck) -> None:
         "release", "public cells", "how many", "expected error of a count", "half-width", "mostly noise",
         title="Expected error and interval of one count, on publicly known sizes", title_justify="left",
     )  # fmt: skip
-    reaches = [table.widths for known in found.releases for table in known.tables]
+    reaches = [table.widths for table in counts]
     apart = any(len({*reach.values()}) > 1 for reach in reaches)
     widths = Table(
         "release", *((f"{size:,}" for size in SIZES) if apart else ["any"]), title_justify="left",
@@ -222,6 +223,7 @@ def _print_check(found: PlanCheck) -> None:
         "release", "scale_share", "error", "half-width alone", "among many", "its mean", title_justify="left",
         title=f"What a part of epsilon for narrow intervals changes, where the largest establishment has {AT} workers",
     )  # fmt: skip
+    sums: list[str] = []
     for known in found.releases:
         name, cost, asked = escape(known.name), amounts(known.loss), known.request.release
         if not known.tables:
@@ -230,6 +232,9 @@ def _print_check(found: PlanCheck) -> None:
             by = escape(", ".join(table.by) or "nothing")
             costs.add_row(name, amounts(table.loss), known.state, by, table.mechanism, str(table.levels))
             label = name if len(known.tables) == 1 else f"{known.name}, table {i}"
+            if table.magnitude is not None:
+                sums.append(f"{label}: expected error of a sum, by the largest {table.magnitude}: {table.by_largest}.")
+                continue
             by_largest.add_row(escape(label), *map(table.by_largest.told, sizes.values()))
             both = [", ".join(map(told_width, pair)) for pair in table.widths.values()]
             widths.add_row(escape(label), *both if apart else both[:1])
@@ -242,6 +247,8 @@ def _print_check(found: PlanCheck) -> None:
     for errors in (by_largest, widths, trades, public):
         if errors.rows:
             console.print(errors)
+    for line in sums:
+        typer.echo(line)
     for known in found.releases:
         if known.expected is not None:
             typer.echo(f"{known.name}: {known.expected}")

@@ -56,6 +56,17 @@ def histories(out: Out, seed: Seed = 0, share: Share = 1.0, as_json: Json = Fals
 
 
 @app.command()
+def national(out: Out, seed: Seed = 0, share: Share = 1.0, as_json: Json = False) -> None:
+    """Establishments with industry, county, ownership, jobs and payroll: 3 million with 43 million jobs at full size.
+
+    Example: `discreet simulate national --out nation --share 0.01`
+    """
+    from discreet.simulate import national
+
+    _run(out, as_json, lambda progress: national.write(out, seed=seed, share=share, progress=progress))
+
+
+@app.command()
 def qwi(out: Out, seed: Seed = 0, share: Share = 1.0, as_json: Json = False) -> None:
     """Employment flows by county, industry and quarter: 2,428,452 rows at full size.
 

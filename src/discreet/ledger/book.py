@@ -23,7 +23,7 @@ from discreet.faults import Argument
 from discreet.ledger import chain
 from discreet.ledger.budget import Budget, amounts
 from discreet.ledger.entries import Entry, Head, Row, canonical
-from discreet.privacy.columns import refuse_conflict
+from discreet.privacy.columns import concerns_columns, refuse_conflict
 from discreet.privacy.losses import Loss
 from discreet.privacy.units import Unit
 
@@ -404,6 +404,6 @@ def _fingerprinted(files: Mapping[str, str], entry: Entry) -> None:
 
 
 def _compare(page: LedgerTransaction, dataset: str, details: Mapping[str, Any]) -> None:
-    if details.keys() & {"response", "public"}:
+    if concerns_columns(details):
         for other in page.entries(kind="charge", dataset=dataset):
             refuse_conflict(details, other.payload.get("details") or {}, dataset=dataset, release=str(other.release))

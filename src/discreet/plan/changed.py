@@ -43,10 +43,12 @@ def _changed_keys(request: PlannedRelease, charge: Entry) -> list[str]:
     new = asked_then(old, request.details)
     paid, price = charge.loss.amounts if charge.loss else {}, request.guarantee.loss.amounts
     keys = [key for key in ("epsilon", "delta") if paid.get(key) != price.get(key)]
-    keys += [key for key in sorted({*old, *new} - {"tables", "basis", "schema", *keys}) if old.get(key) != new.get(key)]
+    beside = {"tables", "basis", "schema", "derived", *keys}
+    keys += [key for key in sorted({*old, *new} - beside) if old.get(key) != new.get(key)]
     before, now = old.get("tables", []), new.get("tables", [])
     if [table["by"] for table in before] != [table["by"] for table in now]:
         return [*keys, "by" if "by" in type(request.release).model_fields else "tables"]
+    keys += ["tables"] * (old.get("derived") != new.get("derived"))
     differ = {
         key for one, other in zip(before, now, strict=True) for key in one | other if one.get(key) != other.get(key)
     }

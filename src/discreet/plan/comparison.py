@@ -77,6 +77,8 @@ def compare(
 
 def _not_comparable(query: CountQuery, jobs: Vector) -> str:
     """Why no economy with so many jobs in its cells is simulated, if none is."""
+    if query.magnitude is not None:
+        return "Sums of amounts say little of the establishments behind them, so none are simulated."
     if isinstance(query.account.unit, EstablishmentNodes):
         return "The published counts say nothing of the establishments that were left out, and so of most of the error."
     if any(name in query.jobs.schema.worker_attributes for name in query.where):

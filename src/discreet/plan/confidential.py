@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from discreet.errors import DataError
-from discreet.faults import Fault
+from discreet.faults import Fault, Place
 from discreet.frames import count_if, tally
 from discreet.jobs import Jobs, read_jobs
 from discreet.plan.reading import PlanFile
@@ -46,7 +46,7 @@ class Confidential:
                     allow_multiple=data.allow_multiple,
                 )
             except DataError as error:
-                document.refuse([replace(fault, place=("data", self._key(fault))) for fault in error.faults])
+                document.refuse([replace(fault, place=self._place(fault)) for fault in error.faults])
                 raise
             document.refuse(list(self._unlabelled_twins(self._jobs)))
         return self._jobs
@@ -62,10 +62,12 @@ class Confidential:
             self.file.document.refuse([Fault(("data", key), words)])
         return path
 
-    def _key(self, fault: Fault) -> str:
-        """The key of [data] that a fault of the jobs is about; what the plan does not name is part of its source."""
-        about = (fault.about or "").partition(".")[0]
-        return about if about in self.file.plan.data.model_fields_set else "source"
+    def _place(self, fault: Fault) -> Place:
+        """The key that a fault of the jobs is about; what the plan does not name is part of its source."""
+        about, _, name = (fault.about or "").partition(".")
+        if about == "hierarchy" and name in self.file.plan.hierarchy:
+            return ("hierarchy", name)
+        return ("data", about if about in self.file.plan.data.model_fields_set else "source")
 
     def _unlabelled_twins(self, jobs: Jobs) -> Iterator[Fault]:
         """Labels that equal another, unlabelled value of a workplace attribute, where these values are public."""
@@ -94,7 +96,7 @@ class Confidential:
         workers = query.jobs.schema.worker_attributes
         theta = ready.mechanism.theta
         kept = tuple((name, values) for name, values in query.where.items() if name not in workers)
-        cells = (query.workplace_by, kept, theta)
+        cells = (query.workplace_by, kept, theta, query.magnitude)
         if not query.concerns_workers and cells in self._read:
             return _all_workers(self._read[cells])
         found = replace(query, jobs=self.jobs()).statistics(ready)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256
@@ -16,11 +16,12 @@ import numpy as np
 from discreet.errors import DataError
 from discreet.jobs import Jobs
 from discreet.ledger import Entry
+from discreet.lineage import merged
 from discreet.plan.comparison import compare
 from discreet.plan.confidential import Confidential
-from discreet.plan.outputs import basic, noise, write_release
+from discreet.plan.outputs import basic, noise, read_parents, write_parents, write_release
 from discreet.plan.reading import PlanFile
-from discreet.plan.shape import Count, Counts, Form
+from discreet.plan.shape import Count, Counts, Form, Sum, Sums
 from discreet.plan.sizes import PublicSizes, TableCheck
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import total
@@ -37,22 +38,23 @@ from discreet.tables.attributes import refuse_shrinking
 from discreet.tables.cells import Cells
 from discreet.tables.consistency import finest_of
 from discreet.tables.defaults import chosen_before
+from discreet.tables.derived import agreeing
 from discreet.tables.likelihood import beliefs_after
 from discreet.tables.prepared import Prepared
 from discreet.tables.quality import MEANING
 from discreet.tables.query import CountQuery
 from discreet.tables.release import CountRelease
 from discreet.tables.widths import told_advice, tradeoff, widths
-from discreet.tables.workload import agreed, together
+from discreet.tables.workload import agreed, derived, measured_tables, together
 
 DEFAULT_ROUNDING = 5
 ONE_EACH = "The public sizes do not tell the largest establishments, so each cell counts as if it were a single one."
 COLUMNS = {
-    "count": "jobs, as published",
     "lower": "lower end of the interval; empty where there is none",
     "upper": "upper end of the interval; empty where there is none",
     "quality": MEANING,
 }
+EXISTING = {"establishments": "establishments of the workplace cell, which are public: without noise"}
 AT_MOST = {"at_most": "most workers of an establishment of the cell by public sizes; intervals hold if it is true"}
 LARGEST = {"largest": "size of the cell's largest establishment, with noise of its own; in the research form"}
 
@@ -73,37 +75,62 @@ class CountRequest:
     ready: tuple[Prepared, ...]
     guarantee: Guarantee
     details: dict[str, Any]
+    derived: tuple[CountQuery, ...] = ()
+    measured: tuple[int, ...] = (0,)
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """Where in the release's folder each table is: a single one at its top, others by number and attributes."""
+        """Where in the release's folder each drawn table is."""
+        return tuple(self._every_folder[i] for i in self.measured)
+
+    @property
+    def derived_folders(self) -> tuple[str, ...]:
+        """Where each table is that is a sum of drawn ones."""
+        return tuple(folder for i, folder in enumerate(self._every_folder) if i not in self.measured)
+
+    @property
+    def _every_folder(self) -> tuple[str, ...]:
+        """A single table is at the top, others by number and attributes."""
         if isinstance(self.release, Count):
             return ("",)
         return tuple(f"{i}-{slug(' '.join(by) or 'total')}" for i, by in enumerate(self.release.tables, start=1))
 
     @property
+    def places(self) -> list[tuple[str, list[str]]]:
+        """Where every table is, drawn ones first, with its attributes."""
+        asked = [*zip(self.folders, self.queries, strict=True), *zip(self.derived_folders, self.derived, strict=True)]
+        return [(folder, list(query.by)) for folder, query in asked]
+
+    @property
     def rounding(self) -> int:
         if self.release.round_to is not None:
             return self.release.round_to
+        if self.queries[0].magnitude is not None:
+            return 1
         return 1 if isinstance(self.release, Counts) and self.release.add_up else DEFAULT_ROUNDING
 
     @property
     def columns(self) -> dict[str, str]:
         """What each column of the published tables is."""
-        attributes = {name: "attribute" for table in self.details["tables"] for name in table["by"]}
-        return attributes | COLUMNS | (LARGEST if any(ready.sizes for ready in self.ready) else {})
+        attributes = {name: "attribute" for _, by in self.places for name in by}
+        of = self.queries[0].magnitude
+        jobs = {"count": "jobs, as published"} if of is None else {"sum": f"{of}, as published"}
+        beside = EXISTING if self.release.establishments else {}
+        return attributes | jobs | COLUMNS | beside | (LARGEST if any(ready.sizes for ready in self.ready) else {})
 
     def check(self, sizes: PublicSizes | None) -> tuple[TableCheck, ...]:
         """What each table costs and how far off it would be."""
         found, level = [], float(self.release.level)
         for query, ready, asked in zip(self.queries, self.ready, self.asked, strict=True):
-            expected = None if sizes is None else sizes.expected(query, ready, level=level)
+            known = sizes is not None and query.magnitude is None
+            expected = sizes.expected(query, ready, level=level) if known and sizes is not None else None
             whole = sizes is not None and sizes.is_bound and expected is not None and expected.is_bound
             trades = tradeoff(query, asked, level=level)
             table = TableCheck(
                 by=(*query.workplace_by, *query.worker_by),
                 mechanism=f"{ready.mechanism.name} ({ready.mechanism.calibration})",
                 levels=query.levels,
+                magnitude=query.magnitude,
                 loss=ready.guarantee.loss,
                 by_largest=query.expected_by_largest(ready),
                 widths=widths(query, ready, level=level),
@@ -134,7 +161,7 @@ class CountRequest:
         """Write every file of the release into `folder`."""
         public, _ = PublicSizes.of(self.file)
         tables = [replace(table, guarantee=guarantee) for table in tables]
-        if public is not None:
+        if public is not None and self.queries[0].magnitude is None:
             tables = [
                 query.bounded(ready, table, public.at_most(table.keys))
                 for query, ready, table in zip(self.queries, self.ready, tables, strict=True)
@@ -142,9 +169,12 @@ class CountRequest:
         bounded = any(table.at_most is not None for table in tables)
         labels = self.file.plan.data.labels
         forms: dict[str, dict[Form, Any]] = {}
-        for place, table, moved in zip(self.folders, tables, self._improved(tables), strict=True):
+        tables = [*tables, *self.sums(tables)]
+        for (place, _), table, moved in zip(self.places, tables, self._improved(tables), strict=True):
             simple = basic(moved.to_arrow(), labels, round_to=self.rounding)
             forms[place] = {"research": table.to_arrow(), "basic": simple}
+        if isinstance(self.release, Counts):
+            write_parents(folder, merged(table.lineage for table in tables), self.file.plan.output.formats)
         about = [
             {**table, "noise": noise(ready)} for table, ready in zip(self.details["tables"], self.ready, strict=True)
         ]
@@ -172,7 +202,7 @@ class CountRequest:
                     notes=self._notes(query, ready),
                     comparison=compare(table, query, ready, stratum=self.release.stratum),
                     sized=ready.sizes is not None,
-                    beliefs=beliefs_after(query, ready) if number < MOST_TABLES else None,
+                    beliefs=beliefs_after(query, ready) if number < MOST_TABLES and query.magnitude is None else None,
                 )
             )
         return Results(counts=found)
@@ -181,7 +211,9 @@ class CountRequest:
         """What a reader has to know about the expected errors."""
         told, unit = query.expected_by_largest(ready), query.account.unit
         alone = "By the largest establishment, errors are of a cell without others: "
+        sums = "; ".join(", ".join(other.by) or "nothing" for other in self.derived)
         notes = {
+            f"Not drawn, but sums of drawn tables, for nothing: by {sums}.": bool(sums) and query is self.queries[0],
             f"Errors are of counts before they are rounded to multiples of {self.rounding}.": self.rounding > 1
             and "research" not in self.file.plan.output.forms,
             alone + "log-laplace multiplies, so that the error grows with the count itself.": told.follows == "count",
@@ -194,10 +226,18 @@ class CountRequest:
             notes[f"{alone}{left_out} to the error."] = True
         return tuple(note for note, applies in notes.items() if applies)
 
+    def sums(self, drawn: Sequence[CountRelease]) -> list[CountRelease]:
+        """The tables that are sums of those that were drawn."""
+        level = float(self.release.level)
+        return [derived(query, self.queries, self.ready, drawn, level=level) for query in self.derived]
+
     def _improved(self, tables: Sequence[CountRelease]) -> list[CountRelease]:
         """The tables of the basic form: made to agree, drawn towards groups or cut at zero, as the plan says."""
         if isinstance(self.release, Counts) and self.release.add_up:
-            return list(agreed(self.queries, self.ready, tables, level=float(self.release.level)))
+            drawn = tables[: len(self.queries)]
+            agree = agreed(self.queries, self.ready, drawn, level=float(self.release.level))
+            finest = next(table for table in agree if all(table.covers(other) for other in agree))
+            return [*agree, *(agreeing(table, finest) for table in tables[len(self.queries) :])]
         towards = self.release.shrink if isinstance(self.release, Count) else None
         moved = [table if towards is None else table.shrunk(towards) for table in tables]
         return [table.non_negative() if self.release.non_negative else table for table in moved]
@@ -208,10 +248,11 @@ class CountRequest:
         places = [folder / self.folders[number] / name for name in forms]
         path = next((place for place in places if place.exists()), places[0])
         query, domains = self.queries[number], self.details["tables"][number]["domains"]
-        numbers = ["count", "lower", "upper"]
+        numbers = ["count" if query.magnitude is None else "sum", "lower", "upper"]
         sized = ["largest"] if self.ready[number].sizes is not None and path.stem == "research" else []
         sized += ["at_most"] if path.stem == "research" and "at_most" in column_names(path) else []
-        columns = [*query.workplace_by, *numbers, *sized]
+        beside = ["establishments"] if query.establishments else []
+        columns = [*query.workplace_by, *numbers, *sized, *beside]
         table = read_table(path, kind=path.suffix[1:], attributes=query.workplace_by, columns=columns)
         count, lower, upper = (np.array(table[name]).reshape(-1, query.levels) for name in numbers)
         sizes = {name: np.array(table[name], dtype=np.float64)[:: query.levels] for name in sized}
@@ -227,6 +268,9 @@ class CountRequest:
             guarantee=self.guarantee,
             largest=sizes["largest"].astype(np.int64) if "largest" in sizes else None,
             at_most=sizes.get("at_most"),
+            lineage=read_parents(folder, query.jobs.schema.hierarchy),
+            magnitude=query.magnitude,
+            establishments=np.array(table["establishments"])[:: query.levels] if beside else None,
         )
 
 
@@ -242,10 +286,14 @@ def count_request(
 
     What was `paid` for keeps the mechanism that was chosen then.
     """
-    tables = tables_of(release)
-    queries = tuple(CountQuery.of(jobs, account, by=by, where=release.where) for by in tables)
+    about: dict[str, Any] = {"where": release.where, "establishments": release.establishments}
+    of = release.of if isinstance(release, Sum | Sums) else None
+    every = [CountQuery.of(jobs, account, by=by, magnitude=of, **about) for by in tables_of(release)]
+    chains, measure = jobs.schema.hierarchies, release.measure if isinstance(release, Counts) else None
+    measured = measured_tables([query.by for query in every], measure, chains)
+    queries = tuple(every[i] for i in measured)
     if isinstance(release, Counts) and release.add_up:
-        finest_of(tables)
+        finest_of([query.by for query in queries], chains)
         if release.round_to not in (None, 1):
             raise DataError(
                 f"round_to = {release.round_to} with add_up: rounded counts do not add up.",
@@ -261,24 +309,24 @@ def count_request(
             remedy="Use one of these, or leave it out.",
             about="stratum",
         )
-    asked = tuple(
-        _asked(release, share, before) for share, before in zip(_shares(release), _before(paid, tables), strict=True)
-    )
+    shares, before = _shares(release, len(queries)), _before(paid, len(queries))
+    asked = tuple(_asked(release, share, chosen) for share, chosen in zip(shares, before, strict=True))
     ready = tuple(
         query.prepare(**each, scale_share=release.scale_share) for query, each in zip(queries, asked, strict=True)
     )
     guarantee = replace(ready[0].guarantee, loss=total([part.guarantee.loss for part in ready]))
-    request = CountRequest(file, release, queries, asked, ready, guarantee, {})
+    others = tuple(query for i, query in enumerate(every) if i not in measured)
+    request = CountRequest(file, release, queries, asked, ready, guarantee, {}, others, tuple(measured))
     request._parts()  # what would fail after the noise fails here
     return replace(request, details=_details(request))
 
 
-def _before(paid: Entry | None, tables: Sequence[Sequence[str]]) -> list[str | None]:
+def _before(paid: Entry | None, tables: int) -> list[str | None]:
     """The mechanism that was chosen for each table when it was paid for."""
     details = None if paid is None else paid.payload.get("details")
     known = details.get("tables") if isinstance(details, dict) else None
-    if not isinstance(known, list) or len(known) != len(tables):
-        return [None] * len(tables)
+    if not isinstance(known, list) or len(known) != tables:
+        return [None] * tables
     return [chosen_before(table) for table in known]
 
 
@@ -292,9 +340,8 @@ def _asked(release: Count | Counts, share: Fraction, before: str | None) -> dict
     }
 
 
-def _shares(release: Count | Counts) -> list[Fraction]:
-    count = 1 if isinstance(release, Count) else len(release.tables)
-    return divided(release.split if isinstance(release, Counts) else None, count)
+def _shares(release: Count | Counts, tables: int) -> list[Fraction]:
+    return divided(release.split if isinstance(release, Counts) else None, tables)
 
 
 def _details(request: CountRequest) -> dict[str, Any]:
@@ -303,19 +350,23 @@ def _details(request: CountRequest) -> dict[str, Any]:
     tables = []
     for query, ready, folder in zip(request.queries, request.ready, request.folders, strict=True):
         domains = {name: _kept(schema.worker_attributes[name], query.where.get(name)) for name in query.worker_by}
-        used = {name: labels[name] for name in (*query.workplace_by, *query.worker_by) if name in labels}
         tables.append(
             {
                 **ready.parameters,
                 "folder": folder,
                 "domains": domains,
-                "labels": sha256(json.dumps(used, sort_keys=True).encode()).hexdigest() if used else None,
+                "labels": _hash_of(labels, query),
                 "loss": ready.guarantee.loss.to_dict(),
             }
         )
+    sums = [
+        {"by": list(query.by), "folder": folder, "labels": _hash_of(labels, query)}
+        for query, folder in zip(request.derived, request.derived_folders, strict=True)
+    ]
     return {
         "kind": release.kind,
         "tables": tables,
+        **({"derived": sums} if sums else {}),
         "level": str(release.level),
         "non_negative": release.non_negative,
         "round_to": request.rounding,
@@ -327,6 +378,12 @@ def _details(request: CountRequest) -> dict[str, Any]:
         **({} if data.allow_multiple is False else {"allow_multiple": data.allow_multiple}),
         **({} if request.guarantee.basis == "proved" else {"basis": request.guarantee.basis}),
     }
+
+
+def _hash_of(labels: Mapping[str, Mapping[str, str]], query: CountQuery) -> str | None:
+    """What stands for the labels that a table uses."""
+    used = {name: labels[name] for name in query.by if name in labels}
+    return sha256(json.dumps(used, sort_keys=True).encode()).hexdigest() if used else None
 
 
 def _kept(domain: Sequence[Label], where: Sequence[Label] | None) -> list[Label]:

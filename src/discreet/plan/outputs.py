@@ -10,23 +10,30 @@ would make the file differ from the data and from its other format, so such file
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet.arrays import Vector
+from discreet.hierarchy import Hierarchy
 from discreet.ledger import Entry
-from discreet.plan.shape import Form, Output
+from discreet.lineage import Lineage
+from discreet.plan.shape import Form, Format, Output
 from discreet.privacy.guarantee import Guarantee
-from discreet.release.files import SAMPLER, write_manifest, write_table
+from discreet.release.files import SAMPLER, read_table, write_manifest, write_table
+from discreet.report.page import slug
 from discreet.tables.mechanisms.registry import sources
 from discreet.tables.prepared import Prepared
 from discreet.tables.quality import quality
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+PARENTS = "parents"
+"""Files of codes and their parents: parents-industry.csv."""
 
 
 def write_release(
@@ -57,6 +64,27 @@ def write_release(
     )
 
 
+def write_parents(folder: Path, lineage: Lineage | None, formats: Sequence[Format]) -> None:
+    """The codes of the hierarchies by which tables of a release are sums of each other, with their parents."""
+    for name, table in ({} if lineage is None else lineage.codes).items():
+        for kind in formats:
+            write_table(table, folder / f"{PARENTS}-{slug(name)}.{kind}")
+
+
+def read_parents(folder: Path, hierarchy: Mapping[str, Hierarchy]) -> Lineage | None:
+    """What `write_parents` wrote."""
+    levels, codes = {}, {}
+    for name, known in hierarchy.items():
+        path = next(
+            (p for kind in ("parquet", "csv") if (p := folder / f"{PARENTS}-{slug(name)}.{kind}").is_file()), None
+        )
+        if path is not None:
+            table = read_table(path, kind=path.suffix[1:], attributes=list(known.levels))
+            levels[name] = Hierarchy([level for level in known.levels if level in table.column_names])
+            codes[name] = table.select(list(levels[name].levels))
+    return Lineage(levels, codes) if codes else None
+
+
 def basic(moved: pa.Table, labels: Mapping[str, Mapping[str, str]], *, round_to: int) -> pa.Table:
     """The form for readers; interval ends are rounded outwards, so that they still hold what they held.
 
@@ -68,9 +96,10 @@ def basic(moved: pa.Table, labels: Mapping[str, Mapping[str, str]], *, round_to:
     for i, name in enumerate(moved.column_names):
         if name in labels:
             table = table.set_column(i, name, labelled(table[name], labels[name]))
-    count, lower, upper = (np.array(moved[name], dtype=np.float64) for name in ("count", "lower", "upper"))
+    value = "sum" if "sum" in moved.column_names else "count"
+    count, lower, upper = (np.array(moved[name], dtype=np.float64) for name in (value, "lower", "upper"))
     columns = {
-        "count": rounded(count, round_to),
+        value: rounded(count, round_to),
         "lower": np.floor(lower / round_to) * round_to,
         "upper": np.ceil(upper / round_to) * round_to,
     }
@@ -79,7 +108,7 @@ def basic(moved: pa.Table, labels: Mapping[str, Mapping[str, str]], *, round_to:
         whole = pa.array(np.where(fits, values, 0).astype(np.int64), mask=~fits)
         table = table.set_column(table.column_names.index(name), name, whole)
     if "quality" in table.column_names:
-        flags = quality(columns["count"], columns["lower"], columns["upper"])
+        flags = quality(columns[value], columns["lower"], columns["upper"])
         words = pa.array(flags.tolist(), table.schema.field("quality").type)
         table = table.set_column(table.column_names.index("quality"), "quality", words)
     return table.drop_columns([name for name in ("largest", "at_most") if name in table.column_names])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from discreet.errors import DataError, DiscreetError
 from discreet.faults import Fault, Place, Sentence
 from discreet.plan.document import Document
-from discreet.plan.shape import KINDS, Columns, Plan, Section
+from discreet.plan.shape import KINDS, Columns, LevelsSection, MagnitudeSection, Plan, Section
 from discreet.schema import Schema
 from discreet.voices import written
 
@@ -46,7 +46,23 @@ class PlanFile:
         return self.document.folder / text
 
     def schema(self) -> Schema:
-        """The schema that the plan holds, names, or finds beside the data. It is public and says nothing about rows."""
+        """The schema that the plan holds, names, or finds beside the data. It is public and says nothing about rows.
+
+        Hierarchies of the plan come on top of those of the schema.
+        """
+        found, own = self._schema(), self.plan.hierarchy
+        if not own:
+            return found
+        levels = {
+            name: each.model_dump(exclude_none=True) if isinstance(each, LevelsSection) else each
+            for name, each in own.items()
+        }
+        for each in levels.values():
+            if isinstance(each, dict) and "lookup" in each:
+                each["lookup"] = str(self.path(each["lookup"]))
+        return replace(found, hierarchy={**found.hierarchy, **levels})
+
+    def _schema(self) -> Schema:
         given = self.plan.data.columns
         if isinstance(given, Columns):
             return given.schema_of_jobs()
@@ -159,7 +175,7 @@ def _words(fault: Any) -> tuple[Sentence, ...]:
 
 def _place(loc: Place) -> Place:
     """A pydantic location without the words that tell kinds of tables apart."""
-    cut = {"release": 2, "unit": 1, "data": 2 if loc[:2] == ("data", "schema") else len(loc)}.get(
+    cut = {"release": 2, "unit": 1, "hierarchy": 2, "data": 2 if loc[:2] == ("data", "schema") else len(loc)}.get(
         str(loc[:1] and loc[0])
     )
     return loc if cut is None else (*loc[:cut], *loc[cut + 1 :])
@@ -170,7 +186,9 @@ def _table(loc: Place) -> type[Section] | None:
     if not loc:
         return Plan
     if loc[:2] == ("data", "schema"):
-        return Columns if len(loc) == 3 else None
+        return Columns if len(loc) == 3 else MagnitudeSection if len(loc) == 5 and loc[3] == "magnitudes" else None
+    if loc[0] == "hierarchy":
+        return LevelsSection if loc[2:] == ("table",) else None
     if loc[0] in ("release", "unit"):
         return KINDS[str(loc[-1])] if len(loc) == (3 if loc[0] == "release" else 2) else None
     field = Plan.model_fields.get(str(loc[0]))

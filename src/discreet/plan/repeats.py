@@ -26,7 +26,11 @@ def repeated(asked: Sequence[PlannedRelease], charges: Iterable[Entry]) -> Itera
         mine: dict[str, str] = {}
         for thing, words in _things(request.details).items():
             if thing in earlier:
-                place = ("release", number, {"count": "by", "counts": "tables"}.get(release.kind, "formula"))
+                place = (
+                    "release",
+                    number,
+                    next(key for key in ("by", "tables", "formula") if hasattr(release, key)),
+                )
                 yield Fault(
                     place,
                     f"{words} is asked for as {release.name!r} and is the same as in {earlier[thing]}. It would be "
@@ -44,7 +48,8 @@ def _things(details: Mapping[str, Any]) -> dict[str, str]:
         by, where = sorted(map(str, table["by"])), table.get("where") or {}
         kept = {str(name): sorted(map(str, values)) for name, values in where.items()}
         words = f"The table by {', '.join(table['by'])}" if by else "The total"
-        found[canonical([by, kept])] = words + (" with the same filter" if kept else "")
+        of = [table["of"]] if "of" in table else []
+        found[canonical([by, kept, *of])] = words + (" with the same filter" if kept else "")
     if "formula" in details:
         about = {key: details[key] for key in ("kind", "formula", "summary", "coefficient", "at") if key in details}
         found[canonical(about)] = f"The {'model' if details.get('kind') == 'model' else 'answer'} of the same formula"

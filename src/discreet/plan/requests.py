@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from discreet.errors import DataError, DiscreetError
-from discreet.faults import Fault
+from discreet.faults import Fault, Place
 from discreet.jobs import Jobs
 from discreet.ledger import Entry
 from discreet.plan.blame import blamed
@@ -64,7 +64,7 @@ def requests(
         try:
             schema = file.schema()
         except DataError as error:
-            return [], [replace(fault, place=("data", "schema")) for fault in error.faults]
+            return [], [replace(fault, place=in_schema(fault)) for fault in error.faults]
         jobs = without_data(schema, listed=has_public_list(file), allow_multiple=file.plan.data.allow_multiple)
         wrong += _label_faults(file, schema)
     if file.plan.data.public and not any(
@@ -81,6 +81,12 @@ def requests(
         except DiscreetError as error:
             wrong += blamed(release, i, error)
     return found, wrong
+
+
+def in_schema(fault: Fault) -> Place:
+    """Where a plan says what a fault of its schema is about."""
+    head, _, name = (fault.about or "").partition(".")
+    return ("hierarchy", name) if head == "hierarchy" and name else ("data", "schema")
 
 
 def size(file: PlanFile, account: Account) -> tuple[int, int]:

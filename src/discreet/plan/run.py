@@ -169,7 +169,7 @@ def _read(file: PlanFile, waiting: list[ReleaseCheck], steps: _Steps) -> dict[st
         try:
             data.jobs()
         except DataError as error:
-            file.document.refuse([replace(fault, place=("data", "source")) for fault in error.faults])
+            file.document.refuse([replace(fault, place=fault.place or ("data", "source")) for fault in error.faults])
     offers, faults = {}, []
     # What is counted by kinds of workers serves tables of all workers, so that comes first.
     for known in sorted(waiting, key=lambda known: -max((table.levels for table in known.tables), default=0)):

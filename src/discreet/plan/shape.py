@@ -49,6 +49,13 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=False)
 
 
+class MagnitudeSection(Section):
+    """[data.schema.magnitudes.payroll]: a column of amounts, of which sums are published."""
+
+    cap: Annotated[StrictInt, Field(ge=1)] = Field(description="The most that one worker adds, for example 250000.")
+    beyond: Literal["refuse", "clip"] = Field("refuse", description="Whether rows above the cap are refused or cut.")
+
+
 class Columns(Section):
     """[data.schema]: which column of the jobs is what, and the public domains of the workers' attributes."""
 
@@ -59,6 +66,9 @@ class Columns(Section):
     establishment: Text = Field("workplace", description="The column that identifies the establishment.")
     worker: Text | None = Field("worker", description="The column that identifies the worker.")
     size: Text | None = Field(None, description="For tables that are already counted, the column of a row's jobs.")
+    magnitudes: dict[str, MagnitudeSection] = Field(
+        default_factory=dict, description="Columns of amounts, such as pay, each with the most that one worker adds."
+    )
 
     def schema_of_jobs(self) -> Schema:
         return Schema.of(self.model_dump(exclude_none=True))
@@ -183,6 +193,9 @@ class _Tables(_Release):
         None, description="The basic form's counts are multiples of this: 5, or 1 where tables add up."
     )
     stratum: Text | None = Field(None, description="The workplace attribute by which the report divides the error.")
+    establishments: StrictBool = Field(
+        False, description="Whether the number of establishments, which is public, is published beside, without noise."
+    )
 
 
 class Count(_Tables):
@@ -205,6 +218,23 @@ class Counts(_Tables):
     )
     split: tuple[Share, ...] | None = Field(None, description="Each table's share of epsilon: ['2/3', '1/3'].")
     add_up: StrictBool = Field(False, description="Make the basic form's tables agree in whole numbers.")
+    measure: (
+        Literal["finest"] | Annotated[tuple[Attributes, ...], Field(min_length=1), AfterValidator(different)] | None
+    ) = Field(None, description="The tables that are drawn, or 'finest'; the others are sums of them and cost nothing.")
+
+
+class Sum(Count):
+    """[[release]] kind = "sum": one table of sums of a magnitude."""
+
+    kind: Literal["sum"]  # type: ignore[assignment]
+    of: Text = Field(description="The magnitude, for example 'payroll'.")
+
+
+class Sums(Counts):
+    """[[release]] kind = "sums": several tables of sums of a magnitude under one loss."""
+
+    kind: Literal["sums"]  # type: ignore[assignment]
+    of: Text = Field(description="The magnitude, for example 'payroll'.")
 
 
 class PosteriorSection(_Release):
@@ -250,7 +280,9 @@ class Output(Section):
 
 
 AnyUnit: TypeAlias = Annotated[EstablishmentsUnit | WorkersUnit | NodesUnit | RowsUnit, Field(discriminator="kind")]
-AnyRelease: TypeAlias = Annotated[Count | Counts | PosteriorSection | ModelSection, Field(discriminator="kind")]
+AnyRelease: TypeAlias = Annotated[
+    Count | Counts | Sum | Sums | PosteriorSection | ModelSection, Field(discriminator="kind")
+]
 
 KINDS: dict[str, type[Section]] = {
     "establishments": EstablishmentsUnit,
@@ -259,6 +291,8 @@ KINDS: dict[str, type[Section]] = {
     "rows": RowsUnit,
     "count": Count,
     "counts": Counts,
+    "sum": Sum,
+    "sums": Sums,
     "posterior": PosteriorSection,
     "model": ModelSection,
     "here": Columns,
@@ -266,7 +300,7 @@ KINDS: dict[str, type[Section]] = {
 """The tables that are told apart by a word, by that word."""
 
 
-LATER = ("series", "time")
+LATER = ("series", "time", "measure", "establishments")
 """Keys of a release that came after the first bundles were written."""
 
 
@@ -275,11 +309,34 @@ def as_first_written(release: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in release.items() if value or key not in LATER}
 
 
+class LevelsSection(Section):
+    """[hierarchy.industry]: levels of which each follows from the finest, by prefix or by lookup."""
+
+    levels: Attributes = Field(description="From the finest to the coarsest, for example ['naics6', 'naics2'].")
+    prefix: tuple[StrictInt, ...] | None = Field(
+        None, description="How many first characters of the finest code make each level's, for example [6, 2]."
+    )
+    lookup: PathText | None = Field(None, description="A file with one column per level; relative to the plan.")
+
+
+def _levels_tag(value: object) -> str:
+    return "levels" if isinstance(value, list | tuple) else "table"
+
+
+AnyLevels: TypeAlias = Annotated[
+    Annotated[Attributes, Tag("levels")] | Annotated[LevelsSection, Tag("table")], Discriminator(_levels_tag)
+]
+
+
 class Plan(Section):
     """A release plan."""
 
     title: Line = Field("", description="The title of the report.")
     data: Data
+    hierarchy: dict[str, AnyLevels] = Field(
+        default_factory=dict,
+        description="Which workplace attributes follow from which, the finest first: place = ['county', 'state'].",
+    )
     unit: AnyUnit = Field(description="Whom to protect: kind = 'establishments' with an alpha, 'workers', ...")
     budget: BudgetSection
     public: Public = Public.model_validate({})

@@ -99,6 +99,7 @@ class TableCheck:
     tradeoff : error and half-width for other shares of epsilon that pay for sizes of establishments.
     expected : the error on publicly known sizes, where there are any.
     notes : what has to be known to read the errors.
+    magnitude : what is added up, where it is no count of jobs.
     """
 
     by: tuple[str, ...]
@@ -110,6 +111,7 @@ class TableCheck:
     tradeoff: Sequence[Trade]
     expected: Expected | None
     notes: tuple[str, ...] = ()
+    magnitude: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         known = self.expected

@@ -84,8 +84,33 @@ def taken(unit: Unit, public: Sequence[str], columns: Sequence[str] = ()) -> dic
     return kept
 
 
+def concerns_columns(details: Mapping[str, Any]) -> bool:
+    """Whether a release says something of columns that others of the data have to agree with."""
+    return bool(details.keys() & {"response", "public"} or _caps(details))
+
+
+def _caps(details: Mapping[str, Any]) -> dict[str, int]:
+    """The magnitudes of a release with their caps."""
+    tables = [details, *details.get("tables", ())]
+    return {table["of"]: table["cap"] for table in tables if isinstance(table, Mapping) and "cap" in table}
+
+
+def _refuse_other_cap(asked: Mapping[str, Any], earlier: Mapping[str, Any], *, dataset: str, release: str) -> None:
+    """Refuse a second cap of a magnitude: all releases together would hide changes up to the smaller one only."""
+    before = _caps(earlier)
+    for name, cap in _caps(asked).items():
+        if before.get(name, cap) != cap:
+            raise PrivacyError(
+                f"The release of {dataset!r} caps {name} at {cap:,}, and {release!r} at {before[name]:,}.",
+                "A magnitude has one cap in all releases of a data set: together they hide no more than the smallest.",
+                "Declare the same cap.",
+                about="magnitudes",
+            )
+
+
 def refuse_conflict(asked: Mapping[str, Any], earlier: Mapping[str, Any], *, dataset: str, release: str) -> None:
     """Refuse a release that takes as public what an earlier one of the same data protects, or the other way round."""
+    _refuse_other_cap(asked, earlier, dataset=dataset, release=release)
     open_now, open_before = ({*each.get("public", ())} for each in (asked, earlier))
     hidden_now, hidden_before = ({*each.get("response", ()), *each.get("protected", ())} for each in (asked, earlier))
     for both, words in (

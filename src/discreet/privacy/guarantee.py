@@ -27,6 +27,7 @@ class Guarantee:
     notes : what was done to the output, and every limit of the claim.
     private : False when the noise was seeded, so that anyone who knows the seed can take it off, or when there is a
         `caution`.
+    magnitude : the name and the cap of the amounts that were added up, if they were: the definition is about them, too.
     caution : why the release is not private although its noise is: the published noise is too small, say.
 
     Examples
@@ -45,6 +46,7 @@ class Guarantee:
     notes: tuple[str, ...] = ()
     private: bool = True
     caution: str = ""
+    magnitude: tuple[str, int] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "private", self.private and not self.caution)
@@ -55,7 +57,8 @@ class Guarantee:
         amounts = ", ".join(f"{name}={value}" for name, value in _amounts(self))
         if isinstance(self.unit, Establishments):
             exchanged = " with substitution" * self.unit.substitution
-            return f"{self.unit.strength} ({amounts})-employer-employee privacy{exchanged}"
+            capped = "" if self.magnitude is None else f" for {self.magnitude[0]} with the cap {self.magnitude[1]:,}"
+            return f"{self.unit.strength} ({amounts})-employer-employee privacy{exchanged}{capped}"
         return f"({amounts})-differential privacy"
 
     def noted(self, *notes: str) -> Guarantee:
@@ -79,7 +82,19 @@ class Guarantee:
             "NOT PROVED FOR THE WHOLE RELEASE: only claimed, as published, is " if self.basis == "as published" else ""
         )
         return (
-            f"{claimed}{self.definition}{effect} between {self.unit}; {self.calibration} calibration, {ground}{notes}."
+            f"{claimed}{self.definition}{effect} between {self.unit}{self._amount()}; {self.calibration} calibration, "
+            f"{ground}{notes}."
+        )
+
+    def _amount(self) -> str:
+        """What the definition says of amounts: they are hidden up to a share, or up to the cap, and no further."""
+        if self.magnitude is None or not isinstance(self.unit, Establishments):
+            return ""
+        name, cap = self.magnitude
+        share = shown(self.unit.alpha * 100)
+        return (
+            f", and its {name} by at most {share} % or {cap:,}, the most that one worker adds (a larger change of "
+            f"{name}, by however few workers, is not hidden)"
         )
 
     def to_dict(self) -> dict[str, object]:

@@ -12,6 +12,7 @@ from discreet.arrays import Integers
 from discreet.privacy.units import Establishments
 
 LARGEST_SIZE = 10**6
+PARTS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,29 +30,35 @@ class Neighbours:
     def __len__(self) -> int:
         return len(self.before)
 
-    def of_one_worker(self) -> Neighbours:
-        """The pairs in which one worker is hired."""
-        one = self.after == self.before + 1
+    def of_one_worker(self, step: int = 1) -> Neighbours:
+        """The pairs in which one worker is hired, who adds at most `step`."""
+        one = self.after <= self.before + step
         return Neighbours(self.before[one], self.after[one], self.other[one], self.rest[one])
 
 
 @lru_cache(maxsize=8)
-def neighbouring_cells(unit: Establishments, *, largest: int = LARGEST_SIZE) -> Neighbours:
-    """Neighbouring cells with establishments of 0 to `largest` workers.
+def neighbouring_cells(unit: Establishments, *, largest: int = LARGEST_SIZE, step: int = 1) -> Neighbours:
+    """Neighbouring cells with establishments of 0 to `largest` workers, or times `step` where they add amounts.
 
     Every size up to 200 with every size it may grow to; beyond that a geometric ladder together with the sizes at
     which (1 + alpha) times the size is whole, where the worst growth is attained exactly. Other establishments of
-    the cell are absent, smaller, between, equal and larger.
+    the cell are absent, smaller, between, equal and larger. Amounts are no multiples of what one worker adds at most:
+    the small ones go by a twentieth of that.
     """
     whole = unit.alpha.denominator
     turning = math.floor(1 / unit.alpha)
     ladder = np.unique(np.geomspace(200, largest, 120).astype(np.int64))
     sizes = {*range(201), *ladder.tolist(), *(int(s) // whole * whole for s in ladder), largest}
     sizes |= {turning + i for i in range(-2, 4)} | {whole * i for i in range(1, 6)}
+    if step > 1:
+        fine, edge = max(step // PARTS, 1), math.floor(step / unit.alpha)
+        sizes = {size * step for size in sizes} | {fine * i for i in range(10 * PARTS + 1)}
+        sizes |= {edge + i for i in range(-2, 3)}
+        largest, turning = largest * step, edge
     rows: set[tuple[int, int, int, int]] = set()
     for before in sorted(size for size in sizes if 0 <= size <= largest):
-        top = unit.largest_neighbour(before)
-        few = before <= 200 and top - before <= 200
+        top = unit.largest_neighbour(before, step=step)
+        few = step == 1 and before <= 200 and top - before <= 200
         afters = range(before + 1, top + 1) if few else {before + 1, (before + top) // 2, top - 1, top}
         for after in afters:
             if not before < after <= top:

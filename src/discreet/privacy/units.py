@@ -94,9 +94,9 @@ class Establishments:
         """b = ln(1 + alpha), the unit in which feasibility is decided."""
         return math.log1p(float(self.alpha))
 
-    def largest_neighbour(self, size: int) -> int:
-        """The largest workforce that neighbours one of `size` workers."""
-        return max(math.floor((1 + self.alpha) * size), size + 1)
+    def largest_neighbour(self, size: int, *, step: int = 1) -> int:
+        """The largest workforce that neighbours one of `size` workers; or amount, of which a worker adds `step`."""
+        return max(math.floor((1 + self.alpha) * size), size + step)
 
     @property
     def exchange(self) -> int:

@@ -66,6 +66,10 @@ class CountMechanism(Protocol):
     def law(self) -> VerifiableLaw: ...
 
     @property
+    def step(self) -> int:
+        """The most that one worker adds: 1 to a count."""
+
+    @property
     def additive(self) -> bool:
         """Whether the output is the count plus noise, so that rounding it gives an integer law."""
 
@@ -156,7 +160,7 @@ def verify(mechanism: CountMechanism, *, neighbours: Neighbours | None = None) -
 @lru_cache(maxsize=256)
 def _over_all(mechanism: CountMechanism) -> LossVerdict:
     """A reviewer of many tables examines each mechanism once."""
-    return _over(mechanism, neighbouring_cells(mechanism.unit))
+    return _over(mechanism, neighbouring_cells(mechanism.unit, step=mechanism.step))
 
 
 def _over(mechanism: CountMechanism, pairs: Neighbours) -> LossVerdict:
@@ -164,7 +168,7 @@ def _over(mechanism: CountMechanism, pairs: Neighbours) -> LossVerdict:
     if not mechanism.unit.substitution:
         return found
     one = half(mechanism.loss)
-    step = examine(mechanism, pairs.of_one_worker(), one)
+    step = examine(mechanism, pairs.of_one_worker(mechanism.step), one)
     growth = float(one.growth(2)) if isinstance(one, Approximate) else 0.0
     worse = 2 * step.worst_loss > found.worst_loss or step.worst_delta * growth > found.worst_delta
     return replace(

@@ -121,6 +121,7 @@ def read_table(
     types = {
         **dict.fromkeys(attributes, pa.string()),
         "count": pa.int64(),
+        "sum": pa.int64(),
         "at_most": pa.float64(),
         "lower": pa.float64(),
         "upper": pa.float64(),

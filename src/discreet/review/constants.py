@@ -30,6 +30,10 @@ def _mechanism(table: Mapping[str, Any], unit: Establishments, share: Fraction) 
     """The mechanism with the constants that are stated, promising what one of its counts costs."""
     whole = stated_loss(table["loss"])
     found = named(table["mechanism"]).stated(table["noise"], unit=unit, loss=whole, calibration=table["calibration"])
+    if found.step != table.get("cap", 1):
+        raise RefutedError(
+            f"the noise is for amounts capped at {found.step:,}, and {table.get('cap', 1):,} is declared"
+        )
     d = found.law.dimension
     if d not in (1, table["levels"]):
         raise RefutedError(f"the noise is for {d} counts of a cell, which has {table['levels']}")

@@ -75,15 +75,18 @@ class Rebuilt:
         """The plan that asks for what `request.json` says."""
         asked = json.loads((self.folder / REQUEST).read_text(encoding="utf-8"))
         about = self.about(self.releases[0])["parameters"]
+        schema = dict(asked["schema"] or {})
+        levels = schema.pop("hierarchy", {})
         content = {
             "title": asked["title"],
             "data": {
                 "source": NOWHERE,
                 "allow_multiple": asked["allow_multiple"],
                 **({"workplaces": NOWHERE} if asked["public_list"] else {}),
-                **({"schema": asked["schema"]} if asked["schema"] else {}),
+                **({"schema": schema} if schema else {}),
                 "public": asked.get("public_columns", []),
             },
+            "hierarchy": levels,
             "unit": asked["unit"],
             "budget": asked["budget"] | {"ledger": NOWHERE},
             "release": asked["releases"],
@@ -158,6 +161,7 @@ class Rebuilt:
             return f"every part of {REQUEST} is in what was paid for or in the report"
         schema = self.file.schema()
         used = {name for request in tables for table in request.details["tables"] for name in table["by"]}
+        used |= {name for request in tables for query in request.derived for name in query.by}
         used |= {name for request in tables for name in request.release.where}
         unused = [name for name in (*schema.workplace_attributes, *schema.worker_attributes) if name not in used]
         paid = {str(entry.release): entry.payload["details"] for entry in self.lines.charges.values()}
@@ -182,7 +186,7 @@ def _odd(paid: Mapping[str, Any], asked: Mapping[str, Any], key: str) -> bool:
     texts = []
     for details in (paid, asked):
         value = details.get(key)
-        if key == "tables":
+        if key in ("tables", "derived"):
             value = [{name: part for name, part in table.items() if name != "labels"} for table in value or ()]
         texts.append(canonical(value))
     return texts[0] != texts[1]

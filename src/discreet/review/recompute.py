@@ -69,6 +69,7 @@ def check_intervals(request: PlannedRelease, folder: Path, about: dict[str, Any]
         raise UncheckedError("standard errors and intervals follow from the model's public design, which is not here")
     if "research" not in request.details["forms"]:
         raise UncheckedError("there is no research form to compute them from")
+    drawn = []
     for number, (query, ready) in enumerate(zip(request.queries, request.ready, strict=True)):
         if not _alike(noise(ready), about["parameters"]["tables"][number]["noise"]):
             raise UncheckedError("the stated constants are not those that this code would use")
@@ -80,6 +81,11 @@ def check_intervals(request: PlannedRelease, folder: Path, about: dict[str, Any]
         flags = _read(request, folder / request.folders[number], "research", [])["quality"]
         if flags.to_pylist() != table.quality.ravel().tolist():
             raise RefutedError("the quality flags are not those that the intervals give")
+        drawn.append(table)
+    for place, table in zip(request.derived_folders, request.sums(drawn), strict=True):
+        found, again = _read(request, folder / place, "research", list(table.by)), table.to_arrow()
+        if found.column_names != again.column_names or not all(_equal(found[n], again[n]) for n in again.column_names):
+            raise RefutedError(f"{place!r} is not the sum of the tables that were drawn")
     return "computed again from the counts and the constants: the same"
 
 
@@ -93,8 +99,8 @@ def check_basic(request: PlannedRelease, folder: Path, about: dict[str, Any], *,
         for form in ("research", "basic")
     )
     if isinstance(request, CountRequest):
-        tables = [request._published(folder, number) for number in range(len(places))]
-        moved = request._improved(tables)
+        tables = [request._published(folder, number) for number in range(len(request.queries))]
+        moved = request._improved([*tables, *request.sums(tables)])
         expected = [basic(table.to_arrow(), {}, round_to=request.rounding) for table in moved]
     else:
         expected = [shortened(table) for table in research]
@@ -114,14 +120,15 @@ def check_basic(request: PlannedRelease, folder: Path, about: dict[str, Any], *,
 def _places(request: PlannedRelease) -> list[tuple[str, list[str]]]:
     """Where each table is, with its attributes."""
     if isinstance(request, CountRequest):
-        return [(table["folder"], table["by"]) for table in request.details["tables"]]
+        return request.places
     return [("", [])]
 
 
 def _has_labels(about: dict[str, Any], number: int) -> bool:
     """Whether the basic form of a table calls its categories otherwise."""
-    tables = about["parameters"].get("tables")
-    return tables is not None and tables[number]["labels"] is not None
+    parameters = about["parameters"]
+    tables = [*parameters.get("tables", ()), *parameters.get("derived", ())]
+    return bool(tables) and tables[number]["labels"] is not None
 
 
 def _read(request: PlannedRelease, folder: Path, form: str, attributes: list[str], kind: str | None = None) -> pa.Table:

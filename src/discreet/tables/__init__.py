@@ -4,6 +4,7 @@
 published count.
 
 advice          which tables to draw and what share of epsilon each gets, so that the total error is least
+amounts         sums of a declared magnitude: what is refused, and what is promised
 attributes      what is asked of a table, checked without data
 attacks         what a published table gives away: the three attacks of Haney et al. (2017, section 5.2) as code
 consistency     tables of one release made to agree, in non-negative integers: post-processing that costs nothing
@@ -22,6 +23,7 @@ intervals       how far off a published count may be, told without telling the c
 ladder          a table of integer noise for small cells, checked inequality by inequality
 likelihood      what a table typically tells about the size of an establishment
 limits          the least mean error that any noise can have under a definition
+mean            the mean of a magnitude per job, as a sum over a count
 mechanisms      how a count becomes a published count: one file for each mechanism
 nested          what tables of one release tell about each other: bounds that make intervals narrow
 pace            the least scale of noise that keeps pace with growth, in whole workers

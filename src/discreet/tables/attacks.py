@@ -1,4 +1,4 @@
-"""What a published table gives away: the three attacks of Haney et al. (2017, section 5.2) as code.
+"""What a published table gives away: the three attacks of Haney et al. (2017, section 5.2), and the p % rule, as code.
 
 An attacker has the published counts, the public list of establishments, and where stated one fact from elsewhere. He
 returns claims; whether they are true is found by `score`, which only someone with the confidential table can call.
@@ -8,7 +8,7 @@ Published tables have one row per workplace cell and one column per level of the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -102,6 +102,44 @@ def reidentification(
     kinds = names or [f"of kind {i + 1} of {published.shape[1]}" for i in range(published.shape[1])]
     learnt = f"The only worker with the attribute is {kinds[level[0]]}." if cell.size else ""
     return Claims("re-identification", cell, values, learnt)
+
+
+@dataclass(frozen=True, slots=True)
+class PercentTest:
+    """How well somebody tells an establishment's amount from one that is larger by a share.
+
+    Attributes
+    ----------
+    cases : establishments, each tried several times.
+    power : how often the larger amount was taken for the larger one.
+    false_alarms : how often the smaller one was.
+    """
+
+    cases: int
+    power: float
+    false_alarms: float
+
+
+def p_percent(
+    draw: Callable[[Integers, Integers, int], Integers],
+    *,
+    sums: Integers,
+    largest: Integers,
+    share: float,
+    trials: int = 1,
+) -> PercentTest:
+    """The agencies' p % rule as a test: is the largest amount of a cell what it is, or larger by `share`?
+
+    The attacker knows every other amount of the cell, takes them off the published sum and decides by what is left.
+    `draw` is given sums, largest amounts and the number of the trial.
+    """
+    grown = np.floor(largest * share).astype(np.int64)
+    middle = largest + grown / 2
+    found = []
+    for more in (grown, np.zeros_like(grown)):
+        left = (draw(sums + more, largest + more, trial) - (sums - largest) for trial in range(trials))
+        found.append(float(np.mean([(amount > middle).mean() for amount in left])))
+    return PercentTest(len(sums) * trials, *found)
 
 
 def score(claims: Claims, truth: Matrix | Integers) -> AttackResult:

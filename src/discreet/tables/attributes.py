@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
-from discreet.errors import DataError
+from discreet.errors import DataError, PrivacyError
 from discreet.faults import Argument, Key, Subject, Value
-from discreet.privacy.units import BY_ESTABLISHMENTS, EstablishmentNodes, Workers
+from discreet.privacy.units import BY_ESTABLISHMENTS, EstablishmentNodes, Establishments, Unit, Workers
 from discreet.schema import Label, Schema
 
 
@@ -101,6 +101,18 @@ def refuse_shrinking(towards: Sequence[str], *, workplace_by: Sequence[str], wor
             "Name some of those.",
             about="towards",
         )
+
+
+def refuse_existence(unit: Unit, *, listed: bool) -> None:
+    """Refuse numbers of establishments where the unit hides that one exists, or only jobs would tell."""
+    if isinstance(unit, Establishments) or (isinstance(unit, Workers) and listed):
+        return
+    raise PrivacyError(
+        f"Numbers of establishments cannot be published under {unit.key}: it hides that one exists.",
+        "Where existence is public, they are.",
+        ("Leave ", Key("establishments"), " out, or ", BY_ESTABLISHMENTS, "."),
+        about="establishments",
+    )
 
 
 def unlisted(unit: Workers | EstablishmentNodes, by: Sequence[str], kept: Sequence[str]) -> DataError:

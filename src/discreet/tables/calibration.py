@@ -13,10 +13,10 @@ from fractions import Fraction
 import numpy as np
 
 from discreet.errors import Infeasible, PrivacyError
-from discreet.faults import GIVE, Argument, Phrase, With
+from discreet.faults import GIVE, WHOLE, Argument, Key, Phrase, With
 from discreet.privacy.guarantee import Calibration
 from discreet.privacy.losses import Number, Pure, exact, half, loss, shown
-from discreet.privacy.units import EstablishmentNodes, Establishments, Unit
+from discreet.privacy.units import BY_ESTABLISHMENTS, EstablishmentNodes, Establishments, Unit, Workers
 from discreet.tables.mechanisms.mechanism import MARGIN, Mechanism, Request
 from discreet.tables.mechanisms.registry import named
 from discreet.voices import Symbol
@@ -26,6 +26,9 @@ LEAST_DELTA = Fraction(1, 10**80)  # times e^-500 it is still a double, so that 
 MOST_WORKERS = 1e9
 MOST_NOISE = 2**50
 """A mechanism's expected noise for an establishment of `MOST_WORKERS`, at most: sums of counts fit in 64 bits."""
+
+MOST_AMOUNT = 2**53
+"""Amounts of all establishments together are below this."""
 
 LEAST_ALPHA = Fraction(1, 10**9)
 
@@ -67,14 +70,7 @@ def calibrate(
             "Leave it out for tight.",
             about="calibration",
         )
-    amount = exact(epsilon, name="epsilon")
-    if amount <= 0:
-        raise PrivacyError(
-            (Argument("epsilon", epsilon), " buys nothing."),
-            "It must be above 0.",
-            ("Use for example ", Argument("epsilon", 1), "."),
-            about="epsilon",
-        )
+    amount = above_zero(epsilon)
     if amount > MOST_EPSILON:
         raise PrivacyError(
             (Argument("epsilon", epsilon), " promises nothing."),
@@ -154,6 +150,40 @@ def calibrate(
     return kind.calibrate(ask)
 
 
+def above_zero(epsilon: Number) -> Fraction:
+    """An epsilon that buys something."""
+    amount = exact(epsilon, name="epsilon")
+    if amount <= 0:
+        raise PrivacyError(
+            (Argument("epsilon", epsilon), " buys nothing."),
+            "It must be above 0.",
+            ("Use for example ", Argument("epsilon", 1), "."),
+            about="epsilon",
+        )
+    return amount
+
+
+def baseline(
+    unit: Workers | EstablishmentNodes,
+    kind: type[Mechanism],
+    only: type[Mechanism],
+    *,
+    epsilon: Number,
+    delta: Number | None,
+    calibration: Calibration,
+) -> Mechanism:
+    """Under other units the table's vector moves by at most 1, or theta, in L1: one epsilon for all levels."""
+    if kind is not only:
+        raise PrivacyError(
+            f"{kind.name} does not protect {unit.key}.",
+            ("This ", WHOLE, f"'s unit has one mechanism: {only.name}."),
+            ("Leave ", Key("mechanism"), " out, or ", BY_ESTABLISHMENTS, "."),
+            about="mechanism",
+        )
+    theta = unit.theta if isinstance(unit, EstablishmentNodes) else 1
+    return calibrate(kind, unit=Establishments(1), epsilon=epsilon, delta=delta, calibration=calibration, theta=theta)
+
+
 def refuse_extremes(unit: Unit, epsilon: Fraction) -> None:
     """Refuse amounts that double precision could not calibrate with."""
     sensitivity = unit.theta if isinstance(unit, EstablishmentNodes) else 1
@@ -173,8 +203,8 @@ def refuse_extremes(unit: Unit, epsilon: Fraction) -> None:
 
 def refuse_overflow(mechanism: Mechanism) -> None:
     """Refuse noise that 64-bit integers could not hold, before anything is spent."""
-    size = np.array([MOST_WORKERS])
-    if not mechanism.expected_error(size, size)[0] <= MOST_NOISE:
+    size, most = (MOST_WORKERS, MOST_NOISE) if mechanism.step == 1 else (float(MOST_AMOUNT), MOST_NOISE * 2**8)
+    if not mechanism.expected_error(np.array([size]), np.array([size]))[0] <= most:
         raise _too_wide(f"{mechanism.name} with {mechanism.loss}")
 
 

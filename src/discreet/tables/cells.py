@@ -49,7 +49,7 @@ class Cells:
     keys : one row per workplace cell that exists, one column per workplace attribute. Public.
     worker_by : the worker attributes, shape (k,).
     levels : the d combinations of their values; one empty combination if there are no worker attributes. Public.
-    counts : jobs, shape (cells, d).
+    counts : jobs, or amounts of a magnitude, shape (cells, d).
     largest : x_v, the largest establishment's jobs in each cell, shape (cells, d).
     largest_total : x_total, the largest establishment's whole workforce, shape (cells,). A filter of worker attributes
         does not lower it: under the strong definition an establishment may grow by a share of its whole workforce.
@@ -82,13 +82,15 @@ def cell_statistics(
     largest_establishment: int | None = None,
     most_counts: int | None = None,
     gains: tuple[int, int] | None = None,
+    magnitude: str | None = None,
 ) -> Cells:
     """Count jobs in every workplace cell that exists, by every combination of the workers' attributes.
 
     `where` keeps the listed values of an attribute: of a workplace attribute, it drops establishments; of a worker
     attribute, it drops jobs but no establishment, since that these exist is public. Jobs of an establishment whose
     whole workforce is above `largest_establishment` are not counted. More than `most_counts` counts are refused.
-    `gains` names two levels: over the establishments with more jobs of the first, how many more is added up.
+    `gains` names two levels: over the establishments with more jobs of the first, how many more is added up. With a
+    `magnitude`, its amounts are added up in place of jobs.
     """
     allowed = _allowed(jobs, workplace_by, worker_by, where or {})
     domains = {**jobs.schema.worker_attributes, **allowed}
@@ -100,7 +102,8 @@ def cell_statistics(
         rows = jobs.table if whole else _levelled(jobs, worker_by, allowed)
         for start in range(0, len(levels), LEVELS_PER_PASS):
             block = range(start, min(start + LEVELS_PER_PASS, len(levels)))
-            query = _by_cell(jobs, rows, workplace_by, () if whole else block, allowed, largest_establishment, gains)
+            within = () if whole else block
+            query = _by_cell(jobs, rows, workplace_by, within, allowed, largest_establishment, gains, magnitude)
             blocks.append(collect(query, step=step))
             counts = len(blocks[0]) * len(levels)
             if most_counts is not None and counts > most_counts:
@@ -197,6 +200,7 @@ def _by_cell(
     allowed: Mapping[str, Sequence[Label]],
     largest_establishment: int | None,
     gains: tuple[int, int] | None = None,
+    magnitude: str | None = None,
 ) -> Frame:
     """One row per workplace cell: establishments, the largest workforce, and sum and maximum of a block of levels.
 
@@ -213,10 +217,11 @@ def _by_cell(
     elif kept:
         listed = listed.filter(*kept)
 
-    weight = nw.lit(1) if schema.size is None else nw.col(schema.size)
+    amount = magnitude or schema.size
+    weight = nw.lit(1) if amount is None else nw.col(amount)
     counters: dict[str, nw.Expr] = {f"__n{i}": nw.when(nw.col("__level") == i).then(weight) for i in block}
     counters["__all"] = weight
-    reduce = "count" if schema.size is None else "sum"
+    reduce = "count" if amount is None else "sum"
     counted = [getattr(nw.col(name), reduce)() for name in counters]
     firms = rows.select(*own, **counters).group_by(*own).agg(*counted)
     if largest_establishment is not None:

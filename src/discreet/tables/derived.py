@@ -59,9 +59,14 @@ def sums_of(
     coarse = replace(empty, counts=np.zeros(shape, dtype=np.int64), lineage=_above(fine, empty.keys))
     member = members_of(fine, coarse)
     counts = summed(fine.counts, member, shape)
+    number = fine.establishments
+    if number is not None:
+        rows = member.reshape(fine.counts.shape)[:, 0] // shape[1]
+        number = summed(number, rows, (shape[0], 1))[:, 0]
     lower, upper = _ends(fine, counts, member, mechanism, level=level, bounded=bounded)
     note = NOTE.format(" x ".join(query.by) or "nothing", " x ".join(fine.by))
-    return replace(coarse, counts=counts, lower=lower, upper=upper, guarantee=fine.guarantee.noted(note))
+    guarantee = fine.guarantee.noted(note)
+    return replace(coarse, counts=counts, lower=lower, upper=upper, establishments=number, guarantee=guarantee)
 
 
 def agreeing(table: CountRelease, finest: CountRelease) -> CountRelease:
@@ -120,7 +125,7 @@ def _ends(
     start = known[1] ** 2 * cells / (miss * (1 - LARGEST))
     # (M - N)^2 <= slope N + start is a quadratic in N.
     half = counts + slope / 2
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore"):  # where a fine count has no upper end, nothing bounds the sum
         root = np.sqrt(np.maximum(slope * counts + slope**2 / 4 + start, 0.0))
-    lower, upper = not_below_zero(half - root, half + root)
+        lower, upper = not_below_zero(half - root, half + root)
     return np.where(np.isnan(lower), 0.0, lower), np.where(np.isnan(upper), np.inf, upper)

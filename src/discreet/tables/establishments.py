@@ -77,6 +77,7 @@ def histograms(
     workplace_by: Sequence[str] = (),
     worker_by: Sequence[str] = (),
     where: Mapping[str, Label | Sequence[Label]] | None = None,
+    magnitude: str | None = None,
 ) -> Histograms:
     """Count every establishment's jobs by every combination of the workers' attributes.
 
@@ -92,7 +93,9 @@ def histograms(
         jobs = replace(jobs, schema=schema, table=jobs.table.with_columns(copied))
     else:
         jobs = replace(jobs, schema=schema, workplaces=jobs.workplaces.with_columns(copied))
-    firms = cell_statistics(jobs, workplace_by=[*workplace_by, itself], worker_by=worker_by, where=where)
+    firms = cell_statistics(
+        jobs, workplace_by=[*workplace_by, itself], worker_by=worker_by, where=where, magnitude=magnitude
+    )
     start = _starts(firms.keys, workplace_by)
     return Histograms(
         keys=firms.keys.select(list(workplace_by)).take(start),

@@ -54,11 +54,12 @@ class ByLargest(Mapping[int, float]):
 
     @classmethod
     def of(cls, mechanism: Mechanism, kinds: Kinds) -> ByLargest:
-        sizes = np.array(SIZES, dtype=np.float64)
+        told = tuple(size * mechanism.step for size in SIZES)
+        sizes = np.array(told, dtype=np.float64)
         others = kinds.levels if mechanism.follows == "largest" else 1  # every kind's largest may be another one
         error, at_most = mechanism.mean_error(kinds, jobs=sizes * others, largest=sizes)
-        found = dict(zip(SIZES, error.tolist(), strict=True))
-        bounds = frozenset(size for size, bound in zip(SIZES, at_most, strict=True) if bound)
+        found = dict(zip(told, error.tolist(), strict=True))
+        bounds = frozenset(size for size, bound in zip(told, at_most, strict=True) if bound)
         return cls(found, bounds, mechanism.follows)
 
     def __getitem__(self, size: int) -> float:

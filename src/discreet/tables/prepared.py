@@ -36,17 +36,20 @@ class TableErrors:
     error: ByLargest
     widths: Mapping[int, tuple[float, float]]
     tradeoff: Sequence[Trade]
+    magnitude: str | None = None
 
     def __str__(self) -> str:
+        kind = "count" if self.magnitude is None else "sum"
+        size = "size" if self.magnitude is None else self.magnitude
         return (
             f"{self.mechanism}, {self._counts()} per workplace cell.\n"
-            f"Expected error of a count, by the size of the cell's largest establishment: {self.error}.\n"
+            f"Expected error of a {kind}, by the {size} of the cell's largest establishment: {self.error}.\n"
             f"{told_widths(self.widths, self.tradeoff)}"
         )
 
     def _counts(self) -> str:
-        n = self.cells_per_workplace_cell
-        return "1 count" if n == 1 else f"{n:,} counts"
+        n, kind = self.cells_per_workplace_cell, "count" if self.magnitude is None else "sum"
+        return f"1 {kind}" if n == 1 else f"{n:,} {kind}s"
 
     def to_dict(self) -> dict[str, Any]:
         """The expected errors as plain values, ready for JSON."""
@@ -67,6 +70,7 @@ class TablesErrors:
         return "\n".join(f"Table {i}: {table}" for i, table in enumerate(self.tables, start=1))
 
     def to_dict(self) -> dict[str, Any]:
+        """The expected errors of every table as plain values, ready for JSON."""
         return {"tables": [table.to_dict() for table in self.tables]}
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from discreet.arrays import Integers, Vector
 from discreet.errors import DataError, PrivacyError
-from discreet.faults import WHOLE, Argument, Capital, Key
+from discreet.faults import WHOLE, Capital, Key
 from discreet.hierarchy import covers
 from discreet.jobs import Jobs
 from discreet.noise.source import Source
@@ -33,13 +33,14 @@ from discreet.privacy.units import (
 from discreet.release.account import Account
 from discreet.release.offer import Check, Offer
 from discreet.schema import Label
-from discreet.tables.attributes import spanned, unlisted, values_kept
-from discreet.tables.calibration import calibrate, refuse_extremes, refuse_overflow
+from discreet.tables.amounts import amounts_hidden, of_amounts, refuse_amounts
+from discreet.tables.attributes import refuse_existence, spanned, unlisted, values_kept
+from discreet.tables.calibration import above_zero, baseline, calibrate, refuse_extremes, refuse_overflow
 from discreet.tables.defaults import default_of, paid_before
 from discreet.tables.expected import ByLargest, Kinds
 from discreet.tables.intervals import intervals
 from discreet.tables.mechanisms.mechanism import Mechanism
-from discreet.tables.mechanisms.registry import named
+from discreet.tables.mechanisms.registry import OF_AMOUNTS, named
 from discreet.tables.prepared import Drawn, Prepared, TableErrors, write_counts
 from discreet.tables.release import CountRelease
 from discreet.tables.sizes import NOTE, share_of, sizes_for
@@ -54,13 +55,15 @@ MOST_COUNTS = 50_000_000
 
 @dataclass(frozen=True, slots=True)
 class CountQuery:
-    """Counts of jobs by workplace and worker attributes."""
+    """Counts of jobs, or sums of a magnitude, by workplace and worker attributes."""
 
     jobs: Jobs
     account: Account
     workplace_by: tuple[str, ...]
     worker_by: tuple[str, ...]
     where: Mapping[str, Sequence[Label]] = field(default_factory=dict)
+    magnitude: str | None = None
+    establishments: bool = False
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -75,17 +78,33 @@ class CountQuery:
         *,
         by: str | Sequence[str],
         where: Mapping[str, Label | Sequence[Label]] | None = None,
+        magnitude: str | None = None,
+        establishments: bool = False,
     ) -> CountQuery:
-        """The query for the attributes `by`, keeping the values in `where`."""
+        """The query for the attributes `by`, keeping the values in `where`; of jobs, or of a `magnitude`.
+
+        With `establishments` their number, which is public, is published beside.
+        """
         schema = jobs.schema
         names, kept = spanned(schema, by), values_kept(schema, where)
+        if magnitude is not None:
+            refuse_amounts(schema, magnitude, account.unit)
+        if establishments:
+            refuse_existence(account.unit, listed=jobs.workplaces is not None)
         return cls(
             jobs=jobs,
             account=account,
             workplace_by=tuple(name for name in names if name in schema.workplace_attributes),
             worker_by=tuple(name for name in names if name in schema.worker_attributes),
             where=kept,
+            magnitude=magnitude,
+            establishments=establishments,
         )
+
+    @property
+    def step(self) -> int:
+        """The most that one worker adds: 1 to a count, the cap to a sum."""
+        return 1 if self.magnitude is None else int(self.jobs.schema.magnitudes[self.magnitude].cap)
 
     @property
     def levels(self) -> int:
@@ -125,19 +144,9 @@ class CountQuery:
         """
         unit, d = self.account.unit, self.levels
         if d > MOST_COUNTS:
-            raise DataError(
-                f"The table has {d:,} counts in every workplace cell; at most {MOST_COUNTS:,} fit in memory.",
-                remedy="Use fewer worker attributes, or several tables.",
-                about="by",
-            )
-        whole = exact(epsilon, name="epsilon")
-        if whole <= 0:
-            raise PrivacyError(
-                (Argument("epsilon", epsilon), " buys nothing."),
-                "It must be above 0.",
-                ("Use for example ", Argument("epsilon", 1), "."),
-                about="epsilon",
-            )
+            words = f"The table has {d:,} counts in every workplace cell; at most {MOST_COUNTS:,} fit in memory."
+            raise DataError(words, remedy="Use fewer worker attributes, or several tables.", about="by")
+        whole = above_zero(epsilon)
         for_sizes = share_of(scale_share, whole) if scale_share != 0 else Fraction(0)
         whole -= for_sizes
         refuse_extremes(unit, whole)
@@ -175,7 +184,7 @@ class CountQuery:
             kept = [name for name in self.where if name in self.jobs.schema.workplace_attributes]
             if self.jobs.workplaces is None and (self.workplace_by or kept):
                 raise unlisted(unit, self.workplace_by, kept)
-            built = self._baseline(unit, kind, whole, delta, calibration)
+            built = baseline(unit, kind, self._default(whole), epsilon=whole, delta=delta, calibration=calibration)
         else:
             raise PrivacyError(
                 f"Counts of jobs cannot be released under {unit.key}.",
@@ -183,6 +192,8 @@ class CountQuery:
                 (Capital(BY_ESTABLISHMENTS), "."),
                 about="unit",
             )
+        if self.magnitude is not None:
+            built = of_amounts(built, self.step, weakly=self.concerns_workers)
         refuse_overflow(built)
         sizes = sizes_for(built, for_sizes) if for_sizes else None
         notes = (*self.jobs.limits(unit), *(() if sizes is None else (NOTE.format(sizes.loss),)))
@@ -190,6 +201,8 @@ class CountQuery:
         guarantee = Guarantee(
             unit, loss, built.calibration, built.basis, built.proof, notes, private=self.account.private
         )
+        if self.magnitude is not None:
+            guarantee = amounts_hidden(guarantee, self.magnitude, self.jobs.schema.magnitudes[self.magnitude])
         told = {} if sizes is None else {"scale_share": str(exact(scale_share, name="scale_share"))}
         return Prepared(built, guarantee, self._parameters(built) | told, sizes)
 
@@ -205,8 +218,7 @@ class CountQuery:
     ) -> Check[TableErrors]:
         """Cost, feasibility, expected error and width, without reading confidential data or spending anything."""
         asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "calibration": calibration}
-        offer = self.offer(**asked, scale_share=scale_share, level=level)
-        return offer.check(self.account.remaining)
+        return self.offer(**asked, scale_share=scale_share, level=level).check(self.account.remaining)
 
     def offer(
         self,
@@ -232,6 +244,7 @@ class CountQuery:
             expected=lambda: TableErrors(
                 mechanism=f"{ready.mechanism.name} ({ready.mechanism.calibration})",
                 cells_per_workplace_cell=self.levels,
+                magnitude=self.magnitude,
                 error=self.expected_by_largest(ready),
                 widths=widths(self, ready, level=level),
                 tradeoff=tradeoff(self, asked, level=level),
@@ -270,8 +283,7 @@ class CountQuery:
         """
         mechanism = mechanism or paid_before(self.account, name)
         asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "calibration": calibration}
-        offer = self.offer(**asked, scale_share=scale_share, level=level)
-        released = self.account.release(offer, self.jobs, name=name)
+        released = self.account.release(self.offer(**asked, scale_share=scale_share, level=level), self.jobs, name=name)
         return released.value.of(released)
 
     def statistics(self, ready: Prepared) -> Cells:
@@ -289,6 +301,7 @@ class CountQuery:
             where=self.where,
             largest_establishment=theta,
             most_counts=MOST_COUNTS,
+            magnitude=self.magnitude,
         )
         refuse_absent(self.jobs, self.where)
         if not len(found.counts):
@@ -338,6 +351,8 @@ class CountQuery:
             guarantee=ready.guarantee,
             parameters=ready.parameters,
             lineage=cells.lineage,
+            magnitude=self.magnitude,
+            establishments=cells.establishments if self.establishments else None,
         )
 
     def _ends(self, ready: Prepared, published: Drawn, *, level: float) -> tuple[Vector, Vector]:
@@ -353,29 +368,9 @@ class CountQuery:
         )
 
     def _default(self, epsilon: Fraction, *, plain: bool = False) -> type[Mechanism]:
+        if self.magnitude is not None:
+            return OF_AMOUNTS
         return default_of(self.account.unit, epsilon, cells=self.levels, some=self.concerns_workers, plain=plain)
-
-    def _baseline(
-        self,
-        unit: Workers | EstablishmentNodes,
-        kind: type[Mechanism],
-        epsilon: Number,
-        delta: Number | None,
-        calibration: Calibration,
-    ) -> Mechanism:
-        """Under other units the table's vector moves by at most 1, or theta, in L1: one epsilon for all levels."""
-        own = self._default(exact(epsilon))
-        if kind is not own:
-            raise PrivacyError(
-                f"{kind.name} does not protect {unit.key}.",
-                ("This ", WHOLE, f"'s unit has one mechanism: {own.name}."),
-                ("Leave ", Key("mechanism"), " out, or ", BY_ESTABLISHMENTS, "."),
-                about="mechanism",
-            )
-        theta = unit.theta if isinstance(unit, EstablishmentNodes) else 1
-        return calibrate(
-            kind, unit=Establishments(1), epsilon=epsilon, delta=delta, calibration=calibration, theta=theta
-        )
 
     def _hidden(self, cells: Cells) -> Integers:
         """The contribution that the definition says must be hidden.
@@ -417,4 +412,6 @@ class CountQuery:
             "calibration": mechanism.calibration,
             "unit": self.account.unit.key,
             "levels": self.levels,
+            **({} if self.magnitude is None else {"of": self.magnitude, "cap": self.step}),
+            **({"establishments": True} if self.establishments else {}),
         }

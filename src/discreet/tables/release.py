@@ -42,6 +42,8 @@ class CountRelease(Result):
     largest : a noisy size of the largest establishment of each workplace cell, where a share of epsilon paid for it.
     check : what was known before it was paid for: price, what was left, expected error.
     at_most : what is public about that size, where something is: intervals hold if it is true.
+    magnitude : what was added up, where these are no counts of jobs but sums of amounts.
+    establishments : how many there are in each workplace cell, where they were asked for. Public, without noise.
     lineage : the parents of the keys' codes, where hierarchies are declared: which counts a count is part of.
     """
 
@@ -60,6 +62,8 @@ class CountRelease(Result):
     check: Any = None
     at_most: Vector | None = None
     lineage: Lineage | None = None
+    magnitude: str | None = None
+    establishments: Integers | None = None
 
     def of(self, released: Released[Any]) -> CountRelease:
         """The same table with what its release promises and the ledger line that paid for it."""
@@ -72,6 +76,11 @@ class CountRelease(Result):
         """The attributes that span the table, those of workplaces first."""
         return (*self.keys.column_names, *self.worker_by)
 
+    @property
+    def value(self) -> str:
+        """The column of the published numbers: `count`, or `sum` of a magnitude."""
+        return "count" if self.magnitude is None else "sum"
+
     def covers(self, other: CountRelease) -> bool:
         """Whether the other table's counts are sums of counts of this one."""
         return covers(self.by, other.by, () if self.lineage is None else self.lineage.chains)
@@ -82,7 +91,7 @@ class CountRelease(Result):
         return quality(self.counts, self.lower, self.upper)
 
     def to_arrow(self) -> pa.Table:
-        """One row per count: the attributes, `count`, `lower`, `upper`, `quality`; `largest`, `at_most` if there are.
+        """One row per count: the attributes, `count` or `sum`, `lower`, `upper`, `quality`; `largest`, `at_most`.
 
         An end that does not exist is null.
         """
@@ -95,10 +104,12 @@ class CountRelease(Result):
             columns[name] = self.keys[name].combine_chunks().take(pa.array(rows))
         for i, name in enumerate(self.worker_by):
             columns[name] = pa.array([level[i] for level in self.levels] * cells)
-        columns["count"] = pa.array(self.counts.ravel())
+        columns[self.value] = pa.array(self.counts.ravel())
         for name, ends in (("lower", self.lower.ravel()), ("upper", self.upper.ravel())):
             columns[name] = pa.array(ends, mask=~np.isfinite(ends))  # from_pandas=True would load pandas
         columns["quality"] = pa.array(self.quality.ravel().tolist(), pa.string())
+        if self.establishments is not None:
+            columns["establishments"] = pa.array(np.repeat(self.establishments, d))
         if self.largest is not None:
             columns["largest"] = pa.array(np.repeat(self.largest, d))
         if self.at_most is not None:
@@ -111,7 +122,7 @@ class CountRelease(Result):
         table = self.to_arrow()
         values = [map(str, table[name].to_pylist()) for name in self.by]
         return tidy_table(
-            effect="count",
+            effect=self.value,
             group=", ".join(self.by) or None,
             level=[", ".join(cell) for cell in zip(*values, strict=True)] if values else None,
             estimate=self.counts.ravel(),
@@ -151,4 +162,5 @@ class CountRelease(Result):
 
     def __repr__(self) -> str:
         cells, d = self.counts.shape
-        return f"{cells:,} x {d} counts by {', '.join(self.by) or 'nothing'}. {self.guarantee}"
+        kind = "counts" if self.magnitude is None else f"sums of {self.magnitude}"
+        return f"{cells:,} x {d} {kind} by {', '.join(self.by) or 'nothing'}. {self.guarantee}"

@@ -72,7 +72,7 @@ class NoisySizes(LogLaplace):
 def sizes_for(mechanism: Mechanism, epsilon: Fraction) -> NoisySizes:
     """The noisy sizes that go with a mechanism, if its scale is confidential at all."""
     if mechanism.sized:
-        return noisy_sizes(mechanism.unit, epsilon)
+        return noisy_sizes(mechanism.unit, epsilon, step=mechanism.step)
     raise PrivacyError(
         f"scale_share with {mechanism.name}: sizes would be paid for and not used, because the "
         "scale of its noise is public or grows with the count.",
@@ -81,8 +81,8 @@ def sizes_for(mechanism: Mechanism, epsilon: Fraction) -> NoisySizes:
     )
 
 
-def noisy_sizes(unit: Establishments, epsilon: Fraction) -> NoisySizes:
-    """The mechanism that publishes every workplace cell's largest workforce for `epsilon` in all."""
+def noisy_sizes(unit: Establishments, epsilon: Fraction, *, step: int = 1) -> NoisySizes:
+    """The mechanism that publishes every workplace cell's largest workforce, or amount, for `epsilon` in all."""
     if unit.log_growth < LEAST_GROWTH:
         raise Infeasible(
             (
@@ -105,5 +105,5 @@ def noisy_sizes(unit: Establishments, epsilon: Fraction) -> NoisySizes:
             "Raise scale_share or epsilon, lower alpha, or leave it out.",
             about="scale_share",
         )
-    floor = one_worker_floor(unit)
-    return NoisySizes(unit=unit, loss=Pure(epsilon), calibration="tight", exponent=exponent, floor=floor)
+    floor = one_worker_floor(unit) * step
+    return NoisySizes(unit=unit, loss=Pure(epsilon), calibration="tight", exponent=exponent, floor=floor, step=step)

@@ -72,13 +72,16 @@ def half_widths(
 
 def widths(query: CountQuery, ready: Prepared, *, level: float) -> dict[int, tuple[float, float]]:
     """Half-widths by the size of the cell's largest establishment: alone in the cell, and among many."""
-    size = np.array(SIZES, dtype=np.float64)
+    told = tuple(size * query.step for size in SIZES)
+    size = np.array(told, dtype=np.float64)
     found = [half_widths(query, ready, jobs=size * times, largest=size, level=level).tolist() for times in (1, MANY)]
-    return dict(zip(SIZES, zip(*found, strict=True), strict=True))
+    return dict(zip(told, zip(*found, strict=True), strict=True))
 
 
 def tradeoff(query: CountQuery, asked: Mapping[str, Any], *, level: float) -> tuple[Trade, ...]:
-    """The same table with other shares for sizes, as far as they are possible."""
+    """The same table with other shares for sizes, as far as they are possible; of counts alone."""
+    if query.magnitude is not None:
+        return ()
     found, point = [], np.inf
     for share in SHARES:
         try:

@@ -59,11 +59,23 @@ def completed(
     finest = finest_of([query.by for query in asked], asked[0].jobs.schema.hierarchies) if add_up else 0
     for i, query in enumerate(queries):
         if i not in found:
-            of = source_of(query, asked, drawn)
-            bounded = asked[of].bounds_size(ready[of].mechanism)
-            table = sums_of(drawn[of], query, ready[of].mechanism, bounded=bounded, level=level)
+            table = derived(query, asked, ready, drawn, level=level)
             found[i] = agreeing(table, tables[finest]) if add_up else table
     return tuple(found[i] for i in range(len(queries)))
+
+
+def derived(
+    query: CountQuery,
+    asked: Sequence[CountQuery],
+    ready: Sequence[Prepared],
+    drawn: Sequence[CountRelease],
+    *,
+    level: float,
+) -> CountRelease:
+    """A table that was not drawn: sums of the drawn one with the fewest counts of which it is a sum."""
+    of = source_of(query, asked, drawn)
+    bounded = asked[of].bounds_size(ready[of].mechanism)
+    return sums_of(drawn[of], query, ready[of].mechanism, bounded=bounded, level=level)
 
 
 def measured_tables(tables: Sequence[Sequence[str]], measure: object, hierarchies: Sequence[Hierarchy]) -> list[int]:

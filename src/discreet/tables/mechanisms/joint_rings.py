@@ -38,6 +38,7 @@ class JointRings(JointPolynomialNoise):
     """
 
     name: ClassVar[str] = "joint-rings"
+    amounts: ClassVar[bool] = False
     proof: ClassVar[str] = "docs/proofs/rings.md"
     halves: ClassVar[bool] = True
     laws: ClassVar[tuple[type[Rounded], ...]] = (Rings,)

@@ -66,7 +66,7 @@ class LogLaplace(Mechanism):
 
     @classmethod
     def stated(cls, noise: Mapping[str, Any], *, unit: Establishments, loss: Loss, calibration: Calibration) -> Self:
-        own = {name: noise[name] for name in cls.stated_constants}
+        own = {name: noise[name] for name in cls.stated_constants} | {"step": noise.get("step", 1)}
         return cls(unit=unit, loss=loss, calibration=calibration, **own)
 
     @property

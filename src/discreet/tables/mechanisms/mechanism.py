@@ -93,6 +93,7 @@ class Mechanism(ABC):
     loss : the loss of one cell, or of the whole vector where one draw covers it.
     law : the law of the noise, one of `noise.laws`.
     theta : establishments above this size are dropped before counting.
+    step : the most that one worker adds: 1 to a count, the cap to a sum of amounts.
     name, proof, basis : what it is called, the file that proves its promise, and whether that is proved.
     hides_establishments : a baseline does not.
     by_kinds : `draw` takes the largest establishment's workers of every kind and, last, of all.
@@ -103,6 +104,7 @@ class Mechanism(ABC):
     halves : a substitution is two steps of half the loss; others calibrate for it themselves.
     sized : its scale is confidential and follows the largest establishment, so that noisy sizes narrow its intervals.
     stated_constants : its public constants, beside the law.
+    amounts : its proof holds for amounts, which are no whole numbers of workers.
     """
 
     unit: Establishments
@@ -110,6 +112,7 @@ class Mechanism(ABC):
     calibration: Calibration
     law: Any
     theta: int | None = None
+    step: int = 1
 
     name: ClassVar[str]
     proof: ClassVar[str]
@@ -122,6 +125,7 @@ class Mechanism(ABC):
     searched: ClassVar[tuple[float, float] | None] = None
     halves: ClassVar[bool] = True
     sized: ClassVar[bool] = False
+    amounts: ClassVar[bool] = False
     stated_constants: ClassVar[tuple[str, ...]]
 
     @classmethod
@@ -140,7 +144,8 @@ class Mechanism(ABC):
 
     def own_constants(self) -> dict[str, Any]:
         """Those beside the law."""
-        return {name: getattr(self, name) for name in self.stated_constants}
+        own = {name: getattr(self, name) for name in self.stated_constants}
+        return own if self.step == 1 else own | {"step": self.step}
 
     @property
     def additive(self) -> bool:

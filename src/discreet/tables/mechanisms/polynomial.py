@@ -23,6 +23,7 @@ class PolynomialNoise(SmoothNoise):
     name: ClassVar[str] = "polynomial"
     proof: ClassVar[str] = "docs/proofs/polynomial.md"
     halves: ClassVar[bool] = False
+    amounts: ClassVar[bool] = True
     laws: ClassVar[tuple[type[Rounded], ...]] = (Polynomial,)
 
     @classmethod

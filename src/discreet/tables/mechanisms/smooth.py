@@ -53,8 +53,12 @@ class SmoothNoise(Mechanism):
     @classmethod
     def stated(cls, noise: Mapping[str, Any], *, unit: Establishments, loss: Loss, calibration: Calibration) -> Self:
         law = {law.__name__: law for law in cls.laws}[noise["law"]](**noise["parameters"])
-        own = {name: noise[name] for name in cls.stated_constants}
+        own = {name: noise[name] for name in cls.stated_constants} | {"step": noise.get("step", 1)}
         return cls(unit=unit, loss=loss, calibration=calibration, law=law, **own)
+
+    def of_amounts(self, cap: int) -> Self:
+        """The same noise for sums of which one worker adds at most `cap`: the law is one of amounts over the cap."""
+        return replace(self, floor=self.floor * cap, step=cap)
 
     @property
     def joint(self) -> bool:

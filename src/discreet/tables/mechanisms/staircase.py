@@ -26,6 +26,7 @@ class StaircaseNoise(SmoothNoise):
 
     name: ClassVar[str] = "staircase"
     proof: ClassVar[str] = "docs/proofs/staircase.md"
+    amounts: ClassVar[bool] = True
     searched: ClassVar[tuple[float, float] | None] = SEARCHED
     laws: ClassVar[tuple[type[Rounded], ...]] = (Staircase,)
 

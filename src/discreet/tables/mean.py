@@ -1,0 +1,134 @@
+"""The mean of a magnitude per job: a published sum over a published count. The division costs nothing.
+
+Half of the probability to fail bounds the sum, half the count, so the ends of a mean are the least and the largest
+ratio of plausible sums and counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.arrays import Vector
+from discreet.ledger import Entry
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.losses import Number, exact
+from discreet.privacy.split import divided
+from discreet.release.offer import Check, Offer
+from discreet.results import Result, tidy_table
+from discreet.tables.prepared import TablesErrors
+from discreet.tables.query import CountQuery
+from discreet.tables.release import CountRelease
+from discreet.tables.workload import together
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class MeanRelease(Result):
+    """Published means with the sums and counts that they are ratios of.
+
+    Attributes
+    ----------
+    sums, counts : the published tables; their intervals hold with half of the probability to fail each.
+    level : the probability with which an interval of a mean holds the true one.
+    """
+
+    sums: CountRelease
+    counts: CountRelease
+    level: float
+    guarantee: Guarantee
+    entry: Entry | None = None
+    name: str = ""
+
+    @property
+    def means(self) -> Vector:
+        """NaN where no job was counted."""
+        return _ratio(self.sums.counts.astype(np.float64), self.counts.counts.astype(np.float64))
+
+    @property
+    def ends(self) -> tuple[Vector, Vector]:
+        """Intervals of the means; infinite above where the count may be zero."""
+        low = _ratio(self.sums.lower, self.counts.upper)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            high = np.where(self.counts.lower > 0, self.sums.upper / self.counts.lower, np.inf)
+        return np.where(np.isnan(low), 0.0, low), np.where(np.isnan(high), np.inf, high)
+
+    def to_arrow(self) -> pa.Table:
+        """One row per mean: the attributes, `mean`, `lower`, `upper`, `sum`, `count`."""
+        import pyarrow as pa
+
+        table = self.sums.to_arrow().select([*self.sums.by, "sum"])
+        lower, upper = (end.ravel() for end in self.ends)
+        means = self.means.ravel()
+        for name, values in {"mean": means, "lower": lower, "upper": upper}.items():
+            table = table.append_column(name, pa.array(values, mask=~np.isfinite(values)))
+        table = table.append_column("count", pa.array(self.counts.counts.ravel()))
+        return table.select([*self.sums.by, "mean", "lower", "upper", "sum", "count"])
+
+    def tidy(self) -> pa.Table:
+        """One row per mean, in the columns of `discreet.results.COLUMNS`."""
+        table, by = self.to_arrow(), self.sums.by
+        values = [map(str, table[name].to_pylist()) for name in by]
+        return tidy_table(
+            effect="mean",
+            group=", ".join(by) or None,
+            level=[", ".join(cell) for cell in zip(*values, strict=True)] if values else None,
+            estimate=self.means.ravel(),
+            lower=self.ends[0].ravel(),
+            upper=self.ends[1].ravel(),
+        )
+
+    def __repr__(self) -> str:
+        cells, d = self.sums.counts.shape
+        return f"{cells:,} x {d} means of {self.sums.magnitude} by {', '.join(self.sums.by)}. {self.guarantee}"
+
+
+@dataclass(frozen=True, slots=True)
+class MeanQuery:
+    """A sum and a count of the same cells."""
+
+    sums: CountQuery
+    counts: CountQuery
+
+    def check(self, *, epsilon: Number, split: Sequence[Number] | None = None) -> Check[TablesErrors]:
+        """What both tables would cost and how far off they would be; reads and spends nothing."""
+        return self.offer(epsilon=epsilon, split=split).check(self.sums.account.remaining)
+
+    def offer(
+        self, *, epsilon: Number, split: Sequence[Number] | None = None, level: float = 0.95
+    ) -> Offer[Any, Any, tuple[CountRelease, ...]]:
+        """Both tables as one offer; the arguments are those of `release`."""
+        parts = []
+        for query, share in zip((self.sums, self.counts), self._shares(epsilon, split), strict=True):
+            asked: dict[str, Any] = {"epsilon": share}
+            parts.append(query.offered(query.prepare(**asked), asked, level=(1 + level) / 2))
+        return together(parts, {"kind": "mean", "tables": [dict(part.details) for part in parts]})
+
+    def release(
+        self,
+        *,
+        epsilon: Number,
+        split: Sequence[Number] | None = None,
+        name: str | None = None,
+        level: float = 0.95,
+    ) -> MeanRelease:
+        """Publish the sums, the counts and their ratios; `split` divides epsilon between the first two, evenly."""
+        offer = self.offer(epsilon=epsilon, split=split, level=level)
+        released = self.sums.account.release(offer, self.sums.jobs, name=name)
+        sums, counts = (table.of(released) for table in released.value)
+        return MeanRelease(sums, counts, level, sums.guarantee, released.entry, released.name)
+
+    def _shares(self, epsilon: Number, split: Sequence[Number] | None) -> list[Fraction]:
+        whole = exact(epsilon, name="epsilon")
+        return [whole * share for share in divided(split, 2)]
+
+
+def _ratio(sums: Vector, counts: Vector) -> Vector:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.where(counts > 0, sums / counts, np.nan))

@@ -1,0 +1,185 @@
+"""Hierarchies in a plan: levels from columns, prefixes and a file; several tables for the price of one; verified."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from discreet.archive.findings import RefutedError
+from discreet.errors import PlanError
+from discreet.plan.check import check
+from discreet.plan.reading import read_plan
+from discreet.plan.run import run
+from discreet.review.recompute import check_intervals
+from discreet.review.verdict import verify_bundle
+
+PLAN = """
+[data]
+source = "data/jobs.parquet"
+
+[data.schema]
+workplace_attributes = ["naics6", "county", "state"]
+worker_attributes = {}
+size = "n"
+
+[hierarchy]
+place = ["county", "state"]
+
+[hierarchy.industry]
+levels = ["naics6", "naics2"]
+prefix = [6, 2]
+
+[unit]
+kind = "establishments"
+alpha = 0.1
+
+[budget]
+epsilon = 1
+ledger = "ledger.db"
+dataset = "firms"
+
+[[release]]
+name = "levels"
+kind = "counts"
+tables = [["naics6", "county"], ["naics2", "county"], ["naics6", "state"], ["naics2", "state"], ["state"], []]
+measure = "finest"
+add_up = true
+epsilon = 1
+
+[output]
+folder = "out"
+"""
+
+
+@pytest.fixture
+def firms(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(2)
+    county = rng.integers(0, 6, 600)
+    rows = {
+        "workplace": np.arange(600),
+        "naics6": rng.choice(["111110", "111120", "236115", "522110"], 600),
+        "county": [f"c{i}" for i in county],
+        "state": [f"s{i // 3}" for i in county],
+        "n": rng.geometric(0.1, 600),
+    }
+    (tmp_path / "data").mkdir()
+    pq.write_table(pa.table(rows), tmp_path / "data" / "jobs.parquet")
+    plan = tmp_path / "plan.toml"
+    plan.write_text(PLAN)
+    return plan
+
+
+def changed(plan: Path, old: str, new: str) -> Path:
+    text = plan.read_text()
+    assert old in text
+    plan.write_text(text.replace(old, new))
+    return plan
+
+
+def counts(folder: Path, form: str = "basic") -> dict[tuple[str, ...], int]:
+    table = pq.read_table(folder / f"{form}.parquet")
+    keys = [name for name in table.column_names if name in ("naics6", "naics2", "county", "state")]
+    rows = zip(*(table[name].to_pylist() for name in keys), strict=True) if keys else [()]
+    return dict(zip(rows, table["count"].to_pylist(), strict=True))
+
+
+def test_six_tables_are_released_for_the_price_of_one_and_add_up(firms: Path) -> None:
+    done = run(firms)
+    folder = firms.parent / "out" / "levels"
+    for form in ("basic", "research"):
+        fine = counts(folder / "1-naics6-county", form)
+        for place, part in {
+            "2-naics2-county": lambda code, county: (code[:2], county),
+            "3-naics6-state": lambda code, county: (code, f"s{int(county[1:]) // 3}"),
+            "4-naics2-state": lambda code, county: (code[:2], f"s{int(county[1:]) // 3}"),
+            "5-state": lambda code, county: (f"s{int(county[1:]) // 3}",),
+            "6-total": lambda code, county: (),
+        }.items():
+            sums: dict[tuple[str, ...], int] = {}
+            for key, n in fine.items():
+                sums[part(*key)] = sums.get(part(*key), 0) + n
+            assert counts(folder / place, form) == sums, (form, place)
+    assert str(done.remaining) == "epsilon=0"
+    findings = {one.subject: one for one in verify_bundle(done.bundle)}
+    assert not [one for one in findings.values() if one.state == "WRONG"], findings
+    assert findings["levels: intervals"].state == findings["levels: basic form"].state == "holds"
+    assert findings["request"].state == "holds" and findings["report.html"].state == "holds"
+
+
+def test_a_table_that_is_no_sum_is_refuted(firms: Path) -> None:
+    """One job more in a derived table, with all hashes made to fit."""
+    done = run(firms)
+    folder = firms.parent / "out" / "levels"
+    request = done.check.releases[0].request
+    about = json.loads((folder / "release.json").read_text())
+    assert "same" in check_intervals(request, folder, about)
+    path = folder / "5-state" / "research.parquet"
+    table = pq.read_table(path)
+    more = pa.array([table["count"][0].as_py() + 1, *table["count"].to_pylist()[1:]])
+    pq.write_table(table.set_column(table.column_names.index("count"), "count", more), path)
+    with pytest.raises(RefutedError):
+        check_intervals(request, folder, about)
+
+
+def test_a_run_again_finds_everything_released(firms: Path, contents: Callable[[Path], dict[str, bytes]]) -> None:
+    run(firms)
+    before = contents(firms.parent)
+    run(firms)
+    assert contents(firms.parent) == before
+    with pytest.raises(PlanError):
+        run(changed(firms, '["state"], []]', '["state"]]'))
+
+
+def test_levels_are_looked_up_in_a_file(firms: Path) -> None:
+    (firms.parent / "codes.csv").write_text("naics6,naics2\n111110,farm\n111120,farm\n236115,build\n522110,bank\n")
+    run(changed(firms, "prefix = [6, 2]", 'lookup = "codes.csv"'))
+    found = counts(firms.parent / "out" / "levels" / "4-naics2-state")
+    assert {key[0] for key in found} == {"farm", "build", "bank"}
+    findings = verify_bundle(firms.parent / "out" / "bundle.zip")
+    assert not [one for one in findings if one.state == "WRONG"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [
+        ('place = ["county", "state"]', 'place = ["county", "state", "county"]', ("hierarchy", "place")),
+        ('place = ["county", "state"]', 'place = ["county", "nation"]', ("hierarchy", "place")),
+        ("prefix = [6, 2]", "prefix = [2, 6]", ("hierarchy", "industry")),
+        ("prefix = [6, 2]", "", ("hierarchy", "industry")),
+        ("prefix = [6, 2]", "prefixes = [6, 2]", ("hierarchy", "industry", "prefixes")),
+        ('measure = "finest"', 'measure = [["state"]]', ("release", 0, "measure")),
+        ('[hierarchy]\nplace = ["county", "state"]', "", ("release", 0, "tables")),
+    ],
+)
+def test_a_fault_is_told_at_its_key_before_anything_is_read(firms: Path, old: str, new: str, place: tuple) -> None:
+    changed(firms, old, new)
+    (firms.parent / "data" / "jobs.parquet").unlink()
+    try:
+        faults = check(read_plan(firms)).faults
+    except PlanError as error:
+        faults = error.faults
+    assert any(fault.place[: len(place)] == place for fault in faults), faults
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "name"), [("naics6", "11", "industry"), ("state", "s9", "place")], ids=["orphan", "two parents"]
+)
+def test_codes_that_are_no_hierarchy_are_refused_with_nothing_spent(
+    firms: Path, column: str, value: str, name: str, contents: Callable[[Path], dict[str, bytes]]
+) -> None:
+    path = firms.parent / "data" / "jobs.parquet"
+    table = pq.read_table(path)
+    broken = pa.array([value, *table[column].to_pylist()[1:]])
+    pq.write_table(table.set_column(table.column_names.index(column), column, broken), path)
+    before = contents(firms.parent)
+    with pytest.raises(PlanError) as caught:
+        run(firms)
+    assert [fault.place for fault in caught.value.faults] == [("hierarchy", name)]
+    after = contents(firms.parent)
+    assert {name: after[name] for name in before} == before and not any("ledger" in name for name in after)

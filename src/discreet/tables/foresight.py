@@ -18,6 +18,7 @@ import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import PrivacyError
+from discreet.privacy.units import Establishments
 from discreet.tables.mechanisms.mechanism import Mechanism
 from discreet.tables.query import CountQuery
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 FINE = 0.1
 """Sizes of a class differ by no more than this share."""
 
-POINTS = 8
+POINTS = 5
 """Epsilons at which a mechanism is calibrated."""
 
 HALVINGS, SMALLEST = 10, Fraction(1, 1000)
@@ -145,12 +146,12 @@ class Calibrations:
         self.asked = dict(asked)
         self._known: dict[tuple[Any, ...], Mechanism | PrivacyError] = {}
 
-    def mechanism(self, query: CountQuery, epsilon: Fraction) -> Mechanism:
+    def mechanism(self, query: CountQuery, epsilon: Fraction, name: str | None = None) -> Mechanism:
         """The mechanism of a table with this epsilon; raises `Infeasible` where there is none."""
-        key = (query.kinds, epsilon)
+        key = (query.kinds, epsilon, name)
         if key not in self._known:
             try:
-                self._known[key] = query.prepare(epsilon=epsilon, **self.asked).mechanism
+                self._known[key] = query.prepare(epsilon=epsilon, mechanism=name, **self.asked).mechanism
             except PrivacyError as error:
                 self._known[key] = error
         found = self._known[key]
@@ -159,14 +160,22 @@ class Calibrations:
         return found
 
     def least(self, query: CountQuery, epsilon: Fraction) -> Fraction:
-        """About the least epsilon for which the table can be drawn, a little above it."""
+        """About the least epsilon for which the table can be drawn, a little above it.
+
+        Polynomial noise is calibrated at once, and stands in where others cannot be.
+        """
+        name = None
+        if isinstance(query.account.unit, Establishments):
+            name = "joint-polynomial" if query.levels > 1 else "polynomial"
+        if self.asked.get("delta") is not None or self.asked.get("calibration") == "paper":
+            name = None
         low, high = math.log(epsilon * SMALLEST), math.log(epsilon)
         found = epsilon
         for _ in range(HALVINGS):
             middle = (low + high) / 2
             tried = min(Fraction(math.exp(middle)).limit_denominator(10**6), epsilon)
             try:
-                self.mechanism(query, tried)
+                self.mechanism(query, tried, name)
                 high, found = middle, tried
             except PrivacyError:  # too little for the mechanism, or for the digits of a number
                 low = middle

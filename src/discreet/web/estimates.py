@@ -23,10 +23,13 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.tables.advice import BudgetAdvice, Measure
 from discreet.voices import FORM, LABELS
 from discreet.web.book import stamp, stamps
-from discreet.web.calculators import TooLong, shared
+from discreet.web.calculators import SECONDS, TooLong, shared
 from discreet.web.desk import DataSource, Desk, no_source
 from discreet.web.drafts import Draft, digest
 from discreet.web.published import book
+
+ADVICE_SECONDS = 4 * SECONDS
+"""Advice calibrates every mechanism at several epsilons."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,9 @@ async def estimate(desk: Desk, draft: Draft, plan: str, *, by: str, advise: Meas
     facts = [*(stamp(desk.folder / path) for path in public), stamp(desk.releases / plan)]
     key = None if "://" in desk.ledger else (desk, digest(asked), plan, advise, *facts, *stamps(Path(desk.ledger)))
     try:
-        found: JudgedDraft = await shared.result(by, _judged, desk, asked, plan, advise, key=key)
+        found: JudgedDraft = await shared.result(
+            by, _judged, desk, asked, plan, advise, key=key, seconds=ADVICE_SECONDS if advise else SECONDS
+        )
     except TooLong as error:
         return JudgedDraft(None, (Trouble("", str(error), ""),))
     return found

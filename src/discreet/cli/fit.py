@@ -19,6 +19,17 @@ def fit(
     ml: Annotated[bool, typer.Option("--ml", help="Maximum likelihood instead of REML.")] = False,
     intervals: Annotated[bool, typer.Option("--intervals", help="Add 95 % profile intervals.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the estimates as JSON.")] = False,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write a page with tests, residuals, quantiles, effects and influential rows.", metavar="HTML"
+        ),
+    ] = None,
+    family: Annotated[
+        str, typer.Option(help="gaussian, or of counts and shares: binomial, poisson, negative-binomial, ...")
+    ] = "gaussian",
+    exposure: Annotated[str | None, typer.Option(help="Of counts: the column they are proportional to.")] = None,
+    weights: Annotated[str | None, typer.Option(help="Of shares: the column with the number of trials.")] = None,
     epsilon: Annotated[
         str | None, typer.Option(help="Release privately: the loss of everything printed.", rich_help_panel=PRIVATE)
     ] = None,
@@ -76,6 +87,8 @@ def fit(
 
     Example: `discreet fit 'jcr ~ 1 + (1 | county)' flows/qwi.parquet --epsilon 1 --public county --check`
 
+    Example: `discreet fit 'jcr ~ quarter + (1 | county)' flows/qwi.parquet --report report.html`
+
     Example: `discreet fit 'jcr ~ 1 + (1 | county)' flows/qwi.parquet --epsilon 1 --public county`
     """
     asked = {
@@ -98,23 +111,37 @@ def fit(
             raise typer.BadParameter(
                 f"--{next(iter(given))} belongs to a private release, and no loss was named. Add --epsilon 1."
             )
-        _fit(formula, data, ml=ml, intervals=intervals, as_json=as_json)
+        if family == "gaussian" and (exposure or weights):
+            raise typer.BadParameter("--exposure and --weights are of families of counts and shares. Add --family.")
+        if family != "gaussian":
+            if ml or intervals or report:
+                raise typer.BadParameter("--ml, --intervals and --report are of the gaussian family. Drop them.")
+            _fit_general(formula, data, as_json=as_json, family=family, exposure=exposure, weights=weights)
+            return
+        _fit(formula, data, ml=ml, intervals=intervals, as_json=as_json, report=report)
         return
-    if ml or intervals:
-        raise typer.BadParameter("--ml and --intervals are of the fit itself, not of a private release. Drop them.")
+    if ml or intervals or report or family != "gaussian" or exposure or weights:
+        raise typer.BadParameter(
+            "--ml, --intervals, --report, --family, --exposure and --weights are of the fit itself, not of a private "
+            "release. Drop them."
+        )
     if given.pop("check", False):
         _check(formula, data, as_json=as_json, asked={"epsilon": epsilon, "rho": rho, **given})
         return
     _release(formula, data, as_json=as_json, asked={"epsilon": epsilon, "rho": rho, **given})
 
 
-def _fit(formula: str, data: Path, *, ml: bool, intervals: bool, as_json: bool) -> None:
+def _fit(formula: str, data: Path, *, ml: bool, intervals: bool, as_json: bool, report: Path | None) -> None:
     from discreet.lmm import MixedWarning, mixed
 
     with Console(stderr=True).status("Fitting"), warnings.catch_warnings():
         warnings.simplefilter("ignore", MixedWarning)  # the summary and the JSON carry the same notes
         found = mixed(formula, data, method="ML" if ml else "REML")
         ends = found.intervals() if intervals else {}
+        if report is not None:
+            from discreet.report.diagnostics import fit_page
+
+            fit_page(found).write(report)
     if as_json:
         typer.echo(json.dumps(found.to_dict() | ({"intervals": ends} if intervals else {}), indent=2))
         return
@@ -133,6 +160,16 @@ def _check(formula: str, data: Path, *, as_json: bool, asked: dict[str, Any]) ->
     with Console(stderr=True).status("Checking"):
         found = offer_mixed(formula, data, **{key: value for key, value in asked.items() if key not in payer}).check()
     typer.echo(json.dumps(found.to_dict(), indent=2) if as_json else str(found))
+
+
+def _fit_general(formula: str, data: Path, *, as_json: bool, **asked: Any) -> None:
+    from discreet.lmm import MixedWarning
+    from discreet.lmm.generalised import generalised
+
+    with Console(stderr=True).status("Fitting"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", MixedWarning)
+        found = generalised(formula, data, **asked)
+    typer.echo(json.dumps(found.to_dict(), indent=2) if as_json else found.summary())
 
 
 def _release(formula: str, data: Path, *, as_json: bool, asked: dict[str, Any]) -> None:

@@ -64,3 +64,17 @@ def residuals_chart(fit: MixedFit, sample: int) -> Chart:
     points = chart.mark("circle", axes, values, size=14, opacity=0.5)
     zero = chart.mark("rule", {"y": chart.number("residual")}, [{"residual": 0}], strokeDash=[4, 4])
     return Chart({"title": fit.formula, "layer": [points, zero]})
+
+
+def quantiles_chart(fit: MixedFit, sample: int) -> Chart:
+    """Pearson residuals against normal quantiles; beyond `sample` rows, evenly spaced ranks."""
+    from scipy.stats import norm
+
+    residual = np.sort(fit.residuals("pearson"))
+    at = np.unique(np.linspace(0, len(residual) - 1, min(sample, len(residual))).astype(np.int64))
+    expected = norm.ppf((at + 0.5) / len(residual))
+    values = [{"expected": float(e), "residual": float(r)} for e, r in zip(expected, residual[at], strict=True)]
+    axes = {"x": chart.number("expected", "normal quantile"), "y": chart.number("residual", "Pearson residual")}
+    ends = [{"expected": float(e), "residual": float(e)} for e in (expected[0], expected[-1])]
+    line = chart.mark("line", axes, ends, strokeDash=[4, 4])
+    return Chart({"title": fit.formula, "layer": [chart.mark("circle", axes, values, size=14, opacity=0.5), line]})

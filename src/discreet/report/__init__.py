@@ -8,6 +8,7 @@ belief      what can be believed about an establishment's size, before and after
 changes     reports on large changes: comparisons of forecasts, exception reports, backtests
 comparison  errors of a release beside those of noise infusion, on simulated data of the release's shape
 counts      what the report says about one published table of counts
+diagnostics the page of a plain mixed fit, for those who hold the data
 estimates   what it shows of a model or of posterior summaries
 protection  whom a release protects, in plain words
 ranked      estimates with intervals as a table that is its own chart

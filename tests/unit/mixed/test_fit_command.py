@@ -169,3 +169,21 @@ def test_check_tells_what_is_not_to_be_trusted_and_pays_nothing(path: Path, tmp_
 
 def test_check_is_of_a_private_release(path: Path) -> None:
     assert CliRunner().invoke(app, [FORMULA, str(path), "--check"]).exit_code == 2
+
+
+def test_a_report_shows_what_an_analyst_looks_at(path: Path, tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, [FORMULA, str(path), "--report", str(tmp_path / "report.html")])
+    assert done.exit_code == 0
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    for part in ("Tests of fixed effects", "normal quantiles", "Effects of g", "Influential rows", "leverage"):
+        assert part in page
+
+
+def test_families_of_counts(panel: dict, tmp_path: Path) -> None:
+    counts = {**panel, "n": np.random.default_rng(1).poisson(3, len(panel["y"]))}
+    pyarrow.parquet.write_table(pa.table(counts), tmp_path / "counts.parquet")
+    given = ["n ~ t + (1 | g)", str(tmp_path / "counts.parquet"), "--family", "poisson"]
+    found = json.loads(CliRunner().invoke(app, [*given, "--json"]).stdout)
+    assert found["family"] == "poisson" and found["rows"] == len(counts["n"])
+    for wrong in (["--ml"], ["--report", "r.html"], ["--epsilon", "1"]):
+        assert CliRunner().invoke(app, [*given, *wrong]).exit_code == 2

@@ -56,7 +56,7 @@ SHAPE = HistoryShape()
 
 
 @dataclass(frozen=True, slots=True)
-class Employers:
+class HistoryDesign:
     """Establishments, in order of their number."""
 
     county: Integers
@@ -122,7 +122,7 @@ def batches(*, seed: int = 0, share: float = 1.0, shape: HistoryShape = SHAPE) -
         )
 
 
-def design(rng: np.random.Generator, *, share: float, shape: HistoryShape) -> Employers:
+def design(rng: np.random.Generator, *, share: float, shape: HistoryShape) -> HistoryDesign:
     """Establishments: where they are, how large, and how much their size changes."""
     from scipy.special import ndtri
 
@@ -137,10 +137,10 @@ def design(rng: np.random.Generator, *, share: float, shape: HistoryShape) -> Em
     turbulence = shape.county_step * ndtri(draws.midpoints(rng, counties))[county]
     turbulence = turbulence + shape.industry_step * ndtri(draws.midpoints(rng, len(EMPLOYERS)))[industry]
     state = np.sort(rng.integers(0, states, counties))
-    return Employers(county, industry, target, shape.step * np.exp(turbulence), state)
+    return HistoryDesign(county, industry, target, shape.step * np.exp(turbulence), state)
 
 
-def _quarters(seed: int, employers: Employers, *, shape: HistoryShape) -> Iterator[tuple[Integers, Integers]]:
+def _quarters(seed: int, employers: HistoryDesign, *, shape: HistoryShape) -> Iterator[tuple[Integers, Integers]]:
     """Establishment and worker of every job, quarter by quarter."""
     n, levels = len(employers.county), draws.generator(seed, _LEVELS)
     log_target = np.log(employers.target)

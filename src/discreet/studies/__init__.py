@@ -19,6 +19,7 @@ lmm_improved     the improved model on the page of the mixed-model study: its re
 lmm_page         the report of the mixed-model study
 lodes            employment tables under employer-employee privacy, beside noise infusion
 lodes_definitions  what the Tables paper's definitions promise: its Table 1, Figure 1 and Table 2
+lodes_defaults   the product's own mechanisms on the paper's workloads, in published integers and by stratum
 lodes_findings   the five findings of section 10.1: each statement of the paper beside the numbers that decide it here
 lodes_grid       the Tables paper's grid
 lodes_page       the report of the LODES study

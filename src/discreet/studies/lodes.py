@@ -23,6 +23,7 @@ from discreet.privacy.requirements import table_1
 from discreet.privacy.units import Establishments
 from discreet.simulate import lodes as simulated
 from discreet.studies import lodes_grid as grid
+from discreet.studies.lodes_defaults import default_rows
 from discreet.studies.lodes_definitions import ALPHA, table_2
 from discreet.studies.lodes_findings import findings
 from discreet.studies.lodes_page import TITLE, page
@@ -85,6 +86,7 @@ def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progres
         "attacks": attack_rows(economy, source=source),
         "largest_share": dominance(firms),
         "published": published,
+        "defaults": default_rows(economy, trials=trials, source=source),
         "requirements": [row.to_dict() for row in table_1(alpha=ALPHA)],
         "table_2": table_2(),
         "changes": change_rows(seed=seed, share=share, trials=trials, source=source),

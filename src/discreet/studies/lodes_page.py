@@ -78,6 +78,15 @@ def page(results: Mapping[str, Any], findings: Sequence[PaperStatement]) -> Page
             "L1 error over infusion's at the paper's baseline.",
             "published",
         ),
+        Prose(
+            "The defaults of the product, as published integers: `ladder` for all jobs of a cell, `joint-rings` for "
+            "all kinds of workers under one epsilon, `weak-joint` for those under the weak definition."
+        ),
+        Table.of(
+            results["defaults"],
+            "L1 error of the defaults over infusion's and over the one before, by place.",
+            "defaults",
+        ),
         Heading("One establishment's share"),
         *_dominance(results["largest_share"]),
         Heading("Errors against noise infusion"),

@@ -19,6 +19,7 @@ from discreet.studies.lodes_definitions import table_2
 from discreet.studies.lodes_findings import PaperStatement, findings
 from discreet.studies.lodes_grid import Economy, Setting
 from discreet.tables.establishments import histograms
+from discreet.utility.strata import ALL
 
 KEYS = ["workload", "mechanism", "calibration", "strength", "alpha", "epsilon", "stratum", "ratio", "feasible"]
 
@@ -174,6 +175,9 @@ def test_a_small_run(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert {"l1_ratio", "spearman", "within_10_points", "attacks", "largest_share"} <= results.keys()
     assert all(list(row) == KEYS for row in results["l1_ratio"])
     assert results["data"]["jobs"] == json.loads((folder / "about.json").read_text())["rows"]["jobs"]
+    everywhere = [row for row in results["defaults"] if row["stratum"] == ALL]
+    assert {row["mechanism"] for row in everywhere} == {"ladder", "joint-rings", "weak-joint"}
+    assert all(row["over before"] < 1 for row in everywhere if row["mechanism"] != "weak-joint" or row["epsilon"] > 2)
     infused = [row for row in results["attacks"] if row["release"] == "infusion"]
     assert [row["share"] for row in infused if row["cases"]] == [1.0] * sum(row["cases"] > 0 for row in infused)
     assert {f"figure-{n}.svg" for n in range(2, 8)} <= {path.name for path in (out / "figures").iterdir()}

@@ -1,0 +1,69 @@
+"""The product's own mechanisms on the paper's workloads: errors of the published integers over infusion's, by stratum.
+
+Beside each default stands the closed form that was the default before. Errors are exact expectations of integers; only
+`weak-joint`, whose noise follows every kind, is a mean over trials.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from discreet.arrays import Matrix
+from discreet.noise.source import Source
+from discreet.privacy.units import Strength
+from discreet.studies import lodes_grid as grid
+from discreet.utility import errors, strata
+
+POINTS = ((0.1, 1.0), (0.1, 2.0), (0.1, 4.0), (0.05, 4.0))
+ASKED: tuple[tuple[int, Strength, str, str], ...] = (
+    (1, "strong", "ladder", "polynomial"),
+    (3, "strong", "joint-rings", "joint-polynomial"),
+    (3, "weak", "weak-joint", "joint-polynomial"),
+)
+
+
+def default_rows(economy: grid.Economy, *, trials: int, source: Source) -> list[dict[str, Any]]:
+    """L1 errors of published integers over infusion's, and over those of the default before, by size of place."""
+    rows = []
+    for alpha, epsilon in POINTS:
+        for workload, strength, name, before in ASKED:
+            now = grid.Setting(workload, name, "tight", strength, alpha, epsilon)
+            old = grid.Setting(workload, before, "tight", "strong", alpha, epsilon)
+            found, known = (_integers(each, economy, trials=trials, source=source) for each in (now, old))
+            if found is None:
+                continue
+            reference = economy.reference(workload)
+            over = errors.l1_ratio(found, reference, stratum=economy.stratum)
+            less = np.full(len(over), np.nan)
+            if known is not None:
+                less = errors.l1_ratio(found, known, stratum=economy.stratum)
+            rows += [
+                {
+                    "workload": workload,
+                    "definition": strength,
+                    "alpha": alpha,
+                    "epsilon": epsilon,
+                    "mechanism": name,
+                    "stratum": stratum,
+                    "over infusion": ratio,
+                    "before": before,
+                    "over before": share,
+                }
+                for stratum, ratio, share in zip((strata.ALL, *strata.NAMES), over.tolist(), less.tolist(), strict=True)
+            ]
+    return rows
+
+
+def _integers(setting: grid.Setting, economy: grid.Economy, *, trials: int, source: Source) -> Matrix | None:
+    """E|published - true| of every count."""
+    mechanism, _ = grid.mechanism(setting, len(economy.cells.levels))
+    if mechanism is None:
+        return None
+    counts = economy.counts(setting.workload)
+    if mechanism.by_kinds:
+        drawn = [np.abs(grid.draw(setting, mechanism, economy, source) - counts) for _ in range(trials)]
+        return np.asarray(np.mean(drawn, axis=0))
+    largest = economy.largest(setting).astype(np.float64)
+    return np.broadcast_to(mechanism.integer_error(largest, largest), counts.shape)

@@ -8,7 +8,8 @@ The map, from what you have to what you publish:
 * tables of counts: `Session`, then `session.count(...)`, `.check(...)`, `.release(...)`
 * models: `mixed` (lme4's syntax and numbers), with `prior=Prior(...)` its posterior; `release_mixed` under a loss
 * posterior summaries: `posterior_probability`, `posterior_quantile`, `posterior_interval`, `objective_perturbation`
-* large changes: `forecast_panel`, `compare_large_changes`, `exception_report`, `backtest_changes`
+* large changes: `forecast_panel`, `compare_large_changes`, `exception_report`, `backtest_changes`,
+  `changes_between` of two private releases
 * plans, the signed route: `read_plan`, `check_plan`, `run_plan`
 * is the claim true?: `verify` on a mechanism from `calibrate`, `blackbox` on anything that runs
 * what does one row show?: `audit_posterior` on a fit with a prior, `monte_carlo_audit` as published
@@ -50,6 +51,7 @@ _HOMES = {
     "bayes_mixed": "discreet.bayes.blmm",
     "blackbox": "discreet.audit.blackbox",
     "check_plan": "discreet.plan.doors",
+    "changes_between": "discreet.utility.between",
     "compare_large_changes": "discreet.change.compare",
     "calibrate": "discreet.tables.calibration",
     "exception_report": "discreet.change.exceptions",

@@ -301,6 +301,41 @@ def backtest(
     _say_where(out)
 
 
+@app.command()
+def between(
+    early: Annotated[
+        str, typer.Argument(help="Published table of the earlier release: attributes, count, lower, upper.")
+    ],
+    late: Annotated[str, typer.Argument(help="That of the later one.")],
+    by: Annotated[str, typer.Option(help="Attributes that make a cell, with commas between.")],
+    level: Annotated[float, typer.Option(help="Probability with which the intervals of both hold.")] = 0.95,
+    least: Annotated[float, typer.Option(min=0, help="By how much a count must have changed at least.")] = 0.0,
+    as_json: Json = False,
+) -> None:
+    """List the counts of two private releases that changed by more than their noise can explain.
+
+    Only published numbers are read, so this costs no privacy.
+
+    Example: `discreet changes between out/q1/tables/place.csv out/q2/tables/place.csv --by place`
+    """
+    from discreet.utility.between import changes_between
+
+    attributes = [name.strip() for name in by.split(",")]
+    found = changes_between(early, late, by=attributes, level=level, least=least)
+    if as_json:
+        typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False))
+        return
+    table = Screen(*attributes, "before", "after", "true change", title=None)
+    for row in [row for row in found.rows() if row["alarm"]][:SHOWN]:
+        low, high = ("?" if row[end] is None else f"{row[end]:,.0f}" for end in ("low", "high"))
+        table.add_row(
+            *(row[name] for name in attributes), f"{row['before']:,.0f}", f"{row['after']:,.0f}", f"{low} to {high}"
+        )
+    if found.alarm.any():
+        Console().print(table)
+    typer.echo(found.summary())
+
+
 def _asked(
     methods: str | None,
     horizon: int,

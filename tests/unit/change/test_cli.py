@@ -104,5 +104,31 @@ def test_a_foreign_directory_is_refused_first(files, tmp_path):
 
 
 def test_help_has_examples():
-    for command in ("compare", "report"):
+    for command in ("compare", "report", "backtest", "between"):
         assert "Example" in RUN.invoke(app, [command, "--help"]).stdout
+
+
+def test_backtest_lists_and_writes(files, tmp_path):
+    arguments = ["backtest", str(files / "panel.csv"), "--capacity", "5", "--periods", "6", "--methods", "ses, naive"]
+    done = RUN.invoke(app, [*arguments, "--out", str(tmp_path / "out")], catch_exceptions=False)
+    assert done.exit_code == 0 and "6 periods" in done.stdout
+    found = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert len(found["rows"]) == 6 and set(found["precision"]) == {"right", "naive", "last_change", "by_lot"}
+
+
+def test_a_report_needs_no_forecasts(files, tmp_path):
+    arguments = ["report", str(files / "panel.csv"), "--capacity", "5", "--past", "12"]
+    done = RUN.invoke(app, [*arguments, "--out", str(tmp_path / "out")], catch_exceptions=False)
+    assert done.exit_code == 0 and "5 of" in done.stdout
+    assert (tmp_path / "out" / "report.html").read_text().count('class="spark"') == 5
+    assert len((tmp_path / "out" / "tables" / "flagged.csv").read_text().splitlines()) == 6
+
+
+def test_between_two_releases(tmp_path):
+    for name, count in (("early", 100), ("late", 140)):
+        rows = {"place": ["a", "b"], "count": [count, 50], "lower": [count - 5, 45], "upper": [count + 5, 55]}
+        csv.write_csv(pa.table(rows), tmp_path / f"{name}.csv")
+    arguments = ["between", str(tmp_path / "early.csv"), str(tmp_path / "late.csv"), "--by", "place"]
+    assert "1 of 2 cells" in " ".join(RUN.invoke(app, arguments, catch_exceptions=False).stdout.split())
+    found = json.loads(RUN.invoke(app, [*arguments, "--json"], catch_exceptions=False).stdout)
+    assert [row["alarm"] for row in found["rows"]] == [True, False]

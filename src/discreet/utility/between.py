@@ -1,0 +1,212 @@
+"""Alarms from two private releases: which counts changed by more than their noise can explain.
+
+Both releases hold each true count within its interval with probability `level` at least. So the true change lies
+between the difference of the near ends and that of the far ends with probability 1 - 2 (1 - level) at least, whatever
+the noise and however it depends: a cell that did not change raises an alarm with probability 2 (1 - level) at most.
+Nothing but published numbers is read, so an alarm costs no privacy. Releases at a higher level have fewer false alarms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet import frames
+from discreet.arrays import Mask, Vector
+from discreet.errors import DataError
+from discreet.faults import Argument
+from discreet.results import Result, tidy_table
+from discreet.tables.release import CountRelease
+from discreet.utility.flags import Direction
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class SureChanges(Result):
+    """Cells of two releases, the surest and largest changes first.
+
+    Attributes
+    ----------
+    by : the attributes that make a cell.
+    cells : their values, one tuple per cell.
+    before, after : published counts.
+    low, high : between which the true change lies, with probability 1 - `rate` at least.
+    alarm : the change is beyond the noise, in the direction and by the amount asked for.
+    rate : the largest chance that a cell without such a change raises an alarm.
+    """
+
+    by: tuple[str, ...]
+    cells: list[tuple[str, ...]]
+    before: Vector
+    after: Vector
+    low: Vector
+    high: Vector
+    alarm: Mask
+    rate: float
+
+    @property
+    def expected_false(self) -> float:
+        """The most false alarms to expect, if no cell had changed."""
+        return self.rate * int((np.isfinite(self.low) | np.isfinite(self.high)).sum())
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One dictionary per cell."""
+        return [
+            dict(zip(self.by, cell, strict=True))
+            | {
+                "before": float(self.before[i]),
+                "after": float(self.after[i]),
+                "change": float(self.after[i] - self.before[i]),
+                "low": float(self.low[i]) if np.isfinite(self.low[i]) else None,
+                "high": float(self.high[i]) if np.isfinite(self.high[i]) else None,
+                "alarm": bool(self.alarm[i]),
+            }
+            for i, cell in enumerate(self.cells)
+        ]
+
+    def to_arrow(self) -> Any:
+        """`rows` as a PyArrow table."""
+        import pyarrow as pa
+
+        return pa.Table.from_pylist(self.rows())
+
+    def tidy(self) -> Any:
+        """The change of each cell, in the columns of `discreet.results.COLUMNS`."""
+        return tidy_table(
+            effect="change",
+            group=", ".join(self.by),
+            level=[", ".join(cell) for cell in self.cells],
+            estimate=self.after - self.before,
+            lower=self.low,
+            upper=self.high,
+            flag=["alarm" if each else None for each in self.alarm],
+        )
+
+    def __repr__(self) -> str:
+        return f"<SureChanges: {int(self.alarm.sum()):,} of {len(self.cells):,} cells>"
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def summary(self) -> str:
+        """How many changes are beyond the noise, and how many of them may be false."""
+        return (
+            f"{int(self.alarm.sum()):,} of {len(self.cells):,} cells changed by more than their noise can explain. A "
+            f"cell that did not would be among them with a chance of {self.rate:.1%} at most: fewer than "
+            f"{self.expected_false:.1f} false alarms are to be expected."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """What goes to JSON."""
+        return {
+            "rate": self.rate,
+            "alarms": int(self.alarm.sum()),
+            "cells": len(self.cells),
+            "expected_false_at_most": self.expected_false,
+            "rows": self.rows(),
+        }
+
+
+def changes_between(
+    early: Any,
+    late: Any,
+    *,
+    by: Sequence[str] | None = None,
+    level: float | None = None,
+    least: float = 0.0,
+    direction: Direction = "either",
+) -> SureChanges:
+    """Which counts of two private releases changed by more than their noise can explain.
+
+    Parameters
+    ----------
+    early, late : two releases of counts by the same attributes, or their published tables: the attributes, `count`,
+        `lower` and `upper`. Cells that only one of them has are left out.
+    by : the attributes that make a cell; known of a release, needed for tables.
+    level : the probability with which the intervals hold; known of a release, 0.95 for tables if it is left out.
+    least : by how much a count must have changed at least.
+    direction : "either", "decline" or "increase".
+
+    Returns
+    -------
+    The cells, alarms first, with the chance of a false one.
+
+    Examples
+    --------
+    >>> print(changes_between("q1.csv", "q2.csv", by=["place"]).summary())          # doctest: +SKIP
+    """
+    if direction not in ("either", "decline", "increase"):
+        raise DataError(
+            (Argument("direction", direction), " is not known."),
+            "It is 'either', 'decline' or 'increase'.",
+            "Use 'either'.",
+            about="direction",
+        )
+    if not least >= 0:
+        raise DataError(
+            (Argument("least", least), " is no size of a change."), "It is 0 or more.", "Use 0.", about="least"
+        )
+    releases = [each for each in (early, late) if isinstance(each, CountRelease)]
+    level = min([each.level for each in releases], default=0.95) if level is None else level
+    if not 0.5 < level < 1:
+        raise DataError(
+            (Argument("level", level), " is no level of two intervals."),
+            "Each fails with a chance of 1 - level, both together with twice that.",
+            "Use the level of the releases, such as 0.95.",
+            about="level",
+        )
+    by = tuple(releases[0].by if by is None and releases else by or ())
+    if not by:
+        raise DataError(
+            "The attributes that make a cell were not named.",
+            "They are columns of both tables.",
+            "Name them, such as by=['place'].",
+            about="by",
+        )
+    first, second = (_read(table, by, name) for table, name in ((early, "early"), (late, "late")))
+    cells = [cell for cell in first if cell in second]
+    if not cells:
+        raise DataError(
+            "The two tables have no cell in common. Changes are between the same cells. Give releases by the same "
+            "attributes.",
+            about="late",
+        )
+    one, other = (np.array([table[cell] for cell in cells], float) for table in (first, second))
+    low, high = other[:, 1] - one[:, 2], other[:, 2] - one[:, 1]
+    low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
+    up, down = low > least, high < -least
+    alarm = {"either": up | down, "increase": up, "decline": down}[direction]
+    order = np.lexsort((-np.abs(other[:, 0] - one[:, 0]), ~alarm))
+    return SureChanges(
+        by=by,
+        cells=[cells[i] for i in order],
+        before=one[order, 0],
+        after=other[order, 0],
+        low=low[order],
+        high=high[order],
+        alarm=alarm[order],
+        rate=2 * (1 - level),
+    )
+
+
+def _read(table: Any, by: Sequence[str], name: str) -> dict[tuple[str, ...], tuple[float, float, float]]:
+    """Count, lower and upper end of each cell; NaN for an end that there is not."""
+    data = table.to_arrow() if isinstance(table, CountRelease) else table
+    frame = frames.open_frame(data, name=f"the {name} table")
+    wanted = (*by, "count", "lower", "upper")
+    present = frame.collect_schema().names()
+    frames.refuse(
+        (frames.missing(each, present, name=f"the {name} table") for each in wanted if each not in present), about=name
+    )
+    read = frames.collect(frame.select(*wanted), step=f"read the {name} table").to_pydict()
+    keys = list(zip(*([str(value) for value in read[each]] for each in by), strict=True))
+    if len(set(keys)) < len(keys):
+        raise DataError(
+            f"The {name} table has several rows for one cell of {', '.join(by)}. A cell has one count. Name all of its "
+            "attributes.",
+            about="by",
+        )
+    ends = ([np.nan if value is None else float(value) for value in read[each]] for each in ("count", "lower", "upper"))
+    return dict(zip(keys, zip(*ends, strict=True), strict=True))

@@ -1,0 +1,87 @@
+"""Alarms from two private releases: false ones are as rare as promised, true ones are found."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet.errors import DataError
+from discreet.privacy.units import Establishments
+from discreet.utility.between import changes_between
+from faults_of import about
+
+PLACES, PAIRS = 60, 3
+
+
+def jobs(changed=0):
+    """Three establishments in each place; the first places lose most of theirs in the second year."""
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(20, 60, (PLACES, 3))
+    sizes[:changed] = 2
+    rows = {
+        "workplace": np.arange(3 * PLACES),
+        "place": np.repeat([f"p{i:02d}" for i in range(PLACES)], 3),
+        "n": sizes.ravel(),
+    }
+    return dc.read_jobs(rows, schema=dc.Schema(workplace_attributes=["place"], worker_attributes={}, size="n"))
+
+
+def pair(seed, epsilon, late):
+    made = []
+    for k, data in enumerate((jobs(), late)):
+        session = dc.Session(data, unit=Establishments("0.05"), budget=100, seed=2 * seed + k)
+        made.append(session.count("place").release(epsilon=epsilon, level=0.9))
+    return made
+
+
+@pytest.mark.parametrize("epsilon", [1, 2, 4])
+def test_a_cell_that_did_not_change_seldom_raises_an_alarm(epsilon):
+    found = [changes_between(*pair(seed, epsilon, jobs())) for seed in range(PAIRS)]
+    assert found[0].rate == pytest.approx(0.2)
+    false = np.concatenate([each.alarm for each in found])
+    assert len(false) == PLACES * PAIRS and false.mean() <= 0.2
+
+
+def test_a_cell_that_changed_raises_one_where_noise_is_small():
+    found = changes_between(*pair(1, 4, jobs(changed=5)), direction="decline")
+    hit = [cell for cell, alarm in zip(found.cells, found.alarm, strict=True) if alarm]
+    assert set(hit) >= {(f"p{i:02d}",) for i in range(5)} and len(hit) < 5 + 0.2 * PLACES
+    assert (found.high[: len(hit)] < 0).all() and found.to_arrow().num_rows == found.tidy().num_rows == PLACES
+
+
+def tables(shift):
+    counts = np.array([100.0, 50, 20])
+    one = {"place": ["a", "b", "c"], "count": counts, "lower": counts - 5, "upper": [105.0, 55.0, None]}
+    two = {"place": ["a", "b", "d"], "count": counts + shift, "lower": counts + shift - 5, "upper": counts + shift + 5}
+    return one, two
+
+
+def test_ends_by_hand():
+    found = changes_between(*tables(np.array([11, -9, 0])), by=["place"], level=0.95)
+    assert (
+        found.cells == [("a",), ("b",)] and found.alarm.tolist() == [True, False] and found.rate == pytest.approx(0.1)
+    )
+    assert (found.low[0], found.high[0]) == (1, 21) and "1 of 2" in found.summary()
+    assert not changes_between(*tables(np.array([11, -9, 0])), by=["place"], least=2).alarm.any()
+    assert not changes_between(*tables(np.array([11, -9, 0])), by=["place"], direction="decline").alarm.any()
+
+
+@pytest.mark.parametrize(
+    ("settings", "subject"),
+    [
+        ({"direction": "up"}, "direction"),
+        ({"least": -1}, "least"),
+        ({"level": 1.0}, "level"),
+        ({"by": ()}, "by"),
+        ({"by": ["county"]}, "early"),
+    ],
+)
+def test_refusals(settings, subject):
+    with pytest.raises(DataError, check=about(subject)):
+        changes_between(*tables(np.zeros(3)), **{"by": ["place"]} | settings)
+    one, _ = tables(np.zeros(3))
+    with pytest.raises(DataError, check=about("late")):
+        changes_between(one, {**one, "place": ["x", "y", "z"]}, by=["place"])
+    with pytest.raises(DataError, check=about("by")):
+        changes_between({**one, "place": ["a", "a", "b"]}, one, by=["place"])

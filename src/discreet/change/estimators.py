@@ -1,14 +1,16 @@
 """The models as estimators with `fit` and `predict`, in scikit-learn's manner and without needing it.
 
 Settings are constructor arguments, what was learnt ends in an underscore. scikit-learn's `clone`, `Pipeline`,
-`cross_val_score` and `GridSearchCV` take them as they are (tests hold them to version 1.9); it is imported only when it
-asks. `X` is (rows, columns) without a column of ones. Models of the ranking take the large changes as `y` and the month
-of each row as `groups`, since cases are only ranked against their own month; with scikit-learn's metadata routing a
-search hands `groups` on to them.
+`cross_val_score` and `GridSearchCV` take them as they are, and its own checks pass (tests hold them to version 1.9); it
+is imported only when it asks. `X` is (rows, columns) without a column of ones. Models of the ranking take the large
+changes as `y` and the month of each row as `groups`, since cases are only ranked against their own month; with
+scikit-learn's metadata routing a search hands `groups` on to them.
 """
 
 from __future__ import annotations
 
+import sys
+import warnings
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
@@ -73,15 +75,13 @@ class Estimator:
 
     def _known(self, X: ArrayLike) -> Matrix:
         if not hasattr(self, "coef_"):
-            raise FitError(f"{type(self).__name__} has not been fitted; call fit(X, y) first.", about="fit")
-        X = np.asarray(X, float)
-        if X.ndim != 2 or X.shape[1] != self.n_features_in_:
+            raise _not_fitted(f"{type(self).__name__} has not been fitted; call fit(X, y) first.")
+        X = _table(X)
+        if X.shape[1] != self.n_features_in_:
             raise FitError(
-                f"X has shape {X.shape} and the model was fitted on {self.n_features_in_} columns.", about="X"
-            )
-        if not np.isfinite(X).all():
-            raise FitError(
-                "X holds missing or infinite (NaN, inf) values, which have no forecast; leave them out.", about="X"
+                f"X has {X.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features "
+                "as input. Give the columns that the model was fitted on.",
+                about="X",
             )
         return X
 
@@ -138,10 +138,10 @@ class BayesianRegression(Estimator):
         return self._keep(self.draws_.mean(axis=0))
 
     def predict(self, X: ArrayLike) -> Vector:
+        """The quantile of each row's synthetic outcomes; rows share the noise, so each row's stands by itself."""
         X = _with_ones(self._known(X))
-        return np.asarray(
-            regression.predictive_quantiles(X, self.draws_, self.variances_, self.quantile, rng=self.seed)[0]
-        )
+        noise = np.random.default_rng(self.seed).normal(size=len(self.variances_)) * np.sqrt(self.variances_)
+        return np.asarray(np.quantile(X @ self.draws_.T + noise, self.quantile, axis=1))
 
 
 class Ranking(Estimator):
@@ -151,12 +151,12 @@ class Ranking(Estimator):
 
     def score(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> float:
         """The partial area of the index over the range of false positive rates, months pooled."""
-        return float(roc.partial_auc(np.asarray(y, float), self.predict(X), fpr=self.fpr))
+        return float(roc.partial_auc(_large(np.asarray(y, float)), self.predict(X), fpr=self.fpr))
 
     def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import Tags, TargetTags
+        from sklearn.utils import ClassifierTags, Tags, TargetTags
 
-        return Tags(None, TargetTags(required=True), None, None, None)
+        return Tags(None, TargetTags(required=True), None, ClassifierTags(multi_class=False), None)
 
     def get_metadata_routing(self) -> Any:
         request = super().get_metadata_routing()
@@ -200,19 +200,68 @@ class PairwiseRanking(Ranking):
 
 
 def _rows(X: ArrayLike, y: ArrayLike) -> tuple[Matrix, Vector]:
-    X, y = np.asarray(X, float), np.asarray(y, float)
-    if X.ndim != 2 or y.shape != X.shape[:1]:
+    if y is None:
+        raise FitError("The model requires y to be passed, but the target y is None; give the outcomes.", about="y")
+    X, y = _table(X), np.asarray(y)
+    if y.ndim == 2 and y.shape[1] == 1:
+        _warn_of_a_column()
+        y = y[:, 0]
+    y = _numbers(y, about="y")
+    if y.shape != X.shape[:1]:
         raise FitError(
             f"X of shape {X.shape} and y of shape {y.shape} do not fit; give (rows, columns) and (rows,).", about="X"
         )
     if len(y) <= X.shape[1]:
         raise FitError(
-            f"{len(y)} rows do not determine {X.shape[1] + 1} coefficients; add rows or drop columns.", about="X"
+            f"n_samples = {len(y)} rows do not determine {X.shape[1] + 1} coefficients; add rows or drop columns.",
+            about="X",
         )
-    bad = int((~np.isfinite(X)).any(axis=1).sum() + (~np.isfinite(y)).sum())
-    if bad:
-        raise FitError(f"{bad} rows hold missing or infinite values; fill them or leave them out.", about="X")
     return _with_ones(X), y
+
+
+def _table(X: ArrayLike) -> Matrix:
+    """X as a table of finite numbers, or what it is instead."""
+    if hasattr(X, "toarray"):
+        raise FitError("Sparse input is not supported; give a dense table, such as X.toarray().", about="X")
+    X = _numbers(X, about="X")
+    if X.ndim != 2:
+        raise FitError(f"X has shape {X.shape}, and a table has two. Reshape your data to (rows, columns).", about="X")
+    for found, what in zip(X.shape, ("sample(s)", "feature(s)"), strict=True):
+        if not found:
+            raise FitError(f"X has 0 {what} (shape={X.shape}) while a minimum of 1 is required.", about="X")
+    return X
+
+
+def _numbers(values: ArrayLike, *, about: str) -> np.ndarray:
+    array = np.asarray(values)
+    if np.iscomplexobj(array):
+        raise FitError("Complex data not supported; give real numbers.", about=about)
+    array = array.astype(float)
+    bad = int((~np.isfinite(array)).sum())
+    if bad:
+        raise FitError(
+            f"{bad} values of {about} are missing or infinite (NaN, inf); fill them or leave their rows out.", about="X"
+        )
+    return array
+
+
+def _not_fitted(text: str) -> FitError:
+    """A refusal that scikit-learn knows as its own, if it is there."""
+    if "sklearn" not in sys.modules:
+        return FitError(text, about="fit")
+    from sklearn.exceptions import NotFittedError
+
+    kind: type[FitError] = type("NotFitted", (FitError, NotFittedError), {})
+    return kind(text, about="fit")
+
+
+def _warn_of_a_column() -> None:
+    """What scikit-learn says of a y with one column, if it is there."""
+    if "sklearn" in sys.modules:
+        from sklearn.exceptions import DataConversionWarning
+
+        text = "A column-vector y was passed when a 1d array was expected; use y.ravel()."
+        warnings.warn(text, DataConversionWarning, stacklevel=4)
 
 
 def _with_ones(X: Matrix) -> Matrix:
@@ -222,9 +271,22 @@ def _with_ones(X: Matrix) -> Matrix:
 def _months(y: Vector, groups: ArrayLike | None) -> list[tuple[np.ndarray, Mask]]:
     """Row numbers and large changes of each month, in order of time."""
     labels = np.zeros(len(y)) if groups is None else np.asarray(groups)
-    if len(labels) != len(y) or not np.isin(y, (0, 1)).all():
+    if len(labels) != len(y):
         raise FitError(
-            "A ranking model needs y of 0 and 1 and one group per row; mark the large changes first.", about="y"
+            f"{len(labels)} groups were given for {len(y)} rows; a ranking model needs the month of each.", about="y"
         )
+    large = _large(y)
     _, code = np.unique(labels, return_inverse=True)
-    return [(rows := np.flatnonzero(code == month), y[rows] > 0) for month in range(code.max() + 1)]
+    return [(rows := np.flatnonzero(code == month), large[rows]) for month in range(code.max() + 1)]
+
+
+def _large(y: Vector) -> Mask:
+    """Large changes: the larger of two values, as scikit-learn counts classes; 0 and 1 as a rule."""
+    kinds = np.unique(y)
+    if len(kinds) > 2 or (len(kinds) == 1 and kinds[0] not in (0, 1)):
+        raise FitError(
+            f"A ranking model needs y of two values, such as 0 and 1, and has {len(kinds)} class or value(s); mark the "
+            "large changes first.",
+            about="y",
+        )
+    return np.asarray(y == kinds[-1]) if len(kinds) == 2 else np.asarray(y > 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 sklearn = pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 
 from sklearn.base import clone, is_regressor  # noqa: E402
+from sklearn.exceptions import NotFittedError  # noqa: E402
 from sklearn.linear_model import LinearRegression, QuantileRegressor  # noqa: E402
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
@@ -25,6 +27,8 @@ from discreet.change.estimators import (  # noqa: E402
     PowerLoss,
     QuantileRegression,
 )
+from discreet.errors import FitError  # noqa: E402
+from faults_of import about  # noqa: E402
 
 from .test_estimators import EVERY, rows  # noqa: E402
 
@@ -120,3 +124,21 @@ SENSIBLE = [
 @pytest.mark.parametrize("kind", [OLS, PowerLoss, QuantileRegression], ids=lambda k: k.__name__)
 def test_scikit_learns_own_checks(kind, check):
     getattr(estimator_checks, check)(kind.__name__, kind())
+
+
+CHECKED = [OLS(), PowerLoss(), QuantileRegression(), BayesianRegression(draws=50), PAUCMaximiser(), PairwiseRanking()]
+
+
+@pytest.mark.parametrize("estimator", CHECKED, ids=lambda each: type(each).__name__)
+def test_scikit_learns_own_checks_pass(estimator):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of checks that do not apply
+        found = estimator_checks.check_estimator(estimator, on_fail=None, on_skip=None)
+    assert len(found) > 40
+    assert not [(each["check_name"], each["exception"]) for each in found if each["status"] == "failed"]
+
+
+def test_a_model_that_has_not_been_fitted_says_so_in_both_languages():
+    with pytest.raises(FitError, check=about("fit")) as refused:
+        OLS().predict([[1.0]])
+    assert isinstance(refused.value, NotFittedError)

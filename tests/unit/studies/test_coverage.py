@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from discreet.change import roc
 from discreet.studies import chance_kinds, coverage, perturbation_kinds
@@ -45,6 +46,14 @@ def test_the_page_names_what_is_wrong_and_the_least_that_holds() -> None:
     first, second = study.results["short"]
     assert (first["least where nothing is said"], first["least where it is said"], first["faults"]) == (0.80, 0.30, 1)
     assert second["least where nothing is said"] is None and "80.0%" in study.page.html()
+
+
+def test_few_trials_make_a_mean_large_by_chance() -> None:
+    """The chance of Student's law, as deviations of a normal one; with many trials both are the same."""
+    assert coverage.in_errors(3.0, 1.0, 10**6) == pytest.approx(3.0, abs=1e-3)
+    few = coverage.in_errors(-5.1, 1.0, 6)
+    assert stats.norm.cdf(few) == pytest.approx(stats.t(5).cdf(-5.1)) and -3 < few < 0
+    assert coverage.in_errors(1.0, 0.0, 9) == 0.0
 
 
 def test_every_part_is_about_another_door() -> None:

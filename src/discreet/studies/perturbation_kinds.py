@@ -75,6 +75,7 @@ def kinds(
 ) -> list[dict[str, Any]]:
     """For each kind of data, coefficient and epsilon: coverage, bias in standard errors of its mean, and what is said.
 
+    The truth of a million rows has an error too, which is part of that of a bias.
     `none` is the share of releases without an interval, which their flag says; `allowed`, what the penalty takes, which
     `check` tells and intervals allow for.
     """
@@ -114,7 +115,7 @@ def kinds(
                         "none": float(np.mean(np.array(none)[:, k])),
                         "half_width": float(np.median(np.array(width)[:, k])),
                         "bias": float(bias.mean()),
-                        "bias_error": float(bias.std(ddof=1) / np.sqrt(sets)),
+                        "bias_error": float(bias.std(ddof=1) * np.sqrt(1 / sets + ROWS / MANY)),
                         "allowed": float(np.mean(np.array(taken)[:, k])),
                         "before": before,
                     }

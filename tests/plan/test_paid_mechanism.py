@@ -16,7 +16,7 @@ from discreet.tables.mechanisms.polynomial import PolynomialNoise
 def _earlier(monkeypatch: pytest.MonkeyPatch) -> None:
     """The defaults of version 0.1.0."""
     chosen = lambda unit, epsilon, *, cells, everyone: JointPolynomialNoise if cells > 1 else PolynomialNoise  # noqa: E731
-    monkeypatch.setattr("discreet.tables.defaults.default", chosen)
+    monkeypatch.setattr("discreet.tables.mechanisms.defaults.default", chosen)
 
 
 def _mechanisms(folder: Path) -> dict[str, list[str]]:

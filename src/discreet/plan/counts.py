@@ -37,9 +37,9 @@ from discreet.schema import Label
 from discreet.tables.attributes import refuse_shrinking
 from discreet.tables.cells import Cells
 from discreet.tables.consistency import finest_of
-from discreet.tables.defaults import chosen_before
 from discreet.tables.derived import agreeing
 from discreet.tables.likelihood import beliefs_after
+from discreet.tables.mechanisms.defaults import chosen_before
 from discreet.tables.prepared import Prepared
 from discreet.tables.quality import MEANING
 from discreet.tables.query import CountQuery

@@ -20,8 +20,8 @@ from discreet.privacy.units import Establishments, Strength
 from discreet.studies.limits_page import TITLE, page
 from discreet.studies.study import Progress, Study, silent
 from discreet.tables.calibration import calibrate
-from discreet.tables.defaults import default
 from discreet.tables.limits import far_floor, floor, in_proportion, one_count, radial
+from discreet.tables.mechanisms.defaults import default
 from discreet.tables.mechanisms.mechanism import Mechanism
 
 Row: TypeAlias = dict[str, Any]

@@ -10,7 +10,6 @@ attacks         what a published table gives away: the three attacks of Haney et
 consistency     tables of one release made to agree, in non-negative integers: post-processing that costs nothing
 derived         tables that are sums of one that was drawn
 counsel         advice on a budget from what is public, or why there is none
-defaults        the mechanism of a table that names none
 ends            quantiles of noise and the ends of intervals, rounded outward
 establishments  every establishment's own histogram of workers
 expected        what is told of the expected error of published integers

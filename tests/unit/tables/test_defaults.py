@@ -10,7 +10,7 @@ import pytest
 from discreet.errors import Infeasible
 from discreet.privacy.units import Establishments
 from discreet.tables.calibration import calibrate
-from discreet.tables.defaults import EVER, chosen_before, default
+from discreet.tables.mechanisms.defaults import EVER, chosen_before, default
 
 WEAK = {"strength": "weak"}
 

@@ -3,10 +3,11 @@
 How constants are asked for is in `tables.calibration`; that they keep their word is checked by `privacy.verify`.
 
 mechanism         what every mechanism answers, and what is asked of one
+defaults          the mechanism of a table that names none: the one that errs least
 registry          the mechanisms by name, and the door for those of other packages
 smooth            noise in proportion to the smooth sensitivity: what the next four and staircase share
-polynomial        the default for one count
-joint_polynomial  the default for all counts of the same establishments, under one epsilon
+polynomial        a closed form for one count
+joint_polynomial  a closed form for all counts of the same establishments, under one epsilon
 joint_rings       the same with less noise, under the strong definition
 weak_joint        the same under the weak definition, with noise for every kind of workers
 ladder            for one count: a checked table for small cells, close to the least noise of any law

@@ -1,0 +1,174 @@
+"""A programme of twelve tables on a simulated nation: it adds up, has no bias, and no table is worse than its own draw.
+
+The small one runs every day. The full one has 3 million establishments, 43 million jobs and over 2 million cells.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import discreet as dc
+from discreet.noise.source import SeededSource
+from discreet.simulate import national
+from discreet.tables.establishments import histograms
+from discreet.tables.infusion import Infusion
+from discreet.tables.workload import agreed
+
+TABLES = (
+    ["naics6", "county", "ownership"],
+    ["naics4", "county", "ownership"],
+    ["naics3", "county"],
+    ["naics2", "county", "ownership"],
+    ["naics6", "state"],
+    ["naics2", "state"],
+)
+DRAWN = (TABLES[0], TABLES[3], TABLES[5])
+REPEATS = 8
+PLAN = f"""
+[data]
+source = "nation"
+[unit]
+kind = "establishments"
+alpha = 0.1
+[budget]
+epsilon = 4
+ledger = "ledger.db"
+dataset = "nation"
+[[release]]
+name = "employment"
+kind = "counts"
+tables = {TABLES}
+measure = {DRAWN}
+add_up = true
+establishments = true
+epsilon = 2
+[[release]]
+name = "payroll"
+kind = "sums"
+of = "payroll"
+tables = {TABLES}
+measure = {DRAWN}
+add_up = true
+establishments = true
+epsilon = 2
+[output]
+folder = "out"
+formats = ["parquet"]
+""".replace("(", "[").replace(")", "]")
+
+
+def programme(folder: Path, share: float) -> Path:
+    national.write(folder / "nation", share=share)
+    (folder / "plan.toml").write_text(PLAN)
+    return folder / "plan.toml"
+
+
+def assert_adds_up(folder: Path, value: str) -> int:
+    """Every table is the sum of the finest one by its codes; returns how many cells there are."""
+    places = sorted(path for path in folder.iterdir() if path.is_dir())
+    fine, cells = pq.read_table(places[0] / "basic.parquet"), 0
+    codes = {name: np.array(fine[name].to_pylist()) for name in ("naics6", "county", "ownership")}
+    codes |= {f"naics{n}": codes["naics6"].astype(f"U{n}") for n in (2, 3, 4, 5)}
+    codes["state"] = codes["county"].astype("U2")
+    for place in places:
+        table = pq.read_table(place / "basic.parquet")
+        cells += len(table)
+        by = [name for name in table.column_names if name in codes]
+        keys, row = np.unique(np.stack([codes[name] for name in by], axis=1), axis=0, return_inverse=True)
+        for column in (value, "establishments"):
+            sums = np.zeros(len(keys), dtype=np.int64)
+            np.add.at(sums, row.ravel(), np.array(fine[column]))
+            order = np.lexsort([np.array(table[name].to_pylist()) for name in reversed(by)])
+            assert np.array_equal(np.array(table[column])[order], sums), (place.name, column)
+    return cells
+
+
+def test_a_small_programme_goes_from_plan_to_reviewer_and_adds_up(tmp_path: Path) -> None:
+    from discreet.plan.run import run
+    from discreet.review.verdict import verify_bundle
+
+    done = run(programme(tmp_path, 0.002))
+    assert assert_adds_up(tmp_path / "out" / "employment", "count") > 5_000
+    assert_adds_up(tmp_path / "out" / "payroll", "sum")
+    assert not [one for one in verify_bundle(done.bundle) if one.wrong]
+
+
+def studied(jobs: Any, of: str | None, repeats: int) -> None:
+    """Bias of totals, and errors of tables before and after they agree."""
+    session = dc.Session(jobs, unit=dc.Establishments("0.1"), budget=100, seed=1)
+    queries = session.marginals(*DRAWN, of=of).queries
+    ready = [query.prepare(epsilon="2/3") for query in queries]
+    cells = [query.statistics(part) for query, part in zip(queries, ready, strict=True)]
+    source, total, off = SeededSource(7), [], []
+    for _ in range(repeats):
+        raw = [
+            query._wrap(part, cell, query.drawn(part, cell, source), level=0.95)
+            for query, part, cell in zip(queries, ready, cells, strict=True)
+        ]
+        after = agreed(queries, ready, raw, level=0.95)
+        total.append([float(table.counts.sum() - cell.counts.sum()) for table, cell in zip(after, cells, strict=True)])
+        off.append(
+            [
+                [float(np.abs(t.counts - cell.counts).mean()) for t in (before, moved)]
+                for before, moved, cell in zip(raw, after, cells, strict=True)
+            ]
+        )
+    bias, error = np.array(total), np.array(off)
+    for i, by in enumerate(DRAWN):
+        told = (of, by, "bias", bias[:, i].mean(), bias[:, i].std(ddof=1), "error", *error[:, i].mean(axis=0))
+        print(*told)
+        assert abs(bias[:, i].mean()) <= 3 * bias[:, i].std(ddof=1) / np.sqrt(repeats), told
+        gain = error[:, i, 1] - error[:, i, 0]
+        slack = 0.02 * error[:, i, 0].mean() + 2 * gain.std(ddof=1) / np.sqrt(repeats)
+        assert gain.mean() <= slack + 0.1, told
+
+
+@pytest.mark.parametrize("of", [None, "payroll"])
+def test_totals_have_no_bias_and_no_table_is_worse(of: str | None, tmp_path: Path) -> None:
+    national.write(tmp_path / "nation", share=0.003)
+    studied(dc.read_jobs(tmp_path / "nation"), of, REPEATS)
+
+
+def over_infusion(jobs: Any) -> float:
+    """The error of payroll by county and sector at (0.1, 2) over that of noise infusion."""
+    query = dc.Session(jobs, unit=dc.Establishments("0.1"), budget=2).sum("payroll", ["county", "naics2"])
+    ready = query.prepare(epsilon=2)
+    cells = query.statistics(ready)
+    largest = cells.largest_total.astype(np.float64)
+    firms = histograms(jobs, workplace_by=["county", "naics2"], magnitude="payroll")
+    infused = Infusion(small=0).expected_error(firms, rng=np.random.default_rng(2), trials=10)
+    return float(ready.mechanism.integer_error(largest, largest).sum() / infused.sum())
+
+
+@pytest.mark.full_size
+def test_the_whole_nation_fits_in_time_and_memory(tmp_path: Path) -> None:
+    plan = programme(tmp_path, 1.0)
+    spent = []
+    for command in (["run", str(plan)], ["verify", str(tmp_path / "out" / "bundle.zip")]):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run(
+            [sys.executable, "-m", "discreet", *command], env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}, check=False
+        )
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert done.returncode == 0
+        spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        assert after.ru_maxrss <= 2.5 * 2**20, after.ru_maxrss
+    print("processor seconds of run and verify:", spent)
+    assert spent[0] < 90 and spent[1] <= spent[0]
+    cells = assert_adds_up(tmp_path / "out" / "employment", "count")
+    assert cells + assert_adds_up(tmp_path / "out" / "payroll", "sum") > 2_000_000
+    jobs = dc.read_jobs(tmp_path / "nation")
+    ratio = over_infusion(jobs)
+    print("payroll by county and sector over infusion:", ratio)
+    assert ratio <= 0.6
+    for of in (None, "payroll"):
+        studied(jobs, of, 4)

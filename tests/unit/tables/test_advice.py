@@ -23,6 +23,7 @@ from faults_of import about
 
 FINE, MIDDLE, COARSE = ("place", "sector"), ("sector",), ("ownership",)
 UNIT = Establishments("0.1")
+DRAWS = 200  # four standard errors of a mean error are 8 %, of one count 25 %
 
 
 @pytest.fixture(scope="module")
@@ -105,13 +106,13 @@ def test_sums_are_as_far_off_as_told(jobs: Jobs, sizes: pa.Table, add_up: bool) 
         workload = session(jobs).marginals(*tables, measure=[tables[i] for i in choice.measured])
         offer = workload.offer(epsilon=2, split=choice.split, add_up=add_up)
         reading = offer.read(jobs)
-        for seed in range(40):
+        for seed in range(DRAWS):
             drawn = offer.draw(reading, SeededSource(seed))
-            errors += [np.abs(table.counts - true).mean() / 40 for table, true in zip(drawn, truth, strict=True)]
+            errors += [np.abs(table.counts - true).mean() / DRAWS for table, true in zip(drawn, truth, strict=True)]
         ratio = errors / choice.errors
-        assert (ratio[:2] < 1.25).all(), (choice, ratio)
-        assert (ratio[:2] > (0.6 if add_up else 0.85)).all(), (choice, ratio)  # agreeing may do better than is told
-        assert 0.6 < ratio[2] < 1.5, (choice, ratio)  # one count, 40 draws
+        assert (ratio[:2] < 1.1).all(), (choice, ratio)
+        assert (ratio[:2] > (0.6 if add_up else 0.9)).all(), (choice, ratio)  # agreeing may do better than is told
+        assert 0.75 < ratio[2] < 1.25, (choice, ratio)  # one count
 
 
 def test_the_mean_error_of_sums() -> None:

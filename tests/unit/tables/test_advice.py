@@ -51,6 +51,7 @@ def told(workload: Workload, sizes: pa.Table, shares: tuple[float, ...], epsilon
     return total
 
 
+@pytest.mark.full_size
 def test_no_split_on_a_grid_is_better(jobs: Jobs, sizes: pa.Table) -> None:
     workload = session(jobs).marginals(("place", "sector"), ("sector", "ownership"))
     advice = workload.advise(epsilon=3, sizes=sizes)
@@ -125,6 +126,7 @@ def test_the_mean_error_of_sums() -> None:
         assert found[0] == pytest.approx(drawn, rel=0.03)
 
 
+@pytest.mark.full_size
 def test_the_budget_of_every_choice_is_spent_and_possible(jobs: Jobs, sizes: pa.Table) -> None:
     workload = session(jobs).marginals(FINE, ("place",), ("place", "sector", "sex"))
     advice = workload.advise(epsilon="0.6", sizes=sizes, add_up=True)

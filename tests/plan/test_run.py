@@ -60,7 +60,7 @@ def test_manifest(plan: Path, done: Path) -> None:
     about = json.loads((done / "sexes" / "release.json").read_text())
     assert about["guarantee"]["definition"] == "strong (alpha=0.1, epsilon=2)-employer-employee privacy"
     assert about["guarantee"]["private"] is True
-    assert about["parameters"]["tables"][0]["mechanism"] == "joint-polynomial"
+    assert about["parameters"]["tables"][0]["mechanism"] == "joint-rings"
     assert about["parameters"]["tables"][0]["domains"] == {"sex": ["f", "m"]}
     assert about["code"]["discreet"] == "0.1.0"
     assert about["code"]["libraries"]["numpy"] == np.__version__

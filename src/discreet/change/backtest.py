@@ -129,7 +129,7 @@ def backtest_changes(
     capacity: int | None = 20,
     cost_ratio: float = 10.0,
     missing: Missing = "refuse",
-    season: int = 12,
+    season: int | None = None,
     gaps: Gaps = "skip",
     until: Any = None,
     rules: Rules = judged.USUAL,

@@ -26,6 +26,7 @@ FORMS = ("%Y-%m-%d", "%Y-%m", "%YQ", "%Y-Q", "%Y%m%d", "%Y%m")
 HOLIDAYS = 0.1
 """Largest share of steps over closed days in a calendar of working days."""
 
+MONTHS = 12
 HOLES = 0.2
 """Largest share of periods that may be missing in all series, for the rest to follow a rule."""
 
@@ -136,6 +137,26 @@ def calendar(labels: np.ndarray) -> Calendar:
     rule = _even(labels.astype(float), "")
     whole = kind.kind in "iu"
     return Calendar(labels[-1], rule, float, lambda value: kind.type(round(value) if whole else value))
+
+
+def usual_season(labels: np.ndarray) -> int:
+    """Periods in a season by the calendar: a day of hours, a week of days, a year of weeks, months or quarters.
+
+    Numbers, and dates that follow no rule, are taken for months.
+    """
+    try:
+        rule = calendar(labels).rule
+    except DataError:
+        return MONTHS
+    days = rule.days if isinstance(rule, _Clocked) else rule
+    if isinstance(days, MonthRule):
+        return MONTHS // days.step if MONTHS % days.step == 0 else 1
+    if isinstance(days, Weekdays):
+        return int(days.days.sum())
+    if isinstance(days, Even) and isinstance(days.step, np.timedelta64):
+        step = days.step / np.timedelta64(1, "h")
+        return max(1, round(24 / step) if step < 24 else 7 if step == 24 else round(365.25 * 24 / step))
+    return MONTHS
 
 
 def completed(labels: np.ndarray) -> np.ndarray:

@@ -232,7 +232,7 @@ def exception_report(
     prevalence: float | None = None,
     by_value: bool = False,
     missing: Missing = "refuse",
-    season: int = 12,
+    season: int | None = None,
     past: int = 24,
     gaps: Gaps = "skip",
     until: Any = None,
@@ -248,8 +248,8 @@ def exception_report(
     forecasts : frame of `series`, `method`, `t`, `forecast`, of past periods and of the coming one; or one column per
         method. With a column `quantile` or `sample`, distributions. Made here by `methods` if left out.
     method : whose forecasts rank; by default the one with the largest partial area on the past.
-    methods, season, past : if forecasts are made here: by which methods, with how many periods in a season, and how
-        many past periods are forecast to learn from.
+    methods, season, past : if forecasts are made here: by which methods, with how many periods in a season (by
+        default what the calendar says), and how many past periods are forecast to learn from.
     horizon : how many periods ahead the forecasts look.
     cutoff, direction, policy, regression : the gold standard, see `standards.large_changes`; direction "both" looks for
         declines and increases at once. Series that cannot be large changes under `regression` are neither ranked nor

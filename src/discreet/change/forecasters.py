@@ -16,6 +16,7 @@ import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.change import intermittent, smoothing
+from discreet.change.calendar import usual_season
 from discreet.change.cases import Cases, check_horizon, of_forecasts, past_and_coming
 from discreet.change.panel import Gaps, TidyPanel, read_panel
 from discreet.change.seasons import Seasons, adjusted, restored
@@ -88,7 +89,7 @@ def forecast_panel(
     *,
     methods: Sequence[str] = QUICK,
     horizon: int = 1,
-    season: int = 12,
+    season: int | None = None,
     past: int = 12,
     gaps: Gaps = "skip",
     progress: Progress = lambda step, share: None,
@@ -103,7 +104,7 @@ def forecast_panel(
     panel : frame of `series`, `t`, `value`, under these or other usual names.
     methods : names of forecasting methods.
     horizon : how many periods ahead to look.
-    season : the length of a season in periods; 1 for none.
+    season : the length of a season in periods, 1 for none; by default what the calendar says (12 for months).
     past : how many past periods to forecast, each from the periods before it.
     gaps : what periods mean that a series lacks: "skip" leaves the series out, "zero", or "carry" the value before.
     progress : called with what is being done and the share of it that is done.
@@ -142,7 +143,7 @@ def forecast_cases(
     *,
     methods: Sequence[str] = QUICK,
     horizon: int = 1,
-    season: int = 12,
+    season: int | None = None,
     past: int = 12,
     progress: Progress = lambda step, share: None,
 ) -> Cases:
@@ -153,6 +154,7 @@ def forecast_cases(
             f"Method {unknown[0] if unknown else ''!r} is not known; choose from {', '.join(METHODS)}.", about="methods"
         )
     check_horizon(horizon)
+    season = usual_season(panel.periods) if season is None else season
     if past < 0 or season < 1:
         raise DataError(
             f"Season {season} and past {past} do not make forecasts; give for example 12 and 12.",

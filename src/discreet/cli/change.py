@@ -67,7 +67,9 @@ Limit: TypeAlias = Annotated[float, typer.Option(help="Largest false positive ra
 Gaps: TypeAlias = Annotated[Missing, typer.Option(help="Cases that some method does not forecast.")]
 Out: TypeAlias = Annotated[Path | None, typer.Option(help="Directory for report.html, results.json and tables.")]
 Lag: TypeAlias = Annotated[int, typer.Option(min=1, help="Periods over which changes are measured: 1, or a season.")]
-Season: TypeAlias = Annotated[int, typer.Option(min=1, help="Periods in a season, when forecasts are made here.")]
+Season: TypeAlias = Annotated[
+    int | None, typer.Option(min=1, help="Periods in a season; by default what the calendar says, 12 for months.")
+]
 Methods: TypeAlias = Annotated[
     str | None, typer.Option(help="Methods to try, with commas between, when forecasts are made here.")
 ]
@@ -175,7 +177,7 @@ def report(
     lag: Lag = 1,
     fpr: Limit = 0.2,
     missing: Gaps = Missing.refuse,
-    season: Season = 12,
+    season: Season = None,
     past: Annotated[int, typer.Option(min=1, help="Past periods to forecast, when forecasts are made here.")] = 24,
     gaps: Holes = Filling.skip,
     until: Until = None,
@@ -248,7 +250,7 @@ def backtest(
     lag: Lag = 1,
     fpr: Limit = 0.2,
     missing: Gaps = Missing.refuse,
-    season: Season = 12,
+    season: Season = None,
     gaps: Holes = Filling.skip,
     until: Until = None,
     shortest: Shortest = 8,
@@ -345,7 +347,7 @@ def _asked(
     lag: int,
     fpr: float,
     missing: Missing,
-    season: int,
+    season: int | None,
     gaps: Filling,
     until: str | None,
     shortest: int,

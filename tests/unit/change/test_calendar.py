@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from discreet.change.calendar import calendar
+from discreet.change.calendar import calendar, usual_season
 from discreet.errors import DataError
 from faults_of import about
 
@@ -94,3 +94,13 @@ def test_labels_that_cannot_be_counted():
 def test_periods_without_a_rule_are_refused(known, fact):
     with pytest.raises(DataError, check=about("periods", naming=(fact,))):
         calendar(known)
+
+
+@pytest.mark.parametrize(
+    ("frequency", "season"),
+    [("ME", 12), ("MS", 12), ("QE", 4), ("YE", 1), ("W-THU", 52), ("D", 7), ("B", 5), ("h", 24), ("30min", 48)],
+)
+def test_the_usual_season(frequency, season):
+    made = pd.date_range("2019-02-27", periods=40, freq=frequency).to_numpy().astype("datetime64[us]")
+    assert usual_season(made) == season
+    assert usual_season(np.arange(40)) == usual_season(np.arange(40) ** 2) == usual_season(np.array(["a", "b"])) == 12

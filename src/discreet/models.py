@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 @overload
 def mixed(
-    formula: str, data: Any, *, method: Literal["REML", "ML"] | None = None, missing: Missing = "error"
+    formula: str,
+    data: Any,
+    *,
+    method: Literal["REML", "ML"] | None = None,
+    missing: Missing = "error",
+    weights: str | None = None,
 ) -> MixedFit: ...
 @overload
 def mixed(
@@ -80,7 +85,8 @@ def mixed(
     offset, exposure : names of columns: what is added to the linear predictor; what a count is proportional to, whose
         logarithm is added. Families only.
     missing : rows with missing values are an "error", or they are left out ("drop") and a note says how many.
-    weights : name of a column: how often a row counts; trials, where the response is a share. Families only.
+    weights : name of a column: of the gaussian family prior weights, to which residual variances are inverse; else how
+        often a row counts, which is its trials where the response is a share.
 
     Returns
     -------
@@ -92,7 +98,7 @@ def mixed(
     >>> round(mixed("y ~ x + (1 | g)", data).fixed["x"], 6)
     1.75
     """
-    beside = {"offset": offset, "exposure": exposure, "weights": weights, "points": points if points != 1 else None}
+    beside = {"offset": offset, "exposure": exposure, "points": points if points != 1 else None}
     if family != "gaussian":
         if method is not None or prior is not None:
             raise FitError(
@@ -116,12 +122,12 @@ def mixed(
     given = {"draws": draws, "chains": chains, "warmup": warmup, "seed": seed}
     sampler = {name: value for name, value in given.items() if value is not None}
     if prior is not None:
-        if missing != "error":
+        if missing != "error" or weights is not None:
             raise FitError(
-                f"missing={missing!r} was asked with a prior.",
-                "A fit without a prior has the rule.",
-                "Drop the rows first.",
-                about="missing",
+                f"{'weights' if weights is not None else 'missing'} was asked with a prior.",
+                "A fit without a prior has both.",
+                "Leave it out.",
+                about="missing" if weights is None else "weights",
             )
         from discreet.bayes.blmm.estimate import bayes_mixed
 
@@ -136,4 +142,4 @@ def mixed(
         )
     from discreet.lmm.estimate import mixed as by_likelihood
 
-    return by_likelihood(formula, data, method="REML" if method is None else method, missing=missing)
+    return by_likelihood(formula, data, method="REML" if method is None else method, missing=missing, weights=weights)

@@ -247,6 +247,30 @@ def read_rows(
     return rows, Learned(levels, states, means, distant)
 
 
+def number_column(frame: AnyFrame, name: str, about: str, rows: int, *, positive: bool = False) -> Vector:
+    """A column of finite numbers that stands beside the formula, such as weights."""
+    import narwhals.stable.v2 as nw
+
+    schema = frame.collect_schema()
+    if name not in schema:
+        raise DataError(missing(name, schema.names(), name="the data"), about=about)
+    if not schema[name].is_numeric():
+        raise DataError(f"{about}={name!r} is {schema[name]}.", "It is a column of numbers.", about=about)
+    column = frame.select(nw.col(name).cast(nw.Float64()))
+    held = collect(column, step=about) if isinstance(column, nw.LazyFrame) else column
+    arrow = held[name].to_arrow() if isinstance(held, nw.DataFrame) else held[name]
+    values = np.asarray(values_of(arrow), dtype=np.float64)
+    if arrow.null_count or not np.isfinite(values).all() or (positive and (values <= 0).any()):
+        raise DataError(
+            f"Column {name!r} has values that are missing, infinite{', zero or less' if positive else ''}.",
+            f"{about} is a finite{', positive' if positive else ''} number in every row.",
+            "Drop or repair those rows first.",
+            about=about,
+        )
+    assert len(values) == rows
+    return values
+
+
 def refuse_empty(count: int) -> None:
     if count == 0:
         raise DataError(

@@ -17,7 +17,7 @@ from discreet.arrays import Matrix, Vector
 from discreet.errors import DataError, FitError, Unidentified
 from discreet.formula.rows import ModelRows
 from discreet.lmm.cells import CellSums
-from discreet.lmm.fit import MixedFit, RandomEffects
+from discreet.lmm.fit import MixedFit, RandomEffects, log_total
 from discreet.lmm.inference import gram_of_fit
 from discreet.lmm.matrix import dense, linear, random_part
 from discreet.lmm.moments import Moments
@@ -39,7 +39,7 @@ def simulate(
     fixed = linear(rows, design.layout.fixed, design.levels, beta) + design.layout.response.shift
     sigma = float(np.sqrt(fit.sigma2))
     for _ in range(count):
-        y = fixed + sigma * rng.normal(size=rows.count)
+        y = fixed + sigma * rng.normal(size=rows.count) / fit.root_weights
         for term, T, kept in zip(design.random, solution.triangles, solution.effects, strict=True):
             drawn = kept if effects == "kept" else sigma * rng.normal(size=kept.shape) @ T.T
             y += random_part(rows, term, design.levels, drawn, new_levels="error")
@@ -50,14 +50,15 @@ def with_response(fit: MixedFit, y: Vector) -> Gram:
     """What the model needs to know of other responses to the same rows."""
     rows, design, gram = fit.data, fit.design, gram_of_fit(fit)
     y = y - design.layout.response.shift
+    counted = y if fit.weights is None else y * fit.weights
     Zxy = []
     for term, known in zip(design.random, gram.Zxy, strict=True):
         group, columns = term.grouping.codes(rows.codes), dense(rows, term.pieces, design.levels)
-        sums = np.stack([np.bincount(group, column * y, len(term.grouping)) for column in columns.T], axis=1)
+        sums = np.stack([np.bincount(group, column * counted, len(term.grouping)) for column in columns.T], axis=1)
         Zxy.append(np.column_stack([known[:, :-1], sums.ravel()]))
     joint = gram.joint.copy()
-    joint[-1, :-1] = joint[:-1, -1] = _times_response(rows, fit, y)
-    joint[-1, -1] = y @ y
+    joint[-1, :-1] = joint[:-1, -1] = _times_response(rows, fit, counted)
+    joint[-1, -1] = y @ counted
     return gram.lend(Gram(gram.ZZ, gram.crossed, tuple(Zxy), joint, gram.rows))
 
 
@@ -95,10 +96,10 @@ def refit(fit: MixedFit, y: Vector) -> MixedFit:
         covariance=solution.sigma2 * fit.origin.restore @ solution.unscaled @ fit.origin.restore.T,
         random=tuple(RandomEffects.of(each, solution.sigma2 * T @ T.T, u) for each, T, u in random),
         sigma2=solution.sigma2,
-        criterion=solution.criterion + (fit.origin.logdet if fit.method == "REML" else 0.0),
+        criterion=solution.criterion + (fit.origin.logdet if fit.method == "REML" else 0.0) - log_total(fit.weights),
         statistics=statistics,
         solution=solution,
-        cells=CellSums.of_rows(changed),
+        cells=CellSums.of_rows(changed) if fit.weights is None else CellSums.weighted(changed, fit.weights),
         frame=None,
         in_memory=changed,
     )
@@ -131,6 +132,8 @@ def residual(fit: MixedFit, replicates: int, rng: np.random.Generator, *, level:
     scores, M = np.zeros((G, p)), np.zeros((G, p, p))
     for at, X, swept, _ in parts(fit, rows):
         A = swept @ fit.solution.unscaled
+        if fit.weights is not None:
+            A = A * fit.weights[at][:, None]
         for j in range(p):
             scores[:, j] += np.bincount(codes[at], A[:, j] * left[at], G)
             for k in range(p):

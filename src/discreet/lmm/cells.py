@@ -56,6 +56,11 @@ class CellSums:
         """Each row its own cell."""
         return cls(rows.count, rows.count, rows.codes, rows.product)
 
+    @classmethod
+    def weighted(cls, rows: ModelRows, weights: Vector) -> CellSums:
+        """Each row its own cell, counted as often as its weight says."""
+        return cls(rows.count, rows.count, rows.codes, lambda a, b: rows.product(a, b) * weights)
+
 
 def cells_of(rows: ModelRows, layout: Layout, levels: Levels) -> CellSums:
     """Sum rows in memory into cells."""

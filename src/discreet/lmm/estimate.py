@@ -13,10 +13,10 @@ from discreet.errors import DataError, FitError, Unidentified
 from discreet.faults import Argument
 from discreet.formula.design import ONE, Design, Piece
 from discreet.formula.formula import Formula
-from discreet.formula.rows import Learned, ModelRows, plan, read_rows
+from discreet.formula.rows import Learned, ModelRows, number_column, plan, read_rows
 from discreet.formula.source import Missing, opened
 from discreet.lmm.cells import CellSums, cells_again, cells_in_engine, cells_of, runs_in_engine
-from discreet.lmm.fit import Method, MixedFit, MixedWarning, RandomEffects
+from discreet.lmm.fit import Method, MixedFit, MixedWarning, RandomEffects, log_total
 from discreet.lmm.gram import gram_of, moments_of, products
 from discreet.lmm.moments import Moments
 from discreet.lmm.origin import Origin, origin
@@ -32,7 +32,9 @@ DOUBT = 1e-3  # of the criterion: what rounding may do before a note says so
 NEARLY = 1e-8  # of a column's sum of squares: what is left then has half its digits
 
 
-def mixed(formula: str, data: Any, *, method: Method = "REML", missing: Missing = "error") -> MixedFit:
+def mixed(
+    formula: str, data: Any, *, method: Method = "REML", missing: Missing = "error", weights: str | None = None
+) -> MixedFit:
     """Fit a linear mixed model by REML or maximum likelihood, in lme4's syntax and with lme4's numbers.
 
     `data` is a pandas, Polars, PyArrow, DuckDB or Spark frame, a mapping of columns, or the path of a CSV or
@@ -45,16 +47,19 @@ def mixed(formula: str, data: Any, *, method: Method = "REML", missing: Missing 
     if method not in ("REML", "ML"):
         raise DataError((Argument("method", method), " is not known."), remedy="Use 'REML' or 'ML'.", about="method")
     frame, model, left_out = opened(formula, data, missing=missing)
-    cells, rows, design, learned = collect(frame, model)
+    cells, rows, design, learned = collect(frame, model, in_memory=weights is not None)
+    weight = None if weights is None else number_column(frame, weights, "weights", cells.rows, positive=True)
+    if weight is not None and rows is not None:
+        cells = CellSums.weighted(rows, weight)
     refuse_unidentifiable(design, cells.rows)
-    statistics = _statistics(cells, design)
+    statistics = _statistics(cells, design, weighted=weight is not None)
     least = np.zeros(len(design.names))
     if apart := told_apart(design, statistics.joint[:-1, :-1]):
         least = R_TOLERANCE**2 * np.diag(statistics.joint)[:-1]
         design = replace(design, layout=replace(design.layout, fixed=apart))
         if rows is None:
             cells = cells_again(frame.lazy(), design.layout, cells, learned)
-        statistics = _statistics(cells, design)
+        statistics = _statistics(cells, design, weighted=weight is not None)
     XX = statistics.joint[:-1, :-1]
     kept = independent(XX, least=least)
     _refuse_saturated(cells.rows, len(kept), statistics)
@@ -75,7 +80,7 @@ def mixed(formula: str, data: Any, *, method: Method = "REML", missing: Missing 
             for random, T, u in zip(design.random, solution.triangles, solution.effects, strict=True)
         ),
         sigma2=solution.sigma2,
-        criterion=solution.criterion + (origin.logdet if reml else 0.0),
+        criterion=solution.criterion + (origin.logdet if reml else 0.0) - log_total(weight),
         rows=cells.rows,
         notes=(*left_out, *_notes(solution, dropped, design.constant_factors)),
         statistics=statistics,
@@ -87,15 +92,18 @@ def mixed(formula: str, data: Any, *, method: Method = "REML", missing: Missing 
         learned=learned,
         frame=frame,
         in_memory=rows,
+        weights=weight,
     )
     for note in fit.notes:
         warnings.warn(note, MixedWarning, stacklevel=2)
     return fit
 
 
-def _statistics(cells: CellSums, design: Design) -> Moments | Gram:
+def _statistics(cells: CellSums, design: Design, *, weighted: bool) -> Moments | Gram:
+    """Moments count rows by their sums, so that weighted rows need a Gram matrix."""
+    plain = is_one_intercept(design) and not weighted
     with np.errstate(over="ignore", invalid="ignore"):
-        found: Moments | Gram = moments_of(cells, design) if is_one_intercept(design) else gram_of(cells, design)
+        found: Moments | Gram = moments_of(cells, design) if plain else gram_of(cells, design)
     if not np.isfinite(found.joint).all():
         raise FitError(
             "Squares of a column are too large for a double. Give it in a larger unit, such as millions.",
@@ -128,12 +136,14 @@ def told_apart(design: Design, XX: Matrix) -> tuple[Piece, ...]:
     return tuple(changed) if changed != list(fixed) else ()
 
 
-def collect(frame: AnyFrame, model: Formula) -> tuple[CellSums, ModelRows | None, Design, Learned]:
+def collect(
+    frame: AnyFrame, model: Formula, *, in_memory: bool = False
+) -> tuple[CellSums, ModelRows | None, Design, Learned]:
     """One pass over the data: cells, the design they define, and the rows if they came into memory."""
     import narwhals.stable.v2 as nw
 
     layout, rows = plan(frame, model), None
-    if isinstance(frame, nw.LazyFrame) and runs_in_engine(layout):
+    if isinstance(frame, nw.LazyFrame) and runs_in_engine(layout) and not in_memory:
         cells, layout, learned = cells_in_engine(frame, layout)
     else:
         rows, learned = read_rows(frame, layout)

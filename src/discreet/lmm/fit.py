@@ -13,13 +13,11 @@ import numpy as np
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import DataError, FitError
 from discreet.faults import Argument
-from discreet.formula.arithmetic import with_columns
 from discreet.formula.design import Design, RandomDesign
 from discreet.formula.dots import updated
-from discreet.formula.rows import Learned, ModelRows, read_rows, refuse_kinds
-from discreet.frames import missing, open_frame
+from discreet.formula.rows import Learned, ModelRows, read_rows
 from discreet.lmm.cells import CellSums
-from discreet.lmm.matrix import linear, random_part
+from discreet.lmm.matrix import linear, place_rows, random_part
 from discreet.lmm.moments import Moments
 from discreet.lmm.origin import Origin, basis
 from discreet.lmm.solution import Solution, effect_variances
@@ -100,6 +98,7 @@ class MixedFit(Result):
     notes : what lme4 would say in a message: a singular fit, dropped columns.
     statistics : all the fit knows of the data, for the kept columns (centred, see `Layout.centred`): `Moments`
         where the model is one random intercept, else a `Gram` matrix.
+    weights : prior weights; a row's residual variance is sigma2 over its weight.
     """
 
     formula: str
@@ -122,6 +121,7 @@ class MixedFit(Result):
     learned: Learned
     frame: AnyFrame | None
     in_memory: ModelRows | None
+    weights: Vector | None = None
 
     @property
     def moments(self) -> Moments:
@@ -237,7 +237,12 @@ class MixedFit(Result):
         one_of("kind", kind, ("conditional", "marginal", "pearson"))
         level: Literal["conditional", "marginal"] = "marginal" if kind == "marginal" else "conditional"
         left = self.response - self.predict(level=level)
-        return left / np.sqrt(self.sigma2) if kind == "pearson" else left
+        return left * self.root_weights / np.sqrt(self.sigma2) if kind == "pearson" else left
+
+    @property
+    def root_weights(self) -> Vector | float:
+        """Roots of the prior weights; 1 where there are none."""
+        return 1.0 if self.weights is None else np.sqrt(self.weights)
 
     def leverage(self) -> Vector:
         """Diagonal of the hat matrix of fixed and random effects together, as lme4's hatvalues."""
@@ -308,6 +313,7 @@ class MixedFit(Result):
         """Another formula, where "." stands for the old side (". ~ . + z"), other data or another method."""
         from discreet.lmm.estimate import mixed
 
+        self._refuse_weights("An update")
         return mixed(
             updated(self.formula, formula or ". ~ ."),
             self._open_frame if data is None else data,
@@ -321,6 +327,7 @@ class MixedFit(Result):
         """
         from discreet.lmm.private import release_mixed
 
+        self._refuse_weights("A release")
         return release_mixed(self.formula, self._open_frame, **asked)
 
     def tidy(self, *, levels: bool = False) -> Any:
@@ -363,6 +370,15 @@ class MixedFit(Result):
     def __str__(self) -> str:
         return self.summary()
 
+    def _refuse_weights(self, what: str) -> None:
+        if self.weights is not None:
+            raise FitError(
+                f"{what} was asked of a fit with weights, and would be of the model without them.",
+                "Fits without weights have it.",
+                "Fit again, with weights where they are wanted.",
+                about="weights",
+            )
+
     @property
     def _open_frame(self) -> AnyFrame:
         if self.frame is None:
@@ -385,27 +401,9 @@ class MixedFit(Result):
         return beta
 
 
-def place_rows(data: Any, design: Design, learned: Learned) -> ModelRows:
-    """New rows, coded as the fitted ones were; levels of grouping factors that the fit never saw are -1."""
-    model = design.layout.model
-    made = {name: node for name, node in model.made if name in model.columns[1:]}
-    frame = with_columns(open_frame(data, ordered=True), made, about="data")
-    schema = frame.collect_schema()
-    for column in design.layout.model.columns[1:]:
-        if column not in schema:
-            raise DataError(missing(column, schema.names(), name="the new data"), about="data")
-    refuse_kinds(schema, design.layout, response=False)
-    rows, _ = read_rows(frame, design.layout, learned, response=False)
-    grouping = {column for term in design.random for column in term.grouping.columns}
-    fixed = {column for piece in design.layout.fixed for column, _ in piece.coded}
-    for column in sorted(fixed):
-        if (rows.codes[column] < 0).any():
-            also = " Random effects of new levels can be set to zero; fixed ones cannot." if column in grouping else ""
-            raise DataError(
-                f"Column {column!r} of the new data has levels the fit never saw. Drop those rows.{also}",
-                about="data",
-            )
-    return rows
+def log_total(weights: Vector | None) -> float:
+    """What prior weights take from -2 log-likelihood."""
+    return 0.0 if weights is None else float(np.log(weights).sum())
 
 
 def one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:

@@ -12,8 +12,8 @@ from discreet.arrays import Matrix, Vector
 from discreet.formula.design import Design
 from discreet.formula.rows import Learned
 from discreet.lmm.families import FamilyName, family
-from discreet.lmm.fit import RandomEffects, one_of, place_rows
-from discreet.lmm.matrix import linear, random_part
+from discreet.lmm.fit import RandomEffects, one_of
+from discreet.lmm.matrix import linear, place_rows, random_part
 from discreet.results import Result
 
 

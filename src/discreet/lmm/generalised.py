@@ -10,9 +10,8 @@ import numpy as np
 from discreet.arrays import Vector
 from discreet.errors import DataError, FitError, Unidentified
 from discreet.formula.design import Design, Layout
-from discreet.formula.rows import ModelRows, plan, read_rows, values_of
+from discreet.formula.rows import ModelRows, number_column, plan, read_rows
 from discreet.formula.source import Missing, opened
-from discreet.frames import missing as not_there
 from discreet.lmm.estimate import refuse_unidentifiable
 from discreet.lmm.families import FAMILIES, Family, FamilyName, family
 from discreet.lmm.fit import MixedWarning, RandomEffects
@@ -25,7 +24,7 @@ from discreet.lmm.reml import independent
 from discreet.lmm.solution import BOUNDARY
 
 if TYPE_CHECKING:
-    from discreet.frames import AnyFrame
+    pass
 
 MOST_POINTS = 100  # of the quadrature
 
@@ -57,14 +56,13 @@ def generalised(
     design = Design.of(layout, rows.codes, learned.levels)
     refuse_unidentifiable(design, rows.count + 1 if law.name == "poisson" else rows.count * 2)
     y = rows.evaluate(layout.response) + layout.response.shift
-    moved = _column(frame, offset, "offset", rows.count)
+    moved = None if offset is None else number_column(frame, offset, "offset", rows.count)
     for name in model.offsets:
-        more = _column(frame, name, "formula", rows.count)
-        assert more is not None
+        more = number_column(frame, name, "formula", rows.count)
         moved = more if moved is None else moved + more
-    shown = _column(frame, exposure, "exposure", rows.count)
-    weight = _column(frame, weights, "weights", rows.count)
-    _refuse_values(law, y, shown, weight)
+    shown = None if exposure is None else number_column(frame, exposure, "exposure", rows.count, positive=True)
+    weight = None if weights is None else number_column(frame, weights, "weights", rows.count, positive=True)
+    _refuse_values(law, y)
     problem, kept, back = _problem(rows, layout, design, law, y, moved, shown, weight)
     _refuse_points(points, problem)
     beta, theta, own, value, second = maximise(problem, points, tuple(design.names[i] for i in kept))
@@ -118,38 +116,7 @@ def _family(name: str) -> Family:
     return family(name)
 
 
-def _column(frame: AnyFrame, name: str | None, about: str, rows: int) -> Vector | None:
-    """A column of finite numbers that stands beside the formula."""
-    import narwhals.stable.v2 as nw
-
-    if name is None:
-        return None
-    schema = frame.collect_schema()
-    if name not in schema:
-        raise DataError(not_there(name, schema.names(), name="the data"), about=about)
-    if not schema[name].is_numeric():
-        raise DataError(f"{about}={name!r} is {schema[name]}.", "It is a column of numbers.", about=about)
-    column = frame.select(nw.col(name).cast(nw.Float64()))
-    found = column.collect() if isinstance(column, nw.LazyFrame) else column
-    arrow = found[name].to_arrow()
-    values = np.asarray(values_of(arrow), dtype=np.float64)
-    if arrow.null_count or not np.isfinite(values).all():
-        raise DataError(
-            f"Column {name!r} has missing or infinite values.",
-            f"{about} is a finite number in every row.",
-            "Drop or repair those rows first.",
-            about=about,
-        )
-    assert len(values) == rows
-    return values
-
-
-def _refuse_values(law: Family, y: Vector, exposure: Vector | None, weights: Vector | None) -> None:
-    for name, values in (("exposure", exposure), ("weights", weights)):
-        if values is not None and (values <= 0).any():
-            raise DataError(
-                f"{name} has values of zero or less.", "They are positive in every row.", "Drop those rows.", about=name
-            )
+def _refuse_values(law: Family, y: Vector) -> None:
     if law.counts:
         if (y < 0).any() or (y != np.rint(y)).any():
             raise DataError(

@@ -10,8 +10,8 @@ import numpy as np
 from discreet.arrays import Matrix, Vector
 from discreet.errors import DataError, FitError
 from discreet.lmm import bootstrap, inference
-from discreet.lmm.fit import one_of, place_rows
-from discreet.lmm.matrix import linear, random_part
+from discreet.lmm.fit import one_of
+from discreet.lmm.matrix import linear, place_rows, random_part
 from discreet.lmm.prediction import marginal_variances, variances
 from discreet.results import Result, tidy_table
 

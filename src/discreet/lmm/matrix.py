@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
 from discreet.errors import DataError
-from discreet.formula.design import Levels, Piece, RandomDesign
-from discreet.formula.rows import ModelRows
+from discreet.formula.arithmetic import with_columns
+from discreet.formula.design import Design, Levels, Piece, RandomDesign
+from discreet.formula.rows import Learned, ModelRows, read_rows, refuse_kinds
+from discreet.frames import missing, open_frame
 
 
 def dense(rows: ModelRows, pieces: Sequence[Piece], levels: Levels) -> Matrix:
@@ -55,3 +57,26 @@ def random_part(
         total += part * rows.evaluate(piece.monomial) if piece.monomial.atoms else part
         start += piece.width(levels)
     return total
+
+
+def place_rows(data: Any, design: Design, learned: Learned) -> ModelRows:
+    """New rows, coded as the fitted ones were; levels of grouping factors that the fit never saw are -1."""
+    model = design.layout.model
+    made = {name: node for name, node in model.made if name in model.columns[1:]}
+    frame = with_columns(open_frame(data, ordered=True), made, about="data")
+    schema = frame.collect_schema()
+    for column in design.layout.model.columns[1:]:
+        if column not in schema:
+            raise DataError(missing(column, schema.names(), name="the new data"), about="data")
+    refuse_kinds(schema, design.layout, response=False)
+    rows, _ = read_rows(frame, design.layout, learned, response=False)
+    grouping = {column for term in design.random for column in term.grouping.columns}
+    fixed = {column for piece in design.layout.fixed for column, _ in piece.coded}
+    for column in sorted(fixed):
+        if (rows.codes[column] < 0).any():
+            also = " Random effects of new levels can be set to zero; fixed ones cannot." if column in grouping else ""
+            raise DataError(
+                f"Column {column!r} of the new data has levels the fit never saw. Drop those rows.{also}",
+                about="data",
+            )
+    return rows

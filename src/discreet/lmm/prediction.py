@@ -59,7 +59,8 @@ def parts(fit: MixedFit, rows: ModelRows) -> Iterator[tuple[Integers, Matrix, Ma
 
 def leverage(fit: MixedFit) -> Vector:
     """Diagonal of the hat matrix I - P that takes y to fitted values with random effects."""
-    return _relative(fit, fit.data)
+    found = _relative(fit, fit.data)
+    return found if fit.weights is None else found * fit.weights
 
 
 def variances(fit: MixedFit, rows: ModelRows) -> Vector:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import FitError
-from discreet.lmm.fit import MixedFit
+from discreet.lmm.fit import MixedFit, log_total
 from discreet.lmm.general_fit import GeneralisedFit
 from discreet.lmm.inference import gram_of_fit
 from discreet.lmm.solution import solve_gram
@@ -106,7 +106,8 @@ def compare(*fits: MixedFit | GeneralisedFit) -> LikelihoodRatios:
 
 def _likelihood(fit: MixedFit | GeneralisedFit) -> tuple[int, float, MixedFit | GeneralisedFit]:
     if isinstance(fit, MixedFit) and fit.method == "REML":
-        return fit.parameters, -solve_gram(gram_of_fit(fit), reml=False).criterion / 2, fit
+        deviance = solve_gram(gram_of_fit(fit), reml=False).criterion - log_total(fit.weights)
+        return fit.parameters, -deviance / 2, fit
     return fit.parameters, fit.loglik, fit
 
 
@@ -117,5 +118,5 @@ def _response(fit: MixedFit | GeneralisedFit) -> tuple[str, int, str, str]:
         size = float(fit.response @ fit.response)
     else:
         joint, beta = fit.statistics.joint, fit.design.layout.response.shift
-        size = float(joint[-1, -1]) + beta**2 * fit.rows
+        size = float(joint[-1, -1]) + beta**2 * fit.rows + log_total(fit.weights)
     return str(response), fit.rows, family, f"{size:.9e}"

@@ -48,9 +48,9 @@ OPTIONS: dict[str, tuple[str, Callable[[str], bool], str]] = {
         "a whole number of series to look at, 1 to 99999, or nothing for a list by costs",
     ),
     "season": (
-        "12",
-        lambda text: bool(re.fullmatch("[0-9]{1,3}", text)) and 1 <= int(text) <= 366,
-        "a whole number of periods in a season, 1 to 366",
+        "",
+        lambda text: not text or (bool(re.fullmatch("[0-9]{1,3}", text)) and 1 <= int(text) <= 366),
+        "a whole number of periods in a season, 1 to 366, or nothing for what the calendar says",
     ),
     "gaps": ("skip", lambda text: text in get_args(Gaps), f"one of {', '.join(get_args(Gaps))}"),
     "direction": ("decline", lambda text: text in get_args(Direction), f"one of {', '.join(get_args(Direction))}"),
@@ -155,14 +155,14 @@ def _options(form: FormData) -> dict[str, Any]:
         if not fits:
             name = key.replace("_", " ")
             raise DataError(
-                f"{given[key][:20]!r} was sent as {name}. It is {words}. Use for example {usual or 20}.", about=key
+                f"{given[key][:20]!r} was sent as {name}. It is {words}. Use for example {usual or 12}.", about=key
             )
     return given | {
         "horizon": int(given["horizon"]),
         "cutoff": float(given["cutoff"]),
         "cost_ratio": float(given["cost_ratio"]),
         "capacity": int(given["capacity"]) if given["capacity"] else None,
-        "season": int(given["season"]),
+        "season": int(given["season"]) if given["season"] else None,
     }
 
 

@@ -23,7 +23,7 @@ from discreet.privacy.units import Establishments
 from discreet.tables.calibration import calibrate
 from discreet.tables.ends import OUTWARD, not_below_zero, pivot_quantile
 from discreet.tables.intervals import BY_COUNTS, refuse_level
-from discreet.tables.mechanisms.joint_rings import JointRings
+from discreet.tables.mechanisms.mechanism import Mechanism
 from discreet.tables.sizes import NoisySizes
 
 RADII, SHARES = 2**12, 2**12
@@ -48,12 +48,12 @@ def flows_of(vectors: Integers) -> Integers:
 class FlowNoise:
     """Rings of five dimensions in the norm of flows."""
 
-    rings: JointRings
+    rings: Mechanism
 
     @classmethod
     def calibrate(cls, *, unit: Establishments, epsilon: Number) -> FlowNoise:
         """The least noise of this kind for the whole vector; raises `Infeasible` with the inequality."""
-        return cls(cast(JointRings, calibrate("joint-rings", unit=unit, epsilon=epsilon, cells=len(COORDINATES))))
+        return cls(calibrate("joint-rings", unit=unit, epsilon=epsilon, cells=len(COORDINATES)))
 
     @property
     def law(self) -> Rings:
@@ -62,6 +62,11 @@ class FlowNoise:
     @property
     def loss(self) -> Loss:
         return self.rings.loss
+
+    @property
+    def factor(self) -> float:
+        """The scale of a cell whose establishments grow by one worker at a time."""
+        return float(self.rings.scale(np.ones(1))[0])
 
     def draw(self, vectors: Integers, largest: Integers, source: Source) -> Integers:
         """Published coordinates. `largest` is the workforce of every cell's largest establishment."""
@@ -97,7 +102,7 @@ class FlowNoise:
                 within = quantile(self.law, name, counted / 2)
                 pivot = pivot_quantile(FlowTail(self.law, name), sizes.exponent, 1 - (miss - counted), within)
                 size = float(self.rings.unit.alpha) * (largest.astype(np.float64) + 0.5)
-                reach = np.minimum(reach, self.rings.factor * size * pivot * OUTWARD)
+                reach = np.minimum(reach, self.factor * size * pivot * OUTWARD)
             centre = vectors @ _mean_parts() if name == "mean" else vectors @ np.array(FLOWS[name], dtype=np.float64)
             low, high = centre - reach - rounded, centre + reach + rounded
             found[name] = (np.maximum(low, 0.0), np.maximum(high, 0.0)) if name == "mean" else not_below_zero(low, high)
@@ -106,8 +111,8 @@ class FlowNoise:
     def _most_workers(self, vectors: Integers, *, miss: float) -> Vector:
         """What a cell's largest establishment exceeds with probability `miss` at most."""
         total = (vectors @ np.array(FLOWS["employment"])).astype(np.float64) + _ROUNDED["employment"]
-        reach = self.rings.factor * quantile(self.law, "employment", miss)
-        share = self.rings.share
+        reach = self.factor * quantile(self.law, "employment", miss)
+        share = float(self.rings.unit.alpha / (1 + self.rings.unit.alpha))  # of the scale: `tables.pace`
         widest = total / (1 - reach * share) if reach * share < 1 else np.full_like(total, np.inf)
         return np.asarray(np.maximum(np.maximum(widest, total + reach), 0.0) * OUTWARD)
 

@@ -181,6 +181,8 @@ LABELS = {
     "mechanism": "Mechanism",
     "tables": "Tables",
     "add_up": "The tables add up",
+    "measure": "Tables that are drawn",
+    "establishments": "The number of establishments beside, which is public",
     "where": "Only these values",
     "scale_share": "Part of epsilon for narrow intervals",
     "delta": "Delta",

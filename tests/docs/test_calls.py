@@ -12,7 +12,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *(ROOT / f"{name}.md" for name in ("README", "LIMITATIONS"))]
-OTHERS = {"C", "VarCorr", "bs", "confint", "fixef", "hatvalues", "lag", "lmer", "log_size", "poly", "residuals", "rint"}
+OTHERS = {"C", "I", "VarCorr", "anova", "bs", "confint", "contest1D", "exp", "fixef", "hatvalues", "lag", "lmer"}
+OTHERS |= {"days", "log", "log_size", "ns", "offset", "poly", "residuals", "rint", "sqrt"}
 """Functions of R, of formulas and of C that pages name without a prefix."""
 FOREIGN = {"np", "pd", "pl", "nw", "sns", "sm"}
 

@@ -43,6 +43,7 @@ class Test:
 
     @classmethod
     def of(cls, estimate: float, std_error: float, df: float, level: float) -> Test:
+        """The test of an estimate against zero, by Student's law."""
         from scipy.stats import t as student
 
         value = estimate / std_error if std_error > 0 else np.nan

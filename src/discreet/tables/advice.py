@@ -78,6 +78,7 @@ class BudgetAdvice:
 
     @property
     def best(self) -> BudgetChoice:
+        """The choice of the least total error."""
         return self.choices[0]
 
     @property

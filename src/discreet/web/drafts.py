@@ -37,7 +37,7 @@ NUMBERS = frozenset(
 
 LISTS = {"by", "shrink", "coefficient", "at", "lagged", "series", "split", "clip", "response"}
 WHOLE = {"round_to", "theta", "partitions"}
-TICKED = {"add_up", "substitution"}
+TICKED = {"add_up", "establishments", "substitution"}
 EMPTY = {"by", "shrink"}
 """Lists that say something without a member: one total; groups of all cells together."""
 
@@ -50,9 +50,10 @@ OF_UNIT = {
     "establishment-nodes": ("theta",),
     "rows": ("lower", "upper", "response"),
 }
+OF_TABLES = ("delta", "level", "scale_share", "where", "stratum", "round_to", "establishments")
 OF_KIND = {
-    "count": ("by", "mechanism", "delta", "level", "scale_share", "where", "shrink", "stratum", "round_to"),
-    "counts": ("tables", "split", "add_up", "delta", "level", "scale_share", "where", "stratum", "round_to"),
+    "count": ("by", "mechanism", "shrink", *OF_TABLES),
+    "counts": ("tables", "split", "add_up", "measure", *OF_TABLES),
     "model": ("formula", "clip", "lagged", "series", "time"),
     "posterior": ("formula", "summary", "coefficient", "at", "scale"),
 }

@@ -47,11 +47,13 @@ name = "jobs"
 kind = "count"
 by = ["place"]
 epsilon = 2
+mechanism = "polynomial"
 [[release]]
 name = "kinds"
 kind = "count"
 by = ["place", "sex"]
 epsilon = 4
+mechanism = "joint-polynomial"
 [output]
 folder = "out"
 """

@@ -55,7 +55,7 @@ def test_cells_keep_their_counts(kinds: int) -> None:
 def test_errors_are_the_expected_ones(session: dc.Session) -> None:
     """With one job per cell the noise is k E|Z| on every count; infusion replaces a 1 by 1 or 2."""
     query = session.count(by=["place", "sector"])
-    ready = query.prepare(epsilon=2)
+    ready = query.prepare(epsilon=2, mechanism="polynomial")
     found = compare(released(np.ones((4000, 1), dtype=np.int64), 1), query, ready)
     assert isinstance(found, SimulatedErrors)
     assert (found.cells, found.of) == (MOST_CELLS, 4000)

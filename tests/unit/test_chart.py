@@ -12,8 +12,8 @@ import pytest
 from discreet.bayes.blmm.charts import density_chart, trace_chart
 from discreet.change.compare import Comparison
 from discreet.chart import MEDIA_TYPE, Chart
-from discreet.cli.change import _roc_with_point
 from discreet.lmm.charts import effects_chart, residuals_chart
+from discreet.report.changes import _roc_with_point
 from discreet.report.svg import data, svg
 from discreet.studies.crime_page import _tracts
 

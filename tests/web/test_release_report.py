@@ -45,7 +45,7 @@ def test_opens_without_a_network_and_without_errors(browse, report: Path) -> Non
     shown = browse(report, "--dump-dom")
     assert "CONSOLE" not in shown.stderr
     assert "<h1>Demo: private counts of jobs</h1>" in shown.stdout
-    assert shown.stdout.count('role="img"') == report.read_text().count('role="img"') == 3
+    assert shown.stdout.count('role="img"') == report.read_text().count('role="img"') == 4
     assert shown.stdout.count('type="search"') == 2, "the script that its hash allows did not run"
 
 
@@ -136,8 +136,8 @@ def test_a_figure_that_scrolls_says_so(report: Path, width: int) -> None:
             ".map(e => e.innerText)"
         )
         browser.close()
-    assert found == [[width == 390, width == 390, "none", 0]] * 3
-    assert named == (3 if width == 390 else 0)
+    assert found == [[width == 390, width == 390, "none", 0]] * 4
+    assert named == (4 if width == 390 else 0)
     assert ranked == [True, True], "the statistics themselves fit the screen"
     assert shown and all("Health" in text and "public" in text for text in shown) and len(shown) < 100
 

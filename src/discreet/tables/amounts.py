@@ -10,13 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from discreet.errors import DataError, PrivacyError
-from discreet.faults import Key
 from discreet.magnitude import Magnitude
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.units import BY_ESTABLISHMENTS, Establishments, Unit
 from discreet.schema import Schema
 from discreet.tables.mechanisms.mechanism import Mechanism
-from discreet.tables.mechanisms.smooth import SmoothNoise
 
 PROOF = "docs/proofs/magnitudes.md"
 CLIPPED = "Amounts above the cap of a row's jobs were cut to it, so sums are of cut amounts"
@@ -43,13 +41,7 @@ def refuse_amounts(schema: Schema, name: object, unit: Unit) -> None:
 
 def of_amounts(mechanism: Mechanism, cap: int, *, weakly: bool) -> Mechanism:
     """The mechanism for sums of which one worker adds at most `cap`."""
-    if not mechanism.amounts or not isinstance(mechanism, SmoothNoise):
-        raise PrivacyError(
-            f"{mechanism.name} is for counts: its proof needs whole workers.",
-            "Sums have polynomial, joint-polynomial and staircase.",
-            ("Leave ", Key("mechanism"), " out."),
-            about="mechanism",
-        )
+    found = mechanism.of_amounts(cap)
     if weakly and mechanism.unit.strength == "weak":
         raise PrivacyError(
             "Sums by kinds of workers are not proved for the weak definition.",
@@ -57,7 +49,7 @@ def of_amounts(mechanism: Mechanism, cap: int, *, weakly: bool) -> Mechanism:
             "Leave worker attributes out, or use the strong definition.",
             about="by",
         )
-    return mechanism.of_amounts(cap)
+    return found
 
 
 def amounts_hidden(guarantee: Guarantee, name: str, magnitude: Magnitude) -> Guarantee:

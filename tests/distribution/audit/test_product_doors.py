@@ -83,6 +83,27 @@ def counted(*tables: list[str], unit: object = TENTH) -> Callable[[Any], object]
     return call
 
 
+# One worker more who came in the quarter, at an establishment of 10.
+def histories(size: int) -> Any:
+    rows = [("e1", f"1-{i}", quarter) for quarter in ("q1", "q2", "q3") for i in range(10)]
+    rows += [("e1", f"new-{i}", quarter) for quarter in ("q2", "q3") for i in range(size - 10)]
+    rows += [("e2", f"2-{i}", quarter) for quarter in ("q1", "q2", "q3") for i in range(30)]
+    table = dict(zip(("workplace", "worker", "quarter"), map(list, zip(*rows, strict=True)), strict=True))
+    places = {"workplace": ["e1", "e2"], "place": ["north", "south"]}
+    return dc.read_histories(table, quarters=["q1", "q2", "q3"], workplaces=places, schema=dc.Schema(["place"], {}))
+
+
+@cache
+def flowing(size: int) -> tuple[Account, Offer[None, Any, Any]]:
+    session = dc.Session(histories(size), unit=TENTH, budget=10**6)
+    return session.account, session.flows("q2", "place").offer(epsilon=1).at(session.jobs)
+
+
+def flows(size: int) -> object:
+    account, offer = flowing(size)
+    return account.release(offer, None).value.vectors.ravel().tolist()
+
+
 X = np.linspace(-1, 1, 240)
 LINE, MOVED = {"x": X, "y": 2 * X}, {"x": X, "y": np.append(2 * X[:-1], -1e9)}
 GROUPS = {"x": np.tile([0, 1, 2], 40), "g": np.repeat(list("abcd"), 30)}
@@ -119,6 +140,7 @@ DOORS = {
         "tables/query.py", counted(["place"], unit=dc.EstablishmentNodes(20)), 10, 11, slow=False
     ),
     "several tables": Door("tables/workload.py", counted(["place"], ["place", "sex"]), 10, 11, slow=False),
+    "flows": Door("tables/flows.py", flows, 10, 11, slow=False),
     "mixed, moments": Door("lmm/private/release.py", mixed(epsilon=1), RATES, OTHER),
     "mixed, strict": Door("lmm/private/release.py", mixed(epsilon=1, method="strict", blocks=4), RATES, OTHER),
     "mixed, lags": Door(

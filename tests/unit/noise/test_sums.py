@@ -30,4 +30,4 @@ def test_every_sum_with_noise_goes_through_one_function() -> None:
         if re.search(r"\bdraw_integers\(|\bdraw_on_grid\(", path.read_text()) and path.parent.name != "noise"
     }
     assert uses == {"bayes/selection.py", "bayes/erm.py", "lmm/private/paper.py", "tables/mechanisms/ladder.py"}
-    assert "return add(count, noise)" in (root / "tables/mechanisms/ladder.py").read_text()
+    assert "return add(count, self.noise(largest, source))" in (root / "tables/mechanisms/ladder.py").read_text()

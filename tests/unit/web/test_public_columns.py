@@ -71,7 +71,7 @@ def test_an_estimate_tells_the_expected_error_of_a_model(make: Callable[..., Any
         table = {"y": [times * (i % 7) for i in range(n)], "x": [float(i % 11) for i in range(n)]}
         pq.write_table(pa.table(table | {"g": [f"g{i % 5}" for i in range(n)]}), desk.folder / "flows.parquet")
         asked = drafted(desk, "y ~ x + (1 | g)").model_dump_json()
-        found = pickle.loads(pickle.dumps(_judged(desk, asked, "x")))
+        found = pickle.loads(pickle.dumps(_judged(desk, asked, "x", None)))
         assert found.can_run and found.to_dict()["releases"][0]["expected"]["fixed"].keys() == {"(Intercept)", "x"}
         told.append(str(found.found.releases[0].expected))
     assert told[0] == told[1] and "Expected standard errors" in told[0]

@@ -251,6 +251,15 @@ class Mechanism(ABC):
     def scaled(self, share: float) -> Self:
         """The same mechanism with `share` of its noise: for verification, never for a release."""
 
+    def of_amounts(self, cap: int) -> Self:
+        """The same noise for sums of which one worker adds at most `cap`, where `amounts` says that it is proved."""
+        raise PrivacyError(
+            f"{self.name} is for counts: its proof needs whole workers.",
+            "Sums have polynomial, joint-polynomial and staircase.",
+            ("Leave ", Key("mechanism"), " out."),
+            about="mechanism",
+        )
+
     def promising(self, loss: Loss) -> Self:
         """The same constants with another promise."""
         return replace(self, loss=loss)

@@ -58,6 +58,8 @@ class SmoothNoise(Mechanism):
 
     def of_amounts(self, cap: int) -> Self:
         """The same noise for sums of which one worker adds at most `cap`: the law is one of amounts over the cap."""
+        if not self.amounts:
+            return Mechanism.of_amounts(self, cap)
         return replace(self, floor=self.floor * cap, step=cap)
 
     @property

@@ -181,7 +181,7 @@ def reported(request: Request, here: At, asking: Asking, name: str) -> Response:
         f"{len(flagged)} of {len(result['rows'])} series are flagged, most alarming first",
     )
     past = Table.of(result.get("history", []), "Past lists by the same rule: right alarms expected and found")
-    others = Table.of(result["choices"], "Other lines, other lists: right and false alarms to expect")
+    others = Table.of(result.get("choices", []), "Other lines, other lists: right and false alarms to expect")
     aside = result.get("set_aside", [])
     apart = Table.of(aside[:200], f"{len(aside)} series are not ranked: they cannot be large changes, or have ended")
     return page(

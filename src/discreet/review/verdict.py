@@ -25,6 +25,7 @@ from discreet.archive.packing import MANIFEST, check_packing
 from discreet.archive.unpacking import opened, text, unpack
 from discreet.errors import PlanError
 from discreet.ledger import Ledger
+from discreet.noise.kept import Unsolved
 from discreet.plan.bundle import FORMAT
 from discreet.plan.counts import AT_MOST, CountRequest
 from discreet.plan.shape import RELEASES
@@ -242,7 +243,12 @@ def _mechanisms(plan: Rebuilt, name: str) -> str:
             words.append(f"{table['mechanism']}: {law} noise of width {float(needed):.6g}, as the definition needs")
             continue
         for mechanism in stated(table, unit):
-            verdict = verify(mechanism)
+            try:
+                verdict = verify(mechanism)
+            except Unsolved:
+                raise RefutedError(
+                    f"{mechanism.name} has no noise with the stated constants that loses no more than {mechanism.loss}"
+                ) from None
             if not verdict.holds:
                 raise RefutedError(f"{mechanism.name} loses {verdict.worst_loss:.6g}, more than {verdict.claimed}")
             words.append(f"{mechanism.name}: worst loss {verdict.worst_loss:.6g} of {verdict.claimed}")

@@ -9,6 +9,7 @@ places in the source where noise is paid for.
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -25,6 +26,7 @@ from discreet.audit.blackbox import blackbox
 from discreet.formula.formula import read_formula
 from discreet.formula.rows import read_rows
 from discreet.frames import open_frame
+from discreet.lmm.fit import MixedWarning
 from discreet.lmm.private import release_mixed, strict
 from discreet.lmm.private.partition import fit_partition, partition
 from discreet.lmm.private.public import public_design
@@ -116,7 +118,8 @@ def summary(function: Callable[..., Any], **asked: Any) -> Callable[[Any], objec
     def call(data: Any) -> object:
         value = function("y ~ x", data, epsilon=1, **asked).value
         fields = (getattr(value, name) for name in value.__dataclass_fields__)
-        return [float(x) for field in fields if isinstance(field, tuple) for x in field if isinstance(x, float)]
+        found = [float(x) for field in fields if isinstance(field, tuple) for x in field if isinstance(x, float)]
+        return np.clip(found, -1e12, 1e12).tolist()  # an interval may have no end
 
     return call
 
@@ -125,7 +128,9 @@ def mixed(
     formula: str = "y ~ x + (1 | g)", public: Sequence[str] = ("x", "g"), **asked: Any
 ) -> Callable[[Any], object]:
     def call(data: Any) -> object:
-        fit = release_mixed(formula, data, bounds=(0, 2), public=[*public], **asked)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MixedWarning)  # of public facts: so few rows tell little of a lag
+            fit = release_mixed(formula, data, bounds=(0, 2), public=[*public], **asked)
         effects = [fit.effects["g"][level] for level in "abcd"]
         return [*fit.fixed.values(), *effects, *(v if v is not None else -1.0 for v in fit.variances.values())]
 

@@ -60,6 +60,9 @@ OPTIONS: dict[str, tuple[str, Callable[[str], bool], str]] = {
 COLUMNS = {"series": "series", "time": "t", "value": "value", "method": "method", "forecast": "forecast"}
 """Columns by what the form calls them, with our names, which are the usual ones."""
 
+LATER: dict[str, Any] = {"warning": "", "right_limits": None, "history": [], "choices": [], "details": []}
+"""What reports that were kept by earlier versions do not have."""
+
 TOP = 25
 SHOWN = 12
 
@@ -173,15 +176,16 @@ def reported(request: Request, here: At, asking: Asking, name: str) -> Response:
         raise HTTPException(
             404, f"You have no report {name[:64]!r}. Reports are open to their owner. See Large changes."
         )
-    result = kept_result["result"]
+    result = LATER | kept_result["result"]
+    result["options"] = {"capacity": None} | result["options"]
     flagged = [row for row in result["rows"] if row["flag"]]
     table = Table(
         ("rank", "series", "recent", "period", "last value", "forecast", "chance", "why", "alarms before"),
-        [_listed(row, detail) for row, detail in zip(flagged[:200], result.get("details", []), strict=False)],
+        [_listed(row, detail) for row, detail in zip(flagged[:200], result["details"], strict=False)],
         f"{len(flagged)} of {len(result['rows'])} series are flagged, most alarming first",
     )
-    past = Table.of(result.get("history", []), "Past lists by the same rule: right alarms expected and found")
-    others = Table.of(result.get("choices", []), "Other lines, other lists: right and false alarms to expect")
+    past = Table.of(result["history"], "Past lists by the same rule: right alarms expected and found")
+    others = Table.of(result["choices"], "Other lines, other lists: right and false alarms to expect")
     aside = result.get("set_aside", [])
     apart = Table.of(aside[:200], f"{len(aside)} series are not ranked: they cannot be large changes, or have ended")
     return page(

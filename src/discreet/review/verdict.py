@@ -33,7 +33,7 @@ from discreet.plan.summaries import COLUMNS
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Loss, shown, total
 from discreet.privacy.units import EstablishmentNodes, Establishments
-from discreet.privacy.verify import verify
+from discreet.privacy.verify import LossVerdict, verify
 from discreet.release.files import FORMAT as ABOUT_FORMAT
 from discreet.release.files import MANIFEST as ABOUT
 from discreet.release.files import SAMPLER, SUMMARY_SAMPLER, SYSTEM, source_hash
@@ -41,6 +41,7 @@ from discreet.review.constants import stated, stated_loss
 from discreet.review.rebuild import Rebuilt
 from discreet.review.recompute import check_basic, check_cells, check_intervals, check_rows
 from discreet.review.tables import check_tables
+from discreet.tables.mechanisms.mechanism import Mechanism
 from discreet.tables.mechanisms.registry import sources
 
 MALFORMED = (
@@ -242,17 +243,20 @@ def _mechanisms(plan: Rebuilt, name: str) -> str:
                 raise RefutedError(f"{table['mechanism']} needs {law} noise of width {float(needed):.6g} and has less")
             words.append(f"{table['mechanism']}: {law} noise of width {float(needed):.6g}, as the definition needs")
             continue
-        for mechanism in stated(table, unit):
-            try:
-                verdict = verify(mechanism)
-            except Unsolved:
-                raise RefutedError(
-                    f"{mechanism.name} has no noise with the stated constants that loses no more than {mechanism.loss}"
-                ) from None
+        for mechanism, verdict in _examined(table, unit):
             if not verdict.holds:
                 raise RefutedError(f"{mechanism.name} loses {verdict.worst_loss:.6g}, more than {verdict.claimed}")
             words.append(f"{mechanism.name}: worst loss {verdict.worst_loss:.6g} of {verdict.claimed}")
     return "; ".join(dict.fromkeys(words))
+
+
+def _examined(table: Mapping[str, Any], unit: Establishments) -> list[tuple[Mechanism, LossVerdict]]:
+    """The mechanisms of a table with their exact losses."""
+    try:
+        return [(mechanism, verify(mechanism)) for mechanism in stated(table, unit)]
+    except Unsolved:
+        words = f"{table['mechanism']} has no noise with the stated constants that loses no more than "
+        raise RefutedError(f"{words}{stated_loss(table['loss'])}") from None
 
 
 def _constants(about: Mapping[str, Any]) -> NoReturn:

@@ -9,6 +9,7 @@ zero. The proof is docs/proofs/ladder.md.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
@@ -23,6 +24,7 @@ from discreet.noise.law import Rounded
 from discreet.noise.sampler import add, draw_integers
 from discreet.noise.source import Source
 from discreet.noise.steps import Steps
+from discreet.privacy.guarantee import Calibration
 from discreet.privacy.losses import Loss, Pure
 from discreet.privacy.units import Establishments
 from discreet.tables.ends import BLUR, OUTWARD, line_quantile, not_below_zero, pivot_quantile
@@ -105,6 +107,16 @@ class LadderNoise(SmoothNoise):
         return cls(
             unit=unit, loss=loss, calibration="tight", epsilon=epsilon, tabled=math.ceil(STEPS / unit.alpha), **own
         )
+
+    @classmethod
+    def stated(cls, noise: Mapping[str, Any], *, unit: Establishments, loss: Loss, calibration: Calibration) -> Self:
+        """The constants follow from alpha and epsilon: others have no table, and none is looked for."""
+        found = super(LadderNoise, cls).stated(
+            noise, unit=unit, loss=loss, calibration=calibration
+        )  # slots have no super()
+        if found.constants() != cls._with(unit, loss, found.epsilon).constants():
+            raise Unsolved
+        return found
 
     @property
     def sizes_floor(self) -> float:

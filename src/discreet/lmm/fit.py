@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -82,6 +82,16 @@ class RandomEffects:
         return dict(zip(self.names, self.values[self.levels.index(level)].tolist(), strict=True))
 
 
+def variances_of(terms: Sequence[RandomEffects]) -> dict[str, float]:
+    """Variances of the effects of every term, then their covariances, by name."""
+    found: dict[str, float] = {}
+    for term in terms:
+        q = len(term.names)
+        found |= {term.component(i): float(term.covariance[i, i]) for i in range(q)}
+        found |= {term.component(i, j): float(term.covariance[i, j]) for i in range(q) for j in range(i + 1, q)}
+    return found
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class MixedFit(Result):
     """A fitted linear mixed model.
@@ -147,12 +157,7 @@ class MixedFit(Result):
     @property
     def variances(self) -> dict[str, float]:
         """Variance components, then covariances within each term, then the residual, as lme4's VarCorr lists them."""
-        found: dict[str, float] = {}
-        for term in self.random:
-            q = len(term.names)
-            found |= {term.component(i): float(term.covariance[i, i]) for i in range(q)}
-            found |= {term.component(i, j): float(term.covariance[i, j]) for i in range(q) for j in range(i + 1, q)}
-        return found | {"Residual": self.sigma2}
+        return variances_of(self.random) | {"Residual": self.sigma2}
 
     @property
     def effects(self) -> dict[str, RandomEffects]:

@@ -12,7 +12,7 @@ from discreet.arrays import Matrix, Vector
 from discreet.formula.design import Design
 from discreet.formula.rows import Learned
 from discreet.lmm.families import FamilyName, family
-from discreet.lmm.fit import RandomEffects, one_of
+from discreet.lmm.fit import RandomEffects, one_of, variances_of
 from discreet.lmm.matrix import linear, place_rows, random_part
 from discreet.results import Result
 
@@ -66,12 +66,7 @@ class GeneralisedFit(Result):
     @property
     def variances(self) -> dict[str, float]:
         """Variances of the random effects, then covariances, by term."""
-        found: dict[str, float] = {}
-        for term in self.random:
-            q = len(term.names)
-            found |= {term.component(i): float(term.covariance[i, i]) for i in range(q)}
-            found |= {term.component(i, j): float(term.covariance[i, j]) for i in range(q) for j in range(i + 1, q)}
-        return found
+        return variances_of(self.random)
 
     @property
     def loglik(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,9 +22,6 @@ from discreet.lmm.matrix import dense
 from discreet.lmm.origin import Origin, origin
 from discreet.lmm.reml import independent
 from discreet.lmm.solution import BOUNDARY
-
-if TYPE_CHECKING:
-    pass
 
 MOST_POINTS = 100  # of the quadrature
 

@@ -111,9 +111,8 @@ class LadderNoise(SmoothNoise):
     @classmethod
     def stated(cls, noise: Mapping[str, Any], *, unit: Establishments, loss: Loss, calibration: Calibration) -> Self:
         """The constants follow from alpha and epsilon: others have no table, and none is looked for."""
-        found = super(LadderNoise, cls).stated(
-            noise, unit=unit, loss=loss, calibration=calibration
-        )  # slots have no super()
+        # A class with slots is made twice, so that super() without arguments would ask the first.
+        found = super(LadderNoise, cls).stated(noise, unit=unit, loss=loss, calibration=calibration)
         if found.constants() != cls._with(unit, loss, found.epsilon).constants():
             raise Unsolved
         return found

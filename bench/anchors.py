@@ -1,47 +1,65 @@
-"""Solve the laws that come with the package: `python bench/anchors.py 0.1` writes those of alpha = 0.1 (minutes).
+"""Solve the laws that come with the package: `python bench/anchors.py 0.1` writes those of alpha = 0.1 (a minute).
 
-Each is solved from nothing, whatever is in the package already, and is checked before it is written.
+Tables are solved from nothing, whatever is in the package already, and are checked before they are written. The outer
+law is the package's where it has one; `python bench/anchors.py --anew 0.1` solves that one from nothing, too.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-ALPHAS = (0.02, 0.03, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.5)
+ALPHAS = (0.05, 0.1, 0.2)
 EPSILONS = tuple(8 * 2 ** (-step / 4) for step in range(19))
+BESIDE = 2**0.25
+"""Tables of a length are solved one epsilon beyond their range, so that every epsilon lies between two of its own."""
+
+PATIENCE = 4
+"""So many times the passes that a release allows."""
 
 
-def main(alphas: list[float]) -> None:
+def main(alphas: list[float], *, anew: bool) -> None:
     os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="anchors-")
     from discreet.errors import Infeasible
     from discreet.noise import anchors, steps
     from discreet.privacy.units import Establishments
     from discreet.tables import ladder
     from discreet.tables.calibration import calibrate
+    from discreet.tables.mechanisms import ladder as mechanisms
     from discreet.tables.mechanisms.ladder import LadderNoise
 
-    anchors.between = lambda kind, alpha, epsilon: None  # type: ignore[assignment]
+    known = anchors.between
+    anchors.between = lambda kind, alpha, epsilon: (  # type: ignore[assignment]
+        None if anew or kind != "steps" else known(kind, alpha, epsilon)
+    )
+    ladder.MOST_SWEEPS *= PATIENCE
+    lengths, most = mechanisms.STEPS, math.inf
     for alpha in alphas:
         found = {}
-        for epsilon in EPSILONS:
-            begun = time.process_time()
-            try:
-                mechanism = calibrate("ladder", unit=Establishments(alpha), epsilon=epsilon)
-            except Infeasible as refused:
-                print(alpha, epsilon, refused)
-                continue
-            assert isinstance(mechanism, LadderNoise)
-            found[f"steps {mechanism.law.epsilon!r}"] = steps.anchor(mechanism.law)
-            found[f"ladder {epsilon!r}"] = ladder.anchor(mechanism.window)
-            print(alpha, epsilon, f"{time.process_time() - begun:.1f} s", flush=True)
+        for least, steps_of in lengths:
+            mechanisms.STEPS = ((0.0, steps_of),)
+            for epsilon in (each for each in EPSILONS if least / BESIDE < each < most * BESIDE):
+                begun = time.process_time()
+                try:
+                    mechanism = calibrate("ladder", unit=Establishments(alpha), epsilon=epsilon)
+                except Infeasible as refused:
+                    print(alpha, epsilon, refused)
+                    continue
+                assert isinstance(mechanism, LadderNoise)
+                found[f"steps {mechanism.law.epsilon!r}"] = steps.anchor(mechanism.law)
+                found[f"{ladder.kind(mechanism.tabled)} {epsilon!r}"] = ladder.anchor(mechanism.window)
+                print(alpha, epsilon, mechanism.tabled, f"{time.process_time() - begun:.1f} s", flush=True)
+            most = least
+        most = math.inf
         path = Path(anchors.__file__).parent / "solved" / anchors.file_name(alpha)
         path.write_bytes(anchors.packed(found))
         print(path.name, path.stat().st_size, "bytes")
 
 
 if __name__ == "__main__":
-    main([float(text) for text in sys.argv[1:]] or list(ALPHAS))
+    given = [text for text in sys.argv[1:] if text != "--anew"]
+    main([float(text) for text in given] or list(ALPHAS), anew="--anew" in sys.argv)

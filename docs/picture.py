@@ -15,6 +15,7 @@ import numpy as np
 
 import discreet as dc
 from discreet import demo
+from discreet.audit.attacked import attack
 from discreet.noise.source import SeededSource
 from discreet.tables.establishments import histograms
 from discreet.tables.infusion import Infusion
@@ -45,11 +46,18 @@ def draw() -> str:
         jobs = dc.read_jobs(folder)
         session = dc.Session(jobs, unit=dc.Establishments(ALPHA), budget=2 * EPSILON, seed=SEED)
         release = session.count(by=BY).release(epsilon=EPSILON)
-        attacked = demo.attack(
-            session.count(by=[*BY, *KINDS]).release(epsilon=EPSILON), histograms(jobs, workplace_by=BY, worker_by=KINDS)
+        by_kinds = session.count(by=[*BY, *KINDS]).release(epsilon=EPSILON)
+        target, infusion = histograms(jobs, workplace_by=BY, worker_by=KINDS), Infusion()
+        factors = infusion.factors(target.establishment, key=demo.KEY)
+        attacked = attack(
+            {
+                "noise infusion": infusion.publish(target, factors, source=SeededSource(1)),
+                "this release": np.maximum(by_kinds.counts, 0).astype(np.float64),
+            },
+            target,
         )
         firms = histograms(jobs, workplace_by=BY, worker_by=[])
-    true, infusion = firms.cells().counts, Infusion()
+    true = firms.cells().counts
     factors = infusion.factors(firms.establishment, key=demo.KEY)
     infused = np.rint(infusion.publish(firms, factors, source=SeededSource(SEED)))
     at = [i for i, key in enumerate(release.keys.to_pylist()) if key["place"] == PLACE][:ROWS]

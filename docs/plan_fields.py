@@ -18,12 +18,15 @@ title = "Jobs by place and sector"
 """,
     "Data": """
 [data]
-source = "jobs"                          # a folder or a file, relative to the plan
+source = "jobs"                          # a folder or a file, relative to the plan, or postgresql://user@host/database::table
 workplaces = "register.csv"              # only where the public list of establishments is a file apart
 workers = "people.csv"                   # only where the workers' attributes are a file apart
 schema = "columns.toml"                  # or the table [data.schema], below
 public = ["county", "industry"]          # for models and posterior summaries
 allow_multiple = 3                       # a worker may have jobs at three establishments
+period = "2026-Q1"                       # what the data are about; needed where the budget has amounts for periods
+quarters = ["2024Q1", "2024Q2", "2024Q3"]  # only where the source has job histories
+time = "quarter"
 
 [data.labels.sector]                     # what published tables show in place of the codes
 11 = "Farming"
@@ -82,8 +85,28 @@ response = "jcr"
 [budget]
 epsilon = 4
 delta = 1e-6                             # only for mechanisms that need one
+per_quarter = 1                          # or per_year, or per_month: what releases about one quarter may cost
 ledger = "ledger.db"
 dataset = "jobs 2026"
+""",
+    "SourceSection": """
+[source.jobs.data]                       # each table of the source below its name; no table is at the top then
+source = "jobs.parquet"
+
+[source.jobs.hierarchy]
+place = ["county", "state"]
+
+[source.jobs.unit]
+kind = "establishments"
+alpha = 0.1
+
+[source.jobs.budget]
+epsilon = 4
+ledger = "ledger.db"
+dataset = "jobs 2026"
+
+[source.jobs.public]
+sizes = "sectors.csv"
 """,
     "Public": """
 [public]
@@ -93,6 +116,8 @@ previous = "../2025/release/jobs"
     "Count": """
 [[release]]
 name = "jobs-2026"
+source = "jobs"                          # only where the plan has several
+replaces = "jobs-before"                 # only where it is a revision of an earlier release
 title = "Jobs by place, sector and sex"
 kind = "count"
 by = ["place", "sector", "sex"]
@@ -106,12 +131,15 @@ scale_share = 0.1
 shrink = ["sector"]                      # towards the shape of each sector
 non_negative = true
 round_to = 5
+suppress = { below = 10 }                # a rule for readers of the basic form; privacy does not rest on it
 stratum = "sector"
 establishments = true                    # their number is public
 """,
     "Counts": """
 [[release]]
 name = "margins"
+source = "jobs"                          # only where the plan has several
+replaces = "jobs-before"                 # only where it is a revision of an earlier release
 title = "Jobs by sector, and by sector and sex"
 kind = "counts"
 tables = [["sector", "sex"], ["sector"]]
@@ -126,12 +154,15 @@ level = 0.95
 scale_share = 0
 non_negative = true
 round_to = 1
+suppress = { quality = ["mostly noise"] }
 stratum = "sector"
 establishments = true
 """,
     "Sum": """
 [[release]]
 name = "payroll-2026"
+source = "jobs"                          # only where the plan has several
+replaces = "jobs-before"                 # only where it is a revision of an earlier release
 title = "Payroll by place and sector"
 kind = "sum"
 of = "payroll"
@@ -147,11 +178,14 @@ scale_share = 0.1
 shrink = ["sector"]
 non_negative = true
 round_to = 1000
+suppress = { below = 5000 }
 stratum = "sector"
 """,
     "Sums": """
 [[release]]
 name = "payroll-margins"
+source = "jobs"                          # only where the plan has several
+replaces = "jobs-before"                 # only where it is a revision of an earlier release
 title = "Payroll by sector, and by sector and place"
 kind = "sums"
 of = "payroll"
@@ -168,11 +202,47 @@ level = 0.95
 scale_share = 0
 non_negative = true
 round_to = 1
+suppress = { below = 5000 }
 stratum = "sector"
+""",
+    "Flows": """
+[[release]]
+name = "flows-2024q2"
+source = "jobs"                          # only where the plan has several
+replaces = "jobs-before"                 # only where it is a revision of an earlier release
+title = "Job flows by county and industry"
+kind = "flows"
+quarter = "2024Q2"
+by = ["county", "industry"]
+epsilon = 1
+level = 0.95
+scale_share = 0.2
+round_to = 1
+suppress = { quality = ["mostly noise"] }
+""",
+    "Suppress": """
+suppress = { below = 10, quality = ["mostly noise"] }
+""",
+    "Changes": """
+[[release]]
+name = "year-on-year"
+source = "jobs"                          # only where the plan has several
+replaces = "jobs-before"                 # only where it is a revision of an earlier release
+title = "Jobs by county, and what changed in a year"
+kind = "changes"
+quarters = ["2024Q1", "2025Q1"]
+by = ["county"]
+epsilon = 2
+level = 0.95
+scale_share = 0.1
+round_to = 1
+suppress = { below = 10 }
 """,
     "PosteriorSection": """
 [[release]]
 name = "slope"
+source = "jobs"                          # only where the plan has several
+replaces = "jobs-before"                 # only where it is a revision of an earlier release
 title = "Is the slope below 2?"
 kind = "posterior"
 formula = "y ~ x"
@@ -186,6 +256,8 @@ epsilon = 1
     "ModelSection": """
 [[release]]
 name = "counties"
+source = "jobs"                          # only where the plan has several
+replaces = "jobs-before"                 # only where it is a revision of an earlier release
 title = "Job creation by county"
 kind = "model"
 formula = "jcr ~ 0 + industry + lag(jcr, 1) + (1 | county)"
@@ -218,7 +290,7 @@ def section(name: str, table: Mapping[str, Any]) -> Iterator[str]:
     lines = ["| key | value | if left out | meaning |", "|---|---|---|---|"]
     required = table.get("required", ())
     for key, field in table["properties"].items():
-        if "$ref" in field or (name == "Plan" and key in ("unit", "release")):
+        if "$ref" in field or key in ("unit", "release"):
             continue  # a table of its own
         out = "must be there" if key in required else f"`{toml(field['default'])}`" if "default" in field else "none"
         lines.append(f"| `{key}` | {kind(field)} | {out} | {meaning(field)} |".replace("`null`", "none"))

@@ -3,33 +3,50 @@
 from __future__ import annotations
 
 import atexit
+import fcntl
 import os
+import pickle
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 TOGETHER = ("tests/engines", "tests/ledger")  # each shares a server: Spark, PostgreSQL
 LONGEST = (
-    "tests/web/desk/test_look.py",
-    "tests/distribution/audit/test_product_mechanisms.py",
-    "tests/ledger",
-    "tests/unit/tables/test_rings.py",
-    "tests/unit/tables/test_ladder.py",
-    "tests/plan/test_unpacking.py",
-    "tests/plan/test_verification.py",
-    "tests/engines",
-    "tests/web/desk/test_release.py",
-    "tests/web/desk/test_people.py",
-    "tests/web/test_release_report.py",
-    "tests/distribution/audit/test_product_doors.py",
     "tests/docs/test_pages.py",
-    "tests/unit/test_extras.py",
-    "tests/unit/audit/test_blackbox.py",
+    "tests/distribution/audit/test_product_doors.py",
+    "tests/web/desk/test_release.py",
+    "tests/unit/test_refusals_rows.py",
+    "tests/web/desk/test_look.py",
+    "tests/plan/test_broken.py",
+    "tests/unit/cli/test_app.py",
+    "tests/web/test_release_report.py",
+    "tests/engines",
+    "tests/plan/test_examples.py",
+    "tests/unit/tables/test_consistency.py",
+    "tests/plan/test_unpacking.py",
+    "tests/unit/web/test_sources.py",
+    "tests/ledger",
+    "tests/unit/test_parts.py",
+    "tests/unit/web/test_analyses.py",
+    "tests/plan/test_check.py",
+    "tests/unit/recording/test_tables.py",
+    "tests/unit/tables/test_advice.py",
     "tests/unit/web/test_bounded_work.py",
-    "tests/unit/mixed/test_conditioning.py",
+    "tests/unit/web/test_interface.py",
+    "tests/unit/test_refusals_tables.py",
+    "tests/unit/tables/test_flows.py",
+    "tests/web/desk/test_people.py",
+    "tests/web/desk/test_leaving.py",
+    "tests/unit/privacy/test_verify.py",
+    "tests/unit/studies/test_tables.py",
+    "tests/plan/test_verification.py",
+    "tests/distribution/noise/test_draws.py",
+    "tests/unit/studies/test_lmm.py",
+    "tests/unit/tables/test_session.py",
 )
-"""Pieces of ten seconds and more, the longest first (`--durations=0` shows them)."""
+"""Pieces of about ten processor seconds and more, the longest first."""
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # A test worker ends without taking the interpreter apart: DuckDB's binding would list on the terminal, after the
@@ -40,10 +57,29 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 @pytest.fixture(scope="session", autouse=True)
 def kept_tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Tables of noise are kept in a folder of the run, which its workers share, and not in somebody's home."""
-    run = tmp_path_factory.getbasetemp()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str((run.parent if "PYTEST_XDIST_WORKER" in os.environ else run) / "cache"))
+        patch.setenv("XDG_CACHE_HOME", str(_of_all_workers(tmp_path_factory) / "cache"))
         yield
+
+
+@pytest.fixture(scope="session")
+def demonstrated(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What a small demo told and wrote, once for all workers: copy its folder to change anything."""
+    from discreet import demo
+
+    run = _of_all_workers(tmp_path_factory)
+    kept = run / "demo.pickle"
+    with (run / "demo.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.exists():
+            kept.write_bytes(pickle.dumps(demo.run(run / "demo", share=0.02)))
+    return pickle.loads(kept.read_bytes())
+
+
+def _of_all_workers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the run."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
 
 def _piece(nodeid: str) -> str:

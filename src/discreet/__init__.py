@@ -3,7 +3,7 @@
 The map, from what you have to what you publish:
 
 * data: `read_jobs`, `Schema`, `check_data` (for their owner), `simulate` (realistic data, such as `dc.simulate.lodes`)
-* whom to protect: `Establishments`, `Workers`, `EstablishmentNodes`, `Rows`, `AnyRow`
+* whom to protect: `Establishments`, `Workers`, `EstablishmentNodes`, `Rows`, `Groups`, `AnyRow`
 * what it may cost: `Pure`, `Approximate`, `Concentrated`; what was spent: `Ledger`
 * tables of counts: `Session`, then `session.count(...)`, `.check(...)`, `.release(...)`
 * models: `mixed` (lme4's syntax and numbers), with `prior=Prior(...)` its posterior; `release_mixed` under a loss
@@ -11,6 +11,7 @@ The map, from what you have to what you publish:
 * large changes: `forecast_panel`, `compare_large_changes`, `exception_report`, `backtest_changes`,
   `changes_between` of two private releases
 * plans, the signed route: `read_plan`, `check_plan`, `run_plan`
+* after a release: `synthesize`, jobs that agree with it, from its folder alone
 * is the claim true?: `verify` on a mechanism from `calibrate`, `blackbox` on anything that runs
 * what does one row show?: `audit_posterior` on a fit with a prior, `monte_carlo_audit` as published
 * errors: `DiscreetError` and its children in `errors`
@@ -41,6 +42,7 @@ _HOMES = {
     "Ledger": "discreet.ledger",
     "Prior": "discreet.bayes.blmm.prior",
     "Pure": "discreet.privacy.losses",
+    "Groups": "discreet.privacy.units",
     "Rows": "discreet.privacy.units",
     "Schema": "discreet.schema",
     "SemiConjugate": "discreet.bayes.conjugate",
@@ -68,6 +70,7 @@ _HOMES = {
     "read_plan": "discreet.plan.reading",
     "release_mixed": "discreet.lmm.private.release",
     "run_plan": "discreet.plan.doors",
+    "synthesize": "discreet.synthetic.microdata",
     "verify": "discreet.privacy.verify",
 }
 

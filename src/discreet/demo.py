@@ -15,12 +15,11 @@ from pathlib import Path
 
 import numpy as np
 
-from discreet.arrays import Integers, Matrix
+from discreet.audit.attacked import attack
 from discreet.errors import DataError
 from discreet.noise.source import SeededSource
 from discreet.report.page import Block, Heading, Note, Prose, Table
 from discreet.report.release import percent
-from discreet.tables import attacks
 from discreet.tables.establishments import Histograms, histograms
 from discreet.tables.infusion import Infusion
 from discreet.tables.release import CountRelease
@@ -108,7 +107,8 @@ def _tell_the_story(folder: Path, *, share: float, seed: int, say: Callable[[str
     plan = read_plan(folder / "plan.toml")
     found = check(plan)
     found.refuse()
-    say(f"checked: {folder / 'plan.toml'} costs {amounts(found.cost)} of {amounts(found.before.total)}; nothing read")
+    cost, whole = amounts(found.only.cost), amounts(found.only.before.total)
+    say(f"checked: {folder / 'plan.toml'} costs {cost} of {whole}; nothing read")
     done = carry_out(plan)
     say(f"released: {' and '.join(done.publications)} in {done.folder}, {amounts(done.remaining)} left")
     assert done.facts is not None and done.bundle is not None
@@ -116,13 +116,16 @@ def _tell_the_story(folder: Path, *, share: float, seed: int, say: Callable[[str
     wrong, holding = (sum(getattr(finding, state) for finding in findings) for state in ("wrong", "holds"))
     verdict = "SOMETHING IS WRONG" if wrong else f"{len(findings) - holding} could not be checked, nothing is wrong"
     say(f"verified: {holding} claims of {done.bundle} hold, {verdict}")
-    jobs = Confidential(plan).jobs()
+    jobs = Confidential(plan.sources[0]).jobs()
     tables = {release.name: release.results.counts[0].table for release in done.facts.releases}
     firms = {
         name: histograms(jobs, workplace_by=table.keys.column_names, worker_by=table.worker_by)
         for name, table in tables.items()
     }
-    attacked = attack(tables["sexes"], firms["sexes"])
+    factors = Infusion().factors(firms["sexes"].establishment, key=KEY)
+    infused = Infusion().publish(firms["sexes"], factors, source=SeededSource(1))
+    published = np.maximum(tables["sexes"].counts, 0).astype(np.float64)
+    attacked = attack({"noise infusion": infused, "this release": published}, firms["sexes"])
     for row in attacked:
         chance = f", {row['by_chance']:,} by chance alone" if row["by_chance"] else ""
         say(f"attacked: {row['attack']} on {row['table']}: {row['exact']:,} of {row['cases']:,} exactly right{chance}")
@@ -130,54 +133,6 @@ def _tell_the_story(folder: Path, *, share: float, seed: int, say: Callable[[str
     page(done.facts, more=more).write(folder / "report.html")
     (folder / "results.json").write_text(json.dumps(done.to_dict() | {"attacks": attacked}, indent=2) + "\n")
     say(f"report: {folder / 'report.html'}")
-
-
-def attack(release: CountRelease, firms: Histograms) -> list[dict[str, str | int | float]]:
-    """The attacks of the Tables paper on an infused table and on the release, scored with the simulated truth."""
-    cells = firms.cells()
-    factors = Infusion().factors(firms.establishment, key=KEY)
-    sexes = [str(level[0]) for level in cells.levels]
-    only = cells.counts.sum(axis=1) == 1
-    truth: dict[str, Matrix | Integers] = {
-        "shape": cells.counts / np.maximum(cells.counts.sum(axis=1, keepdims=True), 1),
-        "size": cells.counts,
-        "re-identification": cells.counts,
-    }
-    lone = cells.establishments == 1
-    targets = {"shape": lone.sum(), "size": lone.sum(), "re-identification": (only & lone).sum()}
-    rows: list[dict[str, str | int | float]] = []
-    for name, table in (
-        ("noise infusion", Infusion().publish(firms, factors, source=SeededSource(1))),
-        ("this release", np.maximum(release.counts, 0).astype(np.float64)),
-    ):
-        known = table.argmax(axis=1)
-        count = np.take_along_axis(cells.counts, known[:, None], axis=1)[:, 0]
-        for claims in (
-            attacks.shape(table, establishments=cells.establishments),
-            attacks.size(table, establishments=cells.establishments, level=known, count=count),
-            attacks.reidentification(table, establishments=cells.establishments, only=only, names=sexes),
-        ):
-            outcome = attacks.score(claims, truth[claims.attack])
-            unknown = truth[claims.attack][claims.cell]
-            if claims.attack == "size":  # one count is known beforehand
-                unknown = np.where(np.arange(unknown.shape[1]) == known[claims.cell, None], -1, unknown)
-            rows.append(
-                {
-                    "attack": claims.attack,
-                    "table": name,
-                    "targets": int(targets[claims.attack]),
-                    "cases": outcome.cases,
-                    "exact": outcome.exact,
-                    "by_chance": _constant_guess(unknown),
-                    "example": outcome.example,
-                }
-            )
-    return sorted(rows, key=lambda row: ("shape", "size", "re-identification").index(str(row["attack"])))
-
-
-def _constant_guess(truth: Matrix | Integers) -> int:
-    """How often the best guess is right that is the same for every case."""
-    return int(np.unique(truth, axis=0, return_counts=True)[1].max()) if len(truth) else 0
 
 
 def _truth(tables: dict[str, CountRelease], firms: dict[str, Histograms]) -> Iterator[Block]:

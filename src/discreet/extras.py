@@ -19,7 +19,7 @@ PURPOSE: dict[Extra, str] = {
     "charts": "draws charts",
     "cli": "is the command `discreet`",
     "web": "is the release desk",
-    "postgres": "keeps ledgers in PostgreSQL",
+    "postgres": "keeps ledgers in PostgreSQL and reads tables from it",
     "excel": "writes Excel files",
     "spark": "reads data with Spark",
     "forecast": "forecasts panels",

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, overload
 
 import numpy as np
 
+from discreet.databases import Address, SomeColumns, copied, is_address
 from discreet.delimited import Reading
 from discreet.errors import DataError, DiscreetError, EngineError, concerning
 from discreet.faults import Fault
@@ -87,7 +88,8 @@ def open_frame(
     """Open `data` as a lazy frame in the engine that its type names; nothing is read but its schema.
 
     A path is a Parquet file, a directory or a glob of them, a CSV file (also .gz or .zst), or a DuckDB file with its
-    table: `jobs.duckdb::jobs`, or `table="jobs"`. `name` is what messages call it (a file is called by its own
+    table: `jobs.duckdb::jobs`, or `table="jobs"`. A table of PostgreSQL is `postgresql://user@host/database::jobs`,
+    which is copied once, as at one moment (`databases`). `name` is what messages call it (a file is called by its own
     name); `connection` is the DuckDB connection for files and frames in memory (the process has one of its own).
     The rows of a CSV file decide the types of its columns, but for those with a reading. With `ordered`, a frame in
     memory stays there and its rows keep their order.
@@ -96,7 +98,10 @@ def open_frame(
 
     home, name = connection or _home(), name or called(data)
     with concerning("data" if ordered else None):
-        if isinstance(data, str | Path):
+        if isinstance(data, SomeColumns) or is_address(data):
+            with _TURN:
+                frame = nw.from_native(home.read_parquet(copied(data)))
+        elif isinstance(data, str | Path):
             frame = nw.from_native(scan(str(data), name=name, table=table, connection=home, readings=readings))
         elif ordered:
             return _in_memory(data, name=name, readings=readings or {})
@@ -178,9 +183,11 @@ def _twice(name: str) -> DataError:
     return DataError(f"{name} has two columns of one name.", remedy="Rename one of them.")
 
 
-def called(data: Any) -> str:
+def called(data: Any, otherwise: str = "data") -> str:
     """What messages call data that were given no name."""
-    return Path(data).name if isinstance(data, str | Path) else "data"
+    if is_address(data):
+        return Address.of(data).table
+    return Path(data).name if isinstance(data, str | Path) else otherwise
 
 
 def to_arrow(data: Any, *, name: str) -> pa.Table | None:

@@ -10,19 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.errors import DataError
+from discreet.errors import DataError, PrivacyError
 from discreet.faults import Argument, Fault
-from discreet.frames import count_if, refuse, working
+from discreet.frames import called, count_if, refuse, working
 from discreet.jobs import Jobs, read_jobs
+from discreet.ledger.periods import Period
 from discreet.row_checks import Pass, RowCheck, differ, empty, ends, nulls, outside
+from discreet.scans import folder_of
 from discreet.schema import Label, Schema
 
 if TYPE_CHECKING:
     from discreet.engines import Engine
     from discreet.frames import Frame
+    from discreet.privacy.units import Unit
 
 HISTORY = "history"
 STAYED, PASSED, CAME, LEFT = KINDS = ("stayed", "came and left", "came", "left")
@@ -50,6 +54,14 @@ class Histories:
     time: str
     quarters: tuple[Label, ...]
     allow_multiple: bool | int = False
+
+    @classmethod
+    def declared(
+        cls, jobs: Jobs, *, quarters: Sequence[Label], time: str, allow_multiple: bool | int = False
+    ) -> Histories:
+        """Histories of which nothing is known but their schema, that of `jobs`: enough to price a query."""
+        refuse([*_quarter_faults(quarters), *_schema_faults(jobs.schema, time)])
+        return cls(jobs, jobs.schema, time, tuple(quarters), allow_multiple)
 
     @property
     def name(self) -> str:
@@ -105,17 +117,7 @@ class Histories:
         """The jobs of one quarter, each with its kind by the quarters before and after as the attribute `HISTORY`."""
         import narwhals.stable.v2 as nw
 
-        at = self._position(quarter)
-        if at in (0, len(self.quarters) - 1):
-            side = "before" if at == 0 else "after"
-            raise DataError(
-                (Argument("quarter", quarter), f" has no quarter {side} it in the list."),
-                "Flows compare a quarter with the one before and the one after.",
-                f"Use one from {self.quarters[1]!r} to {self.quarters[-2]!r}."
-                if len(self.quarters) > 2
-                else "Give three quarters or more.",
-                about="quarter",
-            )
+        at = self.inside(quarter)
         key = [str(self.schema.worker), self.schema.establishment]
         table = self._rows(at)
         for place, mark in ((at - 1, "__before"), (at + 1, "__after")):
@@ -135,6 +137,52 @@ class Histories:
         return self._jobs(
             table, replace(self.schema, worker_attributes={**self.schema.worker_attributes, HISTORY: KINDS})
         )
+
+    def inside(self, quarter: Label) -> int:
+        """The position of a quarter that has one before it and one after it; no row is read."""
+        at = self._position(quarter)
+        if at in (0, len(self.quarters) - 1):
+            side = "before" if at == 0 else "after"
+            raise DataError(
+                (Argument("quarter", quarter), f" has no quarter {side} it in the list."),
+                "Flows compare a quarter with the one before and the one after.",
+                f"Use one from {self.quarters[1]!r} to {self.quarters[-2]!r}."
+                if len(self.quarters) > 2
+                else "Give three quarters or more.",
+                about="quarter",
+            )
+        before, now, after = map(_when, self.quarters[at - 1 : at + 2])
+        for one, other in ((before, now), (now, after)):
+            if one is not None and other is not None and one.later(1) != other:
+                raise DataError(
+                    (Argument("quarter", quarter), f" is beside {one if other == now else other} in the list."),
+                    "Flows compare a quarter with the one before and the one after.",
+                    f"Add {one.later(1)} to the list and to the data, or use another quarter.",
+                    about="quarter",
+                )
+        return at
+
+    def in_order(self, quarters: Sequence[Label]) -> tuple[Label, ...]:
+        """Two quarters or more, if they are here and in their order; no row is read."""
+        asked = tuple(quarters) if isinstance(quarters, Sequence) and not isinstance(quarters, str | bytes) else ()
+        places = [self._position(quarter) for quarter in asked]
+        if len(asked) < 2 or places != sorted({*places}):
+            raise DataError(
+                (Argument("quarters", quarters), " does not list quarters in their order."),
+                "A change is from one quarter to a later one.",
+                "List two or more, the earliest first.",
+                about="quarters",
+            )
+        return asked
+
+    def limits(self, unit: Unit) -> tuple[str, ...]:
+        """What a promise about a quarter leaves out, as `Jobs.limits`."""
+        return self.one_quarter.limits(unit)
+
+    @property
+    def one_quarter(self) -> Jobs:
+        """What is declared of the jobs of a quarter; all rows are in it."""
+        return self._jobs(self.jobs.table, self.schema)
 
     def between(self, earlier: Label, later: Label) -> Jobs:
         """The jobs of either of two quarters, each with what became of it as the attribute `HISTORY`.
@@ -228,14 +276,8 @@ def read_histories(
     >>> read_histories(rows, quarters=["q1", "q2", "q3"], schema=Schema(["county"], {})).quarters
     ('q1', 'q2', 'q3')
     """
-    refuse(_quarter_faults(quarters))
-    if isinstance(source, str | Path):
-        path = Path(source)
-        folder = path if path.is_dir() else path.parent
-        own = Schema.given(schema, data=folder, name=path.name)
-    else:
-        own = Schema.given(schema, data=None, name="histories")
-    refuse(_schema_faults(own, time))
+    own = Schema.given(schema, data=folder_of(source), name=called(source, "histories"))
+    refuse([*_quarter_faults(quarters), *_schema_faults(own, time)])
     timed = replace(own, worker_attributes={**own.worker_attributes, time: tuple(quarters)})
     jobs = read_jobs(
         source,
@@ -252,7 +294,18 @@ def read_histories(
 def _quarter_faults(quarters: Sequence[Label]) -> list[Fault]:
     listed = isinstance(quarters, Sequence) and not isinstance(quarters, str | bytes)
     if listed and quarters and len(set(quarters)) == len(quarters) and len({type(one) for one in quarters}) == 1:
-        return []
+        known = [_when(one) for one in quarters]
+        pairs = [(one, other) for one, other in pairwise(known) if one and other and one.step == other.step]
+        return [
+            Fault(
+                "quarters",
+                f"{other} is listed after {one}.",
+                "Quarters are listed in the order of time.",
+                "List the earliest first.",
+            )
+            for one, other in pairs
+            if one.number >= other.number
+        ][:1]
     return [
         Fault(
             "quarters",
@@ -261,6 +314,14 @@ def _quarter_faults(quarters: Sequence[Label]) -> list[Fault]:
             ("Use for example ", Argument("quarters", ["2024Q1", "2024Q2", "2024Q3"]), "."),
         )
     ]
+
+
+def _when(quarter: Label) -> Period | None:
+    """When a quarter is, where its name tells."""
+    try:
+        return Period.of(str(quarter))
+    except PrivacyError:
+        return None
 
 
 def _schema_faults(schema: Schema, time: str) -> list[Fault]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from discreet.databases import SomeColumns, one_moment
 from discreet.errors import concerning
 from discreet.faults import Argument, Fault
 from discreet.frames import Kind, called, count_if, holds, open_frame, refuse, require, working
@@ -36,7 +37,7 @@ from discreet.row_checks import (
     twice,
     whole_units,
 )
-from discreet.scans import is_csv
+from discreet.scans import folder_of, is_csv, tables_in
 from discreet.schema import Schema
 
 if TYPE_CHECKING:
@@ -253,6 +254,7 @@ class Jobs:
         yield Pass("source", table, checks, table)
 
 
+@one_moment(keep=True)
 def read_jobs(
     source: Any,
     *,
@@ -263,7 +265,7 @@ def read_jobs(
     validate: bool = True,
     engine: Engine | None = None,
 ) -> Jobs:
-    """Open the confidential table of jobs: a path, or a frame of pandas, Polars, Arrow, DuckDB or Spark.
+    """Open the confidential table of jobs: a path, an address, or a frame of pandas, Polars, Arrow, DuckDB or Spark.
 
     A directory may hold `jobs.parquet`, or `job.parquet` and `worker.parquet`, with `workplace.parquet` beside it.
 
@@ -287,12 +289,10 @@ def read_jobs(
     >>> jobs = read_jobs(rows, schema=Schema(["place"], {"sex": ["F", "M"]}))
     """
     refuse(_bound_faults(allow_multiple))
-    name, folder = "jobs", None
-    if isinstance(source, str | Path):
-        name, path = called(source), Path(source)
-        folder = path if path.is_dir() else path.parent
-        if path.is_dir():
-            source, workplaces, workers = _tables(path, workplaces, workers)
+    with concerning("source"):
+        name, folder = called(source, "jobs"), folder_of(source)
+    if folder is not None and folder == Path(source):
+        source, workplaces, workers = tables_in(folder, workplaces, workers)
     with concerning("schema"):
         schema = Schema.given(schema, data=folder, name=name)
     refuse(one_row_per_job(schema, allow_multiple))
@@ -307,11 +307,15 @@ def read_jobs(
     ):
         if data is not None and key is not None:
             with concerning(kind):
-                lists[kind] = _select(read(data, name=kind, readings=readings), [key, *attributes], schema, name=kind)
+                rows = read(SomeColumns.of(data, [key, *attributes]), name=kind, readings=readings)
+                lists[kind] = _select(rows, [key, *attributes], schema, name=kind)
             needed = [column for column in needed if column not in attributes]
             listed += attributes
     with concerning("source"):
-        rows = read(source, name=name, readings=readings)
+        part = (
+            source if schema.size else SomeColumns.of(source, [*needed, *listed])
+        )  # all columns tell counted rows apart
+        rows = read(part, name=name, readings=readings)
         table = _select(rows, needed, schema, name=name, also=listed)
     if "workplaces" in lists:
         lists["workplaces"] = derive(lists["workplaces"], schema, read)
@@ -338,19 +342,6 @@ def _bound_faults(allow_multiple: object) -> Iterator[Fault]:
             (Argument("allow_multiple", allow_multiple), " does not say how many jobs a worker may have."),
             "It is True, False or the most establishments at which one worker has a job. Use for example 3.",
         )
-
-
-def _tables(folder: Path, workplaces: Any, workers: Any) -> tuple[Path, Any, Any]:
-    """The files of a directory that `simulate lodes` would write; any other directory is one table of jobs."""
-    files = {name: folder / f"{name}.parquet" for name in ("jobs", "job", "worker", "workplace")}
-    there = {name: path for name, path in files.items() if path.is_file()}
-    if "jobs" not in there and "job" not in there:
-        return folder, workplaces, workers
-    if workplaces is None:
-        workplaces = there.get("workplace")
-    if "jobs" not in there and workers is None:
-        workers = there.get("worker")
-    return there.get("jobs", files["job"]), workplaces, workers
 
 
 def readings_of(schema: Schema, tables: Sequence[Any]) -> dict[str, Reading]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from html import escape
 from importlib import import_module
 from pathlib import Path
@@ -39,6 +40,7 @@ NORMAL = 1.959963984540054  # the normal law's quantile at 0.975
 SEE_NOTES = "see notes"
 ROWS_SHOWN = 10
 EXCEL_ROWS = 2**20 - 1  # below the line of names
+EXCEL_TIME = datetime(1980, 1, 1, tzinfo=UTC)
 
 
 class Result(ABC):
@@ -184,7 +186,7 @@ def _write_parquet(table: pa.Table, path: Path, about: dict[str, str]) -> None:
     pyarrow.parquet.write_table(table.replace_schema_metadata(told), path, compression="zstd")
 
 
-def _write_excel(table: pa.Table, path: Path, about: dict[str, str]) -> None:
+def write_excel(table: pa.Table, path: Path, about: dict[str, str]) -> None:
     """Words stay words: none becomes a formula or a link."""
     with needs("excel", "Saving a result as an Excel file"):
         import xlsxwriter
@@ -197,6 +199,7 @@ def _write_excel(table: pa.Table, path: Path, about: dict[str, str]) -> None:
             about="path",
         )
     with xlsxwriter.Workbook(path, {"constant_memory": True}) as book:
+        book.set_properties({"created": EXCEL_TIME})  # the same table, the same bytes
         sheet = book.add_worksheet("result")
         for column, name in enumerate(table.column_names):
             sheet.write_string(0, column, name)
@@ -219,7 +222,7 @@ def _rows(table: pa.Table) -> Any:
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
-WRITERS = {".csv": _write_csv, ".parquet": _write_parquet, ".xlsx": _write_excel}
+WRITERS = {".csv": _write_csv, ".parquet": _write_parquet, ".xlsx": write_excel}
 
 
 def _frames(library: str) -> Any:

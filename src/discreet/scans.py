@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet import delimited
+from discreet.databases import is_address
 from discreet.delimited import Reading, quoted
 from discreet.errors import DataError
 
@@ -54,9 +55,29 @@ def scan(
         ) from None
 
 
+def folder_of(data: Any) -> Path | None:
+    """The folder that data are in, or are themselves; None for what is no path."""
+    if not isinstance(data, str | Path) or is_address(data):
+        return None
+    return Path(data) if Path(data).is_dir() else Path(data).parent
+
+
+def tables_in(folder: Path, workplaces: Any, workers: Any) -> tuple[Path, Any, Any]:
+    """The files of a directory that `simulate lodes` would write; any other directory is one table of jobs."""
+    files = {name: folder / f"{name}.parquet" for name in ("jobs", "job", "worker", "workplace")}
+    there = {name: path for name, path in files.items() if path.is_file()}
+    if "jobs" not in there and "job" not in there:
+        return folder, workplaces, workers
+    if workplaces is None:
+        workplaces = there.get("workplace")
+    if "jobs" not in there and workers is None:
+        workers = there.get("worker")
+    return there.get("jobs", files["job"]), workplaces, workers
+
+
 def is_csv(data: Any) -> bool:
     """Whether data are the path of a CSV file, as its name says."""
-    if not isinstance(data, str | Path):
+    if not isinstance(data, str | Path) or is_address(data):
         return False
     *_, inner, ending = ["", *Path(data).name.casefold().split(".")]
     return (inner if ending in delimited.COMPRESSED else ending) in delimited.ENDINGS

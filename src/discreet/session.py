@@ -14,6 +14,7 @@ from discreet.privacy.losses import Loss, Number, Pure
 from discreet.privacy.units import Unit
 from discreet.release.account import Account
 from discreet.schema import Label
+from discreet.tables.changes import ChangeQuery
 from discreet.tables.flows import FlowQuery
 from discreet.tables.mean import MeanQuery
 from discreet.tables.query import CountQuery
@@ -110,8 +111,12 @@ class Session:
             )
         return CountQuery.of(self.jobs, self.account, by=by, **asked)
 
-    def flows(self, quarter: Label, by: str | Sequence[str] = ()) -> FlowQuery:
-        """Accessions, separations, jobs created and destroyed, and rates of a quarter, by workplace attributes."""
+    def flows(self, quarter: Label | Sequence[Label], by: str | Sequence[str] = ()) -> FlowQuery:
+        """Accessions, separations, jobs created and destroyed, and rates of a quarter, by workplace attributes.
+
+        Flows of several quarters that follow one another are added up, and rates are of all of them together: for one
+        epsilon they have much less noise than the sum of as many releases that cost as much together.
+        """
         if not isinstance(self.jobs, Histories):
             raise DataError(
                 "Flows were asked of jobs of one time.",
@@ -120,6 +125,17 @@ class Session:
                 about="jobs",
             )
         return FlowQuery.of(self.jobs, self.account, quarter=quarter, by=by)
+
+    def changes(self, quarters: Sequence[Label], by: str | Sequence[str] = ()) -> ChangeQuery:
+        """Jobs of two quarters or more and what changed between them, by workplace attributes, under one loss."""
+        if not isinstance(self.jobs, Histories):
+            raise DataError(
+                "Changes were asked of jobs of one time.",
+                "They compare quarters.",
+                "Use Session(read_histories(...), ...).",
+                about="jobs",
+            )
+        return ChangeQuery.of(self.jobs, self.account, quarters=quarters, by=by)
 
     def marginals(
         self,

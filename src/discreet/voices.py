@@ -178,6 +178,8 @@ LABELS = {
     "epsilon": "Epsilon",
     "kind": "What",
     "by": "Counts by",
+    "quarter": "Quarter",
+    "quarters": "Quarters",
     "mechanism": "Mechanism",
     "tables": "Tables",
     "add_up": "The tables add up",

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import discreet
-from discreet.plan import shape
+from discreet.plan import shape, source
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -67,11 +67,15 @@ def test_every_key_has_an_example_that_a_plan_may_hold(name: str) -> None:
     example = tomllib.loads(fields.EXAMPLES[name])
     table = next(iter(example.values()))
     table = table[0] if isinstance(table, list) else table.get("schema", table) if name == "Columns" else table
-    inside = {"LevelsSection": ("industry",), "MagnitudeSection": ("schema", "magnitudes", "payroll")}
+    inside = {
+        "LevelsSection": ("industry",),
+        "MagnitudeSection": ("schema", "magnitudes", "payroll"),
+        "SourceSection": ("jobs",),
+    }
     for key in inside.get(name, ()):
         table = table[key]
-    section = getattr(shape, name)
+    section = getattr(shape, name, None) or getattr(source, name)
     section.model_validate(table)
     keys = {field.alias or key for key, field in section.model_fields.items()}
-    assert keys - {"lookup"} == {*table}
+    assert keys - {"lookup", "per_year", "per_month"} == {*table}
     assert all(field.description or key == "kind" for key, field in section.model_fields.items())

@@ -95,6 +95,30 @@ def test_cells_of_three_tables(into: Any, tables: Any, schema: Schema, loop: Any
         assert list(found.items()) == list(wanted.items())
 
 
+@pytest.mark.parametrize("where", [{}, {"education": ["school", "college"]}], ids=["all", "some"])
+def test_every_union_of_kinds(into: Any, tables: Any, schema: Schema, where: dict[str, list[str]]) -> None:
+    """The most jobs that one establishment has in every set of levels, one job at a time."""
+    jobs = read_jobs(into(tables["jobs"], "jobs"), schema=schema)
+    by: dict[str, Any] = {"workplace_by": ["state", "sector"], "worker_by": ["sex", "education"], "where": where}
+    found = cell_statistics(jobs, **by, unions=True)
+    firms: dict[Any, Counter[Any]] = {}
+    for row in tables["jobs"].to_pylist():
+        firms.setdefault((row["workplace"], row["state"], row["sector"]), Counter())[row["sex"], row["education"]] += 1
+    keys = list(zip(*(column.to_pylist() for column in found.keys.columns), strict=True))
+    wanted = [
+        [
+            max(
+                sum(firm[tuple(level)] for i, level in enumerate(found.levels) if some >> i & 1)
+                for (_, *place), firm in firms.items()
+                if tuple(place) == key
+            )
+            for some in range(2 ** len(found.levels))
+        ]
+        for key in keys
+    ]
+    assert found.unions is not None and found.unions.tolist() == wanted
+
+
 def test_cells_of_counted_rows(into: Any, tables: Any, schema: Schema, loop: Any, as_loop: Any) -> None:
     counted = tables["jobs"].drop_columns(["worker"]).append_column("jobs", pa.array(range(300)))
     jobs = read_jobs(into(counted, "counted"), schema=Schema.of({**schema.to_dict(), "size": "jobs"}))

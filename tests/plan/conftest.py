@@ -58,6 +58,12 @@ epsilon = 2
 folder = "out"
 """
 
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "plans.md"
+_, _, SECTION = PAGE.read_text(encoding="utf-8").partition("## Several sources")
+SHOWN = SECTION.partition("```toml\n")[2].partition("```")[0]
+SEVERAL = "\n" + SHOWN.replace('kind = "count"', 'kind = "count"\nmechanism = "polynomial"')
+"""The plan that the how-to shows, with noise that costs a reviewer little."""
+
 
 def write_toys(folder: Path) -> Path:
     """Forty establishments in four places, and a plan about them."""
@@ -82,9 +88,25 @@ def write_toys(folder: Path) -> Path:
     return plan
 
 
+def write_two_sources(folder: Path) -> Path:
+    """The same establishments beside a table of rows, and a plan about both."""
+    plan = write_toys(folder)
+    rng = np.random.default_rng(3)
+    groups = rng.integers(0, 8, 400)
+    panel = {"y": np.clip(groups / 4 + rng.standard_normal(400), -10, 10), "g": [f"g{i}" for i in groups]}
+    pq.write_table(pa.table(panel), folder / "data" / "panel.parquet")
+    plan.write_text(SEVERAL, encoding="utf-8")
+    return plan
+
+
 @pytest.fixture(scope="session")
 def toys() -> Callable[[Path], Path]:
     return write_toys
+
+
+@pytest.fixture(scope="session")
+def two_sources() -> Callable[[Path], Path]:
+    return write_two_sources
 
 
 @pytest.fixture

@@ -167,7 +167,7 @@ BROKEN: dict[str, tuple[Change, int, str]] = {
     "not TOML": (swap("epsilon = 6", "epsilon = "), 17, "A plan is TOML"),
     "text without an end": (swap('title = "Toys"', 'title = "Toys'), 2, "A plan is TOML"),
     "a key twice": (swap("alpha = 0.1", "alpha = 0.1\nalpha = 0.2"), 15, "Correct the line"),
-    "an empty plan": (write(""), 1, "[data]: where the confidential data are"),
+    "an empty plan": (write(""), 1, "[data]: it is missing. It says: Where the confidential data are"),
     "not a plan at all": (write(b"x" * 200_000), 0, "A plan is a short text"),
     # its tables
     "an unknown table": (swap("[output]", "[ouput]"), 41, "Did you mean 'output'?"),

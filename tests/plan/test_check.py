@@ -75,7 +75,7 @@ def test_costs_and_errors(plan: Path) -> None:
     expected = float(LADDER.expected_error(np.array([0.0]), np.array([1000.0]))[0])
     assert found.releases[0].tables[0].by_largest[1000] == pytest.approx(expected)
     assert found.releases[0].tables[0].by_largest[1] == pytest.approx(integer_error(2, 1))
-    assert found.after.remaining.amounts["epsilon"] == 0
+    assert found.only.after.remaining.amounts["epsilon"] == 0
 
 
 def test_expected_errors_on_public_sizes(plan: Path) -> None:
@@ -193,8 +193,8 @@ def test_the_ledger_says_what_is_left_whatever_total_the_plan_states(plan: Path,
         ledger.charge(release="earlier", loss=Pure("0.25"), **jobs)
     plan.write_text(plan.read_text().replace("epsilon = 6\n", f"epsilon = {total}\n"))
     found = check(read_plan(plan))
-    assert (found.before.total, found.before.remaining) == (Pure("7.5"), Pure("7.25"))
-    assert found.after.remaining == Pure("1.25")
+    assert (found.only.before.total, found.only.before.remaining) == (Pure("7.5"), Pure("7.25"))
+    assert found.only.after.remaining == Pure("1.25")
     assert [fault.place for fault in found.faults] == [("budget",)]
     code, out, err = command("check", plan)
     assert code == 2
@@ -208,7 +208,7 @@ def test_a_budget_in_another_currency_is_told_and_judged_nowhere(plan: Path) -> 
     found = check(read_plan(plan))
     assert [fault.place for fault in found.faults] == [("budget",)]
     assert "rho=1 left" in found.faults[0].said()
-    assert found.cost == Pure(6)
+    assert found.only.cost == Pure(6)
 
 
 def test_json_of_a_plan_that_cannot_run(plan: Path, command) -> None:
@@ -227,8 +227,8 @@ def test_thirds_are_exact(plan: Path) -> None:
     plan.write_text(text.replace("alpha = 0.1", 'alpha = "0.01"'))
     found = check(read_plan(plan))
     found.refuse()
-    assert found.cost.amounts["epsilon"] == Fraction(1)
-    assert not found.after.remaining
+    assert found.only.cost.amounts["epsilon"] == Fraction(1)
+    assert not found.only.after.remaining
 
 
 def test_a_released_folder_that_is_gone_is_a_fault(plan: Path, command) -> None:
@@ -280,15 +280,15 @@ def test_beside_a_run_that_releases_meanwhile(plan: Path, monkeypatch: pytest.Mo
     from discreet.ledger import publication
     from discreet.plan import check as module
 
-    standing, staged = module._standing, publication._staged
+    standing, staged = module.standings, publication._staged
 
     def overtaken(file: PlanFile) -> Any:
-        monkeypatch.setattr(module, "_standing", standing)
+        monkeypatch.setattr(module, "standings", standing)
         before = standing(file)
         run(plan)
         return before
 
-    monkeypatch.setattr(module, "_standing", overtaken)
+    monkeypatch.setattr(module, "standings", overtaken)
     found = check(read_plan(plan))
     assert not found.faults
     assert {known.state for known in found.releases} == {"new"}

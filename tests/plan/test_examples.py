@@ -18,7 +18,7 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.toml"))
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The examples in a place of their own, with the data that their commands simulate."""
-    from discreet.simulate import lodes, national, regression
+    from discreet.simulate import histories, lodes, national, regression
 
     home = tmp_path_factory.mktemp("examples")
     shutil.copytree(ROOT / "examples", home / "examples")
@@ -26,6 +26,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lodes.write(home / "out" / "lodes-next", share=0.01, seed=2)
     regression.write(home / "out" / "line", share=0.1)
     national.write(home / "out" / "national", share=0.01)
+    histories.write(home / "out" / "histories", share=0.01)
     return home
 
 

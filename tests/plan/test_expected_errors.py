@@ -66,7 +66,7 @@ def written(folder: Path, kind: str, **data: Any) -> ReleaseCheck:
 
 def drawn(folder: Path, known: ReleaseCheck, source: SeededSource) -> Any:
     """What a run would publish."""
-    offer = known.offer or known.request.offer(Confidential(read_plan(folder / "plan.toml")))
+    offer = known.offer or known.request.offer(Confidential(read_plan(folder / "plan.toml").sources[0]))
     ready = offer.at(None)
     return ready.draw(ready.read(None), source)
 

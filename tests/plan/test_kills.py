@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from discreet.ledger import Ledger
+from discreet.privacy.losses import Pure
 
 RELEASES = ("places", "sexes", "margins")
 LONGEST_WAIT = 0.08  # seconds into a step: longer than any step of the toy plan but the report
@@ -141,3 +142,26 @@ def test_runs_at_once_all_end_well(tmp_path: Path, toys, runner, step: str) -> N
     assert {known.state for known in second.check.releases} == {"released"}
     assert {name: entry.payload["files"] for name, entry in second.publications.items()} == shown(tmp_path)
     finish(runner, tmp_path, shown(tmp_path))
+
+
+def test_killed_between_two_sources(tmp_path: Path, two_sources, runner) -> None:
+    """One source has paid and the other has not: the next run ends the work, and nobody pays twice."""
+    both, names = two_sources(tmp_path / "both"), ["effects", "places", "sexes"]
+    worker = runner.start(both)
+    while "release effects" not in runner.line():
+        pass
+    os.kill(worker, signal.SIGKILL)
+    assert runner.wait()[0] == -signal.SIGKILL
+    places = both.parent / "out" / "places"
+    shown = {path.name: path.read_bytes() for path in places.iterdir()}
+    assert not (both.parent / "out" / "sexes").exists()
+    runner.start(both)
+    code, said = runner.wait()
+    assert code == 0, said
+    with Ledger.open(both.parent / "ledger.db", read_only=True) as ledger:
+        assert ledger.verify()
+        assert {budget.dataset: budget.spent for budget in ledger.budgets()} == {"toys": Pure(4), "panel": Pure(2)}
+        assert sorted(e.release for e in ledger.entries() if e.kind == "charge") == names
+    assert {path.name: path.read_bytes() for path in places.iterdir()} == shown
+    left = sorted(path.name for path in (both.parent / "out").iterdir())
+    assert left == sorted([*names, "bundle.zip", "report.html"])

@@ -25,7 +25,7 @@ def test_the_list_of_establishments_is_public_in_the_folder_of_the_data_too(plan
     table = pq.read_table(listed)
     pq.write_table(table.append_column("jobs", pa.array(np.arange(1, 41))), listed)
     _public(plan, "sizes = 'data/places.parquet'", source="data")
-    assert not list(shown_as_public(read_plan(plan)))
+    assert not list(shown_as_public(read_plan(plan).sources[0]))
     code, out, err = command("check", plan)
     assert code == 0, err
     assert "publicly known sizes" in out
@@ -35,18 +35,20 @@ def test_the_list_of_establishments_is_public_in_the_folder_of_the_data_too(plan
 def test_calling_the_jobs_a_list_of_establishments_does_not_make_them_public(plan: Path) -> None:
     _public(plan, "sizes = 'data/jobs.parquet'", source="data")
     plan.write_text(plan.read_text().replace("places.parquet", "jobs.parquet"), encoding="utf-8")
-    assert list(shown_as_public(read_plan(plan)))
+    assert list(shown_as_public(read_plan(plan).sources[0]))
 
 
 def test_a_glob_and_a_linked_folder_are_seen_through(plan: Path) -> None:
     (plan.parent / "other").symlink_to("data", target_is_directory=True)
-    assert list(shown_as_public(read_plan(_public(plan, "sizes = 'other/jobs.parquet'", source="dat?/jobs.parquet"))))
+    assert list(
+        shown_as_public(read_plan(_public(plan, "sizes = 'other/jobs.parquet'", source="dat?/jobs.parquet")).sources[0])
+    )
 
 
 def test_a_copy_elsewhere_and_an_earlier_release_pass(plan: Path) -> None:
     """Only whoever writes the plan knows whether another file is public."""
     shutil.copy(plan.parent / "data" / "jobs.parquet", plan.parent / "s.parquet")
-    assert not list(shown_as_public(read_plan(_public(plan, "sizes = 's.parquet'"))))
+    assert not list(shown_as_public(read_plan(_public(plan, "sizes = 's.parquet'")).sources[0]))
 
 
 @pytest.mark.parametrize("sizes", ["/", "..", "/**", "/**/s.parquet", "empty"])

@@ -142,7 +142,7 @@ def test_a_further_release_is_paid_alone(plan: Path, done: Path) -> None:
     assert [known.state for known in outcome.check.releases] == ["released"] * 3 + ["new"]
     assert {name: fingerprints(done / name) for name in before} == before
     assert not outcome.remaining
-    assert outcome.check.cost.amounts == {"epsilon": Fraction(1, 2)}
+    assert outcome.check.only.cost.amounts == {"epsilon": Fraction(1, 2)}
 
 
 def test_dry_run_reads_the_data_and_writes_nothing(plan: Path, command, contents) -> None:
@@ -253,7 +253,7 @@ def test_one_pass_serves_a_table_of_all_workers(plan: Path) -> None:
     plan.write_text(text)
     file = read_plan(plan)
     requests = {known.name: known.request for known in check(file).releases}
-    shared, alone = Confidential(file), Confidential(file)
+    shared, alone = (Confidential(file.sources[0]) for _ in range(2))
     requests["sexes"].offer(shared).read(None)
     [derived], [own] = (requests["places"].offer(data).read(None) for data in (shared, alone))
     assert derived.keys.equals(own.keys)
@@ -334,7 +334,7 @@ def test_a_folder_that_cannot_be_made_is_found_before_a_ledger_is(plan: Path, mo
     def full(**_: object) -> str:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("tempfile.mkdtemp", full)
+    monkeypatch.setattr("tempfile.TemporaryFile", full)
     with pytest.raises(PlanError, check=about("output.folder")):
         run(plan)
     assert not (plan.parent / "ledger.db").exists() and not (plan.parent / "out").exists()

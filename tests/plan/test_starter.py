@@ -55,7 +55,7 @@ def test_options_and_answers_write_the_same_plan_and_it_runs(jobs: Path) -> None
     labelled = "".join(line.removeprefix("# ") if "0600" in line or "labels" in line else line for line in
                        text.splitlines(keepends=True))  # fmt: skip
     Path("labelled.toml").write_text(labelled)
-    assert read_plan("labelled.toml").plan.data.labels["Place"] == {f"0600{i}": f"0600{i}" for i in range(3)}
+    assert read_plan("labelled.toml").plan.only.data.labels["Place"] == {f"0600{i}": f"0600{i}" for i in range(3)}
     assert list(run(read_plan("plan.toml")).publications) == ["jobs"]
 
 
@@ -66,8 +66,12 @@ def test_what_was_said_is_in_the_plan(jobs: Path) -> None:
     code, out, _ = call(jobs, *OPTIONS, *DOMAIN, *more, *where)
     assert code == 0, out
     plan = read_plan("plan.toml").plan
-    assert (plan.data.allow_multiple, plan.data.workplaces, plan.budget.dataset) == (3, "places.csv", "jobs 2026")
-    assert (str(plan.budget.epsilon), str(plan.release[0].epsilon), plan.unit.unit().key) == (
+    assert (plan.only.data.allow_multiple, plan.only.data.workplaces, plan.only.budget.dataset) == (
+        3,
+        "places.csv",
+        "jobs 2026",
+    )
+    assert (str(plan.only.budget.epsilon), str(plan.release[0].epsilon), plan.only.unit.unit().key) == (
         "1/3", "1/6", "establishments(alpha=1/5,strong)",
     )  # fmt: skip
 
@@ -78,7 +82,7 @@ def test_a_model(jobs: Path) -> None:
     assert code == 0, out
     found = check(read_plan("plan.toml"))
     assert not found.faults
-    assert found.file.plan.unit.unit().key == "rows(-1,5/2,y)"
+    assert found.file.plan.only.unit.unit().key == "rows(-1,5/2,y)"
     assert "C1" not in Path("plan.toml").read_text()
 
 
@@ -121,7 +125,7 @@ def test_any_names_are_written_as_they_are(tmp_path: Path, start: int) -> None:
     pq.write_table(pa.table(rows), tmp_path / "odd.parquet")
     schema = Schema([place], {sex: [*ODD]}, firm, person)
     plan = write_plan(tmp_path / "odd.toml", Wish(source=str(tmp_path / "odd.parquet"), schema=schema, dataset="odd"))
-    assert read_plan(plan).schema() == schema
+    assert read_plan(plan).sources[0].schema() == schema
 
 
 def test_a_public_column_of_many_values_is_not_listed(jobs: Path) -> None:

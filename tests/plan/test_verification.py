@@ -19,8 +19,11 @@ from discreet.archive.packing import as_json, pack
 from discreet.ledger import Ledger
 from discreet.ledger.entries import seal
 from discreet.plan.run import run
+from discreet.privacy.losses import Pure
+from discreet.privacy.units import Establishments
 from discreet.review.rebuild import Rebuilt
 from discreet.review.verdict import Finding, verify_bundle
+from discreet.tables.mechanisms.ladder import LadderNoise
 
 Files = dict[str, bytes]
 
@@ -296,6 +299,42 @@ def test_what_is_not_there(tmp_path: Path, command) -> None:
     assert code == 2
     assert "There is no file" in err
     assert "nosuch.zip" in err
+
+
+def ask_for_a_long_table(files: Files) -> None:
+    edited(files, "request.json", lambda asked: asked["unit"].update(alpha="0.02"))
+
+    def change(asked: dict) -> None:
+        asked["releases"][0].update(mechanism="ladder", epsilon="5")
+        asked["budget"].update(epsilon="6")
+
+    edited(files, "request.json", change)
+
+
+def state_a_long_table(files: Files) -> None:
+    """Constants that follow from another alpha, in a release whose request is of that alpha, too."""
+    noise = LadderNoise._with(Establishments("0.02"), Pure(5), 5.0).constants()
+    ask_for_a_long_table(files)
+    edited(
+        files,
+        "jobs/release.json",
+        lambda about: about["parameters"]["tables"][0].update(noise=noise, loss={"epsilon": "5"}),
+    )
+
+
+@pytest.mark.parametrize("forge", [ask_for_a_long_table, state_a_long_table])
+def test_no_bundle_makes_a_reviewer_solve_for_minutes(
+    bundle: Path, tmp_path: Path, command, monkeypatch: pytest.MonkeyPatch, forge: Callable[[Files], None]
+) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("a table was solved")
+
+    monkeypatch.setattr("discreet.tables.mechanisms.ladder.solve", never)
+    monkeypatch.setattr("discreet.noise.steps.least.solve", never)
+    files = unpacked(bundle)
+    forge(files)
+    code, out, err = command("verify", repacked(tmp_path / "b.zip", files))
+    assert code == 2 and "was not reviewed" in err and "holds" not in out, out + err
 
 
 def test_the_last_line_counts_in_words(bundle: Path, command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,8 @@ EXTRA = (
         "fastapi",
         "starlette",
     ),
-    *("starlette", "uvicorn", "jinja2", "argon2", "psycopg", "pyspark", "statsforecast", "rdata"),
+    *("starlette", "uvicorn", "jinja2", "argon2", "psycopg", "adbc_driver_postgresql", "pyspark", "statsforecast"),
+    "rdata",
 )
 WITHOUT = """
 import sys
@@ -109,7 +110,7 @@ from discreet.simulate import lodes
 lodes.write("data", seed=1, share=0.001)
 Path("plan.toml").write_text(PLAN)
 plan = read_plan(Path("plan.toml"))
-print(check(plan).cost, run(plan).report)
+print(check(plan).only.cost, run(plan).report)
 """
     done = without_extras(code, tmp_path, but=("pydantic", "vl_convert"))
     assert not done.returncode, done.stderr

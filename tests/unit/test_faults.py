@@ -266,7 +266,7 @@ def test_every_door_finds_the_same_schema_beside_the_data(tmp_path: Path, note: 
         source = DataSource(name="jobs", path="jobs.parquet", kind="jobs", dataset="d", epsilon=1, unit=UNIT)
         desk = Desk(tmp_path, Settings.model_construct(source=[source]))
         found: list[Schema | None] = [desk.schema(source)]
-        for ask in (plan.schema, lambda: Schema.given(None, data=tmp_path / "jobs.parquet", name="jobs")):
+        for ask in (plan.sources[0].schema, lambda: Schema.given(None, data=tmp_path / "jobs.parquet", name="jobs")):
             try:
                 found.append(ask())
             except DataError as error:
@@ -285,9 +285,9 @@ COLUMNS = '[data.schema]\nworkplace_attributes = ["place"]\nworker_attributes = 
 UNIT = {"kind": "workers"}
 
 
-OPENED = {"frames.py", "scans.py", "delimited.py", "schema.py"}
+OPENED = {"frames.py", "scans.py", "delimited.py", "schema.py", "databases.py"}
 """Tables that somebody opens: `concerning` says which of them it is."""
-PLACED = {"plan/values.py", "plan/document.py", "lmm/private/request.py"}
+PLACED = {"plan/values.py", "plan/document.py", "plan/shape.py", "plan/source.py", "lmm/private/bounds.py"}
 """Values of a plan, whose place the plan knows; and a range of either of two arguments, under `concerning`."""
 RELAYED = {"web/calculators.py", "web/sandbox.py"}
 """What another process refused."""

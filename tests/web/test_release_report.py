@@ -6,15 +6,16 @@ import re
 import shutil
 import struct
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import axe_playwright_python
 import pytest
 from playwright.sync_api import sync_playwright
 
-from discreet import demo
+from discreet.demo import DemoResult
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 QUIET = (
@@ -26,8 +27,16 @@ in_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this ma
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return demo.run(tmp_path_factory.mktemp("report") / "demo").folder / "report.html"
+def report(demonstrated: DemoResult) -> Path:
+    return demonstrated.folder / "report.html"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=QUIET.split())
+        yield browser
+        browser.close()
 
 
 @pytest.fixture
@@ -85,30 +94,28 @@ OTHER = pytest.mark.full_size
     ("width", "scheme"),
     [(1280, "light"), (390, "dark"), pytest.param(1280, "dark", marks=OTHER), pytest.param(390, "light", marks=OTHER)],
 )
-def test_axe_finds_nothing(report: Path, scheme: str, width: int) -> None:
+def test_axe_finds_nothing(browser: Any, report: Path, scheme: str, width: int) -> None:
     """The rules of axe-core, and that they would find a fault: a picture without words, put in afterwards.
 
     Of long tables some rows of each look stay: they are all alike, and axe takes long.
     """
     axe = next(Path(axe_playwright_python.__file__).parent.rglob("axe.min.js")).read_text()
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=QUIET.split())
-        context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True, bypass_csp=True
-        )
-        page, said = context.new_page(), []
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.goto(report.as_uri())
-        for folded in page.locator("details").all():
-            folded.locator("summary").click()
-        page.evaluate("document.querySelectorAll('tbody tr:nth-child(n+20):not(.faint)').forEach(row => row.remove())")
-        page.evaluate("document.querySelectorAll('tbody tr:nth-child(n+30)').forEach(row => row.remove())")
-        page.evaluate(axe)
-        found = page.evaluate("axe.run()")
-        page.evaluate("document.querySelector('main').append(new Image())")
-        broken = page.evaluate("axe.run({runOnly: ['image-alt']})")
-        browser.close()
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True, bypass_csp=True
+    )
+    page, said = context.new_page(), []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto(report.as_uri())
+    for folded in page.locator("details").all():
+        folded.locator("summary").click()
+    page.evaluate("document.querySelectorAll('tbody tr:nth-child(n+20):not(.faint)').forEach(row => row.remove())")
+    page.evaluate("document.querySelectorAll('tbody tr:nth-child(n+30)').forEach(row => row.remove())")
+    page.evaluate(axe)
+    found = page.evaluate("axe.run()")
+    page.evaluate("document.querySelector('main').append(new Image())")
+    broken = page.evaluate("axe.run({runOnly: ['image-alt']})")
+    context.close()
     assert [(fault["id"], fault["nodes"][0]["target"]) for fault in found["violations"]] == []
     assert len(found["passes"]) > 20
     assert said == []
@@ -117,25 +124,24 @@ def test_axe_finds_nothing(report: Path, scheme: str, width: int) -> None:
 
 @in_browser
 @pytest.mark.parametrize("width", [1280, 390])
-def test_a_figure_that_scrolls_says_so(report: Path, width: int) -> None:
+def test_a_figure_that_scrolls_says_so(browser: Any, report: Path, width: int) -> None:
     """In words that also name the region for a screen reader; no shadow lies over a number, and tables are searched."""
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=QUIET.split())
-        page = browser.new_context(viewport={"width": width, "height": 900}, offline=True).new_page()
-        page.goto(report.as_uri())
-        found = page.evaluate(
-            "[...document.querySelectorAll('figure > .scroll')].map(e => [e.scrollWidth > e.clientWidth, "
-            "getComputedStyle(e.parentNode.querySelector('figcaption'), '::after').content.includes('sideways'), "
-            "getComputedStyle(e).backgroundImage, e.tabIndex])"
-        )
-        named = page.get_by_role("region", name=re.compile("sideways")).count()
-        ranked = page.evaluate("[...document.querySelectorAll('.ranked')].map(e => e.scrollWidth <= e.clientWidth)")
-        page.locator("input[type=search]").first.fill("health PUBLIC")
-        shown = page.evaluate(
-            "[...document.querySelectorAll('.ranked tbody tr')].slice(0, 400).filter(e => e.offsetHeight)"
-            ".map(e => e.innerText)"
-        )
-        browser.close()
+    context = browser.new_context(viewport={"width": width, "height": 900}, offline=True)
+    page = context.new_page()
+    page.goto(report.as_uri())
+    found = page.evaluate(
+        "[...document.querySelectorAll('figure > .scroll')].map(e => [e.scrollWidth > e.clientWidth, "
+        "getComputedStyle(e.parentNode.querySelector('figcaption'), '::after').content.includes('sideways'), "
+        "getComputedStyle(e).backgroundImage, e.tabIndex])"
+    )
+    named = page.get_by_role("region", name=re.compile("sideways")).count()
+    ranked = page.evaluate("[...document.querySelectorAll('.ranked')].map(e => e.scrollWidth <= e.clientWidth)")
+    page.locator("input[type=search]").first.fill("health PUBLIC")
+    shown = page.evaluate(
+        "[...document.querySelectorAll('.ranked tbody tr')].slice(0, 400).filter(e => e.offsetHeight)"
+        ".map(e => e.innerText)"
+    )
+    context.close()
     assert found == [[width == 390, width == 390, "none", 0]] * 4
     assert named == (4 if width == 390 else 0)
     assert ranked == [True, True], "the statistics themselves fit the screen"

@@ -13,7 +13,7 @@ import numpy as np
 from discreet.arrays import Matrix, Vector
 from discreet.bayes.doubts import rarely
 from discreet.bayes.expected import normal_and_laplace
-from discreet.bayes.halves import lost
+from discreet.bayes.halves import corrects, extrapolated, lost
 from discreet.bayes.partition import balanced
 from discreet.bayes.reach import ALL_ROWS, NOISE_ALONE, reach_of
 from discreet.bayes.summation import LaplaceSums, noisy_sums
@@ -30,7 +30,12 @@ if TYPE_CHECKING:
 # by 0.094 skewness / sqrt(m); and what is left of lognormal errors, of skewness 6, by Hall's transformation.
 BIAS, LEFT = 0.22, 0.17
 SLACK = 1.4  # what heavy tails, far values and unequal variances add to the deviation of parts from all rows
-SCATTER = (2 / 3, 3 / 2)  # of the parts over the model's: answers far from 1/2 depend on it
+SCATTER = (1 / 2, 2)  # of the parts over the model's: answers far from 1/2 depend on it
+MOST = 1.6  # up to which extrapolated probabilities rise with a cut-off
+# Variance of one part's probability given the answer of all rows, over that of the answer: of Phi(U), U normal, and of
+# 2 Phi((U + V) / sqrt(2)) - (Phi(U) + Phi(V)) / sqrt(2), which halves make.
+OWN = math.pi / 3 - 1
+OWN_OF_HALVES = 5 * math.pi / 3 - 8 * math.sqrt(2) * math.asin(math.sqrt(2) / 4) - 1
 LOOK = Fraction(1, 5)  # share of epsilon: there are few parts, so that the look needs more than those of quantiles
 
 Method: TypeAlias = Literal["normality", "-2 log p"]
@@ -43,6 +48,11 @@ class Normality:
     calibration: Calibration = "tight"
 
     basis: ClassVar[Basis] = "proved"
+
+    @property
+    def extrapolates(self) -> bool:
+        """Whether parts answer by way of their halves, where these are large enough."""
+        return self.calibration == "tight"
 
     @property
     def covers(self) -> str:
@@ -83,7 +93,8 @@ class Normality:
             for scale, more, few in zip(sums.scale.tolist(), off.tolist(), one_in.tolist(), strict=True)
         ]
         less, more = (math.sqrt((1 + (1 - 1 / M) * r**2) / (2 - 1 / M)) for r in SCATTER)
-        low, high = (ndtri(self.combine(sums.value + sign * np.array(reach), M)) for sign in (-1, 1))
+        halved = corrects(rows, M, coefficients)
+        low, high = (ndtri(self.combine(sums.value + sign * np.array(reach), M, halved=halved)) for sign in (-1, 1))
         return ndtr(low * np.where(low < 0, more, less)), ndtr(high * np.where(high > 0, more, less))
 
     def expected(self, M: int, *, rows: int, coefficients: int, epsilon: float) -> tuple[float, float, float | None]:
@@ -100,16 +111,23 @@ class Normality:
 
     def _own(self, M: int, rows: int, coefficients: int, one_in: float = 0.0) -> float:
         """The deviation of what parts say together around what all rows say, in posterior deviations."""
-        return math.sqrt((math.pi / 3 - 1) * (1 - 1 / M) + lost(rows, M, coefficients, one_in))
+        own = OWN_OF_HALVES if corrects(rows, M, coefficients) else OWN
+        return math.sqrt(own * (1 - 1 / M) + lost(rows, M, coefficients, one_in))
 
     def noisy(self, p: Matrix, epsilons: Sequence[Fraction], source: Source) -> LaplaceSums:
         return noisy_sums(p, span=1.0, epsilons=epsilons, source=source)
 
-    def combine(self, total: Vector, M: int) -> Vector:
+    def answer(self, total: Vector, M: int, *, rows: int, coefficients: int) -> Vector:
+        """What is published for the noisy sums."""
+        return self.combine(total, M, halved=self.calibration == "tight" and corrects(rows, M, coefficients))
+
+    def combine(self, total: Vector, M: int, *, halved: bool = False) -> Vector:
+        """The probability that a sum over M parts stands for; `halved`, if they are extrapolated from their halves."""
         from scipy.special import ndtr, ndtri
 
         mean = np.clip(total / M, math.ulp(0.0), 1 - math.ulp(0.5))
-        return np.asarray(ndtr(math.sqrt(M if self.calibration == "paper" else 2 * M - 1) * ndtri(mean)))
+        cut = _before_extrapolation(mean) if halved else ndtri(mean)
+        return np.asarray(ndtr(math.sqrt(M if self.calibration == "paper" else 2 * M - 1) * cut))
 
     def exact(self, p: Matrix) -> Vector:
         """What the parts say together, without noise: confidential."""
@@ -145,6 +163,7 @@ class LogProbabilities:
         return -2 * math.log(self.floor)
 
     covers: ClassVar[str] = NOISE_ALONE
+    extrapolates: ClassVar[bool] = False
     look: ClassVar[Fraction] = Fraction(0)
 
     def best_parts(self, rows: int, coefficients: int, epsilon: Fraction) -> float:
@@ -171,6 +190,10 @@ class LogProbabilities:
         spent = [times * epsilon for epsilon in epsilons]
         return noisy_sums(self._terms(p), span=self.span, epsilons=spent, source=source)
 
+    def answer(self, total: Vector, M: int, *, rows: int, coefficients: int) -> Vector:
+        """What is published for the noisy sums."""
+        return self.combine(total, M)
+
     def combine(self, total: Vector, M: int) -> Vector:
         from scipy.special import chdtrc
 
@@ -186,6 +209,18 @@ class LogProbabilities:
 
     def _terms(self, p: Matrix) -> Matrix:
         return np.asarray(-2 * np.log(np.maximum(p, self.floor)))
+
+
+def _before_extrapolation(mean: Vector) -> Vector:
+    """The cut-off at which halves and parts of a normal law give this mean, at most MOST away from 0."""
+    from scipy.special import ndtr
+
+    low, high = np.full(np.shape(mean), -MOST), np.full(np.shape(mean), MOST)
+    for _ in range(60):
+        middle = (low + high) / 2
+        below = extrapolated(ndtr(middle), ndtr(middle / math.sqrt(2))) < mean
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return np.asarray((low + high) / 2)
 
 
 Combination: TypeAlias = Normality | LogProbabilities

@@ -17,15 +17,16 @@ import numpy as np
 
 from discreet.arrays import Vector
 from discreet.bayes.doubts import Doubt, told
+from discreet.caveats import A_LINE, A_TENTH, SKEWED
 
 IN_DEVIATIONS, OF_BOUND = "posterior standard deviations", "of the bound that is found"
 PROBABILITY = "of probability, for an answer near 1/2"
 CAVEAT = (
-    "Supposed: the model is right (a line and no curve), errors are normal, of one variance, and a tenth of the rows "
-    "or more carries each coefficient. Ends hold with skewed or unequal errors too, but not where a curve is taken for "
-    "a line or skewed errors grow with a column: answers may then be off by many posterior deviations, of which the "
-    "look at the model, part of the price, sees the larger ones. A rarer level, or a column in which few rows lie far "
-    "out, is seen only where columns are public and responses alone are protected."
+    f"The model is taken for right: {A_LINE}, and no curve, errors are normal, of one variance, and {A_TENTH} to carry "
+    f"each coefficient, or more. Ends hold at least so often, because {SKEWED}, as are unequal ones. They do not where "
+    "a curve is taken for a line: answers may then be off by many posterior deviations, of which the look at the "
+    "model, part of the price, sees the larger ones. A rarer level, or a column in which few rows lie far out, "
+    "is seen only where columns are public and responses alone are protected."
 )
 
 

@@ -2,17 +2,20 @@
 
 A statistic of m rows is off by about c / m, c a number of the data: curvature, far values or skewness make it large. A
 part is off by c / m, its halves by 2 c / m, so their difference estimates c / m, and a part's posterior is shifted by
-it (1 - 1 / M of it: all rows are off by c / n themselves). This costs no privacy: halves are rows of the same part.
+it (1 - 1 / M of it: all rows are off by c / n themselves). A probability near 1/2 is off by a / sqrt(m), whatever the
+reason is, so its halves' are off by sqrt(2) times that (`Extrapolated`). This costs no privacy: halves are rows of the
+same part.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.arrays import Integers, Matrix, Vector
+from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.bayes.conjugate import Marginals
 
 LEAST_HALF = 4  # rows of a half for each of its p + 1 numbers; below, halves are too far off to correct anything
@@ -32,6 +35,36 @@ class Shifted:
         return self.posterior.quantile(q) - self.by
 
 
+@dataclass(frozen=True, slots=True)
+class Extrapolated:
+    """Probabilities of parts from those of their halves: 1/2 + 2 (p - 1/2) - sqrt(2) (h - 1/2), cut to [0, 1].
+
+    With t the deviations of a part between a cut-off near the middle and the truth, p is 1/2 + t k + a / sqrt(m) on
+    average, and h, the mean of the halves', 1/2 + t k / sqrt(2) + a sqrt(2 / m): a cancels, t k stays.
+
+    Attributes
+    ----------
+    whole, half : posteriors of the parts, and of first and second halves, one after the other.
+    usable : whether both halves of a part say something, one for each part and column.
+    """
+
+    whole: Marginals
+    half: Marginals
+    usable: Mask
+
+    def cdf(self, b: Vector) -> Matrix:
+        p, h = self.whole.cdf(b), self.half.cdf(b).reshape(2, len(self.usable), -1).mean(axis=0)
+        return np.where(self.usable, np.clip(extrapolated(p, h), 0.0, 1.0), p)
+
+    def quantile(self, q: Vector) -> Matrix:
+        return self.whole.quantile(q)
+
+
+def extrapolated(p: Matrix, h: Matrix) -> Matrix:
+    """What parts would say without what is left out of their normal law, from parts and halves."""
+    return np.asarray(0.5 + 2 * (p - 0.5) - math.sqrt(2) * (h - 0.5))
+
+
 def corrects(rows: int, parts: int, coefficients: int) -> bool:
     """Whether the halves of these parts are large enough."""
     return parts > 1 and rows // parts // 2 >= LEAST_HALF * (coefficients + 1)
@@ -48,6 +81,12 @@ def lost(rows: int, parts: int, coefficients: int, one_in: float = 0.0) -> float
     return (1 - 1 / parts) * numbers / max(h - numbers, 1)
 
 
+def halves(block: Matrix, rows: Integers) -> tuple[Matrix, Integers]:
+    """The first halves of all parts, then the second ones, and how many rows each has."""
+    pair = [block[:, : block.shape[1] // 2 * 2 : 2], block[:, 1::2]]
+    return np.concatenate(pair), np.concatenate([rows // 2, rows // 2])
+
+
 def drift(
     posterior: Callable[[Matrix, Integers], Marginals], whole: Marginals, block: Matrix, rows: Integers, columns: int
 ) -> Matrix:
@@ -56,10 +95,7 @@ def drift(
     An odd last row of a block is left out of the halves.
     """
     parts = len(block)
-    half = posterior(
-        np.concatenate([block[:, : block.shape[1] // 2 * 2 : 2], block[:, 1::2]]),
-        np.concatenate([rows // 2, rows // 2]),
-    )
+    half = posterior(*halves(block, rows))
     low, middle, high = (half.quantile(np.full(columns, q)) for q in (0.25, 0.5, 0.75))
     own = whole.quantile(np.full(columns, 0.5))
     with np.errstate(all="ignore"):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet import caveats
 from discreet.arrays import Matrix
 from discreet.bayes.curvature import Paid, Told, errors, noise_norm
 from discreet.bayes.doubts import Doubt
@@ -26,10 +27,11 @@ if TYPE_CHECKING:
 RESIDUAL = 0.05  # of the response's range: the size of residuals that expected errors suppose
 HOLDS = 0.25  # of the least curvature of the rows: a penalty above it is said to hold coefficients back
 UNSEEN, HELD, NONE = "rows not seen", "penalty holds", "no standard errors"
+HOLD = caveats.at_least(caveats.DOUBT)
 ONE_VARIANCE = (
-    "Intervals are for the coefficients without penalty, of rows as they are shortened and clipped. They suppose "
-    "residuals of one variance: where those of far rows are larger, a slope may err up to {ratio:.2g} times as much by "
-    "sampling."
+    "Intervals are for the coefficients without penalty, of rows as they are shortened and clipped. Of residuals "
+    f"{caveats.ONE_VARIANCE}: where those of far rows are larger, a slope may err up to {{ratio:.2g}} times as much by "
+    f"sampling. {HOLD}"
 )
 NO_ERRORS = Doubt(
     NONE,
@@ -100,7 +102,8 @@ class Predictor(Result):
             ends = f"95 % {low:.4g} to {high:.4g}" if math.isfinite(low) else "no interval"
             answers.append(f"{name}  {value:.6g}" + (f"  (error {error:.3g}; {ends})" if math.isfinite(error) else ""))
         noise = f"noise: Laplace({self.scale:.4g}) in the gradient, Laplace({self.smoothing:.2g}) on each coefficient"
-        return "\n".join([*(f"Note: {note}." for note in self.notes), *answers, noise])
+        hold = [HOLD] if np.isfinite(self.low).any() else []
+        return "\n".join([*(f"Note: {note}." for note in self.notes), *answers, *hold, noise])
 
 
 @dataclass(frozen=True, slots=True)

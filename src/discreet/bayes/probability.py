@@ -220,7 +220,8 @@ def ask_probability(
         def read(frame: AnyFrame) -> tuple[Matrix, Within]:
             """What each part answers."""
             rows, ours = known.read(frame), calibration == "tight"
-            within = in_parts(prior, rows.X, rows.y, M, shuffle, columns, inflated=False, corrected=ours)
+            more = {"corrected": ours, "extrapolate": way.extrapolates}
+            within = in_parts(prior, rows.X, rows.y, M, shuffle, columns, inflated=False, **more)
             return within.cdf(cuts), within
 
         def draw(reading: tuple[Matrix, Within], source: Source) -> Probabilities:
@@ -237,7 +238,7 @@ def ask_probability(
             return Probabilities(
                 names,
                 floats(cuts),
-                floats(way.combine(sums.value, M)),
+                floats(way.answer(sums.value, M, rows=n, coefficients=p)),
                 floats(low),
                 floats(high),
                 M,

@@ -13,7 +13,7 @@ import numpy as np
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.bayes.agreement import differences, pieces
 from discreet.bayes.conjugate import HUGE, Marginals, Parts, Prior
-from discreet.bayes.halves import Shifted, corrects, drift
+from discreet.bayes.halves import Extrapolated, Shifted, corrects, drift, halves
 from discreet.bayes.partition import blocks
 from discreet.bayes.skewness import Straightened, skewness
 
@@ -52,10 +52,12 @@ def in_parts(
     *,
     inflated: bool,
     corrected: bool = True,
+    extrapolate: bool = False,
 ) -> Within:
     """The posterior of each part: its likelihood counts `parts` times if `inflated`, else the prior 1 / parts.
 
-    If `corrected`, the bias of small parts, of skewed ratios and of the clipping to come are taken out.
+    If `corrected`, the bias of small parts, of skewed ratios and of the clipping to come are taken out; with
+    `extrapolate` probabilities come from parts and halves.
     """
     block, rows = blocks(X, y, parts, rng)
     n, p = X.shape
@@ -68,6 +70,15 @@ def in_parts(
     if not (corrected and corrects(n, parts, p)):
         return Within(whole, np.zeros((parts, len(columns))), 0)
     found = skewness(block, Parts.of(block, rows), columns)
+    count = pieces(n, parts, p)
+    if extrapolate:
+        pair = Parts.of(*halves(block, rows))
+        half = prior.posterior(pair, columns, share=1 / parts)
+        low, high = (half.quantile(np.full(len(columns), q)) for q in (0.25, 0.75))
+        straight = Straightened(half, skewness(halves(block, rows)[0], pair, columns))
+        usable = np.asarray((low < high).reshape(2, parts, -1).all(axis=0))
+        both = Extrapolated(Straightened(whole, found), straight, usable)
+        return Within(both, differences(block, count, columns), count)
     by = drift(posterior, whole, block, rows, len(columns))
     if not inflated:
         shifted: Marginals = Straightened(Shifted(whole, by), found)
@@ -76,5 +87,4 @@ def in_parts(
         deviation = math.sqrt(parts) * (upper - middle)
         cut = CLIPPED * found.estimate + CUBED * found.estimate**3
         shifted = Shifted(whole, by - (1 - 1 / parts) * cut * deviation)
-    count = pieces(n, parts, p)
     return Within(shifted, differences(block, count, columns), count)

@@ -76,9 +76,14 @@ class Comparison(Result):
             return ""
         return (
             f"Only {found} large change{'s' if found != 1 else ''} took part. Limits are too narrow below {FEW}, and "
-            "equal methods look different; p-values stay exact and are seldom small. Add series or periods, or lower "
-            "the cutoff."
+            f"equal methods look different; p-values stay valid{self._least}. Add series or periods, or lower the "
+            "cutoff."
         )
+
+    @property
+    def _least(self) -> str:
+        least = exchange.least(len(self.methods), int(self.positive.sum()))
+        return f", and none can be far below {least:.2g}" if least > 0.01 else ""
 
     def rows(self) -> list[dict[str, Any]]:
         """One dictionary per method: areas, interval, the best's lead in standard deviations and its p-value."""

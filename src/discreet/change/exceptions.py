@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.caveats import WHOLE
 from discreet.change import judged, listed, roc
 from discreet.change.alarms import BARELY, ListLength, alarms
 from discreet.change.calibration import LEVEL
@@ -146,7 +147,8 @@ class ExceptionReport(Result):
         return (
             f"{warning + ' ' if warning else ''}{len(self.flagged)} of {len(self.rows)} series are flagged for a large "
             f"{what} by {self.method} ({drawn}): about {self.expected_true:.1f} right alarms, {self.right[0]} to "
-            f"{self.right[1]} in {LEVEL:.0%} of periods, and {self.expected_false:.1f} false ones to expect. On "
+            f"{self.right[1]} in {LEVEL:.0%} of periods or more ({WHOLE}), and {self.expected_false:.1f} false ones to "
+            "expect. On "
             f"{self.past} past cases of {self.past_periods} periods with {self.past_positives} large changes"
             f"{self._rule()}.{self._not_ranked()}"
         )

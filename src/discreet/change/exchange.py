@@ -8,23 +8,39 @@ chosen on the same cases: if all methods are equally good, the chance that some 
 that level. Exchanges are random with the data among them, which keeps the level exact (Phipson and Smyth 2010,
 doi:10.2202/1544-6115.1585).
 
-Negatives are many as a rule and fixed here; their share of the variance, from the influence of each on the area, widens
-the leads of the exchanges. A resampling of one to five positives, by contrast, hardly varies, and calls noise a lead.
+Few positives make few leads by themselves, and a test of those rejects far too seldom. There the names are exchanged
+for negatives too, on ranks. Even so the number of positives bounds what can be found: see `least`.
+
+Many positives are exchanged alone. Negatives are fixed there; their share of the variance, from the influence of each
+on the area, widens the leads of the exchanges. A resampling of one to five positives, by contrast, hardly varies, and
+calls noise a lead.
 """
 
 from __future__ import annotations
 
+from math import factorial
+
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.stats import rankdata
 
-from discreet.arrays import Mask, Vector
+from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.change import roc
 from discreet.change.roc import Range
 
 BLOCKS = 500
 """Positives beyond this number are exchanged in blocks, which is as exact and costs no more."""
 
+FEW = 30
+"""Positives up to which negatives are exchanged as well."""
+
 CELLS = 2_000_000
+COMPARED = 20_000_000
+"""Comparisons of negatives with positives that are held at once; with more, negatives are many and hardly vary."""
+
+WHOLE = 1e-7
+"""Weight of the whole area beside the partial one: it decides only between partial areas that are equal."""
+
 EQUAL = 1e-12
 """Leads that differ by less are equal; rounding must not decide."""
 
@@ -43,6 +59,8 @@ def leads(
     """
     g, x = roc.checked(positive, scores)
     lo, hi = roc.false_positive_range(fpr)
+    if g.sum() <= FEW and len(x) ** 2 * g.sum() * (~g).sum() <= COMPARED:
+        return _of_all_cases(g, x, lo, hi, exchanges, np.random.default_rng(rng))
     added = np.stack([roc.contributions(row[g], row[~g], lo, hi) for row in x])
     block = np.arange(added.shape[1]) % BLOCKS
     parts = np.stack([np.bincount(block, weights=row) for row in added]).T / added.shape[1]
@@ -56,6 +74,54 @@ def leads(
         made += (widen * np.ptp(exchanged, axis=1)[:, None] >= lead - EQUAL).sum(axis=0)
         drawn += size
     return np.asarray((1 + made) / (1 + drawn))
+
+
+def least(methods: int, positives: int) -> float:
+    """About the smallest p-value that so few positives can give.
+
+    Names exchanged for all positives alike change no lead. Negatives decide between these, half the time either way.
+    """
+    return float(factorial(methods)) ** (1 - positives) / 2
+
+
+def _of_all_cases(g: Mask, x: Matrix, lo: float, hi: float, exchanges: int, rng: np.random.Generator) -> Vector:
+    """The same with the ranks of every case exchanged, negatives included."""
+    ranked = ExchangedRanks(g, x, lo, hi)
+    names = np.arange(len(x))[None, :, None]
+    cases = [int((~g).sum()), int(g.sum())]
+    area = ranked.areas(*(np.broadcast_to(names, (1, len(x), count)) for count in cases))[0]
+    lead = area.max() - area
+    made, drawn, batch = np.zeros(len(x)), 0, max(1, CELLS // (len(x) * cases[0]))
+    while drawn < exchanges:
+        size = min(exchanges - drawn, batch)
+        whose = [rng.permuted(np.broadcast_to(names, (size, len(x), count)), axis=1) for count in cases]
+        made += (np.ptp(ranked.areas(*whose), axis=1)[:, None] >= lead - EQUAL).sum(axis=0)
+        drawn += size
+    return np.asarray((1 + made) / (1 + drawn))
+
+
+class ExchangedRanks:
+    """Cases whose ranks change names, with every comparison of a negative's rank and a positive's made once."""
+
+    def __init__(self, g: Mask, x: Matrix, lo: float, hi: float) -> None:
+        rank = rankdata(x, axis=1)
+        height = rank[:, g].T.reshape(-1)  # positive by positive, within it method by method
+        self.higher = [beats(rank[:, ~g, None], height).astype(np.float32) for beats in (np.greater, np.greater_equal)]
+        self.range = lo, hi
+
+    def areas(self, negatives: Integers, positives: Integers) -> Matrix:
+        """Areas by name, from whose ranks each name has, of shape (exchanges, methods, cases)."""
+        found = np.empty(negatives.shape[:2])
+        methods, cases = negatives.shape[1:]
+        for name in range(methods):
+            chosen = [(negatives[:, name] == whose).astype(np.float32) for whose in range(methods)]
+            own = np.arange(positives.shape[2]) * methods + positives[:, name]
+            above, beside = (
+                np.take_along_axis(sum(map(np.matmul, chosen, each)), own, axis=1) / cases for each in self.higher
+            )
+            added = roc.added(above, beside, *self.range) + WHOLE * (1 - (above + beside) / 2)
+            found[:, name] = added.mean(axis=1)
+        return found
 
 
 def _share_of_negatives(g: Mask, x: np.ndarray, positives: float, lo: float, hi: float) -> float:

@@ -115,6 +115,11 @@ def contributions(positives: Vector, negatives: Vector, lo: float, hi: float) ->
     ordered = np.sort(negatives)
     above = 1 - np.searchsorted(ordered, positives, side="right") / len(ordered)
     beside = 1 - np.searchsorted(ordered, positives, side="left") / len(ordered)
+    return added(above, beside, lo, hi)
+
+
+def added(above: Vector, beside: Vector, lo: float, hi: float) -> Vector:
+    """What positives add to the area, from the shares of negatives strictly above them and not below them."""
     total = np.maximum(hi - above, 0) - np.maximum(lo - above, 0)
     tied = beside > above
     if tied.any():

@@ -12,14 +12,17 @@ data             `discreet data check`: what is wrong with a table, for its owne
 demo             `discreet demo`: the main job, from nothing, in under a minute
 faults           what is wrong with a request, for the machine that asked for JSON
 fit              `discreet fit`: a linear mixed model from the command line, as it is or under differential privacy
+identification   `discreet audit identification`: what a release lets an attacker find out, at most and in attacks
 ledger           `discreet ledger`: what was spent, what may be, and that nobody has touched the book
 new_plan         `discreet plan new`: a first plan for one's own table, from what its owner declares
 plan             `discreet check`, `run` and `verify`: price a plan, carry it out, check what a reviewer was given
 posterior_audit  `discreet audit posterior`: what does one row show in the posterior of a mixed model?
 progress         the progress bar of every command: on the standard error, and gone when the work is done
+publication      `discreet publish` and `site`: a release in the formats of agencies' sites, and as a site
 requirements     `discreet audit requirements`: what an informed attacker can learn at most, by scheme
 serve            `discreet serve`: the release desk in a browser
 simulate         `discreet simulate`: data of the papers' shape and size, to Parquet, in a stream
+synthesize       `discreet synthesize`: synthetic jobs that agree with a release
 study            `discreet study`: run one document's experiment and write its report
 """
 

@@ -37,6 +37,18 @@ COMMANDS = {
         "plan:verify",
         "Check a reviewer's bundle: files, ledger lines, request, guarantees, mechanisms, tables, report.",
     ),
+    "publish": (
+        "publication:publish",
+        "Write a release as CSV, Parquet, Excel, CSVW or SDMX, with code lists, quality flags and guarantee.",
+    ),
+    "site": (
+        "publication:site",
+        "Write a web site of a release: searchable tables, downloads, method, guarantee, risks.",
+    ),
+    "synthesize": (
+        "synthesize:synthesize",
+        "Draw synthetic establishments and jobs that agree with everything a release published.",
+    ),
     "fit": (
         "fit:fit",
         "Fit a linear mixed model by REML, with lme4's syntax and lme4's numbers; "

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli.blackbox import blackbox_command
+from discreet.cli.identification import identification_command
 from discreet.cli.posterior_audit import posterior_command
 from discreet.cli.requirements import requirements_command
 from discreet.privacy.guarantee import Calibration
@@ -24,11 +25,18 @@ audit = typer.Typer(
     rich_markup_mode="markdown",
 )
 audit.command("blackbox")(blackbox_command)
+audit.command("identification")(identification_command)
 audit.command("posterior")(posterior_command)
 audit.command("requirements")(requirements_command)
 
 
 GRID = {"alpha": ("0.01", "0.1", "0.5", "1", "3", "10"), "epsilon": ("0.5", "1", "2", "4", "8.31", "19.16", "22.41")}
+SOLVED = {
+    "alpha": ("0.05", "0.1", "0.2"),
+    "epsilon": ("0.5", "0.75", "1", "1.37", "2", "2.39", "2.4", "3", "4", "6"),
+}
+"""For laws from tables: those of the package, between them, and where a longer table begins."""
+
 DELTAS = ("0.05", "1e-6", "1e-12")
 """Up to where the Tables paper's constants for Smooth Laplace are not enough."""
 
@@ -59,7 +67,8 @@ def verify_command(
 
     Establishments of 0 to 1,000,000 workers, alone or beside others, are grown by alpha or by one worker; the worst
     log ratio over all outputs is compared with the claim. Ends with 1 when the claim is refuted. With --grid the
-    alphas and epsilons (and deltas) are those of a grid, and establishments have up to 150 workers.
+    alphas and epsilons (and deltas) are those of a grid, and establishments have up to 150 workers; for `ladder` up to
+    270, beyond its tables.
 
     Example: `discreet audit verify --mechanism polynomial --alpha 0.1 --epsilon 2`
     """
@@ -84,7 +93,8 @@ def verify_command(
     if grid:
         violated = False
         deltas = DELTAS if named(mechanism).needs_delta else (None,)
-        for a, e, d in product(GRID["alpha"], GRID["epsilon"], deltas):
+        points, largest = (SOLVED, 270) if mechanism == "ladder" else (GRID, 150)
+        for a, e, d in product(points["alpha"], points["epsilon"], deltas):
             point = {"mechanism": mechanism, "calibration": calibration, "alpha": a, "epsilon": e, "delta": d}
             found: dict[str, object]
             try:
@@ -92,7 +102,7 @@ def verify_command(
             except Infeasible as error:
                 outcome, found = "refused", {"why": str(error)}
             else:
-                verdict = verify(ready, neighbours=neighbouring_cells(ready.unit, largest=150))
+                verdict = verify(ready, neighbours=neighbouring_cells(ready.unit, largest=largest))
                 outcome, found = "holds" if verdict.holds else "VIOLATED", verdict.to_dict()
                 violated |= not verdict.holds
             if as_json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -312,6 +313,9 @@ def between(
     by: Annotated[str, typer.Option(help="Attributes that make a cell, with commas between.")],
     level: Annotated[float, typer.Option(help="Probability with which the intervals of both hold.")] = 0.95,
     least: Annotated[float, typer.Option(min=0, help="By how much a count must have changed at least.")] = 0.0,
+    value: Annotated[
+        str, typer.Option(help="The published number: count, sum, or of flows destruction, jdr, ...")
+    ] = "count",
     as_json: Json = False,
 ) -> None:
     """List the counts of two private releases that changed by more than their noise can explain.
@@ -323,16 +327,21 @@ def between(
     from discreet.utility.between import changes_between
 
     attributes = [name.strip() for name in by.split(",")]
-    found = changes_between(early, late, by=attributes, level=level, least=least)
+    found = changes_between(early, late, by=attributes, level=level, least=least, value=value)
     if as_json:
         typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False))
         return
+    whole = all(row["before"] == int(row["before"]) for row in found.rows() if math.isfinite(row["before"]))
+
+    def told(number: float) -> str:
+        return f"{number:,.0f}" if whole else f"{number:.3f}"
+
     table = Screen(*attributes, "before", "after", "true change", title=None)
     for row in [row for row in found.rows() if row["alarm"]][:SHOWN]:
-        low, high = ("?" if row[end] is None else f"{row[end]:,.0f}" for end in ("low", "high"))
-        table.add_row(
-            *(row[name] for name in attributes), f"{row['before']:,.0f}", f"{row['after']:,.0f}", f"{low} to {high}"
+        low, high, before, after = (
+            "?" if row[end] is None else told(row[end]) for end in ("low", "high", "before", "after")
         )
+        table.add_row(*(row[name] for name in attributes), before, after, f"{low} to {high}")
     if found.alarm.any():
         Console().print(table)
     typer.echo(found.summary())

@@ -59,6 +59,13 @@ def fit(
     time: Annotated[
         str | None, typer.Option(help="For lag(y, 1): the column that counts periods.", rich_help_panel=PRIVATE)
     ] = None,
+    protect: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A column that names who is protected, all rows together; else single rows. Repeat for several.",
+            rich_help_panel=PRIVATE,
+        ),
+    ] = None,
     blocks: Annotated[
         str, typer.Option(help="Of strict and paper: optimal, most or a number.", rich_help_panel=PRIVATE)
     ] = "optimal",
@@ -95,6 +102,7 @@ def fit(
         "public": public or None,
         "bounds": bounds,
         "clip": clip,
+        "protect": protect or None,
         "series": series or None,
         "time": time,
         "ledger": ledger,

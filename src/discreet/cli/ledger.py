@@ -213,11 +213,13 @@ def _progress(rows: Iterable[Row], total: int) -> Iterable[Row]:
 
 
 def _print_tables(book: Ledger, entries: list[Entry]) -> None:
+    from fractions import Fraction
+
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Column, Table
 
-    from discreet.ledger.budget import amounts
+    from discreet.ledger.budget import amounts, readable
     from discreet.report.numbers import minute
 
     console, known = Console(highlight=False), book.budgets()
@@ -249,6 +251,15 @@ def _print_tables(book: Ledger, entries: list[Entry]) -> None:
             rest = (release, cost, proved, escape(str(entry.payload["by"])))
         lines.add_row(str(entry.seq), entry.kind, escape(entry.dataset), *rest, minute(str(entry.payload["at"])))
     console.print(budgets)
+    dated = [budget for budget in known if budget.policy is not None]
+    if dated:
+        periods = titled("Periods", "data set", "period", "spent", "remaining")
+        for budget in dated:
+            for name, spent in sorted(budget.periods.items()):
+                periods.add_row(
+                    escape(budget.dataset), name, readable(spent), readable(budget.left_in(name) or Fraction(0))
+                )
+        console.print(periods)
     console.print(lines)
     if entries and entries[0].seq > 1:
         typer.echo(f"{entries[0].seq - 1} earlier entries; --last 0 shows all.")

@@ -227,7 +227,7 @@ def _print_check(found: PlanCheck) -> None:
     for known in found.releases:
         name, cost, asked = escape(known.name), amounts(known.loss), known.request.release
         if not known.tables:
-            costs.add_row(name, cost, known.state, escape(getattr(asked, "formula", "")), asked.kind, "")
+            costs.add_row(name, cost, known.state, escape(asked.asked), asked.kind, "")
         for i, table in enumerate(known.tables, start=1):
             by = escape(", ".join(table.by) or "nothing")
             costs.add_row(name, amounts(table.loss), known.state, by, table.mechanism, str(table.levels))
@@ -254,11 +254,8 @@ def _print_check(found: PlanCheck) -> None:
             typer.echo(f"{known.name}: {known.expected}")
     for note in dict.fromkeys(note for known in found.releases for table in known.tables for note in table.notes):
         typer.echo(note)
-    before = found.before
-    typer.echo(
-        f"The plan costs {amounts(found.cost)}. Of {amounts(before.total)} for {before.dataset!r}, "
-        f"{amounts(before.remaining)} is left now and {amounts(found.after.remaining)} afterwards."
-    )
+    for each in found.spending:
+        typer.echo(f"The plan costs {each}")
 
 
 def _on_public_sizes(table: TableCheck) -> list[tuple[str, ...]]:
@@ -286,7 +283,6 @@ def _on_public_sizes(table: TableCheck) -> list[tuple[str, ...]]:
 def _print_outcome(outcome: RunResult) -> None:
     from discreet.ledger.budget import amounts
 
-    plan = outcome.check.file.plan
     for known in outcome.check.releases:
         name, cost = known.name, amounts(known.loss)
         if not outcome.publications:
@@ -299,7 +295,8 @@ def _print_outcome(outcome: RunResult) -> None:
             words += f", beside what was not released: {', '.join(extra[:3])}{', ...' * (len(extra) > 3)}"
         typer.echo(f"{name}: {words}")
     if outcome.publications:
-        typer.echo(f"{amounts(outcome.remaining)} is left for {plan.budget.dataset!r}.")
+        for budget in outcome.budgets:
+            typer.echo(f"{amounts(budget.remaining)} is left for {budget.dataset!r}.")
     for label, path in (("Report", outcome.report), ("For a reviewer", outcome.bundle)):
         if path is not None:
             typer.echo(f"{label}: {path}")

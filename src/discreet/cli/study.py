@@ -14,7 +14,10 @@ from discreet.errors import DataError
 
 def study(
     name: Annotated[
-        str, typer.Argument(help="lodes, limits, lmm, kinds, tables, blmm, posterior, m3 or crime.", show_default=False)
+        str,
+        typer.Argument(
+            help="lodes, defaults, limits, lmm, kinds, tables, blmm, posterior, m3 or crime.", show_default=False
+        ),
     ],
     out: Annotated[Path, typer.Option(help="Directory to write; an earlier study there is replaced.")],
     quick: Annotated[bool, typer.Option("--quick", help="A minute's version: smaller data, fewer draws.")] = False,

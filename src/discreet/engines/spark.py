@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from discreet.databases import SomeColumns, is_address
 from discreet.errors import DataError, MissingExtra
 from discreet.extras import needs
 from discreet.frames import called, collect, open_frame, to_arrow, working
@@ -64,6 +65,13 @@ class Spark:
         """A lazy frame over Parquet or CSV at a path that the cluster sees, a frame in memory, or a kept name."""
         if isinstance(source, str) and source in self._kept:
             source = self._kept[source]
+        elif isinstance(source, SomeColumns) or is_address(source):
+            raise DataError(
+                "Spark does not read tables of PostgreSQL here.",
+                "It reads Parquet and CSV at a path that every executor sees.",
+                "Leave the engine out for DuckDB, or write the table to Parquet.",
+                about="source",
+            )
         elif isinstance(source, str | Path):
             source = self._scan(str(source), readings or {})
         else:

@@ -1,6 +1,7 @@
 """What has been spent: an append-only, hash-chained book of privacy losses, one budget per data set and unit.
 
-`entries` is one sealed line, `budget` what is left and whether a loss fits, `chain` the proof that nothing was
+`entries` is one sealed line, `budget` what is left and whether a loss fits, `periods` what each quarter of a series may
+spend, `people` the names that lines have, `chain` the proof that nothing was
 changed, `store` the database (SQLite or PostgreSQL), `book` the ledger itself, `publication` the order of steps that
 lets a release survive a crash at any instant, `lock` how processes wait for each other. A ledger holds names, losses
 and public parameters; never data.
@@ -12,6 +13,7 @@ from discreet.ledger.book import Ledger
 from discreet.ledger.budget import Budget
 from discreet.ledger.chain import ChainVerdict
 from discreet.ledger.entries import Entry, Head
+from discreet.ledger.periods import Period, Policy
 from discreet.ledger.publication import release_once
 
-__all__ = ["Budget", "ChainVerdict", "Entry", "Head", "Ledger", "release_once"]
+__all__ = ["Budget", "ChainVerdict", "Entry", "Head", "Ledger", "Period", "Policy", "release_once"]

@@ -6,14 +6,12 @@ Details and reasons are stored in plain text and shown to auditors: give public 
 
 from __future__ import annotations
 
-import getpass
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
-from functools import cache
-from importlib.metadata import version
+from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -23,6 +21,8 @@ from discreet.faults import Argument
 from discreet.ledger import chain
 from discreet.ledger.budget import Budget, amounts
 from discreet.ledger.entries import Entry, Head, Row, canonical
+from discreet.ledger.people import program, second_person, user
+from discreet.ledger.periods import Period, Policy
 from discreet.privacy.columns import concerns_columns, refuse_conflict
 from discreet.privacy.losses import Loss
 from discreet.privacy.units import Unit
@@ -79,9 +79,19 @@ class Ledger:
         return f"Ledger({self._store.label})"
 
     def open_budget(
-        self, *, dataset: str, unit: Unit, total: Loss, allow_second_unit: bool = False, by: str | None = None
+        self,
+        *,
+        dataset: str,
+        unit: Unit,
+        total: Loss,
+        policy: Policy | None = None,
+        allow_second_unit: bool = False,
+        by: str | None = None,
     ) -> Budget:
-        """Set what `dataset` may give away in total. Asking again for the same total changes nothing."""
+        """Set what `dataset` may give away in total, and with `policy` about each period.
+
+        Asking again for the same changes nothing; without a policy, the one that is there stays.
+        """
         named(dataset, "dataset")
         if not total:
             raise PrivacyError(
@@ -91,6 +101,13 @@ class Ledger:
         with self._store.writing() as page:
             known = self._account(page, dataset, unit.key)
             if known is not None:
+                if policy not in (None, known.policy):
+                    raise PrivacyError(
+                        f"Another amount for each {'period' if policy is None else policy.each} was asked for "
+                        f"{dataset!r} than its budget has. A budget is opened once. Use what it has, or change it on "
+                        "purpose with `ledger.change_budget(..., policy=..., reason=..., confirmed_by=...)`.",
+                        about="policy",
+                    )
                 if type(known.total) is type(total) and known.total == total:
                     return known
                 raise PrivacyError(
@@ -110,7 +127,7 @@ class Ledger:
                 )
             return self._set_budget(
                 page,
-                Budget(dataset, unit.key, total, total.zero()),
+                Budget(dataset, unit.key, total, total.zero(), policy),
                 protects=str(unit),
                 by=by,
                 second_unit=other is not None,
@@ -120,16 +137,17 @@ class Ledger:
         self,
         *,
         dataset: str,
-        total: Loss,
         reason: str,
+        total: Loss | None = None,
+        policy: Policy | None = None,
         unit: Unit | str | None = None,
         by: str | None = None,
         confirmed_by: str | None = None,
     ) -> Budget:
-        """Raise or lower an open budget, never below what is spent. Reason and people stay in the ledger.
+        """Raise or lower an open budget or its amount for each period, never below what is spent.
 
-        Two people raise a budget, `by` and `confirmed_by`; one may lower it. `unit`, or its key, may be left out where
-        the data set has one budget.
+        Reason and people stay in the ledger. Two people raise a budget, `by` and `confirmed_by`; one may lower it.
+        `unit`, or its key, may be left out where the data set has one budget.
         """
         if not reason.strip():
             raise PrivacyError(
@@ -137,10 +155,11 @@ class Ledger:
             )
         with self._store.writing() as page:
             known = self._only_account(page, dataset) if unit is None else self._open_account(page, dataset, unit)
-            changed, first = known.resized(total), by or _user()
+            changed, first = known.resized(known.total if total is None else total, policy), by or user()
             facts = {"reason": reason}
-            if not total <= known.total:
-                facts["confirmed_by"] = _second(first, confirmed_by, dataset)
+            looser = policy is not None and known.policy is not None and policy.limit > known.policy.limit
+            if looser or not changed.total <= known.total:
+                facts["confirmed_by"] = named(second_person(first, confirmed_by, dataset), "confirmed_by")
             opened = page.last(kind="budget", dataset=dataset, unit=known.unit)
             assert opened is not None, known
             return self._set_budget(page, changed, protects=opened.payload["protects"], by=first, **facts)
@@ -173,7 +192,7 @@ class Ledger:
                     unit=unit.key,
                     release=release,
                     loss=loss,
-                    spent_after=budget.spend(loss, release=release).spent,
+                    spent_after=budget.spend(loss, release=release, period=details.get("period")).spent,
                     payload=_stamp(by) | {"details": details},
                 )
             if not earlier.pays_for(unit=unit.key, loss=loss, details=details):
@@ -288,7 +307,14 @@ class Ledger:
         opened = page.last(kind="budget", dataset=dataset, unit=unit)
         if opened is None or opened.loss is None:
             return None
-        return Budget(dataset, unit, total=opened.loss, spent=self._spent(page, dataset, unit))
+        policy = opened.payload.get("policy")  # every later line of a budget states it again
+        periods: dict[str, Fraction] = {}
+        if policy is not None:
+            for entry in page.entries(kind="charge", dataset=dataset, unit=unit):
+                if entry.period is not None and entry.loss is not None:
+                    about = str(Period.of(entry.period))
+                    periods[about] = periods.get(about, Fraction(0)) + next(iter(entry.loss.amounts.values()))
+        return Budget(dataset, unit, opened.loss, self._spent(page, dataset, unit), Policy.of(policy), periods)
 
     def _accounts(self, page: LedgerTransaction) -> list[Budget]:
         keys = {(entry.dataset, entry.unit): None for entry in page.entries(kind="budget")}
@@ -337,7 +363,10 @@ class Ledger:
             release=None,
             loss=budget.total,
             spent_after=budget.spent,
-            payload=_stamp(by) | {"protects": protects} | facts,
+            payload=_stamp(by)
+            | {"protects": protects}
+            | ({} if budget.policy is None else {"policy": budget.policy.to_dict()})
+            | facts,
         )
         return budget
 
@@ -355,32 +384,8 @@ def named(name: str, role: str) -> str:
 
 
 def _stamp(by: str | None) -> dict[str, Any]:
-    """Who, when and with which version."""
-    return {"by": by or _user(), "at": datetime.now(UTC).isoformat(timespec="seconds"), "version": _version()}
-
-
-def _second(first: str, second: str | None, dataset: str) -> str:
-    """The name of the second person, who is another one."""
-    other = (second or "").strip()
-    if not other or other.casefold() == first.strip().casefold():
-        raise PrivacyError(
-            f"The budget of {dataset!r} cannot be raised by {first!r} alone. Two people raise a budget, and both are "
-            "named in the ledger. Have a colleague confirm it, and give their name too.",
-            about="confirmed_by",
-        )
-    return named(other, "confirmed_by")
-
-
-@cache
-def _version() -> str:
-    return version("discreet")
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError):  # a container whose user has no name
-        return "unknown"
+    """Who, when and with which version; this user unless named."""
+    return {"by": by or user(), "at": datetime.now(UTC).isoformat(timespec="seconds"), "version": program()}
 
 
 def _plain(details: Mapping[str, Any], release: str) -> dict[str, Any]:

@@ -6,37 +6,71 @@ replays the book.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from discreet.errors import BudgetExceeded, PrivacyError
+from discreet.ledger.periods import Policy
 from discreet.privacy.losses import Approximate, Loss, Pure, shown
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The account of one data set under one unit of privacy; `total` and `spent` are in the same currency."""
+    """The account of one data set under one unit of privacy; `total` and `spent` are in the same currency.
+
+    With a `policy`, releases about one period may cost no more than its limit; `periods` is what they have cost.
+    """
 
     dataset: str
     unit: str
     total: Loss
     spent: Loss
+    policy: Policy | None = None
+    periods: Mapping[str, Fraction] = field(default_factory=dict)
 
     @property
     def remaining(self) -> Loss:
         """What is left of the total."""
         return self.total - self.spent
 
-    def spend(self, loss: Loss, *, release: str) -> Budget:
-        """The budget after this release, or `BudgetExceeded` with what is missing."""
+    def left_in(self, period: str) -> Fraction | None:
+        """What is left of a period's amount; None where the budget has none for periods."""
+        return None if self.policy is None else self.policy.limit - self.periods.get(period, Fraction(0))
+
+    def spend(self, loss: Loss, *, release: str, period: str | None = None) -> Budget:
+        """The budget after this release about a period, or `BudgetExceeded` with what is missing."""
         price = _priced(loss, self.total)
         after = self.spent + price
         if not (type(after) is type(self.total) and after <= self.total):
             raise BudgetExceeded(self._refusal(price, release), about=next(iter(price.amounts)))
-        return replace(self, spent=after)
+        if self.policy is None:
+            return replace(self, spent=after)
+        about = str(self.policy.period(period, release=release, known=self.periods))
+        name, amount = next(iter(price.amounts.items()))
+        used = self.periods.get(about, Fraction(0)) + amount
+        if used > self.policy.limit:
+            raise BudgetExceeded(self._beyond(about, name, amount, release), about=name)
+        return replace(self, spent=after, periods={**self.periods, about: used})
 
-    def resized(self, total: Loss) -> Budget:
-        """The same account with another total; never below what is spent, never in another currency."""
+    def resized(self, total: Loss, policy: Policy | None = None) -> Budget:
+        """The same account with another total or policy; never below what is spent, never in another currency."""
+        if policy is not None and policy != self.policy:
+            most = max(self.periods.values(), default=Fraction(0))
+            if policy.limit < most or (self.policy is not None and policy.each != self.policy.each):
+                raise PrivacyError(
+                    f"The budget of {self.dataset!r} cannot have {readable(policy.limit)} for each {policy.each}: its "
+                    f"releases are dated, and one period has spent {readable(most)}. Give at least that, for periods "
+                    "of the same kind.",
+                    about="policy",
+                )
+            if self.policy is None and self.spent:
+                raise PrivacyError(
+                    f"The budget of {self.dataset!r} cannot be divided among periods: {amounts(self.spent)} is spent "
+                    "on releases that name none. Amounts for periods are set before anything is spent. Open a budget "
+                    "under another name for the series.",
+                    about="policy",
+                )
         if type(total) is not type(self.total) or not self.spent <= total:
             raise PrivacyError(
                 f"The budget of {self.dataset!r} cannot become {amounts(total)}: it counts "
@@ -44,7 +78,7 @@ class Budget:
                 f"Give a total of at least {amounts(self.spent)} in the same parameters.",
                 about="total",
             )
-        return replace(self, total=total)
+        return replace(self, total=total, policy=policy or self.policy)
 
     def to_dict(self) -> dict[str, object]:
         """The budget as plain values, ready for JSON."""
@@ -54,7 +88,23 @@ class Budget:
             "total": self.total.to_dict(),
             "spent": self.spent.to_dict(),
             "remaining": self.remaining.to_dict(),
+            **({} if self.policy is None else {"policy": self.policy.to_dict(), "periods": self._by_period()}),
         }
+
+    def _by_period(self) -> dict[str, dict[str, str]]:
+        return {
+            period: {"spent": str(spent), "remaining": str(self.left_in(period))}
+            for period, spent in sorted(self.periods.items())
+        }
+
+    def _beyond(self, period: str, name: str, amount: Fraction, release: str) -> str:
+        assert self.policy is not None
+        left = self.left_in(period)
+        return (
+            f"Release {release!r} asks for {name}={readable(amount)} about {period}. Of {readable(self.policy.limit)} "
+            f"for each {self.policy.each} of {self.dataset!r}, {readable(left or Fraction(0))} is left for it. "
+            "Nothing was spent. Ask for less, or have whoever answers for the data change the policy in the ledger."
+        )
 
     def _refusal(self, price: Loss, release: str) -> str:
         left = self.remaining.amounts

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from discreet.errors import PrivacyError
 from discreet.ledger.budget import Budget
 from discreet.ledger.entries import GENESIS, Entry, EntryError, Head, Row
+from discreet.ledger.periods import Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +102,11 @@ class _Books:
         if known is None:
             if entry.dataset in self.datasets and not entry.payload.get("second_unit"):
                 raise EntryError(f"it opens a second unit for {entry.dataset!r} that was not allowed")
-            return Budget(entry.dataset, entry.unit, total=entry.loss, spent=entry.loss.zero())
+            return Budget(entry.dataset, entry.unit, entry.loss, entry.loss.zero(), _policy(entry))
         if not entry.payload.get("reason"):
             raise EntryError("the budget was changed without a reason")
         try:
-            return known.resized(entry.loss)
+            return known.resized(entry.loss, _policy(entry))
         except PrivacyError:
             raise EntryError(f"overspent: the new total {entry.loss} does not cover {known.spent}") from None
 
@@ -116,7 +117,7 @@ class _Books:
             raise EntryError(f"release {entry.release!r} is charged twice")
         self.charges[entry.dataset, entry.release] = entry
         try:
-            return self.budgets[entry.dataset, entry.unit].spend(entry.loss, release=entry.release)
+            return self.budgets[entry.dataset, entry.unit].spend(entry.loss, release=entry.release, period=entry.period)
         except PrivacyError:
             raise EntryError(f"overspent: {entry.loss} does not fit in what is left") from None
 
@@ -130,3 +131,10 @@ class _Books:
             raise EntryError("a publication has files and costs nothing more")
         self.published.add(charge.seq)
         return self.budgets[entry.dataset, entry.unit]
+
+
+def _policy(entry: Entry) -> Policy | None:
+    try:
+        return Policy.of(entry.payload.get("policy"))
+    except (PrivacyError, TypeError, KeyError):
+        raise EntryError("its policy for periods cannot be read") from None

@@ -84,6 +84,12 @@ class Entry:
         return canonical([unit, loss.to_dict(), asked]) == canonical([self.unit, mine["loss"], paid])
 
     @property
+    def period(self) -> str | None:
+        """The period that a charge is about, where it names one."""
+        found = (self.payload.get("details") or {}).get("period") if self.kind == "charge" else None
+        return None if found is None else str(found)
+
+    @property
     def unproved(self) -> str:
         """Why a charge's loss is no bound: "seeded", "as published", "empirical"; empty where it is proved."""
         details = self.payload.get("details") or {}

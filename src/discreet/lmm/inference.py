@@ -147,6 +147,13 @@ def profile(fit: MixedFit, contrast: Vector, *, level: float) -> tuple[float, fl
         inside, step = estimate, 1.5 * error
         while above(inside + sign * step) < 0 and abs(inside - estimate) < WIDEST * error:
             inside += sign * step
+        if not above(inside) <= 0 <= above(inside + sign * step):
+            raise FitError(
+                "A profile was asked of a fit whose deviance does not rise away from its estimate.",
+                "The columns and groups explain the response exactly, or nearly so; no interval says anything then.",
+                'Look for a copy of the response among the columns, or use method="wald".',
+                about="method",
+            )
         ends.append(float(brentq(above, inside, inside + sign * step, xtol=1e-8 * error, rtol=1e-12)))
     return ends[0], ends[1]
 

@@ -46,12 +46,12 @@ def between(kind: str, alpha: float, epsilon: float) -> Between | None:
 
 def covered(alpha: float) -> tuple[float, float] | None:
     """The least and the largest epsilon for which there are anchors of an alpha."""
-    known = _anchors("ladder", alpha)
+    known = _anchors("steps", alpha)
     return (min(known), max(known)) if known else None
 
 
 def packed(levels: Mapping[str, Matrix]) -> bytes:
-    """The content of a file: levels by kind and epsilon, such as `ladder 2.0`."""
+    """The content of a file: levels by kind and epsilon, such as `steps 2.0`."""
     buffer = io.BytesIO()
     steps: dict[str, Any] = {name: np.diff(_whole(found), axis=1, prepend=0) for name, found in levels.items()}
     np.savez(buffer, **steps)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,10 +25,21 @@ BITS = 126
 """The weights of a row add up to 2^126: a draw compares 62 random bits, and 64 more where those decide nothing."""
 
 
+_most_seconds: ContextVar[float] = ContextVar("_most_seconds", default=float("inf"))
+
+
 def kept(
-    kind: str, key: object, solve: Callable[[], NDArray[np.object_]], check: Callable[[NDArray[np.object_]], None]
+    kind: str,
+    key: object,
+    solve: Callable[[], NDArray[np.object_]],
+    check: Callable[[NDArray[np.object_]], None],
+    *,
+    seconds: float,
 ) -> NDArray[np.object_]:
-    """The rows of a table, from the file that keeps it or solved and written there; checked in either case."""
+    """The rows of a table, from the file that keeps it or solved and written there; checked in either case.
+
+    `seconds` is about what solving takes, known before it begins.
+    """
     name = sha256(repr((kind, key)).encode()).hexdigest()[:32]
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "discreet"
     path = folder / f"{kind.split(',')[0]}-{name}.json"
@@ -36,6 +48,8 @@ def kept(
         _refuse_no_law(rows, path)
         check(rows)
         return rows
+    if seconds > _most_seconds.get():
+        raise LongTable(seconds)
     rows = solve()
     check(rows)
     _write(path, rows)
@@ -44,6 +58,24 @@ def kept(
 
 class Unsolved(Exception):
     """No table was found; a mechanism says what is possible instead."""
+
+
+class LongTable(Exception):
+    """A table is not kept, and to solve it takes longer than was allowed; `seconds` is how long."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"about {seconds:,.0f} seconds")
+        self.seconds = seconds
+
+
+@contextlib.contextmanager
+def solving_at_most(seconds: float) -> Iterator[None]:
+    """Solve no table that takes longer: for work that somebody else asks for."""
+    before = _most_seconds.set(seconds)
+    try:
+        yield
+    finally:
+        _most_seconds.reset(before)
 
 
 def damaged(what: str) -> PrivacyError:

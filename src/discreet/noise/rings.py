@@ -15,16 +15,16 @@ on balls, from which moments and tails follow in closed form, here for the norm 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from discreet.noise.choice import Choice
 from discreet.noise.law import Rounded, positive, require
 from discreet.noise.mass import ball_mass, cube_mass
+from discreet.noise.source import Choice
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -44,6 +44,7 @@ THINNEST = 100 * math.log(2)
 
 FARTHEST = 2.0**32
 ROWS = 512  # of numbers that meet all balls at a time
+TOGETHER = 64  # rings to which the steps are computed at a time
 
 COARSE = 0.02
 """The relative width of rings beyond the body of the law."""
@@ -107,9 +108,7 @@ class Rings(Rounded):
 
     def _moment(self, k: int) -> float:
         """E R^k of the radii of balls."""
-        found = table(self)
-        radius, chance = found.balls
-        return float(chance @ radius**k) if found.power > self.d + k else math.inf
+        return table(self).moment(k)
 
     def log_density(self, z: ArrayLike) -> Vector:
         found = table(self)
@@ -209,6 +208,11 @@ class RingTable:
         """The balls of the rings alone; their chances are 1 less that of what lies beyond the last edge."""
         return _inner_balls(self)
 
+    def moment(self, k: int) -> float:
+        """E R^k of the radii of balls."""
+        radius, chance = self.balls
+        return float(chance @ radius**k) if self.power > self.d + k else math.inf
+
     def draw(self, n: int, source: Source) -> Integers:
         """Rings of n draws, exactly as likely as their weights say."""
         return _choice(self).draw(np.zeros(n, dtype=np.int64), source)
@@ -233,9 +237,18 @@ def _suffixes(chance: Vector, log_radius: Vector, d: int) -> Vector:
 @lru_cache(maxsize=64)
 def table(law: Rings) -> RingTable:
     """The table of a law: the steepest descent that its steps allow."""
+    return tables([law])[0]
+
+
+def tables(laws: Sequence[Rings]) -> list[RingTable]:
+    """The tables of laws that differ in the shape of their first unit alone."""
+    edges = _edges(laws[0])
+    return [_tabled(law, edges, psi) for law, psi in zip(laws, descents(laws, edges), strict=True)]
+
+
+def _tabled(law: Rings, edges: Vector, psi: Vector) -> RingTable:
+    """Weights of rings that descend by psi; thin ones at either end are left out first."""
     d, b = law.d, math.log1p(law.growth)
-    edges = _edges(law)
-    psi = descent(law, edges)
     reached = _log_volumes(edges, d) - psi
     thick = np.flatnonzero(reached > reached.max() - THINNEST)
     if thick[0] > 0 or thick[-1] < len(psi) - 2:
@@ -259,29 +272,48 @@ def table(law: Rings) -> RingTable:
 
 
 def descent(law: Rings, edges: Vector) -> Vector:
-    """psi of every ring: in [0, 1) as the law's shape says, and nowhere more than the steps allow."""
-    d, epsilon, w1 = law.d, law.epsilon, 1 + law.growth
+    """psi of every ring of a law."""
+    return np.asarray(descents([law], edges)[0])
+
+
+def descents(laws: Sequence[Rings], edges: Vector) -> Matrix:
+    """psi of every ring, a row for each law: in [0, 1) as its shape says, and nowhere more than the steps allow.
+
+    The laws differ in their shapes alone.
+    """
+    d, epsilon, w1 = laws[0].d, laws[0].epsilon, 1 + laws[0].growth
+    plateau, rise = (np.array([getattr(law, name) for law in laws]) for name in ("plateau", "rise"))
     lower, upper = edges[:-1], edges[1:]
     gain = epsilon - d * math.log(w1)
-    psi = np.zeros(len(lower))
+    psi = np.zeros((len(laws), len(lower)))
     reached = np.searchsorted(w1 * (upper + 1), lower, side="right")  # rings before cannot reach this one
-    for j in range(1, len(psi)):
-        i = slice(reached[j], j)
-        at = lower[j]
-        if law.coupled:
-            with np.errstate(divide="ignore"):
-                shrunk = np.minimum(upper[i] / (at - 1), w1) if at > 1 else np.full(j - reached[j], w1)
-            inward = np.where(shrunk > 1, epsilon - d * np.log(np.maximum(shrunk, 1.0)), np.inf)
-            outward = epsilon + d * np.log(np.maximum(at / (upper[i] + 1), 1.0))
-            allowed = float((psi[i] + np.minimum(inward, outward)).min())
+    near = np.maximum(np.searchsorted(upper + 1, lower, side="right"), reached)
+    costs, first = np.empty((0, 0)), 0
+    for j in range(1, len(lower)):
+        if not laws[0].coupled:
+            allowed = psi[:, reached[j]] + epsilon
+            allowed = np.minimum(allowed, psi[:, near[j]] + gain) if near[j] < j else allowed
         else:
-            near = max(int(np.searchsorted(upper + 1, at, side="right")), reached[j])
-            allowed = min(float(psi[reached[j]]) + epsilon, float(psi[near]) + gain if near < j else math.inf)
-        if at < 1:
-            climbed = (at - law.plateau) / (1 - law.plateau)
-            allowed = min(allowed, 0.0 if climbed < 0 else gain * (1 - law.rise + law.rise * climbed))
-        psi[j] = max(psi[j - 1], allowed)
+            row = (j - 1) % TOGETHER
+            if row == 0:
+                first = reached[j]
+                costs = _costs(lower[j : j + TOGETHER], upper[first : j + TOGETHER - 1], d, epsilon, w1)
+            allowed = (psi[:, reached[j] : j] + costs[row, reached[j] - first : j - first]).min(axis=1)
+        if lower[j] < 1:
+            climbed = (lower[j] - plateau) / (1 - plateau)
+            allowed = np.minimum(allowed, np.where(climbed < 0, 0.0, gain * (1 - rise + rise * climbed)))
+        psi[:, j] = np.maximum(psi[:, j - 1], allowed)
     return psi
+
+
+def _costs(at: Vector, upper: Vector, d: int, epsilon: float, w1: float) -> Matrix:
+    """How much psi may rise to a ring that begins at `at`, a row for each, from one that ends at `upper`."""
+    begins, ends = at[:, None], upper[None, :]
+    with np.errstate(divide="ignore"):
+        shrunk = np.where(begins > 1, np.minimum(ends / (begins - 1), w1), w1)
+    inward = np.where(shrunk > 1, epsilon - d * np.log(np.maximum(shrunk, 1.0)), np.inf)
+    outward = epsilon + d * np.log(np.maximum(begins / (ends + 1), 1.0))
+    return np.asarray(np.minimum(inward, outward))
 
 
 def _edges(law: Rings) -> Vector:

@@ -44,7 +44,7 @@ def draw_integers(law: Law, *, scale: ArrayLike, source: Source, exact: bool = F
     scale = _check("scale", scale, minimum=_LEAST if isinstance(law, DiscreteLaplace) else 0)
     if isinstance(law, Steps):
         return _draw_steps(law, scale.ravel(), source=source, exact=exact).reshape(scale.shape)
-    radii = _radii(law, scale.size, source) if isinstance(law, Rings) else []
+    radii = ring_radii(law, scale.size, source) if isinstance(law, Rings) else []
     draws = _draw(Transform.of(law), [scale.ravel(), *radii], source=source, exact=exact)
     several = isinstance(law, RadialPolynomial) or draws.shape[1] > 1
     return draws.reshape((*scale.shape, draws.shape[1]) if several else scale.shape)
@@ -59,7 +59,7 @@ def draw_within(law: Rings, *, scale: ArrayLike, total: ArrayLike, source: Sourc
     whole, d = _check("total", total, minimum=_LEAST), own.shape[1]
     box = math.log(d + 1) + np.log(own).sum(axis=1)
     boxed = box < d * np.log(2 * whole) - math.lgamma(d + 1)
-    radii = _radii(law, len(own), source)
+    radii = ring_radii(law, len(own), source)
     draws = np.empty(own.shape, dtype=np.int64)
     for rows, kind in ((boxed, within_box(d)), (~boxed, within_sum(d))):
         parameters = [*own[rows].T, whole[rows], *(x[rows] for x in radii)]
@@ -70,10 +70,10 @@ def draw_within(law: Rings, *, scale: ArrayLike, total: ArrayLike, source: Sourc
 def draw_flows(law: Rings, *, scale: ArrayLike, source: Source, exact: bool = False) -> Integers:
     """Draw vectors of the law of rings in the norm of `noise.flow_body`, one for each scale."""
     scale = _check("scale", scale, minimum=_LEAST)
-    return _draw(FLOWS, [scale, *_radii(law, scale.size, source)], source=source, exact=exact)
+    return _draw(FLOWS, [scale, *ring_radii(law, scale.size, source)], source=source, exact=exact)
 
 
-def _radii(law: Rings, n: int, source: Source) -> list[Vector]:
+def ring_radii(law: Rings, n: int, source: Source) -> list[Vector]:
     """Of n draws the ring each lies in: its edges, d and 1; beyond the last edge T, 0, 1, an exponent and T."""
     found = table(law)
     ring = found.draw(n, source)
@@ -85,17 +85,16 @@ def _radii(law: Rings, n: int, source: Source) -> list[Vector]:
 
 def _draw_steps(law: Steps, scale: Vector, *, source: Source, exact: bool) -> Integers:
     """A step, or the rings of a side, by whole-number weights; then a place inside."""
-    cells, rings = law.cells, law.rings
-    step = law.choice.draw(np.zeros(scale.size, dtype=np.int64), source) - 1 - cells.reach
-    width = scale * cells.width
+    reach, rings, width = law.reach, law.rings, scale * law.width
+    step = law.choice.draw(np.zeros(scale.size, dtype=np.int64), source) - 1 - reach
     draws = np.empty(scale.size, dtype=np.int64)
-    far = (step < -cells.reach) | (step >= cells.reach)
+    far = (step < -reach) | (step >= reach)
     draws[~far] = _draw(
         Transform(in_step), [width[~far], step[~far].astype(np.float64)], source=source, exact=exact
     ).ravel()
     draws[far] = _draw(
         Transform(in_rings, constants=(rings.drop, rings.growth, rings.plateau)),
-        [scale[far], np.sign(step[far] + 0.5), width[far] * cells.reach],
+        [scale[far], np.sign(step[far] + 0.5), width[far] * reach],
         source=source,
         exact=exact,
     ).ravel()
@@ -157,21 +156,28 @@ def _draw(transform: Transform, parameters: Sequence[Vector], *, source: Source,
         stop = min(start + size - rejected.size, len(draws))
         batch, start = np.concatenate([rejected, np.arange(start, stop)]), stop
         local = [x[batch] for x in parameters]
-        words = source.words(transform.words * batch.size).reshape(transform.words, batch.size)
-        integers, decided, accepted = _propose(transform, words, local)
-        for i in range(batch.size) if exact else np.flatnonzero(~decided):
-            answer = arb.propose(
-                transform,
-                words=words[:, i].tolist(),
-                parameters=[float(x[i]) for x in local] + list(transform.constants),
-                source=source,
-            )
-            accepted[i] = answer is not None
-            if answer is not None:
-                integers[:, i] = answer
+        integers, accepted = decide(transform, local, source=source, exact=exact)
         draws[batch] = integers.T  # what was rejected is drawn again and overwritten
         rejected = batch[~accepted]
     return draws
+
+
+def decide(transform: Transform, parameters: Sequence[Vector], *, source: Source, exact: bool) -> tuple[Integers, Mask]:
+    """One proposal for each draw: its integers, one column a draw, and whether it is accepted."""
+    many = parameters[0].size
+    words = source.words(transform.words * many).reshape(transform.words, many)
+    integers, decided, accepted = _propose(transform, words, parameters)
+    for i in range(many) if exact else np.flatnonzero(~decided):
+        answer = arb.propose(
+            transform,
+            words=words[:, i].tolist(),
+            parameters=[float(x[i]) for x in parameters] + list(transform.constants),
+            source=source,
+        )
+        accepted[i] = answer is not None
+        if answer is not None:
+            integers[:, i] = answer
+    return integers, accepted
 
 
 def _propose(
@@ -196,6 +202,11 @@ def _propose(
 
 _LEAST = 5e-324  # the smallest double above 0
 _AT_LEAST = {0: " of at least 0", _LEAST: " above 0"}
+
+
+def check_scale(values: ArrayLike) -> Vector:
+    """Scales that are finite and above 0, or an error."""
+    return _check("scale", values, minimum=_LEAST)
 
 
 def _check(name: str, values: ArrayLike, minimum: float = -math.inf) -> Vector:

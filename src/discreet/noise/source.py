@@ -1,17 +1,23 @@
 """Where random bits come from: the operating system, or a seed that makes the release not private.
 
+`Choice` is the draw that needs bits alone: from a table of whole-number weights, with exactly their probabilities.
 Only privacy noise uses these. Simulation and Markov chains take a `numpy.random.Generator` instead.
 """
 
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from discreet.arrays import Integers
+
+FIRST = 62  # random bits of a choice; more are taken where they meet a threshold
 
 
 class Source(Protocol):
@@ -47,3 +53,42 @@ class SeededSource:
 
     def words(self, n: int) -> NDArray[np.uint64]:
         return np.asarray(self._generator.random_raw(n), dtype=np.uint64)
+
+
+class Choice:
+    """Columns of a table whose rows add up to 2^bits, drawn in proportion to their weights."""
+
+    def __init__(self, weights: NDArray[np.object_], *, bits: int) -> None:
+        self._later = bits - FIRST
+        self._total = [np.cumsum(row) for row in weights]
+        self._high = np.array([[int(value) >> self._later for value in row] for row in self._total], dtype=np.int64)
+
+    def draw(self, row: Integers, source: Source) -> Integers:
+        """One column for each row that is named."""
+        if not row.size:
+            return row
+        bits = (source.words(row.size) >> np.uint64(64 - FIRST)).astype(np.int64)
+        found = np.empty(row.size, dtype=np.int64)
+        order = np.argsort(row, kind="stable")
+        rows, starts = np.unique(row[order], return_index=True)
+        for one, places in zip(rows.tolist(), np.split(order, starts[1:]), strict=True):
+            found[places] = self._inverse(one, bits[places], source)
+        return found
+
+    def _inverse(self, row: int, bits: Integers, source: Source) -> Integers:
+        """The first column whose cumulative weight lies above."""
+        high = self._high[row]
+        found = np.searchsorted(high, bits, side="right")
+        unsure = np.flatnonzero(high[np.searchsorted(high, bits, side="left").clip(0, len(high) - 1)] == bits)
+        for place in unsure:
+            number = int(bits[place]) << self._later | self._more(source)
+            found[place] = bisect_right(self._total[row], number)
+        return found
+
+    def _more(self, source: Source) -> int:
+        """The bits that are still missing."""
+        words = -(-self._later // 64)
+        number = 0
+        for word in source.words(words).tolist():
+            number = number << 64 | word
+        return number >> (64 * words - self._later)

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.noise import anchors, least
-from discreet.noise.choice import Choice
-from discreet.noise.kept import BITS, kept
+from discreet.noise.kept import BITS, Unsolved, kept
 from discreet.noise.law import Rounded, positive
+from discreet.noise.source import Choice
 from discreet.noise.staircase import Staircase
 
 if TYPE_CHECKING:
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 FORMAT = "steps, format 2"
 DEPTH, MOST_PARTS, MOST_CELLS = 9.0, 64, 704
 """Rings begin where the density is about e^-9 of the highest; `shift` has at most so many parts, a side so many."""
+
+
+SLOWEST = 15.0
+"""Seconds that the programme takes with most cells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +44,22 @@ class Steps(Rounded):
     @property
     def cells(self) -> least.StepCells:
         """Where its cells lie."""
-        shifts = DEPTH / self.epsilon + 2
-        # A power of two: cells of one epsilon are whole ones of another.
-        parts = min(2 ** math.floor(math.log2(MOST_CELLS / shifts)), MOST_PARTS)
-        return least.StepCells(self.growth, self.shift, parts, round(parts * shifts))
+        return _cells(self)
+
+    @property
+    def width(self) -> float:
+        """How wide a cell is."""
+        return self.cells.width
+
+    @property
+    def reach(self) -> int:
+        """How many cells a side has; beyond are its rings."""
+        return self.cells.reach
 
     @property
     def rings(self) -> Staircase:
         """A law whose rings are those beyond the cells."""
-        return Staircase(self.epsilon - math.log1p(self.growth), self.growth, self.cells.last)
+        return _rings(self)
 
     @property
     def weights(self) -> NDArray[np.object_]:
@@ -69,19 +80,18 @@ class Steps(Rounded):
         """Of the cells, and of the rings by their moments about the last edge."""
         sides, ring, last = self._sides, self.rings, self.cells.last
         inner = self._edges[:-1]
-        width = self.cells.width
+        width = self.width
         square = (inner**2 + inner * width + width**2 / 3)[None, :] * sides.mass
         beyond = ring.variance - _within(ring, last)
-        return float(square.sum() + sides.beyond.sum() * beyond / float(ring.beyond(np.array([last]))[0]))
+        return float(square.sum() + sides.beyond.sum() * beyond / self._outer)
 
     def log_density(self, z: ArrayLike) -> Vector:
         z = np.asarray(z, dtype=np.float64)
         side, x = (z > 0).astype(np.int64), np.abs(z)
-        place = np.minimum((x / self.cells.width).astype(np.int64), self.cells.reach - 1)
+        place = np.minimum((x / self.width).astype(np.int64), self.reach - 1)
         sides, ring = self._sides, self.rings
-        inside = np.log(sides.mass[side, place] / self.cells.width)
-        at_last = float(ring.beyond(np.array([self.cells.last]))[0]) / 2
-        outside = np.log(sides.beyond[side] / at_last) + ring.log_density(x)
+        inside = np.log(sides.mass[side, place] / self.width)
+        outside = np.log(sides.beyond[side] / (self._outer / 2)) + ring.log_density(x)
         return np.asarray(np.where(x < self.cells.last, inside, outside))
 
     def beyond(self, x: Vector) -> Vector:
@@ -92,12 +102,10 @@ class Steps(Rounded):
         x = np.asarray(x, dtype=np.float64)
         sides, ring, last = self._sides, self.rings, self.cells.last
         near = np.minimum(x, last)
-        place = np.minimum((near / self.cells.width).astype(np.int64), self.cells.reach - 1)
+        place = np.minimum((near / self.width).astype(np.int64), self.reach - 1)
         left = self._edges[place + 1] - near
-        own = self.beyond(self._edges[place + 1]) * left + sides.mass.sum(axis=0)[place] * left**2 / (
-            2 * self.cells.width
-        )
-        share = sides.beyond.sum() / float(ring.beyond(np.array([last]))[0])
+        own = self.beyond(self._edges[place + 1]) * left + sides.mass.sum(axis=0)[place] * left**2 / (2 * self.width)
+        share = sides.beyond.sum() / self._outer
         far = share * ring.excess(np.maximum(x, last))
         return np.asarray(np.where(x < last, own + self._excess[place + 1], far))
 
@@ -105,28 +113,33 @@ class Steps(Rounded):
         j, scale = np.broadcast_arrays(np.asarray(j, dtype=np.float64), positive(scale))
         side, x = (j > 0).astype(np.int64), np.abs(j)
         inner = self._tail(side, np.maximum(x - 0.5, 0) / scale)
-        outer = self._tail(side, (x + 0.5) / scale)
-        centre = 1 - self.beyond(0.5 / scale)
-        return np.asarray(np.where(j == 0, centre, inner - outer))
+        found = np.asarray(inner - self._tail(side, (x + 0.5) / scale))
+        centre = j == 0
+        found[centre] = 1 - self.beyond(0.5 / scale[centre])
+        return found
 
     def _tail(self, side: NDArray[np.int64], x: Vector) -> Vector:
         """The mass beyond x on a side, 0 the left one: linear inside a cell."""
         sides, last = self._sides, self.cells.last
-        edges = self._edges
-        found = np.where(side == 1, np.interp(x, edges, sides.tail[1]), np.interp(x, edges, sides.tail[0]))
-        far = x >= last
+        found, far = np.empty(x.shape), x >= last
+        for each, tail in enumerate(sides.tail):
+            here = (side == each) & ~far
+            found[here] = np.interp(x[here], self._edges, tail)
         if far.any():
-            share = sides.beyond / float(self.rings.beyond(np.array([last]))[0])
-            found[far] = share[side[far]] * self.rings.beyond(x[far])
-        return np.asarray(found)
+            found[far] = (sides.beyond / self._outer)[side[far]] * self.rings.beyond(x[far])
+        return found
 
     @property
     def _edges(self) -> Vector:
-        return np.asarray(np.arange(self.cells.reach + 1) * self.cells.width, dtype=np.float64)
+        return _edges(self)
 
     @property
     def _sides(self) -> _Sides:
         return _sides(self)
+
+    @property
+    def _outer(self) -> float:
+        return _outer(self)
 
     @property
     def _excess(self) -> Vector:
@@ -143,6 +156,26 @@ class _Sides:
 
 
 @lru_cache(maxsize=16)
+def _cells(law: Steps) -> least.StepCells:
+    shifts = DEPTH / law.epsilon + 2
+    # A power of two: cells of one epsilon are whole ones of another.
+    parts = min(2 ** math.floor(math.log2(MOST_CELLS / shifts)), MOST_PARTS)
+    return least.StepCells(law.growth, law.shift, parts, round(parts * shifts))
+
+
+@lru_cache(maxsize=16)
+def _rings(law: Steps) -> Staircase:
+    return Staircase(law.epsilon - math.log1p(law.growth), law.growth, law.cells.last)
+
+
+@lru_cache(maxsize=16)
+def _edges(law: Steps) -> Vector:
+    edges = np.asarray(np.arange(law.reach + 1) * law.width, dtype=np.float64)
+    edges.setflags(write=False)
+    return edges
+
+
+@lru_cache(maxsize=16)
 def _weights(law: Steps) -> NDArray[np.object_]:
     cells = law.cells
     return kept(
@@ -150,6 +183,7 @@ def _weights(law: Steps) -> NDArray[np.object_]:
         (cells, law.epsilon),
         partial(_solved, law),
         lambda weights: least.check(cells, weights, law.epsilon),
+        seconds=SLOWEST * (cells.reach / MOST_CELLS) ** 2,
     )
 
 
@@ -159,7 +193,10 @@ def _solved(law: Steps) -> NDArray[np.object_]:
     if near is None:
         return least.solve(cells, law.epsilon)
     level = (1 - near.share) * _on(cells, near.lower[0]) + near.share * _on(cells, near.upper[0])
-    return least.repaired(cells, law.epsilon, level)
+    try:
+        return least.repaired(cells, law.epsilon, level)
+    except Unsolved:
+        return least.solve(cells, law.epsilon)
 
 
 def _on(cells: least.StepCells, anchor: Vector) -> Vector:
@@ -194,12 +231,18 @@ def _sides(law: Steps) -> _Sides:
 
 
 @lru_cache(maxsize=16)
+def _outer(law: Steps) -> float:
+    """The mass that the law of rings has beyond the last edge, on both sides."""
+    return float(law.rings.beyond(np.array([law.cells.last]))[0])
+
+
+@lru_cache(maxsize=16)
 def _excess_at_edges(law: Steps) -> Vector:
     """E(|Z| - e)+ beyond each edge e: the integral of the tail, which is linear inside a cell."""
     sides, ring, last = law._sides, law.rings, law.cells.last
     tail = sides.tail.sum(axis=0)
-    far = sides.beyond.sum() / float(ring.beyond(np.array([last]))[0]) * float(ring.excess(np.array([last]))[0])
-    areas = (tail[1:] + tail[:-1]) / 2 * law.cells.width
+    far = sides.beyond.sum() / law._outer * float(ring.excess(np.array([last]))[0])
+    areas = (tail[1:] + tail[:-1]) / 2 * law.width
     return np.concatenate([np.cumsum(areas[::-1])[::-1] + far, [far]])
 
 

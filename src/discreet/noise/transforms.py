@@ -7,13 +7,18 @@ The distributions are proved in docs/proofs/sampler.md, section 2.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
 from operator import add, mul, sub
 from typing import Any, Protocol, Self, TypeVar
 
+import numpy as np
+
+from discreet.arrays import Matrix
 from discreet.errors import PrivacyError
+from discreet.noise.balls import Balls
 from discreet.noise.law import Law
 from discreet.noise.laws import DiscreteLaplace, Gaussian, GeneralisedCauchy, Laplace, Polynomial, RadialPolynomial
 from discreet.noise.rings import Rings
@@ -38,7 +43,7 @@ class Number(Protocol):
     def ceil(self) -> Self: ...
     def cos_pi(self) -> Self: ...
     def min(self, bound: float, /) -> Self: ...
-    def max(self, bound: float, /) -> Self: ...
+    def max(self, bound: Self | float, /) -> Self: ...
 
 
 N = TypeVar("N", bound=Number)
@@ -147,8 +152,15 @@ def _rings(u: Sequence[N], s: Sequence[N], scale: N, low: N, high: N, power: N, 
 
 def _ring_radius(u: N, d: int, low: N, high: N, power: N, times: N) -> N:
     """Uniform by volume between two edges (power d, times 1); beyond the last one, T u^(1/power) with 0, 1 and T."""
-    inner, outer = reduce(mul, [low] * d), reduce(mul, [high] * d)
+    inner, outer = _power(low, d), _power(high, d)
     return (((outer - inner) * u + inner).log() / power).exp() * times
+
+
+def _power(x: N, d: int) -> N:
+    if d == 1:
+        return x
+    half = _power(x, d // 2)
+    return half * half * x if d % 2 else half * half
 
 
 def flow_rings(u: Sequence[N], s: Sequence[N], *parameters: N) -> tuple[list[N], None]:
@@ -202,13 +214,63 @@ def _cut(y: Sequence[N], u: Sequence[N], d: int, *parameters: N) -> tuple[list[N
     return [x * scale * unit for x, scale in zip(y, own, strict=True)], u[0].log() + norm.log() * d
 
 
+def within_unions(d: int, k: int) -> Transform:
+    """A point of a product of simplices, kept if its first k coordinates, and the others, are in their cut bodies.
+
+    Parameters are the weight of the set of positive kinds and the margin of `unions.Cover`; of every kind the side of
+    its simplex, how many of its block are left, and whether it is not the first there; the ring; and the bounds of all
+    sets of the first k kinds and of the others, in the order of `_most`. Sticks are broken for the point, and k of d
+    exponentials divide the radius between both sides.
+    """
+
+    def function(u: Sequence[N], s: Sequence[N], *parameters: N) -> tuple[list[N], N]:
+        weight, margin, *rest = parameters
+        side, left, on, ring, bounds = rest[:d], rest[d : 2 * d], rest[2 * d : 3 * d], rest[3 * d :], rest[3 * d + 4 :]
+        y, stick = [], on[0]
+        for c in range(d):
+            stick = stick * on[c] + (1 - on[c])
+            broken = stick * (u[c].log() / left[c]).expm1()
+            y.append(-(broken * side[c]))
+            stick = stick + broken
+        volume = reduce(mul, side) / reduce(mul, left)
+        tests = [(u[2 * d] * weight * float(math.comb(d, k)) / volume).log() + margin]
+        radius = _ring_radius(u[2 * d + 1], d, *ring[:4])
+        sides = [(y[:k], bounds[: 2**k - 1], 1), (y[k:], bounds[2**k - 1 :], -1)]
+        parts = [-reduce(mul, some).log() for some in (u[d : d + k], u[d + k : 2 * d]) if some]
+        values: list[N] = []
+        for part, (points, own, sign) in zip(parts, [side for side in sides if side[0]], strict=True):
+            most = _most(points, own)
+            tests.append(most - 1)
+            unit = radius * part / reduce(add, parts) / most * float(sign)
+            values += [x * unit for x in points]
+        return values, _largest(tests)
+
+    return Transform(function, words=2 * d + 2, outputs=d)
+
+
+def _most(y: Sequence[N], bounds: Sequence[N]) -> N:
+    """The largest y(A) / S_A over all sets A; in doubles at once."""
+    if isinstance(y[0], Balls):
+        return Balls.largest_share(y, subsets(len(y)), bounds)  # type: ignore[arg-type, return-value]
+    sums: list[N] = []
+    for x in y:
+        sums += [x, *(some + x for some in sums)]
+    return _largest([some / bound for some, bound in zip(sums, bounds, strict=True)])
+
+
+@cache
+def subsets(k: int) -> Matrix:
+    """The sets of k kinds but the empty one, in the order in which `_most` adds them up: A has kind c if bit c is 1."""
+    return np.asarray(np.arange(1, 2**k)[:, None] >> np.arange(k) & 1, dtype=np.float64)
+
+
 def _gauge(y: Sequence[N], own: Sequence[N], whole: N) -> N:
     total = reduce(add, [x * scale for x, scale in zip(y, own, strict=True)])
     return _largest([*y, total / whole])
 
 
 def _largest(x: Sequence[N]) -> N:
-    return reduce(lambda a, b: (b - a).max(0) + a, x)
+    return reduce(lambda a, b: a.max(b), x)
 
 
 def _staircase(u: Sequence[N], s: Sequence[N], scale: N, drop: N, growth: N, plateau: N) -> tuple[list[N], None]:

@@ -2,17 +2,23 @@
 
 document      the text, and on which line each key is
 starter       a first plan for somebody's own table, from what its owner declares
+source        one confidential source: what its tables may hold
 shape         what a plan may hold
 values        what a single value of a plan may be
+file          a plan with its text, and each of its sources
 reading       a plan from its file, or everything that is wrong with it
 blame         the key of a plan that a fault is about, which a function found that plans call
 confidential  the data it is about
 sizes         what is publicly known about the cells, for the expected error
 counts        releases of job counts
+flows         releases of flows of a quarter and of changes between quarters, from job histories
+rules         what the basic form leaves out by a rule of the agency
 summaries     releases of models and of posterior summaries
 requests      all releases of a plan, ready to be priced, read and drawn
 changed       a release that was paid for with other settings
 advice        how to divide the epsilon of releases of several tables
+standing      what the ledger says about the plan's data sets, and what its releases would spend
+folder        whether releases can go where the plan puts them
 check         what a plan would cost and how far off it would be; reads no confidential data
 repeats       what it asks for a second time
 outputs       the files of a release and what they say about themselves

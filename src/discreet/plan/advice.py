@@ -14,13 +14,14 @@ from discreet.voices import PLAN, Voice
 
 def advice_of(found: PlanCheck, measure: Measure, voice: Voice = PLAN) -> dict[str, BudgetAdvice | str]:
     """Advice by the name of each release of several tables that is not paid for yet, or why there is none."""
-    sizes, unread = PublicSizes.of(found.file)
+    public = {source.name: PublicSizes.of(source) for source in found.file.sources}
     told: dict[str, BudgetAdvice | str] = {}
     for known in found.releases:
         request = known.request
         if not isinstance(request, CountRequest) or not isinstance(request.release, Counts) or known.state != "new":
             continue
         release, queries = request.release, request.queries
+        sizes, unread = public[request.source.name]
         if unread:
             told[known.name] = unread[0].said(voice)
             continue

@@ -10,26 +10,31 @@ from dataclasses import replace
 
 from discreet.errors import DataError, DiscreetError, FitError, FormulaError, Infeasible
 from discreet.faults import Fault, Place
-from discreet.plan.shape import AnyRelease, Count, Counts, Data, PosteriorSection
+from discreet.plan.file import PlanSource
+from discreet.plan.shape import AnyRelease, Changes, Count, Counts, Movement, PosteriorSection
+from discreet.plan.source import Data
 
 IN_TABLES = {"towards": "shrink"}
+IN_CHANGES = {"quarter": "quarters"}
 IN_SUMMARIES = {"probability": "at", "level": "at"}
-"""Parameters of tables, and of posterior summaries, that a plan calls otherwise."""
+"""Parameters of tables, of changes and of posterior summaries, that a plan calls otherwise."""
 
 
-def blamed(release: AnyRelease, index: int, error: DiscreetError) -> list[Fault]:
-    """The faults of an error about the plan's release number `index`, each at its place."""
+def blamed(source: PlanSource, release: AnyRelease, error: DiscreetError) -> list[Fault]:
+    """The faults of an error about a release of this source, each at its place."""
     names = IN_SUMMARIES if isinstance(release, PosteriorSection) else IN_TABLES
+    names = IN_CHANGES if isinstance(release, Changes) else names
     found = [fault.renamed(names) for fault in error.faults]
-    return [replace(fault, place=_place(release, index, fault, error)) for fault in found]
+    return [replace(fault, place=_place(source, release, fault, error)) for fault in found]
 
 
-def _place(release: AnyRelease, index: int, fault: Fault, error: DiscreetError) -> Place:
+def _place(source: PlanSource, release: AnyRelease, fault: Fault, error: DiscreetError) -> Place:
     head, _, rest = (fault.about or "").partition(".")
+    index = source.file.index(release.name)
     if head in release.model_fields_set:
         return ("release", index, head, rest) if rest else ("release", index, head)
     if head in Data.model_fields:
-        return ("data", head)
+        return source.place("data", head)
     return ("release", index, "kind" if head == "unit" else _key(release, error))
 
 
@@ -37,10 +42,10 @@ def _key(release: AnyRelease, error: DiscreetError) -> str:
     """The key that errors of this class are mostly about."""
     if isinstance(error, FormulaError | FitError):
         return "formula"
-    tables = isinstance(release, Count | Counts)
+    tables = isinstance(release, Count | Counts | Movement)
     if isinstance(error, DataError):
-        return "by" if isinstance(release, Count) else "tables" if tables else "formula"
+        return "by" if isinstance(release, Count | Movement) else "tables" if tables else "formula"
     if isinstance(error, Infeasible) or not tables:
         return "epsilon"
     given = (name for name in ("mechanism", "delta") if getattr(release, name, None) is not None)
-    return next(given, "calibration")
+    return next(given, "epsilon" if isinstance(release, Movement) else "calibration")

@@ -22,11 +22,14 @@ from discreet.archive.packing import LEDGER, MANIFEST, as_json, pack
 from discreet.archive.unpacking import opened, text
 from discreet.formula.formula import read_formula
 from discreet.ledger import Entry, Head
-from discreet.plan.reading import PlanFile
+from discreet.plan.file import PlanFile, PlanSource
 from discreet.plan.requests import has_public_list
-from discreet.plan.shape import Count, Counts, ModelSection, PosteriorSection, as_first_written
+from discreet.plan.shape import ALONE, ModelSection, PosteriorSection, as_first_written
 
 FORMAT = "discreet bundle, format 2"
+SEVERAL = "discreet bundle, format 3"
+"""Of plans with several sources, which versions that know one could not read."""
+PER_PERIOD = ("per_year", "per_quarter", "per_month")
 BUNDLE, REPORT, REQUEST = "bundle.zip", "report.html", "request.json"
 
 
@@ -40,7 +43,9 @@ def write_bundle(
         LEDGER: as_json({"head": head._asdict(), "lines": [line.to_row() for line in lines]}),
     }
     hashes = {name: sha256(content).hexdigest() for name, content in texts.items()} | _files(published)
-    texts[MANIFEST] = as_json({"format": FORMAT, "releases": list(published), "files": hashes})
+    texts[MANIFEST] = as_json(
+        {"format": FORMAT if ALONE in file.plan.source else SEVERAL, "releases": list(published), "files": hashes}
+    )
     partial = folder / f".{BUNDLE}.partial"
     pack(partial, hashes, lambda name: texts[name] if name in texts else (folder / name).read_bytes())
     return partial.replace(folder / BUNDLE)
@@ -101,20 +106,32 @@ def _files(published: Mapping[str, Entry]) -> dict[str, str]:
 def request(file: PlanFile) -> dict[str, Any]:
     """The public part of a plan: what was asked for, without paths and addresses."""
     whole = file.plan.model_dump(mode="json", by_alias=True)
-    counts = any(isinstance(release, Count | Counts) for release in file.plan.release)
-    formulas = [
-        release.formula for release in file.plan.release if isinstance(release, ModelSection | PosteriorSection)
-    ]
-    used = {column for formula in formulas for column in read_formula(formula, needs_random=False).columns}
+    sources = {source.name: _public_part(source, whole["source"][source.name]) for source in file.sources}
+    public = sources.pop(ALONE, {"sources": sources})
+    columns = {key: public.pop(key) for key in ("public_columns",) if key in public}
     return {
         "title": whole["title"],
-        "schema": file.schema().to_dict() if counts else None,
-        "public_list": counts and has_public_list(file),
-        "allow_multiple": whole["data"]["allow_multiple"],
-        "unit": whole["unit"],
-        "budget": {key: whole["budget"][key] for key in ("epsilon", "delta", "dataset")},
+        **public,
         "releases": [as_first_written(release) for release in whole["release"]],
-        **({"public_columns": sorted(used & {*file.plan.data.public})} if formulas else {}),
+        **columns,
+    }
+
+
+def _public_part(source: PlanSource, whole: Mapping[str, Any]) -> dict[str, Any]:
+    """The same of one source."""
+    models = [release for release in source.releases if isinstance(release, ModelSection | PosteriorSection)]
+    used = {column for release in models for column in read_formula(release.formula, needs_random=False).columns}
+    counts = len(models) < len(source.releases)
+    return {
+        "schema": source.schema().to_dict() if counts else None,
+        "public_list": counts and has_public_list(source),
+        "allow_multiple": whole["data"]["allow_multiple"],
+        **({key: whole["data"][key] for key in ("quarters", "time")} if source.tables.data.quarters else {}),
+        "unit": whole["unit"],
+        **({} if source.tables.data.period is None else {"period": whole["data"]["period"]}),
+        "budget": {key: whole["budget"][key] for key in ("epsilon", "delta", "dataset")}
+        | {key: whole["budget"][key] for key in PER_PERIOD if whole["budget"][key] is not None},
+        **({"public_columns": sorted(used & {*source.tables.data.public})} if models else {}),
     }
 
 

@@ -6,32 +6,37 @@ from discreet.faults import Fault, Place
 from discreet.ledger import Entry
 from discreet.ledger.budget import amounts
 from discreet.ledger.entries import asked_then
-from discreet.plan.reading import PlanFile
 from discreet.plan.requests import PlannedRelease
 
 
-def changed(file: PlanFile, request: PlannedRelease, charge: Entry, published: Entry | None) -> Fault:
+def changed(request: PlannedRelease, charge: Entry, published: Entry | None) -> Fault:
     """A release that was asked for otherwise before, at the first key that somebody changed."""
-    place: Place = ("release", file.index(request.release.name))
+    source = request.source
+    place: Place = ("release", source.file.index(request.release.name))
     keys = _changed_keys(request, charge) or ["unit"]
-    if keys[0] in type(request.release).model_fields:
+    if keys[0] in type(request.release).model_fields and keys[0] not in ELSEWHERE:
         place = (*place, keys[0])
     done = "" if published is None else f" and published in entry {published.seq}"
     cost = "" if charge.loss is None else f" with {amounts(charge.loss)}"
     return Fault(
-        ELSEWHERE.get(keys[0], place),
+        ("output", keys[0])
+        if keys[0] in OUTPUT
+        else source.place(*ELSEWHERE[keys[0]])
+        if keys[0] in ELSEWHERE
+        else place,
         f"{request.release.name!r} was paid{cost} in entry {charge.seq} of the ledger{done}, with other settings "
         f"({', '.join(keys)}). A name stands for one request, and what was released does not change. Write it as it "
         "was, or choose another name.",
     )
 
 
-ELSEWHERE: dict[str, Place] = {
-    "forms": ("output", "forms"),
-    "formats": ("output", "formats"),
+OUTPUT = ("forms", "formats")
+ELSEWHERE: dict[str, tuple[str, ...]] = {
     "schema": ("data", "schema"),
     "labels": ("data", "labels"),
     "allow_multiple": ("data", "allow_multiple"),
+    "quarters": ("data", "quarters"),
+    "time": ("data", "time"),
     "unit": ("unit",),
 }
 """Settings of a release that stand in other tables of the plan."""

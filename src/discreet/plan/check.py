@@ -11,58 +11,32 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
-from discreet.errors import (
-    BudgetExceeded,
-    DataError,
-    FitError,
-    FormulaError,
-    LedgerError,
-    NoLedger,
-    PlanError,
-    PrivacyError,
-)
+from discreet.databases import is_address, one_moment
+from discreet.errors import DataError, FitError, FormulaError, PlanError, PrivacyError
 from discreet.faults import Fault
-from discreet.ledger import Budget, Entry, Ledger
-from discreet.ledger.budget import amounts
-from discreet.ledger.publication import is_kept
 from discreet.plan.blame import blamed
-from discreet.plan.bundle import BUNDLE, REPORT
-from discreet.plan.changed import changed
-from discreet.plan.confidential import Confidential
+from discreet.plan.confidential import Confidential, shared_data
 from discreet.plan.counts import CountRequest
-from discreet.plan.reading import PlanFile
+from discreet.plan.file import PlanFile, PlanSource
+from discreet.plan.flows import FlowRequest
+from discreet.plan.folder import output_faults, present_in
 from discreet.plan.requests import PlannedRelease, requests
 from discreet.plan.shape import ModelSection, PosteriorSection
 from discreet.plan.sizes import PublicSizes, TableCheck
-from discreet.privacy.columns import refuse_conflict
-from discreet.privacy.losses import Loss, shown, total
-from discreet.privacy.units import Rows, Unit
-from discreet.release.account import Account
+from discreet.plan.standing import Spending, State, spend, standings
+from discreet.privacy.losses import Loss, shown
+from discreet.privacy.units import Rows
 from discreet.release.offer import Offer, Outlook
 from discreet.scans import is_csv
 
-State: TypeAlias = Literal["new", "paid, not released", "released"]
 UNTYPED = (
     "A CSV file has no types: a response that is no number with a decimal point, such as 4,5, counts as the middle of "
     "the bounds, and no release can say so. The owner of the data finds out with `discreet check --owner`"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """What the ledger says about the plan's data set; empty where there is no ledger yet."""
-
-    budgets: tuple[Budget, ...] = ()
-    charged: Mapping[str, Entry] = field(default_factory=dict)
-    published: Mapping[str, Entry] = field(default_factory=dict)
-
-    def state(self, name: str) -> State:
-        return "released" if name in self.published else "paid, not released" if name in self.charged else "new"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +67,7 @@ class ReleaseCheck:
     def to_dict(self) -> dict[str, Any]:
         return {
             "name": self.name,
+            "dataset": self.request.source.dataset,
             "state": self.state,
             "loss": self.loss.to_dict(),
             "guarantee": str(self.request.guarantee),
@@ -107,27 +82,27 @@ class PlanCheck:
 
     Attributes
     ----------
-    before, after : the budget now, and when all new releases are paid.
+    spending : what is spent of each data set.
     faults : what keeps the plan from being run; it can be run where there are none.
     missing : files of the data that are not here, and that `run` needs.
     """
 
     file: PlanFile
     releases: tuple[ReleaseCheck, ...]
-    before: Budget
-    after: Budget
+    spending: tuple[Spending, ...]
     faults: tuple[Fault, ...]
     missing: tuple[Fault, ...] = ()
 
     def __repr__(self) -> str:
         name = self.file.document.path.name
-        return f"<PlanCheck of {name!r}: {len(self.releases)} releases cost {self.cost}, {len(self.faults)} faults>"
+        cost = " and ".join(str(each.cost) for each in self.spending)
+        return f"<PlanCheck of {name!r}: {len(self.releases)} releases cost {cost}, {len(self.faults)} faults>"
 
     @property
-    def jobs_of_one_worker(self) -> int | None:
-        """The most jobs that one worker may have in a table of counts; None where there is no bound."""
-        tables = [check.request for check in self.releases if isinstance(check.request, CountRequest)]
-        return tables[0].queries[0].jobs.of_one_worker if tables else 1
+    def only(self) -> Spending:
+        """What is spent, in a plan about one data set."""
+        [spending] = self.spending
+        return spending
 
     @property
     def up_to_the_rows(self) -> tuple[str, ...]:
@@ -140,14 +115,8 @@ class PlanCheck:
     @property
     def notes(self) -> tuple[str, ...]:
         """What whoever pays should ask the owner of the data first, from public facts alone."""
-        rows, source = isinstance(self.file.plan.unit.unit(), Rows), self.file.path(self.file.plan.data.source)
-        return (UNTYPED,) if rows and is_csv(source) else ()
-
-    @property
-    def cost(self) -> Loss:
-        """What the releases that are not paid yet cost together."""
-        new = [check.loss for check in self.releases if check.state == "new"]
-        return total(new, zero=self.before.total.zero())
+        rows = [source for source in self.file.sources if isinstance(source.unit, Rows)]
+        return (UNTYPED,) if any(is_csv(source.data(source.tables.data.source)) for source in rows) else ()
 
     def refuse(self) -> None:
         """Raise all faults together, if there are any."""
@@ -162,9 +131,8 @@ class PlanCheck:
             "missing": self._listed(self.missing),
             "up_to_the_rows": list(self.up_to_the_rows),
             "notes": list(self.notes),
-            "budget": self.before.to_dict(),
-            "cost": self.cost.to_dict(),
-            "remaining_after": self.after.remaining.to_dict(),
+            **(self.only.to_dict() if len(self.spending) == 1 else {}),
+            "budgets": [each.to_dict() for each in self.spending],
             "releases": [check.to_dict() for check in self.releases],
         }
 
@@ -173,69 +141,45 @@ class PlanCheck:
         return [{"line": document.line(fault.place), "message": document.located(fault).told()} for fault in faults]
 
 
+@one_moment()
 def check(file: PlanFile) -> PlanCheck:
     """Price a plan and look for everything that is wrong with it."""
-    plan = file.plan
-    faults: list[Fault] = []
-    unit, whole = _stated(file)
-    account = Account.open(None, dataset="check", unit=unit, budget=whole)
+    _refuse_nonsense(file)
     # What is there before the ledger is asked cannot have come from a publication that it does not know.
-    present = _present(file)
-    standing, broken = _standing(file)
-    asked, wrong = requests(file, account, paid=standing.charged)
-    sizes, unread = PublicSizes.of(file)
+    present = present_in(file)
+    known, broken = standings(file)
+    paid = {(dataset, name): entry for dataset, each in known.items() for name, entry in each.charged.items()}
+    asked, wrong = requests(file, paid=paid)
+    public = {source.name: PublicSizes.of(source) for source in file.sources}
     # Of a ledger that cannot be read it is not known what it released, and good releases would be accused.
-    faults += [*wrong, *unread, *broken, *_output_faults(file, standing, set() if broken else present)]
-    before = Budget(plan.budget.dataset, unit.key, whole, whole.zero())
-    for known in standing.budgets:
-        if known.unit == unit.key:
-            if type(known.total) is not type(whole) or known.total != whole:
-                faults.append(Fault(("budget",), _other_total(known, whole)))
-            if known.total.amounts.keys() >= whole.zero().amounts.keys() - {"delta"}:
-                before = known  # what is left is what the ledger says, whatever total the plan states
-        elif not any(budget.unit == unit.key for budget in standing.budgets):
-            faults.append(Fault(("unit",), _other_unit(known, unit.key)))
-    after = before
+    faults = [*shared_data(file), *wrong, *broken, *output_faults(file, known, set() if broken else present)]
+    faults += [fault for _, unread in public.values() for fault in unread]
+    spending = []
+    for dataset, source in file.accounts.items():
+        mine = [request for request in asked if request.source.dataset == dataset]
+        spent, found = spend(source, mine, known[dataset])
+        spending.append(spent)
+        faults += found
+    checks, gone = [], {source.name: tuple(_missing(source)) for source in file.sources}
+    data = {source.name: Confidential(source) for source in file.sources}
     for request in asked:
-        place = ("release", file.index(request.release.name), "epsilon")
-        charge = standing.charged.get(request.release.name)
-        if charge is not None:
-            if not charge.pays_for(unit=unit.key, loss=request.guarantee.loss, details=request.details):
-                published = standing.published.get(request.release.name)
-                faults.append(changed(file, request, charge, published))
-            continue
-        try:
-            after = after.spend(request.guarantee.loss, release=request.release.name)
-        except BudgetExceeded:
-            faults.append(Fault(place, _too_dear(request, after)))
-        except PrivacyError as error:
-            faults += [replace(fault, place=place) for fault in error.faults]
-        faults += _columns(request, standing)
-    missing, checks = tuple(_missing(file)), []
-    data = None if missing else Confidential(file)
-    for request in asked:
-        one = ReleaseCheck(request, standing.state(request.release.name), ())
+        source = request.source
+        one = ReleaseCheck(request, known[source.dataset].state(request.release.name), ())
         if isinstance(request, CountRequest):
-            one = replace(one, tables=request.check(sizes))
-        elif data is not None and one.state != "released":
-            one, found = _foreseen(file, one, data)
+            one = replace(one, tables=request.check(public[source.name][0]))
+        elif isinstance(request, FlowRequest):
+            one = replace(one, expected=request.expected(public[source.name][0]))
+        elif not gone[source.name] and one.state != "released":
+            one, found = _foreseen(one, data[source.name])
             faults += found
         checks.append(one)
-    waiting = len(asked) < len(plan.release) or any(one.state != "released" for one in checks)
-    return PlanCheck(file, tuple(checks), before, after, tuple(faults), missing if waiting else ())
+    done = {one.name for one in checks if one.state == "released"}
+    waiting = [source.name for source in file.sources if any(release.name not in done for release in source.releases)]
+    missing = [fault for name in waiting for fault in gone[name]]
+    return PlanCheck(file, tuple(checks), tuple(spending), tuple(faults), tuple(missing))
 
 
-def _columns(request: PlannedRelease, standing: Standing) -> Iterator[Fault]:
-    """Columns that a release takes as public and an earlier one of the data protects, or the other way round."""
-    for name, charge in standing.charged.items():
-        try:
-            refuse_conflict(request.details, charge.payload.get("details") or {}, dataset=charge.dataset, release=name)
-        except PrivacyError as error:
-            yield from (replace(fault, place=("data", "public")) for fault in error.faults)
-            return
-
-
-def _foreseen(file: PlanFile, known: ReleaseCheck, data: Confidential) -> tuple[ReleaseCheck, list[Fault]]:
+def _foreseen(known: ReleaseCheck, data: Confidential) -> tuple[ReleaseCheck, list[Fault]]:
     """A model or a summary with its expected errors, from what is public of the data: no other column is read."""
     try:
         offer = known.request.offer(data)
@@ -243,144 +187,34 @@ def _foreseen(file: PlanFile, known: ReleaseCheck, data: Confidential) -> tuple[
     except PlanError:
         return known, []  # what this user may not read, `run` refuses
     except (DataError, FormulaError, FitError, PrivacyError) as error:
-        return known, blamed(known.request.release, file.index(known.name), error)
+        return known, blamed(known.request.source, known.request.release, error)
 
 
-def _stated(file: PlanFile) -> tuple[Unit, Loss]:
-    """Whom the plan protects and for how much; without these nothing else can be judged."""
+def _refuse_nonsense(file: PlanFile) -> None:
+    """Refuse units and budgets that make no sense: without them nothing else can be judged."""
     faults: list[Fault] = []
-    try:
-        unit = file.plan.unit.unit()
-        if isinstance(unit, Rows):
-            from discreet.lmm.private.request import within_reach
+    for source in file.sources:
+        try:
+            unit = source.unit
+            if isinstance(unit, Rows):
+                from discreet.lmm.private.bounds import within_reach
 
-            asked = f"lower = {shown(unit.lower)} with upper = {shown(unit.upper)}"
-            within_reach(unit.lower, unit.upper, asked=asked)
-    except PrivacyError as error:
-        faults += [replace(fault, place=("unit",)) for fault in error.faults]
-    try:
-        whole = file.plan.budget.total()
-    except PrivacyError as error:
-        faults += [replace(fault, place=("budget",)) for fault in error.faults]
+                asked = f"lower = {shown(unit.lower)} with upper = {shown(unit.upper)}"
+                within_reach(unit.lower, unit.upper, asked=asked)
+        except PrivacyError as error:
+            faults += [replace(fault, place=source.place("unit")) for fault in error.faults]
+        try:
+            source.tables.budget.total()
+        except PrivacyError as error:
+            faults += [replace(fault, place=source.place("budget")) for fault in error.faults]
     file.document.refuse(faults)
-    return unit, whole
 
 
-def _missing(file: PlanFile) -> Iterator[Fault]:
+def _missing(source: PlanSource) -> Iterator[Fault]:
     """What [data] names and is not here. Nothing is opened."""
-    data = file.plan.data
+    data = source.tables.data
     for key, text in (("source", data.source), ("workplaces", data.workplaces), ("workers", data.workers)):
-        path = "" if text is None else str(file.path(text)).partition("::")[0]
+        path = "" if text is None or is_address(text) else str(source.path(text)).partition("::")[0]
         if path and not (os.path.exists(path) or any(glob.iglob(path))):  # noqa: PTH110, PTH207 (no error, and globs)
-            yield Fault(("data", key), f"{text!r} is not here: `run` needs it. Bring it, or run the plan where it is.")
-
-
-def ledger_place(file: PlanFile) -> str:
-    """Where the plan's ledger is: a file relative to the plan, or a server's address."""
-    where = file.plan.budget.ledger
-    return where if "://" in where else str(file.path(where))
-
-
-def _standing(file: PlanFile) -> tuple[Standing, list[Fault]]:
-    """What the ledger says now, without making one."""
-    where, dataset, place = ledger_place(file), file.plan.budget.dataset, ("budget", "ledger")
-    if "://" not in where and not Path(where).exists():
-        folder = Path(where).parent
-        if not folder.is_dir():
-            return Standing(), [
-                Fault(place, f"there is no folder {str(folder)!r} for a ledger. Make the folder first.")
-            ]
-        return Standing(), []
-    try:
-        with Ledger.open(where, read_only=True) as ledger:
-            # Budgets first: what another process pays in between is then seen as paid, not as missing from the budget.
-            budgets = tuple(budget for budget in ledger.budgets() if budget.dataset == dataset)
-            entries = [entry for entry in ledger.entries() if entry.dataset == dataset]
-    except LedgerError as error:
-        if "://" in where and isinstance(error, NoLedger):
-            return Standing(), []  # an empty database, in which `run` makes the ledger
-        return Standing(), [replace(fault, place=place) for fault in error.faults]
-    charged = {str(entry.release): entry for entry in entries if entry.kind == "charge"}
-    published = {str(entry.release): entry for entry in entries if entry.kind == "publish"}
-    return Standing(budgets, charged, published), []
-
-
-def _present(file: PlanFile) -> set[str]:
-    """The releases in whose place there is something."""
-    folder = file.path(file.plan.output.folder)
-    return {release.name for release in file.plan.release if os.path.lexists(folder / release.name)}
-
-
-def _output_faults(file: PlanFile, standing: Standing, present: set[str]) -> Iterator[Fault]:
-    place = ("output", "folder")
-    folder = file.path(file.plan.output.folder)
-    source = file.path(file.plan.data.source)
-    if os.path.lexists(folder) and not folder.is_dir():
-        what = "a link that leads nowhere" if folder.is_symlink() else "a file"
-        yield Fault(place, f"{file.plan.output.folder!r} is {what}. Releases need a folder. Name another path.")
-        return
-    if source.is_dir() and folder.resolve().is_relative_to(source.resolve()):
-        yield Fault(place, "it lies inside the data, so releases would be read as data. Name a folder elsewhere.")
-    elif source.resolve().is_relative_to(folder.resolve()):
-        yield Fault(
-            place,
-            "the confidential data lie inside it, and whoever hands the folder on hands on the data. Name a folder "
-            "for releases alone.",
-        )
-    existing = next(part for part in (folder, *folder.resolve().parents) if part.exists())
-    if not (existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)):
-        yield Fault(place, f"{str(existing)!r} cannot be written by this user. Name a folder that can be.")
-    yield from _ledger_in_the_way(file, folder)
-    for i, release in enumerate(file.plan.release):
-        published = standing.published.get(release.name)
-        if published is not None and not is_kept(published, folder / release.name):
-            yield Fault(
-                ("release", i, "name"),
-                f"it was published in entry {published.seq} of the ledger, and the output folder does not hold its "
-                "files as they were. Drawing them again would tell more than was paid for. Bring the files back, name "
-                "the folder they are in, or pay for a release under another name.",
-            )
-        if published is None and release.name in present:
-            yield Fault(
-                ("release", i, "name"),
-                f"the output folder has a {release.name!r} that this ledger did not release. A release never replaces "
-                "anything. Choose another name or folder, or move that away.",
-            )
-
-
-def _ledger_in_the_way(file: PlanFile, folder: Path) -> Iterator[Fault]:
-    """A ledger where a release, the report or the bundle will be, or the other way round."""
-    where = ledger_place(file)
-    if "://" in where:
-        return
-    ledger, names = Path(where).resolve(), [release.name for release in file.plan.release]
-    taken = [folder.resolve() / name for name in (*names, REPORT, BUNDLE)]
-    if folder.resolve().is_relative_to(ledger) or any(ledger.is_relative_to(path) for path in taken):
-        yield Fault(
-            ("output", "folder"),
-            f"the ledger {file.plan.budget.ledger!r} lies where releases go. Each needs a place of its own. Name "
-            "another folder, or another ledger.",
-        )
-
-
-def _other_total(known: Budget, asked: Loss) -> str:
-    return (
-        f"a budget of {amounts(asked)} is asked for {known.dataset!r}, which has one of {amounts(known.total)} with "
-        f"{amounts(known.spent)} spent and {amounts(known.remaining)} left. A budget is opened once. Write that total, "
-        "or have whoever answers for the data change it in the ledger (`discreet ledger budget`), with a reason."
-    )
-
-
-def _other_unit(known: Budget, asked: str) -> str:
-    return (
-        f"{asked} is asked for {known.dataset!r}, whose budget is under {known.unit}. Losses under different units do "
-        "not add up. Use that unit, or have whoever answers for the data open a second budget in the ledger."
-    )
-
-
-def _too_dear(request: PlannedRelease, budget: Budget) -> str:
-    return (
-        f"it costs {amounts(request.guarantee.loss)}, but {amounts(budget.remaining)} is left of "
-        f"{amounts(budget.total)} for {budget.dataset!r}. Lower it, leave a release out, or have whoever answers for "
-        "the data raise the budget."
-    )
+            words = f"{text!r} is not here: `run` needs it. Bring it, or run the plan where it is."
+            yield Fault(source.place("data", key), words)

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.arrays import Integers, Mask, Matrix, Vector
+from discreet.audit.stand_in import MOST_JOBS, same_shape
 from discreet.noise.source import SeededSource
 from discreet.privacy.units import EstablishmentNodes
 from discreet.report.comparison import Group, SimulatedErrors
-from discreet.simulate.lodes import SHAPE
-from discreet.tables.establishments import Histograms
 from discreet.tables.infusion import Infusion
 from discreet.tables.prepared import Prepared
 from discreet.tables.query import CountQuery
@@ -35,9 +34,6 @@ MOST_CELLS = 2_000
 FEWEST_CELLS = 20
 """Smaller tables have no shape to speak of."""
 
-MOST_JOBS = 3e8
-"""Jobs that are simulated, of `MOST_CELLS` cells; more than a nation has are noise."""
-
 TRIALS = 4
 MOST_STRATA = 24
 EDGES = (0, 1, 10, 100, 1_000, 10_000, np.inf)
@@ -53,7 +49,8 @@ def compare(
     if why_not := _not_comparable(query, jobs[filled]):
         return why_not
     rows = np.sort(rng.choice(filled, min(MOST_CELLS, filled.size), replace=False))
-    firms = same_shape(np.maximum(published.counts[rows], 0), published, published.keys.take(rows), rng)
+    counts, keys = np.maximum(published.counts[rows], 0), published.keys.take(rows)
+    firms = same_shape(counts, published.worker_by, published.levels, keys, rng)
     cells = firms.cells()
     ours, infused = np.zeros(cells.counts.shape), Infusion().expected_error(firms, rng=rng, trials=TRIALS)
     for trial in range(TRIALS):
@@ -88,35 +85,6 @@ def _not_comparable(query: CountQuery, jobs: Vector) -> str:
     if jobs.mean() * min(jobs.size, MOST_CELLS) > MOST_JOBS:
         return "The published counts are too large for an economy of their shape to be simulated."
     return ""
-
-
-def same_shape(counts: Integers, like: CountRelease, keys: pa.Table, rng: np.random.Generator) -> Histograms:
-    """Establishments that together have about `counts` jobs in each cell, of lognormal sizes."""
-    import pyarrow as pa
-
-    total = counts.sum(axis=1)
-    number = np.clip(rng.poisson(total * SHAPE.establishments / SHAPE.jobs), 1, np.maximum(total, 1))
-    start = np.concatenate([[0], np.cumsum(number)[:-1]])
-    weight = np.exp(SHAPE.size_sigma * rng.standard_normal(number.sum()))
-    share = weight / np.repeat(np.add.reduceat(weight, start), number)
-    size = np.floor(np.repeat(total, number) * share).astype(np.int64)
-    largest = _first_largest(share, start, number)
-    size[largest] += total - np.add.reduceat(size, start)  # what rounding left over
-    kinds = np.repeat(counts / total[:, None], number, axis=0)
-    return Histograms(
-        keys=keys,
-        worker_by=like.worker_by,
-        levels=like.levels,
-        establishment=pa.nulls(len(size)),
-        start=start,
-        counts=rng.multinomial(size, kinds) if counts.shape[1] > 1 else size[:, None],
-        size=size,
-    )
-
-
-def _first_largest(values: Vector, start: Integers, number: Integers) -> Integers:
-    order = np.lexsort((-values, np.repeat(np.arange(len(start)), number)))
-    return order[start]
 
 
 def _group(name: str, chosen: Mask, true: Integers, ours: Matrix, infused: Matrix) -> Group:

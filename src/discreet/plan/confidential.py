@@ -6,14 +6,17 @@ import glob
 import json
 import os
 from collections.abc import Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from discreet.databases import Address, is_address
 from discreet.errors import DataError
 from discreet.faults import Fault, Place
 from discreet.frames import count_if, tally
+from discreet.histories import Histories, read_histories
 from discreet.jobs import Jobs, read_jobs
-from discreet.plan.reading import PlanFile
+from discreet.plan.file import PlanFile, PlanSource
 from discreet.privacy.units import Establishments
 from discreet.release.files import MANIFEST
 from discreet.tables.cells import Cells
@@ -23,66 +26,91 @@ from discreet.tables.query import CountQuery
 
 @dataclass(slots=True)
 class Confidential:
-    """The data that a plan is about."""
+    """The data of one source of a plan."""
 
-    file: PlanFile
+    source: PlanSource
     _jobs: Jobs | None = None
+    _histories: Histories | None = None
     _read: dict[Hashable, Cells] = field(default_factory=dict)
 
     @property
-    def path(self) -> Path:
-        return self._readable("source", self.file.plan.data.source)
+    def path(self) -> Path | str:
+        return self._readable("source", self.source.tables.data.source)
 
     def jobs(self) -> Jobs:
         """The table of jobs, after every row was found to be as the schema promises."""
         if self._jobs is None:
-            data, document = self.file.plan.data, self.file.document
-            try:
+            data = self.source.tables.data
+            with self._blaming():
                 self._jobs = read_jobs(
                     self.path,
                     workplaces=None if data.workplaces is None else self._readable("workplaces", data.workplaces),
                     workers=None if data.workers is None else self._readable("workers", data.workers),
-                    schema=self.file.schema(),
+                    schema=self.source.schema(),
                     allow_multiple=data.allow_multiple,
                 )
-            except DataError as error:
-                document.refuse([replace(fault, place=self._place(fault)) for fault in error.faults])
-                raise
-            document.refuse(list(self._unlabelled_twins(self._jobs)))
+            self.source.file.document.refuse(list(self._unlabelled_twins(self._jobs)))
         return self._jobs
 
-    def _readable(self, key: str, text: str) -> Path:
-        """The path under a key of [data], if this user may read what is there."""
-        path = self.file.path(text)
+    def histories(self) -> Histories:
+        """The jobs of all quarters, after every row was found to be as the schema promises."""
+        if self._histories is None:
+            data = self.source.tables.data
+            with self._blaming():
+                self._histories = read_histories(
+                    self.path,
+                    quarters=data.quarters,
+                    time=data.time,
+                    workplaces=None if data.workplaces is None else self._readable("workplaces", data.workplaces),
+                    schema=self.source.schema(),
+                    allow_multiple=data.allow_multiple,
+                )
+            self.source.file.document.refuse(list(self._unlabelled_twins(self._histories.jobs)))
+        return self._histories
+
+    @contextmanager
+    def _blaming(self) -> Iterator[None]:
+        """Refuse what is wrong with the data at the keys that name them."""
+        try:
+            yield
+        except DataError as error:
+            self.source.file.document.refuse([replace(fault, place=self._place(fault)) for fault in error.faults])
+            raise
+
+    def _readable(self, key: str, text: str) -> Path | str:
+        """The path under a key of [data], if this user may read what is there; servers are asked when it is read."""
+        if is_address(text):
+            return text
+        path = self.source.path(text)
         closed = next((found for found in _files(path) if not os.access(found, os.R_OK)), None)
         if closed is not None:
             words = (
                 f"{str(closed)!r} may not be read by this user. Data are read where they are. Give the right to read."
             )
-            self.file.document.refuse([Fault(("data", key), words)])
+            self.source.file.document.refuse([Fault(self.source.place("data", key), words)])
         return path
 
     def _place(self, fault: Fault) -> Place:
         """The key that a fault of the jobs is about; what the plan does not name is part of its source."""
         about, _, name = (fault.about or "").partition(".")
-        if about == "hierarchy" and name in self.file.plan.hierarchy:
-            return ("hierarchy", name)
-        return ("data", about if about in self.file.plan.data.model_fields_set else "source")
+        if about == "hierarchy" and name in self.source.tables.hierarchy:
+            return self.source.place("hierarchy", name)
+        return self.source.place("data", about if about in self.source.tables.data.model_fields_set else "source")
 
     def _unlabelled_twins(self, jobs: Jobs) -> Iterator[Fault]:
         """Labels that equal another, unlabelled value of a workplace attribute, where these values are public."""
         import narwhals.stable.v2 as nw
 
-        if jobs.workplaces is None and not isinstance(self.file.plan.unit.unit(), Establishments):
+        if jobs.workplaces is None and not isinstance(self.source.unit, Establishments):
             return  # only jobs would tell; no table has such values then
-        labels = {name: self.file.plan.data.labels.get(name, {}) for name in jobs.schema.workplace_attributes}
+        labels = {name: self.source.tables.data.labels.get(name, {}) for name in jobs.schema.workplace_attributes}
         taken = {name: [word for word in words.values() if word not in words] for name, words in labels.items()}
         checks = {name: count_if(nw.col(name).cast(nw.String).is_in(words)) for name, words in taken.items() if words}
         listed = jobs.table if jobs.workplaces is None else jobs.workplaces
         for name, found in tally(listed, checks, step="check labels").items():
             if found:
                 yield Fault(
-                    ("data", "labels", name),
+                    self.source.place("data", "labels", name),
                     f"a label equals another value of {name!r} that has no label. Readers tell categories apart by "
                     "their labels. Choose another label, or label that value too.",
                 )
@@ -113,31 +141,69 @@ def _all_workers(cells: Cells) -> Cells:
         levels=((),),
         counts=cells.counts.sum(axis=1, keepdims=True),
         largest=cells.largest_total[:, None],
+        unions=None,
     )
 
 
-def shown_as_public(file: PlanFile) -> Iterator[Fault]:
+def shown_as_public(source: PlanSource) -> Iterator[Fault]:
     """Faults of [public] where it names confidential data, of which `check` would print numbers.
 
     A file is known by its device and number, so that links, hard links, globs and folders are seen through. The list of
     establishments is public, wherever it lies.
     """
-    data, public = file.plan.data, file.plan.public
+    public = source.tables.public
     if public.sizes is None and public.previous is None:
         return
-    if public.sizes is not None and not _is_table(file.path(public.sizes)):
-        yield Fault(("public", "sizes"), _NO_TABLE.format(public.sizes))
+    if public.sizes is not None and not _is_table(source.path(public.sizes)):
+        yield Fault(source.place("public", "sizes"), _NO_TABLE.format(public.sizes))
         return
-    named = [file.path(text) for text in (data.source, data.workers) if text is not None]
+    secret = {number for each in source.file.sources for number in _secret(each)}
+    if public.sizes is not None and secret & _numbers(_files(source.path(public.sizes))):
+        yield Fault(source.place("public", "sizes"), _SECRET.format(public.sizes))
+    if public.previous is not None and secret & _numbers(_manifested(source.path(public.previous))):
+        yield Fault(source.place("public", "previous"), _SECRET.format(public.previous))
+
+
+def _secret(source: PlanSource) -> set[tuple[int, int]]:
+    """The files of a source's confidential data."""
+    data = source.tables.data
+    places = [text for text in (data.source, data.workers) if text is not None]
+    if is_address(data.source):
+        return _numbers(found for text in places if not is_address(text) for found in _files(source.path(text)))
+    named = [source.path(text) for text in places if not is_address(text)]
     secret = _numbers(found for path in named for found in _files(path))
     tables = [named[0] / f"{name}.parquet" for name in ("jobs", "job", "worker")]
     if any(path.is_file() for path in tables[:2]):  # a folder in which each file has its role
-        listed = named[0] / "workplace.parquet" if data.workplaces is None else file.path(data.workplaces)
+        listed = named[0] / "workplace.parquet" if data.workplaces is None else source.path(data.workplaces)
         secret -= _numbers([listed]) - _numbers([*tables, *named[1:]])
-    if public.sizes is not None and secret & _numbers(_files(file.path(public.sizes))):
-        yield Fault(("public", "sizes"), _SECRET.format(public.sizes))
-    if public.previous is not None and secret & _numbers(_manifested(file.path(public.previous))):
-        yield Fault(("public", "previous"), _SECRET.format(public.previous))
+    return secret
+
+
+def shared_data(file: PlanFile) -> Iterator[Fault]:
+    """Sources that are the same data under two names in the ledger: what is spent under one is not seen by the other.
+
+    Two tables of one database file are two data.
+    """
+    earlier: list[tuple[PlanSource, str, set[tuple[int, int]]]] = []
+    for source in file.sources:
+        text = source.tables.data.source
+        mine = _secret(source) if len(file.sources) > 1 else set()
+        for other, named, theirs in earlier:
+            if other.dataset != source.dataset and _same(source, text, named, shared=bool(mine & theirs)):
+                yield Fault(
+                    source.place("budget", "dataset"),
+                    f"{source.dataset!r} and {other.dataset!r} (source {other.name!r}) are the same data. What is "
+                    "released of one data set is paid from one budget. Give both sources the same dataset and budget.",
+                )
+        earlier.append((source, text, mine))
+
+
+def _same(source: PlanSource, text: str, named: str, *, shared: bool) -> bool:
+    """Whether two places are the same data; `shared` says that a file belongs to both."""
+    if is_address(text) or is_address(named):
+        return shared or (is_address(text) and is_address(named) and Address.of(text).same_as(Address.of(named)))
+    tables = text.partition("::")[2], named.partition("::")[2]
+    return (shared or source.path(text) == source.path(named)) and (tables[0] == tables[1] or not all(tables))
 
 
 _SECRET = (

@@ -9,7 +9,7 @@ from fractions import Fraction
 from hashlib import sha256
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,10 +17,11 @@ from discreet.errors import DataError
 from discreet.jobs import Jobs
 from discreet.ledger import Entry
 from discreet.lineage import merged
+from discreet.plan import rules
 from discreet.plan.comparison import compare
 from discreet.plan.confidential import Confidential
+from discreet.plan.file import PlanSource
 from discreet.plan.outputs import basic, noise, read_parents, write_parents, write_release
-from discreet.plan.reading import PlanFile
 from discreet.plan.shape import Count, Counts, Form, Sum, Sums
 from discreet.plan.sizes import PublicSizes, TableCheck
 from discreet.privacy.guarantee import Guarantee
@@ -40,12 +41,15 @@ from discreet.tables.consistency import finest_of
 from discreet.tables.derived import agreeing
 from discreet.tables.likelihood import beliefs_after
 from discreet.tables.mechanisms.defaults import chosen_before
-from discreet.tables.prepared import Prepared
+from discreet.tables.prepared import Prepared, TableAsk
 from discreet.tables.quality import MEANING
 from discreet.tables.query import CountQuery
 from discreet.tables.release import CountRelease
 from discreet.tables.widths import told_advice, tradeoff, widths
 from discreet.tables.workload import agreed, derived, measured_tables, together
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 DEFAULT_ROUNDING = 5
 ONE_EACH = "The public sizes do not tell the largest establishments, so each cell counts as if it were a single one."
@@ -65,13 +69,13 @@ class CountRequest:
 
     Attributes
     ----------
-    asked : what is asked of each table, beside its share for sizes.
+    asked : what is asked of each table.
     """
 
-    file: PlanFile
+    source: PlanSource
     release: Count | Counts
     queries: tuple[CountQuery, ...]
-    asked: tuple[dict[str, Any], ...]
+    asked: tuple[TableAsk, ...]
     ready: tuple[Prepared, ...]
     guarantee: Guarantee
     details: dict[str, Any]
@@ -102,6 +106,12 @@ class CountRequest:
         return [(folder, list(query.by)) for folder, query in asked]
 
     @property
+    def used(self) -> set[str]:
+        """The attributes that its tables rest on."""
+        tables = {name for query in (*self.queries, *self.derived) for name in query.by}
+        return tables | {*self.release.where}
+
+    @property
     def rounding(self) -> int:
         if self.release.round_to is not None:
             return self.release.round_to
@@ -116,7 +126,10 @@ class CountRequest:
         of = self.queries[0].magnitude
         jobs = {"count": "jobs, as published"} if of is None else {"sum": f"{of}, as published"}
         beside = EXISTING if self.release.establishments else {}
-        return attributes | jobs | COLUMNS | beside | (LARGEST if any(ready.sizes for ready in self.ready) else {})
+        told = {"quality": COLUMNS["quality"] + rules.MEANING} if self.release.suppress is not None else {}
+        return (
+            attributes | jobs | COLUMNS | told | beside | (LARGEST if any(ready.sizes for ready in self.ready) else {})
+        )
 
     def check(self, sizes: PublicSizes | None) -> tuple[TableCheck, ...]:
         """What each table costs and how far off it would be."""
@@ -159,7 +172,7 @@ class CountRequest:
 
     def _write(self, tables: Sequence[CountRelease], guarantee: Guarantee, entry: Entry, folder: Path) -> None:
         """Write every file of the release into `folder`."""
-        public, _ = PublicSizes.of(self.file)
+        public, _ = PublicSizes.of(self.source)
         tables = [replace(table, guarantee=guarantee) for table in tables]
         if public is not None and self.queries[0].magnitude is None:
             tables = [
@@ -167,21 +180,21 @@ class CountRequest:
                 for query, ready, table in zip(self.queries, self.ready, tables, strict=True)
             ]
         bounded = any(table.at_most is not None for table in tables)
-        labels = self.file.plan.data.labels
+        labels = self.source.tables.data.labels
         forms: dict[str, dict[Form, Any]] = {}
         tables = [*tables, *self.sums(tables)]
         for (place, _), table, moved in zip(self.places, tables, self._improved(tables), strict=True):
-            simple = basic(moved.to_arrow(), labels, round_to=self.rounding)
+            simple = self.basic(moved, labels)
             forms[place] = {"research": table.to_arrow(), "basic": simple}
         if isinstance(self.release, Counts):
-            write_parents(folder, merged(table.lineage for table in tables), self.file.plan.output.formats)
+            write_parents(folder, merged(table.lineage for table in tables), self.source.output.formats)
         about = [
             {**table, "noise": noise(ready)} for table, ready in zip(self.details["tables"], self.ready, strict=True)
         ]
         write_release(
             folder,
             forms,
-            self.file.plan.output,
+            self.source.output,
             guarantee=guarantee,
             entry=entry,
             parameters={**self.details, "tables": about},
@@ -205,7 +218,11 @@ class CountRequest:
                     beliefs=beliefs_after(query, ready) if number < MOST_TABLES and query.magnitude is None else None,
                 )
             )
-        return Results(counts=found)
+        rule, shown = self.release.suppress, []
+        for place, by in self.places if rule is not None else ():
+            kind = "parquet" if "parquet" in self.details["formats"] else "csv"
+            shown.append(read_table(folder / place / f"basic.{kind}", kind=kind, attributes=by, columns=["quality"]))
+        return Results(counts=found, limits=rules.told(rule, shown))
 
     def _notes(self, query: CountQuery, ready: Prepared) -> tuple[str, ...]:
         """What a reader has to know about the expected errors."""
@@ -215,7 +232,7 @@ class CountRequest:
         notes = {
             f"Not drawn, but sums of drawn tables, for nothing: by {sums}.": bool(sums) and query is self.queries[0],
             f"Errors are of counts before they are rounded to multiples of {self.rounding}.": self.rounding > 1
-            and "research" not in self.file.plan.output.forms,
+            and "research" not in self.source.output.forms,
             alone + "log-laplace multiplies, so that the error grows with the count itself.": told.follows == "count",
             "An error marked at most depends on how workers divide into kinds, which is confidential.": told.at_most,
             "Where a cell has counts of several kinds of workers, the error is their mean.": query.levels > 1
@@ -225,6 +242,12 @@ class CountRequest:
             left_out = f"any other one that is left out because it has more than {unit.theta:,} workers adds its jobs"
             notes[f"{alone}{left_out} to the error."] = True
         return tuple(note for note, applies in notes.items() if applies)
+
+    def basic(self, moved: CountRelease, labels: Mapping[str, Mapping[str, str]]) -> pa.Table:
+        """The form for readers of a table that was made to agree: labels, rounded, without what rules leave out."""
+        table = basic(moved.to_arrow(), labels, round_to=self.rounding)
+        value = "count" if self.queries[0].magnitude is None else "sum"
+        return rules.without_suppressed(table, self.release.suppress, {"quality": (value, "lower", "upper")})
 
     def sums(self, drawn: Sequence[CountRelease]) -> list[CountRelease]:
         """The tables that are sums of those that were drawn."""
@@ -280,12 +303,13 @@ def tables_of(release: Count | Counts) -> tuple[tuple[str, ...], ...]:
 
 
 def count_request(
-    file: PlanFile, release: Count | Counts, jobs: Jobs, account: Account, *, paid: Entry | None = None
+    source: PlanSource, release: Count | Counts, jobs: Jobs, account: Account, *, paid: Entry | None = None
 ) -> CountRequest:
     """The request for a release of a plan, or an error that says what is wrong with it.
 
     What was `paid` for keeps the mechanism that was chosen then.
     """
+    rules.refuse_alone(release.suppress, source.output.forms)
     about: dict[str, Any] = {"where": release.where, "establishments": release.establishments}
     of = release.of if isinstance(release, Sum | Sums) else None
     every = [CountQuery.of(jobs, account, by=by, magnitude=of, **about) for by in tables_of(release)]
@@ -311,12 +335,10 @@ def count_request(
         )
     shares, before = _shares(release, len(queries)), _before(paid, len(queries))
     asked = tuple(_asked(release, share, chosen) for share, chosen in zip(shares, before, strict=True))
-    ready = tuple(
-        query.prepare(**each, scale_share=release.scale_share) for query, each in zip(queries, asked, strict=True)
-    )
+    ready = tuple(query.prepare(**each) for query, each in zip(queries, asked, strict=True))
     guarantee = replace(ready[0].guarantee, loss=total([part.guarantee.loss for part in ready]))
     others = tuple(query for i, query in enumerate(every) if i not in measured)
-    request = CountRequest(file, release, queries, asked, ready, guarantee, {}, others, tuple(measured))
+    request = CountRequest(source, release, queries, asked, ready, guarantee, {}, others, tuple(measured))
     request._parts()  # what would fail after the noise fails here
     return replace(request, details=_details(request))
 
@@ -330,13 +352,14 @@ def _before(paid: Entry | None, tables: int) -> list[str | None]:
     return [chosen_before(table) for table in known]
 
 
-def _asked(release: Count | Counts, share: Fraction, before: str | None) -> dict[str, Any]:
+def _asked(release: Count | Counts, share: Fraction, before: str | None) -> TableAsk:
     """What is asked of a table that has this share of the release's loss."""
     return {
         "epsilon": release.epsilon * share,
         "delta": None if release.delta is None else release.delta * share,
         "mechanism": (release.mechanism if isinstance(release, Count) else None) or before,
         "calibration": release.calibration,
+        "scale_share": release.scale_share,
     }
 
 
@@ -345,7 +368,7 @@ def _shares(release: Count | Counts, tables: int) -> list[Fraction]:
 
 
 def _details(request: CountRequest) -> dict[str, Any]:
-    release, output, data = request.release, request.file.plan.output, request.file.plan.data
+    release, output, data = request.release, request.source.output, request.source.tables.data
     schema, labels = request.queries[0].jobs.schema, data.labels
     tables = []
     for query, ready, folder in zip(request.queries, request.ready, request.folders, strict=True):
@@ -355,12 +378,12 @@ def _details(request: CountRequest) -> dict[str, Any]:
                 **ready.parameters,
                 "folder": folder,
                 "domains": domains,
-                "labels": _hash_of(labels, query),
+                "labels": hash_of(labels, query.by),
                 "loss": ready.guarantee.loss.to_dict(),
             }
         )
     sums = [
-        {"by": list(query.by), "folder": folder, "labels": _hash_of(labels, query)}
+        {"by": list(query.by), "folder": folder, "labels": hash_of(labels, query.by)}
         for query, folder in zip(request.derived, request.derived_folders, strict=True)
     ]
     return {
@@ -372,6 +395,7 @@ def _details(request: CountRequest) -> dict[str, Any]:
         "round_to": request.rounding,
         "shrink": list(release.shrink) if isinstance(release, Count) and release.shrink is not None else None,
         "add_up": isinstance(release, Counts) and release.add_up,
+        **({} if release.suppress is None else {"suppress": release.suppress.model_dump(mode="json")}),
         "forms": sorted(output.forms),
         "formats": sorted(output.formats),
         "schema": schema.digest(name for query in request.queries for name in query.attributes),
@@ -380,9 +404,9 @@ def _details(request: CountRequest) -> dict[str, Any]:
     }
 
 
-def _hash_of(labels: Mapping[str, Mapping[str, str]], query: CountQuery) -> str | None:
-    """What stands for the labels that a table uses."""
-    used = {name: labels[name] for name in query.by if name in labels}
+def hash_of(labels: Mapping[str, Mapping[str, str]], by: Sequence[str]) -> str | None:
+    """What stands for the labels that a table by these attributes uses."""
+    used = {name: labels[name] for name in by if name in labels}
     return sha256(json.dumps(used, sort_keys=True).encode()).hexdigest() if used else None
 
 

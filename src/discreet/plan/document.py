@@ -114,6 +114,8 @@ class Document:
         if place[0] == "release" and len(place) > 1:
             entry = self._entry(place[1])
             head, rest = f"release {entry!r}", place[2:]
+        elif place[0] == "source" and len(place) > 1:
+            head, rest = f"[{'.'.join(map(str, place[:3]))}]", place[3:]
         elif len(place) == 1 and not isinstance(self.content.get(str(place[0]), {}), Mapping | list):
             head = str(place[0])
         keys = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in rest)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from discreet.plan.check import PlanCheck, check
-from discreet.plan.reading import PlanFile, read_plan
+from discreet.plan.file import PlanFile
+from discreet.plan.reading import read_plan
 from discreet.plan.run import Progress, RunResult, run
 
 

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
 
 from discreet.ledger import Budget, Entry, Head
-from discreet.plan.check import PlanCheck
+from discreet.ledger.budget import readable
+from discreet.plan.check import PlanCheck, ReleaseCheck
 from discreet.release.files import MANIFEST
-from discreet.report.release import Facts, Release
+from discreet.report.release import DataSet, Facts, Release
 
 
-def facts_of(found: PlanCheck, publications: Mapping[str, Entry], *, budget: Budget, head: Head) -> Facts:
-    """Everything the page shows."""
-    plan, folder = found.file.plan, found.file.path(found.file.plan.output.folder)
-    releases = []
+def facts_of(found: PlanCheck, publications: Mapping[str, Entry], *, budgets: Iterable[Budget], head: Head) -> Facts:
+    """Everything the page shows; `budgets` are those of the data sets, in the order of the check."""
+    folder = found.file.path(found.file.plan.output.folder)
+    releases: dict[str, list[Release]] = {}
     for known in found.releases:
         entry = publications[known.name]
         promise = json.loads((folder / known.name / MANIFEST).read_text(encoding="utf-8"))["guarantee"]
-        releases.append(
+        releases.setdefault(known.request.source.dataset, []).append(
             Release(
                 name=known.name,
                 title=known.request.release.title,
@@ -30,16 +35,49 @@ def facts_of(found: PlanCheck, publications: Mapping[str, Entry], *, budget: Bud
                 when=str(entry.payload["at"]),
                 results=known.request.results(folder / known.name),
                 files=dict(entry.payload["files"]),
+                changed=_changed(known, found.releases, folder),
             )
         )
     return Facts(
-        title=plan.title,
-        dataset=plan.budget.dataset,
-        unit=plan.unit.unit(),
-        total=budget.total,
-        remaining=budget.remaining,
-        releases=releases,
+        title=found.file.plan.title,
+        datasets=[
+            DataSet(
+                dataset=budget.dataset,
+                unit=spending.unit,
+                total=budget.total,
+                remaining=budget.remaining,
+                releases=releases.get(budget.dataset, []),
+                jobs=spending.jobs_of_one_worker,
+                periods=[
+                    (name, readable(spent), readable(budget.left_in(name) or Fraction(0)))
+                    for name, spent in sorted(budget.periods.items())
+                ],
+            )
+            for spending, budget in zip(found.spending, budgets, strict=True)
+        ],
         head=head.hash,
         version=version("discreet"),
-        jobs=found.jobs_of_one_worker,
     )
+
+
+def _changed(known: ReleaseCheck, every: Sequence[ReleaseCheck], folder: Path) -> str:
+    """What a revision says of the release that it replaces, from the published files of both."""
+    name = known.request.release.replaces
+    if name is None:
+        return ""
+    words = [f"This replaces {name!r}, which stays published. Both were paid for: their losses add up."]
+    earlier = next((each for each in every if each.name == name), None)
+    if earlier is None:
+        return f"{words[0]} That release is not part of this plan, so its numbers are not compared here."
+    now, then = (each.request.results(folder / each.name).counts for each in (known, earlier))
+    for new, old in zip(now, then, strict=False):
+        moved = np.abs(new.table.counts - old.table.counts) if new.table.keys == old.table.keys else None
+        by = ", ".join(new.table.by) or "nothing"
+        words.append(
+            f"By {by}: the cells are not the same."
+            if moved is None
+            else f"By {by}: {int((moved > 0).sum()):,} of {moved.size:,} counts differ, by {moved.mean():.3g} on "
+            f"average and {int(moved.max(initial=0)):,} at most; their sum went from {int(old.table.counts.sum()):,} "
+            f"to {int(new.table.counts.sum()):,}. Noise was drawn anew, so small differences mean nothing."
+        )
+    return " ".join(words)

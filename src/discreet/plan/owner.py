@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from discreet.errors import DiscreetError
 from discreet.plan.confidential import Confidential
-from discreet.plan.reading import PlanFile
+from discreet.plan.file import PlanFile, PlanSource
 from discreet.plan.shape import ModelSection
 from discreet.privacy.units import Rows
 from discreet.voices import PLAN
@@ -12,19 +12,23 @@ from discreet.voices import PLAN
 
 def owner_notes(file: PlanFile) -> list[str]:
     """Warnings for whoever may see the data; empty where nothing was found."""
-    data, unit = Confidential(file), file.plan.unit.unit()
+    return [note for source in file.sources for note in _notes(source)]
+
+
+def _notes(source: PlanSource) -> list[str]:
+    data, unit = Confidential(source), source.unit
     if not isinstance(unit, Rows):
         try:
-            data.jobs()
+            data.histories() if source.tables.data.quarters else data.jobs()
         except DiscreetError as error:
             return [fault.said(PLAN) for fault in error.faults]
         return []
     from discreet.lmm.private.owner import look
 
-    lagged = [column for release in file.plan.release if isinstance(release, ModelSection) for column in release.lagged]
+    lagged = [column for release in source.releases if isinstance(release, ModelSection) for column in release.lagged]
     bounds = (unit.lower, unit.upper)
     return [
         str(note)
         for response in unit.responses
-        for note in look(data.path, response=response, public=file.plan.data.public, bounds=bounds, lagged=lagged)
+        for note in look(data.path, response=response, public=source.tables.data.public, bounds=bounds, lagged=lagged)
     ]

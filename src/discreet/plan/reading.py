@@ -6,18 +6,18 @@ pydantic finds the faults; its sentences are for programmers, so each kind of fa
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
 from pydantic import ValidationError
 
-from discreet.errors import DataError, DiscreetError
+from discreet.errors import DiscreetError
 from discreet.faults import Fault, Place, Sentence
 from discreet.plan.document import Document
-from discreet.plan.shape import KINDS, Columns, LevelsSection, MagnitudeSection, Plan, Section
-from discreet.schema import Schema
+from discreet.plan.file import PlanFile
+from discreet.plan.shape import ALONE, KINDS, OF_A_SOURCE, Plan, Suppress
+from discreet.plan.source import Columns, LevelsSection, MagnitudeSection, Section, SourceSection
 from discreet.voices import written
 
 WANTED = {
@@ -29,58 +29,6 @@ WANTED = {
     "bool_type": "true or false",
     "int_type": "a whole number",
 }
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class PlanFile:
-    """A plan and the text it came from."""
-
-    plan: Plan
-    document: Document
-
-    def __repr__(self) -> str:
-        return f"<PlanFile {self.document.path.name!r}: {len(self.plan.release)} releases>"
-
-    def path(self, text: str) -> Path:
-        """A path of the plan, which is relative to the plan's folder."""
-        return self.document.folder / text
-
-    def schema(self) -> Schema:
-        """The schema that the plan holds, names, or finds beside the data. It is public and says nothing about rows.
-
-        Hierarchies of the plan come on top of those of the schema.
-        """
-        found, own = self._schema(), self.plan.hierarchy
-        if not own:
-            return found
-        levels = {
-            name: each.model_dump(exclude_none=True) if isinstance(each, LevelsSection) else each
-            for name, each in own.items()
-        }
-        for each in levels.values():
-            if isinstance(each, dict) and "lookup" in each:
-                each["lookup"] = str(self.path(each["lookup"]))
-        return replace(found, hierarchy={**found.hierarchy, **levels})
-
-    def _schema(self) -> Schema:
-        given = self.plan.data.columns
-        if isinstance(given, Columns):
-            return given.schema_of_jobs()
-        if given is not None:
-            return Schema.read(self.path(given))
-        found = Schema.beside(self.path(self.plan.data.source))
-        if found is None:
-            raise DataError(
-                f"there is none in the plan and none beside {self.plan.data.source!r}.",
-                "Which values a worker's attribute can take is public and must not be learned from the data.",
-                "Add [data.schema], or schema = 'schema.toml'.",
-                about="schema",
-            )
-        return found
-
-    def index(self, name: str) -> int:
-        """The number of the release called `name`."""
-        return next(i for i, release in enumerate(self.plan.release) if release.name == name)
 
 
 def read_plan(path: str | Path, text: bytes | None = None) -> PlanFile:
@@ -105,18 +53,65 @@ def read_plan(path: str | Path, text: bytes | None = None) -> PlanFile:
     except ValidationError as error:
         document.refuse(faults(error))
         raise
-    document.refuse(names_twice(plan))
+    document.refuse(contradictions(plan))
     return PlanFile(plan, document)
 
 
-def names_twice(plan: Plan) -> list[Fault]:
+def contradictions(plan: Plan) -> list[Fault]:
+    """What tables of the right shape have against each other."""
+    return [*_names_twice(plan), *_unnamed_sources(plan), *_two_budgets(plan)]
+
+
+def _names_twice(plan: Plan) -> Iterator[Fault]:
     """A name stands for one release."""
     names = [release.name for release in plan.release]
-    return [
-        Fault(("release", i, "name"), f"{name!r} names two releases.", "A name stands for one.", "Choose another.")
-        for i, name in enumerate(names)
-        if name in names[:i]
-    ]
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            place = ("release", i, "name")
+            yield Fault(place, f"{name!r} names two releases.", "A name stands for one.", "Choose another.")
+
+
+def _unnamed_sources(plan: Plan) -> Iterator[Fault]:
+    """Releases of no source, or of one that is not there; sources of no release."""
+    known, listed = [*plan.source], ", ".join(map(repr, plan.source))
+    for i, release in enumerate(plan.release):
+        place, name = ("release", i, "source"), release.source
+        if ALONE in known:
+            if name is not None:
+                yield Fault(place, f"{name!r} is named.", "The plan has one source, without a name.", "Leave it out.")
+        elif name is None:
+            if len(known) > 1:
+                yield Fault(place, "it is missing.", f"The plan has several sources: {listed}.", "Name one of them.")
+        elif name not in known:
+            yield Fault(place, f"there is no source {name!r}.", f"There are: {listed}.", _near(name, known))
+    used = {release.source for release in plan.release}
+    for name in known:
+        if len(known) > 1 and name not in used:
+            yield Fault(("source", name), "no release is from it.", "A source is there for releases.", "Leave it out.")
+
+
+def _two_budgets(plan: Plan) -> Iterator[Fault]:
+    """One name of data under two budgets or units, and budgets in two ledgers."""
+    first: dict[str, tuple[str, SourceSection]] = {}
+    ledgers: dict[str, str] = {}
+    for name, source in plan.source.items():
+        budget, place = source.budget, ("source", name, "budget")
+        other, known = first.setdefault(budget.dataset, (name, source))
+        ledger = next(iter(ledgers), budget.ledger)
+        ledgers.setdefault(budget.ledger, name)
+        if budget.ledger != ledger:
+            yield Fault(
+                (*place, "ledger"),
+                f"{budget.ledger!r} is another ledger than {ledger!r} of source {ledgers[ledger]!r}. One ledger keeps "
+                "count for a plan, so that one bundle proves all of it. Name the same, or write two plans.",
+            )
+        elif budget != known.budget or source.unit != known.unit:
+            what = "budget" if budget != known.budget else "unit"
+            yield Fault(
+                (*place, "dataset") if what == "budget" else ("source", name, "unit"),
+                f"{budget.dataset!r} has another {what} here than in source {other!r}. One data set has one budget "
+                f"under one unit. Write the same {what}, or name other data.",
+            )
 
 
 def faults(error: ValidationError) -> list[Fault]:
@@ -136,7 +131,7 @@ def _faults(found: Any) -> list[Fault]:
     """One finding of pydantic: what a check of ours raised, or our words for what pydantic checks itself."""
     place, raised = _place(found["loc"]), found.get("ctx", {}).get("error")
     if isinstance(raised, DiscreetError):
-        return [Fault(place, each.asked, each.possible, each.remedy) for each in raised.faults]
+        return [Fault((*place, *each.place), each.asked, each.possible, each.remedy) for each in raised.faults]
     return [Fault(place, *_words(found))]
 
 
@@ -156,6 +151,8 @@ def _words(fault: Any) -> tuple[Sentence, ...]:
     if kind == "union_tag_not_found":
         example = "kind = 'count'." if fault["loc"][0] == "release" else "kind = 'establishments'."
         return "kind is missing, or is not text.", "It says what this table is.", f"Add for example {example}"
+    if kind == "too_short" and value:
+        return "it has too few items.", f"There are at least {facts['min_length']}.", "Add one."
     if kind in ("too_short", "string_too_short"):
         return "it is empty.", "It needs at least one item or character.", "Fill it in."
     if kind == "too_long":
@@ -174,30 +171,51 @@ def _words(fault: Any) -> tuple[Sentence, ...]:
 
 
 def _place(loc: Place) -> Place:
-    """A pydantic location without the words that tell kinds of tables apart."""
-    cut = {"release": 2, "unit": 1, "hierarchy": 2, "data": 2 if loc[:2] == ("data", "schema") else len(loc)}.get(
-        str(loc[:1] and loc[0])
+    """A pydantic location without the words that tell kinds of tables apart, nor the name of the only source."""
+    inner = loc[2:] if loc[:1] == ("source",) else loc
+    above = () if loc[:2] == ("source", ALONE) else loc[: len(loc) - len(inner)]
+    if inner[:1] == ("[key]",):
+        return above
+    cut = {"release": 2, "unit": 1, "hierarchy": 2, "data": 2 if inner[:2] == ("data", "schema") else len(inner)}.get(
+        str(inner[:1] and inner[0])
     )
-    return loc if cut is None else (*loc[:cut], *loc[cut + 1 :])
+    return (*above, *(inner if cut is None else (*inner[:cut], *inner[cut + 1 :])))
 
 
 def _table(loc: Place) -> type[Section] | None:
     """The table at a location, if it is one."""
     if not loc:
         return Plan
-    if loc[:2] == ("data", "schema"):
-        return Columns if len(loc) == 3 else MagnitudeSection if len(loc) == 5 and loc[3] == "magnitudes" else None
-    if loc[0] == "hierarchy":
-        return LevelsSection if loc[2:] == ("table",) else None
-    if loc[0] in ("release", "unit"):
-        return KINDS[str(loc[-1])] if len(loc) == (3 if loc[0] == "release" else 2) else None
-    field = Plan.model_fields.get(str(loc[0]))
+    if loc[0] == "release" and loc[3:] == ("suppress",):
+        return Suppress
+    if loc[0] == "release":
+        return KINDS[str(loc[-1])] if len(loc) == 3 else None
+    if loc[0] != "source":
+        return _section(Plan, loc)
+    inner = loc[2:]
+    if not inner:
+        return SourceSection if len(loc) == 2 else None
+    if inner[:2] == ("data", "schema"):
+        return (
+            Columns if len(inner) == 3 else MagnitudeSection if len(inner) == 5 and inner[3] == "magnitudes" else None
+        )
+    if inner[0] == "hierarchy":
+        return LevelsSection if inner[2:] == ("table",) else None
+    if inner[0] == "unit":
+        return KINDS[str(inner[-1])] if len(inner) == 2 else None
+    return _section(SourceSection, inner)
+
+
+def _section(table: type[Section], loc: Place) -> type[Section] | None:
+    """The table that a key of another table is."""
+    field = table.model_fields.get(str(loc[0]))
     found: type[Section] | None = cast(Any, field.annotation) if len(loc) == 1 and field is not None else None
     return found
 
 
 def _keys(table: type[Section] | None) -> list[str]:
-    return [] if table is None else [field.alias or name for name, field in table.model_fields.items()]
+    keys = [] if table is None else [field.alias or name for name, field in table.model_fields.items()]
+    return [*keys[:1], *OF_A_SOURCE, *keys[1:]] if table is Plan else keys
 
 
 def _about(loc: Place) -> str:

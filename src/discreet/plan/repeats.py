@@ -48,7 +48,7 @@ def _things(details: Mapping[str, Any]) -> dict[str, str]:
         by, where = sorted(map(str, table["by"])), table.get("where") or {}
         kept = {str(name): sorted(map(str, values)) for name, values in where.items()}
         words = f"The table by {', '.join(table['by'])}" if by else "The total"
-        of = [table["of"]] if "of" in table else []
+        of = [table[key] for key in ("of", "flows", "changes") if key in table]
         found[canonical([by, kept, *of])] = words + (" with the same filter" if kept else "")
     if "formula" in details:
         about = {key: details[key] for key in ("kind", "formula", "summary", "coefficient", "at") if key in details}

@@ -12,15 +12,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from discreet.errors import DataError, DiscreetError
+from discreet.errors import DataError, DiscreetError, PrivacyError
 from discreet.faults import Fault, Place
 from discreet.jobs import Jobs
-from discreet.ledger import Entry
+from discreet.ledger import Entry, Period
 from discreet.plan.blame import blamed
 from discreet.plan.confidential import Confidential
 from discreet.plan.counts import count_request, tables_of
-from discreet.plan.reading import PlanFile
-from discreet.plan.shape import AnyRelease, Count, Counts, ModelSection, PosteriorSection
+from discreet.plan.file import PlanFile, PlanSource
+from discreet.plan.flows import flow_request, histories_of
+from discreet.plan.shape import AnyRelease, Count, Counts, ModelSection, Movement, PosteriorSection
 from discreet.plan.summaries import summary_request
 from discreet.privacy.guarantee import Guarantee
 from discreet.release.account import Account
@@ -32,6 +33,9 @@ from discreet.tables.query import CountQuery
 
 class PlannedRelease(Protocol):
     """One release of a plan, priced without its data, and the way to its offer."""
+
+    @property
+    def source(self) -> PlanSource: ...
 
     @property
     def release(self) -> AnyRelease: ...
@@ -50,55 +54,106 @@ class PlannedRelease(Protocol):
         """What the report says, from the published files."""
 
 
-def requests(
-    file: PlanFile, account: Account, *, paid: Mapping[str, Entry]
-) -> tuple[list[PlannedRelease], list[Fault]]:
+def requests(file: PlanFile, *, paid: Mapping[tuple[str, str], Entry]) -> tuple[list[PlannedRelease], list[Fault]]:
     """All releases of the plan that make sense, and what is wrong with the others. Reads public files only.
 
-    `paid` are the charges of releases that were paid for already, by name.
+    `paid` are the charges of releases that were paid for already, by data set and name.
     """
     found: list[PlannedRelease] = []
-    wrong: list[Fault] = []
-    jobs: Jobs | None = None
-    if any(isinstance(release, Count | Counts) for release in file.plan.release):
+    jobs: dict[str, Jobs] = {}
+    wrong = [fault for source in file.sources for fault in _opened(source, jobs)]
+    accounts = {source.name: trial(source) for source in file.sources}
+    for release in file.plan.release:
+        source = file.source(release)
+        account = accounts[source.name]
         try:
-            schema = file.schema()
-        except DataError as error:
-            return [], [replace(fault, place=in_schema(fault)) for fault in error.faults]
-        jobs = without_data(schema, listed=has_public_list(file), allow_multiple=file.plan.data.allow_multiple)
-        wrong += _label_faults(file, schema)
-    if file.plan.data.public and not any(
-        isinstance(release, ModelSection | PosteriorSection) for release in file.plan.release
-    ):
-        wrong.append(Fault(("data", "public"), _NO_DESIGN))
-    for i, release in enumerate(file.plan.release):
-        try:
-            if isinstance(release, Count | Counts):
-                assert jobs is not None
-                found.append(count_request(file, release, jobs, account, paid=paid.get(release.name)))
+            made: PlannedRelease
+            if isinstance(release, ModelSection | PosteriorSection):
+                made = summary_request(source, release, account)
+            elif source.name not in jobs:
+                continue  # what is wrong with its schema is said once
+            elif isinstance(release, Movement):
+                made = flow_request(source, release, histories_of(source, jobs[source.name]), account)
             else:
-                found.append(summary_request(file, release, account))
+                refuse_quarters(source)
+                before = paid.get((source.dataset, release.name))
+                made = count_request(source, release, jobs[source.name], account, paid=before)
+            found.append(_dated(made))
         except DiscreetError as error:
-            wrong += blamed(release, i, error)
+            wrong += blamed(source, release, error)
     return found, wrong
 
 
-def in_schema(fault: Fault) -> Place:
+def _dated(made: PlannedRelease) -> PlannedRelease:
+    """A request that says which period it is about, and which release it replaces, where the plan says so.
+
+    Flows and changes are about the last of their quarters where the budget is divided among periods.
+    """
+    source, release = made.source, made.release
+    period = _of_movement(source, release) if isinstance(release, Movement) else source.tables.data.period
+    said = {"period": period, "replaces": release.replaces}
+    return replace(made, details=made.details | {key: value for key, value in said.items() if value is not None})  # type: ignore[type-var]
+
+
+def _of_movement(source: PlanSource, release: Movement) -> str | None:
+    """The period of flows or changes: what they cost is never counted for another than that of their last quarter."""
+    stated, policy = source.tables.data.period, source.tables.budget.policy()
+    try:
+        last = Period.of(str(release.when[-1]))
+    except PrivacyError:
+        if stated is None and policy is not None:
+            raise
+        return stated  # names such as q1 do not tell when they are
+    if stated is not None and Period.of(stated) != last.within(Period.of(stated).step):
+        raise DataError(
+            f"The data are about {stated}, and release {release.name!r} about {last}.",
+            "Flows and changes count for the last of their quarters.",
+            "Leave it out: the quarters tell.",
+            about="period",
+        )
+    return stated if stated is not None or policy is None else str(last.within(policy.each))
+
+
+def _opened(source: PlanSource, jobs: dict[str, Jobs]) -> Iterator[Fault]:
+    """Put the jobs of a source, without its rows, among `jobs` where tables are made of them; else what is wrong."""
+    kinds = {isinstance(release, ModelSection | PosteriorSection) for release in source.releases}
+    if False in kinds:
+        try:
+            schema = source.schema()
+        except DataError as error:
+            yield from (replace(fault, place=in_schema(source, fault)) for fault in error.faults)
+            return
+        listed, several = has_public_list(source), source.tables.data.allow_multiple
+        jobs[source.name] = without_data(schema, listed=listed, allow_multiple=several)
+        yield from _label_faults(source, schema)
+    if source.tables.data.public and True not in kinds:
+        yield Fault(source.place("data", "public"), _NO_DESIGN)
+
+
+def trial(source: PlanSource) -> Account:
+    """The budget of a source in a ledger that nobody keeps: enough to price, and nothing is spent."""
+    return Account.open(None, dataset="trial", unit=source.unit, budget=source.tables.budget.total())
+
+
+def in_schema(source: PlanSource, fault: Fault) -> Place:
     """Where a plan says what a fault of its schema is about."""
     head, _, name = (fault.about or "").partition(".")
-    return ("hierarchy", name) if head == "hierarchy" and name else ("data", "schema")
+    return source.place("hierarchy", name) if head == "hierarchy" and name else source.place("data", "schema")
 
 
-def size(file: PlanFile, account: Account) -> tuple[int, int]:
+def size(file: PlanFile) -> tuple[int, int]:
     """How many tables a plan asks for, and how many kinds of workers they have together; nothing is priced."""
-    releases = [release for release in file.plan.release if isinstance(release, Count | Counts)]
-    asked = [(by, release.where) for release in releases for by in tables_of(release)]
-    kinds = 0
-    for by, where in asked:
-        with suppress(DataError):  # a fault is found again, and said, where the table is priced
-            jobs = without_data(file.schema(), listed=False)
-            kinds += CountQuery.of(jobs, account, by=by, where=where).levels
-    return len(asked), kinds
+    tables = kinds = 0
+    for source in file.sources:
+        account = trial(source)
+        releases = [release for release in source.releases if isinstance(release, Count | Counts)]
+        asked = [(by, release.where) for release in releases for by in tables_of(release)]
+        tables += len(asked)
+        for by, where in asked:
+            with suppress(DataError):  # a fault is found again, and said, where the table is priced
+                jobs = without_data(source.schema(), listed=False)
+                kinds += CountQuery.of(jobs, account, by=by, where=where).levels
+    return tables, kinds
 
 
 _NO_DESIGN = (
@@ -107,9 +162,20 @@ _NO_DESIGN = (
 )
 
 
-def has_public_list(file: PlanFile) -> bool:
-    data = file.plan.data
-    return data.workplaces is not None or (file.path(data.source) / "workplace.parquet").is_file()
+def refuse_quarters(source: PlanSource) -> None:
+    """Counts are of jobs of one time."""
+    if source.tables.data.quarters:
+        raise DataError(
+            "The data are job histories of several quarters, and a count is of one time.",
+            "Flows and changes are released from histories.",
+            "Leave it out, or count the jobs of one quarter from a source of its own.",
+            about="quarters",
+        )
+
+
+def has_public_list(source: PlanSource) -> bool:
+    data = source.tables.data
+    return data.workplaces is not None or (source.path(data.source) / "workplace.parquet").is_file()
 
 
 def without_data(schema: Schema, *, listed: bool, allow_multiple: bool | int = False) -> Jobs:
@@ -127,11 +193,11 @@ def without_data(schema: Schema, *, listed: bool, allow_multiple: bool | int = F
     )
 
 
-def _label_faults(file: PlanFile, schema: Schema) -> Iterator[Fault]:
+def _label_faults(source: PlanSource, schema: Schema) -> Iterator[Fault]:
     """Labels for nothing, and labels under which readers could not tell two categories apart."""
     known = (*schema.workplace_attributes, *schema.worker_attributes)
-    for name, labels in file.plan.data.labels.items():
-        place = ("data", "labels", name)
+    for name, labels in source.tables.data.labels.items():
+        place = source.place("data", "labels", name)
         if name not in known:
             yield Fault(place, f"{name!r} is not an attribute. There are: {', '.join(known)}. Label one of these.")
             continue

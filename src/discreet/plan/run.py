@@ -14,19 +14,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from discreet.databases import one_moment
 from discreet.errors import DataError, DiscreetError, FitError, FormulaError, PrivacyError
 from discreet.faults import Fault
-from discreet.ledger import Entry, Head, Ledger
+from discreet.ledger import Budget, Entry, Head, Ledger
 from discreet.ledger.lock import alone
 from discreet.ledger.publication import others
 from discreet.plan.blame import blamed
 from discreet.plan.bundle import REPORT, replace_file, set_aside, write_bundle
-from discreet.plan.check import PlanCheck, ReleaseCheck, check, ledger_place
+from discreet.plan.check import PlanCheck, ReleaseCheck, check
 from discreet.plan.confidential import Confidential
+from discreet.plan.counts import CountRequest
 from discreet.plan.facts import facts_of
-from discreet.plan.reading import PlanFile, read_plan
+from discreet.plan.file import PlanFile
+from discreet.plan.flows import FlowRequest
+from discreet.plan.reading import read_plan
 from discreet.plan.requests import PlannedRelease
-from discreet.plan.shape import Count, Counts
 from discreet.privacy.losses import Loss
 from discreet.release.account import Account, exchanged
 from discreet.release.offer import Offer
@@ -44,7 +47,7 @@ class RunResult:
     ----------
     check : the plan as it was found.
     publications : the ledger's line for every release; empty after a dry run.
-    remaining : what the budget has left.
+    budgets : what each data set has left.
     head : the ledger's last line; keep it elsewhere.
     facts : what the report says.
     """
@@ -52,7 +55,7 @@ class RunResult:
     check: PlanCheck
     folder: Path
     publications: Mapping[str, Entry]
-    remaining: Loss
+    budgets: tuple[Budget, ...]
     head: Head | None = None
     report: Path | None = None
     bundle: Path | None = None
@@ -60,7 +63,14 @@ class RunResult:
 
     def __repr__(self) -> str:
         name = self.check.file.document.path.name
-        return f"<RunResult of {name!r}: {len(self.publications)} released, {self.remaining} left>"
+        left = " and ".join(str(budget.remaining) for budget in self.budgets)
+        return f"<RunResult of {name!r}: {len(self.publications)} released, {left} left>"
+
+    @property
+    def remaining(self) -> Loss:
+        """What the budget has left, in a plan about one data set; `budgets` are those of several."""
+        [budget] = self.budgets
+        return budget.remaining
 
     def other_files(self, name: str) -> list[str]:
         """What lies in the folder of a release and was not released."""
@@ -89,7 +99,8 @@ class RunResult:
             "plan": self.check.file.document.path.name,
             "dry_run": not self.publications,
             "releases": releases,
-            "remaining": self.remaining.to_dict(),
+            **({"remaining": self.remaining.to_dict()} if len(self.budgets) == 1 else {}),
+            "budgets": [budget.to_dict() for budget in self.budgets],
             "ledger_head": None if self.head is None else self.head._asdict(),
             "report": None if self.report is None else (output / self.report.name).as_posix(),
             "bundle": None if self.bundle is None else (output / self.bundle.name).as_posix(),
@@ -107,7 +118,7 @@ def run(
     Runs of one plan on one machine take turns: a second one finds everything released and ends like the first.
     """
     file = plan if isinstance(plan, PlanFile) else read_plan(plan)
-    with alone(file.document.path, waiting=lambda: progress("wait for another run of this plan", 0, 1)):
+    with alone(file.document.path, waiting=lambda: progress("wait for another run of this plan", 0, 1)), one_moment():
         return _run(file, dry_run=dry_run, progress=progress)
 
 
@@ -120,20 +131,25 @@ def _run(file: PlanFile, *, dry_run: bool, progress: Progress) -> RunResult:
     offers = _read(file, waiting, steps)
     folder = file.path(file.plan.output.folder)
     if dry_run:
-        return RunResult(found, folder, {}, found.before.remaining)
+        return RunResult(found, folder, {}, tuple(each.before for each in found.spending))
     _try_out(file, folder)
-    with Ledger.open(ledger_place(file)) as ledger:
-        unit = file.plan.unit.unit()
-        account = Account(ledger=ledger, dataset=file.plan.budget.dataset, unit=unit, budget=file.plan.budget.total())
+    with Ledger.open(file.ledger) as ledger:
+        accounts = {
+            name: Account(ledger=ledger, dataset=name, unit=source.unit, budget=budget.total(), policy=budget.policy())
+            for name, source in file.accounts.items()
+            for budget in [source.tables.budget]
+        }
         published = {}
         for known in found.releases:
             steps.next(f"release {known.name}")
             offer = offers.get(known.name) or _released(known.request)
+            account = accounts[known.request.source.dataset]
             published[known.name] = _publish(account, offer, folder / known.name, name=known.name)
-        budget, head = ledger.budget(file.plan.budget.dataset, unit), ledger.head
-        lines = [entry for entry in ledger.entries() if entry.dataset == budget.dataset]
+        budgets = tuple(ledger.budget(name, account.unit) for name, account in accounts.items())
+        head = ledger.head
+        lines = [entry for entry in ledger.entries() if entry.dataset in accounts]
     steps.next("write the report")
-    facts, bundle = facts_of(found, published, budget=budget, head=head), None
+    facts, bundle = facts_of(found, published, budgets=budgets, head=head), None
     try:
         set_aside(folder, published)
         report = replace_file(folder / REPORT, page(facts).html().encode())
@@ -146,14 +162,14 @@ def _run(file: PlanFile, *, dry_run: bool, progress: Progress) -> RunResult:
             "made and in their folders. Make room or give the right to write, then run the plan again.",
             about="folder",
         ) from None
-    return RunResult(found, folder, published, budget.remaining, head, report, bundle, facts)
+    return RunResult(found, folder, published, budgets, head, report, bundle, facts)
 
 
 def _try_out(file: PlanFile, folder: Path) -> None:
-    """Make a folder where the output goes and remove it: rights alone do not tell whether that is possible."""
+    """Make a file where the output goes: rights alone do not tell whether that is possible."""
     existing = next(part for part in (folder, *folder.resolve().parents) if part.is_dir())
     try:
-        Path(tempfile.mkdtemp(prefix=".discreet-", dir=existing)).rmdir()
+        tempfile.TemporaryFile(dir=existing).close()  # has no name: a kill leaves nothing behind
     except OSError as error:
         text = f"no folder can be made in {str(existing)!r}: {error.strerror}. Name a folder that can be written."
         file.document.refuse([Fault(("output", "folder"), text)])
@@ -164,20 +180,26 @@ def _read(file: PlanFile, waiting: list[ReleaseCheck], steps: _Steps) -> dict[st
     if not waiting:
         return {}
     steps.next("check every row of the data")
-    data = Confidential(file)
-    if any(isinstance(known.request.release, Count | Counts) for known in waiting):
-        try:
-            data.jobs()
-        except DataError as error:
-            file.document.refuse([replace(fault, place=fault.place or ("data", "source")) for fault in error.faults])
+    data = {source.name: Confidential(source) for source in file.sources}
+    for source in file.sources:
+        mine = [known for known in waiting if known.request.source.name == source.name]
+        for kind, read in ((CountRequest, data[source.name].jobs), (FlowRequest, data[source.name].histories)):
+            if not any(isinstance(known.request, kind) for known in mine):
+                continue
+            try:
+                read()
+            except DataError as error:
+                place = source.place("data", "source")
+                file.document.refuse([replace(fault, place=fault.place or place) for fault in error.faults])
     offers, faults = {}, []
     # What is counted by kinds of workers serves tables of all workers, so that comes first.
     for known in sorted(waiting, key=lambda known: -max((table.levels for table in known.tables), default=0)):
         steps.next(f"read for {known.name}")
         try:
-            offers[known.name] = (known.offer or known.request.offer(data)).at(None)
+            source = known.request.source
+            offers[known.name] = (known.offer or known.request.offer(data[source.name])).at(None)
         except (DataError, FormulaError, FitError, PrivacyError) as error:
-            faults += blamed(known.request.release, file.index(known.name), error)
+            faults += blamed(known.request.source, known.request.release, error)
     file.document.refuse(faults)
     return offers
 

@@ -10,176 +10,59 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, StrictBool, StrictInt, Tag
+from pydantic import AfterValidator, Field, StrictBool, StrictInt, model_validator
 
+from discreet.errors import PlanError
+from discreet.faults import Fault
+from discreet.plan.source import UNITS, Columns, Section, SourceSection
 from discreet.plan.values import (
     Amount,
     Attributes,
     Category,
     Clip,
-    DataSetName,
-    LedgerPlace,
     Line,
     Mechanism,
+    OneOrSeveral,
     PathText,
     Positive,
     Price,
     Probability,
     ReleaseName,
-    Responses,
     Share,
+    SourceName,
     Text,
     Where,
-    above_zero,
     different,
 )
 from discreet.privacy.guarantee import Calibration
-from discreet.privacy.losses import Loss, loss
-from discreet.privacy.units import EstablishmentNodes, Establishments, Rows, Strength, Unit, Workers
-from discreet.schema import Schema
 
 Format: TypeAlias = Literal["csv", "parquet"]
 Form: TypeAlias = Literal["basic", "research"]
 RELEASES = 1_000  # of one plan
 
 
-class Section(BaseModel):
-    """One table of a plan."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=False)
-
-
-class MagnitudeSection(Section):
-    """[data.schema.magnitudes.payroll]: a column of amounts, of which sums are published."""
-
-    cap: Annotated[StrictInt, Field(ge=1)] = Field(description="The most that one worker adds, for example 250000.")
-    beyond: Literal["refuse", "clip"] = Field("refuse", description="Whether rows above the cap are refused or cut.")
-
-
-class Columns(Section):
-    """[data.schema]: which column of the jobs is what, and the public domains of the workers' attributes."""
-
-    workplace_attributes: Attributes = Field(description="Columns that an establishment has one public value of.")
-    worker_attributes: dict[str, tuple[Category, ...]] = Field(
-        description="Columns that describe a worker, each with its public domain in the order of publication."
-    )
-    establishment: Text = Field("workplace", description="The column that identifies the establishment.")
-    worker: Text | None = Field("worker", description="The column that identifies the worker.")
-    size: Text | None = Field(None, description="For tables that are already counted, the column of a row's jobs.")
-    magnitudes: dict[str, MagnitudeSection] = Field(
-        default_factory=dict, description="Columns of amounts, such as pay, each with the most that one worker adds."
-    )
-
-    def schema_of_jobs(self) -> Schema:
-        return Schema.of(self.model_dump(exclude_none=True))
-
-
-def _columns_tag(value: object) -> str:
-    return "file" if isinstance(value, str) else "here"
-
-
-FileOrColumns: TypeAlias = Annotated[
-    Annotated[PathText, Tag("file")] | Annotated[Columns, Tag("here")], Discriminator(_columns_tag)
-]
-
-
-class Data(Section):
-    """[data]: where the confidential data are and what is public about them."""
-
-    source: PathText = Field(description="Parquet, CSV or DuckDB file, or a folder; relative to the plan.")
-    workplaces: PathText | None = Field(
-        None, description="The public list of establishments, where it is a file apart."
-    )
-    workers: PathText | None = Field(None, description="The workers' attributes, where they are a file apart.")
-    columns: FileOrColumns | None = Field(
-        None, alias="schema", description="A TOML or JSON file, or the table itself as [data.schema]."
-    )
-    public: Attributes = Field(
-        (), description="For models and posterior summaries: the columns that everybody may know, e.g. ['county']."
-    )
-    allow_multiple: StrictBool | Annotated[StrictInt, Field(ge=1)] = Field(
-        False, description="Whether a worker may have jobs at several establishments: true, or at how many at most."
-    )
-    labels: dict[str, dict[str, Line]] = Field(
-        default_factory=dict, description="What the basic form calls a category: [data.labels.sector] 11 = 'Farming'."
-    )
-
-
-class EstablishmentsUnit(Section):
-    """[unit] kind = "establishments": employer-employee privacy."""
-
-    kind: Literal["establishments"]
-    alpha: Annotated[Amount, above_zero("0.1")] = Field(
-        description="The share by which one workforce may grow unnoticed, for example 0.1."
-    )
-    strength: Strength = Field("strong", description="Whether the whole workforce, or that of every kind, differs.")
-    substitution: StrictBool = Field(
-        False, description="Whether one worker of another kind, or with another employer, is inside the same epsilon."
-    )
-
-    def unit(self) -> Unit:
-        return Establishments(self.alpha, self.strength, substitution=self.substitution)
-
-
-class WorkersUnit(Section):
-    """[unit] kind = "workers": one job. Does not hide the size of an establishment."""
-
-    kind: Literal["workers"]
-
-    def unit(self) -> Unit:
-        return Workers()
-
-
-class NodesUnit(Section):
-    """[unit] kind = "establishment-nodes": one whole establishment of at most theta workers."""
-
-    kind: Literal["establishment-nodes"]
-    theta: Annotated[StrictInt, Field(ge=1)] = Field(description="The largest workforce that is kept, e.g. 1000.")
-
-    def unit(self) -> Unit:
-        return EstablishmentNodes(self.theta)
-
-
-class RowsUnit(Section):
-    """[unit] kind = "rows": one row's response, which lies between two bounds known without the data."""
-
-    kind: Literal["rows"]
-    lower: Amount = Field(description="A smaller response counts as this, for example 0.")
-    upper: Amount = Field(description="A larger response counts as this, for example 2.")
-    response: Responses = Field(description="The column to protect, for example 'jcr', or a list of several.")
-
-    def unit(self) -> Unit:
-        return Rows(self.lower, self.upper, response=self.response)
-
-
-class BudgetSection(Section):
-    """[budget]: how much all releases of these data together may tell, and the ledger that keeps count."""
-
-    epsilon: Price = Field(description="The total loss, for example 4.")
-    delta: Probability | None = Field(None, description="The total failure probability, for mechanisms that need one.")
-    ledger: LedgerPlace = Field(description="A file relative to the plan, or postgresql://user@host/database.")
-    dataset: DataSetName = Field(
-        description="The name under which the ledger knows these data, for example 'jobs 2026'."
-    )
-
-    def total(self) -> Loss:
-        return loss(epsilon=self.epsilon, delta=self.delta)
-
-
-class Public(Section):
-    """[public]: what is known without the confidential data, so that the expected error can be told beforehand."""
-
-    sizes: PathText | None = Field(
-        None,
-        description="A table with some workplace attributes, `jobs`, and optionally `largest`, its bound `at_most`.",
-    )
-    previous: PathText | None = Field(None, description="The folder of an earlier release, whose counts stand in.")
-
-
 class _Release(Section):
     name: ReleaseName = Field(description="A folder of the output and a line of the ledger, for example 'jobs-2026'.")
     title: Line = Field("", description="What the report calls the release.")
+    source: SourceName | None = Field(None, description="The source it is from, where the plan has several.")
     epsilon: Price = Field(description="What the whole release costs, for example 1.")
+    replaces: ReleaseName | None = Field(
+        None, description="The earlier release of the same data and period that this one is a revision of."
+    )
+
+    @property
+    def asked(self) -> str:
+        """What is asked for, in a few words."""
+        return ""
+
+
+class Suppress(Section):
+    """suppress = { below = 10 }: numbers that the basic form leaves out, a rule of the agency for its readers."""
+
+    below: Annotated[StrictInt, Field(ge=1)] | None = Field(None, description="Numbers below this, for example 10.")
+    quality: tuple[Literal["fair", "poor", "mostly noise", "no interval"], ...] = Field(
+        (), description="Numbers with these flags, for example ['mostly noise']."
+    )
 
 
 class _Tables(_Release):
@@ -191,6 +74,9 @@ class _Tables(_Release):
     non_negative: StrictBool = Field(True, description="Whether the basic form shows negative counts as 0.")
     round_to: Annotated[StrictInt, Field(ge=1, le=1_000_000)] | None = Field(
         None, description="The basic form's counts are multiples of this: 5, or 1 where tables add up."
+    )
+    suppress: Suppress | None = Field(
+        None, description="A rule of the agency: what the basic form leaves out, { below = 10 }."
     )
     stratum: Text | None = Field(None, description="The workplace attribute by which the report divides the error.")
     establishments: StrictBool = Field(
@@ -237,6 +123,55 @@ class Sums(Counts):
     of: Text = Field(description="The magnitude, for example 'payroll'.")
 
 
+class Movement(_Release):
+    """What releases from job histories have in common."""
+
+    by: Attributes = Field(description="The workplace attributes that span the table, for example ['county'].")
+    level: Probability = Field(Fraction(19, 20), description="Probability that an interval holds the true number.")
+    scale_share: Amount = Field(Fraction(0), description="The part of epsilon that makes intervals narrow: 0.1.")
+    round_to: Annotated[StrictInt, Field(ge=1, le=1_000_000)] = Field(
+        1, description="The basic form's whole numbers are multiples of this; only with 1 do they add up in it."
+    )
+    suppress: Suppress | None = Field(
+        None, description="A rule of the agency: what the basic form leaves out, { quality = ['mostly noise'] }."
+    )
+
+    @property
+    def when(self) -> tuple[Category, ...]:
+        """The quarters that it is of."""
+        raise NotImplementedError
+
+    @property
+    def asked(self) -> str:
+        return f"{', '.join(map(str, self.when))} by {', '.join(self.by) or 'nothing'}"
+
+
+class Flows(Movement):
+    """[[release]] kind = "flows": all flows and rates of a quarter, from job histories, under one loss."""
+
+    kind: Literal["flows"]
+    quarter: OneOrSeveral = Field(
+        description="The quarter, for example '2024Q2', or several in their order, whose flows are added up."
+    )
+
+    @property
+    def when(self) -> tuple[Category, ...]:
+        return self.quarter
+
+
+class Changes(Movement):
+    """[[release]] kind = "changes": jobs of some quarters and what changed between them, under one loss."""
+
+    kind: Literal["changes"]
+    quarters: Annotated[tuple[Category, ...], Field(min_length=2), AfterValidator(different)] = Field(
+        description="Two or more in their order: ['2024Q1', '2025Q1'] is a change from year to year."
+    )
+
+    @property
+    def when(self) -> tuple[Category, ...]:
+        return self.quarters
+
+
 class PosteriorSection(_Release):
     """[[release]] kind = "posterior": summaries of the posterior of a regression, by parts."""
 
@@ -252,6 +187,10 @@ class PosteriorSection(_Release):
         None, description="Parts; the best number unless given."
     )
 
+    @property
+    def asked(self) -> str:
+        return self.formula
+
 
 class ModelSection(_Release):
     """[[release]] kind = "model": a linear mixed model, all its estimates under one loss."""
@@ -264,6 +203,10 @@ class ModelSection(_Release):
     lagged: Attributes = Field((), description="Public columns that hold earlier, already published responses.")
     series: Attributes = Field((), description="For lag(y, 1) in the formula: the public columns that name a series.")
     time: Text | None = Field(None, description="For the same: the public column that counts periods.")
+
+    @property
+    def asked(self) -> str:
+        return self.formula
 
 
 class Output(Section):
@@ -279,20 +222,18 @@ class Output(Section):
     bundle: StrictBool = Field(True, description="Whether to write the reviewer's bundle.")
 
 
-AnyUnit: TypeAlias = Annotated[EstablishmentsUnit | WorkersUnit | NodesUnit | RowsUnit, Field(discriminator="kind")]
 AnyRelease: TypeAlias = Annotated[
-    Count | Counts | Sum | Sums | PosteriorSection | ModelSection, Field(discriminator="kind")
+    Count | Counts | Sum | Sums | Flows | Changes | PosteriorSection | ModelSection, Field(discriminator="kind")
 ]
 
 KINDS: dict[str, type[Section]] = {
-    "establishments": EstablishmentsUnit,
-    "workers": WorkersUnit,
-    "establishment-nodes": NodesUnit,
-    "rows": RowsUnit,
+    **UNITS,
     "count": Count,
     "counts": Counts,
     "sum": Sum,
     "sums": Sums,
+    "flows": Flows,
+    "changes": Changes,
     "posterior": PosteriorSection,
     "model": ModelSection,
     "here": Columns,
@@ -300,7 +241,7 @@ KINDS: dict[str, type[Section]] = {
 """The tables that are told apart by a word, by that word."""
 
 
-LATER = ("series", "time", "measure", "establishments")
+LATER = ("source", "replaces", "series", "time", "measure", "establishments", "suppress")
 """Keys of a release that came after the first bundles were written."""
 
 
@@ -309,43 +250,64 @@ def as_first_written(release: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in release.items() if value or key not in LATER}
 
 
-class LevelsSection(Section):
-    """[hierarchy.industry]: levels of which each follows from the finest, by prefix or by lookup."""
-
-    levels: Attributes = Field(description="From the finest to the coarsest, for example ['naics6', 'naics2'].")
-    prefix: tuple[StrictInt, ...] | None = Field(
-        None, description="How many first characters of the finest code make each level's, for example [6, 2]."
-    )
-    lookup: PathText | None = Field(None, description="A file with one column per level; relative to the plan.")
-
-
-def _levels_tag(value: object) -> str:
-    return "levels" if isinstance(value, list | tuple) else "table"
-
-
-AnyLevels: TypeAlias = Annotated[
-    Annotated[Attributes, Tag("levels")] | Annotated[LevelsSection, Tag("table")], Discriminator(_levels_tag)
-]
-
-
 class Plan(Section):
-    """A release plan."""
+    """A release plan. One with a single source writes the tables of that source at its top."""
 
     title: Line = Field("", description="The title of the report.")
-    data: Data
-    hierarchy: dict[str, AnyLevels] = Field(
-        default_factory=dict,
-        description="Which workplace attributes follow from which, the finest first: place = ['county', 'state'].",
+    source: Annotated[dict[SourceName, SourceSection], Field(min_length=1)] = Field(
+        description="Where there are several: each source by its name, with its tables [source.jobs.data], ..."
     )
-    unit: AnyUnit = Field(description="Whom to protect: kind = 'establishments' with an alpha, 'workers', ...")
-    budget: BudgetSection
-    public: Public = Public.model_validate({})
     release: Annotated[tuple[AnyRelease, ...], Field(min_length=1, max_length=RELEASES)] = Field(
         description="What is released, in order."
     )
     output: Output
 
+    @model_validator(mode="before")
+    @classmethod
+    def _named(cls, content: Any) -> Any:
+        """Sources by name: a single one, whose tables are at the top, has the name ALONE."""
+        if not isinstance(content, Mapping):
+            return content
+        own = [key for key in OF_A_SOURCE if key in content]
+        if "source" not in content:
+            return {key: content[key] for key in content if key not in own} | {
+                "source": {ALONE: {key: content[key] for key in own}}
+            }
+        if own:
+            raise PlanError(
+                Fault(
+                    (own[0],),
+                    f"[{own[0]}] is beside [source]. A plan has one source with its tables at the top, or several "
+                    f"with all tables below their names. Move it, for example to [source.jobs.{own[0]}].",
+                )
+            )
+        if isinstance(content["source"], Mapping) and ALONE in content["source"]:
+            raise PlanError(Fault(("source",), 'a source is called "". A name has letters. Give it one.'))
+        return content
+
+    @property
+    def only(self) -> SourceSection:
+        """The source of a plan that has one."""
+        [source] = self.source.values()
+        return source
+
+
+ALONE = ""
+"""The name of a single source, which needs none."""
+
+OF_A_SOURCE = tuple(SourceSection.model_fields)
+"""The tables of a source."""
+
 
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema of a plan, for editors that check while one types."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Plan.model_json_schema()}
+    """The JSON Schema of a plan, for editors that check while one types: one source at the top, or several by name."""
+    schema = Plan.model_json_schema()
+    one = schema["$defs"]["SourceSection"]
+    schema["properties"] = {"title": schema["properties"]["title"], **one["properties"], **schema["properties"]}
+    schema["required"] = [key for key in schema["required"] if key != "source"]
+    beside = [{"required": [key]} for key in OF_A_SOURCE]
+    schema["oneOf"] = [
+        {"required": one["required"], "not": {"required": ["source"]}},
+        {"required": ["source"], "not": {"anyOf": beside}},
+    ]
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

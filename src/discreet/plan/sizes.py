@@ -20,7 +20,7 @@ from discreet.arrays import Vector
 from discreet.errors import DataError, DiscreetError
 from discreet.faults import Fault
 from discreet.plan.confidential import shown_as_public
-from discreet.plan.reading import PlanFile
+from discreet.plan.file import PlanSource
 from discreet.privacy.losses import Loss
 from discreet.release.files import MANIFEST, read_table
 from discreet.tables.expected import ByLargest
@@ -150,21 +150,23 @@ class PublicSizes:
     is_whole: bool = True
 
     @classmethod
-    def of(cls, file: PlanFile) -> tuple[PublicSizes | None, list[Fault]]:
-        """What the plan's [public] names, if anything, or what is wrong with it."""
-        if secret := list(shown_as_public(file)):
+    def of(cls, source: PlanSource) -> tuple[PublicSizes | None, list[Fault]]:
+        """What [public] of a source names, if anything, or what is wrong with it."""
+        if secret := list(shown_as_public(source)):
             return None, secret
-        public = file.plan.public
+        public = source.tables.public
         if public.sizes is not None and public.previous is not None:
-            return None, [Fault(("public",), "sizes and previous are both given. One is enough. Leave one out.")]
+            return None, [
+                Fault(source.place("public"), "sizes and previous are both given. One is enough. Leave one out.")
+            ]
         try:
             if public.sizes is not None:
-                return cls(*read_sizes(file.path(public.sizes))), []
+                return cls(*read_sizes(source.path(public.sizes))), []
             if public.previous is not None:
-                return _from_release(file.path(public.previous)), []
+                return _from_release(source.path(public.previous)), []
         except DiscreetError as error:
             key = "sizes" if public.sizes is not None else "previous"
-            return None, [replace(fault, place=("public", key)) for fault in error.faults]
+            return None, [replace(fault, place=source.place("public", key)) for fault in error.faults]
         return None, []
 
     def expected(self, query: CountQuery, ready: Prepared, *, level: float) -> Expected | None:
@@ -209,6 +211,13 @@ class PublicSizes:
             half_widths=tuple(float(width[size == i].mean()) for i in np.unique(size)),
             mostly_noise=tuple(int(noisy[size == i].sum()) * query.levels for i in np.unique(size)),
         )
+
+    def largest(self, by: Sequence[str]) -> Vector | None:
+        """The sizes of the largest establishments of cells by these attributes; None where they are not public."""
+        if not self.is_whole or not {*by} <= {*self.table.column_names} or not len(self.table):
+            return None
+        cells = self.table.group_by(list(by)).aggregate([("largest", "max")])
+        return np.array(cells["largest_max"], dtype=np.float64)
 
     def cells(self, query: CountQuery) -> PublicCells | None:
         """The cells of a query with their sizes; None where they are not public."""

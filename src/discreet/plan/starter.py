@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from discreet.databases import is_address
 from discreet.errors import PlanError
-from discreet.frames import collect, open_frame
+from discreet.frames import called, collect, open_frame
 from discreet.jobs import readings_of
 from discreet.plan.reading import read_plan
 from discreet.privacy.losses import exact, shown
@@ -178,7 +179,7 @@ def _output(wish: Wish) -> Iterator[str]:
 def _public_levels(wish: Wish, schema: Schema) -> dict[str, list[Label]]:
     """The values of columns that were declared public, where they are few; refused where a name is a value."""
     table = wish.source if wish.workplaces is None else wish.workplaces
-    name = Path(table).name
+    name = called(table)
     frame = open_frame(table, name=name, readings=readings_of(schema, [table]))
     types = frame.collect_schema()
     refuse_values_for_names(frame, [*schema.keys, *schema.workplace_attributes, *schema.worker_attributes], name=name)
@@ -195,10 +196,13 @@ def _public_levels(wish: Wish, schema: Schema) -> dict[str, list[Label]]:
 
 
 def _dataset(wish: Wish) -> str:
-    return wish.dataset or Path(wish.source.partition("::")[0]).name.partition(".")[0]
+    named = called(wish.source) if is_address(wish.source) else Path(wish.source.partition("::")[0]).name
+    return wish.dataset or named.partition(".")[0]
 
 
 def _relative(text: str, path: Path) -> str:
+    if is_address(text):
+        return text
     place, mark, table = text.partition("::")
     return os.path.relpath(place, path.parent) + mark + table
 

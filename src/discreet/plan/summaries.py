@@ -14,8 +14,8 @@ import numpy as np
 from discreet.errors import PrivacyError
 from discreet.ledger import Entry
 from discreet.plan.confidential import Confidential
+from discreet.plan.file import PlanSource
 from discreet.plan.outputs import write_release
-from discreet.plan.reading import PlanFile
 from discreet.plan.shape import ModelSection, PosteriorSection, as_first_written
 from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Guarantee
@@ -25,8 +25,9 @@ from discreet.release.account import Account
 from discreet.release.files import SUMMARY_SAMPLER, read_table
 from discreet.release.offer import Offer
 from discreet.report.estimates import estimates, in_short
+from discreet.report.flags import FLAGS, LIMITS
 from discreet.report.page import Prose
-from discreet.report.release import FLAGS, LIMITS, Results
+from discreet.report.release import Results
 from discreet.voices import written
 
 if TYPE_CHECKING:
@@ -56,11 +57,11 @@ COLUMNS = {
 class SummaryRequest:
     """One release of a model or of posterior summaries."""
 
-    file: PlanFile
+    source: PlanSource
     release: PosteriorSection | ModelSection
     guarantee: Guarantee
     details: dict[str, Any]
-    offered: Callable[[Path], Offer[None, Any, Any]]
+    offered: Callable[[Path | str], Offer[None, Any, Any]]
     """The model or the summary as an offer, from the public columns of the data."""
 
     def offer(self, data: Confidential) -> Offer[None, Any, Any]:
@@ -83,7 +84,7 @@ class SummaryRequest:
         write_release(
             folder,
             {"": {"research": research, "basic": shortened(research)}},
-            self.file.plan.output,
+            self.source.output,
             guarantee=guarantee.noted(*getattr(value, "notes", ())),
             entry=entry,
             parameters={**self.details, "mechanism": dict(constants)},
@@ -124,29 +125,29 @@ def _flagged(name: str, table: pa.Table) -> list[str]:
     return lines
 
 
-def summary_request(file: PlanFile, release: PosteriorSection | ModelSection, account: Account) -> SummaryRequest:
+def summary_request(source: PlanSource, release: PosteriorSection | ModelSection, account: Account) -> SummaryRequest:
     """The request for a release of a plan; what needs the data is found when it is read."""
     unit = account.unit
     if not isinstance(unit, Rows):
         raise PrivacyError(
-            f"{release.kind} releases protect single rows, and this plan protects {unit.key}.",
-            remedy="Use [unit] kind = 'rows' with lower, upper and response, in a plan of its own.",
+            f"{release.kind} releases protect single rows, and this source protects {unit.key}.",
+            remedy="Use [unit] kind = 'rows' with lower, upper and response, for a source of its own.",
             about="kind",
         )
-    declared = file.plan.data.public
+    declared = source.tables.data.public
     made = (
         _model(release, declared, account, unit)
         if isinstance(release, ModelSection)
         else _posterior(release, declared, account, unit)
     )
     guarantee, public, offered = made
-    dumped, output = release.model_dump(mode="json", exclude={"name", "title"}), file.plan.output
+    dumped, output = release.model_dump(mode="json", exclude={"name", "title", "source", "replaces"}), source.output
     asked = as_first_written(dumped)
     details = asked | taken(unit, public) | {"forms": sorted(output.forms), "formats": sorted(output.formats)}
-    return SummaryRequest(file, release, guarantee, details, offered)
+    return SummaryRequest(source, release, guarantee, details, offered)
 
 
-Made: TypeAlias = tuple[Guarantee, tuple[str, ...], Callable[[Path], Offer[None, Any, Any]]]
+Made: TypeAlias = tuple[Guarantee, tuple[str, ...], Callable[[Path | str], Offer[None, Any, Any]]]
 """What a release promises, the columns that it takes as public, and its offer from the data."""
 
 

@@ -11,8 +11,10 @@ from unicodedata import category
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from discreet.errors import PlanError, PrivacyError
+from discreet.databases import Address
+from discreet.errors import DataError, PlanError, PrivacyError
 from discreet.ledger.book import named
+from discreet.ledger.periods import Period
 from discreet.privacy.losses import exact, shown
 from discreet.schema import Label
 from discreet.tables.calibration import MOST_EPSILON
@@ -106,6 +108,17 @@ def _path(text: str, *, addresses: bool = False) -> str:
     return text
 
 
+def _place(text: str) -> str:
+    """A path, or the address of a table on a server; an address may hold a secret and is not repeated."""
+    if "://" not in text:
+        return _path(text)
+    try:
+        Address.of(text)
+    except DataError as error:
+        raise PlanError(*error.faults) from None
+    return _path(text, addresses=True)
+
+
 LONGEST_PATH = 1024
 """Bytes of a path in a plan. Systems stop at 4,096 bytes or fewer, and the plan's own folder comes before it."""
 
@@ -119,6 +132,23 @@ def _folder_name(name: str) -> str:
             "Use for example 'jobs-2026'.",
         )
     return name
+
+
+def _source_name(name: str) -> str:
+    if not re.fullmatch(r"([a-z0-9][a-z0-9_-]{0,63})?", name):  # none is for the only source of a plan
+        raise PlanError(
+            f"{name!r} cannot name a source.",
+            "The name is up to 64 of a-z, 0-9, '-' and '_', a letter or digit first.",
+            "Use for example 'jobs'.",
+        )
+    return name
+
+
+def _period(text: str) -> str:
+    try:
+        return str(Period.of(text))
+    except PrivacyError as error:
+        raise PlanError(*(fault for fault in error.faults)) from None
 
 
 def different(values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -164,9 +194,12 @@ Mechanism: TypeAlias = Annotated[
     str, BeforeValidator(_mechanism), WithJsonSchema({"type": "string", "enum": [*names()]})
 ]
 ReleaseName: TypeAlias = Annotated[str, AfterValidator(_folder_name)]
+PeriodName: TypeAlias = Annotated[str, AfterValidator(_period)]
+SourceName: TypeAlias = Annotated[str, AfterValidator(_source_name)]
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
 Line: TypeAlias = Annotated[str, AfterValidator(_line)]
 PathText: TypeAlias = Annotated[Text, AfterValidator(_path)]
+DataPlace: TypeAlias = Annotated[Text, AfterValidator(_place)]
 LedgerPlace: TypeAlias = Annotated[Text, AfterValidator(partial(_path, addresses=True))]
 DataSetName: TypeAlias = Annotated[Text, AfterValidator(partial(named, role="dataset"))]
 Attributes: TypeAlias = Annotated[tuple[Text, ...], AfterValidator(different)]
@@ -174,5 +207,17 @@ Responses: TypeAlias = Annotated[
     Annotated[tuple[Text, ...], Field(min_length=1), AfterValidator(different)],
     BeforeValidator(lambda value: (value,) if isinstance(value, str) else value),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
+]
+OneOrSeveral: TypeAlias = Annotated[
+    Annotated[tuple[Category, ...], Field(min_length=1), AfterValidator(different)],
+    BeforeValidator(lambda value: value if isinstance(value, list | tuple) else (value,)),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": ["string", "integer"]},
+                {"type": "array", "items": {"type": ["string", "integer"]}, "minItems": 1},
+            ]
+        }
+    ),
 ]
 Where: TypeAlias = dict[str, Annotated[tuple[Category, ...], Field(min_length=1), AfterValidator(different)]]

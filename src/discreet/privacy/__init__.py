@@ -10,6 +10,7 @@ maxima    where functions of many rows are largest, also of densities that jump
 distance  how many steps two workforces are apart
 requirements  the worst Bayes factor of an informed attacker, by scheme: the Tables paper's Definitions 4.1 to 4.3
 belief    what can be believed about an establishment's size afterwards, at most
+identification  how sure an informed attacker can become at most, from the guarantee alone
 neighbours  pairs of neighbouring cells, for verification
 integers  the worst loss of integer noise that is no rounded law
 kinds     the worst loss of noise that follows every kind of workers, for the weak definition

@@ -13,7 +13,7 @@ from typing import Any
 
 from discreet.errors import PrivacyError
 from discreet.faults import Argument, Phrase, Spelled, Subject
-from discreet.privacy.units import AnyRow, Rows, Unit
+from discreet.privacy.units import AnyRow, Groups, Rows, Unit
 from discreet.voices import FORM, PLAN, Command, Symbol, Voice
 
 HEAD = Spelled("public: ", plan="", command="", form="")
@@ -70,7 +70,7 @@ def refuse_undeclared(used: Collection[str], public: Collection[str], *, why: st
 
 def protected(unit: Unit) -> tuple[str, ...]:
     """The columns by name whose values the unit hides; other units than rows' responses name none."""
-    return unit.responses if isinstance(unit, Rows) else ()
+    return unit.responses if isinstance(unit, Rows | Groups) else ()
 
 
 def taken(unit: Unit, public: Sequence[str], columns: Sequence[str] = ()) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache, lru_cache
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -27,18 +28,23 @@ def integer_supremum(mechanism: IntegerMechanism, pairs: Neighbours) -> tuple[fl
     Outputs are every integer near both counts, and a geometric ladder into the tails.
     """
     small, large = np.maximum(pairs.before, pairs.other), np.maximum(pairs.after, pairs.other)
-    distinct, first = np.unique(np.stack([small, large, pairs.after - pairs.before]), axis=1, return_index=True)
+    distinct, first = np.unique(np.stack([large, pairs.after - pairs.before, small]), axis=1, return_index=True)
     far = np.unique(np.geomspace(CLOSE + 1, 10**7, 400).astype(np.int64))
     outputs = np.concatenate([-far[::-1], np.arange(-CLOSE, CLOSE + 1), far])
-    logs: dict[int, Vector] = {}
+
+    @cache
+    def here(x: int) -> Vector:
+        return np.asarray(np.log(mechanism.integer_probability(outputs, x)))
+
+    @lru_cache(maxsize=1)  # pairs come in the order of these two
+    def there(y: int, shift: int) -> Vector:
+        return np.asarray(np.log(mechanism.integer_probability(outputs - shift, y)))
+
     worst, found, output = -1.0, 0, 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
-        for place, (x, y, shift) in zip(first.tolist(), distinct.T.tolist(), strict=True):
-            if x not in logs:
-                logs = {y: logs[y]} if y in logs else {}  # sizes come in order
-                logs[x] = np.log(mechanism.integer_probability(outputs, x))
-            here, there = logs[x], np.log(mechanism.integer_probability(outputs - shift, y))
-            losses = np.where((here > -600) & (there > -600), np.abs(here - there), 0)
+        for place, (y, shift, x) in zip(first.tolist(), distinct.T.tolist(), strict=True):
+            one, other = here(x), there(y, shift)
+            losses = np.where((one > -600) & (other > -600), np.abs(one - other), 0)
             if not losses.max() <= worst:
                 worst, found, output = float(losses.max()), place, float(outputs[int(np.argmax(losses))])
     return worst, found, output

@@ -9,14 +9,15 @@ with the exact volumes of their balls: a promise that is broken has a witness.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import combinations
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from scipy import special
 
-from discreet.arrays import Integers, Vector
+from discreet.arrays import Integers, Matrix, Vector
 from discreet.privacy.neighbours import Neighbours
 from discreet.privacy.stepped import SteppedLaw, on_axis
 from discreet.privacy.units import Establishments
@@ -33,6 +34,7 @@ class KindsMechanism(Protocol):
     """A mechanism whose noise follows the largest establishment of every kind, and of all."""
 
     by_kinds: bool
+    by_unions: bool
 
     @property
     def unit(self) -> Establishments: ...
@@ -147,21 +149,42 @@ def pair_loss(mechanism: KindsMechanism, pair: Pair) -> tuple[float, float]:
     """The largest loss between two real cells over outputs on the axes and along the gain, in both directions."""
     law: SteppedLaw = mechanism.law
     rows = [np.vstack([grown[None], pair.others]) for grown in (pair.before, pair.before + pair.gain)]
-    largest = np.array([[*row.max(axis=0), row.sum(axis=1).max()] for row in rows])
-    own, whole = mechanism.scales(largest)
-    volume = log_volume(own[1], whole[1]) - log_volume(own[0], whole[0])
+    norms, volume = _by_unions(mechanism, rows) if mechanism.by_unions else _by_kinds(mechanism, rows)
     gain = pair.gain.astype(np.float64)
     worst, output = -math.inf, 0.0
     for axis in [gain, *np.eye(len(gain))[np.flatnonzero(gain)]]:
-        for narrow, sign in ((0, 1.0), (1, -1.0)):
-            wide = 1 - narrow
-            length = gauge(axis[None], own[narrow], whole[narrow])[0]
+        for narrow, grown in ((0, volume[0]), (1, -volume[1])):
+            length = norms[narrow](axis[None])[0]
             points = law.jumps[:, None] / length * axis * (1 - 2.0**-40)
-            reached = gauge(points + gain, own[wide], whole[wide])
-            losses = sign * volume + on_axis(law, _inside(law.jumps)) - just_within(law, reached)
+            reached = norms[1 - narrow](points + gain)
+            losses = grown + on_axis(law, _inside(law.jumps)) - just_within(law, reached)
             if losses.max() > worst:
                 worst, output = float(losses.max()), float(law.jumps[int(np.argmax(losses))])
     return worst, output
+
+
+Norm = Callable[[Matrix], Vector]
+
+
+def _by_kinds(mechanism: KindsMechanism, rows: Sequence[Integers]) -> tuple[list[Norm], tuple[float, float]]:
+    """The norms of both cells for rows that are not negative, and how much the volume of the ball grows."""
+    own, whole = mechanism.scales(np.array([[*row.max(axis=0), row.sum(axis=1).max()] for row in rows]))
+    grown = log_volume(own[1], whole[1]) - log_volume(own[0], whole[0])
+    return [partial(gauge, own=own[i], whole=whole[i]) for i in (0, 1)], (grown, grown)
+
+
+def _by_unions(mechanism: KindsMechanism, rows: Sequence[Integers]) -> tuple[list[Norm], tuple[float, float]]:
+    """The same with every set of kinds: the volume grows by the power d of a ratio between the least and the most."""
+    d = rows[0].shape[1]
+    sets = np.arange(1, 2**d)[:, None] >> np.arange(d) & 1
+    small, large = (mechanism.scale((row @ sets.T).max(axis=0).astype(np.float64)) for row in rows)
+    ratio = np.log(large / small)
+    return [partial(union_gauge, sets=sets, bounds=x) for x in (small, large)], (d * ratio.min(), d * ratio.max())
+
+
+def union_gauge(y: Matrix, sets: Integers, bounds: Vector) -> Vector:
+    """g(y) = max over sets A of y(A) / S_A of rows that are not negative."""
+    return np.asarray((y @ sets.T / bounds).max(axis=1))
 
 
 def gauge(y: Vector, own: Vector, whole: float) -> Vector:

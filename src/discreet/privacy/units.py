@@ -225,14 +225,82 @@ class Rows:
     @property
     def key(self) -> str:
         """The unit as the ledger spells it."""
-        names = [name if re.fullmatch(r"[\w.]+", name) else repr(name) for name in self.responses]
-        return f"rows({','.join([str(self.lower), str(self.upper), *names])})"
+        return f"rows({','.join([str(self.lower), str(self.upper), *_spelled(self.responses)])})"
 
     def __str__(self) -> str:
         *most, last = self.responses or ("",)
         several = f"responses {', '.join(most)} and {last}, which lie" if most else ""
         one = f"response {last}, which lies".replace(" ,", ",")
         return f"two data sets that differ in one row's {several or one} in [{shown(self.lower)}, {shown(self.upper)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """All responses of one group of rows are replaced, each by any value in [lower, upper]; who is in it is public.
+
+    Parameters
+    ----------
+    by : the public column, or several, that name a group: an establishment, a county, a county and an industry.
+    lower, upper, response : as for `Rows`.
+
+    Examples
+    --------
+    >>> print(Groups("county", 0, 2, "rate"))
+    two data sets that differ in the responses rate of all rows with one county, which lie in [0, 2]
+    """
+
+    by: tuple[str, ...]
+    rows: Rows
+
+    def __init__(
+        self, by: str | Sequence[str], lower: Number, upper: Number, response: str | Sequence[str] = ()
+    ) -> None:
+        rows = Rows(lower, upper, response)
+        names = (by,) if isinstance(by, str) else tuple(by)
+        wrong = not names or not all(isinstance(name, str) and name for name in names)
+        if wrong or len({*names, *rows.responses}) < len(names) + len(rows.responses):
+            raise PrivacyError(
+                (Argument("by", by), " names no columns, or one twice, or a response."),
+                "It says which rows change together, and is public.",
+                ("Give for example ", Argument("by", "establishment"), "."),
+                about="by",
+            )
+        object.__setattr__(self, "by", names)
+        object.__setattr__(self, "rows", rows)
+
+    @property
+    def lower(self) -> Fraction:
+        """The smallest response."""
+        return self.rows.lower
+
+    @property
+    def upper(self) -> Fraction:
+        """The largest response."""
+        return self.rows.upper
+
+    @property
+    def responses(self) -> tuple[str, ...]:
+        """The columns that are protected."""
+        return self.rows.responses
+
+    @property
+    def width(self) -> Fraction:
+        """The distance between the bounds."""
+        return self.rows.width
+
+    @property
+    def key(self) -> str:
+        """The unit as the ledger spells it."""
+        return f"groups({'+'.join(_spelled(self.by))};{self.rows.key.removeprefix('rows(')}"
+
+    def __str__(self) -> str:
+        several = "responses " + " and ".join(self.responses) if self.responses else "responses"
+        whose, ends = " and ".join(self.by), f"[{shown(self.lower)}, {shown(self.upper)}]"
+        return f"two data sets that differ in the {several} of all rows with one {whose}, which lie in {ends}"
+
+
+def _spelled(names: Sequence[str]) -> list[str]:
+    return [name if re.fullmatch(r"[\w.]+", name) else repr(name) for name in names]
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,4 +322,41 @@ class AnyRow:
         return "two data sets of the same size that differ in one whole row, whatever it holds"
 
 
-Unit: TypeAlias = Establishments | Workers | EstablishmentNodes | Rows | AnyRow
+Unit: TypeAlias = Establishments | Workers | EstablishmentNodes | Rows | Groups | AnyRow
+
+
+def _named(parts: Sequence[str]) -> tuple[str, ...]:
+    return tuple(part.strip("'\"") for part in parts)
+
+
+def unit_of(key: str) -> Unit:
+    """The unit that the ledger spells so: the inverse of `key`, for what is published under it.
+
+    Examples
+    --------
+    >>> unit_of("establishments(alpha=1/10,weak)").strength
+    'weak'
+    """
+    name, _, rest = key.rstrip(")").partition("(")
+    parts = rest.split(",") if rest else []
+    known = {word: word in parts for word in ("strong", "weak", "substitution")}
+    try:
+        if name == "establishments" and parts[0].startswith("alpha=") and (known["strong"] or known["weak"]):
+            alpha, strength = parts[0].removeprefix("alpha="), parts[1]
+            return Establishments(Fraction(alpha), strength, substitution=known["substitution"])  # type: ignore[arg-type]
+        if name == "establishment-nodes":
+            return EstablishmentNodes(int(parts[0].rpartition("=")[2]))
+        if name == "rows":
+            return Rows(Fraction(parts[0]), Fraction(parts[1]), _named(parts[2:]))
+        if name == "groups":
+            by, _, others = rest.partition(";")
+            low, high, *responses = others.split(",")
+            return Groups(_named(by.split("+")), Fraction(low), Fraction(high), _named(responses))
+        return Workers() if ("workers", "any-row").index(key) == 0 else AnyRow()
+    except (IndexError, KeyError, ValueError):
+        raise PrivacyError(
+            f"{key!r} is no unit of privacy that is known here.",
+            "A release names one as `Establishments(...).key` does.",
+            "Use the version of discreet that made the release.",
+            about="unit",
+        ) from None

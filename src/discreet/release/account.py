@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 
 from discreet.errors import DiscreetError
-from discreet.ledger import Entry, Ledger, release_once
+from discreet.ledger import Entry, Ledger, Policy, release_once
 from discreet.noise.source import SeededSource, Source, SystemSource
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Loss
@@ -96,7 +96,14 @@ class Account:
     """
 
     def __init__(
-        self, *, ledger: Ledger, dataset: str, unit: Unit, budget: Loss | None = None, seed: int | None = None
+        self,
+        *,
+        ledger: Ledger,
+        dataset: str,
+        unit: Unit,
+        budget: Loss | None = None,
+        policy: Policy | None = None,
+        seed: int | None = None,
     ):
         """Open the account.
 
@@ -106,10 +113,11 @@ class Account:
         dataset : the name under which the ledger knows the data.
         unit : whom to protect.
         budget : opens or confirms the total that all releases may cost; leave it out once it is open.
+        policy : with a budget, what releases about each period may cost.
         seed : makes releases reproducible and therefore not private; each of them says so.
         """
         if budget is not None:
-            ledger.open_budget(dataset=dataset, unit=unit, total=budget)
+            ledger.open_budget(dataset=dataset, unit=unit, total=budget, policy=policy)
         self.ledger, self.dataset, self.unit = ledger, dataset, unit
         self._source: Source = SystemSource() if seed is None else SeededSource(seed)
 

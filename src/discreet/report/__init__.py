@@ -10,7 +10,10 @@ comparison  errors of a release beside those of noise infusion, on simulated dat
 counts      what the report says about one published table of counts
 diagnostics the page of a plain mixed fit, for those who hold the data
 estimates   what it shows of a model or of posterior summaries
+flags       what flags of answers mean, and what answers do not say
+flows       what it shows of flows of a quarter
 protection  whom a release protects, in plain words
+quarterly   what it shows of changes between quarters
 ranked      estimates with intervals as a table that is its own chart
 release     the report on a release
 requirements  the Tables paper's requirements by scheme, as a page

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from discreet.caveats import CONFIDENTIAL, at_least
 from discreet.privacy.units import EstablishmentNodes, Unit
 from discreet.report.numbers import percent, text, unbroken
 from discreet.report.page import Block, Prose, Table
@@ -31,14 +32,14 @@ def cells(label: str, table: CountRelease) -> Iterator[Block]:
     order = np.argsort(-total, kind="stable")[:MOST]
     values = table.keys.take(order.tolist()).to_pylist() if names else [{}] * len(order)
     labels = [", ".join(str(value[name]) for name in names) or "all jobs" for value in values]
-    marks = []
-    for row, name in zip(order.tolist(), labels, strict=True):
+    quality, marks = table.quality[order], []
+    for place, (row, name) in enumerate(zip(order.tolist(), labels, strict=True)):
         if kinds == 1:
-            flag = str(table.quality[row, 0])
+            flag = str(quality[place, 0])
             ends = float(table.lower[row, 0]), float(table.upper[row, 0])
             marks.append(Mark(name, int(total[row]), *ends, flag, flag == NOISE))
         else:
-            noisy = int((table.quality[row] == NOISE).sum())
+            noisy = int((quality[place] == NOISE).sum())
             told = f"{noisy} of {kinds}" if noisy else ""
             marks.append(
                 Mark(name, int(total[row]), flag=told, faint=noisy == kinds, kinds=tuple(table.counts[row].tolist()))
@@ -82,7 +83,7 @@ def intervals(label: str, table: CountRelease) -> Iterator[Block]:
         f"{label}",
         f"{label} intervals",
     )
-    yield Prose(unbroken(f"**Quality** says {MEANING}."))
+    yield Prose(unbroken(f"{at_least(CONFIDENTIAL)} **Quality** says {MEANING}."))
     flags, number = np.unique(table.quality, return_counts=True)
     found = dict(zip(flags.tolist(), number.tolist(), strict=True))
     yield Table(

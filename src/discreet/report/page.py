@@ -166,7 +166,7 @@ class Page:
         return named(self._all(Figure))
 
     def html(self) -> str:
-        return _Writer(self).page()
+        return PageWriter(self).page()
 
     def write(self, path: str | Path) -> Path:
         """Write the page so that a reader finds the old file or the whole new one."""
@@ -208,7 +208,7 @@ def write_text(path: Path, content: str) -> Path:
 
 
 @dataclass(slots=True)
-class _Writer:
+class PageWriter:
     """Turns one page into HTML; keeps the counters that number its parts."""
 
     of: Page
@@ -227,20 +227,15 @@ class _Writer:
         ]
         first = next((i for i, block in enumerate(page.blocks) if isinstance(block, Heading)), len(parts))
         body = "\n".join([*parts[:first], *([contents] if contents else []), *parts[first:]])
-        lead = f'<p class="lead">{inline(page.lead)}</p>\n' if page.lead else ""
         scripted = bool(page._all(Ranked))
-        style = files("discreet.report").joinpath("page.css").read_text(encoding="utf-8")
-        return (
-            f'<!DOCTYPE html>\n<html lang="{escape(page.language)}">\n<head>\n<meta charset="utf-8">\n'
-            f'<meta http-equiv="Content-Security-Policy" content="{SCRIPTED if scripted else POLICY}">\n'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            '<meta name="color-scheme" content="light dark">\n<link rel="icon" href="data:,">\n'
-            f"<title>{escape(page.title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
-            '<a class="skip" href="#content">Skip to the content</a>\n'
-            f"<header>\n<h1>{escape(page.title)}</h1>\n{lead}</header>\n"
-            f'<main id="content" tabindex="-1">\n{body}\n</main>\n'
-            + f"<script>{SCRIPT}</script>\n" * scripted
-            + "</body>\n</html>\n"
+        return document(
+            page.title,
+            page.lead,
+            body,
+            style=files("discreet.report").joinpath("page.css").read_text(encoding="utf-8"),
+            policy=SCRIPTED if scripted else POLICY,
+            after=f"<script>{SCRIPT}</script>\n" * scripted,
+            language=page.language,
         )
 
     def anchor(self, text: str) -> str:
@@ -337,6 +332,23 @@ class _Writer:
             f"<details><summary>Data of figure {self.figures} ({count})</summary>\n"
             f"{self.table(shown, f'{name}-data', f'Data of figure {self.figures}')}\n</details>\n</figure>"
         )
+
+
+def document(
+    title: str, lead: str, body: str, *, style: str, policy: str, after: str = "", language: str = "en"
+) -> str:
+    """A whole page around its body: what every page of ours begins and ends with. `policy` is what it may do."""
+    first = f'<p class="lead">{inline(lead)}</p>\n' if lead else ""
+    return (
+        f'<!DOCTYPE html>\n<html lang="{escape(language)}">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n<link rel="icon" href="data:,">\n'
+        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
+        '<a class="skip" href="#content">Skip to the content</a>\n'
+        f"<header>\n<h1>{escape(title)}</h1>\n{first}</header>\n"
+        f'<main id="content" tabindex="-1">\n{body}\n</main>\n{after}</body>\n</html>\n'
+    )
 
 
 def _look(text: str, align: str) -> str:

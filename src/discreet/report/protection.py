@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
+from discreet.privacy.identification import posterior
 from discreet.privacy.losses import shown
-from discreet.privacy.units import AnyRow, EstablishmentNodes, Establishments, Rows, Unit, Workers
+from discreet.privacy.units import AnyRow, EstablishmentNodes, Establishments, Groups, Rows, Unit, Workers
 from discreet.report.numbers import PERCENT, percent
 from discreet.report.page import Table
 
@@ -15,6 +14,11 @@ PRIORS = (0.01, 0.1, 0.5)
 
 def plain_words(unit: Unit, jobs: int | None = 1) -> str:
     """Whom the definition protects where a worker has so many `jobs` at most, for a reader without mathematics."""
+    if isinstance(unit, Groups):
+        return (
+            f"Take any one {' and '.join(unit.by)}, and imagine that all responses of its rows had been others. The "
+            "release would have come out much the same. Which rows these are, and how many, is public."
+        )
     if isinstance(unit, Rows | AnyRow):
         return (
             "Take any one row, and imagine its response had been another. The release would have come out much the "
@@ -65,14 +69,14 @@ def _several(unit: Unit, jobs: int | None) -> str:
 
 def _steps(unit: Unit) -> int:
     """How many protected changes the kind or the employer in one job takes."""
-    if isinstance(unit, Rows | AnyRow):
+    if isinstance(unit, Rows | Groups | AnyRow):
         return 1
     return unit.exchange if isinstance(unit, Establishments) else 2
 
 
 def suspicions(unit: Unit, epsilon: float, jobs: int | None = 1) -> Table:
     """What can be learnt from all releases, about one protected change and about one worker exchanged for another."""
-    several = 1 if jobs is None or isinstance(unit, Rows | AnyRow) else jobs
+    several = 1 if jobs is None or isinstance(unit, Rows | Groups | AnyRow) else jobs
     steps = sorted({1, several * _steps(unit)})
     reached = "can become sure, from all releases, to at most"
     whose = "the kind or employer in one job" if jobs is None else "a worker's kind or employer"
@@ -83,8 +87,3 @@ def suspicions(unit: Unit, epsilon: float, jobs: int | None = 1) -> Table:
         "The guarantee in plain words: suspicions about one protected change, before and after",
         "suspicions",
     )
-
-
-def posterior(prior: float, epsilon: float) -> float:
-    odds = prior / (1 - prior) * math.exp(min(epsilon, 700.0))
-    return odds / (1 + odds)

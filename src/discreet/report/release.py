@@ -6,8 +6,8 @@ simulation made from these. The page is built from values; nothing is read here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,44 +37,6 @@ FOLLOWS = {
     "nothing": "The expected error is the same for every count, whatever its cell.",
 }
 """What the expected error depends on."""
-
-BAND = (
-    "The ends of posterior probabilities and quantiles hold what all rows at once would say, with a probability of "
-    "95 %, if the model is right. Answers are put together from parts of the rows: where a line is fitted to a curve, "
-    "or a few values are far from all others, they may be off by many posterior deviations and should not be trusted."
-)
-LIMITS = {
-    "model": "Standard errors of a model include the noise. They suppose that the model is right, as without noise.",
-    "probability": BAND,
-    "quantile": BAND,
-    "interval": "A posterior interval holds its coefficient with the stated probability, the noise included, if model "
-    "and prior are right; several of them together do so less often. Where the parts of the rows scatter otherwise "
-    "than the model says, a note says so, and the interval should not be trusted.",
-}
-"""What answers of each kind do not say."""
-
-FLAGS = {
-    "clipped": "The estimates lie on the limit to which blocks were pulled, and may be far too small.",
-    "not found": "The variance is the least that is looked for, not an estimate: nothing was seen above the noise. "
-    "What is computed with it is too certain.",
-    "hardly seen": "The variance is not told from zero under this noise and may be far too large; the residual "
-    "variance lacks what it takes, and standard errors of its effects are larger than they need be.",
-    "small blocks": "An average over blocks of few rows, off by what fits of so few rows are off.",
-    "noise": "The variance is more than the bounds of the response allow.",
-    "lags hardly seen": "Noise hides what earlier responses vary by, or lasting differences between groups, which look "
-    "like lags. Coefficients of lags may be far off, and their intervals hold less often than they say.",
-    "small parts": "Few rows of a part carry the coefficient: with skewed errors the answer is off, and its ends hold "
-    "too rarely. Known before it was paid for.",
-    "not checked": "Parts are too small, or too few for this epsilon, to see whether the model is right. Known before.",
-    "model in doubt": "Small pieces of the rows say otherwise than larger ones, as with a line fitted to a curve: do "
-    "not trust the answer.",
-    "wide scatter": "Parts scatter much more widely than the model says: the interval follows, its middle may be off.",
-    "end of search": "The answer may lie beyond what was searched. Give a larger `scale`.",
-    "no centre": "No private centre was found: the ends hold and are needlessly wide. Ask again.",
-    "informative sizes": "Effects go with the public sizes of their groups, which the model does not know of. The "
-    "estimate was moved to what groups would say that count as without noise. Add `log_size(group)`.",
-}
-"""What the words in the column `flag` mean, to be read before the estimates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +77,7 @@ class Results:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A published release."""
+    """A published release; `changed` is what a revision says of the release that it replaces."""
 
     name: str
     title: str
@@ -126,21 +88,42 @@ class Release:
     when: str
     results: Results
     files: Mapping[str, str]
+    changed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """All that the page says. `jobs` is the most that one worker may have, None where there is no bound."""
+class DataSet:
+    """A data set with its budget and releases.
 
-    title: str
+    `jobs` is the most that one worker may have, None without a bound; `periods` is what each period has spent and left.
+    """
+
     dataset: str
     unit: Unit
     total: Loss
     remaining: Loss
     releases: Sequence[Release]
+    jobs: int | None = 1
+    periods: Sequence[tuple[str, str, str]] = ()
+
+    @property
+    def spent(self) -> Loss:
+        return self.total - self.remaining
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that the page says."""
+
+    title: str
+    datasets: Sequence[DataSet]
     head: str
     version: str
-    jobs: int | None = 1
+
+    @property
+    def releases(self) -> list[Release]:
+        """Those of all data sets."""
+        return [release for data in self.datasets for release in data.releases]
 
 
 def page(facts: Facts, *, more: Sequence[Block] = ()) -> Page:
@@ -149,18 +132,35 @@ def page(facts: Facts, *, more: Sequence[Block] = ()) -> Page:
         *_summary(facts),
         *(block for release in facts.releases for block in _release(release)),
         *_trust(facts),
-        *_protection(facts),
-        *_budget(facts),
+        *_by_data_set("What was protected, and how", facts, _protection),
+        *_by_data_set("Budget", facts, _budget),
         *_comparisons(facts),
         *more,
         *_limits(facts),
         *_verification(facts),
     ]
     names = ", ".join(release.name for release in facts.releases)
-    lead = (
-        f"{plural(len(facts.releases), 'release')} of {facts.dataset!r}: {names}. Made with discreet {facts.version}."
-    )
-    return Page(facts.title or f"Releases of {facts.dataset}", blocks, lead)
+    quoted = " and ".join(repr(data.dataset) for data in facts.datasets)
+    lead = f"{plural(len(facts.releases), 'release')} of {quoted}: {names}. Made with discreet {facts.version}."
+    return Page(facts.title or f"Releases of {quoted.replace(QUOTE, '')}", blocks, lead)
+
+
+QUOTE = "'"
+
+
+def _by_data_set(title: str, facts: Facts, part: Callable[[DataSet], Iterator[Block]]) -> Iterator[Block]:
+    """A part of the page for each data set; of several, each under its name."""
+    yield Heading(title)
+    for data in facts.datasets:
+        if len(facts.datasets) == 1:
+            yield from part(data)
+            continue
+        yield Heading(f"{title}: {data.dataset}", 3)
+        for block in part(data):
+            if isinstance(block, Figure | Table):
+                name = f"{block.name or block.caption} {data.dataset}"
+                block = replace(block, name=name, caption=f"{block.caption} ({data.dataset})")
+            yield block
 
 
 def _summary(facts: Facts) -> Iterator[Block]:
@@ -178,7 +178,9 @@ def _summary(facts: Facts) -> Iterator[Block]:
     lines += [*(_largest(table) for table in tables), words] if tables else []
     noisy = sum(int((table.quality == NOISE).sum()) for table in tables)
     lines += [f"{plural(noisy, 'count')} {'is' if noisy == 1 else 'are'} mostly noise, and flagged so."] * bool(noisy)
-    lines.append(f"All releases cost {facts.total - facts.remaining} of {facts.total}; {facts.remaining} is left.")
+    for data in facts.datasets:
+        of = f" of {data.dataset!r}" * (len(facts.datasets) > 1)
+        lines.append(f"All releases{of} cost {data.spent} of {data.total}; {data.remaining} is left.")
     found = {label: each.ratio for label, each in _compared(facts).items() if each.ratio is not None}
     if found:
         told = "; ".join(f"{label} {ratio:.2f} times" for label, ratio in found.items())
@@ -211,8 +213,7 @@ def _label(release: Release, number: int) -> str:
     return release.name if len(release.results.counts) == 1 else f"{release.name}, table {number}"
 
 
-def _protection(facts: Facts) -> Iterator[Block]:
-    yield Heading("What was protected, and how")
+def _protection(facts: DataSet) -> Iterator[Block]:
     if not all(release.private for release in facts.releases):
         yield Note("warning", "The noise was seeded. Whoever knows the seed can take it off: this is not private.")
     yield Prose(
@@ -221,7 +222,7 @@ def _protection(facts: Facts) -> Iterator[Block]:
         "exactly as much as the promise needs, drawn from the operating system and rounded to whole numbers "
         "without error."
     )
-    spent = facts.total - facts.remaining
+    spent = facts.spent
     if isinstance(spent, Pure) and spent:
         yield suspicions(facts.unit, float(spent.epsilon), facts.jobs)
     if "epsilon" in spent.amounts and spent:
@@ -232,7 +233,7 @@ def _protection(facts: Facts) -> Iterator[Block]:
     yield Prose("\n\n".join(f"{', '.join(names)}: {promise}" for promise, names in promises.items()))
 
 
-def _believed(facts: Facts) -> dict[str, Mapping[int, Vector]]:
+def _believed(facts: DataSet) -> dict[str, Mapping[int, Vector]]:
     """Typical beliefs by the names of the tables that they are from."""
     return {
         _label(release, number): part.beliefs
@@ -242,7 +243,7 @@ def _believed(facts: Facts) -> dict[str, Mapping[int, Vector]]:
     }
 
 
-def _noisy(facts: Facts) -> str:
+def _noisy(facts: DataSet) -> str:
     """What the noise was added to."""
     tables = [bool(release.results.counts) for release in facts.releases]
     sized = any(part.sized for release in facts.releases for part in release.results.counts)
@@ -251,20 +252,24 @@ def _noisy(facts: Facts) -> str:
     return " and ".join(what)
 
 
-def _budget(facts: Facts) -> Iterator[Block]:
-    yield Heading("Budget")
+def _budget(facts: DataSet) -> Iterator[Block]:
     rows = [
         (release.name, str(release.loss), release.entry, f"{minute(release.when)} UTC") for release in facts.releases
     ]
-    others = facts.total - facts.remaining
+    others = facts.spent
     for release in facts.releases:
         others = others - release.loss if release.loss <= others else others.zero()
     if others:
         rows.append(("other releases of the same data", str(others), None, None))  # type: ignore[arg-type]
     rows.append(("left", str(facts.remaining), None, None))  # type: ignore[arg-type]
     yield Table(
-        ("Release", "Loss", "Ledger entry", "When"), rows, f"What {facts.total} of {facts.dataset!r} paid for", "budget"
+        ("Release", "Loss", "Ledger entry", "When"),
+        rows,
+        f"What {facts.total} of {facts.dataset!r} paid for",
+        "budget",
     )
+    if facts.periods:
+        yield Table(("Period", "Spent", "Left"), facts.periods, f"Periods of {facts.dataset!r}", "periods")
     name = next(iter(facts.total.amounts))
     first, rest = facts.releases[: charts.MAX_SERIES - 2], facts.releases[charts.MAX_SERIES - 2 :]
     others = total([release.loss for release in rest], zero=others)
@@ -288,9 +293,13 @@ def _release(release: Release) -> Iterator[Block]:
     title, tables = f": {release.title}" if release.title else "", release.results.counts
     if len(tables) == 1:
         yield Heading(f"Release {release.name}{title or ': ' + _by(tables[0].table)}")
+        if release.changed:
+            yield Note("revision", release.changed)
         yield from counts.cells(release.name, tables[0].table)
         return
     yield Heading(f"Release {release.name}{title}")
+    if release.changed:
+        yield Note("revision", release.changed)
     yield from release.results.answers
     for number, part in enumerate(tables, start=1):
         label = _label(release, number)
@@ -367,11 +376,13 @@ def _limits(facts: Facts) -> Iterator[Block]:
         "A conclusion about a group (a sector, a place) may well become certain. Only single units are protected.",
         *dict.fromkeys(limit for release in facts.releases for limit in release.results.limits),
     ]
-    if isinstance(facts.unit, Establishments | EstablishmentNodes):
+    units = {data.unit.key: data.unit for data in facts.datasets}.values()
+    if any(isinstance(unit, Establishments | EstablishmentNodes) for unit in units):
         told.insert(0, "That an establishment exists, where, in which sector and under which ownership is public.")
     if any(np.isfinite(table.lower).any() for table in tables):
         together = "all intervals together do so less often."
-        told.append(f"An interval holds {counts.held(facts.unit)} with the stated probability; {together}")
+        held = " or ".join(dict.fromkeys(map(counts.held, units)))
+        told.append(f"An interval holds {held} with the stated probability; {together}")
     if tables:
         told.append("Counts of neighbouring tables need not add up unless the release says so.")
     yield Heading("What this does not promise")

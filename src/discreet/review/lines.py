@@ -13,6 +13,7 @@ from discreet.archive.packing import LEDGER
 from discreet.errors import PrivacyError
 from discreet.ledger import Budget, Entry, Head
 from discreet.ledger.entries import EntryError
+from discreet.ledger.periods import Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +72,13 @@ class Lines:
 def _posted(entry: Entry, budget: Budget | None) -> Budget:
     """The account after one line."""
     if entry.kind == "budget" and entry.loss is not None:
-        opened = Budget(entry.dataset, entry.unit, entry.loss, entry.loss.zero())
-        after = opened if budget is None else budget.resized(entry.loss)
+        policy = Policy.of(entry.payload.get("policy"))
+        opened = Budget(entry.dataset, entry.unit, entry.loss, entry.loss.zero(), policy)
+        after = opened if budget is None else budget.resized(entry.loss, policy)
     elif budget is None:
         raise RefutedError(f"entry {entry.seq} spends from a budget that was never opened")
     elif entry.kind == "charge" and entry.loss is not None:
-        after = budget.spend(entry.loss, release=str(entry.release))
+        after = budget.spend(entry.loss, release=str(entry.release), period=entry.period)
     else:
         after = budget
     if after.spent.to_dict() != entry.spent_after.to_dict():

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from discreet.archive.findings import RefutedError, UncheckedError
 from discreet.archive.packing import as_json
-from discreet.ledger import Budget, Entry, Head
+from discreet.ledger import Entry
 from discreet.ledger.entries import asked_then, canonical
 from discreet.plan.bundle import REPORT, REQUEST
 from discreet.plan.bundle import request as public_request
@@ -24,10 +24,12 @@ from discreet.plan.check import PlanCheck, ReleaseCheck
 from discreet.plan.counts import CountRequest
 from discreet.plan.document import Document
 from discreet.plan.facts import facts_of
-from discreet.plan.reading import PlanFile
+from discreet.plan.file import PlanFile
+from discreet.plan.flows import FlowRequest
+from discreet.plan.reading import contradictions
 from discreet.plan.requests import PlannedRelease, requests, size
 from discreet.plan.shape import Plan
-from discreet.release.account import Account
+from discreet.plan.standing import Spending, jobs_of_one_worker
 from discreet.release.files import MANIFEST
 from discreet.report.release import page
 from discreet.review.lines import Lines
@@ -75,49 +77,42 @@ class Rebuilt:
         """The plan that asks for what `request.json` says."""
         asked = json.loads((self.folder / REQUEST).read_text(encoding="utf-8"))
         about = self.about(self.releases[0])["parameters"]
-        schema = dict(asked["schema"] or {})
-        levels = schema.pop("hierarchy", {})
         content = {
             "title": asked["title"],
-            "data": {
-                "source": NOWHERE,
-                "allow_multiple": asked["allow_multiple"],
-                **({"workplaces": NOWHERE} if asked["public_list"] else {}),
-                **({"schema": schema} if schema else {}),
-                "public": asked.get("public_columns", []),
-            },
-            "hierarchy": levels,
-            "unit": asked["unit"],
-            "budget": asked["budget"] | {"ledger": NOWHERE},
+            **(
+                {"source": {name: _source(each) for name, each in asked["sources"].items()}}
+                if "sources" in asked
+                else _source(asked)
+            ),
             "release": asked["releases"],
             "output": {"folder": ".", "forms": about["forms"], "formats": about["formats"]},
         }
         try:
-            return PlanFile(Plan.model_validate(content), Document(self.folder / "plan.toml", content, {}))
+            plan = Plan.model_validate(content)
         except ValidationError:
             raise RefutedError(f"{REQUEST} asks for something that no plan can ask for") from None
+        if wrong := contradictions(plan):
+            raise RefutedError(f"{REQUEST} contradicts itself: {wrong[0].said(PLAN)}")
+        return PlanFile(plan, Document(self.folder / "plan.toml", content, {}))
 
     @once
     def requests(self) -> dict[str, PlannedRelease]:
         """Every release that was asked for, by name."""
-        plan = self.file.plan
-        unit = plan.unit.unit()
-        account = Account.open(None, dataset="verify", unit=unit, budget=plan.budget.total())
-        tables, counts = size(self.file, account)
+        tables, counts = size(self.file)
         if tables > len(self.rows) or counts > sum(self.rows):
             raise RefutedError(
                 f"{REQUEST} asks for {tables:,} tables with {counts:,} kinds of workers together. The bundle has "
                 f"{len(self.rows):,} files of tables with {sum(self.rows):,} rows together"
             )
-        found, wrong = requests(self.file, account, paid=self._paid())
+        found, wrong = requests(self.file, paid=self._paid())
         if wrong:
             raise RefutedError(f"{REQUEST} asks for what cannot be released: {wrong[0].said(PLAN)}")
         return {request.release.name: request for request in found}
 
-    def _paid(self) -> dict[str, Entry]:
-        """The charges by release, as far as the lines can be read: another check says what is wrong with them."""
+    def _paid(self) -> dict[tuple[str, str], Entry]:
+        """The charges by data set and release, as far as lines can be read: another check says what is wrong."""
         try:
-            return {str(entry.release): entry for entry in self.lines.charges.values()}
+            return {(entry.dataset, str(entry.release)): entry for entry in self.lines.charges.values()}
         except Exception:
             return {}
 
@@ -125,17 +120,17 @@ class Rebuilt:
         """The release's own description."""
         return dict(json.loads((self.folder / name / MANIFEST).read_text(encoding="utf-8")))
 
-    def check_request(self, charges: Mapping[str, Entry], budgets: Mapping[tuple[str, str], Budget]) -> str:
+    def check_request(self) -> str:
         """Every release that was asked for is there, and the ledger was paid for exactly what was asked."""
-        asked, plan = self.requests, self.file.plan
+        asked, charges, budgets = self.requests, self._paid(), self.lines.budgets
         if {*asked} != {*self.releases}:
             odd = sorted({*asked} ^ {*self.releases})[0]
             raise RefutedError(
                 f"{odd!r} is " + ("asked for, and missing" if odd in asked else "there, and not asked for")
             )
-        unit = plan.unit.unit().key
         for name, request in asked.items():
-            charge = charges.get(name)
+            source, unit = request.source, request.source.unit.key
+            charge = charges.get((source.dataset, name))
             if charge is None or charge.loss is None:
                 raise RefutedError(f"{name!r} is asked for, and no line of the ledger paid for it")
             if charge.unit != unit:
@@ -147,38 +142,77 @@ class Rebuilt:
             odd_keys = [key for key in sorted({*paid, *details}) if _odd(paid, details, key)]
             if odd_keys:
                 raise RefutedError(f"{name!r} asks for another {', '.join(odd_keys)} than entry {charge.seq} paid for")
-        budget = budgets.get((plan.budget.dataset, unit))
-        if budget is None or budget.total.to_dict() != plan.budget.total().to_dict():
-            raise RefutedError(f"a budget of {plan.budget.total()} is asked for, and the ledger has another")
+        for source in self.file.sources:
+            budget, whole = budgets.get((source.dataset, source.unit.key)), source.tables.budget.total()
+            if budget is None or budget.total.to_dict() != whole.to_dict():
+                raise RefutedError(f"a budget of {whole} is asked for, and the ledger has another")
+            if (policy := source.tables.budget.policy()) not in (None, budget.policy):
+                raise RefutedError(f"{policy} is asked for {source.dataset!r}, and the ledger has another policy")
         if as_json(public_request(self.file)) != (self.folder / REQUEST).read_bytes():
             raise RefutedError(f"{REQUEST} says more than a plan can ask for, or says it otherwise")
         return f"every release asked for is there ({len(asked)}), each as the ledger was paid for"
 
     def check_names(self) -> str:
         """Which parts of the request nothing that was paid for or published depends on."""
-        tables = [request for request in self.requests.values() if isinstance(request, CountRequest)]
+        tables = [each for each in self.requests.values() if isinstance(each, CountRequest | FlowRequest)]
         if not tables:
             return f"every part of {REQUEST} is in what was paid for or in the report"
-        schema = self.file.schema()
-        used = {name for request in tables for table in request.details["tables"] for name in table["by"]}
-        used |= {name for request in tables for query in request.derived for name in query.by}
-        used |= {name for request in tables for name in request.release.where}
-        unused = [name for name in (*schema.workplace_attributes, *schema.worker_attributes) if name not in used]
-        paid = {str(entry.release): entry.payload["details"] for entry in self.lines.charges.values()}
-        sealed = all("schema" in paid.get(request.release.name, {}) for request in tables)
-        columns = [repr(name) for name in (*(() if sealed else schema.keys), *unused)]
-        loose = f"no payment and no table depends on how {REQUEST} calls the columns {', '.join(columns)}; "
-        names = ", ".join(repr(request.release.name) for request in tables)
-        raise UncheckedError((loose if columns else "") + f"on the stratum of {names} the report alone depends")
+        paid, loose = self._paid(), []
+        for source in self.file.sources:
+            mine = [request for request in tables if request.source.name == source.name]
+            if not mine:
+                continue
+            schema = source.schema()
+            used = {name for request in mine for name in request.used}
+            unused = [name for name in (*schema.workplace_attributes, *schema.worker_attributes) if name not in used]
+            charges = [paid.get((source.dataset, request.release.name)) for request in mine]
+            sealed = all(charge is not None and "schema" in charge.payload["details"] for charge in charges)
+            loose += [repr(name) for name in (*(() if sealed else schema.keys), *unused)]
+        columns = f"no payment and no table depends on how {REQUEST} calls the columns {', '.join(loose)}"
+        names = ", ".join(repr(each.release.name) for each in tables if isinstance(each, CountRequest))
+        strata = f"on the stratum of {names} the report alone depends" if names else ""
+        if not (loose or names):
+            return f"every part of {REQUEST} is in what was paid for or in the report"
+        raise UncheckedError("; ".join(words for words, apply in ((columns, loose), (strata, names)) if apply))
 
-    def report(self, published: Mapping[str, Entry], *, budget: Budget, head: Head) -> bytes:
+    def report(self) -> bytes:
         """The report that this code makes of the bundle."""
+        lines = self.lines
         known = tuple(ReleaseCheck(request, "released", ()) for request in self.requests.values())
-        facts = facts_of(PlanCheck(self.file, known, budget, budget, ()), published, budget=budget, head=head)
-        return page(facts).html().encode()
+        published = {
+            name: next(e for e in reversed(lines.publications[name]) if e.dataset == request.source.dataset)
+            for name, request in self.requests.items()
+        }
+        budgets = {each.dataset: lines.budgets[each.dataset, each.unit.key] for each in self.file.sources}
+        spending = [
+            Spending(source.unit, budgets[name], budgets[name], budgets[name].total.zero(), jobs_of_one_worker(mine))
+            for name, source in self.file.accounts.items()
+            for mine in [[request for request in self.requests.values() if request.source.dataset == name]]
+        ]
+        found = PlanCheck(self.file, known, tuple(spending), ())
+        return page(facts_of(found, published, budgets=budgets.values(), head=lines.head)).html().encode()
 
     def packed_report(self) -> bytes:
         return (self.folder / REPORT).read_bytes()
+
+
+def _source(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The tables of a source that ask for what its public part says."""
+    schema = dict(asked["schema"] or {})
+    levels = schema.pop("hierarchy", {})
+    return {
+        "data": {
+            "source": NOWHERE,
+            "allow_multiple": asked["allow_multiple"],
+            **({"workplaces": NOWHERE} if asked["public_list"] else {}),
+            **({"schema": schema} if schema else {}),
+            "public": asked.get("public_columns", []),
+            **{key: asked[key] for key in ("period", "quarters", "time") if key in asked},
+        },
+        "hierarchy": levels,
+        "unit": asked["unit"],
+        "budget": asked["budget"] | {"ledger": NOWHERE},
+    }
 
 
 def _odd(paid: Mapping[str, Any], asked: Mapping[str, Any], key: str) -> bool:

@@ -15,11 +15,13 @@ import numpy as np
 
 from discreet.archive.findings import RefutedError, UncheckedError
 from discreet.plan.counts import CountRequest
-from discreet.plan.outputs import basic, noise
+from discreet.plan.flows import FlowRequest
+from discreet.plan.outputs import noise
 from discreet.plan.requests import PlannedRelease
 from discreet.plan.summaries import shortened
 from discreet.privacy.units import Establishments
 from discreet.release.files import read_table
+from discreet.review.columns import close, distinct, equal, relabelled, repeats, same_rows
 from discreet.tables.prepared import Drawn
 
 if TYPE_CHECKING:
@@ -38,6 +40,8 @@ def check_rows(request: PlannedRelease, folder: Path, about: dict[str, Any]) -> 
     if isinstance(request, CountRequest):
         for number, place in enumerate(request.folders):
             _check_kinds(request, number, folder / place, labelled=_has_labels(about, number))
+    if isinstance(request, FlowRequest):
+        _check_once(request, folder, labelled=_has_labels(about, 0))
     return f"{rows:,} rows, the same in every format" + (
         ", each workplace cell once and with every kind of worker" if isinstance(request, CountRequest) else ""
     )
@@ -57,14 +61,16 @@ def check_cells(requests: Mapping[str, PlannedRelease], folder: Path) -> str:
     if not pairs:
         raise UncheckedError("no two tables have workplace cells to compare")
     for (fine, _, cells), (coarse, by, others) in pairs:
-        mine, theirs = (set(zip(*(_texts(keys[name]) for name in by), strict=True)) for keys in (cells, others))
-        if mine != theirs:
+        mine, theirs = (distinct([keys[name] for name in by]) for keys in (cells, others))
+        if not same_rows(mine, theirs):
             raise RefutedError(f"{fine!r} and {coarse!r} have different cells by {', '.join(by)}")
     return f"{len(tables)} tables, the same workplace cells wherever they can be compared"
 
 
 def check_intervals(request: PlannedRelease, folder: Path, about: dict[str, Any]) -> str:
     """The ends of the research form are those that its counts and the mechanism's public constants give."""
+    if isinstance(request, FlowRequest):
+        return _check_flows(request, folder, about)
     if not isinstance(request, CountRequest):
         raise UncheckedError("standard errors and intervals follow from the model's public design, which is not here")
     if "research" not in request.details["forms"]:
@@ -84,9 +90,38 @@ def check_intervals(request: PlannedRelease, folder: Path, about: dict[str, Any]
         drawn.append(table)
     for place, table in zip(request.derived_folders, request.sums(drawn), strict=True):
         found, again = _read(request, folder / place, "research", list(table.by)), table.to_arrow()
-        if found.column_names != again.column_names or not all(_equal(found[n], again[n]) for n in again.column_names):
+        if found.column_names != again.column_names or not all(equal(found[n], again[n]) for n in again.column_names):
             raise RefutedError(f"{place!r} is not the sum of the tables that were drawn")
     return "computed again from the counts and the constants: the same"
+
+
+def _check_flows(request: FlowRequest, folder: Path, about: dict[str, Any]) -> str:
+    """Every number of the research form is the one that its drawn integers give."""
+    if "research" not in request.details["forms"]:
+        raise UncheckedError("there is no research form to compute them from")
+    if not _alike(request.ready.constants, about["parameters"]["tables"][0]["noise"]):
+        raise UncheckedError("the stated constants are not those that this code would use")
+    table = request.published(folder, "research")
+    try:
+        again = request.ready.again(table).to_arrow()
+    except ValueError:
+        raise RefutedError("its rows are not those of all quarters") from None
+    if table.column_names != again.column_names:
+        raise RefutedError("it has other columns than flows have")
+    odd = [name for name in again.column_names if not close(table[name], again[name])]
+    if odd:
+        raise RefutedError(f"{odd[0]!r} is not what the drawn flows and the constants give")
+    return "identities, rates, ends and flags computed again from the drawn flows and the constants: the same"
+
+
+def _check_once(request: FlowRequest, folder: Path, *, labelled: bool) -> None:
+    """Every workplace cell is there once."""
+    form = "research" if "research" in request.details["forms"] else "basic"
+    if form == "basic" and labelled:
+        raise UncheckedError("the basic form has labels for codes, and there is no research form")
+    table = request.published(folder, form)
+    if len(distinct([table[name] for name in request.places[0][1]])) < len(table):
+        raise RefutedError("a workplace cell is there twice")
 
 
 def check_basic(request: PlannedRelease, folder: Path, about: dict[str, Any], *, same_code: bool) -> str:
@@ -101,7 +136,9 @@ def check_basic(request: PlannedRelease, folder: Path, about: dict[str, Any], *,
     if isinstance(request, CountRequest):
         tables = [request._published(folder, number) for number in range(len(request.queries))]
         moved = request._improved([*tables, *request.sums(tables)])
-        expected = [basic(table.to_arrow(), {}, round_to=request.rounding) for table in moved]
+        expected = [request.basic(table, {}) for table in moved]
+    elif isinstance(request, FlowRequest):
+        expected = [request.basic(research[0], {})]
     else:
         expected = [shortened(table) for table in research]
     by_rule = isinstance(request, CountRequest) and (request.details["shrink"] is not None or request.details["add_up"])
@@ -110,7 +147,7 @@ def check_basic(request: PlannedRelease, folder: Path, about: dict[str, Any], *,
         # Other code may flag the counts before they are rounded; their numbers are compared, whatever the code.
         apart = attributes if same_code else [*attributes, "quality"]
         columns = [name for name in found.column_names if name not in apart]
-        if any(not _equal(table[name], found[name]) for name in columns) or not _relabelled(table, found, attributes):
+        if any(not equal(table[name], found[name]) for name in columns) or not relabelled(table, found, attributes):
             if by_rule and not same_code:
                 raise UncheckedError("other code than this moved its counts, and moves them otherwise")
             raise RefutedError("the basic form does not follow from the research form")
@@ -119,7 +156,7 @@ def check_basic(request: PlannedRelease, folder: Path, about: dict[str, Any], *,
 
 def _places(request: PlannedRelease) -> list[tuple[str, list[str]]]:
     """Where each table is, with its attributes."""
-    if isinstance(request, CountRequest):
+    if isinstance(request, CountRequest | FlowRequest):
         return request.places
     return [("", [])]
 
@@ -140,7 +177,7 @@ def _same(request: PlannedRelease, folder: Path, form: str, attributes: list[str
     first, *others = (_read(request, folder, form, attributes, kind) for kind in request.details["formats"])
     for other in others:
         if first.column_names != other.column_names or not all(
-            _equal(first[name], other[name]) for name in first.column_names
+            equal(first[name], other[name]) for name in first.column_names
         ):
             raise RefutedError(f"the formats of its {form} form hold different rows")
     return first
@@ -152,41 +189,17 @@ def _check_kinds(request: CountRequest, number: int, folder: Path, *, labelled: 
     if form == "basic" and labelled:
         raise UncheckedError("the basic form has labels for codes, and there is no research form")
     table = _read(request, folder, form, [*query.workplace_by, *query.worker_by])
-    kinds = [tuple(map(_text, kind)) for kind in product(*(domains[name] for name in query.worker_by))]
-    found = list(zip(*(_texts(table[name]) for name in query.worker_by), strict=True)) or [()] * len(table)
-    if len(table) % len(kinds) or found != kinds * (len(table) // len(kinds)):
+    kinds = list(product(*(domains[name] for name in query.worker_by)))
+    if len(table) % len(kinds) or not all(
+        repeats(table[name], [kind[i] for kind in kinds]) for i, name in enumerate(query.worker_by)
+    ):
         raise RefutedError("a workplace cell lacks a kind of worker, or has one twice")
-    keys = list(zip(*(_texts(table[name]) for name in query.workplace_by), strict=True)) or [()] * len(table)
-    cells = keys[:: len(kinds)]
-    if keys != [key for key in cells for _ in kinds] or len(set(cells)) < len(cells):
+    each = np.arange(0, len(table), len(kinds))
+    cells = table.select(query.workplace_by).take(each)
+    once = len(distinct(cells.columns)) == len(cells) if query.workplace_by else len(each) <= 1
+    again = cells.take(np.repeat(np.arange(len(each)), len(kinds)))
+    if not once or not all(equal(table[name], again[name]) for name in query.workplace_by):
         raise RefutedError("a workplace cell is there twice, or its kinds of workers are apart")
-
-
-def _equal(one: pa.ChunkedArray, other: pa.ChunkedArray) -> bool:
-    """Whether two columns hold the same, whatever their types: a CSV file knows text and numbers alone."""
-    import pyarrow.types as kinds
-
-    if kinds.is_floating(one.type) or kinds.is_floating(other.type):
-        a, b = (np.array(column.to_pylist(), dtype=np.float64) for column in (one, other))
-        return bool(np.array_equal(a, b, equal_nan=True))
-    return _texts(one) == _texts(other)
-
-
-def _relabelled(stated: pa.Table, found: pa.Table, attributes: list[str]) -> bool:
-    """Whether each code has one label."""
-    return all(
-        len(set(zip(_texts(found[name]), _texts(stated[name]), strict=True))) == len(set(_texts(found[name])))
-        for name in attributes
-    )
-
-
-def _texts(column: pa.ChunkedArray) -> list[str]:
-    return [_text(value) for value in column.to_pylist()]
-
-
-def _text(value: object) -> str:
-    """A category as a CSV file writes it."""
-    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _alike(found: Any, stated: Any) -> bool:

@@ -25,9 +25,10 @@ from discreet.archive.packing import MANIFEST, check_packing
 from discreet.archive.unpacking import opened, text, unpack
 from discreet.errors import PlanError
 from discreet.ledger import Ledger
-from discreet.noise.kept import Unsolved
-from discreet.plan.bundle import FORMAT
+from discreet.noise.kept import LongTable, Unsolved, solving_at_most
+from discreet.plan.bundle import FORMAT, SEVERAL
 from discreet.plan.counts import AT_MOST, CountRequest
+from discreet.plan.flows import FlowRequest
 from discreet.plan.shape import RELEASES
 from discreet.plan.summaries import COLUMNS
 from discreet.privacy.guarantee import Guarantee
@@ -49,6 +50,9 @@ MALFORMED = (
     *(zipfile.BadZipFile, zlib.error),
 )
 """What reading something that was not written by discreet may raise; brackets without end are a `RuntimeError`."""
+
+MOST_SECONDS = 60.0
+"""A reviewer solves no table of noise that may take longer: a stranger's bundle chooses alpha and epsilon."""
 
 ABOUT_KEYS = {
     *("format", "name", "dataset", "guarantee", "parameters", "columns", "ledger", "sampler", "randomness", "code"),
@@ -97,7 +101,22 @@ def verify_bundle(
             ("ledger", partial(_ledger, plan, ledger)),
             ("draws", partial(_draws, plan)),
         ]
-        return [_found(subject, check, progress) for subject, check in checks]
+        try:
+            with solving_at_most(MOST_SECONDS):
+                return [_found(subject, check, progress) for subject, check in checks]
+        except LongTable as work:
+            raise _too_long(path, work) from None
+
+
+def _too_long(path: Path, work: LongTable) -> PlanError:
+    return PlanError(
+        f"{path.name} was not reviewed: its noise has a table that is not kept here, and solving it takes up to "
+        f"{work.seconds / 60:,.0f} minutes.",
+        f"A review solves tables of at most {MOST_SECONDS:.0f} seconds.",
+        "If you trust its alpha and epsilon, solve and keep the table first with `discreet audit verify --mechanism "
+        "ladder --alpha ... --epsilon ...`. Then verify again.",
+        about="bundle",
+    )
 
 
 def _found(subject: str, check: Callable[[], str], progress: Callable[[str], None]) -> Finding:
@@ -132,7 +151,7 @@ def _unpacked(path: Path, folder: Path) -> tuple[dict[str, Any], list[str], list
         except MALFORMED:
             raise RefutedError(f"{MANIFEST} cannot be read, so nothing can be checked") from None
         try:
-            releases = [str(name) for name in about["releases"]] if about["format"] == FORMAT else []
+            releases = [str(name) for name in about["releases"]] if about["format"] in (FORMAT, SEVERAL) else []
         except MALFORMED:
             releases = []
         if not releases or not all(re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", name) for name in releases):
@@ -186,10 +205,9 @@ def _publication(plan: Rebuilt, name: str, listed: Mapping[str, str]) -> str:
 
 
 def _request(plan: Rebuilt) -> str:
-    charges = {str(entry.release): entry for entry in plan.lines.charges.values()}
     unpublished = plan.lines.publications.keys() - {*plan.releases}
     others = f"; the ledger also published {', '.join(sorted(unpublished))}, not in this bundle" if unpublished else ""
-    return plan.check_request(charges, plan.lines.budgets) + others
+    return plan.check_request() + others
 
 
 def _asked(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -221,7 +239,7 @@ def _guarantee(plan: Rebuilt, name: str) -> str:
     request = plan.requests[name]
     stated = {part: claim[part] for part in ("calibration", "basis", "proof")}
     rebuilt = Guarantee(request.guarantee.unit, promised, **stated, notes=tuple(claim["notes"]))
-    if isinstance(request, CountRequest):
+    if isinstance(request, CountRequest | FlowRequest):
         rebuilt = request.guarantee
     odd = sorted(part for part, value in rebuilt.to_dict().items() if claim.get(part) != value)
     if odd or claim.keys() != rebuilt.to_dict().keys():
@@ -277,9 +295,11 @@ def _constants(about: Mapping[str, Any]) -> NoReturn:
 def _description(plan: Rebuilt, name: str) -> str:
     """The words about sampler and columns are those that this version writes."""
     about, request = plan.about(name), plan.requests[name]
-    counts = isinstance(request, CountRequest)
+    counts = isinstance(request, CountRequest | FlowRequest)
     columns = (
-        request.columns | {column: words for column, words in AT_MOST.items() if column in about["columns"]}
+        request.columns
+        if isinstance(request, FlowRequest)
+        else request.columns | {column: words for column, words in AT_MOST.items() if column in about["columns"]}
         if isinstance(request, CountRequest)
         else {column: COLUMNS.get(column) for column in about["columns"]}
     )
@@ -311,16 +331,13 @@ def _report(plan: Rebuilt) -> str:
     """The report made again from the bundle; it has the same bytes whenever the same code makes it."""
     if not all(_same_code(plan.about(name)) for name in plan.releases):
         raise UncheckedError("not proved by this check: other code than this made the releases it is about")
-    published = {name: entries[-1] for name, entries in plan.lines.publications.items()}
-    asked = plan.file.plan
-    budget = plan.lines.budgets[asked.budget.dataset, asked.unit.unit().key]
-    if plan.report(published, budget=budget, head=plan.lines.head) != plan.packed_report():
+    if plan.report() != plan.packed_report():
         raise RefutedError("it is not the report that this code makes of the bundle")
     return "made again from the bundle: the same bytes"
 
 
 def _draws(plan: Rebuilt) -> str:
-    counts = {isinstance(request, CountRequest) for request in plan.requests.values()}
+    counts = {isinstance(request, CountRequest | FlowRequest) for request in plan.requests.values()}
     claims = [
         *(["that the counts are the true ones plus this noise"] if True in counts else []),
         *(["that the answers are those of the data plus this noise"] if False in counts else []),

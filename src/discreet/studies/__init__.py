@@ -2,13 +2,18 @@
 
 Only names live here. A study is imported when it is asked for, and a study whose module is absent is not listed.
 
+amount_kinds     sums, means, flows, rates and changes between releases on kinds of establishments
 blmm             the Bayesian mixed model and its empirical epsilon
 chance_kinds     chances, operating points and areas of large changes on kinds of panels
 cities           crime counts of real cities for the crime study
 coverage         every kind of interval on every kind of data: does it hold, or is it said before paying?
+coverage_page    the page of the study of intervals, and its tables for the docs
+coverage_rule    when an interval is short or wide and an estimate off, and when that is a fault
 crime            models fitted to large changes in crime counts: chapter 2 of the Dissertation
 crime_page       the crime study for people: its tables and figures in order. Every number comes from `crime`
 crime_trials     PMF beside least squares under what the paper leaves open
+defaults         the product's defaults on the workloads of `lodes`, beside infusion and what was tried
+fit_kinds        models without noise, Bayesian ones and lags on kinds of data: every interval that they print
 kinds            private models on kinds of data that no document tried: do intervals hold, and is it said?
 limits           the least error that each definition allows, computed, and every mechanism beside it
 limits_page      the page of the limits study: what is fundamental, tables and charts
@@ -45,6 +50,7 @@ if TYPE_CHECKING:
 
 STUDIES = {
     "lodes": "discreet.studies.lodes:run",
+    "defaults": "discreet.studies.defaults:run",
     "lmm": "discreet.studies.lmm:run",
     "limits": "discreet.studies.limits:run",
     "kinds": "discreet.studies.kinds:run",

@@ -21,6 +21,7 @@ SERIES, PERIODS, PAST = 120, 60, 12
 WEIGHTS = {"slow": 0.2, "fast": 0.7}  # of exponential smoothing
 NEGATIVES, RESAMPLES = 600, 400
 MANY = 200_000
+RIGHT = 0.9  # of the limits of the number of right alarms
 
 
 def _white(rng: np.random.Generator, n: int, months: int) -> Matrix:
@@ -81,6 +82,7 @@ def panels(kind: str, rng: np.random.Generator) -> tuple[dict[str, Any], dict[st
 def chances(kind: str, sets: int, rng: np.random.Generator) -> dict[str, Any]:
     """What reports of many panels said, and what happened: alarms, and the rates of the rule."""
     seen: dict[str, list[float]] = {key: [] for key in ("flags", "ranked", "tpr", "fpr")}
+    within = []
     for _ in range(sets):
         panel, forecasts, y = panels(kind, rng)
         report = exception_report(panel, forecasts)
@@ -90,11 +92,12 @@ def chances(kind: str, sets: int, rng: np.random.Generator) -> dict[str, Any]:
             seen[name].append(_right(rows, positive) - sum(row["chance"] for row in rows))
         all_positive = _right(report.rows, positive)
         flagged = _right(report.flagged, positive)
+        within.append(report.right[0] <= flagged <= report.right[1])
         if all_positive:
             seen["tpr"].append(flagged / all_positive - report.left_out[1])
         negatives = len(report.rows) - all_positive
         seen["fpr"].append((len(report.flagged) - flagged) / max(negatives, 1) - report.left_out[0])
-    row: dict[str, Any] = {"data": kind, "sets": sets}
+    row: dict[str, Any] = {"data": kind, "sets": sets, "within": float(np.mean(within))}
     for name, values in seen.items():
         row[name] = float(np.mean(values))
         row[f"{name}_error"] = float(np.std(values, ddof=1) / np.sqrt(len(values)))
@@ -111,19 +114,21 @@ def areas(kind: str, positives: int, sets: int, rng: np.random.Generator) -> dic
     up, down = make(np.random.default_rng(3), MANY, MANY)
     true = roc.partial_area_of(up, down, 0.0, 0.2)
     truth = np.repeat([True, False], [positives, NEGATIVES])
-    held, off = [], []
+    held, off, half = [], [], []
     for _ in range(sets):
         score = np.concatenate(make(rng, positives, NEGATIVES))[None, :]
         found = replicate(truth, score, fpr=(0.0, 0.2), resamples=RESAMPLES, rng=int(rng.integers(2**31)))
         low, high = found.interval()[0]
         held.append(bool(low <= true <= high))
         off.append(float(found.area[0]) - true)
+        half.append((high - low) / 2)
     return {
         "data": kind,
         "positives": positives,
         "sets": sets,
         "held": float(np.mean(held)),
         "held_error": float(np.sqrt(0.95 * 0.05 / sets)),
+        "times": float(np.mean(half) / np.quantile(np.abs(off), 0.95)),
         "bias": float(np.mean(off)),
         "bias_error": float(np.std(off, ddof=1) / np.sqrt(sets)),
     }

@@ -7,6 +7,7 @@ Limits are linear programmes and floors (`tables.limits`); mechanisms are calibr
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -79,14 +80,16 @@ def count_rows(alpha: str, epsilon: str, *, growths: int, parts: int) -> list[Ro
     most = round(shown * 1.2)
     reach = round(growths * (8 / e + 4))
     near = {free: one_count(share, e, most=most, reach=reach, unbiased=not free) for free in (True, False)}
-    far = {free: in_proportion(float(share), e, parts=parts, unbiased=not free) for free in (True, False)}
+    far: dict[bool, float] = {}
+    with suppress(PrivacyError):  # below an epsilon that grows with alpha no law in proportion has a mean
+        far = {free: in_proportion(float(share), e, parts=parts, unbiased=not free) for free in (True, False)}
     sizes, rows = np.array(SIZES, dtype=np.float64), []
     errors = {label: found.integer_error(sizes, sizes) for label, found in _mechanisms(alpha, epsilon)}
     for i, size in enumerate(SIZES):
         limit: dict[bool, float | None] = dict.fromkeys(near)
         if size < shown:
             limit = {free: float(near[free][size - 1]) for free in near}
-        elif size >= FAR:
+        elif size >= FAR and far:
             limit = {free: far[free] * float(share) * size for free in far}
         low = floor(size, share, e) if size <= 10 * shown else far_floor(float(share), e) * float(share) * size
         rows.append(
@@ -94,7 +97,7 @@ def count_rows(alpha: str, epsilon: str, *, growths: int, parts: int) -> list[Ro
                 "alpha": alpha,
                 "epsilon": epsilon,
                 "size": size,
-                "programme": "integers" if size < shown else "in proportion" if size >= FAR else None,
+                "programme": "integers" if size < shown else "in proportion" if size >= FAR and far else None,
                 "floor": low,
                 "optimum": limit[True],
                 "unbiased optimum": limit[False],

@@ -54,7 +54,7 @@ def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progres
     trials, points = (QUICK_TRIALS, QUICK_GRID) if quick else (TRIALS, {})
     share = QUICK_SHARE if quick else 1.0
     source = SeededSource(seed)
-    with _directory(data, seed=seed, share=share, progress=progress) as folder:
+    with jobs_folder(data, seed=seed, share=share, progress=progress) as folder:
         progress("counting workers of every establishment", 0.2)
         firms = histograms(read_jobs(folder, validate=data is not None), workplace_by=WORKPLACE_BY, worker_by=WORKER_BY)
     progress("infusing noise", 0.25)
@@ -97,7 +97,7 @@ def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progres
 
 
 @contextmanager
-def _directory(data: Path | None, *, seed: int, share: float, progress: Progress) -> Iterator[Path]:
+def jobs_folder(data: Path | None, *, seed: int, share: float, progress: Progress) -> Iterator[Path]:
     """The data given, or simulated ones for as long as they are read."""
     if data is not None:
         progress("opening the jobs", 0.0)
@@ -118,7 +118,7 @@ def infused(firms: Histograms, *, seed: int, trials: int, source: Source) -> gri
     total = replace(firms, worker_by=(), levels=((),), counts=firms.size[:, None])
     factors = infusion.factors(firms.establishment, key=seed.to_bytes(32, "big"))
     return grid.Economy(
-        cells=firms.cells(),
+        cells=firms.cells(unions=True),
         dropped=firms.total(firms.counts * (firms.size > grid.THETA)[:, None]),
         infused=infusion.publish(firms, factors, source=source),
         infused_total=infusion.publish(total, factors, source=source),

@@ -1,7 +1,7 @@
 """The product's own mechanisms on the paper's workloads: errors of the published integers over infusion's, by stratum.
 
 Beside each default stands the closed form that was the default before. Errors are exact expectations of integers; only
-`weak-joint`, whose noise follows every kind, is a mean over trials.
+`weak-unions`, whose noise follows every set of kinds, and `weak-joint` are means over trials.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ POINTS = ((0.1, 1.0), (0.1, 2.0), (0.1, 4.0), (0.05, 4.0))
 ASKED: tuple[tuple[int, Strength, str, str], ...] = (
     (1, "strong", "ladder", "polynomial"),
     (3, "strong", "joint-rings", "joint-polynomial"),
-    (3, "weak", "weak-joint", "joint-polynomial"),
+    (3, "weak", "weak-unions", "weak-joint"),
 )
 
 
@@ -30,7 +30,7 @@ def default_rows(economy: grid.Economy, *, trials: int, source: Source) -> list[
     for alpha, epsilon in POINTS:
         for workload, strength, name, before in ASKED:
             now = grid.Setting(workload, name, "tight", strength, alpha, epsilon)
-            old = grid.Setting(workload, before, "tight", "strong", alpha, epsilon)
+            old = grid.Setting(workload, before, "tight", strength, alpha, epsilon)
             found, known = (_integers(each, economy, trials=trials, source=source) for each in (now, old))
             if found is None:
                 continue

@@ -22,6 +22,7 @@ from discreet.errors import Infeasible
 from discreet.noise.rings import Rings
 from discreet.noise.sampler import draw_within
 from discreet.noise.source import SeededSource, Source
+from discreet.noise.unions import draw_unions
 from discreet.privacy.guarantee import Calibration
 from discreet.privacy.losses import exact
 from discreet.privacy.units import Establishments, Strength
@@ -40,7 +41,7 @@ THETA = 1000
 """Where node privacy cuts: section 6 of the paper."""
 
 PUBLISHED: tuple[str, ...] = ("log-laplace", "smooth-gamma", "smooth-laplace")
-VECTORS: tuple[str, ...] = ("joint-polynomial", "joint-rings", "weak-joint")
+VECTORS: tuple[str, ...] = ("joint-polynomial", "joint-rings", "weak-joint", "weak-unions")
 JOINT: tuple[str, ...] = (*VECTORS, *BASELINES)
 """Those whose loss covers all worker cells of an establishment at once."""
 
@@ -100,9 +101,10 @@ class Economy:
         baseline = setting.strength is None and setting.workload == 2
         return self.cells.largest if setting.strength == "weak" or baseline else self.cells.largest_total[:, None]
 
-    @property
-    def largest_of_kinds(self) -> Integers:
-        """Of every kind and, last, of all."""
+    def hidden(self, found: Mechanism) -> Integers:
+        """What noise by kinds follows: of every kind and, last, of all, or of every set of kinds."""
+        if found.by_unions:
+            return cast("Integers", self.cells.unions)
         return np.column_stack([self.cells.largest, self.cells.largest_total])
 
 
@@ -120,6 +122,7 @@ def settings(
             yield Setting(workload, "joint-polynomial", "tight", "strong", alpha, epsilon)
             yield Setting(workload, "joint-rings", "tight", "strong", alpha, epsilon)
             yield Setting(workload, "weak-joint", "tight", "weak", alpha, epsilon)
+            yield Setting(workload, "weak-unions", "tight", "weak", alpha, epsilon)
     for name, epsilon in product(BASELINES, epsilons):
         yield Setting(workload, name, "paper", None, None, epsilon)
 
@@ -162,8 +165,8 @@ def _calibrated(
 def expected_error(setting: Setting, found: Mechanism, economy: Economy) -> Matrix:
     """E|published - true| before rounding, shape (cells, d)."""
     counts = economy.counts(setting.workload)
-    if setting.mechanism == "weak-joint":
-        return _unrounded(found, economy.largest_of_kinds)
+    if found.by_kinds:
+        return _unrounded(found, economy.hidden(found))
     largest = np.broadcast_to(economy.largest(setting), counts.shape)
     error = found.expected_error(counts.astype(np.float64), largest.astype(np.float64))
     if setting.mechanism == "node-truncation":
@@ -174,16 +177,22 @@ def expected_error(setting: Setting, found: Mechanism, economy: Economy) -> Matr
 
 def _unrounded(found: Any, largest: Integers) -> Matrix:
     """E|noise| of every kind before rounding, which has no closed form: a mean of draws on a fine grid."""
-    law, (own, whole) = cast("Rings", found.law), found.scales(largest)
-    drawn = [draw_within(law, scale=own * FINE, total=whole * FINE, source=SeededSource(i)) for i in range(4)]
-    return np.asarray(np.mean(np.abs(drawn), axis=0) / FINE)
+    law = cast("Rings", found.law)
+
+    def drawn(source: Source) -> Integers:
+        if found.by_unions:
+            return draw_unions(law, scale=found.bounds(largest) * FINE, source=source)
+        own, whole = found.scales(largest)
+        return draw_within(law, scale=own * FINE, total=whole * FINE, source=source)
+
+    return np.asarray(np.mean([np.abs(drawn(SeededSource(i))) for i in range(4)], axis=0) / FINE)
 
 
 def draw(setting: Setting, found: Mechanism, economy: Economy, source: Source, level: int | None = None) -> Integers:
     """One trial: the integers that would be published, of all levels or of one."""
     counts, largest = economy.counts(setting.workload), economy.largest(setting)
     if found.by_kinds:
-        return found.draw(counts, economy.largest_of_kinds, source)
+        return found.draw(counts, economy.hidden(found), source)
     if setting.mechanism in VECTORS:
         return found.draw(counts, largest[:, 0], source)
     largest = np.broadcast_to(largest, counts.shape)

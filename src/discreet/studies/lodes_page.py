@@ -80,7 +80,7 @@ def page(results: Mapping[str, Any], findings: Sequence[PaperStatement]) -> Page
         ),
         Prose(
             "The defaults of the product, as published integers: `ladder` for all jobs of a cell, `joint-rings` for "
-            "all kinds of workers under one epsilon, `weak-joint` for those under the weak definition."
+            "all kinds of workers under one epsilon, `weak-unions` for those under the weak definition."
         ),
         Table.of(
             results["defaults"],

@@ -114,6 +114,9 @@ def kinds(
                         "held_error": float(share.std(ddof=1) / np.sqrt(sets)),
                         "none": float(np.mean(np.array(none)[:, k])),
                         "half_width": float(np.median(np.array(width)[:, k])),
+                        "times": float(
+                            np.median(np.array(width)[:, k]) / np.quantile(np.abs(np.array(off)[:, k]), 0.95)
+                        ),
                         "bias": float(bias.mean()),
                         "bias_error": float(bias.std(ddof=1) * np.sqrt(1 / sets + ROWS / MANY)),
                         "allowed": float(np.mean(np.array(taken)[:, k])),

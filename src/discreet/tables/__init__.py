@@ -7,6 +7,7 @@ advice          which tables to draw and what share of epsilon each gets, so tha
 amounts         sums of a declared magnitude: what is refused, and what is promised
 attributes      what is asked of a table, checked without data
 attacks         what a published table gives away: the three attacks of Haney et al. (2017, section 5.2) as code
+changes         levels of several quarters and what changed between them: a question about job histories
 consistency     tables of one release made to agree, in non-negative integers: post-processing that costs nothing
 derived         tables that are sums of one that was drawn
 counsel         advice on a budget from what is public, or why there is none
@@ -24,6 +25,7 @@ likelihood      what a table typically tells about the size of an establishment
 limits          the least mean error that any noise can have under a definition
 mean            the mean of a magnitude per job, as a sum over a count
 mechanisms      how a count becomes a published count: one file for each mechanism
+movement        what flows and changes between quarters have in common when they are published
 nested          what tables of one release tell about each other: bounds that make intervals narrow
 pace            the least scale of noise that keeps pace with growth, in whole workers
 prepared        A query before it is drawn, what one draw gives, and what is told about it before it is paid

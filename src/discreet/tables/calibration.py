@@ -83,7 +83,7 @@ def calibrate(
     if cells != 1 and not kind.vector:
         raise PrivacyError(
             (f"{kind.name} with ", Argument("cells", cells), ": its noise is for one count."),
-            "Only joint-polynomial, joint-rings and weak-joint cover several counts of the same establishments.",
+            "Only joint-polynomial, joint-rings, weak-joint and weak-unions cover several counts of one establishment.",
             "Use one of those, or leave cells out and pay for each count.",
             about="cells",
         )

@@ -56,6 +56,8 @@ class Cells:
     establishments : how many there are in the workplace cell, with jobs or without, shape (cells,). Public.
     lineage : the parents of the keys' codes, where hierarchies are declared. Public.
     gains : how many more jobs of one level than of another the establishments with more of it have, shape (cells,).
+    unions : the largest establishment's jobs in every set of levels, shape (cells, 2^d), if asked for: level c is in
+        the set of column A if bit c of A is 1.
     """
 
     keys: pa.Table
@@ -67,6 +69,7 @@ class Cells:
     establishments: Integers
     lineage: Lineage | None = None
     gains: Integers | None = None
+    unions: Integers | None = None
 
     def __repr__(self) -> str:
         by = ", ".join([*self.keys.column_names, *self.worker_by]) or "nothing"
@@ -83,6 +86,7 @@ def cell_statistics(
     most_counts: int | None = None,
     gains: tuple[int, int] | None = None,
     magnitude: str | None = None,
+    unions: bool = False,
 ) -> Cells:
     """Count jobs in every workplace cell that exists, by every combination of the workers' attributes.
 
@@ -90,7 +94,8 @@ def cell_statistics(
     attribute, it drops jobs but no establishment, since that these exist is public. Jobs of an establishment whose
     whole workforce is above `largest_establishment` are not counted. More than `most_counts` counts are refused.
     `gains` names two levels: over the establishments with more jobs of the first, how many more is added up. With a
-    `magnitude`, its amounts are added up in place of jobs.
+    `magnitude`, its amounts are added up in place of jobs. With `unions`, the largest establishment's jobs in every
+    set of levels are found, too; there are 2^d, so d is small.
     """
     allowed = _allowed(jobs, workplace_by, worker_by, where or {})
     domains = {**jobs.schema.worker_attributes, **allowed}
@@ -103,7 +108,7 @@ def cell_statistics(
         for start in range(0, len(levels), LEVELS_PER_PASS):
             block = range(start, min(start + LEVELS_PER_PASS, len(levels)))
             within = () if whole else block
-            query = _by_cell(jobs, rows, workplace_by, within, allowed, largest_establishment, gains, magnitude)
+            query = _by_cell(jobs, rows, workplace_by, within, allowed, largest_establishment, gains, magnitude, unions)
             blocks.append(collect(query, step=step))
             counts = len(blocks[0]) * len(levels)
             if most_counts is not None and counts > most_counts:
@@ -114,6 +119,8 @@ def cell_statistics(
                     about="by",
                 )
     found = _assemble(blocks, tuple(workplace_by), tuple(worker_by), levels)
+    if unions and whole:
+        found = replace(found, unions=np.column_stack([np.zeros_like(found.largest_total), found.largest_total]))
     return found if jobs.lineage is None else replace(found, lineage=jobs.lineage.within(found.keys))
 
 
@@ -201,6 +208,7 @@ def _by_cell(
     largest_establishment: int | None,
     gains: tuple[int, int] | None = None,
     magnitude: str | None = None,
+    unions: bool = False,
 ) -> Frame:
     """One row per workplace cell: establishments, the largest workforce, and sum and maximum of a block of levels.
 
@@ -237,8 +245,16 @@ def _by_cell(
         more = nw.col(f"__n{gains[0]}") - nw.col(f"__n{gains[1]}")
         firms = firms.with_columns(nw.when(more > 0).then(more).otherwise(nw.lit(0)).alias("__gains"))
         gained = [nw.col("__gains").sum()]
+    joined = []
+    if unions and block:
+        sets = {f"__union{some}": [f"__n{i}" for i in block if some >> i & 1] for some in range(1, 2 ** len(block))}
+        firms = firms.with_columns(
+            **{name: sum(map(nw.col, kinds[1:]), nw.col(kinds[0])) for name, kinds in sets.items()}
+        )
+        joined = [nw.col(name).max() for name in sets]
     return firms.group_by(*workplace_by or ["__one"]).agg(
         *gained,
+        *joined,
         nw.len().alias("__establishments"),
         nw.col("__all").max(),
         *(nw.col(counter).sum().alias(name) for name, counter in summed.items()),
@@ -286,6 +302,7 @@ def _assemble(
         largest_total=total,
         establishments=columns("establishments")[:, 0],
         gains=columns("gains")[:, 0] if "__gains" in tables[0].column_names else None,
+        unions=np.column_stack([np.zeros_like(total), joined]) if (joined := columns("union")).size else None,
     )
 
 

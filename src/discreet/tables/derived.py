@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.arrays import Integers, Vector
+from discreet.caveats import CHEBYSHEV
 from discreet.hierarchy import covers
 from discreet.lineage import Lineage, parent_column
 from discreet.schema import Label
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 LARGEST = 0.05
 """The share of the probability to fail that pays for the bound of the largest establishment."""
 
-NOTE = "The table by {} was not drawn: it is a sum of the one by {}"
+NOTE = "The table by {} was not drawn: it is a sum of the one by {}. Its intervals hold at least so often: " + CHEBYSHEV
 
 
 def source_of(query: CountQuery, drawn: Sequence[CountQuery], tables: Sequence[CountRelease]) -> int:

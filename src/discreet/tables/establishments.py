@@ -58,7 +58,7 @@ class Histograms:
         """Sums over the establishments of each workplace cell of something that each of them has."""
         return np.asarray(np.add.reduceat(values, self.start, axis=0))
 
-    def cells(self) -> Cells:
+    def cells(self, *, unions: bool = False) -> Cells:
         """The same statistics as `cell_statistics`, without asking the engine again."""
         return Cells(
             keys=self.keys,
@@ -68,7 +68,13 @@ class Histograms:
             largest=np.maximum.reduceat(self.counts, self.start, axis=0),
             largest_total=np.maximum.reduceat(self.size, self.start),
             establishments=self.establishments,
+            unions=self._unions() if unions else None,
         )
+
+    def _unions(self) -> Integers:
+        d = self.counts.shape[1]
+        sets = np.arange(2**d)[:, None] >> np.arange(d) & 1
+        return np.stack([np.maximum.reduceat(self.counts @ some, self.start) for some in sets], axis=1)
 
 
 def histograms(

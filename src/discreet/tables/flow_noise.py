@@ -46,14 +46,18 @@ def flows_of(vectors: Integers) -> Integers:
 
 @dataclass(frozen=True, slots=True)
 class FlowNoise:
-    """Rings of five dimensions in the norm of flows."""
+    """Rings of five dimensions in the norm of flows.
+
+    Flows of several quarters are added up before noise is added; the scale is then the sum of the quarters' scales.
+    """
 
     rings: Mechanism
+    quarters: int = 1
 
     @classmethod
-    def calibrate(cls, *, unit: Establishments, epsilon: Number) -> FlowNoise:
+    def calibrate(cls, *, unit: Establishments, epsilon: Number, quarters: int = 1) -> FlowNoise:
         """The least noise of this kind for the whole vector; raises `Infeasible` with the inequality."""
-        return cls(calibrate("joint-rings", unit=unit, epsilon=epsilon, cells=len(COORDINATES)))
+        return cls(calibrate("joint-rings", unit=unit, epsilon=epsilon, cells=len(COORDINATES)), quarters)
 
     @property
     def law(self) -> Rings:
@@ -68,13 +72,19 @@ class FlowNoise:
         """The scale of a cell whose establishments grow by one worker at a time."""
         return float(self.rings.scale(np.ones(1))[0])
 
+    def scale(self, largest: Integers | Vector) -> Vector:
+        """The scale of every cell, from its largest establishments' workforces: one, or one for each quarter."""
+        found = self.rings.scale(np.asarray(largest, dtype=np.float64))
+        return found if found.ndim == 1 else np.asarray(found.sum(axis=1))
+
     def draw(self, vectors: Integers, largest: Integers, source: Source) -> Integers:
-        """Published coordinates. `largest` is the workforce of every cell's largest establishment."""
-        return add(vectors, draw_flows(self.law, scale=self.rings.scale(largest.astype(np.float64)), source=source))
+        """Published coordinates. `largest` is the workforce of every cell's largest establishment in every quarter."""
+        return add(vectors, draw_flows(self.law, scale=self.scale(largest), source=source))
 
     def expected_error(self, largest: Vector) -> dict[str, Vector]:
         """E|published - true| of every flow, a whole number, by the size of the largest establishment."""
-        points, scale = _points(self.law), self.rings.scale(np.asarray(largest, dtype=np.float64))
+        points = _points(self.law)
+        scale = self.quarters * self.rings.scale(np.asarray(largest, dtype=np.float64))
         found = [np.abs(np.rint(points * one) @ _MATRIX).mean(axis=0) for one in scale.tolist()]
         return {name: np.array([errors[i] for errors in found]) for i, name in enumerate(FLOWS)}
 
@@ -94,7 +104,7 @@ class FlowNoise:
         refuse_level(level)
         miss = 1 - level
         counted = miss if sizes is None else BY_COUNTS * miss
-        most = self.rings.scale(self._most_workers(vectors, miss=counted / 2))
+        most = self._most_scale(vectors, miss=counted / 2)
         found = {}
         for name, rounded in _ROUNDED.items():
             reach = most * quantile(self.law, name, counted / 2) * OUTWARD
@@ -108,13 +118,21 @@ class FlowNoise:
             found[name] = (np.maximum(low, 0.0), np.maximum(high, 0.0)) if name == "mean" else not_below_zero(low, high)
         return found
 
-    def _most_workers(self, vectors: Integers, *, miss: float) -> Vector:
-        """What a cell's largest establishment exceeds with probability `miss` at most."""
+    def _most_scale(self, vectors: Integers, *, miss: float) -> Vector:
+        """What the scale of a cell exceeds with probability `miss` at most.
+
+        The workers of the largest establishments of k quarters are at most the employment of all of them, and the sum
+        of scales is at most a share of these workers and k.
+        """
         total = (vectors @ np.array(FLOWS["employment"])).astype(np.float64) + _ROUNDED["employment"]
         reach = self.factor * quantile(self.law, "employment", miss)
         share = float(self.rings.unit.alpha / (1 + self.rings.unit.alpha))  # of the scale: `tables.pace`
+        if self.quarters > 1:
+            workers = total + reach * self.quarters
+            workers = workers / (1 - reach * share) if reach * share < 1 else np.full_like(total, np.inf)
+            return np.asarray(self.factor * (share * np.maximum(workers, 0.0) + self.quarters) * OUTWARD)
         widest = total / (1 - reach * share) if reach * share < 1 else np.full_like(total, np.inf)
-        return np.asarray(np.maximum(np.maximum(widest, total + reach), 0.0) * OUTWARD)
+        return self.rings.scale(np.asarray(np.maximum(np.maximum(widest, total + reach), 0.0) * OUTWARD))
 
 
 def _mean_parts() -> Vector:

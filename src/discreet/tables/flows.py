@@ -7,42 +7,49 @@ norm (`noise.flow_body`), so that all flows and rates cost one epsilon. Price an
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.arrays import Integers
-from discreet.errors import DataError, PrivacyError
-from discreet.faults import Argument, Capital
+from discreet.arrays import Integers, Vector
+from discreet.errors import DataError
+from discreet.faults import Argument
 from discreet.histories import CAME, HISTORY, KINDS, LEFT, Histories
-from discreet.noise.flow_body import FLOWS
+from discreet.noise.flow_body import COORDINATES, FLOWS
 from discreet.noise.source import Source
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Number, exact
-from discreet.privacy.units import BY_ESTABLISHMENTS, Establishments
 from discreet.release.account import Account
-from discreet.release.files import SAMPLER, write_value
 from discreet.release.offer import Check, Offer
 from discreet.schema import Label
-from discreet.tables.attributes import spanned
-from discreet.tables.calibration import refuse_extremes
+from discreet.tables.calibration import above_zero, refuse_extremes
 from discreet.tables.cells import cell_statistics
-from discreet.tables.expected import SIZES, three_digits
+from discreet.tables.expected import SIZES
 from discreet.tables.flow_noise import FlowNoise
-from discreet.tables.flow_release import FlowRelease, rate_ends
+from discreet.tables.flow_release import RATES, FlowRelease, rate_ends
+from discreet.tables.movement import (
+    LARGEST,
+    MovementErrors,
+    establishments_only,
+    mean_by,
+    merged_keys,
+    no_keys,
+    offered,
+    workplace_names,
+)
 from discreet.tables.sizes import NOTE, NoisySizes, noisy_sizes, share_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pyarrow as pa
 
-    from discreet.ledger import Entry
-
 PROOF = "docs/proofs/flows.md"
+OF_SEVERAL_QUARTERS = (
+    "The promise is about the jobs of {} quarters together: one establishment's workforce grows so in every one of them"
+)
 OF_ONE_QUARTER = (
     "The promise is about the jobs of the quarter, with what they were in the quarter before and are in the one after; "
     "releases of several quarters add up"
@@ -51,7 +58,7 @@ OF_ONE_QUARTER = (
 
 @dataclass(frozen=True, slots=True)
 class FlowCells:
-    """Confidential: the five numbers of every cell, and its largest establishment's workforce."""
+    """Confidential: the five numbers of every cell, added up over quarters; its largest workforce of every quarter."""
 
     keys: pa.Table
     vectors: Integers
@@ -59,49 +66,111 @@ class FlowCells:
 
 
 @dataclass(frozen=True, slots=True)
-class FlowErrors:
-    """How far off each flow is expected to be, by the size of the cell's largest establishment."""
+class PreparedFlows:
+    """Flows with their noise: all that is decided before data are read."""
 
-    errors: Mapping[str, Mapping[int, float]]
+    quarters: tuple[Label, ...]
+    by: tuple[str, ...]
+    noise: FlowNoise
+    sizes: NoisySizes | None
+    level: float
+    guarantee: Guarantee
+    details: dict[str, Any]
 
-    def __str__(self) -> str:
-        head = "Expected error of a flow, by the size of the cell's largest establishment:"
-        lines = (
-            f"  {name:12} " + "; ".join(f"{size:,} {three_digits(error):,.15g}" for size, error in by_size.items())
-            for name, by_size in self.errors.items()
+    @property
+    def mechanism(self) -> str:
+        """The name of the mechanism."""
+        return self.noise.rings.name
+
+    @property
+    def constants(self) -> dict[str, Any]:
+        """The public constants of the noise."""
+        found = self.noise.rings.constants()
+        return found if self.sizes is None else found | {"sizes": self.sizes.own_constants()}
+
+    @property
+    def dimension(self) -> int:
+        """How many integers of a cell are drawn together."""
+        return len(COORDINATES)
+
+    def expected(self) -> MovementErrors:
+        """Expected errors for some sizes of a cell's largest establishment."""
+        found = self.noise.expected_error(np.array(SIZES, dtype=np.float64))
+        return MovementErrors({name: dict(zip(SIZES, found[name].tolist(), strict=True)) for name in FLOWS})
+
+    def on_sizes(self, largest: Vector) -> dict[str, float]:
+        """Mean expected errors over cells whose largest establishments have these sizes."""
+        return mean_by(self.noise.expected_error, largest)
+
+    def read(self, histories: Histories) -> FlowCells:
+        """What the draw needs of the data."""
+        return statistics(histories, self.quarters, self.by)
+
+    def draw(self, cells: FlowCells, source: Source) -> FlowRelease:
+        """The flows with noise, and noisy sizes where they were paid for."""
+        vectors = self.noise.draw(cells.vectors, cells.largest, source)
+        largest = None
+        if self.sizes is not None:
+            size = size_of(cells.largest, self.sizes)
+            largest = self.sizes.draw(size, size, source)
+        return self.released(cells.keys, vectors, largest)
+
+    def released(self, keys: pa.Table, vectors: Integers, largest: Integers | None) -> FlowRelease:
+        """Everything that follows from what was drawn."""
+        noise, sizes, level = self.noise, self.sizes, self.level
+        return FlowRelease(
+            keys=keys,
+            level=level,
+            guarantee=self.guarantee,
+            parameters=self.details,
+            largest=largest,
+            quarter=span(self.quarters),
+            vectors=vectors,
+            ends=noise.ends(vectors, level=level, sizes=sizes, largest=largest),
+            rate_ends=rate_ends(noise.ends(vectors, level=(1 + level) / 2, sizes=sizes, largest=largest)),
         )
-        return "\n".join([head, *lines])
 
-    def to_dict(self) -> dict[str, Any]:
-        """The expected errors as plain values, ready for JSON."""
-        return {"expected_error_by_largest_establishment": {name: dict(found) for name, found in self.errors.items()}}
+    def again(self, table: pa.Table) -> FlowRelease:
+        """The release from beginning employment, accessions, separations and jobs created of a published table.
+
+        Numbers of jobs that came and left do not follow from flows; none of what is published depends on them.
+        """
+        beginning, accessions, separations, creation = (
+            np.array(table[name], dtype=np.int64) for name in ("beginning", "accessions", "separations", "creation")
+        )
+        nobody = np.zeros_like(beginning)
+        vectors = np.column_stack([beginning - separations, nobody, accessions, separations, creation])
+        largest = None if self.sizes is None else np.array(table[LARGEST], dtype=np.int64)
+        return self.released(table.select(list(self.by)), vectors, largest)
 
 
 @dataclass(frozen=True, slots=True)
 class FlowQuery:
-    """The flows of one quarter by workplace attributes."""
+    """The flows of one quarter, or of several together, by workplace attributes."""
 
     histories: Histories
     account: Account
-    quarter: Label
+    quarters: tuple[Label, ...]
     by: tuple[str, ...]
 
     @classmethod
-    def of(cls, histories: Histories, account: Account, *, quarter: Label, by: str | Sequence[str]) -> FlowQuery:
+    def of(
+        cls, histories: Histories, account: Account, *, quarter: Label | Sequence[Label], by: str | Sequence[str]
+    ) -> FlowQuery:
         """The query for the attributes `by`, which describe establishments."""
-        histories.around(quarter)  # refuses a quarter that has no neighbours
-        names = spanned(histories.schema, by)
-        workers = [name for name in names if name not in histories.schema.workplace_attributes]
-        if workers:
+        quarters = (quarter,) if isinstance(quarter, str | int) else tuple(quarter)
+        places = [histories.inside(each) for each in quarters]  # refuses a quarter that has no neighbours
+        if not places or places != list(range(places[0], places[0] + len(places))):
             raise DataError(
-                (Argument("by", list(names)), f" has {', '.join(workers)}, which describe workers."),
-                "Flows are published by attributes of establishments.",
-                f"Use some of {', '.join(histories.schema.workplace_attributes) or 'none'}.",
-                about="by",
+                (Argument("quarter", list(quarters)), " are no quarters that follow one another."),
+                "Flows of several quarters are added up, from the first to the last.",
+                "List them in their order, without a gap.",
+                about="quarter",
             )
-        return cls(histories, account, quarter, tuple(names))
+        taken = ("quarter", *FLOWS, *RATES, LARGEST)
+        return cls(histories, account, quarters, workplace_names(histories.schema, by, what="Flows", taken=taken))
 
-    def check(self, *, epsilon: Number, scale_share: Number = 0, level: float = 0.95) -> Check[FlowErrors]:
+    def check(self, *, epsilon: Number, scale_share: Number = 0, level: float = 0.95) -> Check[MovementErrors]:
         """Cost, feasibility and expected error, without reading confidential data or spending anything."""
         return self.offer(epsilon=epsilon, scale_share=scale_share, level=level).check(self.account.remaining)
 
@@ -120,86 +189,64 @@ class FlowQuery:
         self, *, epsilon: Number, scale_share: Number = 0, level: float = 0.95
     ) -> Offer[Histories, FlowCells, FlowRelease]:
         """The flows as an offer; the arguments are those of `release`."""
-        unit = self.account.unit
-        if not isinstance(unit, Establishments):
-            raise PrivacyError(
-                f"Flows cannot be released under {unit.key}.",
-                "Their noise is proved for establishments and their workers.",
-                (Capital(BY_ESTABLISHMENTS), "."),
-                about="unit",
-            )
-        whole = exact(epsilon, name="epsilon")
-        if whole <= 0:
-            raise PrivacyError(
-                (Argument("epsilon", epsilon), " buys nothing."),
-                "It must be above 0.",
-                ("Use for example ", Argument("epsilon", 1), "."),
-                about="epsilon",
-            )
+        return offered(self.prepare(epsilon=epsilon, scale_share=scale_share, level=level))
+
+    def prepare(self, *, epsilon: Number, scale_share: Number = 0, level: float = 0.95) -> PreparedFlows:
+        """Noise, price and promise; the arguments are those of `release`."""
+        unit = establishments_only(self.account.unit, "Flows")
+        whole = above_zero(epsilon)
         for_sizes = share_of(scale_share, whole) if scale_share != 0 else Fraction(0)
         refuse_extremes(unit, whole - for_sizes)
-        noise = FlowNoise.calibrate(unit=unit, epsilon=whole - for_sizes)
+        noise = FlowNoise.calibrate(unit=unit, epsilon=whole - for_sizes, quarters=len(self.quarters))
         sizes = noisy_sizes(unit, for_sizes) if for_sizes else None
-        jobs = self.histories.around(self.quarter)
+        several = len(self.quarters) > 1
+        about = OF_SEVERAL_QUARTERS.format(len(self.quarters)) if several else OF_ONE_QUARTER
         paid = () if sizes is None else (NOTE.format(sizes.loss),)
         guarantee = Guarantee(
             unit,
             noise.loss if sizes is None else noise.loss + sizes.loss,
             proof=PROOF,
-            notes=(*jobs.limits(unit), OF_ONE_QUARTER, *paid),
+            notes=(*self.histories.limits(unit), about, *paid),
             private=self.account.private,
         )
-        details: dict[str, Any] = {"flows": self.quarter, "by": list(self.by), "unit": unit.key}
+        asked = list(self.quarters) if several else self.quarters[0]
+        details: dict[str, Any] = {"flows": asked, "by": list(self.by), "unit": unit.key}
         if sizes is not None:
             details["scale_share"] = str(exact(scale_share, name="scale_share"))
-
-        def wrapped(keys: pa.Table, vectors: Integers, largest: Integers | None) -> FlowRelease:
-            ends = noise.ends(vectors, level=level, sizes=sizes, largest=largest)
-            both = noise.ends(vectors, level=(1 + level) / 2, sizes=sizes, largest=largest)
-            return FlowRelease(keys, self.quarter, vectors, ends, rate_ends(both), level, guarantee, details)
-
-        def draw(cells: FlowCells, source: Source) -> FlowRelease:
-            vectors = noise.draw(cells.vectors, cells.largest, source)
-            return wrapped(cells.keys, vectors, _sizes(sizes, cells.largest, source))
-
-        wrapped(_no_keys(), np.zeros((1, 5), dtype=np.int64), None if sizes is None else np.zeros(1, dtype=np.int64))
-        return Offer(
-            guarantee=guarantee,
-            details=details,
-            expected=lambda: expected(noise),
-            read=lambda histories: statistics(histories, self.quarter, self.by),
-            draw=draw,
-            write=_write,
-        )
+        ready = PreparedFlows(self.quarters, self.by, noise, sizes, level, guarantee, details)
+        # What would fail after the noise fails here.
+        ready.released(no_keys(), np.zeros((1, 5), dtype=np.int64), None if sizes is None else np.zeros(1, np.int64))
+        return ready
 
     def __repr__(self) -> str:
-        return f"Flows of {self.quarter} by {', '.join(self.by) or 'nothing'}, not released"
+        return f"Flows of {span(self.quarters)} by {', '.join(self.by) or 'nothing'}, not released"
 
 
-def expected(noise: FlowNoise) -> FlowErrors:
-    """Expected errors for some sizes of a cell's largest establishment."""
-    found = noise.expected_error(np.array(SIZES, dtype=np.float64))
-    return FlowErrors({name: dict(zip(SIZES, found[name].tolist(), strict=True)) for name in FLOWS})
+def span(quarters: Sequence[Label]) -> Label:
+    """What a table calls its quarters."""
+    return quarters[0] if len(quarters) == 1 else f"{quarters[0]} to {quarters[-1]}"
 
 
-def statistics(histories: Histories, quarter: Label, by: Sequence[str]) -> FlowCells:
-    """Jobs by kind, jobs created and the largest workforce of every cell, in one pass of the engine."""
-    jobs = histories.around(quarter)
+def size_of(largest: Integers, sizes: NoisySizes) -> Integers:
+    """What noisy sizes are of: the largest workforce; of several quarters the sum, each not below the least scale."""
+    if largest.shape[1] == 1:
+        return largest[:, 0]
+    return np.asarray(np.maximum(largest, math.ceil(sizes.offset)).sum(axis=1))
+
+
+def statistics(histories: Histories, quarters: Label | Sequence[Label], by: Sequence[str]) -> FlowCells:
+    """Jobs by kind and jobs created of every cell, added up, and its largest workforces, a pass for each quarter."""
+    asked = (quarters,) if isinstance(quarters, str | int) else tuple(quarters)
     gains = (KINDS.index(CAME), KINDS.index(LEFT))
-    found = cell_statistics(jobs, workplace_by=by, worker_by=(HISTORY,), gains=gains)
-    assert found.gains is not None
-    return FlowCells(found.keys, np.column_stack([found.counts, found.gains]), found.largest_total)
-
-
-def _sizes(sizes: NoisySizes | None, largest: Integers, source: Source) -> Integers | None:
-    return None if sizes is None else sizes.draw(largest, largest, source)
-
-
-def _no_keys() -> pa.Table:
-    import pyarrow as pa
-
-    return pa.table({})
-
-
-def _write(value: Any, guarantee: Guarantee, entry: Entry, folder: Path) -> None:
-    write_value(value, guarantee, entry, folder, sampler=SAMPLER)
+    found = [
+        cell_statistics(histories.around(quarter), workplace_by=by, worker_by=(HISTORY,), gains=gains)
+        for quarter in asked
+    ]
+    keys, places = merged_keys([each.keys for each in found])
+    vectors = np.zeros((len(keys) if by else 1, len(COORDINATES)), dtype=np.int64)
+    largest = np.zeros((len(vectors), len(asked)), dtype=np.int64)
+    for i, (each, at) in enumerate(zip(found, places, strict=True)):
+        assert each.gains is not None
+        vectors[at] += np.column_stack([each.counts, each.gains])
+        largest[at, i] = each.largest_total
+    return FlowCells(keys, vectors, largest)

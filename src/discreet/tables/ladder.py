@@ -9,6 +9,7 @@ What is found is rounded to integers, and every inequality is checked on those. 
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from discreet.arrays import Integers, Mask, Matrix, Vector
 
-FORMAT = "ladder, format 3"
+FORMAT = "ladder, format 4"
 
 SLACK = 2.0**-10
 """The share of epsilon that is kept while solving: rows that are nearly probabilities become them at the end."""
@@ -37,14 +38,17 @@ MOST_TRIALS, SETTLED = 1000, 15
 WIDE = 16
 """The mean of the outer law is summed as far as this many windows."""
 
+MOST_SWEEPS, SWEPT = 8000, 6.5e8
+"""A search ends after so many passes over the window, found or not; places times moves that a second passes over."""
+
 SLOWEST, FASTEST = 0.02, 50.0
 """How far a mean's distance from zero moves a plateau; one part in e^epsilon decides beside it."""
 
 MOVED, MOST_LEAN = 1.75, 0.95
 """From this epsilon on a mean is moved by its plateau, below by the slopes beside it: each is better there."""
 
-STEPS, LEAST_DEPTH, MOST_DEPTH = 12, 14.0, 60.0
-"""The window of a size ends where the outer law is less probable than e^(-12 epsilon), within these bounds.
+STEPS, LEAST_DEPTH, MOST_DEPTH = 7, 14.0, 60.0
+"""The window of a size ends where the outer law is less probable than e^(-7 epsilon), within these bounds.
 
 The outer law falls by less with a step, so a deeper window lets the plateau be higher.
 """
@@ -167,8 +171,30 @@ class Window:
 
 def solve(alpha: Fraction, epsilon: float, outer: Outer, *, sizes: int) -> NDArray[np.object_]:
     """The weights of the ladder below a size of the largest establishment; not yet checked."""
-    near = anchors.between("ladder", float(alpha), epsilon)
-    return rounded(_Ladder(alpha, epsilon * (1 - SLACK), outer, sizes).shares(near))
+    search = _Ladder(alpha, epsilon * (1 - SLACK), outer, sizes)
+    near = anchors.between(kind(sizes), float(alpha), epsilon)
+    if near is not None:
+        with contextlib.suppress(Unsolved):
+            return rounded(search.shares(near))
+    return rounded(search.shares())
+
+
+def kind(sizes: int) -> str:
+    """How anchors call tables that end at this size."""
+    return f"ladder-{sizes}"
+
+
+def seconds(alpha: Fraction, epsilon: float, *, sizes: int) -> float:
+    """How long `solve` takes at most, about: the places of the window, times moves, times passes."""
+    step = growth(sizes - 1, alpha)
+    reach = step * (depth_of(epsilon) / epsilon + 3)
+    moved = (step + 1) * (step + 2) / 2
+    return sizes * 2 * reach * moved * MOST_SWEEPS / SWEPT
+
+
+def depth_of(epsilon: float) -> float:
+    """-ln of the outer law's probability where the window of a size ends."""
+    return min(max(LEAST_DEPTH, STEPS * epsilon), MOST_DEPTH)
 
 
 def anchor(window: Window) -> Matrix:
@@ -181,9 +207,9 @@ class _Ladder:
     """The solver: levels L_x(k), free inside the window and those of the outer law around it."""
 
     def __init__(self, alpha: Fraction, epsilon: float, outer: Outer, sizes: int) -> None:
-        self.alpha, self.epsilon, self.rows = alpha, epsilon, sizes - 1
+        self.alpha, self.epsilon, self.rows, self.sweeps = alpha, epsilon, sizes - 1, 0
         self.pad = growth(sizes - 1, alpha)
-        depth = min(max(LEAST_DEPTH, STEPS * epsilon), MOST_DEPTH)
+        depth = depth_of(epsilon)
         reach, x = 1, np.arange(1, sizes + self.pad)
         while -math.log(outer.probability(np.array([reach]), x[self.rows - 1 : self.rows])[0, 0]) < depth:
             reach += 1
@@ -285,6 +311,9 @@ class _Ladder:
         """Move free levels to their neighbours' with a step, where `keep` prefers that, until nothing changes."""
         left, right = self.inner.start, self.inner.stop
         for _ in range(sweeps):
+            self.sweeps += 1
+            if self.sweeps > MOST_SWEEPS:
+                raise Unsolved
             before = levels.copy()
             for rise, shift, least in self.moves:
                 lower, upper = slice(least - 1, self.rows), slice(least - 1 + rise, self.rows + rise)

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.arrays import Vector
+from discreet.caveats import TWO, at_least
 from discreet.ledger import Entry
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Number, exact
 from discreet.privacy.split import divided
 from discreet.release.offer import Check, Offer
 from discreet.results import Result, tidy_table
-from discreet.tables.prepared import TablesErrors
+from discreet.tables.prepared import TableAsk, TablesErrors
 from discreet.tables.query import CountQuery
 from discreet.tables.release import CountRelease
 from discreet.tables.workload import together
@@ -86,7 +87,8 @@ class MeanRelease(Result):
 
     def __repr__(self) -> str:
         cells, d = self.sums.counts.shape
-        return f"{cells:,} x {d} means of {self.sums.magnitude} by {', '.join(self.sums.by)}. {self.guarantee}"
+        what = f"{cells:,} x {d} means of {self.sums.magnitude} by {', '.join(self.sums.by)}"
+        return f"{what}. {at_least(TWO)} {self.guarantee}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ class MeanQuery:
         """Both tables as one offer; the arguments are those of `release`."""
         parts = []
         for query, share in zip((self.sums, self.counts), self._shares(epsilon, split), strict=True):
-            asked: dict[str, Any] = {"epsilon": share}
+            asked: TableAsk = {"epsilon": share}
             parts.append(query.offered(query.prepare(**asked), asked, level=(1 + level) / 2))
         return together(parts, {"kind": "mean", "tables": [dict(part.details) for part in parts]})
 

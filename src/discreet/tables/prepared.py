@@ -5,17 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Required, TypedDict
 
 from discreet.arrays import Integers, Vector
+from discreet.caveats import CONFIDENTIAL, at_least
 from discreet.ledger import Entry
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import Calibration, Guarantee
+from discreet.privacy.losses import Number
 from discreet.release.files import SAMPLER, write_value
 from discreet.tables.expected import ByLargest
 from discreet.tables.mechanisms.mechanism import Mechanism
 from discreet.tables.mechanisms.registry import sources
 from discreet.tables.sizes import NoisySizes
 from discreet.tables.widths import Trade, told_widths
+
+
+class TableAsk(TypedDict, total=False):
+    """What a table is asked for with; the keywords are those of `CountQuery.release`."""
+
+    epsilon: Required[Number]
+    delta: Number | None
+    mechanism: str | None
+    calibration: Calibration
+    scale_share: Number
+    name: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +57,7 @@ class TableErrors:
         return (
             f"{self.mechanism}, {self._counts()} per workplace cell.\n"
             f"Expected error of a {kind}, by the {size} of the cell's largest establishment: {self.error}.\n"
-            f"{told_widths(self.widths, self.tradeoff)}"
+            f"{told_widths(self.widths, self.tradeoff)}\n{at_least(CONFIDENTIAL)}"
         )
 
     def _counts(self) -> str:

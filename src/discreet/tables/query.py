@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 
@@ -41,7 +41,7 @@ from discreet.tables.intervals import intervals
 from discreet.tables.mechanisms.defaults import default_of, paid_before
 from discreet.tables.mechanisms.mechanism import Mechanism
 from discreet.tables.mechanisms.registry import OF_AMOUNTS, named
-from discreet.tables.prepared import Drawn, Prepared, TableErrors, write_counts
+from discreet.tables.prepared import Drawn, Prepared, TableAsk, TableErrors, write_counts
 from discreet.tables.release import CountRelease
 from discreet.tables.sizes import NOTE, share_of, sizes_for
 from discreet.tables.widths import tradeoff, widths
@@ -136,11 +136,12 @@ class CountQuery:
         mechanism: str | None = None,
         calibration: Calibration = "tight",
         scale_share: Number = 0,
+        name: str | None = None,
     ) -> Prepared:
         """Choose and calibrate the mechanism for the whole table's loss; raises `Infeasible` with the inequality.
 
         A share `scale_share` of epsilon pays for a noisy size of every cell's largest establishment, which makes
-        intervals narrow; the rest pays for the counts.
+        intervals narrow; the rest pays for the counts. A release of this `name` that was paid for keeps its mechanism.
         """
         unit, d = self.account.unit, self.levels
         if d > MOST_COUNTS:
@@ -150,9 +151,7 @@ class CountQuery:
         for_sizes = share_of(scale_share, whole) if scale_share != 0 else Fraction(0)
         whole -= for_sizes
         refuse_extremes(unit, whole)
-        kind = (
-            named(mechanism) if mechanism else self._default(whole, plain=delta is not None or calibration != "tight")
-        )
+        kind = self._kind(mechanism, name, whole, plain=delta is not None or calibration != "tight")
         chance = None if delta is None else exact(delta, name="delta")
         if isinstance(unit, Establishments):
             shares = 1 if kind.vector else d
@@ -217,24 +216,16 @@ class CountQuery:
         level: float = 0.95,
     ) -> Check[TableErrors]:
         """Cost, feasibility, expected error and width, without reading confidential data or spending anything."""
-        asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "calibration": calibration}
-        return self.offer(**asked, scale_share=scale_share, level=level).check(self.account.remaining)
+        asked = TableAsk(
+            epsilon=epsilon, delta=delta, mechanism=mechanism, calibration=calibration, scale_share=scale_share
+        )
+        return self.offer(**asked, level=level).check(self.account.remaining)
 
-    def offer(
-        self,
-        *,
-        epsilon: Number,
-        delta: Number | None = None,
-        mechanism: str | None = None,
-        calibration: Calibration = "tight",
-        scale_share: Number = 0,
-        level: float = 0.95,
-    ) -> Offer[Jobs, Cells, CountRelease]:
+    def offer(self, *, level: float = 0.95, **asked: Unpack[TableAsk]) -> Offer[Jobs, Cells, CountRelease]:
         """The table as an offer; the arguments are those of `release`."""
-        asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "calibration": calibration}
-        return self.offered(self.prepare(**asked, scale_share=scale_share), asked, level=level)
+        return self.offered(self.prepare(**asked), asked, level=level)
 
-    def offered(self, ready: Prepared, asked: Mapping[str, Any], *, level: float) -> Offer[Jobs, Cells, CountRelease]:
+    def offered(self, ready: Prepared, asked: TableAsk, *, level: float) -> Offer[Jobs, Cells, CountRelease]:
         """The offer of a prepared table, for which `asked` was asked. Intervals are computed once on zeros."""
         zeros = np.zeros((1, self.levels), dtype=np.int64)
         self._ends(ready, Drawn(zeros, zeros[:, 0] if ready.sizes else None), level=level)
@@ -281,9 +272,10 @@ class CountQuery:
         `epsilon` and `delta` are the loss of the whole table, of which `scale_share` makes intervals narrow. `name`
         makes the release unique and resumable.
         """
-        mechanism = mechanism or paid_before(self.account, name)
-        asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "mechanism": mechanism, "calibration": calibration}
-        released = self.account.release(self.offer(**asked, scale_share=scale_share, level=level), self.jobs, name=name)
+        asked = TableAsk(
+            epsilon=epsilon, delta=delta, mechanism=mechanism, calibration=calibration, scale_share=scale_share
+        )
+        released = self.account.release(self.offer(**asked | {"name": name}, level=level), self.jobs, name=name)
         return released.value.of(released)
 
     def statistics(self, ready: Prepared) -> Cells:
@@ -302,6 +294,7 @@ class CountQuery:
             largest_establishment=theta,
             most_counts=MOST_COUNTS,
             magnitude=self.magnitude,
+            unions=ready.mechanism.by_unions,
         )
         refuse_absent(self.jobs, self.where)
         if not len(found.counts):
@@ -329,6 +322,8 @@ class CountQuery:
                 "Report this as a fault of discreet.",
                 about="by",
             )
+        if mechanism.by_unions:
+            return mechanism.draw(cells.counts, cast("Integers", cells.unions), source)
         if mechanism.by_kinds:
             return mechanism.draw(cells.counts, np.column_stack([cells.largest, cells.largest_total]), source)
         if mechanism.joint:
@@ -366,6 +361,11 @@ class CountQuery:
             sizes=ready.sizes,
             at_most=published.at_most,
         )
+
+    def _kind(self, mechanism: str | None, name: str | None, epsilon: Fraction, *, plain: bool) -> type[Mechanism]:
+        """The mechanism of this name, or the one that a release called `name` was paid for with, or the best."""
+        known = mechanism or paid_before(self.account, name)
+        return named(known) if known else self._default(epsilon, plain=plain)
 
     def _default(self, epsilon: Fraction, *, plain: bool = False) -> type[Mechanism]:
         if self.magnitude is not None:

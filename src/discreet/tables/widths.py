@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from discreet.tables.expected import SIZES, three_digits
 from discreet.tables.intervals import by_sizes
 
 if TYPE_CHECKING:
-    from discreet.tables.prepared import Prepared
+    from discreet.tables.prepared import Prepared, TableAsk
     from discreet.tables.query import CountQuery
 
 MANY = 50
@@ -78,21 +78,22 @@ def widths(query: CountQuery, ready: Prepared, *, level: float) -> dict[int, tup
     return dict(zip(told, zip(*found, strict=True), strict=True))
 
 
-def tradeoff(query: CountQuery, asked: Mapping[str, Any], *, level: float) -> tuple[Trade, ...]:
+def tradeoff(query: CountQuery, asked: TableAsk, *, level: float) -> tuple[Trade, ...]:
     """The same table with other shares for sizes, as far as they are possible; of counts alone."""
     if query.magnitude is not None:
         return ()
     found, point = [], np.inf
     for share in SHARES:
+        other: TableAsk = {**asked, "scale_share": share}
         try:
-            ready = query.prepare(**asked, scale_share=share)
+            ready = query.prepare(**other)
         except DiscreetError:
             continue
         if ready.sizes is None:
             point = float(ready.mechanism.reach(np.array([float(AT)]), level=level)[0])
         alone, among = widths(query, ready, level=level)[AT]
         mean = mean_width(query, ready, level=level)
-        times = mean / point if np.isfinite(point) else np.inf
+        times = mean / point if 0 < point < np.inf else np.inf
         found.append(Trade(share, query.expected_by_largest(ready)[AT], alone, among, mean, times))
     return tuple(found)
 

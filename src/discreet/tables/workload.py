@@ -22,7 +22,7 @@ from discreet.release.offer import Check, Offer
 from discreet.tables.consistency import CLOSE, consistent, finest_of
 from discreet.tables.derived import agreeing, source_of, sums_of
 from discreet.tables.nested import narrowed
-from discreet.tables.prepared import Prepared, TableErrors, TablesErrors, write_counts
+from discreet.tables.prepared import Prepared, TableAsk, TableErrors, TablesErrors, write_counts
 from discreet.tables.query import CountQuery
 from discreet.tables.release import CountRelease
 
@@ -215,11 +215,11 @@ class Workload:
         drawn = self._drawn
         if add_up:
             finest_of([query.by for query in drawn], drawn[0].jobs.schema.hierarchies)
-        asked: list[dict[str, Any]] = [
-            {"epsilon": share, "delta": chance, "calibration": calibration}
+        asked: list[TableAsk] = [
+            {"epsilon": share, "delta": chance, "calibration": calibration, "scale_share": scale_share}
             for _, share, chance in self._shares(epsilon, split, delta)
         ]
-        ready = [query.prepare(**part, scale_share=scale_share) for query, part in zip(drawn, asked, strict=True)]
+        ready = [query.prepare(**part) for query, part in zip(drawn, asked, strict=True)]
         parts = [
             query.offered(known, part, level=level) for query, known, part in zip(drawn, ready, asked, strict=True)
         ]

@@ -16,9 +16,11 @@ import numpy as np
 
 from discreet import frames
 from discreet.arrays import Mask, Vector
+from discreet.caveats import TWO, at_least
 from discreet.errors import DataError
 from discreet.faults import Argument
 from discreet.results import Result, tidy_table
+from discreet.tables.movement import MovementRelease
 from discreet.tables.release import CountRelease
 from discreet.utility.flags import Direction
 
@@ -95,7 +97,7 @@ class SureChanges(Result):
         return (
             f"{int(self.alarm.sum()):,} of {len(self.cells):,} cells changed by more than their noise can explain. A "
             f"cell that did not would be among them with a chance of {self.rate:.1%} at most: fewer than "
-            f"{self.expected_false:.1f} false alarms are to be expected."
+            f"{self.expected_false:.1f} false alarms are to be expected. {at_least(TWO)}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -117,17 +119,20 @@ def changes_between(
     level: float | None = None,
     least: float = 0.0,
     direction: Direction = "either",
+    value: str = "count",
 ) -> SureChanges:
     """Which counts of two private releases changed by more than their noise can explain.
 
     Parameters
     ----------
-    early, late : two releases of counts by the same attributes, or their published tables: the attributes, `count`,
-        `lower` and `upper`. Cells that only one of them has are left out.
+    early, late : two releases of counts or flows by the same attributes, or their published tables: the attributes,
+        `count`, `lower` and `upper`. Cells that only one of them has a number for are left out.
     by : the attributes that make a cell; known of a release, needed for tables.
     level : the probability with which the intervals hold; known of a release, 0.95 for tables if it is left out.
     least : by how much a count must have changed at least.
     direction : "either", "decline" or "increase".
+    value : which published number; of flows for example "destruction" or "jdr", whose ends are `jdr_lower` and
+        `jdr_upper`.
 
     Returns
     -------
@@ -148,7 +153,7 @@ def changes_between(
         raise DataError(
             (Argument("least", least), " is no size of a change."), "It is 0 or more.", "Use 0.", about="least"
         )
-    releases = [each for each in (early, late) if isinstance(each, CountRelease)]
+    releases = [each for each in (early, late) if isinstance(each, CountRelease | MovementRelease)]
     level = min([each.level for each in releases], default=0.95) if level is None else level
     if not 0.5 < level < 1:
         raise DataError(
@@ -157,7 +162,7 @@ def changes_between(
             "Use the level of the releases, such as 0.95.",
             about="level",
         )
-    by = tuple(releases[0].by if by is None and releases else by or ())
+    by = tuple(_attributes(releases[0]) if by is None and releases else by or ())
     if not by:
         raise DataError(
             "The attributes that make a cell were not named.",
@@ -165,8 +170,8 @@ def changes_between(
             "Name them, such as by=['place'].",
             about="by",
         )
-    first, second = (_read(table, by, name) for table, name in ((early, "early"), (late, "late")))
-    cells = [cell for cell in first if cell in second]
+    first, second = (_read(table, by, name, value) for table, name in ((early, "early"), (late, "late")))
+    cells = [cell for cell in first if cell in second and np.isfinite(first[cell][0] + second[cell][0])]
     if not cells:
         raise DataError(
             "The two tables have no cell in common. Changes are between the same cells. Give releases by the same "
@@ -191,11 +196,16 @@ def changes_between(
     )
 
 
-def _read(table: Any, by: Sequence[str], name: str) -> dict[tuple[str, ...], tuple[float, float, float]]:
+def _attributes(release: CountRelease | MovementRelease) -> Sequence[str]:
+    return release.by if isinstance(release, CountRelease) else release.keys.column_names
+
+
+def _read(table: Any, by: Sequence[str], name: str, value: str) -> dict[tuple[str, ...], tuple[float, float, float]]:
     """Count, lower and upper end of each cell; NaN for an end that there is not."""
-    data = table.to_arrow() if isinstance(table, CountRelease) else table
+    data = table.to_arrow() if isinstance(table, CountRelease | MovementRelease) else table
     frame = frames.open_frame(data, name=f"the {name} table")
-    wanted = (*by, "count", "lower", "upper")
+    numbers = (value, "lower", "upper") if value in ("count", "sum") else (value, f"{value}_lower", f"{value}_upper")
+    wanted = (*by, *numbers)
     present = frame.collect_schema().names()
     frames.refuse(
         (frames.missing(each, present, name=f"the {name} table") for each in wanted if each not in present), about=name
@@ -208,5 +218,5 @@ def _read(table: Any, by: Sequence[str], name: str) -> dict[tuple[str, ...], tup
             "attributes.",
             about="by",
         )
-    ends = ([np.nan if value is None else float(value) for value in read[each]] for each in ("count", "lower", "upper"))
+    ends = ([np.nan if value is None else float(value) for value in read[each]] for each in numbers)
     return dict(zip(keys, zip(*ends, strict=True), strict=True))

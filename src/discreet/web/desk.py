@@ -20,9 +20,10 @@ from urllib.parse import parse_qs, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, ValidationError
 
+from discreet.databases import is_address
 from discreet.errors import DataError, PlanError
-from discreet.plan.shape import AnyUnit, Columns
-from discreet.plan.values import Positive, Probability
+from discreet.plan.source import AnyUnit, Columns
+from discreet.plan.values import DataPlace, Positive, Probability
 from discreet.privacy.losses import loss
 from discreet.privacy.units import Unit
 from discreet.schema import Schema
@@ -44,12 +45,14 @@ class DataSource(_Settings):
     title: str = ""
     about: str = ""
     kind: Literal["jobs", "rows"] = "jobs"
-    path: str
-    workplaces: str | None = None
-    workers: str | None = None
+    path: DataPlace
+    workplaces: DataPlace | None = None
+    workers: DataPlace | None = None
     columns: Columns | None = Field(None, alias="schema")
     allow_multiple: StrictBool | Annotated[StrictInt, Field(ge=1)] = False
     public: tuple[str, ...] = ()
+    quarters: tuple[str, ...] = ()
+    time: str = "quarter"
     describes: dict[str, str] = Field(default_factory=dict)
     dataset: str
     unit: AnyUnit
@@ -187,7 +190,7 @@ class Desk:
             return None
         if source.columns is not None:
             return source.columns.schema_of_jobs()
-        return Schema.beside(self.folder / source.path)
+        return None if is_address(source.path) else Schema.beside(self.folder / source.path)
 
     def _columns(self, source: DataSource) -> Columns | None:
         """The schema as a plan holds it, also one that lies beside the data: it is approved with the plan's text."""
@@ -217,6 +220,8 @@ class Desk:
             data["schema"] = columns.model_dump(mode="json", exclude_none=True)  # type: ignore[assignment]
         if source.allow_multiple:
             data["allow_multiple"] = source.allow_multiple  # type: ignore[assignment]
+        if source.quarters:
+            data |= {"quarters": list(source.quarters), "time": source.time}  # type: ignore[dict-item]
         if source.public:
             data["public"] = list(source.public)  # type: ignore[assignment]
         declared = loss(epsilon=source.epsilon, delta=source.delta)

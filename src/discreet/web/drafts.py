@@ -35,7 +35,7 @@ NUMBERS = frozenset(
 )
 """Keys whose text is written as a number where it is a plain one."""
 
-LISTS = {"by", "shrink", "coefficient", "at", "lagged", "series", "split", "clip", "response"}
+LISTS = {"by", "quarter", "quarters", "shrink", "coefficient", "at", "lagged", "series", "split", "clip", "response"}
 WHOLE = {"round_to", "theta", "partitions"}
 TICKED = {"add_up", "establishments", "substitution"}
 EMPTY = {"by", "shrink"}
@@ -54,6 +54,8 @@ OF_TABLES = ("delta", "level", "scale_share", "where", "stratum", "round_to", "e
 OF_KIND = {
     "count": ("by", "mechanism", "shrink", *OF_TABLES),
     "counts": ("tables", "split", "add_up", "measure", *OF_TABLES),
+    "flows": ("quarter", "by", "level", "scale_share", "round_to"),
+    "changes": ("quarters", "by", "level", "scale_share", "round_to"),
     "model": ("formula", "clip", "lagged", "series", "time"),
     "posterior": ("formula", "summary", "coefficient", "at", "scale"),
 }
@@ -104,6 +106,8 @@ def first_draft(desk: Desk, source: DataSource, number: int = 1) -> Draft:
     unit = {key: _plain(key, value) for key, value in dumped.items() if value is not False}
     if source.kind == "rows":
         release: Values = {"name": "", "kind": "model", "formula": source.formula, "epsilon": "1"}
+    elif source.quarters:
+        release = {"name": "", "kind": "flows", "by": [], "epsilon": "1"}
     else:
         release = {"name": "", "kind": "count", "by": [], "epsilon": "1"}
     release["name"] = f"{source.name}-{number}"

@@ -9,13 +9,15 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
+from discreet.databases import is_address
 from discreet.errors import DiscreetError, PrivacyError
 from discreet.faults import Fault, Place
 from discreet.ledger.budget import amounts
 from discreet.plan.advice import advice_of
 from discreet.plan.check import PlanCheck, check
 from discreet.plan.document import Document
-from discreet.plan.reading import PlanFile, faults, names_twice
+from discreet.plan.file import PlanFile, PlanSource
+from discreet.plan.reading import contradictions, faults
 from discreet.plan.repeats import repeated
 from discreet.plan.requests import PlannedRelease
 from discreet.plan.shape import AnyRelease, Plan
@@ -46,6 +48,7 @@ class Trouble:
 class Asked:
     """Of a request what pages show."""
 
+    source: PlanSource
     release: AnyRelease
     guarantee: Guarantee
 
@@ -76,8 +79,8 @@ class JudgedDraft:
             "can_run": self.can_run,
             "faults": told,
             "warnings": warned,
-            "cost": amounts(found.cost),
-            "remaining_after": amounts(found.after.remaining),
+            "cost": amounts(found.only.cost),
+            "remaining_after": amounts(found.only.after.remaining),
             "releases": [release.to_dict() for release in found.releases],
         }
 
@@ -93,7 +96,8 @@ async def estimate(desk: Desk, draft: Draft, plan: str, *, by: str, advise: Meas
     asked = draft.model_dump_json()
     public = [source.path, *([source.sizes] if source.sizes else [])]
     facts = [*(stamp(desk.folder / path) for path in public), stamp(desk.releases / plan)]
-    key = None if "://" in desk.ledger else (desk, digest(asked), plan, advise, *facts, *stamps(Path(desk.ledger)))
+    elsewhere = "://" in desk.ledger or is_address(source.path)  # nothing tells whether a server has changed
+    key = None if elsewhere else (desk, digest(asked), plan, advise, *facts, *stamps(Path(desk.ledger)))
     try:
         found: JudgedDraft = await shared.result(
             by, _judged, desk, asked, plan, advise, key=key, seconds=ADVICE_SECONDS if advise else SECONDS
@@ -111,7 +115,11 @@ def _judged(desk: Desk, asked: str, plan: str, advise: Measure | None) -> Judged
         return judged
     advice = {} if advise is None else advice_of(found, advise, FORM)
     releases = [
-        replace(each, request=cast(PlannedRelease, Asked(each.request.release, each.request.guarantee)), offer=None)
+        replace(
+            each,
+            request=cast(PlannedRelease, Asked(each.request.source, each.request.release, each.request.guarantee)),
+            offer=None,
+        )
         for each in found.releases
     ]
     return replace(judged, found=replace(found, releases=tuple(releases)), advice=advice)
@@ -127,14 +135,14 @@ def judge(desk: Desk, draft: Draft, plan: str) -> JudgedDraft:
         shaped = Plan.model_validate(content)
     except ValidationError as error:
         return JudgedDraft(None, told(document, faults(error)))
-    if same := names_twice(shaped):
+    if same := contradictions(shaped):
         return JudgedDraft(None, told(document, same))
     refused = told(document, _refused(desk.sources[draft.source], shaped))
     try:
         found = check(PlanFile(shaped, document))
     except DiscreetError as error:
         return JudgedDraft(None, (*refused, *told(document, error.faults)))
-    charges = [e for e in book(desk).entries if e.kind == "charge" and e.dataset == shaped.budget.dataset]
+    charges = [e for e in book(desk).entries if e.kind == "charge" and e.dataset == shaped.only.budget.dataset]
     twice = repeated([each.request for each in found.releases], charges)
     return JudgedDraft(found, (*refused, *told(document, found.faults)), told(document, twice))
 
@@ -142,7 +150,7 @@ def judge(desk: Desk, draft: Draft, plan: str) -> JudgedDraft:
 def _refused(source: DataSource, plan: Plan) -> list[Fault]:
     """What the desk's settings have against a plan; a unit that makes no sense is left to the plan's own check."""
     try:
-        text = source.refusal(plan.unit.unit())
+        text = source.refusal(plan.only.unit.unit())
     except PrivacyError:
         return []
     return [Fault(("unit",), text)] if text else []

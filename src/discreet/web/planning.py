@@ -186,7 +186,7 @@ def refuse_other_text(desk: Desk, plan: Any) -> None:
             + "Save it again and have it approved.",
             about="plan",
         )
-    refusal = source.refusal(Content.model_validate(tomllib.loads(text)).unit.unit())
+    refusal = source.refusal(Content.model_validate(tomllib.loads(text)).only.unit.unit())
     if refusal:
         raise PrivacyError(refusal, about="plan")
 

@@ -145,7 +145,7 @@ DOORS = {
         "tables/query.py", counted(["place"], unit=dc.EstablishmentNodes(20)), 10, 11, slow=False
     ),
     "several tables": Door("tables/workload.py", counted(["place"], ["place", "sex"]), 10, 11, slow=False),
-    "flows": Door("tables/flows.py", flows, 10, 11, slow=False),
+    "flows": Door("tables/movement.py", flows, 10, 11, slow=False),
     "mixed, moments": Door("lmm/private/release.py", mixed(epsilon=1), RATES, OTHER),
     "mixed, strict": Door("lmm/private/release.py", mixed(epsilon=1, method="strict", blocks=4), RATES, OTHER),
     "mixed, lags": Door(

@@ -26,7 +26,7 @@ def simulate(
     X = np.column_stack([*(kind == k for k in range(3)), x]).astype(float)
     b, bx = width / (0.7 * epsilon), np.array([1, 1, 1, np.abs(x).max()]) * width / (0.075 * epsilon)
     bq = (width / 2 + 0.5) ** 2 / (0.15 * epsilon)
-    found: dict[str, list[np.ndarray]] = {"beta": [], "effects": [], "naive": []}
+    found: dict[str, list[np.ndarray]] = {"beta": [], "effects": [], "naive": [], "off": []}
     for _ in range(repeats):
         u = rng.normal(0, tau, groups)
         y = X @ BETA + u[g] + rng.normal(size=rows)
@@ -47,6 +47,7 @@ def simulate(
         at = estimate(sums, largest=width / 2)
         found["beta"].append((at.beta - BETA) / np.sqrt(np.diag(at.covariance)))
         found["effects"].append((at.effects[0] - u) / np.sqrt(at.effect_variances[0]))
+        found["off"].append((at.effects[0] - u) / tau)
         without = np.sqrt(at.sigma2 / np.diag(sums.XX) + at.variances[0] / groups)
         found["naive"].append((at.beta - BETA) / without)
     return {name: np.array(values) for name, values in found.items()}
@@ -63,6 +64,21 @@ def test_intervals_cover(epsilon: float) -> None:
     assert abs(covered(found["effects"], 0.95) - 0.95) < POINTS
     if epsilon == 1.0:  # standard errors without the noise would cover far too little
         assert covered(found["naive"], 0.95) < 0.85
+
+
+@pytest.mark.parametrize("epsilon", [0.02, 0.1])
+def test_where_noise_hides_the_effects_predictions_are_no_worse_than_none(epsilon: float) -> None:
+    """Predicting 0 for every group errs by tau; noise that looks like effects erred by up to twice as much."""
+    found = simulate(rows=6000, groups=150, width=8, tau=0.2, epsilon=epsilon, repeats=60)
+    assert np.mean(found["off"] ** 2) < 1.1
+    assert covered(found["effects"], 0.95) > 0.93
+    assert covered(found["beta"], 0.95) > 0.91  # of 240; the next test has more
+
+
+@pytest.mark.full_size
+def test_fixed_effects_cover_where_noise_hides_the_effects() -> None:
+    found = simulate(rows=6000, groups=150, width=8, tau=0.2, epsilon=0.02, repeats=600)
+    assert abs(covered(found["beta"], 0.95) - 0.95) < POINTS
 
 
 @pytest.mark.full_size

@@ -12,28 +12,36 @@ from discreet.formula.formula import read_formula
 from discreet.frames import open_frame
 from discreet.lmm.private.moments import MomentNoise, mechanism_for
 from discreet.lmm.private.public import PublicDesign, public_design
+from discreet.lmm.private.reach import Reach
 from discreet.lmm.private.request import read_request
 from discreet.lmm.private.sums import ResponseSums, Scale, response_sums, units_of
 from discreet.noise.source import SeededSource
 
+Design = dict[str, np.ndarray]
 SCALE = Scale(Fraction(0), Fraction(2))
 DESIGN = {"x": np.array([-3, 1, 2, 3, -1, 2, 0, 1]), "g": np.array(list("aabbccdd"))}
+MANY = {"x": np.array([-3, 3, 2, 3, 3, 2, 3, 1]), "g": np.array(list("abbbbbbc"))}
+EQUAL = dict.fromkeys(("groups", "fixed", "squares"), "1/3")  # by default so few groups would not be drawn
 Y = np.array([0.0, 0.3, 0.2, 0.1, 0.5, 0.4, 0.2, 0.3])
 NEIGHBOUR = np.where(np.arange(8) == 0, 2.0, Y)
 TRIALS = 3_000
 
 
-def opened(y: np.ndarray, epsilon: float) -> tuple[MomentNoise, ResponseSums, PublicDesign]:
-    frame, model = open_frame({**DESIGN, "y": y}, ordered=True), read_formula("y ~ x + (1 | g)")
+def opened(
+    y: np.ndarray, epsilon: float, by: str = "", design: Design = DESIGN
+) -> tuple[MomentNoise, ResponseSums, PublicDesign]:
+    frame, model = open_frame({**design, "y": y}, ordered=True), read_formula("y ~ x + (1 | g)")
     request = read_request("y", (), epsilon=epsilon, bounds=(0, 2), seed=1)
     public = public_design(frame, model)
     units = units_of(frame, public)
-    return mechanism_for(public, units, request, None), response_sums(frame, public, units, SCALE), public
+    reach = Reach.of_groups(frame, public, units, [by], squared=False) if by else None
+    split = EQUAL if design is MANY else None
+    return mechanism_for(public, units, request, split, reach), response_sums(frame, public, units, SCALE), public
 
 
-def outputs(epsilon: float, source: SeededSource):  # type: ignore[no-untyped-def]
+def outputs(epsilon: float, source: SeededSource, by: str = "", design: Design = DESIGN):  # type: ignore[no-untyped-def]
     def draw(y: np.ndarray, n: int) -> np.ndarray:
-        mechanism, sums, public = opened(y, epsilon)
+        mechanism, sums, public = opened(y, epsilon, by, design)
         drawn = [mechanism.draw(mechanism.exact(sums, public), source) for _ in range(n)]
         return np.array([[*np.concatenate(d.sums), d.centre, d.squares] for d in drawn], dtype=float)
 
@@ -45,6 +53,18 @@ def test_black_box_does_not_refute_the_claim_and_has_power() -> None:
     verdict = blackbox(outputs(1.0, source), Y, NEIGHBOUR, claimed=1, trials=TRIALS, confidence=0.999999, many=True)
     assert not verdict.refuted, str(verdict)
     cheat = blackbox(outputs(4.0, source), Y, NEIGHBOUR, claimed=1, trials=TRIALS, confidence=0.999, many=True)
+    assert cheat.refuted, str(cheat)
+
+
+def test_black_box_does_not_refute_groups_of_rows_and_has_power() -> None:
+    """All six responses of one group change from the lower to the upper end; noise for single rows fails at the same
+    epsilon, which is the one that is claimed."""
+    source, mine = SeededSource(12), MANY["g"] == "b"
+    before, other = np.where(mine, 0.0, Y), np.where(mine, 2.0, Y)
+    asked = {"claimed": 1, "trials": TRIALS, "many": True}
+    verdict = blackbox(outputs(1.0, source, "g", MANY), before, other, confidence=0.999999, **asked)
+    assert not verdict.refuted, str(verdict)
+    cheat = blackbox(outputs(1.0, source, "", MANY), before, other, confidence=0.999, **asked)
     assert cheat.refuted, str(cheat)
 
 
@@ -73,7 +93,7 @@ def test_the_verifier_finds_the_whole_epsilon_and_no_more() -> None:
     from discreet.privacy.verify import supremum
 
     mechanism = opened(Y, 1.0)[0]
-    shifts = [part.sensitivity / part.scale for part in mechanism.parts]
+    shifts = [(2 * HALF * part.reach / part.scale)[0] for part in mechanism.parts]
     for centre in (-HALF, -5, 0, HALF):  # whatever centre the first parts lead to
         largest = (HALF + abs(centre)) ** 2
         every = np.array([*shifts, largest / noise_scale(largest, mechanism.squares)])
@@ -88,6 +108,7 @@ def test_the_verifier_finds_the_whole_epsilon_and_no_more() -> None:
 @pytest.mark.parametrize("part", [0, 1, 2])
 def test_the_loss_between_neighbours_is_at_most_the_parts(part: int) -> None:
     """The exact log ratio of the rounded laws at the true shift, over all outputs near the statistics."""
+    from discreet.lmm.private.sums import HALF
     from discreet.noise.laws import Laplace
 
     mechanism, sums, public = opened(Y, 1.0)
@@ -95,11 +116,10 @@ def test_the_loss_between_neighbours_is_at_most_the_parts(part: int) -> None:
     found = mechanism.parts[part]
     a, b = found.of(sums, public), found.of(other, public)
     moved = np.flatnonzero(a != b)
-    assert len(moved) == 1 and abs(a - b).max() == found.sensitivity
-    at = np.unique(np.rint(np.linspace(-3, 4, 400) * found.scale)).astype(np.int64)
-    loss = np.log(Laplace().probability(at, found.scale)) - np.log(
-        Laplace().probability(at - abs(a - b).max(), found.scale)
-    )
+    assert len(moved) == 1 and abs(a - b).max() == 2 * HALF * found.reach[moved[0]]
+    scale = found.scale[moved[0]]
+    at = np.unique(np.rint(np.linspace(-3, 4, 400) * scale)).astype(np.int64)
+    loss = np.log(Laplace().probability(at, scale)) - np.log(Laplace().probability(at - abs(a - b).max(), scale))
     limit = float(found.loss.amounts["epsilon"])
     assert np.abs(loss).max() <= limit * (1 + 1e-9)
     assert np.abs(loss).max() >= limit * (1 - 1e-6)

@@ -23,7 +23,7 @@ def flows():  # type: ignore[no-untyped-def]
 def kept(flows, model: str, **asked) -> tuple[float, float]:  # type: ignore[no-untyped-def]
     """The correlation of a private release, and the MLE's."""
     formula = MODELS[model].format(rate="jcr")
-    fit = release_mixed(formula, flows, public=["industry", "quarter", "county", "state"], seed=1, **asked)
+    fit = release_mixed(formula, flows, public=["industry", "quarter", "county", "season"], seed=1, **asked)
     return float(np.corrcoef(fit.fitted(flows), flows["jcr"].to_numpy())[0, 1]), Case.of(model, formula, flows).best
 
 
@@ -39,6 +39,8 @@ def test_counties_at_a_tenth_beat_the_linear_model(flows) -> None:  # type: igno
     linear, best = kept(flows, "LM", epsilon=0.1)
     assert found > best > linear * 0.999  # better than the linear model without any noise
     assert kept(flows, "LMM", epsilon=0.1, clip=(0, 0.5))[0] > found
+    assert kept(flows, "LMM + season", epsilon=0.1)[0] > best
+    assert kept(flows, "LMM + season", epsilon=0.05)[0] > best * 0.999  # groups are hidden, and do no harm
 
 
 def test_county_by_season_is_estimable_at_epsilon_one(flows) -> None:  # type: ignore[no-untyped-def]

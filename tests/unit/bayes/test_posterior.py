@@ -40,19 +40,19 @@ def full(data, q: float = 0.5, prior=GPrior()) -> tuple[float, float]:  # noqa: 
 def test_normality_corrected_matches_the_full_posterior_where_the_thesis_does_not(line) -> None:
     _, upper = full(line, 0.975)
     answer = {
-        calibration: np.mean(
-            [
+        calibration: [
+            float(
                 posterior_probability(
                     "y ~ x", line, "x", at=upper, epsilon=HUGE, partitions=300, calibration=calibration, rng=i
-                ).value.probability
-                for i in range(12)
-            ]
-        )
+                ).value
+            )
+            for i in range(12)
+        ]
         for calibration in ("tight", "paper")
     }
-    # Phi(1.96 / sqrt 2) = 0.917: what the thesis's scale makes of 0.975.
-    assert answer["tight"] == pytest.approx(0.975, abs=0.015)
-    assert answer["paper"] == pytest.approx(stats.norm.cdf(1.96 * np.sqrt(300 / 599)), abs=0.025)
+    # Phi(1.96 / sqrt 2) = 0.917: what the thesis's scale makes of 0.975. Parts and halves scatter by 0.4 deviations.
+    assert np.mean(stats.norm.ppf(answer["tight"])) == pytest.approx(1.96, abs=0.35)
+    assert np.mean(answer["paper"]) == pytest.approx(stats.norm.cdf(1.96 * np.sqrt(300 / 599)), abs=0.025)
 
 
 def test_one_part_without_noise_is_the_posterior_itself(line) -> None:

@@ -23,13 +23,13 @@ def smallest(rng, methods, positives, negatives=150, shape=lambda x: x):
 
 
 @pytest.mark.parametrize("methods", [2, 4])
-@pytest.mark.parametrize("positives", [1, 2, 3, 4, 5, 8, 20, 60])
+@pytest.mark.parametrize("positives", [1, 2, 5, 8, 20, 60])
 def test_equal_methods_are_seldom_told_apart(methods, positives):
     rng = np.random.default_rng(positives)
     found = [smallest(rng, methods, positives) for _ in range(TRIALS)]
     assert np.mean(np.array(found) <= LEVEL) <= ALLOWED
-    if positives == 60:  # and the test is no mere refusal
-        assert np.mean(np.array(found) <= LEVEL) >= 0.03
+    if positives >= 8:  # and the test is no mere refusal
+        assert np.mean(np.array(found) <= LEVEL) >= LEVEL / 2
 
 
 @pytest.mark.parametrize("shape", [np.round, lambda x: np.exp(np.stack([x[0], 4 * x[1]]))], ids=["ties", "scales"])
@@ -40,7 +40,7 @@ def test_ties_and_scales_do_not_matter(shape):
         assert np.mean(np.array(found) <= LEVEL) <= ALLOWED
 
 
-def test_by_enumeration():
+def test_by_enumeration(monkeypatch):
     """Two methods, four positives: the lead is among the sixteen that signs can make."""
     rng = np.random.default_rng(0)
     positive = np.arange(2004) < 4
@@ -48,8 +48,22 @@ def test_by_enumeration():
     first, second = (roc.contributions(row[:4], row[4:], 0.0, 0.2) for row in scores)
     signs = np.array(np.meshgrid(*[[-1, 1]] * 4)).reshape(4, -1)
     exact = np.mean(np.abs((first - second) @ signs) >= abs((first - second).sum()) - 1e-12)
-    found = exchange.leads(positive, scores, exchanges=20_000)
+    with monkeypatch.context() as many:
+        many.setattr(exchange, "FEW", 0)
+        found = exchange.leads(positive, scores, exchanges=20_000)
     assert found.min() == pytest.approx(exact, abs=0.02) and found.max() == 1
+    assert exact == 2 * exchange.least(2, 4)
+    found = exchange.leads(positive, scores, exchanges=2_000)  # negatives decide between the two that are equal
+    assert found.min() == pytest.approx(exact / 2, abs=0.03) and found.max() == 1
+
+
+def test_names_that_keep_their_ranks_have_their_areas():
+    rng = np.random.default_rng(2)
+    positive = np.arange(60) < 5
+    scores = np.round(rng.normal(size=(3, 60)) + positive, 1)
+    kept = [np.broadcast_to(np.arange(3)[None, :, None], (1, 3, cases)) for cases in (55, 5)]
+    found = exchange.ExchangedRanks(positive, scores, 0.0, 0.2).areas(*kept)[0]
+    assert found == pytest.approx(roc.partial_area(positive, scores, 0.0, 0.2), abs=2 * exchange.WHOLE)
 
 
 def test_a_better_method_is_found_whatever_the_number_of_positives(monkeypatch):

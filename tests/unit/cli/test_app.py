@@ -6,6 +6,7 @@ import inspect
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -20,6 +21,7 @@ import discreet
 from discreet import extras
 from discreet.cli.app import COMMANDS, app, main
 from discreet.cli.demo import program
+from discreet.demo import DemoResult
 
 
 def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
@@ -95,24 +97,24 @@ print([name for name in ("numpy", "pydantic", "sqlalchemy", "asyncio") if name i
 
 
 @pytest.fixture(scope="module")
-def after_the_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which `make demo` was called, with a smaller economy; what it printed is in `said`."""
+def after_the_demo(demonstrated: DemoResult, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which `make demo` was called, with a smaller economy."""
     folder = tmp_path_factory.mktemp("home")
-    call = [sys.executable, "-m", "discreet", "demo", "--out", "out/demo", "--share", "0.01"]
-    done = subprocess.run(call, cwd=folder, capture_output=True, text=True, check=False)
-    assert not done.returncode, done.stderr
-    (folder / "said").write_text(done.stdout, encoding="utf-8")
+    shutil.copytree(demonstrated.folder, folder / "out" / "demo")
     return folder
 
 
 @pytest.mark.full_size  # .ci/newcomer does the same on a clean checkout
-def test_what_the_demo_prints_works_as_printed(after_the_demo: Path) -> None:
-    steps = re.findall(r"^  (\S.*?)(?:   .*)?$", (after_the_demo / "said").read_text(encoding="utf-8"), re.MULTILINE)
+def test_what_the_demo_prints_works_as_printed(tmp_path: Path) -> None:
+    call = [sys.executable, "-m", "discreet", "demo", "--out", "out/demo", "--share", "0.01"]
+    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert not done.returncode, done.stderr
+    steps = re.findall(r"^  (\S.*?)(?:   .*)?$", done.stdout, re.MULTILINE)
     assert [step.split(" ", 1)[1].split()[0] for step in steps] == ["ledger", "verify", "check", "serve"]
     for step in steps:
         serves = " serve " in step
         call = ["bash", "-c", f"exec {step} --no-browser --port 0" if serves else step]
-        with subprocess.Popen(call, cwd=after_the_demo, stdout=subprocess.PIPE, text=True) as run:
+        with subprocess.Popen(call, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as run:
             assert run.stdout is not None and run.stdout.readline(), step
             if serves:
                 run.terminate()

@@ -135,3 +135,10 @@ def test_bad_questions_are_refused(fit: MixedFit) -> None:
     few = dc.mixed("y ~ x + (1 | g)", rows(groups=4))
     with pytest.raises(Unidentified, check=about("group")):
         few.confint(method="residual")
+
+
+def test_a_response_that_columns_explain_exactly_has_no_profile() -> None:
+    data = rows(groups=15)
+    exact = data | {"y": 1.5 * data["x"] + data["g"]}
+    with pytest.raises(FitError, check=about("method")):
+        dc.mixed("y ~ x + (1 | g)", exact).confint(method="profile")

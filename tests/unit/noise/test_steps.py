@@ -10,11 +10,10 @@ from scipy.stats import chi2
 
 from discreet.errors import PrivacyError
 from discreet.noise import least
-from discreet.noise.choice import Choice
 from discreet.noise.kept import BITS, rounded
 from discreet.noise.law import Rounded
 from discreet.noise.sampler import draw_integers
-from discreet.noise.source import SeededSource
+from discreet.noise.source import Choice, SeededSource
 from discreet.noise.steps import Steps
 from faults_of import about
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from discreet.plan.shape import KINDS, BudgetSection, Plan, json_schema
+from discreet.plan.shape import KINDS, Plan, json_schema
+from discreet.plan.source import BudgetSection, SourceSection
 from discreet.privacy.losses import Approximate, Pure
 
 ROOT = Path(__file__).parents[3]
@@ -34,7 +35,8 @@ def test_the_published_schema_is_current() -> None:
 
 
 def test_every_key_is_explained() -> None:
-    tables = [*KINDS.values(), *(field.annotation for field in Plan.model_fields.values())]
+    fields = [*Plan.model_fields.values(), *SourceSection.model_fields.values()]
+    tables = [*KINDS.values(), *(field.annotation for field in fields)]
     for table in tables:
         for name, field in getattr(table, "model_fields", {}).items():
             explained = field.description or name in ("kind", "formats", "forms")

@@ -23,7 +23,7 @@ from discreet.noise.laws import DiscreteLaplace, Gaussian, Laplace
 from discreet.noise.transforms import LOG_LAPLACE, Transform
 from discreet.release import account
 from discreet.tables import flow_noise
-from discreet.tables.mechanisms import ladder, weak_joint
+from discreet.tables.mechanisms import ladder, weak_joint, weak_unions
 
 
 @dataclass(eq=False)
@@ -165,6 +165,10 @@ class Recorder:
     def draw_within(self, law: Any, *, scale: np.ndarray, total: np.ndarray, source: Any) -> Any:
         return self.draw(Tagged(Within(law), scale.shape[1]), [total, *scale.T], source=source, exact=False)
 
+    def draw_unions(self, law: Any, *, scale: np.ndarray, source: Any) -> Any:
+        d = scale.shape[1].bit_length() - 1
+        return self.draw(Tagged(Unions(law), d), list(scale.T[1:]), source=source, exact=False)
+
     def draw_flows(self, law: Any, *, scale: np.ndarray, source: Any) -> Any:
         return self.draw(Tagged(Within(law), 5), [scale], source=source, exact=False)
 
@@ -172,6 +176,13 @@ class Recorder:
 @dataclass(frozen=True)
 class Within:
     """A law of rings in a norm whose scales are the parameters of the draw: of all, then of every kind."""
+
+    law: Any
+
+
+@dataclass(frozen=True)
+class Unions:
+    """A law of rings in a norm whose parameters are the bounds of all sets of kinds but the empty one."""
 
     law: Any
 
@@ -216,7 +227,7 @@ def record(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Record]:
 
     `door()` releases and gives what is public and the charge.
     """
-    monkeypatch.setattr(sampler, "_radii", lambda law, n, source: [])  # rings are part of the draw
+    monkeypatch.setattr(sampler, "ring_radii", lambda law, n, source: [])  # rings are part of the draw
     monkeypatch.setattr(ladder.LadderNoise, "noise", _ladder)
     own = Transform.of
     monkeypatch.setattr(Transform, "of", lambda law: Tagged(law, own(law).outputs))
@@ -232,6 +243,7 @@ def record(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Record]:
         recorder = Recorder(seed, None if given is None else given.draws, script)
         monkeypatch.setattr(sampler, "_draw", recorder.draw)
         monkeypatch.setattr(weak_joint, "draw_within", recorder.draw_within)
+        monkeypatch.setattr(weak_unions, "draw_unions", recorder.draw_unions)
         monkeypatch.setattr(flow_noise, "draw_flows", recorder.draw_flows)
         monkeypatch.setattr(account, "SystemSource", lambda: recorder)
         monkeypatch.setattr(account, "SeededSource", lambda seed: recorder)

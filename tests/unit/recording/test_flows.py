@@ -100,3 +100,78 @@ def test_the_losses_of_all_draws_add_up_to_the_charge(share: Any, record: Any) -
         worst = max(worst, total)
     assert told.charged == dc.Pure(2) and len(told.draws) == 1 + bool(share)
     assert 0.97 * 2 <= worst <= 2 * (1 + 1e-9)
+
+
+FOUR = ("q1", "q2", "q3", "q4")
+STAYED, SECOND, BOTH, LATER, FIRST = "1111", "0010", "0110", "0111", "0100"
+Patterns = dict[int, dict[str, int]]  # who had a job in which of the four quarters
+STOCK: Patterns = {
+    1: {STAYED: 500, FIRST: 500, SECOND: 500},
+    2: {STAYED: 3, LATER: 2},
+    3: {STAYED: 4},
+    4: {STAYED: 40, LATER: 60},
+    5: {FIRST: 1, SECOND: 1},
+}
+
+
+def of_patterns(stock: Patterns) -> Any:
+    rows: dict[str, list[Any]] = {"workplace": [], "worker": [], "quarter": []}
+    worker = 0
+    for firm, patterns in stock.items():
+        for pattern, n in patterns.items():
+            for _ in range(n):
+                worker += 1
+                for quarter, there in zip(FOUR, pattern, strict=True):
+                    if there == "1":
+                        rows["workplace"].append(firm)
+                        rows["worker"].append(worker)
+                        rows["quarter"].append(quarter)
+    places = {"workplace": list(PLACES), "place": list(PLACES.values())}
+    return dc.read_histories(rows, quarters=FOUR, workplaces=places, schema=dc.Schema(["place"], {}))
+
+
+def grown_in_both(firm: int, **more: int) -> Patterns:
+    own = STOCK[firm]
+    return STOCK | {firm: own | {name[1:]: own.get(name[1:], 0) + n for name, n in more.items()}}
+
+
+@pytest.mark.parametrize("share", [0, "1/4"])
+def test_two_quarters_together_lose_no_more_than_the_charge(
+    share: Any, record: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An establishment grows by a tenth, or one worker, in both quarters at once."""
+    epsilon = "1.5" if share else 2
+    noise = flow_noise.FlowNoise.calibrate(unit=dc.Establishments("0.1"), epsilon=epsilon, quarters=2)
+    noise.expected_error(np.ones(1))
+    monkeypatch.setattr(flow_noise.FlowNoise, "calibrate", lambda **asked: noise)
+
+    def door(stock: Patterns) -> tuple[Any, Any]:
+        session = dc.Session(of_patterns(stock), unit=dc.Establishments("0.1"), budget=2)
+        done = session.flows(["q2", "q3"], "place").release(epsilon=2, scale_share=share)
+        return (done.vectors, done.keys.to_pydict()), done.entry.loss
+
+    told = record(lambda: door(STOCK))
+    worst = 0.0
+    others = (
+        grown_in_both(1, _1111=100),
+        grown_in_both(1, _0100=100, _0010=100),
+        grown_in_both(1, _0110=100),
+        grown_in_both(4, _0111=10),
+        grown_in_both(3, _1111=1),
+        grown_in_both(5, _0100=1, _0010=1),
+    )
+    for other in others:
+        again = record(lambda other=other: door(other), given=told)
+        assert told.public[1] == again.public[1] and np.array_equal(told.public[0], again.public[0])
+        first, second = told.draws[0], again.draws[0]
+        total = 0.0
+        cells = zip(first.bare.reshape(-1, 5), first.scale, second.bare.reshape(-1, 5), second.scale, strict=True)
+        for x, s, y, t in cells:
+            x, y = x.astype(float), y.astype(float)
+            if not np.array_equal(x, y) or s != t:
+                total += drawn_loss(first.law.law, (x, s), (y, t))
+        for a, b in zip(told.draws[1:], again.draws[1:], strict=True):
+            total += float(np.abs(np.log(a.parameters[0] / b.parameters[0]) / a.parameters[1]).sum())
+        worst = max(worst, total)
+    assert told.charged == dc.Pure(2) and len(told.draws) == 1 + bool(share)
+    assert 0.97 * 2 <= worst <= 2 * (1 + 1e-9)

@@ -71,6 +71,28 @@ def test_moments_lose_what_they_are_charged(formula: str, ask: str, losses, amou
     assert NEARLY * charged <= sum(worst) <= charged
 
 
+@pytest.mark.parametrize("ask", LOSSES)
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_groups_of_rows_lose_what_they_are_charged(formula: str, ask: str, losses, amount) -> None:
+    """All 18 responses of the last group move from the lower to the upper end: every sum moves as far as it can.
+
+    The centre of the squares is beside the middle, so that this costs the squares less than their share.
+    """
+    mine = np.arange(72) >= 54
+
+    def neighbours() -> Iterator[Panel]:
+        for value in (1.9, UPPER, 9.0):
+            yield panel() | {"y": np.where(mine, value, panel()["y"])}
+
+    x = np.where(mine, 1.0, panel()["x"])  # one sign, so that changes of one column add up
+    split = dict.fromkeys(("groups", "fixed", "squares"), "1/3") if "|" in FORMULAS[formula] else None
+    release = door(FORMULAS[formula], protect=["g"], split=split, **LOSSES[ask])
+    at = panel() | {"x": x, "y": np.where(mine, LOWER, panel()["y"])}
+    worst, told = losses(release, at, (each | {"x": x} for each in neighbours()))
+    charged = amount(told.charged)
+    assert len(worst) == 2 and Fraction(80, 100) * charged <= sum(worst) <= charged
+
+
 BLOCKS = 6
 EXTREMES = [
     (-1e9, 0.0),

@@ -18,7 +18,7 @@ from discreet.privacy.units import Establishments
 from discreet.report.estimates import estimates, in_short
 from discreet.report.page import POLICY, SCRIPT, Heading, Note, Page, Prose, Table
 from discreet.report.ranked import MOST, WIDTH, Mark, Ranked, rows
-from discreet.report.release import Facts, Release, Results, TableOfCounts, page
+from discreet.report.release import DataSet, Facts, Release, Results, TableOfCounts, page
 from discreet.tables.expected import ByLargest
 from discreet.tables.release import CountRelease
 
@@ -32,7 +32,12 @@ def published(counts: Any, reach: float, kinds: int = 1) -> Facts:
     table = CountRelease(keys, by, levels, counts, counts - reach, counts + reach, 0.9, Guarantee(UNIT, Pure(1)))
     results = Results(counts=[TableOfCounts(table, "polynomial (tight)", Pure(1), ByLargest({1: 0.5}), "No sizes.")])
     release = Release("jobs", "", Pure(1), "a promise", True, 2, "today", results, {"basic.csv": "ab"})
-    return Facts("", "data", UNIT, Pure(4), Pure(3), [release], "cd", "0")
+    return Facts("", [DataSet("data", UNIT, Pure(4), Pure(3), [release])], "cd", "0")
+
+
+def with_(known: Facts, **changes: object) -> Facts:
+    """The facts with other ones of their data set."""
+    return replace(known, datasets=[replace(known.datasets[0], **changes)])
 
 
 def test_the_order_of_a_report() -> None:
@@ -74,7 +79,7 @@ def test_a_total_is_a_table_of_one_row(kinds: int) -> None:
     part = known.releases[0].results.counts[0]
     bare = replace(part.table, keys=part.table.keys.select([]))
     release = replace(known.releases[0], results=Results(counts=[replace(part, table=bare)]))
-    shown = page(replace(known, releases=[release]))
+    shown = page(with_(known, releases=[release]))
     ranked = next(block for block in shown.blocks if isinstance(block, Ranked))
     assert [(mark.label, mark.value) for mark in ranked.marks] == [("all jobs", 40 * kinds)]
     assert f"All jobs together: {40 * kinds}." in shown.html()

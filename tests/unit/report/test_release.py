@@ -11,14 +11,16 @@ import pyarrow as pa
 import pytest
 
 from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.identification import posterior
 from discreet.privacy.losses import Approximate, Pure
 from discreet.privacy.units import EstablishmentNodes, Establishments, Rows, Workers
 from discreet.report.comparison import Group, SimulatedErrors
 from discreet.report.counts import _rank_ranges
+from discreet.report.flags import LIMITS
 from discreet.report.page import Heading, Note, Prose, Table
-from discreet.report.protection import plain_words, posterior, suspicions
+from discreet.report.protection import plain_words, suspicions
 from discreet.report.release import (
-    LIMITS,
+    DataSet,
     Facts,
     Release,
     Results,
@@ -45,7 +47,12 @@ def facts(part: CountRelease, *, total: object = None, comparison: SimulatedErro
     results = Results(counts=[TableOfCounts(part, "polynomial (tight)", loss, ByLargest({1: 0.5}), comparison)])
     release = Release("jobs", "", loss, "a promise", True, 2, "today", results, {"basic.csv": "ab"})
     whole = total or Pure(4)
-    return Facts("", "data", UNIT, whole, whole - loss, [release], "cd", "0")
+    return Facts("", [DataSet("data", UNIT, whole, whole - loss, [release])], "cd", "0")
+
+
+def with_(known: Facts, **changes: object) -> Facts:
+    """The facts with other ones of their data set."""
+    return replace(known, datasets=[replace(known.datasets[0], **changes)])
 
 
 def test_rank_ranges_by_brute_force() -> None:
@@ -106,7 +113,7 @@ def test_noise_on_sizes_is_spoken_of_where_sizes_were_paid_for() -> None:
     assert "largest establishment of every cell, exactly" not in page(known).html()
     (release,) = known.releases
     sized = replace(release.results, counts=[replace(release.results.counts[0], sized=True)])
-    html = page(replace(known, releases=[replace(release, results=sized)])).html()
+    html = page(with_(known, releases=[replace(release, results=sized)])).html()
     assert "added to every count and the size of the largest establishment of every cell, exactly" in html
 
 
@@ -133,7 +140,7 @@ def test_no_percent_sign_starts_a_line() -> None:
     groups = (Group("1 to 9", 10, 4.0, 0.5, 0.25),)
     found = SimulatedErrors(20, 25, Group("all", 20, 22.0, 0.75, 2.125), groups, "", (), 0.99, 0.98)
     known = facts(table(one, one - 3.0, one + 3.0), comparison=found)
-    promised = replace(known, releases=[replace(known.releases[0], promise=str(Guarantee(UNIT, Pure(1))))])
+    promised = with_(known, releases=[replace(known.releases[0], promise=str(Guarantee(UNIT, Pure(1))))])
     html = page(promised).html()
     assert "at most 10\u00a0% or one worker" in html
     assert not re.search(r"\d %[^;{]", html[html.index("<body") :])
@@ -150,7 +157,7 @@ def test_every_count_is_in_the_table_of_intervals() -> None:
 def test_intervals_after_truncation_are_not_of_all_jobs() -> None:
     counts = np.array([[5], [900]])
     nodes = replace(table(counts, counts - 3.0, counts + 3.0), guarantee=Guarantee(EstablishmentNodes(200), Pure(1)))
-    shown = page(replace(facts(nodes), unit=EstablishmentNodes(200)))
+    shown = page(with_(facts(nodes), unit=EstablishmentNodes(200)))
     words = "hold the true count without establishments of more than 200 workers with"
     assert words in shown.tables["jobs-intervals"].caption
     assert "An interval holds the true count without establishments of more than 200" in shown.html()
@@ -162,7 +169,7 @@ def test_what_has_to_be_known_about_errors_is_said() -> None:
     one = np.array([[5], [900]])
     known = facts(table(one, one - 3.0, one + 3.0))
     part = replace(known.releases[0].results.counts[0], notes=["Errors are before rounding."])
-    noted = replace(known, releases=[replace(known.releases[0], results=Results(counts=[part]))])
+    noted = with_(known, releases=[replace(known.releases[0], results=Results(counts=[part]))])
     assert "Errors are before rounding." in page(noted).html()
 
 
@@ -171,7 +178,7 @@ def told(expected: ByLargest) -> tuple[str, list[tuple[object, ...]]]:
     one = np.array([[5], [900]])
     known = facts(table(one, one - 3.0, one + 3.0))
     part = replace(known.releases[0].results.counts[0], expected=expected)
-    shown = page(replace(known, releases=[replace(known.releases[0], results=Results(counts=[part]))]))
+    shown = page(with_(known, releases=[replace(known.releases[0], results=Results(counts=[part]))]))
     words = next(block.text for block in shown.blocks if isinstance(block, Prose) and "Mechanism" in block.text)
     return words, list(shown.tables["jobs-expected-error"].rows)
 
@@ -197,7 +204,7 @@ def test_a_report_without_counts_says_nothing_of_counts() -> None:
         Release(kind, "", Pure(1), "a promise", True, 2, "today", Results(answers=[Prose("x")], limits=[limit]), {})
         for kind, limit in LIMITS.items()
     ]
-    blocks = page(Facts("", "data", Rows(0, 1), Pure(4), Pure(0), answers, "cd", "0")).blocks
+    blocks = page(Facts("", [DataSet("data", Rows(0, 1), Pure(4), Pure(0), answers)], "cd", "0")).blocks
     start = next(i for i, block in enumerate(blocks) if block == Heading("What this does not promise"))
     said = blocks[start + 1].text
     assert "count " not in said.replace("counts what its ledger", "") and "add up unless" not in said
@@ -213,11 +220,11 @@ def test_a_report_without_counts_says_nothing_of_counts() -> None:
 
 def test_what_must_be_read_first_stands_first() -> None:
     results = Results(answers=[Prose("x")], flagged=["**m, variance of g: not found.** Nothing was seen."])
-    known = Facts("", "data", Rows(0, 1), Pure(4), Pure(0), [], "cd", "0")
+    known = Facts("", [DataSet("data", Rows(0, 1), Pure(4), Pure(0), [])], "cd", "0")
     release = Release("m", "", Pure(1), "a promise", True, 2, "today", results, {})
-    assert page(replace(known, releases=[release])).blocks[0] == Note("warning", f"- {results.flagged[0]}")
+    assert page(with_(known, releases=[release])).blocks[0] == Note("warning", f"- {results.flagged[0]}")
     silent = replace(release, results=replace(results, flagged=()))
-    assert page(replace(known, releases=[silent])).blocks[0].kind == "in short"
+    assert page(with_(known, releases=[silent])).blocks[0].kind == "in short"
 
 
 def test_the_summary_says_what_it_cost() -> None:
@@ -231,7 +238,7 @@ def test_many_releases_share_the_last_part_of_the_bar() -> None:
     one = np.array([[5], [900]])
     first = facts(table(one, one - 3.0, one + 3.0)).releases[0]
     many = [replace(first, name=f"r{i}", loss=Pure(1)) for i in range(9)]
-    drawn = page(Facts("", "data", UNIT, Pure(10), Pure(1), many, "cd", "0")).figures["budget-used"].data
+    drawn = page(Facts("", [DataSet("data", UNIT, Pure(10), Pure(1), many)], "cd", "0")).figures["budget-used"].data
     assert sum(row[1] for row in drawn.rows) == 10
     assert len(drawn.rows) == 6
 
@@ -253,7 +260,7 @@ def test_an_approximate_budget_has_no_table_ofsuspicions() -> None:
 def test_other_releases_of_the_same_data_are_counted() -> None:
     one = np.array([[5], [900]])
     known = facts(table(one, one - 3.0, one + 3.0))
-    spent = Facts("", "data", UNIT, Pure(4), Pure("0.5"), known.releases, "cd", "0")
+    spent = Facts("", [DataSet("data", UNIT, Pure(4), Pure("0.5"), known.releases)], "cd", "0")
     rows = page(spent).tables["budget"].rows
     assert ("other releases of the same data", "epsilon=2.5", None, None) in rows
     assert rows[-1][:2] == ("left", "epsilon=0.5")
@@ -263,7 +270,7 @@ def test_a_seeded_release_is_warned_about() -> None:
     one = np.array([[5], [900]])
     known = facts(table(one, one - 3.0, one + 3.0))
     seeded = Release("jobs", "", Pure(1), "NOT PRIVATE", False, 2, "today", known.releases[0].results, {})
-    html = page(Facts("", "data", UNIT, Pure(4), Pure(3), [seeded], "cd", "0")).html()
+    html = page(Facts("", [DataSet("data", UNIT, Pure(4), Pure(3), [seeded])], "cd", "0")).html()
     assert "The noise was seeded" in html
 
 

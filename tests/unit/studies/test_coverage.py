@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from discreet.change import roc
-from discreet.studies import chance_kinds, coverage, perturbation_kinds
+from discreet.studies import amount_kinds, chance_kinds, coverage, coverage_page, perturbation_kinds
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,10 @@ from discreet.studies import chance_kinds, coverage, perturbation_kinds
         ({"bias": 3.5}, True),
         ({"bias": -3.5, "before": "small parts"}, False),
         ({"held": None, "bias": 2.0}, False),
-        ({"held": 1.0}, False),
+        ({"held": 1.0}, True),
+        ({"held": 1.0, "at_least": "the scale of the noise is confidential"}, False),
+        ({"held": 1.0, "error": 0.02}, False),
+        ({"held": 0.91, "at_least": "the scale of the noise is confidential"}, True),
     ],
     ids=str,
 )
@@ -56,8 +59,44 @@ def test_few_trials_make_a_mean_large_by_chance() -> None:
     assert coverage.in_errors(1.0, 0.0, 9) == 0.0
 
 
-def test_every_part_is_about_another_door() -> None:
-    assert len(set(coverage.PARTS.values())) == len(coverage.PARTS) == 6
+def test_every_door_is_tried() -> None:
+    asked = coverage.tasks(quick=False, data=None)
+    assert {task.part for task in asked} == {
+        "tables",
+        "sums, means and flows",
+        "posterior summaries",
+        "models",
+        "models without noise",
+        "Bayesian models",
+        "models with lags",
+        "objective perturbation",
+        "large changes",
+    }
+
+
+def test_where_first_trials_leave_a_doubt_other_ones_decide() -> None:
+    seen: list[tuple[int, int]] = []
+
+    def tried(sets: int, seed: int) -> list[dict[str, Any]]:
+        seen.append((sets, seed))
+        return [coverage.row("an interval", "normal", 1.0, 0.85 if sets == 10 else 0.95, 0.03)]
+
+    assert not coverage.Task("a", "b", tried, 10).rows(seed=7)[0]["short"] and seen == [(10, 7), (40, 8)]
+    seen.clear()
+    assert coverage.Task("a", "b", tried).rows(seed=7) and len(seen) == 1
+
+
+def test_flows_of_a_cell_are_those_of_its_establishments() -> None:
+    vector, largest = amount_kinds.flow_vector(np.array([7, 3]))
+    assert vector[:4].sum() == 10 and largest == 7 and 0 <= vector[4] <= vector[2]
+
+
+def test_new_doors_hold_and_tell_of_noise_that_is_not_theirs() -> None:
+    """Sums of pay in a few kinds of cells; an interval around another truth is short."""
+    rows = list(amount_kinds.sums_and_means(200, 1))
+    assert not [each for each in rows if each["short"]]
+    far = amount_kinds._judged("sum", "x", "1", *(np.full(200, v) for v in (9.0, 1.0, 0.0, 2.0)))
+    assert far["fault"] and far["held"] == 0.0
 
 
 @pytest.mark.parametrize("kind", perturbation_kinds.KINDS)
@@ -83,3 +122,14 @@ def test_areas_of_few_large_changes_hold_more_rarely() -> None:
     truth = np.repeat([True, False], 4000)
     ours = roc.partial_auc(truth, np.concatenate([up, down])[None, :])[0]
     assert ours == pytest.approx(roc.partial_area_of(up, down, 0.0, 0.2))
+
+
+def test_tables_of_the_docs_come_from_the_results() -> None:
+    rows = [coverage.row("one", "skewed", 1.0, 0.80, 0.01), coverage.row("two", "normal", None, None, 0.0, bias=4.0)]
+    study = coverage.of_parts({"a": rows})
+    page = coverage_page.filled(
+        "<!-- short: from results.json -->before<!-- end of short: from results.json -->", study.results
+    )
+    assert "80.0 ± 1.0" in page and "-->before" not in page
+    cells = coverage_page.tables(study.results)["cells of a"].splitlines()
+    assert cells[3] == "| one | skewed | 1 | 80.0 ± 1.0 | – | – | – | yes |" and "4.0" in cells[4]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,11 @@ def test_every_mechanism_is_at_or_above_its_limit() -> None:
     for row in counts:
         for name, error in row["errors"].items():
             assert row["floor"] <= error * (1 + 1e-6), (row["size"], name)
-            assert row["unbiased optimum"] is None or row["unbiased optimum"] <= 1.01 * error, (row["size"], name)
+            # From FAR on the programme is that of laws in proportion, which a table of single sizes may beat a little.
+            least = {"integers": 1.01, "in proportion": 1.04 if name == "ladder" else 1.01}.get(
+                row["programme"], math.inf
+            )
+            assert (row["unbiased optimum"] or 0) <= least * error, (row["size"], name)
     assert counts[0]["errors"]["ladder"] < 1.01 * counts[0]["unbiased optimum"]
     kinds = [row for strength in ("strong", "weak") for row in kind_rows("0.1", "4", 2, strength)]
     chosen = {row["definition"]: row for row in kinds if row["default"]}
@@ -26,6 +31,11 @@ def test_every_mechanism_is_at_or_above_its_limit() -> None:
     found = {"alphas": ["0.1"], "epsilons": ["4"], "one_count": counts, "by_kind": kinds}
     assert len(answers(found)) == 1 and "fundamental" in answers(found)[0]
     assert "One count" in page(found).html()
+
+
+def test_where_no_law_in_proportion_has_a_mean_there_is_no_limit_of_them() -> None:
+    rows = count_rows("0.2", "0.5", growths=1, parts=4)
+    assert rows[0]["optimum"] is not None and {row["optimum"] for row in rows if row["size"] >= 100} == {None}
 
 
 def test_it_needs_no_data(tmp_path: Path) -> None:

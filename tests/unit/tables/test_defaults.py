@@ -27,7 +27,9 @@ WEAK = {"strength": "weak"}
         (Establishments("0.1"), "2", 8, False, "joint-rings"),
         (Establishments("0.1", substitution=True), "4", 8, False, "joint-polynomial"),
         (Establishments("0.1"), "2", 65, False, "joint-polynomial"),
-        (Establishments("0.1", **WEAK), "4", 8, True, "weak-joint"),
+        (Establishments("0.1", **WEAK), "4", 8, True, "weak-unions"),
+        (Establishments("0.1", **WEAK), "4", 9, True, "weak-joint"),
+        (Establishments("0.1", **WEAK), "4", 2, True, "weak-joint"),
         (Establishments("0.1", **WEAK), "0.3", 2, True, "joint-rings"),
     ],
 )

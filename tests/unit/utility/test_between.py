@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import discreet as dc
@@ -85,3 +86,15 @@ def test_refusals(settings, subject):
         changes_between(one, {**one, "place": ["x", "y", "z"]}, by=["place"])
     with pytest.raises(DataError, check=about("by")):
         changes_between({**one, "place": ["a", "a", "b"]}, one, by=["place"])
+
+
+def test_flows_are_compared_by_the_number_that_is_named():
+    def table(jdr, low, high):
+        return pa.table({"county": ["a", "b"], "jdr": [jdr, None], "jdr_lower": [low, 0.0], "jdr_upper": [high, 2.0]})
+
+    found = changes_between(table(0.1, 0.08, 0.12), table(0.3, 0.25, 0.35), by=["county"], value="jdr")
+    assert found.cells == [("a",)] and found.alarm.tolist() == [True]  # a cell without a rate is left out
+    assert (found.low[0], found.high[0]) == pytest.approx((0.13, 0.27))
+    assert found.to_dict()["alarms"] == 1
+    with pytest.raises(DataError, check=about("early")):
+        changes_between(table(0.1, 0.08, 0.12), table(0.3, 0.25, 0.35), by=["county"], value="sr")

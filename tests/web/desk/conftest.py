@@ -133,7 +133,7 @@ def inside() -> Iterator[Callable[..., Any]]:
         app.state.here.store.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def serve() -> Iterator[Callable[..., Served]]:
     """Start `discreet serve` on a folder; a port that was used before can be used again."""
     begun: list[Served] = []

@@ -28,6 +28,7 @@ from faults_of import about
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "desk.md"
 NAME = "desk.agency.example"
+PATIENCE = 60  # seconds that an answer may take on a machine with other work
 WHOLE = """
 {user} daemon off; pid {folder}/pid; error_log {folder}/errors; worker_processes 1;
 events {{ worker_connections 64; }}
@@ -57,7 +58,8 @@ class Proxied:
         """Whoever asks from `address`, with the proxy's certificate checked."""
         transport = httpx.HTTPTransport(verify=self.trusted, local_address=address)
         headers = {"host": f"{NAME}:{self.port}", "origin": self.origin}
-        return httpx.Client(transport=transport, base_url=f"https://127.0.0.1:{self.port}", headers=headers)
+        base = f"https://127.0.0.1:{self.port}"
+        return httpx.Client(transport=transport, base_url=base, headers=headers, timeout=PATIENCE)
 
     def asked(self, client: httpx.Client, method: str, path: str, **more: Any) -> httpx.Response:
         return client.request(method, path, extensions={"sni_hostname": NAME}, **more)
@@ -146,8 +148,8 @@ def test_one_client_does_not_lock_out_others(proxied: Proxied) -> None:
 def test_nobody_goes_past_the_proxy(proxied: Proxied) -> None:
     direct = f"http://127.0.0.1:{proxied.direct}/login"
     headers = {"host": f"{NAME}:{proxied.direct}"}
-    assert httpx.get(direct, headers=headers, trust_env=False).status_code == 403  # not by TLS
-    with httpx.Client(transport=httpx.HTTPTransport(local_address="127.0.0.5")) as other:
+    assert httpx.get(direct, headers=headers, trust_env=False, timeout=PATIENCE).status_code == 403  # not by TLS
+    with httpx.Client(transport=httpx.HTTPTransport(local_address="127.0.0.5"), timeout=PATIENCE) as other:
         assert other.get(direct, headers=headers | {"x-forwarded-proto": "https"}).status_code == 403
 
 

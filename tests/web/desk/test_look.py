@@ -56,6 +56,21 @@ def filled(copied: Any, password: str) -> Path:
 
 
 @pytest.fixture(scope="module")
+def served(filled: Path, serve: Any) -> Any:
+    return serve(filled)
+
+
+@pytest.fixture(scope="module")
+def state(served: Any, chromium: Any) -> Any:
+    """What a browser keeps after the link was opened; the link opens once."""
+    context = chromium.new_context()
+    context.new_page().goto(served.link)
+    kept = context.storage_state()
+    context.close()
+    return kept
+
+
+@pytest.fixture(scope="module")
 def addresses(filled: Path) -> list[str]:
     plan, release = next((filled / "releases").glob("*/*/release.json")).parent.parts[-2:]
     draft = next(path.stem for path in (filled / "plans").glob("job-creation-*.toml"))
@@ -64,7 +79,7 @@ def addresses(filled: Path) -> list[str]:
     return [*PAGES, *found, f"/papers/{plan}/report", "/runs/run-a", "/runs/run-b"]
 
 
-def test_the_demonstration_opens_with_work(filled: Path, serve: Any, visit: Any) -> None:
+def test_the_demonstration_opens_with_work(filled: Path, served: Any, state: Any, visit: Any) -> None:
     """A finished release, a plan that waits and a picture of risk and utility; a second time adds nothing."""
     from discreet.web import example
     from discreet.web.desk import Desk
@@ -72,7 +87,7 @@ def test_the_demonstration_opens_with_work(filled: Path, serve: Any, visit: Any)
     before = sorted((filled / "plans").iterdir())
     example.furnish(Desk.open(filled))
     assert sorted((filled / "plans").iterdir()) == before
-    shown = visit(serve(filled).link)
+    shown = visit(served.base, storage_state=state)
     page = shown.page
     page.wait_for_selector("[data-part] figure svg[role=img]")
     told = page.inner_text("main")
@@ -83,14 +98,11 @@ def test_the_demonstration_opens_with_work(filled: Path, serve: Any, visit: Any)
 
 
 @pytest.mark.parametrize("every", [2, pytest.param(1, marks=pytest.mark.full_size)])
-def test_every_page(every: int, filled: Path, addresses: list[str], serve: Any, visit: Any) -> None:
+def test_every_page(every: int, addresses: list[str], served: Any, state: Any, visit: Any) -> None:
     """Contrasts in the dark come from one stylesheet: in the daily run every second page is asked for them."""
     import axe_playwright_python
 
     axe = next(Path(axe_playwright_python.__file__).parent.rglob("axe.min.js")).read_text(encoding="utf-8")
-    served = serve(filled)
-    shown = visit(served.link)
-    state = shown.page.context.storage_state()
     # Every rule once; the theme changes contrasts alone.
     contrasts = "{runOnly: ['color-contrast']}"
     for width, theme, rules, judged in ((1280, "light", "{}", 1), (390, "dark", contrasts, every)):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import time
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,9 @@ from discreet.errors import PlanError
 from discreet.ledger import Ledger
 from discreet.web.desk import Desk
 from faults_of import about
+from postgres_server import postgres, postgres_server, postgres_url
 
-# The server is the one that the ledger's own tests start.
-_spec = spec_from_file_location("ledger_servers", Path(__file__).parents[2] / "ledger" / "conftest.py")
-assert _spec is not None and _spec.loader is not None
-_servers = module_from_spec(_spec)
-_spec.loader.exec_module(_servers)
-postgres, postgres_url = _servers.postgres, _servers.postgres_url
+__all__ = ["postgres", "postgres_server", "postgres_url"]
 
 PATIENCE = 90
 

@@ -9,6 +9,7 @@ import numpy as np
 from discreet.bayes.blmm.diagnostics import rhat
 from discreet.bayes.blmm.gibbs import RHAT_LIMIT
 from discreet.bayes.blmm.marginal import DrawnMarginal, Marginal
+from discreet.caveats import A_LINE, ABOVE_ZERO, NORMAL, ONE_VARIANCE
 from discreet.results import tidy_table
 
 if TYPE_CHECKING:
@@ -20,6 +21,10 @@ ENDS = np.array([0.025, 0.975])
 LEVELS = np.array([0.05, 0.5, 0.95])
 NUMBERS = ("mean", "sd", "q05", "q50", "q95")
 JUDGED = ("rhat", "effective")
+SUPPOSED = (
+    f"In intervals {NORMAL}: those of variances hold more rarely where tails are heavier, and {ABOVE_ZERO}. Of "
+    f"residuals {ONE_VARIANCE}, and between columns and response {A_LINE}."
+)
 
 
 def table(model: BayesMixed) -> list[dict[str, Any]]:
@@ -84,7 +89,7 @@ def summary(model: BayesMixed) -> str:
     wide = max(len(str(row["parameter"])) for row in rows) + 2
     body = ["".join([" " * wide, *(f"{key:>12}" for key in columns)])]
     body += [f"{row['parameter']!s:{wide}}" + "".join(f"{row[key]:12.5g}" for key in columns) for row in rows]
-    return "\n".join([*head, "", *body, *(f"Note: {note}" for note in model.notes)])
+    return "\n".join([*head, "", *body, *(f"Note: {note}" for note in model.notes), SUPPOSED])
 
 
 def _numbers(law: Marginal) -> dict[str, float]:

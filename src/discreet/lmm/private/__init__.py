@@ -4,6 +4,7 @@
 on first use.
 
 assembled    from estimates to a `PrivateFit`: names, order, flags and notes
+bounds       where responses lie, as somebody states it, read as exact numbers
 check        how far off a private model is expected to be, from the public design and the noise alone
 estimation   estimates from noisy sums: variances by restricted likelihood, the residual's by a noisy sum of squares
 expected     standard errors that a release will have, known before it is paid for
@@ -21,9 +22,11 @@ panel        which earlier rows of its series every row has, from public columns
 paper        `method="paper"`: sub-sample and aggregate with bias correction, as the documents publish it
 partition    random disjoint blocks of the rows, and the estimates of every block
 public       what everybody may know of a mixed model
+reach        what one protected row, or group of rows, can change in each sum
 release      `release_mixed`, the door to private mixed models: from a formula and confidential data to a public fit
 request      what a private release of a mixed model is asked for, checked before any data are read
 result       `PrivateFit`: what a private release of a mixed model lets everybody see. Nothing confidential is in it
+shares       which share of the loss each sum of a model gets, from the public design alone
 strict       `method="strict"`: sub-sample and aggregate, proved for the whole release
 sums         sums of a confidential response as exact integers
 text         A private fit as a table, as text and as plain values

@@ -1,7 +1,7 @@
 """How far off a private model is expected to be, from the public design and the noise alone.
 
 Noise is known to the last digit before a release. What the rows themselves leave open is not, so two errors are told:
-by noise alone, and with residuals and effects of typical sizes (`moments.TYPICAL` shares of the response's range).
+by noise alone, and with residuals and effects of typical sizes (`shares.TYPICAL` shares of the response's range).
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from discreet.arrays import Vector
 from discreet.lmm.private import moments, strict
 from discreet.lmm.private.expected import expected_errors
 from discreet.lmm.private.noisy import NoisySums
-from discreet.lmm.private.notes import NO_ERRORS, equal_variances, small_blocks
+from discreet.lmm.private.notes import HOLD, NO_ERRORS, equal_variances, not_measured, small_blocks
 from discreet.lmm.private.public import PublicDesign
 from discreet.lmm.private.request import Method, ModelRequest
+from discreet.lmm.private.shares import TYPICAL
 from discreet.noise.laws import Gaussian, Laplace
 from discreet.privacy.losses import Pure
 
@@ -80,13 +81,16 @@ class ModelErrors:
 
 def moments_errors(mechanism: moments.MomentNoise, public: PublicDesign, request: ModelRequest) -> ModelErrors:
     """Of estimates from noisy sums: exact at the assumed variances."""
-    return moments_errors_of(moments.sums_of_nothing(mechanism, public, request), public, request)
+    nothing = moments.sums_of_nothing(mechanism, public, request)
+    return moments_errors_of(nothing, public, request, measured=mechanism.sees_groups)
 
 
-def moments_errors_of(nothing: NoisySums, public: PublicDesign, request: ModelRequest) -> ModelErrors:
+def moments_errors_of(
+    nothing: NoisySums, public: PublicDesign, request: ModelRequest, *, measured: bool = True
+) -> ModelErrors:
     """The same from the design and the noise."""
     width = float(request.width)
-    tau2, sigma2 = (share * width**2 for share in moments.TYPICAL)
+    tau2, sigma2 = (share * width**2 for share in TYPICAL)
     found = expected_errors(
         nothing,
         public.origin.restore,
@@ -99,6 +103,8 @@ def moments_errors_of(nothing: NoisySums, public: PublicDesign, request: ModelRe
         f"a variance of {name} below {least:.3g} is not told from 0 under this noise, and would be flagged"
         for name, least in zip(terms, found.least.tolist(), strict=True)
     ]
+    if not measured:
+        hidden = [not_measured(name) for name in terms]
     return ModelErrors(
         method="moments",
         rows=public.rows,
@@ -109,9 +115,9 @@ def moments_errors_of(nothing: NoisySums, public: PublicDesign, request: ModelRe
         assumed=(
             f"With known variances, if residuals have a standard deviation of {sigma2**0.5:.3g} and effects of "
             f"{tau2**0.5:.3g}, "
-            f"{100 * moments.TYPICAL[1] ** 0.5:.0f} % and {100 * moments.TYPICAL[0] ** 0.5:.0f} % of the range of "
+            f"{100 * TYPICAL[1] ** 0.5:.0f} % and {100 * TYPICAL[0] ** 0.5:.0f} % of the range of "
             "the response. "
-            "The noise is exact."
+            f"The noise is exact. {HOLD}"
         ),
         notes=(*hidden, *equal_variances(public.names, found.residuals)),
     )

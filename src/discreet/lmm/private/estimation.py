@@ -22,6 +22,9 @@ STARTS = (0.003, 0.03, 0.3)  # shares of the largest possible standard deviation
 KNOWN = 10.0  # rise of the criterion ten per cent off, above which a standard deviation is known to three per cent
 UNLIKELY = 15.0  # rise of the criterion above which a standard deviation is ruled out
 POINTS = 15  # of the quadrature between
+NODES = np.polynomial.legendre.leggauss(POINTS)
+USUAL = 0.2  # of a response's deviation: what effects of groups vary by where the sums do not tell
+TAILS = 4.0  # degrees of freedom of that belief, a half-t: sums that tell otherwise are believed
 SEEN = 4.0  # standard errors of a variance of zero: one below is not told from zero, and others are found too large
 
 
@@ -105,23 +108,38 @@ def _averaged(sums: NoisySums, best: NoisyEstimate, largest: float) -> NoisyEsti
     where it is zero. What estimates vary by is added to their variances. Under a flat prior of the variance
     intervals of the effects are known to hold in repeated samples (Morris and Tang 2011, Statistical Science 26). Fixed
     effects do not shrink, and that prior makes theirs too wide; a flat prior of the deviation makes them hold.
+
+    A flat prior would let noise that hides the variance into the predictions, which are then worse than none. As far as
+    noise hides it these are averaged under a prior of `USUAL` size, and their variances are about them under the flat
+    one.
     """
     beta, covariance = best.beta, best.covariance
+    believed = best.variances.copy()
+    usual = USUAL * float(np.sqrt(best.sigma2 + best.variances.sum()))
     effects, variances = list(best.effects), list(best.effect_variances)
     for term in range(len(best.variances)):
         at, even = _around(sums, best, term, largest)
         centre = _mean(even, [a.beta for a in at])
         moved = [a.covariance + np.outer(a.beta - centre, a.beta - centre) for a in at]
         beta, covariance = beta + centre - best.beta, covariance + _mean(even, moved) - best.covariance
-        weight = even * np.sqrt([a.variances[term] for a in at])
-        weight = weight / weight.sum() if len(at) > 1 else even
+        weight = cautious = even
+        if len(at) > 1:
+            deviation = np.sqrt([a.variances[term] for a in at])
+            weight = _shares(even * deviation)
+            doubt = _hidden(sums, best, term)
+            far = np.log1p((deviation / usual) ** 2 / TAILS)
+            logs = (1 - doubt) * np.log(deviation) - doubt * (TAILS + 1) / 2 * far
+            cautious = _shares(even * np.exp(logs - logs.max()))
+            believed[term] = cautious @ deviation**2
         for i, (u, v) in enumerate(zip(best.effects, best.effect_variances, strict=True)):
-            middle = _mean(weight, [a.effects[i] for a in at])
+            middle = _mean(cautious, [a.effects[i] for a in at])
             effects[i] = effects[i] + middle - u
             spread = _mean(weight, [a.effect_variances[i] + (a.effects[i] - middle) ** 2 for a in at])
             variances[i] = variances[i] + spread - v
     positive = tuple(np.maximum(v, 0.0) for v in variances)
-    return replace(best, beta=beta, covariance=covariance, effects=tuple(effects), effect_variances=positive)
+    return replace(
+        best, beta=beta, covariance=covariance, effects=tuple(effects), effect_variances=positive, believed=believed
+    )
 
 
 def _around(sums: NoisySums, best: NoisyEstimate, term: int, largest: float) -> tuple[list[NoisyEstimate], Vector]:
@@ -143,11 +161,20 @@ def _around(sums: NoisySums, best: NoisyEstimate, term: int, largest: float) -> 
     while low > 1e-3 * high and rise(low) < UNLIKELY:
         low /= 1.4
     low = 0.0 if low <= 1e-3 * high else low
-    nodes, weight = np.polynomial.legendre.leggauss(POINTS)
+    nodes, weight = NODES
     deviations = low + (high - low) * (1 + nodes) / 2
     found = [at(deviation) for deviation in deviations.tolist()]
     weight = weight * np.exp(-believed * np.array([a.criterion - best.criterion for a in found]) / 2)
-    return found, weight / weight.sum()
+    return found, _shares(weight)
+
+
+def _hidden(sums: NoisySums, best: NoisyEstimate, term: int) -> float:
+    """The share of what the sums would tell of a term's variance that noise hides."""
+    told, whole = (
+        visibility(at, sigma2=best.sigma2 + best.variances[term], variances=_with(best.variances, term, 0.0))[term]
+        for at in (sums, replace(sums, ds=np.zeros(len(sums.n))))
+    )
+    return float(1 - (told @ told) / (whole @ whole))
 
 
 def credibility(sums: NoisySums, sigma2: float, total: float) -> float:
@@ -178,6 +205,10 @@ def _with(values: Vector, place: int, value: float) -> Vector:
     changed = values.copy()
     changed[place] = value
     return changed
+
+
+def _shares(weight: Vector) -> Vector:
+    return np.asarray(weight / weight.sum())
 
 
 def _mean(weight: Vector, values: Sequence[Matrix]) -> Matrix:

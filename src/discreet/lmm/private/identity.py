@@ -5,15 +5,16 @@ Estimates of SR = AR - JCR + JDR are sums of released numbers, so they cost what
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from discreet.errors import FitError
 from discreet.lmm.private.notes import Flag
 from discreet.lmm.private.result import PrivateEffects, PrivateFit
 from discreet.privacy.composition import sequential
-from discreet.privacy.units import Rows
+from discreet.privacy.units import Groups, Rows, Unit
 
-NOTE = "SR = AR - JCR + JDR of three releases; the unit is one row whose three rates may all change"
+NOTE = "SR = AR - JCR + JDR of three releases; all three rates of what is protected may change"
 
 
 def _lasting(fit: PrivateFit) -> list[Flag]:
@@ -36,14 +37,9 @@ def separation_rate(*, jcr: PrivateFit, jdr: PrivateFit, ar: PrivateFit) -> Priv
         for a, b, c in zip(*(fit.random for fit in fits), strict=True)
     )
     proved = all(fit.guarantee.basis == "proved" for fit in fits)
-    units = [fit.guarantee.unit for fit in fits if isinstance(fit.guarantee.unit, Rows)]
     guarantee = replace(
         ar.guarantee,
-        unit=Rows(
-            min(unit.lower for unit in units),
-            max(unit.upper for unit in units),
-            response=list(dict.fromkeys(name for unit in units for name in unit.responses)),
-        ),
+        unit=_together([fit.guarantee.unit for fit in fits]),
         loss=sequential([fit.guarantee.loss for fit in fits]),
         basis="proved" if proved else "as published",
         notes=tuple(dict.fromkeys([NOTE, *(note for fit in fits for note in fit.guarantee.notes)])),
@@ -63,3 +59,19 @@ def separation_rate(*, jcr: PrivateFit, jdr: PrivateFit, ar: PrivateFit) -> Priv
         released=tuple(fit.released for fit in fits),
         centred=ar.centred - jcr.centred + jdr.centred,
     )
+
+
+def _together(units: Sequence[Unit]) -> Rows | Groups:
+    """One unit whose responses are those of all three."""
+    found = [unit for unit in units if isinstance(unit, Rows | Groups)]
+    by = {frozenset(unit.by) if isinstance(unit, Groups) else frozenset() for unit in found}
+    if len(by) > 1:
+        raise FitError(
+            "The three releases protect different groups of rows, so nothing is promised of their sum. "
+            "The identity needs one unit. Release JCR, JDR and AR under the same one.",
+            about="releases",
+        )
+    lower, upper = min(unit.lower for unit in found), max(unit.upper for unit in found)
+    names = list(dict.fromkeys(name for unit in found for name in unit.responses))
+    first = found[0]
+    return Groups(first.by, lower, upper, names) if isinstance(first, Groups) else Rows(lower, upper, names)

@@ -59,7 +59,8 @@ def allowing_for_sizes(sums: NoisySums, found: NoisyEstimate) -> tuple[NoisyEsti
     # What a slope of one does to estimates with this noise, and without any.
     noisy, quiet = at(_of(log, sums)), at(_of(log, _without_noise(sums, found.sigma2)))
     off = noisy.beta - quiet.beta
-    prior = CORRELATION**2 * float(found.variances.sum()) / float(np.var(np.log(sums.n)))
+    supposed = found.variances if found.believed is None else found.believed
+    prior = CORRELATION**2 * float(supposed.sum()) / float(np.var(np.log(sums.n)))
     believed = prior / (prior + variance)
     moved = -believed * slope * off
     off_effects = [a - b for a, b in zip(noisy.effects, quiet.effects, strict=True)]

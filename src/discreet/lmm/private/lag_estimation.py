@@ -88,6 +88,7 @@ class LagEstimate:
     sums : what it was made from.
     phi : coefficients of the lags. `covariance` : of fixed effects and lags, (p + lags, p + lags).
     seen : what lags vary by beyond the rest of the model, in standard deviations of the noise there; the least.
+    sampled : the share of the square of each lag's standard error that supposes residuals of one variance (lags,).
     pull : how many of its standard errors a lag moves by for a unit of the variance of effects; the most.
     """
 
@@ -97,6 +98,7 @@ class LagEstimate:
     covariance: Matrix
     seen: float
     pull: float
+    sampled: Vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +214,8 @@ def _with_errors(sums: LagSums, equation: _Equation, at: NoisyEstimate, slope: M
     phi, drawn, best, H = equation.phi, equation.drawn, equation.best, equation.raised
     J = -np.linalg.inv(slope)
     M, cross = _variation(sums, drawn, best, equation, np.append(1.0, -phi))
-    M = M + best.sigma2 * (H + H.T) / 2 + _doubt_of_variances(sums, equation)
+    sampling = best.sigma2 * (H + H.T) / 2
+    M = M + sampling + _doubt_of_variances(sums, equation)
     lags = J @ _positive(M) @ J.T
     moved = equation.beta[1:].T
     across = (cross.T @ J.T) - moved @ lags
@@ -227,6 +230,7 @@ def _with_errors(sums: LagSums, equation: _Equation, at: NoisyEstimate, slope: M
         phi=phi,
         covariance=_positive(np.block([[fixed, across], [across.T, lags]])),
         seen=equation.seen,
+        sampled=np.diag(J @ sampling @ J.T) / np.maximum(np.diag(lags), 1e-300),
         pull=float(np.max(np.abs(J.sum(axis=1)) / np.sqrt(np.maximum(np.diag(lags), 1e-300)))) * _pull(equation),
     )
 

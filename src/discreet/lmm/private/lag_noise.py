@@ -21,10 +21,11 @@ from discreet.formula.design import Piece
 from discreet.formula.rows import ModelRows
 from discreet.lmm.private.lag_estimation import LagSums
 from discreet.lmm.private.lag_sums import PairClasses, RowClasses, gram, pair_classes, place_sizes, place_sums
-from discreet.lmm.private.moments import default_split, law_of, share_of, thousandths
+from discreet.lmm.private.moments import law_of, share_of
 from discreet.lmm.private.panel import SeriesPanel
 from discreet.lmm.private.public import PublicDesign
 from discreet.lmm.private.request import ModelRequest, noise_scale
+from discreet.lmm.private.shares import by_roots, default_split, thousandths
 from discreet.lmm.private.sums import HALF, Units, whole_column
 from discreet.noise.sampler import add_noise
 from discreet.privacy.losses import Concentrated, Loss, Number, Pure, total
@@ -221,7 +222,7 @@ def lag_mechanism(
     pure, step, places = isinstance(request.loss, Pure), request.scale.step, len(panel.shifts)
     found = [_piece(panel, rows, public, units, *each) for each in public.parts]
     costs = np.array([_cost(sizes, unit, among, public) for _, among, _, _, _, sizes, unit in found])
-    within = thousandths((w := costs ** (1 / 3 if pure else 1 / 2)) / w.sum())
+    within = by_roots(costs, pure=pure)
     shares = read_split(split, default_split(public, request, costs, within, squares=PRODUCTS))
     parts = []
     if public.terms:

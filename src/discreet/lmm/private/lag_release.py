@@ -25,11 +25,12 @@ from discreet.lmm.private.expected import expected_errors
 from discreet.lmm.private.informative import Slope, allowing_for_sizes, size_flags
 from discreet.lmm.private.lag_estimation import LagEstimate, LagSums, estimate_lags, expected_lag_errors
 from discreet.lmm.private.lag_noise import PROOF, ExactLags, LagNoise, NoisyLags, lag_mechanism, lag_sums_of
-from discreet.lmm.private.notes import equal_variances, lag_flags, variance_flags
+from discreet.lmm.private.notes import UNSTEADY, equal_variances, lag_flags, variance_flags
 from discreet.lmm.private.panel import SeriesRows, in_time, panel_of
 from discreet.lmm.private.public import PublicDesign, hidden, public_design
 from discreet.lmm.private.request import ModelRequest
 from discreet.lmm.private.result import PrivateFit
+from discreet.lmm.private.shares import TYPICAL
 from discreet.lmm.private.sums import HALF, confined_response, units_of
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Number
@@ -91,6 +92,7 @@ def offer_lags(
     moments.refuse_unsolvable(nothing.at(np.zeros(len(request.lags))), public, request)
     _warn_of_noise(nothing, request, response)
     guarantee = Guarantee(request.unit, mechanism.loss, proof=PROOF, notes=request.notes())
+    names = lag_names(public, request)
 
     def solved(drawn: NoisyLags) -> PrivateFit:
         origin = request.scale.middle + drawn.centre * request.scale.step
@@ -103,10 +105,10 @@ def offer_lags(
             least = dict(zip(group_names(public), told.least.tolist(), strict=True))
             unknown = [name for name, v in zip(least, at.variances.tolist(), strict=True) if v < least[name]]
             moved = found.pull * sum(least[name] for name in unknown)
-            flags = lag_flags([lag_name(response, lag) for lag in request.lags], found.seen, unknown, moved)
+            flags = lag_flags(names, found.seen, unknown, moved)
             flags += size_flags(slope, at, restore, public.names)
             flags += variance_flags(request, components(public, variances), least)
-            notes = equal_variances(public.names, told.residuals)
+            notes = [*equal_variances(public.names, told.residuals), *equal_variances(names, found.sampled), UNSTEADY]
         return private_fit(
             "moments",
             drawn,
@@ -150,7 +152,7 @@ def solve(
         pass
     drawn, none = sums.at(np.zeros(lags)), np.full((p + lags, p + lags), np.nan)
     empty = moments.no_estimate(public)
-    return LagEstimate(empty, drawn, none[0, p:], none, 0.0, 0.0), None, moments.FAILED
+    return LagEstimate(empty, drawn, none[0, p:], none, 0.0, 0.0, np.zeros(lags)), None, moments.FAILED
 
 
 def as_given(covariance: Matrix, public: PublicDesign, origin: float) -> Matrix:
@@ -170,13 +172,19 @@ def sums_of_nothing(mechanism: LagNoise, public: PublicDesign, request: ModelReq
     return lag_sums_of(NoisyLags(tuple(parts), 0, tuple(products), scales), mechanism, public, request)
 
 
+def lag_names(public: PublicDesign, request: ModelRequest) -> list[str]:
+    return [lag_name(public.model.response.column, lag) for lag in request.lags]
+
+
 def lag_errors(nothing: LagSums, public: PublicDesign, request: ModelRequest) -> ModelErrors:
     """Expected standard errors: of the model with its lags known, and of the lags."""
     known = moments_errors_of(nothing.at(np.zeros(len(request.lags))), public, request)
     error, noise = _expected(nothing, request)
+    names = lag_names(public, request)
     return replace(
         known,
-        names=(*known.names, *(lag_name(public.model.response.column, lag) for lag in request.lags)),
+        names=(*known.names, *names),
+        notes=(*known.notes, *equal_variances(names, 1 - (noise / error) ** 2), UNSTEADY),
         error=(*known.error, *error.tolist()),
         noise=(*known.noise, *noise.tolist()),
         assumed=f"{known.assumed} For lags it is the widest there can be, and they are supposed to vary as residuals "
@@ -185,7 +193,7 @@ def lag_errors(nothing: LagSums, public: PublicDesign, request: ModelRequest) ->
 
 
 def _expected(nothing: LagSums, request: ModelRequest) -> tuple[Vector, Vector]:
-    tau2, sigma2 = (share * float(request.width) ** 2 for share in moments.TYPICAL)
+    tau2, sigma2 = (share * float(request.width) ** 2 for share in TYPICAL)
     return expected_lag_errors(nothing, sigma2=sigma2, variances=np.full(len(nothing.levels), tau2))
 
 
@@ -194,7 +202,7 @@ def _warn_of_noise(nothing: LagSums, request: ModelRequest, response: str) -> No
     error, _ = _expected(nothing, request)
     if error.max() > UNKNOWN:
         worst = request.lags[int(error.argmax())]
-        deviation = moments.TYPICAL[1] ** 0.5 * float(request.width)
+        deviation = TYPICAL[1] ** 0.5 * float(request.width)
         warnings.warn(
             f"{lag_name(response, worst)} cannot be estimated: if responses vary by {deviation:.3g} (a twentieth of "
             f"the range) beside what the rest explains, its standard error will be {error.max():.2g}, and coefficients "

@@ -1,15 +1,16 @@
 """`method="moments"`: every sum that a mixed model needs is noised once, and the model is solved with the noise in it.
 
 One row's response enters one group's sum, one column of every piece of the fixed part, and the sum of squares; nothing
-else of the release depends on it. Each of these parts has an integer sensitivity and a share of the loss, and the
-shares add up to the whole loss exactly. Estimates are functions of the noisy sums and cost nothing more.
+else of the release depends on it. `reach` has what all rows of a protected group can change. Each of these parts has
+integer sensitivities and a share of the loss, and the shares add up to the whole loss exactly. Estimates are functions
+of the noisy sums and cost nothing more.
 The proof is docs/proofs/mixed-moments.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,9 @@ from discreet.lmm.private.estimation import estimate
 from discreet.lmm.private.informative import Slope, allowing_for_sizes
 from discreet.lmm.private.noisy import NoisyEstimate, NoisySums, evaluate
 from discreet.lmm.private.public import PublicDesign
+from discreet.lmm.private.reach import Reach
 from discreet.lmm.private.request import ModelRequest, noise_scale
+from discreet.lmm.private.shares import MOST_SQUARES, TYPICAL, SumCosts, by_roots, default_split, shares_for
 from discreet.lmm.private.sums import HALF, ResponseSums, Units, summed
 from discreet.noise.laws import Gaussian, Laplace
 from discreet.noise.sampler import add_noise
@@ -33,14 +36,8 @@ if TYPE_CHECKING:
     from discreet.noise.source import Source
 
 PROOF = "docs/proofs/mixed-moments.md"
-TYPICAL = (0.01**2, 0.05**2)  # variances of effects and residuals that the default split expects, in widths squared
-SHARES = np.geomspace(0.005, 0.995, 200)  # of fixed and groups together that the default split tries for the fixed part
-GROUPS = 1 / 3  # least share of the groups: with less, nothing is learned of their variance
-LAGS = 0.5  # least share of a fixed part that has lagged responses
-LEAST_SQUARES, MOST_SQUARES = 0.05, 0.25
-ENOUGH = 7000.0  # rows times epsilon at which the sum of squares is known to one per cent, in a range of ten deviations
 FAILED = "the noisy sums could not be solved: estimates are empty, the sums are in `released`"
-PERMILLE = 1000  # default shares are whole thousandths, so that they add up exactly
+FAR = 1e4  # ranges of the response: noise of the mean of a group whose sum was not drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +48,9 @@ class MomentPart:
     ----------
     piece : the piece of the fixed part they belong to; None for the sums by group.
     inside, among : the piece's kept columns, as positions in the piece and among all kept columns.
-    sensitivity, scale : the largest change of all these sums together, and the scale of the noise; in steps.
+    reach : for each of these sums, the largest change of all of them together by whoever touches it, in ranges of the
+        response.
+    scale : of the noise of each, in steps.
     unit : what a step is worth in the response's units.
     """
 
@@ -59,8 +58,8 @@ class MomentPart:
     inside: Integers
     among: Integers
     loss: Pure | Concentrated
-    sensitivity: int
-    scale: float
+    reach: Vector
+    scale: Vector
     unit: float
 
     @property
@@ -73,9 +72,9 @@ class MomentPart:
         return self.piece is not None and self.monomial == ONE and not any(reduced for _, reduced in self.piece.coded)
 
     @property
-    def variance(self) -> float:
-        """Of the noise, in the response's units; rounding it to whole steps adds a twelfth of a step."""
-        return (law_of(self.loss).variance * self.scale**2 + 1 / 12) * self.unit**2
+    def variance(self) -> Vector:
+        """Of the noise of each sum, in the response's units; rounding it to whole steps adds a twelfth of a step."""
+        return np.asarray((law_of(self.loss).variance * self.scale**2 + 1 / 12) * self.unit**2)
 
     def of(self, sums: ResponseSums, public: PublicDesign) -> Integers:
         """The confidential sums."""
@@ -110,11 +109,20 @@ class NoisyStatistics:
 
 @dataclass(frozen=True, slots=True)
 class MomentNoise:
-    """Everything that decides the noise; public. The sum of squares comes last: its centre depends on the rest."""
+    """Everything that decides the noise; public. The sum of squares comes last: its centre depends on the rest.
+
+    `together` is the most rows that change together.
+    """
 
     parts: tuple[MomentPart, ...]
     squares: Pure | Concentrated
     rows: int
+    together: int
+
+    @property
+    def sees_groups(self) -> bool:
+        """Whether sums by group are drawn: where they would be noise, the default split spends nothing on them."""
+        return any(part.piece is None for part in self.parts)
 
     @property
     def loss(self) -> Loss:
@@ -122,10 +130,11 @@ class MomentNoise:
         return total([*(part.loss for part in self.parts), self.squares])
 
     def to_dict(self) -> dict[str, Any]:
-        """What the ledger keeps: the loss of every part and its noise scale, in steps."""
+        """What the ledger keeps: the loss of every part and its widest noise scale, in steps."""
         return {
             "parts": [
-                {"columns": len(part.among), "loss": part.loss.to_dict(), "scale": part.scale} for part in self.parts
+                {"columns": len(part.among), "loss": part.loss.to_dict(), "scale": float(part.scale.max())}
+                for part in self.parts
             ],
             "squares": self.squares.to_dict(),
         }
@@ -137,39 +146,54 @@ class MomentNoise:
 
     def draw(self, exact: ExactStatistics, source: Source) -> NoisyStatistics:
         sums = exact.sums
-        scales = np.repeat([part.scale for part in self.parts], [len(found) for found in sums])
+        scales = np.concatenate([part.scale for part in self.parts])
         ends = np.cumsum([len(found) for found in sums])[:-1]
         noisy = np.split(add_noise(np.concatenate(sums), law_of(self.squares), scale=scales, source=source), ends)
         whole = next(found for part, found in zip(self.parts, noisy, strict=True) if part.counts_every_row)
         centre = int(np.clip(round(int(whole.sum()) / self.rows), -HALF, HALF))
         squares = exact.squares - 2 * centre * exact.total + self.rows * centre**2
-        scale = noise_scale((HALF + abs(centre)) ** 2, self.squares)
+        scale = noise_scale(self.together * (HALF + abs(centre)) ** 2, self.squares)
         drawn = add_noise(np.array([squares]), law_of(self.squares), scale=np.array([scale]), source=source)
         return NoisyStatistics(tuple(noisy), centre, int(drawn[0]), scale)
 
 
 def mechanism_for(
-    public: PublicDesign, units: Units, request: ModelRequest, split: Mapping[str, Number] | None
+    public: PublicDesign,
+    units: Units,
+    request: ModelRequest,
+    split: Mapping[str, Number] | None,
+    reach: Reach | None = None,
 ) -> MomentNoise:
-    """Divide the loss and scale the noise, from the design alone."""
+    """Divide the loss and scale the noise, from the design alone; without a `reach` single rows are protected."""
     step = request.scale.step
-    sensitivities = [2 * HALF * units.most.get(piece.monomial, 1) for piece, _, _ in public.parts]
-    costs = np.array([_cost(piece, among, public, units) for piece, _, among in public.parts])
-    # Errors fall as cost / epsilon^2 or cost / rho, so shares follow the cube or the square roots of the costs.
-    weights = costs ** (1 / 3 if isinstance(request.loss, Pure) else 1 / 2)
-    within = thousandths(weights / weights.sum())
-    shares = read_split(split, default_split(public, request, costs, within))
+    reach = reach or Reach.of_rows(public, units)
+    pure, parts_of = isinstance(request.loss, Pure), zip(public.parts, reach.pieces, strict=True)
+    costs = np.array([_cost(piece, among, at, public, units) for (piece, _, among), at in parts_of])
+    if reach.rows > 1:
+        alone = zip(public.parts, Reach.of_rows(public, units).pieces, strict=True)
+        single = np.array([_cost(piece, among, at, public, units) for (piece, _, among), at in alone])
+        default, within = shares_for(public, request, SumCosts(costs, reach.groups, reach.rows), single)
+    else:
+        within = by_roots(costs, pure=pure)
+        default = default_split(public, request, costs, within)
+    shares = read_split(split, default)
     parts = []
-    if public.terms:
+    if shares.get("groups"):
         spent = share_of(request.loss, shares["groups"])
-        parts.append(MomentPart(None, _NONE, _NONE, spent, 2 * HALF, noise_scale(2 * HALF, spent), step))
-    for (piece, inside, among), sensitivity, share in zip(public.parts, sensitivities, within, strict=True):
+        parts.append(MomentPart(None, _NONE, _NONE, spent, reach.groups, _scales(reach.groups, spent), step))
+    for (piece, inside, among), at, share in zip(public.parts, reach.pieces, within, strict=True):
         spent = share_of(request.loss, shares["fixed"] * share)
         unit = step * units.step.get(piece.monomial, 1.0)
-        parts.append(MomentPart(piece, inside, among, spent, sensitivity, noise_scale(sensitivity, spent), unit))
+        parts.append(MomentPart(piece, inside, among, spent, at, _scales(at, spent), unit))
     squares = share_of(request.loss, shares["squares"])
-    noise_scale((2 * HALF) ** 2, squares)  # the widest that a draw may ask for, refused here if it is too wide
-    return MomentNoise(tuple(parts), squares, public.rows)
+    widest = reach.rows * (2 * HALF) ** 2
+    noise_scale(widest, squares)  # that a draw may ask for, refused here if it is too wide
+    return MomentNoise(tuple(parts), squares, public.rows, reach.rows)
+
+
+def _scales(reach: Vector, spent: Pure | Concentrated) -> Vector:
+    sizes, among = np.unique(reach, return_inverse=True)
+    return np.array([noise_scale(2 * HALF * Fraction(size), spent) for size in sizes.tolist()])[among]
 
 
 def refuse_wide(spent: Pure | Concentrated) -> None:
@@ -180,47 +204,10 @@ def refuse_wide(spent: Pure | Concentrated) -> None:
 _NONE = np.empty(0, dtype=np.int64)
 
 
-def _cost(piece: Piece, among: Integers, public: PublicDesign, units: Units) -> float:
+def _cost(piece: Piece, among: Integers, reach: Vector, public: PublicDesign, units: Units) -> float:
     """Squared error of the fitted values, summed over rows, per squared noise scale of a piece; in widths squared."""
-    largest = units.most.get(piece.monomial, 1) * units.step.get(piece.monomial, 1.0)
+    largest = reach * units.step.get(piece.monomial, 1.0)
     return float((largest**2 / np.diag(public.XX)[among]).sum())
-
-
-def default_split(
-    public: PublicDesign, request: ModelRequest, costs: Vector, within: list[Fraction], squares: float | None = None
-) -> dict[str, Fraction]:
-    """Shares with the least expected squared error of fitted values, if effects have the `TYPICAL` sizes.
-
-    From the design and the loss alone. Noise in group sums costs an effect's variance at most, because predictions
-    shrink; nothing caps what noise in the fixed part costs. Groups' means of earlier responses follow the groups'
-    effects, so their coefficients must be known from within groups: lags get a larger share.
-    """
-    spent = request.loss
-    pure = isinstance(spent, Pure)
-    worth = float(spent.epsilon) if isinstance(spent, Pure) else (2 * float(spent.rho)) ** 0.5
-    squares = squares or min(max(ENOUGH / (public.rows * worth), LEAST_SQUARES), MOST_SQUARES)
-    if not public.terms:
-        return dict(zip(("fixed", "squares"), thousandths(np.array([1 - squares, squares])), strict=True))
-
-    def noise(share: Vector) -> Vector:
-        return 2 / (worth * share) ** 2 if pure else 1 / (worth**2 * share)
-
-    fixed = (1 - squares) * SHARES
-    fixed = np.maximum(np.minimum(fixed, 1 - squares - GROUPS), LAGS if request.lagged else 0.0)
-    n, (tau2, sigma2) = public.n[:, None], TYPICAL
-    d = noise(1 - squares - fixed)
-    lost = (n * tau2 * d / (n**2 * tau2 + n * sigma2 + d)).sum(axis=0)
-    lost = lost + sum(cost * noise(fixed * float(part)) for cost, part in zip(costs, within, strict=True))
-    best = float(fixed[int(np.argmin(lost))])
-    shares = np.array([1 - squares - best, best, squares])
-    return dict(zip(("groups", "fixed", "squares"), thousandths(shares), strict=True))
-
-
-def thousandths(shares: Vector) -> list[Fraction]:
-    """Shares as whole thousandths, at least one each, that add up to one."""
-    whole = np.maximum(np.rint(shares * PERMILLE).astype(int), 1)
-    whole[np.argmax(whole)] += PERMILLE - whole.sum()
-    return [Fraction(int(part), PERMILLE) for part in whole]
 
 
 def share_of(spent: Pure | Concentrated, share: Fraction) -> Pure | Concentrated:
@@ -236,7 +223,7 @@ def sums_of_nothing(mechanism: MomentNoise, public: PublicDesign, request: Model
     zeros = tuple(
         np.zeros(len(public.n if part.piece is None else part.among), dtype=np.int64) for part in mechanism.parts
     )
-    empty = NoisyStatistics(zeros, 0, 0, noise_scale(HALF**2, mechanism.squares))
+    empty = NoisyStatistics(zeros, 0, 0, noise_scale(mechanism.together * HALF**2, mechanism.squares))
     return noisy_sums(empty, mechanism, public, request)
 
 
@@ -279,6 +266,8 @@ def solve(noisy: NoisyStatistics, mechanism: MomentNoise, public: PublicDesign, 
     try:
         found, slope = allowing_for_sizes(sums, estimate(sums, largest=float(request.width) / 2))
         if np.isfinite(found.beta).all():
+            if not mechanism.sees_groups:
+                found = replace(found, effects=tuple(np.zeros_like(u) for u in found.effects))
             return SolvedMoments(found, sums, origin, slope)
     except (np.linalg.LinAlgError, ArithmeticError, ValueError):
         pass
@@ -298,7 +287,8 @@ def noisy_sums(
 ) -> NoisySums:
     """What a release drew, beside the public design, in the response's units from its centre."""
     step, p = request.scale.step, len(public.kept)
-    s, ds, Xy, dx = np.empty(0), 0.0, np.empty(p), np.empty(p)
+    Xy, dx = np.empty(p), np.empty(p)
+    s, ds = np.zeros(len(public.n)), (FAR * float(request.width) * public.n) ** 2  # what is known of sums not drawn
     for part, sums in zip(mechanism.parts, noisy.sums, strict=True):
         if part.piece is None:
             s, ds = step * (sums - noisy.centre * public.n), part.variance

@@ -79,6 +79,7 @@ class NoisyEstimate:
     slopes : its derivatives in the variances.
     beta, covariance : fixed effects and their covariance, noise included.
     effects : per level, predictions of the random effects; `effect_variances`, those of their errors.
+    believed : variances that the predictions suppose, where they are not those at which the rest was computed.
     """
 
     sigma2: float
@@ -89,6 +90,7 @@ class NoisyEstimate:
     covariance: Matrix
     effects: tuple[Vector, ...]
     effect_variances: tuple[Vector, ...]
+    believed: Vector | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
+from discreet.caveats import AS_CLIPPED, DOUBT, ONE_MEAN, ONE_VARIANCE, at_least
 from discreet.lmm.private.estimation import SMALLEST
 from discreet.lmm.private.public import PublicDesign
 from discreet.lmm.private.request import ModelRequest
@@ -19,6 +20,15 @@ SHOWN = 8  # names of columns that a note lists
 LAGS_MOVED = 0.5  # standard errors of a lag that a variance which is not seen may move it by without a flag
 LAGS_SEEN = 6.0  # deviations of its noise from which a ratio of noisy sums is nearly normal
 SAMPLED = 1 / 8  # of a squared standard error: twice the variance supposed costs more than 1.5 points of 95 % above it
+
+
+HOLD = at_least(DOUBT)
+SMALL_BLOCKS = "small blocks"
+UNSTEADY = (
+    f"in a model with lags {ONE_MEAN}: a break or a trend without a column of its own is taken for a lag. And "
+    f"{AS_CLIPPED}: where one in 200 lies outside the bounds, a coefficient of 0.5 was found as 0.52. Coefficients "
+    "beside a lag that is off are off too"
+)
 
 
 class Flag(NamedTuple):
@@ -54,19 +64,34 @@ def block_flags(groups: Sequence[str], rows: int) -> list[Flag]:
     note = small_blocks(rows)
     where: list[tuple[Literal["fixed", "random", "variance"], str | None]] = [("fixed", None)]
     where += [("random", group) for group in groups] + [("variance", group) for group in (*groups, "Residual")]
-    return [Flag(effect, group, "small blocks", note) for effect, group in where]
+    return [Flag(effect, group, SMALL_BLOCKS, note) for effect, group in where]
 
 
 def small_blocks(rows: int) -> str:
     return (
-        f"estimates are averages over blocks of {rows:,} rows, and off by what fits of so few rows are off: effects "
-        "are shrunk further than in a fit of all rows, variances are too small or too large, and fixed effects are off "
-        "where the model is not exactly right. Effects have no standard errors and no intervals. method='moments' has "
-        "no blocks"
+        f"estimates are averages over {SMALL_BLOCKS} of {rows:,} rows, and off by what fits of so few rows are off: "
+        "effects are shrunk further than in a fit of all rows, variances are too small or too large, and fixed effects "
+        "are off where the model is not exactly right. Effects have no standard errors and no intervals. "
+        "method='moments' has no blocks"
     )
 
 
 NO_ERRORS = "no standard errors: the published noise does not cover what blocks do; 'moments' has them"
+
+
+def unmeasured_flags(groups: Sequence[str]) -> list[Flag]:
+    """Flags of terms whose sums by group were not drawn, because noise would have hidden them."""
+    where: tuple[Literal["random", "variance"], ...] = ("random", "variance")
+    return [Flag(effect, group, "not measured", not_measured(group)) for group in groups for effect in where]
+
+
+def not_measured(group: str) -> str:
+    return (
+        f"effects of {group} are not measured: noise that hides those who are protected together would hide them, so "
+        "the whole loss goes to fixed effects and the residual variance, which includes theirs. Effects are 0, and "
+        "standard errors of fixed effects allow for any variance of theirs that the response's own allows. "
+        "Spend more, or give their sums a share under split"
+    )
 
 
 def variance_flags(
@@ -134,9 +159,9 @@ def equal_variances(names: Sequence[str], share: Vector) -> list[str]:
     if not supposed:
         return []
     return [
-        f"standard errors of {_listed(supposed)} suppose residuals of one variance, which the released sums cannot "
-        f"show: up to {share.max():.0%} of their squares is sampling, the rest noise and groups. Where residuals vary "
-        "with a column they may be too small"
+        f"for standard errors of {_listed(supposed)} {ONE_VARIANCE}, of all residuals, and the released sums cannot "
+        f"show another: up to {share.max():.0%} of their squares is sampling, the rest noise and groups. Where "
+        "residuals vary with a column, or more in some series than in others, they may be too small"
     ]
 
 

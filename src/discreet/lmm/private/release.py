@@ -28,12 +28,15 @@ from discreet.lmm.private.notes import (
     block_flags,
     clipping_flags,
     equal_variances,
+    unmeasured_flags,
     variance_flags,
 )
 from discreet.lmm.private.partition import Blocks, Report, count_blocks, fit_partition, partition, same_rows
 from discreet.lmm.private.public import PublicDesign, hidden, public_design
+from discreet.lmm.private.reach import Reach
 from discreet.lmm.private.request import Interval, Method, ModelRequest, read_request
 from discreet.lmm.private.result import PrivateFit
+from discreet.lmm.private.shares import TYPICAL
 from discreet.lmm.private.sums import confined, response_sums, units_of
 from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Guarantee
@@ -57,6 +60,7 @@ def release_mixed(
     method: Method = "moments",
     bounds: Interval | None = None,
     clip: Interval | None = None,
+    protect: Sequence[str] = (),
     split: Mapping[str, Number] | None = None,
     lagged: Sequence[str] = (),
     series: Sequence[str] = (),
@@ -86,6 +90,8 @@ def release_mixed(
         A response outside counts as the nearer end, one that is missing or not finite as the middle.
     clip : a range inside the bounds to pull responses into: less noise, and estimates of the clipped response.
     split : shares of the loss by part, adding up to one.
+    protect : public columns that name who is protected: all rows with the same values change together, those of one
+        establishment or county. Left out, single rows are protected. "moments" only.
     lagged : public columns that hold earlier responses, which were published already.
     series, time : for terms such as lag(y, 1), the response of one period earlier, which is protected like every
         other: the columns that name a series, and the one that counts its periods. Both are public. Rows without
@@ -122,6 +128,7 @@ def release_mixed(
         method=method,
         bounds=bounds,
         clip=clip,
+        protect=protect,
         lagged=lagged,
         series=series,
         time=time,
@@ -174,6 +181,13 @@ def _asked(formula: str, *, method: Method, account: Account | None, **rest: Any
             about="formula",
         )
     request = read_request(model.response.column, model.columns[1:], account=account, lags=lags, **rest)
+    if request.together and method != "moments":
+        raise PrivacyError(
+            (Argument("method", method), f" was asked for with {request.unit.key}."),
+            "Blocks of rows protect single rows; noisy sums protect groups of rows too.",
+            "Leave method out.",
+            about="method",
+        )
     if account is not None:
         account.compare(taken(request.unit, request.public))
     return model, request
@@ -206,8 +220,10 @@ def _offered(
 def _by_moments(
     frame: AnyFrame, public: PublicDesign, request: ModelRequest, split: Mapping[str, Number] | None
 ) -> Offer[None, moments.ExactStatistics, PrivateFit]:
-    units = units_of(frame, public)
-    mechanism = moments.mechanism_for(public, units, request, split)
+    units, by = units_of(frame, public), request.together
+    squared = isinstance(request.loss, Concentrated)
+    reach = Reach.of_groups(frame, public, units, by, squared=squared) if by else Reach.of_rows(public, units)
+    mechanism = moments.mechanism_for(public, units, request, split, reach)
     moments.refuse_unsolvable(moments.sums_of_nothing(mechanism, public, request), public, request)
     guarantee = Guarantee(request.unit, mechanism.loss, proof=moments.PROOF, notes=request.notes())
 
@@ -223,9 +239,13 @@ def _by_moments(
         flags, notes = [], [unsolved]
         if not unsolved:
             known = expected_errors(solution.sums, restore, sigma2=found.sigma2, variances=found.variances)
-            least = dict(zip(group_names(public), known.least.tolist(), strict=True))
+            groups = group_names(public)
+            least = dict(zip(groups, known.least.tolist(), strict=True))
             flags = size_flags(solution.slope, found, restore, public.names)
-            flags += variance_flags(request, components(public, variances), least)
+            if public.terms and not mechanism.sees_groups:
+                flags += unmeasured_flags(groups) + variance_flags(request, {"Residual": found.sigma2})
+            else:
+                flags += variance_flags(request, components(public, variances), least)
             notes = equal_variances(public.names, known.residuals)
         estimates = (centred, effects, variances, covariance, errors, flags, notes)
         return private_fit("moments", drawn, guarantee, public, request, *estimates)
@@ -295,7 +315,7 @@ def _by_strict(
 
 def _warn_of_clipping(mechanism: strict.BlockNoise, presence: strict.Presence, request: ModelRequest) -> None:
     """Before anything is paid: a stated size that residuals alone will exceed."""
-    deviation = moments.TYPICAL[1] ** 0.5 * float(request.width)
+    deviation = TYPICAL[1] ** 0.5 * float(request.width)
     share = strict.expected_clipping(mechanism, presence, deviation)
     if share > strict.CLIPPED:
         warnings.warn(

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
-
-from discreet.errors import PrivacyError, concerning
-from discreet.faults import BETWEEN, Argument, Phrase, Spelled
+from discreet.errors import PrivacyError
+from discreet.faults import BETWEEN, Argument, Spelled
+from discreet.lmm.private.bounds import interval, plain, within_reach
 from discreet.lmm.private.sums import Scale
 from discreet.privacy.columns import declared, refuse_undeclared
-from discreet.privacy.losses import Concentrated, Loss, Number, Pure, exact, loss, upward
-from discreet.privacy.units import Rows
+from discreet.privacy.losses import Concentrated, Loss, Number, Pure, loss, upward
+from discreet.privacy.units import Groups, Rows
 from discreet.release.account import Account
 from discreet.release.budget_line import BudgetLine
 
@@ -27,8 +26,6 @@ Method: TypeAlias = Literal["moments", "paper", "strict"]
 Interval: TypeAlias = tuple[Number, Number]
 
 LEAST, MOST = Fraction(1, 10**12), Fraction(10**12)  # losses whose noise can be computed
-FARTHEST = 10**100  # ends of bounds whose squares are doubles
-NARROWEST = Fraction(1, 2**36)  # of the larger end: below, the steps of a response are lost in a double's last digits
 MOST_LAGS, FARTHEST_LAG = 12, 10_000
 WIDEST = 2**54  # scale of noise whose draws are whole numbers of 64 bits, but for one in e^500
 
@@ -56,13 +53,14 @@ class ModelRequest:
 
     Attributes
     ----------
-    unit : one row's response is replaced; `scale`, the range to which responses are confined.
+    unit : one row's response is replaced, or those of a group of rows; `scale`, where responses are
+        confined to.
     public : the columns of the formula that everybody may know; `lagged`, those of them that hold earlier responses.
     lags : how many periods earlier the responses are that the model has as terms; `series` and `time` tell which.
     """
 
     loss: Pure | Concentrated
-    unit: Rows
+    unit: Rows | Groups
     scale: Scale
     public: tuple[str, ...]
     lagged: tuple[str, ...]
@@ -77,6 +75,11 @@ class ModelRequest:
     @property
     def width(self) -> Fraction:
         return self.scale.upper - self.scale.lower
+
+    @property
+    def together(self) -> tuple[str, ...]:
+        """The columns that name rows which change together; none if single rows are protected."""
+        return self.unit.by if isinstance(self.unit, Groups) else ()
 
     def notes(self) -> tuple[str, ...]:
         """What every release says of its input."""
@@ -117,6 +120,7 @@ def read_request(
     rho: Number | None = None,
     public: Sequence[str] = (),
     bounds: Interval | None = None,
+    protect: Sequence[str] = (),
     clip: Interval | None = None,
     lagged: Sequence[str] = (),
     lags: Sequence[int] = (),
@@ -134,7 +138,7 @@ def read_request(
             remedy=("Give ", Argument("epsilon", 1), ", or ", Argument("rho", 0.5), " for Gaussian noise."),
             about="epsilon",
         )
-    spent: Loss = loss(epsilon=_plain(epsilon), rho=_plain(rho))
+    spent: Loss = loss(epsilon=plain(epsilon), rho=plain(rho))
     of = "rho" if epsilon is None else "epsilon"
     if not spent:
         raise PrivacyError(
@@ -177,7 +181,16 @@ def read_request(
             about="ledger",
         )
     columns = tuple(dict.fromkeys([*columns, *_in_time(response, lags, series, time)]))
-    unit, natural = _unit(response, bounds, account)
+    unit, natural = _unit(response, bounds, account, protect)
+    if isinstance(unit, Groups):
+        columns = tuple(dict.fromkeys([*columns, *unit.by]))
+        if lags:
+            raise PrivacyError(
+                f"lag({response}, {lags[0]}) was asked for beside groups of rows that change together.",
+                "Lags are inside the guarantee of single rows.",
+                "Leave the lags out, or protect single rows.",
+                about="protect" if account is None else "formula",
+            )
     refuse_undeclared(columns, declared(public, unit), why=PUBLIC.format(response))
     confined = natural
     if clip is not None:
@@ -188,7 +201,7 @@ def read_request(
                 ("Leave it out, or give a range inside the bounds as ", Argument("clip", BETWEEN), "."),
                 about="clip",
             )
-        confined = _interval(clip, "clip")
+        confined = interval(clip, "clip")
         if not natural[0] <= confined[0] < confined[1] <= natural[1]:
             raise PrivacyError(
                 (Argument("clip", clip), f" reaches beyond the bounds [{float(natural[0]):g}, {float(natural[1]):g}]."),
@@ -267,10 +280,27 @@ def _in_time(response: str, lags: Sequence[int], series: Sequence[str], time: st
     return (*series, time) if time else ()
 
 
-def _unit(response: str, bounds: Interval | None, account: Account | None) -> tuple[Rows, tuple[Fraction, Fraction]]:
+def _unit(
+    response: str, bounds: Interval | None, account: Account | None, protect: Sequence[str]
+) -> tuple[Rows | Groups, tuple[Fraction, Fraction]]:
+    listed = not isinstance(protect, str) and all(isinstance(column, str) and column for column in protect)
+    if not listed or len({*protect, response}) <= len(protect):
+        raise PrivacyError(
+            (Argument("protect", protect), " is not a list of public columns."),
+            "It names the rows that are protected together, each column once, and never the response.",
+            "Give one even for a single column: ['establishment'].",
+            about="protect",
+        )
     if account is not None:
         unit = account.unit
-        if not isinstance(unit, Rows):
+        if protect and not (isinstance(unit, Groups) and {*unit.by} == {*protect}):
+            raise PrivacyError(
+                (Argument("protect", list(protect)), f" differs from the account, which protects {unit.key}."),
+                "An account has one unit.",
+                "Leave it out, or open an account with unit=Groups(by, lower, upper, response).",
+                about="protect",
+            )
+        if not isinstance(unit, Rows | Groups):
             raise PrivacyError(
                 f"The account protects {unit.key}.",
                 (
@@ -296,7 +326,7 @@ def _unit(response: str, bounds: Interval | None, account: Account | None) -> tu
                 ),
                 about="formula",
             )
-        if bounds is not None and _interval(bounds, "bounds") != (unit.lower, unit.upper):
+        if bounds is not None and interval(bounds, "bounds") != (unit.lower, unit.upper):
             raise PrivacyError(
                 (
                     Argument("bounds", bounds),
@@ -308,7 +338,7 @@ def _unit(response: str, bounds: Interval | None, account: Account | None) -> tu
             )
         return unit, within_reach(unit.lower, unit.upper, asked="the account's bounds")
     if bounds is not None:
-        natural = _interval(bounds, "bounds")
+        natural = interval(bounds, "bounds")
     elif response.lower() in RATES:
         natural = RATES[response.lower()].bounds
     else:
@@ -318,55 +348,13 @@ def _unit(response: str, bounds: Interval | None, account: Account | None) -> tu
             ("Give ", Argument("bounds", BETWEEN), "; values outside count as the nearer end."),
             about="bounds",
         )
+    if protect:
+        return Groups(protect, *natural, response=response), natural
     return Rows(*natural, response=response), natural
 
 
-def _interval(values: Any, name: str) -> tuple[Fraction, Fraction]:
-    try:
-        low, high = values
-    except (TypeError, ValueError):
-        raise PrivacyError(
-            (Argument(name, values), " is not an interval."),
-            remedy=("Give two numbers, as in ", Argument(name, (0, 2)), "."),
-            about=name,
-        ) from None
-    low, high = exact(_plain(low), name=name), exact(_plain(high), name=name)
-    with concerning(name):
-        within_reach(low, high, asked=Argument(name, values))
-    if not low < high:
-        raise PrivacyError(
-            (Argument(name, values), " has no width."),
-            "The lower end comes first.",
-            "Give lower < upper.",
-            about=name,
-        )
-    return low, high
-
-
-def within_reach(low: Fraction, high: Fraction, *, asked: str | Phrase) -> tuple[Fraction, Fraction]:
-    """Bounds with which double precision can calculate: `low` and `high` again, or an error that calls them `asked`."""
-    farthest = max(abs(low), abs(high))
-    if farthest > FARTHEST or 0 < high - low < max(Fraction(1, FARTHEST), farthest * NARROWEST):
-        raise PrivacyError(
-            (
-                asked,
-                " are out of reach: they are too large or too close together, and their squares overflow or underflow "
-                "double precision.",
-            ),
-            f"Ends may go to {float(FARTHEST):g}, and lie apart by {float(NARROWEST):.1g} of the "
-            f"larger one and by {1 / FARTHEST:g}.",
-            "Give the response in another unit, or from another origin.",
-        )
-    return low, high
-
-
-def _plain(value: Any) -> Any:
-    """A NumPy number as Python's."""
-    return value.item() if isinstance(value, np.generic) else value
-
-
 def _seed(seed: Any) -> int | None:
-    seed = _plain(seed)
+    seed = plain(seed)
     if seed is None or (isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0):
         return seed
     raise PrivacyError(

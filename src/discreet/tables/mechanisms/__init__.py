@@ -10,6 +10,7 @@ polynomial        a closed form for one count
 joint_polynomial  a closed form for all counts of the same establishments, under one epsilon
 joint_rings       the same with less noise, under the strong definition
 weak_joint        the same under the weak definition, with noise for every kind of workers
+weak_unions       that with noise for every set of kinds, which is less
 ladder            for one count: a checked table for small cells, close to the least noise of any law
 smooth_gamma      the Tables paper's, of pure epsilon
 smooth_laplace    the Tables paper's, of epsilon and delta

@@ -26,12 +26,14 @@ from discreet.tables.mechanisms.polynomial import PolynomialNoise
 from discreet.tables.mechanisms.registry import OF_ESTABLISHMENTS, OF_ONE_COUNT, OF_SEVERAL_COUNTS, OF_WORKERS
 from discreet.tables.mechanisms.staircase import StaircaseNoise
 from discreet.tables.mechanisms.weak_joint import WeakJoint
+from discreet.tables.mechanisms.weak_unions import WeakUnions
 
 TYPICAL = np.array([100.0])
 """The workers of an establishment at which expected errors are compared: most of a table's error is in large cells."""
 
 EVER = frozenset(
-    kind.name for kind in (PolynomialNoise, JointPolynomialNoise, LadderNoise, StaircaseNoise, JointRings, WeakJoint)
+    kind.name
+    for kind in (PolynomialNoise, JointPolynomialNoise, LadderNoise, StaircaseNoise, JointRings, WeakJoint, WeakUnions)
 )
 """Every mechanism that a version chose by itself: a release that was paid for keeps its own."""
 
@@ -73,12 +75,14 @@ def default(unit: Establishments, epsilon: Fraction, *, cells: int, everyone: bo
         if solved is not None and solved[0] <= epsilon:
             return LadderNoise
     plain: type[Mechanism] = PolynomialNoise if cells == 1 else JointPolynomialNoise
+    # Of two kinds the unions are both and all.
+    weak = WeakUnions if 2 < cells <= WeakUnions.most_cells else WeakJoint
     errors: dict[type[Mechanism], float] = {}
     for kind in (
         plain,
         *((StaircaseNoise,) if cells == 1 else ()),
         JointRings,
-        *((WeakJoint,) if unit.strength == "weak" and cells > 1 else ()),
+        *((weak,) if unit.strength == "weak" and cells > 1 else ()),
     ):
         try:
             errors[kind] = _error(calibrate(kind, unit=unit, epsilon=epsilon, cells=cells), cells)

@@ -13,7 +13,7 @@ from typing import ClassVar, Self
 
 from discreet.arrays import Vector
 from discreet.noise.law import Rounded
-from discreet.noise.rings import MOST_COORDINATES, Rings, typical_radius
+from discreet.noise.rings import MOST_COORDINATES, Rings, tables, typical_radius
 from discreet.tables.mechanisms.joint_polynomial import JointPolynomialNoise
 from discreet.tables.mechanisms.mechanism import LEAST_GROWTH, MARGIN, Request
 from discreet.tables.pace import paced
@@ -35,6 +35,7 @@ class JointRings(JointPolynomialNoise):
     Attributes
     ----------
     coupled : whether a change of scale moves the volume of the unit ball and every radius by the same ratio.
+    most_cells : counts that it covers at most.
     """
 
     name: ClassVar[str] = "joint-rings"
@@ -43,15 +44,16 @@ class JointRings(JointPolynomialNoise):
     halves: ClassVar[bool] = True
     laws: ClassVar[tuple[type[Rounded], ...]] = (Rings,)
     coupled: ClassVar[bool] = True
+    most_cells: ClassVar[int] = MOST_COORDINATES
 
     @classmethod
     def calibrate(cls, ask: Request) -> Self:
         ask.only_tight(cls)
         if ask.b < LEAST_GROWTH:
             raise ask.refuse(cls, f"ln(1 + alpha) of at least {LEAST_GROWTH:.3g}", "Raise alpha.")
-        if ask.cells > MOST_COORDINATES:
+        if ask.cells > cls.most_cells:
             raise ask.refuse(
-                cls, f"at most {MOST_COORDINATES} counts", "Count fewer kinds of workers, or use joint-polynomial."
+                cls, f"at most {cls.most_cells} counts", "Count fewer kinds of workers, or use joint-polynomial."
             )
         # Scales are rounded: their ratio may be a little more than 1 + alpha, and the shift a little more than 1.
         growth = (1 + float(ask.unit.alpha)) * (1 + MARGIN) - 1
@@ -109,4 +111,5 @@ def shaped(d: int, epsilon: float, growth: float, coupled: bool) -> Rings:
     body = 4 * typical_radius(d, epsilon, growth, coupled) + 4
     steps = 2 ** max(2, min(int(math.log2(MOST_STEPS)), int(math.log2(RINGS / body))))
     coarse = min(steps, COARSE_STEPS)
-    return law(steps, min(SHAPES, key=lambda shape: law(coarse, shape).mean_abs))
+    radii = [found.moment(1) for found in tables([law(coarse, shape) for shape in SHAPES])]
+    return law(steps, SHAPES[radii.index(min(radii))])

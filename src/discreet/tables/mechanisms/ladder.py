@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
@@ -18,17 +19,16 @@ import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import PrivacyError
-from discreet.noise.choice import Choice
 from discreet.noise.kept import BITS, Unsolved, kept
 from discreet.noise.law import Rounded
 from discreet.noise.sampler import add, draw_integers
-from discreet.noise.source import Source
+from discreet.noise.source import Choice, Source
 from discreet.noise.steps import Steps
 from discreet.privacy.guarantee import Calibration
 from discreet.privacy.losses import Loss, Pure
 from discreet.privacy.units import Establishments
 from discreet.tables.ends import BLUR, OUTWARD, line_quantile, not_below_zero, pivot_quantile
-from discreet.tables.ladder import FORMAT, Window, solve
+from discreet.tables.ladder import FORMAT, Window, seconds, solve
 from discreet.tables.mechanisms.mechanism import MARGIN, Request
 from discreet.tables.mechanisms.smooth import SmoothNoise
 
@@ -41,8 +41,11 @@ MOST_SOLVED = 8.0
 LEAST_SOLVED, LEAST_GROWTHS = 0.3, 3.6
 """Below, polynomial errs less, or a table takes too long."""
 
-STEPS = 6
-"""The table ends where an establishment may grow by so many workers: beyond, the outer law is about as good."""
+STEPS = ((2.4, 12), (1.9, 9), (0.0, 6))
+"""From an epsilon on, the table ends where an establishment may grow by so many workers.
+
+Beyond, the outer law is about as good; at a large epsilon whole numbers count for longer.
+"""
 
 LEAST_ALPHA, MOST_ALPHA = 0.02, 1.0
 """Establishments that may grow by less have long tables."""
@@ -50,6 +53,11 @@ LEAST_ALPHA, MOST_ALPHA = 0.02, 1.0
 
 RARE, GRID = 1 / 50, 20_001
 """The part of what an interval may miss that is for noise of the table beyond its law's; points of a grid of z."""
+
+
+def tabled(alpha: Fraction, epsilon: float) -> int:
+    """From this size of the largest establishment on the outer law alone is used."""
+    return math.ceil(next(steps for least, steps in STEPS if epsilon >= least) / alpha)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +113,7 @@ class LadderNoise(SmoothNoise):
         law = Steps(growth, 1 / (1 + float(unit.alpha)), epsilon * (1 - MARGIN))
         own: dict[str, Any] = {"law": law, "factor": 1 + MARGIN, "floor": 1 + growth}
         return cls(
-            unit=unit, loss=loss, calibration="tight", epsilon=epsilon, tabled=math.ceil(STEPS / unit.alpha), **own
+            unit=unit, loss=loss, calibration="tight", epsilon=epsilon, tabled=tabled(unit.alpha, epsilon), **own
         )
 
     @classmethod
@@ -268,6 +276,7 @@ def _window(outer: LadderNoise) -> Window:
         (alpha, epsilon, sizes, outer.law, outer.factor, outer.floor),
         lambda: solve(alpha, epsilon, outer, sizes=sizes),
         lambda rows: Window(alpha, epsilon, rows).check(outer, sizes=sizes),
+        seconds=seconds(alpha, epsilon, sizes=sizes),
     )
     return Window(alpha, epsilon, rows)
 

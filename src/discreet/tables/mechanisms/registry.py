@@ -24,6 +24,7 @@ from discreet.tables.mechanisms.smooth_gamma import SmoothGamma
 from discreet.tables.mechanisms.smooth_laplace import SmoothLaplace
 from discreet.tables.mechanisms.staircase import StaircaseNoise
 from discreet.tables.mechanisms.weak_joint import WeakJoint
+from discreet.tables.mechanisms.weak_unions import WeakUnions
 
 GROUP = "discreet.mechanisms"
 OURS: tuple[type[Mechanism], ...] = (
@@ -36,6 +37,7 @@ OURS: tuple[type[Mechanism], ...] = (
     SmoothLaplace,
     StaircaseNoise,
     WeakJoint,
+    WeakUnions,
     EdgeLaplace,
     NodeTruncation,
     DownSensitivity,

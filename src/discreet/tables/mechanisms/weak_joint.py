@@ -58,6 +58,11 @@ class WeakJoint(JointRings):
         noise = draw_within(cast(Rings, self.law), scale=own, total=whole, source=source)
         return add(count, noise.reshape(count.shape))
 
+    def draw_apart(self, count: Integers, largest: Integers, source: Source) -> Integers:
+        """The same where nothing bounds the sum: the ball is the hull of a box and its negative."""
+        own = self.scale(largest.astype(np.float64))
+        return add(count, draw_within(cast(Rings, self.law), scale=own, total=own.sum(axis=1), source=source))
+
     def integer_error(self, count: Vector, largest: Vector) -> Vector:
         """At most: of a cell whose kinds are not known, by the sum alone; exact where all scales are one worker's."""
         scale = self.scale(largest)

@@ -48,7 +48,7 @@ def _shown(request: Request, here: Here, asking: Person, plan: StoredPlan, judge
         source=source,
         estimate=judged,
         unit_facts=[] if source is None or judged.found is None else _unit_facts(here, source, judged.found),
-        words=plain_words(judged.found.file.plan.unit.unit(), judged.found.jobs_of_one_worker) if judged.found else "",
+        words=plain_words(judged.found.only.unit, judged.found.only.jobs_of_one_worker) if judged.found else "",
         standing=None if source is None else published.standing(here.desk, source),
         decisions=planning.history(here.store, plan.name),
         runs=runs.listed(here.desk, here.store, plan=plan.name),
@@ -58,7 +58,7 @@ def _shown(request: Request, here: Here, asking: Person, plan: StoredPlan, judge
 
 def _unit_facts(here: Here, source: DataSource, found: PlanCheck) -> list[str]:
     """Where the plan's unit comes from, and what it decides for later plans."""
-    unit, own = found.file.plan.unit.unit(), source.unit.unit()
+    unit, own = found.only.unit, source.unit.unit()
     if source.refusal(unit):
         return []  # among what keeps the plan from being run
     if source.unit_fixed:

@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from discreet.errors import DataError
 from discreet.plan.curves import ALPHAS, EPSILONS, Curves, curves
 from discreet.plan.document import Document
-from discreet.plan.reading import PlanFile
+from discreet.plan.file import PlanFile
 from discreet.plan.shape import Plan
 from discreet.plan.sizes import PublicSizes
 from discreet.privacy.units import Strength
@@ -104,6 +104,6 @@ def _found(desk: Desk, name: str, by: tuple[str, ...], strength: Strength) -> tu
     assert schema is not None
     content = first_draft(desk, source).content(desk, "curves")
     file = PlanFile(Plan.model_validate(content), Document(desk.plan_file("curves"), content, {}))
-    sizes, _ = PublicSizes.of(file)
+    sizes, _ = PublicSizes.of(file.sources[0])
     found = curves(schema, sizes, by, strength)
     return found, [drawn(figure, figure.name) for figure in found.figures()]

@@ -17,7 +17,7 @@ from discreet.errors import DataError, FormulaError, PrivacyError
 from discreet.lmm import fit_blocks, mixed
 from discreet.lmm.private import informative, notes, release_mixed
 from discreet.lmm.private.noisy import Level, NoisySums, evaluate
-from discreet.report.release import FLAGS
+from discreet.report.flags import FLAGS
 from faults_of import about
 
 PLAIN, SIZED = "y ~ x + (1 | g)", "y ~ x + log_size(g) + (1 | g)"
@@ -162,7 +162,7 @@ def test_where_it_cannot_matter_nothing_is_flagged() -> None:
 
 def test_every_word_of_a_flag_is_explained_in_reports() -> None:
     source = "".join(inspect.getsource(module) for module in (informative, notes))
-    used = set(re.findall(r'(?:word = |Flag\([^)]*?, )"([a-z ]+)"(?=, note|\n)', source)) | {WORD}
+    used = set(re.findall(r'(?:word = |Flag\([^)]*?, )"([a-z ]+)"(?=, note|\n)', source)) | {WORD, notes.SMALL_BLOCKS}
     answers = "".join(inspect.getsource(module) for module in (agreement, clipped, doubts, interval))
     used |= set(re.findall(r'Doubt\(\s*"([a-z ]+)"', answers)) | {agreement.NOT_CHECKED}
     assert used | {"clipped"} == set(FLAGS)

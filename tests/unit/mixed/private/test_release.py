@@ -20,7 +20,7 @@ from discreet.lmm.private import PrivateFit, separation_rate
 from discreet.lmm.private.moments import MomentNoise, mechanism_for
 from discreet.lmm.private.public import public_design
 from discreet.lmm.private.request import noise_scale, read_request
-from discreet.lmm.private.sums import units_of
+from discreet.lmm.private.sums import HALF, units_of
 from discreet.privacy.losses import Concentrated, Pure
 from discreet.privacy.units import Establishments, Rows
 from discreet.release.account import Account
@@ -46,15 +46,19 @@ def test_losses_of_the_parts_add_up_exactly(flows: Flows, epsilon: Any) -> None:
     found = mechanism(flows, epsilon=epsilon)
     assert found.loss == Pure(epsilon)
     for part in found.parts:
-        assert Fraction(part.scale) * part.loss.amounts["epsilon"] >= part.sensitivity
-        assert part.scale == pytest.approx(part.sensitivity / float(part.loss.amounts["epsilon"]), rel=1e-15)
+        each = zip(part.scale, part.reach, strict=True)
+        assert all(
+            Fraction(scale) * part.loss.amounts["epsilon"] >= 2 * HALF * Fraction(reach) for scale, reach in each
+        )
+        assert part.scale == pytest.approx(2 * HALF * part.reach / float(part.loss.amounts["epsilon"]), rel=1e-15)
 
 
 def test_gaussian_parts_add_up_in_rho(flows: Flows) -> None:
     found = mechanism(flows, rho="1/2")
     assert found.loss == Concentrated("1/2")
     for part in found.parts:
-        assert Fraction(part.sensitivity) ** 2 / (2 * Fraction(part.scale) ** 2) <= part.loss.amounts["rho"]
+        for scale, reach in zip(part.scale, part.reach, strict=True):
+            assert (2 * HALF * Fraction(reach)) ** 2 / (2 * Fraction(scale) ** 2) <= part.loss.amounts["rho"]
 
 
 @pytest.mark.parametrize("loss", [Pure("1/3"), Pure("3"), Pure("0.7"), Concentrated("1/7"), Concentrated("0.3")])

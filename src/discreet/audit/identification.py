@@ -1,0 +1,185 @@
+"""What a release lets an attacker find out: the most that the guarantee allows, beside what attacks achieve.
+
+Nobody may score attacks on the confidential data. So they are scored on a stand-in: establishments of the published
+shape, from which a table is drawn again with the release's own mechanism, and infused tables beside it. Only published
+numbers and public constants enter.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet.arrays import Integers
+from discreet.audit.attacked import attack
+from discreet.audit.stand_in import MOST_JOBS, same_shape
+from discreet.errors import DataError
+from discreet.noise.source import SeededSource
+from discreet.privacy.identification import BeliefBound, belief_bounds
+from discreet.privacy.losses import Loss, from_dict, total
+from discreet.privacy.units import Establishments, Unit, unit_of
+from discreet.release.folder import PublishedTable, ReleaseFolder, one_data_set
+from discreet.tables.establishments import Histograms
+from discreet.tables.infusion import Infusion
+from discreet.tables.mechanisms.mechanism import Mechanism
+from discreet.tables.mechanisms.registry import named
+
+MOST_CELLS = 4_000
+"""Workplace cells of a stand-in; larger tables are sampled."""
+
+TRIALS = 5
+SAME = (
+    "A synthetic file has the numbers of its release, as far as these agree: attacks on it achieve what they achieve "
+    "on the release. Give the folder of the release to see that."
+)
+RELEASE, INFUSION = "this release", "noise infusion"
+
+
+@dataclass(frozen=True, slots=True)
+class Identification:
+    """The bounds and the attacks, side by side.
+
+    Attributes
+    ----------
+    unit, loss : whom all releases protect, and what they cost together.
+    bounds : how far beliefs can move at most.
+    attacks : one row for each attack, table and scheme: targets, tried, exactly right, right by chance.
+    notes : tables that were not attacked, and why.
+    """
+
+    unit: Unit
+    loss: Loss
+    bounds: tuple[BeliefBound, ...]
+    attacks: tuple[dict[str, Any], ...]
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """For machines."""
+        return {
+            "unit": self.unit.key,
+            "loss": self.loss.to_dict(),
+            "bounds": [bound.to_dict() for bound in self.bounds],
+            "attacks": [dict(row) for row in self.attacks],
+            "notes": list(self.notes),
+        }
+
+
+def identification(releases: Sequence[ReleaseFolder], *, seed: int = 0) -> Identification:
+    """What releases of one data set let an attacker find out, at most and in simulated attacks."""
+    one_data_set(releases)
+    units = sorted({release.unit.key for release in releases})
+    if len(units) > 1:
+        raise DataError(
+            f"The releases protect different units: {', '.join(units)}.",
+            "Losses under different units do not add up to one bound.",
+            "Give the folder of one release.",
+            about="release",
+        )
+    unit, loss = releases[0].unit, total([release.loss for release in releases])
+    rows: list[dict[str, Any]] = []
+    notes: list[str] = []
+    for release in releases:
+        for of in _as_drawn(release):
+            found = attacked_table(release, of, seed=seed)
+            if isinstance(found, str):
+                notes.append(f"{of.name} was not attacked: {found}")
+            else:
+                rows += found
+    return Identification(unit, loss, belief_bounds(unit, loss), tuple(rows), tuple(notes))
+
+
+def of_synthetic(path: str | Path) -> Identification:
+    """The bounds of a synthetic file, from what is written beside it: those of its releases."""
+    beside = Path(path).with_suffix(".json")
+    try:
+        told = json.loads(beside.read_text(encoding="utf-8"))
+        known = list(told["releases"].values())
+        unit, loss = unit_of(known[0]["unit"]), total([from_dict(dict(each["loss"])) for each in known])
+    except (OSError, ValueError, KeyError, IndexError, TypeError, AttributeError):
+        raise DataError(
+            f"{str(path)!r} is no synthetic file: {beside.name!r} beside it does not say what it was drawn from.",
+            "`discreet synthesize` writes both.",
+            "Give the folder of a release, or a synthetic file with the file beside it.",
+            about="release",
+        ) from None
+    return Identification(unit, loss, belief_bounds(unit, loss), (), (SAME,))
+
+
+def _as_drawn(release: ReleaseFolder) -> list[PublishedTable]:
+    """The tables as drawn, or as readers have them where only that was released."""
+    drawn = any(of.form == "basic" for of in release.tables()) and any("/research." in f"/{n}" for n in release.files)
+    return release.tables("research" if drawn else None)
+
+
+def attacked_table(release: ReleaseFolder, of: PublishedTable, *, seed: int = 0) -> list[dict[str, Any]] | str:
+    """The attacks on a stand-in of one table, over several draws; or why there are none."""
+    domains = of.about.get("domains")
+    if "count" not in of.columns or not isinstance(release.unit, Establishments):
+        return "attacks are on counts of jobs that protect establishments."
+    if domains is None or not of.about.get("mechanism"):
+        return "it is a sum of drawn tables, and tells no more than they do."
+    kinds = [name for name in of.attributes if name in domains]
+    levels = int(np.prod([len(domains[name]) for name in kinds], dtype=np.int64))
+    if levels < 2:
+        return "the attacks of the Tables paper need counts by kinds of workers."
+    table, rng = of.read(), np.random.default_rng(seed)
+    counts = np.maximum(np.asarray(table["count"].to_numpy(zero_copy_only=False), dtype=np.float64), 0)
+    counts = counts.astype(np.int64).reshape(-1, levels)
+    filled = np.flatnonzero(counts.sum(axis=1))
+    chosen = np.sort(rng.choice(filled, min(MOST_CELLS, filled.size), replace=False))
+    if not chosen.size or counts[chosen].sum() > MOST_JOBS:
+        return "no cell has jobs, or its counts are too large for a stand-in."
+    names = [name for name in of.attributes if name not in kinds]
+    keys = table.select(names).take(chosen * levels) if names else table.select([])
+    mechanism = _mechanism(release.unit, of)
+    told: list[dict[str, Any]] = []
+    for trial in range(TRIALS):
+        firms = same_shape(counts[chosen], tuple(kinds), _combinations(domains, kinds), keys, rng)
+        told += _attack_once(firms, mechanism, of.name, seed=seed + trial)
+    return _added(told)
+
+
+def _mechanism(unit: Establishments, of: PublishedTable) -> Mechanism:
+    """The release's mechanism again, from what it says of itself."""
+    about = of.about
+    loss = from_dict(dict(about["loss"]))
+    known = named(str(about["mechanism"]))
+    return known.stated(about["noise"], unit=unit, loss=loss, calibration=about["calibration"])
+
+
+def _combinations(domains: Any, kinds: Sequence[str]) -> tuple[tuple[Any, ...], ...]:
+    return tuple(product(*(domains[name] for name in kinds)))
+
+
+def _attack_once(firms: Histograms, mechanism: Mechanism, name: str, *, seed: int) -> list[dict[str, Any]]:
+    """Attacks on one stand-in, drawn once."""
+    cells = firms.cells()
+    infusion = Infusion()
+    factors = infusion.factor(np.random.default_rng(seed).random(len(firms.counts)))
+    infused = infusion.publish(firms, factors, source=SeededSource(seed))
+    if mechanism.by_kinds:
+        hidden: Integers = np.column_stack([cells.largest, cells.largest_total])
+    elif mechanism.joint:
+        hidden = cells.largest_total
+    else:
+        strong = mechanism.unit.strength == "strong"
+        hidden = np.broadcast_to(cells.largest_total[:, None], cells.counts.shape) if strong else cells.largest
+    drawn = np.maximum(mechanism.draw(cells.counts, hidden, SeededSource(seed)), 0).astype(np.float64)
+    return [{"of": name, **row} for row in attack({INFUSION: infused, RELEASE: drawn}, firms)]
+
+
+def _added(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of all draws together."""
+    found: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for row in rows:
+        key = row["of"], row["attack"], row["table"]
+        known = found.setdefault(key, {"of": row["of"], "attack": row["attack"], "table": row["table"]})
+        for name in ("targets", "cases", "exact", "by_chance"):
+            known[name] = known.get(name, 0) + row[name]
+    return list(found.values())

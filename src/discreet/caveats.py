@@ -1,0 +1,27 @@
+"""What intervals suppose, and why some of them hold more often than they say: words that checks and results print.
+
+Each is part of a printed sentence. The study of intervals gives the same words as its reasons, and a test looks for
+them in what is printed.
+"""
+
+from __future__ import annotations
+
+CONFIDENTIAL = "the scale of the noise is confidential"
+CHEBYSHEV = "sums are bounded by Chebyshev's inequality"
+TWO = "the ends of two intervals are put together"
+SKEWED = "skewed errors are allowed for"
+DOUBT = "doubt about noisy sums is allowed for"
+WHOLE = "numbers are whole"
+
+A_LINE = "a line is supposed"
+A_TENTH = "a tenth of the rows is supposed"
+ONE_VARIANCE = "one variance is supposed"
+ONE_MEAN = "one mean of all periods is supposed"
+AS_CLIPPED = "lags are those of clipped responses"
+NORMAL = "normal errors and effects are supposed"
+ABOVE_ZERO = "no interval of a variance holds 0"
+
+
+def at_least(*why: str) -> str:
+    """The sentence that an interval holds more often than it says."""
+    return f"Intervals hold with the stated probability or more: {', and '.join(why)}."

@@ -1,0 +1,58 @@
+"""`discreet audit identification`: what a release lets an attacker find out, at most and in simulated attacks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from discreet.cli.faults import faults_as_json
+from discreet.cli.publication import AsJson, LedgerPath
+
+
+def identification_command(
+    release: Annotated[Path, typer.Argument(help="Folder of a release, output folder of a plan, or a synthetic file.")],
+    seed: Annotated[int, typer.Option(help="Seed of the simulated attacks.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Also write a page with both tables to this file.")] = None,
+    ledger: LedgerPath = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say how sure somebody can become of a worker or an establishment, and what the paper's attacks achieve.
+
+    The bounds follow from the guarantee and hold for everything that is computed from the release, such as a synthetic
+    file. The attacks of Haney et al. (2017, section 5.2) run on a stand-in of the published shape, drawn again with
+    the release's mechanism, beside noise infusion. Only the folder of the release is read.
+
+    Example: `discreet audit identification out`
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    with faults_as_json(as_json):
+        from discreet.audit.identification import identification, of_synthetic
+        from discreet.publication.pages import identification_blocks
+        from discreet.release.folder import open_releases
+        from discreet.report.page import Page
+        from discreet.report.page import Table as Shown
+
+        synthetic = release.is_file()
+        found = of_synthetic(release) if synthetic else identification(open_releases(release, ledger=ledger), seed=seed)
+        blocks = list(identification_blocks(found))
+        if out is not None:
+            Page(f"What {release.name} lets somebody find out", blocks, str(found.loss)).write(out)
+    if as_json:
+        typer.echo(json.dumps(found.to_dict(), indent=2))
+        return
+    console = Console(highlight=False)
+    for block in blocks:
+        if isinstance(block, Shown):
+            shown = Table(*block.columns, title=block.caption, title_justify="left")
+            for row in block.rows:
+                shown.add_row(*("" if value is None else str(value) for value in row))
+            console.print(shown)
+    for note in found.notes:
+        typer.echo(note)
+    if out is not None:
+        typer.echo(f"Page: {out}")

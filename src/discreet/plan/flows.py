@@ -1,0 +1,247 @@
+"""Releases of flows and of changes: the query, its price and promise, fixed without confidential data, and its files.
+
+The research form has every drawn number with its ends and flag, and the rates that follow. The basic form has labels,
+rounded numbers and few digits. A reviewer computes both again from the drawn numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.errors import DataError
+from discreet.faults import Capital, Key
+from discreet.histories import Histories
+from discreet.jobs import Jobs
+from discreet.ledger import Entry
+from discreet.plan import rules
+from discreet.plan.confidential import Confidential
+from discreet.plan.counts import hash_of
+from discreet.plan.file import PlanSource
+from discreet.plan.outputs import labelled, rounded, write_release
+from discreet.plan.shape import Changes, Flows
+from discreet.plan.sizes import PublicSizes
+from discreet.plan.summaries import shortened
+from discreet.privacy.guarantee import Guarantee
+from discreet.release.account import Account
+from discreet.release.files import read_table
+from discreet.release.offer import Offer
+from discreet.report import flows
+from discreet.report import quarterly as changes
+from discreet.report.release import Results
+from discreet.tables.changes import ChangeQuery
+from discreet.tables.flow_release import RATES as RATE_OF
+from discreet.tables.flows import FlowQuery
+from discreet.tables.movement import LARGEST, MovementErrors, MovementRelease, PreparedMovement, flags, offered
+from discreet.tables.quality import MEANING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+WORDS = {
+    "employment": "jobs of the quarter, as published",
+    "beginning": "beginning employment: jobs that existed in the quarter before",
+    "end": "end employment: jobs that exist in the quarter after",
+    "accessions": "jobs that did not exist in the quarter before",
+    "separations": "jobs that do not exist in the quarter after",
+    "creation": "jobs created: what establishments that grew have gained",
+    "destruction": "jobs destroyed: what establishments that shrank have lost",
+    "jcr": "job creation rate: creation over mean employment, (beginning + end) / 2",
+    "jdr": "job destruction rate",
+    "ar": "accession rate",
+    "sr": "separation rate; jcr - jdr = ar - sr",
+}
+OF_CHANGES = {
+    "earlier": "jobs of the quarter `from`, as published",
+    "later": "jobs of the quarter `to`, as published",
+    "change": "later less earlier jobs",
+    "rate": "the change over earlier jobs",
+}
+RATES = ("jcr", "jdr", "ar", "sr", "rate")
+LIMITS = {
+    "changes": "A change is the difference of the levels beside it, exactly in the research form.",
+    "flows": "Flows of a quarter add up as their definitions say, exactly in the research form: beginning + accessions "
+    "= end + separations, creation - destruction = end - beginning. A flow may be published below zero where its cell "
+    "is small.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FlowRequest:
+    """One release of flows or of changes, ready to be priced, read and drawn."""
+
+    source: PlanSource
+    release: Flows | Changes
+    query: FlowQuery | ChangeQuery
+    ready: PreparedMovement
+    guarantee: Guarantee
+    details: dict[str, Any]
+
+    @property
+    def places(self) -> list[tuple[str, list[str]]]:
+        """Where the table is, with its attributes."""
+        return [("", [*self.query.by, *self._times])]
+
+    @property
+    def _times(self) -> dict[str, str]:
+        """The columns that say when a row is of."""
+        if isinstance(self.release, Changes):
+            return {"from": "the earlier quarter", "to": "the later quarter"}
+        return {"quarter": "the quarter, or the first and the last"}
+
+    @property
+    def used(self) -> set[str]:
+        """The attributes that the table rests on."""
+        return {*self.query.by}
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """What each column of the published table is."""
+        found = dict.fromkeys(self.query.by, "attribute") | self._times
+        for name, words in (OF_CHANGES if isinstance(self.release, Changes) else WORDS).items():
+            found |= {name: words, f"{name}_lower": "lower end of its interval", f"{name}_upper": "upper end"}
+            if name not in RATES:
+                found[f"{name}_quality"] = MEANING + rules.MEANING * (self.release.suppress is not None)
+        sized = {LARGEST: "size of the cell's largest establishment, with noise of its own; in the research form"}
+        return found | (sized if self.release.scale_share else {})
+
+    def expected(self, sizes: PublicSizes | None) -> MovementErrors:
+        """How far off each flow is expected to be; nothing confidential is read."""
+        found = self.ready.expected()
+        largest = None if sizes is None else sizes.largest(self.query.by)
+        if sizes is None or largest is None:
+            return found
+        notes = ("Public sizes do not tell the largest establishments, so each cell counts as a single one.",)
+        on = self.ready.on_sizes(largest)
+        return replace(found, on_sizes=on, cells=len(largest), notes=notes if sizes.is_bound else ())
+
+    def offer(self, data: Confidential) -> Offer[None, Any, Any]:
+        """The offer about these data, which writes the files of the release."""
+        made = offered(self.ready)
+        read = self.ready.read
+        return replace(made, details=self.details, read=lambda nothing: read(data.histories()), write=self._write)  # type: ignore[return-value]
+
+    def _write(self, value: MovementRelease, guarantee: Guarantee, entry: Entry, folder: Path) -> None:
+        research = replace(value, guarantee=guarantee).to_arrow()
+        table = {**self.details["tables"][0], "noise": self.ready.constants}
+        write_release(
+            folder,
+            {"": {"research": research, "basic": self.basic(research, self.source.tables.data.labels)}},
+            self.source.output,
+            guarantee=guarantee,
+            entry=entry,
+            parameters={**self.details, "tables": [table]},
+            columns=self.columns,
+        )
+
+    def basic(self, research: pa.Table, labels: Any) -> pa.Table:
+        """The form for readers: labels, rounded flows whose ends are rounded outwards, few digits of rates."""
+        import pyarrow as pa
+
+        table, to = research, self.release.round_to
+        for name in self.query.by:
+            if name in labels:
+                at = table.column_names.index(name)
+                table = table.set_column(at, name, labelled(table[name], labels[name]))
+        counted = [name.removesuffix("_quality") for name in research.column_names if name.endswith("_quality")]
+        for name in counted if to > 1 else ():
+            values, low, high = (
+                np.array(research[column], dtype=np.float64) for column in (name, f"{name}_lower", f"{name}_upper")
+            )
+            near = rounded(values, to)
+            ends = np.floor(low / to) * to, np.ceil(high / to) * to
+            for column, numbers in zip((name, f"{name}_lower", f"{name}_upper"), (near, *ends), strict=True):
+                fits = np.isfinite(numbers) & (np.abs(numbers) < 2.0**63)
+                whole = pa.array(np.where(fits, numbers, 0).astype(np.int64), mask=~fits)
+                table = table.set_column(table.column_names.index(column), column, whole)
+            words = pa.array(flags(near, ends).tolist(), pa.string())
+            table = table.set_column(table.column_names.index(f"{name}_quality"), f"{name}_quality", words)
+        over = {"change": "rate"} | {flow: rate for rate, flow in RATE_OF.items()}
+        named: dict[str, Sequence[str]] = {
+            f"{name}_quality": [
+                column
+                for each in (name, over.get(name, name))
+                for column in (each, f"{each}_lower", f"{each}_upper")
+                if column in table.column_names
+            ]
+            for name in counted
+        }
+        table = rules.without_suppressed(table, self.release.suppress, named)
+        return shortened(table.drop_columns([LARGEST]) if LARGEST in table.column_names else table)
+
+    def published(self, folder: Path, form: str | None = None) -> pa.Table:
+        """A published table: the research form, or the basic one where only that was released."""
+        forms = [f"{name}.{kind}" for name in ("research", "basic") for kind in ("parquet", "csv")]
+        places = [folder / name for name in forms if form is None or name.startswith(form)]
+        path = next((place for place in places if place.exists()), places[0])
+        return read_table(path, kind=path.suffix[1:], attributes=self.places[0][1])
+
+    def results(self, folder: Path) -> Results:
+        """What the report says, from the published files."""
+        table, rule = self.published(folder), self.release.suppress
+        about: dict[str, Any] = {"by": self.query.by}
+        pages = changes if isinstance(self.release, Changes) else flows
+        return Results(
+            answers=list(pages.shown(table, self.release.name, expected=self.ready.expected(), **about)),
+            short=pages.in_short(table, self.release.name, **about),
+            limits=[
+                LIMITS[self.release.kind],
+                *rules.told(rule, [] if rule is None else [self.published(folder, "basic")]),
+            ],
+        )
+
+
+def flow_request(source: PlanSource, release: Flows | Changes, histories: Histories, account: Account) -> FlowRequest:
+    """The request for a release of a plan, or an error that says what is wrong with it."""
+    rules.refuse_alone(release.suppress, source.output.forms)
+    query: FlowQuery | ChangeQuery
+    if isinstance(release, Changes):
+        query = ChangeQuery.of(histories, account, quarters=release.when, by=release.by)
+    else:
+        query = FlowQuery.of(histories, account, quarter=release.when, by=release.by)
+    ready: PreparedMovement = query.prepare(
+        epsilon=release.epsilon, scale_share=release.scale_share, level=float(release.level)
+    )
+    data, output, labels = source.tables.data, source.output, source.tables.data.labels
+    table = {
+        **ready.details,
+        "mechanism": ready.mechanism,
+        "calibration": "tight",
+        "levels": ready.dimension,
+        "folder": "",
+        "domains": {},
+        "labels": hash_of(labels, query.by),
+        "loss": ready.guarantee.loss.to_dict(),
+    }
+    details = {
+        "kind": release.kind,
+        "quarter": list(release.when),
+        "tables": [table],
+        "level": str(release.level),
+        "round_to": release.round_to,
+        **({} if release.suppress is None else {"suppress": release.suppress.model_dump(mode="json")}),
+        "forms": sorted(output.forms),
+        "formats": sorted(output.formats),
+        "schema": histories.schema.digest(query.by),
+        "quarters": list(data.quarters),
+        "time": data.time,
+        **({} if data.allow_multiple is False else {"allow_multiple": data.allow_multiple}),
+    }
+    return FlowRequest(source, release, query, ready, ready.guarantee, details)
+
+
+def histories_of(source: PlanSource, jobs: Jobs) -> Histories:
+    """The source's job histories, of which nothing is known but what the plan declares."""
+    data = source.tables.data
+    if not data.quarters:
+        raise DataError(
+            "The plan lists no quarters.",
+            "Flows compare quarters, which are public and are never learned from the rows.",
+            (Capital(Key("quarters")), " of [data] lists all of them in their order: ['2024Q1', '2024Q2', '2024Q3']."),
+            about="quarters",
+        )
+    return Histories.declared(jobs, quarters=data.quarters, time=data.time, allow_multiple=data.allow_multiple)

@@ -1,0 +1,239 @@
+"""What the ledger says about the data sets of a plan, and what the plan's releases would spend of their budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from discreet.errors import BudgetExceeded, LedgerError, NoLedger, PrivacyError
+from discreet.faults import Fault
+from discreet.ledger import Budget, Entry, Ledger
+from discreet.ledger.budget import amounts, readable
+from discreet.plan.changed import changed
+from discreet.plan.counts import CountRequest
+from discreet.plan.file import PlanFile, PlanSource
+from discreet.plan.flows import FlowRequest
+from discreet.plan.requests import PlannedRelease
+from discreet.privacy.columns import refuse_conflict
+from discreet.privacy.losses import Loss, total
+from discreet.privacy.units import Unit
+
+State: TypeAlias = Literal["new", "paid, not released", "released"]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What the ledger says about one data set; empty where there is no ledger yet."""
+
+    budgets: tuple[Budget, ...] = ()
+    charged: Mapping[str, Entry] = field(default_factory=dict)
+    published: Mapping[str, Entry] = field(default_factory=dict)
+
+    def state(self, name: str) -> State:
+        return "released" if name in self.published else "paid, not released" if name in self.charged else "new"
+
+
+class PeriodSpent(NamedTuple):
+    """What releases about one period have cost of its limit."""
+
+    period: str
+    limit: Fraction
+    spent: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What the releases of one data set cost together.
+
+    Attributes
+    ----------
+    unit : whom the data set's releases protect.
+    before, after : the budget now, and when all new releases are paid.
+    cost : what the releases that are not paid yet cost.
+    jobs_of_one_worker : the most jobs that one worker may have in a table of counts; None where there is no bound.
+    """
+
+    unit: Unit
+    before: Budget
+    after: Budget
+    cost: Loss
+    jobs_of_one_worker: int | None = 1
+
+    @property
+    def dataset(self) -> str:
+        """The name under which the ledger knows the data."""
+        return self.before.dataset
+
+    def __str__(self) -> str:
+        return (
+            f"{amounts(self.cost)}. Of {amounts(self.before.total)} for {self.dataset!r}, "
+            f"{amounts(self.before.remaining)} is left now and {amounts(self.after.remaining)} afterwards."
+            + "".join(
+                f" Of {readable(now.limit)} for {now.period}, {readable(now.limit - now.spent)} is left now and "
+                f"{readable(now.limit - after.spent)} afterwards."
+                for now, after in zip(self.periods(self.before), self.periods(self.after), strict=True)
+            )
+        )
+
+    def periods(self, budget: Budget) -> list[PeriodSpent]:
+        """What the periods of the series have spent, where the budget is divided among periods."""
+        return [
+            PeriodSpent(name, budget.policy.limit, budget.periods.get(name, Fraction(0)))
+            for name in sorted(self.after.periods)
+            if budget.policy is not None
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain values, ready for JSON."""
+        return {
+            "budget": self.before.to_dict(),
+            "cost": self.cost.to_dict(),
+            "remaining_after": self.after.remaining.to_dict(),
+        }
+
+
+def standings(file: PlanFile) -> tuple[dict[str, Standing], list[Fault]]:
+    """What the ledger says now about each data set of the plan, without making a ledger."""
+    where, datasets = file.ledger, {source.dataset: None for source in file.sources}
+    place, nothing = file.sources[0].place("budget", "ledger"), {dataset: Standing() for dataset in datasets}
+    if "://" not in where and not Path(where).exists():
+        folder = Path(where).parent
+        missing = f"there is no folder {str(folder)!r} for a ledger. Make the folder first."
+        return nothing, [] if folder.is_dir() else [Fault(place, missing)]
+    try:
+        with Ledger.open(where, read_only=True) as ledger:
+            # Budgets first: what another process pays in between is then seen as paid, not as missing from the budget.
+            budgets, entries = ledger.budgets(), ledger.entries()
+    except LedgerError as error:
+        if "://" in where and isinstance(error, NoLedger):
+            return nothing, []  # an empty database, in which `run` makes the ledger
+        return nothing, [replace(fault, place=place) for fault in error.faults]
+    return {dataset: _standing(dataset, budgets, entries) for dataset in datasets}, []
+
+
+def _standing(dataset: str, budgets: Iterable[Budget], entries: Iterable[Entry]) -> Standing:
+    mine = [entry for entry in entries if entry.dataset == dataset]
+    charged, published = (
+        {str(entry.release): entry for entry in mine if entry.kind == kind} for kind in ("charge", "publish")
+    )
+    return Standing(tuple(budget for budget in budgets if budget.dataset == dataset), charged, published)
+
+
+def spend(source: PlanSource, asked: Sequence[PlannedRelease], standing: Standing) -> tuple[Spending, list[Fault]]:
+    """What releases of a data set would spend; `source` is its first one, and others have the same budget."""
+    before, faults = _opened(source, standing)
+    after, new = before, []
+    for request in asked:
+        place = ("release", source.file.index(request.release.name), "epsilon")
+        charge = standing.charged.get(request.release.name)
+        if charge is not None:
+            if not charge.pays_for(unit=source.unit.key, loss=request.guarantee.loss, details=request.details):
+                faults.append(changed(request, charge, standing.published.get(request.release.name)))
+            continue
+        new.append(request.guarantee.loss)
+        try:
+            period = request.details.get("period")
+            after = after.spend(request.guarantee.loss, release=request.release.name, period=period)
+        except BudgetExceeded as error:
+            fits = request.guarantee.loss <= after.remaining
+            faults += [replace(fault, place=place) for fault in error.faults] if fits else []
+            faults += [] if fits else [Fault(place, _too_dear(request, after))]
+        except PrivacyError as error:
+            dated = request.source.place("data", "period")
+            faults += [replace(fault, place=dated if fault.about == "period" else place) for fault in error.faults]
+        faults += _columns(request, standing)
+        faults += _replaced(request, asked, standing)
+    cost = total(new, zero=before.total.zero())
+    return Spending(source.unit, before, after, cost, jobs_of_one_worker(asked)), faults
+
+
+def jobs_of_one_worker(asked: Sequence[PlannedRelease]) -> int | None:
+    """The most jobs that one worker may have in a table of counts; None where there is no bound."""
+    jobs = [request.queries[0].jobs for request in asked if isinstance(request, CountRequest)]
+    jobs += [request.query.histories.one_quarter for request in asked if isinstance(request, FlowRequest)]
+    most = [each.of_one_worker for each in jobs]
+    return None if None in most else max(filter(None, most), default=1)
+
+
+def _opened(source: PlanSource, standing: Standing) -> tuple[Budget, list[Fault]]:
+    """The budget of a data set as it is now, and what the plan says otherwise."""
+    unit, whole, faults = source.unit, source.tables.budget.total(), []
+    policy = source.tables.budget.policy()
+    found = Budget(source.dataset, unit.key, whole, whole.zero(), policy)
+    for known in standing.budgets:
+        if known.unit == unit.key:
+            if type(known.total) is not type(whole) or known.total != whole:
+                faults.append(Fault(source.place("budget"), _other_total(known, whole)))
+            if policy not in (None, known.policy):
+                faults.append(Fault(source.place("budget"), _other_policy(known)))
+            if known.total.amounts.keys() >= whole.zero().amounts.keys() - {"delta"}:
+                found = known  # what is left is what the ledger says, whatever total the plan states
+        elif not any(budget.unit == unit.key for budget in standing.budgets):
+            faults.append(Fault(source.place("unit"), _other_unit(known, unit.key)))
+    return found, faults
+
+
+def _columns(request: PlannedRelease, standing: Standing) -> Iterator[Fault]:
+    """Columns that a release takes as public and an earlier one of the data protects, or the other way round."""
+    for name, charge in standing.charged.items():
+        try:
+            refuse_conflict(request.details, charge.payload.get("details") or {}, dataset=charge.dataset, release=name)
+        except PrivacyError as error:
+            yield from (replace(fault, place=request.source.place("data", "public")) for fault in error.faults)
+            return
+
+
+def _replaced(request: PlannedRelease, asked: Sequence[PlannedRelease], standing: Standing) -> Iterator[Fault]:
+    """What is wrong with the release that a new one is a revision of."""
+    name, place = request.release.replaces, ("release", request.source.file.index(request.release.name), "replaces")
+    if name is None:
+        return
+    before = {each.release.name: each.details for each in asked[: asked.index(request)]}
+    known = {paid: charge.payload.get("details") or {} for paid, charge in standing.charged.items()} | before
+    if name not in known:
+        words = f"{name!r} is neither an earlier release of this data set in the ledger nor one before it in the plan."
+        yield Fault(place, words, "A revision replaces what was released.", "Name that release, or leave it out.")
+        return
+    others = [other for other, details in known.items() if details.get("replaces") == name]
+    if others:
+        yield Fault(place, f"{name!r} was replaced by {others[-1]!r} already.", "", f"Replace {others[-1]!r}.")
+    for key in ("kind", "period"):
+        old, new = known[name].get(key), request.details.get(key)
+        if old != new:
+            words = f"{name!r} is of the {key} {old or 'none'}, and this release of the {key} {new or 'none'}."
+            yield Fault(place, words, f"A revision is of the same {key}.", "Leave it out, or name another release.")
+
+
+def _other_policy(known: Budget) -> str:
+    has = "none" if known.policy is None else f"{readable(known.policy.limit)} for each {known.policy.each}"
+    return (
+        f"another amount for each period is asked for {known.dataset!r} than the ledger has, which is {has}. A budget "
+        "is opened once. Write that, leave it out, or have whoever answers for the data change it in the ledger "
+        "(`discreet ledger budget`), with a reason."
+    )
+
+
+def _other_total(known: Budget, asked: Loss) -> str:
+    return (
+        f"a budget of {amounts(asked)} is asked for {known.dataset!r}, which has one of {amounts(known.total)} with "
+        f"{amounts(known.spent)} spent and {amounts(known.remaining)} left. A budget is opened once. Write that total, "
+        "or have whoever answers for the data change it in the ledger (`discreet ledger budget`), with a reason."
+    )
+
+
+def _other_unit(known: Budget, asked: str) -> str:
+    return (
+        f"{asked} is asked for {known.dataset!r}, whose budget is under {known.unit}. Losses under different units do "
+        "not add up. Use that unit, or have whoever answers for the data open a second budget in the ledger."
+    )
+
+
+def _too_dear(request: PlannedRelease, budget: Budget) -> str:
+    return (
+        f"it costs {amounts(request.guarantee.loss)}, but {amounts(budget.remaining)} is left of "
+        f"{amounts(budget.total)} for {budget.dataset!r}. Lower it, leave a release out, or have whoever answers for "
+        "the data raise the budget."
+    )

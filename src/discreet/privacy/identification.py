@@ -1,0 +1,82 @@
+"""How sure an informed attacker can become at most, from the guarantee alone.
+
+The attacker knows everything but one thing (`privacy.requirements`). A release moves the log odds of two possibilities
+by at most epsilon for each neighbouring step between them, whatever the attacker computes; and so does everything that
+is computed from the release, such as a synthetic file. A delta is a probability with which this may fail.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from discreet.privacy.losses import Loss
+from discreet.privacy.requirements import Attacker, requirements
+from discreet.privacy.units import AnyRow, Establishments, Groups, Rows, Unit
+
+ALPHA = Fraction(1, 10)
+"""The share to which sizes are to be hidden, where the unit says none."""
+
+MOST = 700.0
+"""Log odds beyond which a probability is 1 in double precision."""
+
+
+@dataclass(frozen=True, slots=True)
+class BeliefBound:
+    """What the guarantee says about one kind of knowledge.
+
+    Attributes
+    ----------
+    about : "individuals", "employer size", "employer shape" or "one row".
+    attacker : who asks; see `privacy.requirements.Attacker`.
+    pair : the two possibilities that are told apart best, in words.
+    log_factor : the most that log odds can move; infinite where nothing is promised.
+    delta : the probability with which this may fail.
+    """
+
+    about: str
+    attacker: Attacker
+    pair: str
+    log_factor: float
+    delta: float = 0.0
+
+    def at_most(self, prior: float) -> float:
+        """How sure somebody can become who was this sure before."""
+        return posterior(prior, self.log_factor)
+
+    def to_dict(self) -> dict[str, object]:
+        """For machines; a factor without a bound is null."""
+        known = math.isfinite(self.log_factor)
+        return {
+            "about": self.about,
+            "attacker": self.attacker,
+            "pair": self.pair,
+            "log_factor": self.log_factor if known else None,
+            "delta": self.delta,
+        }
+
+
+def belief_bounds(unit: Unit, loss: Loss) -> tuple[BeliefBound, ...]:
+    """What can be learnt at most from everything that cost `loss` together; nothing for losses without an epsilon."""
+    if "epsilon" not in loss.amounts:
+        return ()
+    epsilon, delta = float(loss.amounts["epsilon"]), float(loss.amounts.get("delta", 0))
+    if isinstance(unit, Rows | AnyRow):
+        return (BeliefBound("one row", "informed", "two responses of one row", epsilon, delta),)
+    if isinstance(unit, Groups):
+        whose = " and ".join(unit.by)
+        return (BeliefBound(f"one {whose}", "informed", "two sets of responses of its rows", epsilon, delta),)
+    share = unit.alpha if isinstance(unit, Establishments) else ALPHA
+    return tuple(
+        BeliefBound(found.requirement, found.attacker, found.pair, found.steps * epsilon, delta)
+        for found in requirements(unit, alpha=share)
+    )
+
+
+def posterior(prior: float, log_factor: float) -> float:
+    """The largest probability of something after log odds moved this far."""
+    if not math.isfinite(log_factor):
+        return 1.0
+    odds = prior / (1 - prior) * math.exp(min(log_factor, MOST))
+    return odds / (1 + odds)

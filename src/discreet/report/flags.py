@@ -1,0 +1,44 @@
+"""What flags of answers mean, and what answers of each kind do not say: words for reports."""
+
+from __future__ import annotations
+
+from discreet.lmm.private.notes import HOLD
+
+BAND = (
+    "The ends of posterior probabilities and quantiles hold what all rows at once would say, with a probability of "
+    "95 %, if the model is right. Answers are put together from parts of the rows: where a line is fitted to a curve, "
+    "or a few values are far from all others, they may be off by many posterior deviations and should not be trusted."
+)
+LIMITS = {
+    "model": "Standard errors of a model include the noise. They suppose that the model is right, as without noise. "
+    f"{HOLD}",
+    "probability": BAND,
+    "quantile": BAND,
+    "interval": "A posterior interval holds its coefficient with the stated probability, the noise included, if model "
+    "and prior are right; several of them together do so less often. Where the parts of the rows scatter otherwise "
+    "than the model says, a note says so, and the interval should not be trusted.",
+}
+"""What answers of each kind do not say."""
+
+FLAGS = {
+    "clipped": "The estimates lie on the limit to which blocks were pulled, and may be far too small.",
+    "not found": "The variance is the least that is looked for, not an estimate: nothing was seen above the noise. "
+    "What is computed with it is too certain.",
+    "hardly seen": "The variance is not told from zero under this noise and may be far too large; the residual "
+    "variance lacks what it takes, and standard errors of its effects are larger than they need be.",
+    "small blocks": "An average over blocks of few rows, off by what fits of so few rows are off.",
+    "noise": "The variance is more than the bounds of the response allow.",
+    "lags hardly seen": "Noise hides what earlier responses vary by, or lasting differences between groups, which look "
+    "like lags. Coefficients of lags may be far off, and their intervals hold less often than they say.",
+    "small parts": "Few rows of a part carry the coefficient: with skewed errors the answer is off, and its ends hold "
+    "too rarely. Known before it was paid for.",
+    "not checked": "Parts are too small, or too few for this epsilon, to see whether the model is right. Known before.",
+    "model in doubt": "Small pieces of the rows say otherwise than larger ones, as with a line fitted to a curve: do "
+    "not trust the answer.",
+    "wide scatter": "Parts scatter much more widely than the model says: the interval follows, its middle may be off.",
+    "end of search": "The answer may lie beyond what was searched. Give a larger `scale`.",
+    "no centre": "No private centre was found: the ends hold and are needlessly wide. Ask again.",
+    "informative sizes": "Effects go with the public sizes of their groups, which the model does not know of. The "
+    "estimate was moved to what groups would say that count as without noise. Add `log_size(group)`.",
+}
+"""What the words in the column `flag` mean, to be read before the estimates."""

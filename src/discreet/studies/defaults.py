@@ -1,0 +1,115 @@
+"""The product's defaults on the paper's workloads at full size, beside noise infusion and beside what was tried.
+
+A part of `lodes` that runs by itself in a few minutes: simulated jobs of the paper's size, the errors of published
+integers by stratum, and for workload 1 the floor that no noise falls below and what public facts could still take off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from discreet.arrays import Integers, Vector
+from discreet.jobs import read_jobs
+from discreet.noise.source import SeededSource
+from discreet.privacy.units import Establishments
+from discreet.report.page import Heading, Page, Prose, Table
+from discreet.studies import lodes_grid as grid
+from discreet.studies.lodes import QUICK_SHARE, QUICK_TRIALS, TRIALS, WORKER_BY, WORKPLACE_BY, infused, jobs_folder
+from discreet.studies.lodes_defaults import default_rows
+from discreet.studies.study import Progress, Study, silent
+from discreet.tables.calibration import calibrate
+from discreet.tables.establishments import histograms
+from discreet.tables.limits import far_floor, floor
+
+Row: TypeAlias = dict[str, Any]
+TITLE = "The defaults on the paper's workloads, beside noise infusion"
+ALPHA, EPSILONS = "0.1", (1.0, 2.0, 4.0)
+NEAR, FAR = 1_000, 12.0
+"""Floors are computed on integers up to this size; a bound is of use within so many mean errors of the count."""
+
+WORDS = """
+Workload 1 under the strong definition. `unbiased` is what `ladder` publishes. `at least one job each` replaces a count
+below the public number of the cell's establishments by that number: it errs less and is biased upwards, so totals are
+not to be made of it. `floor` is below every law of noise that follows the largest establishment.
+"""
+
+
+def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progress: Progress = silent) -> Study:
+    """Measure the defaults; `quick` simulates a twentieth of the jobs."""
+    trials, share = (QUICK_TRIALS, QUICK_SHARE) if quick else (TRIALS, 1.0)
+    source = SeededSource(seed)
+    with jobs_folder(data, seed=seed, share=share, progress=progress) as folder:
+        progress("counting workers of every establishment", 0.3)
+        firms = histograms(read_jobs(folder, validate=data is not None), workplace_by=WORKPLACE_BY, worker_by=WORKER_BY)
+    progress("infusing noise", 0.4)
+    economy = infused(firms, seed=seed, trials=trials, source=source)
+    progress("workload 1", 0.6)
+    tried = tried_rows(economy)
+    progress("all defaults", 0.7)
+    rows = default_rows(economy, trials=trials, source=source)
+    results = {"jobs": int(firms.counts.sum()), "trials": trials, "defaults": rows, "workload_1": tried}
+    page = Page(
+        TITLE,
+        [
+            Prose(f"{results['jobs']:,} jobs, {len(firms.start):,} workplace cells."),
+            Table.of(rows, "Errors over infusion's and over the default before, by size of place.", "defaults"),
+            Heading("What else was tried for workload 1"),
+            Prose(WORDS),
+            Table.of(tried, "Workload 1: error over infusion's, and bias of a count in units of its error.", "tried"),
+        ],
+    )
+    return Study(name="defaults", title=TITLE, results=results, page=page)
+
+
+def tried_rows(economy: grid.Economy) -> list[Row]:
+    """Errors of workload 1 over infusion's: as published, held to public facts, and the floor."""
+    cells, rows = economy.cells, []
+    x, n = cells.largest_total, cells.counts.sum(axis=1)
+    reference = float(economy.infusion_error_total.sum())
+    for epsilon in EPSILONS:
+        mechanism: Any = calibrate("ladder", unit=Establishments(ALPHA), epsilon=epsilon)
+        error = mechanism.integer_error(x.astype(np.float64), x.astype(np.float64))
+        gain = bound_gain(mechanism.integer_probability, x, n - cells.establishments, error)
+        for what, errors, bias in (
+            ("unbiased", error, np.zeros(len(error))),
+            ("at least one job each", error - gain, gain),
+            ("floor", floors(x, epsilon), None),
+        ):
+            rows.append(
+                {
+                    "epsilon": epsilon,
+                    "what": what,
+                    "over infusion": float(errors.sum()) / reference,
+                    "bias": None if bias is None else float(bias.sum() / error.sum()),
+                }
+            )
+    return rows
+
+
+def bound_gain(law: Callable[[Vector, float], Vector], largest: Integers, room: Integers, error: Vector) -> Vector:
+    """E(-noise - room)+ of each cell: by so much a lower bound that is `room` below the count lowers the mean error.
+
+    The published count is lifted by the same amount on average, which is its bias.
+    """
+    found = np.zeros(len(largest))
+    close = np.flatnonzero(room < FAR * error)
+    for size in np.unique(largest[close]).tolist():
+        here = close[largest[close] == size]
+        reach = int(60 * error[here[0]]) + 20
+        k = np.arange(-float(reach), 0.0)
+        probability = law(k, size)
+        found[here] = [float(probability @ np.maximum(-k - least, 0)) for least in room[here]]
+    return found
+
+
+def floors(largest: Integers, epsilon: float) -> Vector:
+    """`limits.floor` of each cell."""
+    alpha = Fraction(ALPHA)
+    near = np.array([floor(size, alpha, epsilon) for size in range(1, NEAR)])
+    far = far_floor(float(alpha), epsilon) * float(alpha) * largest
+    return np.asarray(np.where(largest < NEAR, near[np.clip(largest, 1, NEAR - 1) - 1], far))

@@ -1,0 +1,14 @@
+"""Synthetic microdata: establishments and jobs drawn to agree with what was released, at no cost in privacy.
+
+Everything is computed from the folder of a release, so two data sets with the same release give the same law of files.
+
+* `margins`: whole numbers in the cells of a table whose sums lie in given intervals
+* `cells`: the cells that all released tables have together, and where each lies in each table
+* `sizes`: workforces of establishments, from a declared shape
+* `economy`: jobs and amounts of each cell that agree with all tables, and numbers of establishments
+* `microdata`: the file of jobs, written in a stream
+"""
+
+from discreet.synthetic.microdata import Synthetic, synthesize
+
+__all__ = ["Synthetic", "synthesize"]

@@ -1,0 +1,372 @@
+"""Changes between quarters: levels of two quarters or more and what changed between them, under one epsilon.
+
+An establishment may grow in every quarter at once, by a share alpha of its workforce then or by one worker. Such steps
+fill a box. Rings in the norm whose ball is the hull of that box and its negative have the same noise for a level and
+for a change, which errs less than the difference of two releases (docs/proofs/changes.md). Workers need not be
+followed: only the counts of every quarter are read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+import numpy as np
+
+from discreet.arrays import Integers, Matrix, Vector
+from discreet.errors import Infeasible
+from discreet.histories import Histories
+from discreet.noise.rings import Rings
+from discreet.noise.sampler import draw_within
+from discreet.noise.source import SeededSource, Source
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.losses import Loss, Number, exact
+from discreet.privacy.units import Establishments
+from discreet.release.account import Account
+from discreet.release.offer import Check, Offer
+from discreet.schema import Label
+from discreet.tables.calibration import above_zero, calibrate, refuse_extremes
+from discreet.tables.cells import cell_statistics
+from discreet.tables.ends import OUTWARD, not_below_zero, plausible
+from discreet.tables.expected import SIZES
+from discreet.tables.intervals import BY_COUNTS, refuse_level
+from discreet.tables.mechanisms.defaults import default
+from discreet.tables.mechanisms.weak_joint import cylinder_quantile
+from discreet.tables.movement import (
+    LARGEST,
+    MovementErrors,
+    MovementRelease,
+    Statistic,
+    establishments_only,
+    mean_by,
+    merged_keys,
+    no_keys,
+    offered,
+    workplace_names,
+)
+from discreet.tables.sizes import NOTE, NoisySizes, noisy_sizes, share_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PROOF = "docs/proofs/changes.md"
+TOGETHER = (
+    "The promise is about the jobs of {} quarters together: one establishment's workforce grows so in every one of them"
+)
+COLUMNS = ("earlier", "later", "change", "rate")
+POINTS, FINE = 2**15, 2.0**40
+
+
+class QuarterNoise(Protocol):
+    """What is asked here of a mechanism: rings around vectors, each count with a scale of its own."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def unit(self) -> Establishments: ...
+    @property
+    def loss(self) -> Loss: ...
+    @property
+    def law(self) -> Rings: ...
+    @property
+    def factor(self) -> float: ...
+    @property
+    def share(self) -> float: ...
+    @property
+    def floor(self) -> float: ...
+    def constants(self) -> dict[str, Any]: ...
+    def scale(self, largest: Vector) -> Vector: ...
+    def draw_apart(self, count: Integers, largest: Integers, source: Source) -> Integers: ...
+    def half_width(
+        self, published: Integers | Vector, sizes: NoisySizes, *, level: float, beside: float | None = None
+    ) -> Vector: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeCells:
+    """Confidential: jobs of every cell in every quarter, and largest workforces, both of shape (cells, quarters)."""
+
+    keys: pa.Table
+    levels: Integers
+    largest: Integers
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class ChangeRelease(MovementRelease):
+    """Published levels and changes, a row for every cell and every two quarters that follow one another in the list.
+
+    Attributes
+    ----------
+    quarters : the quarters, in their order.
+    levels : published jobs, shape (cells, quarters).
+    level_ends, change_ends, rate_ends : ends of intervals of levels, of changes, and of changes over earlier levels.
+    """
+
+    quarters: tuple[Label, ...]
+    levels: Integers
+    level_ends: tuple[Matrix, Matrix]
+    change_ends: tuple[Matrix, Matrix]
+    rate_ends: tuple[Matrix, Matrix]
+
+    @property
+    def changes(self) -> Integers:
+        """Later less earlier jobs, shape (cells, quarters - 1)."""
+        return np.diff(self.levels, axis=1)
+
+    def about(self) -> dict[str, Sequence[Label]]:
+        cells = len(self.levels)
+        return {"from": [*self.quarters[:-1]] * cells, "to": [*self.quarters[1:]] * cells}
+
+    def statistics(self) -> list[Statistic]:
+        low, high = self.level_ends
+        earlier, later = self.levels[:, :-1], self.levels[:, 1:]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rate = np.where(earlier > 0, self.changes / earlier, np.nan)
+        return [
+            Statistic("earlier", earlier.ravel(), (low[:, :-1].ravel(), high[:, :-1].ravel()), True),
+            Statistic("later", later.ravel(), (low[:, 1:].ravel(), high[:, 1:].ravel()), True),
+            Statistic("change", self.changes.ravel(), _flat(self.change_ends), True),
+            Statistic("rate", rate.ravel(), _flat(self.rate_ends), False),
+        ]
+
+    def __repr__(self) -> str:
+        by = ", ".join(self.keys.column_names) or "nothing"
+        return f"Changes of {len(self.quarters)} quarters in {len(self.levels):,} cells by {by}. {self.guarantee}"
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedChanges:
+    """Changes with their noise: all that is decided before data are read."""
+
+    quarters: tuple[Label, ...]
+    by: tuple[str, ...]
+    noise: QuarterNoise
+    sizes: NoisySizes | None
+    level: float
+    guarantee: Guarantee
+    details: dict[str, Any]
+
+    @property
+    def mechanism(self) -> str:
+        """The name of the mechanism."""
+        return self.noise.name
+
+    @property
+    def constants(self) -> dict[str, Any]:
+        """The public constants of the noise."""
+        found = self.noise.constants()
+        return found if self.sizes is None else found | {"sizes": self.sizes.own_constants()}
+
+    @property
+    def dimension(self) -> int:
+        """How many integers of a cell are drawn together."""
+        return len(self.quarters)
+
+    def expected(self) -> MovementErrors:
+        """Expected errors for some sizes of a cell's largest establishment, the same in all quarters."""
+        found = expected_errors(self.noise, np.array(SIZES, dtype=np.float64))
+        ratio = ratio_to_releases(self.noise)
+        note = (
+            "Single releases of these quarters are not possible at this price together."
+            if ratio is None
+            else f"A change errs {ratio:.2f} times as much as that of single releases of the same total price."
+        )
+        return MovementErrors(
+            {name: dict(zip(SIZES, errors.tolist(), strict=True)) for name, errors in found.items()}, (note,)
+        )
+
+    def on_sizes(self, largest: Vector) -> dict[str, float]:
+        """Mean expected errors over cells whose largest establishments have these sizes."""
+        return mean_by(lambda sizes: expected_errors(self.noise, sizes), largest)
+
+    def read(self, histories: Histories) -> ChangeCells:
+        """What the draw needs of the data."""
+        return statistics(histories, self.quarters, self.by)
+
+    def draw(self, cells: ChangeCells, source: Source) -> ChangeRelease:
+        """The levels with noise, and noisy sizes where they were paid for."""
+        levels = self.noise.draw_apart(cells.levels, cells.largest, source)
+        largest = None
+        if self.sizes is not None:
+            size = cells.largest.max(axis=1)
+            largest = self.sizes.draw(size, size, source)
+        return self.released(cells.keys, levels, largest)
+
+    def released(self, keys: pa.Table, levels: Integers, largest: Integers | None) -> ChangeRelease:
+        """Everything that follows from what was drawn."""
+        ends = self._ends(levels, largest, level=self.level)
+        both = self._ends(levels, largest, level=(1 + self.level) / 2)
+        pairs = len(self.quarters) - 1
+        repeated = keys.take(np.repeat(np.arange(len(levels)), pairs)) if keys.column_names else keys
+        return ChangeRelease(
+            keys=repeated,
+            level=self.level,
+            guarantee=self.guarantee,
+            parameters=self.details,
+            largest=None if largest is None else np.repeat(largest, pairs),
+            quarters=self.quarters,
+            levels=levels,
+            level_ends=ends[0],
+            change_ends=ends[1],
+            rate_ends=_rate_ends((both[0][0][:, :-1], both[0][1][:, :-1]), both[1]),
+        )
+
+    def again(self, table: pa.Table) -> ChangeRelease:
+        """The release from earlier and later jobs of a published table."""
+        pairs = len(self.quarters) - 1
+        earlier, later = (np.array(table[name], dtype=np.int64).reshape(-1, pairs) for name in ("earlier", "later"))
+        levels = np.column_stack([earlier[:, :1], later])
+        largest = None if self.sizes is None else np.array(table[LARGEST], dtype=np.int64)[::pairs]
+        keys = table.select(list(self.by)).take(np.arange(0, len(table), pairs)) if self.by else no_keys()
+        return self.released(keys, levels, largest)
+
+    def _ends(
+        self, levels: Integers, largest: Integers | None, *, level: float
+    ) -> tuple[tuple[Matrix, Matrix], tuple[Matrix, Matrix]]:
+        """The ends of levels and of changes, each of probability at least `level`."""
+        refuse_level(level)
+        noise, miss = self.noise, 1 - level
+        counted = miss if self.sizes is None else BY_COUNTS * miss
+        counts, law = levels.astype(np.float64), noise.law
+        low, high = plausible(counts, noise.factor * cylinder_quantile(law, counted), noise.share, noise.floor)
+        # A third for the scale of either quarter, a third for the noise of the change.
+        third = cylinder_quantile(law, counted / 3)
+        scale = noise.scale(plausible(counts, noise.factor * third, noise.share, noise.floor)[1]) * OUTWARD
+        reach = np.maximum(scale[:, :-1], scale[:, 1:]) * third * OUTWARD + 1
+        if self.sizes is not None and largest is not None:
+            width = noise.half_width(largest, self.sizes, level=1 - (miss - counted), beside=1 - counted)[:, None]
+            narrow = not_below_zero(counts - width, counts + width)
+            # Both hold together; where they do not meet, noise was beyond both, and the wider one is kept.
+            inner = np.maximum(low, narrow[0]), np.minimum(high, narrow[1])
+            meet = inner[0] <= inner[1]
+            low, high = np.where(meet, inner[0], low), np.where(meet, inner[1], high)
+            wide = noise.half_width(largest, self.sizes, level=1 - (miss - counted), beside=1 - counted / 3)[:, None]
+            reach = np.minimum(reach, wide + 0.5)
+        changes = np.diff(counts, axis=1)
+        return (low, high), (np.ceil(changes - reach), np.floor(changes + reach))
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeQuery:
+    """Levels and changes of some quarters by workplace attributes."""
+
+    histories: Histories
+    account: Account
+    quarters: tuple[Label, ...]
+    by: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls, histories: Histories, account: Account, *, quarters: Sequence[Label], by: str | Sequence[str]
+    ) -> ChangeQuery:
+        """The query for the attributes `by`, which describe establishments."""
+        asked = histories.in_order(quarters)
+        taken = ("from", "to", *COLUMNS, LARGEST)
+        return cls(histories, account, asked, workplace_names(histories.schema, by, what="Changes", taken=taken))
+
+    def check(self, *, epsilon: Number, scale_share: Number = 0, level: float = 0.95) -> Check[MovementErrors]:
+        """Cost, feasibility and expected error, without reading confidential data or spending anything."""
+        return self.offer(epsilon=epsilon, scale_share=scale_share, level=level).check(self.account.remaining)
+
+    def release(
+        self, *, epsilon: Number, scale_share: Number = 0, name: str | None = None, level: float = 0.95
+    ) -> ChangeRelease:
+        """Publish all levels and changes for one epsilon, with intervals of probability `level`.
+
+        `scale_share` of epsilon makes intervals narrow in cells of many establishments; `name` makes it unique.
+        """
+        offer = self.offer(epsilon=epsilon, scale_share=scale_share, level=level)
+        released = self.account.release(offer, self.histories, name=name)
+        return released.value.of(released)
+
+    def offer(
+        self, *, epsilon: Number, scale_share: Number = 0, level: float = 0.95
+    ) -> Offer[Histories, ChangeCells, ChangeRelease]:
+        """The changes as an offer; the arguments are those of `release`."""
+        return offered(self.prepare(epsilon=epsilon, scale_share=scale_share, level=level))
+
+    def prepare(self, *, epsilon: Number, scale_share: Number = 0, level: float = 0.95) -> PreparedChanges:
+        """Noise, price and promise; the arguments are those of `release`."""
+        unit = establishments_only(self.account.unit, "Changes")
+        whole, k = above_zero(epsilon), len(self.quarters)
+        for_sizes = share_of(scale_share, whole) if scale_share != 0 else Fraction(0)
+        refuse_extremes(unit, whole - for_sizes)
+        noise = cast(QuarterNoise, calibrate("weak-joint", unit=unit, epsilon=whole - for_sizes, cells=k))
+        sizes = noisy_sizes(unit, for_sizes) if for_sizes else None
+        paid = () if sizes is None else (NOTE.format(sizes.loss),)
+        guarantee = Guarantee(
+            unit,
+            noise.loss if sizes is None else noise.loss + sizes.loss,
+            proof=PROOF,
+            notes=(*self.histories.limits(unit), TOGETHER.format(k), *paid),
+            private=self.account.private,
+        )
+        details: dict[str, Any] = {"changes": list(self.quarters), "by": list(self.by), "unit": unit.key}
+        if sizes is not None:
+            details["scale_share"] = str(exact(scale_share, name="scale_share"))
+        ready = PreparedChanges(self.quarters, self.by, noise, sizes, level, guarantee, details)
+        # What would fail after the noise fails here.
+        ready.released(no_keys(), np.zeros((1, k), np.int64), None if sizes is None else np.zeros(1, np.int64))
+        return ready
+
+    def __repr__(self) -> str:
+        return f"Changes of {len(self.quarters)} quarters by {', '.join(self.by) or 'nothing'}, not released"
+
+
+def statistics(histories: Histories, quarters: Sequence[Label], by: Sequence[str]) -> ChangeCells:
+    """Jobs and the largest workforce of every cell in every quarter, a pass of the engine for each."""
+    found = [cell_statistics(histories.at(quarter), workplace_by=by) for quarter in quarters]
+    keys, places = merged_keys([each.keys for each in found])
+    levels, largest = (np.zeros((len(keys) if by else 1, len(found)), dtype=np.int64) for _ in range(2))
+    for i, (each, at) in enumerate(zip(found, places, strict=True)):
+        levels[at, i], largest[at, i] = each.counts[:, 0], each.largest_total
+    return ChangeCells(keys, levels, largest)
+
+
+def expected_errors(noise: QuarterNoise, largest: Vector) -> Mapping[str, Vector]:
+    """E|published - true| of a level and of a change, where all quarters have the same largest establishment."""
+    points, scale = _points(noise.law), noise.scale(np.asarray(largest, dtype=np.float64))
+    drawn = [np.rint(points * one) for one in scale.tolist()]
+    levels = np.array([np.abs(each).mean() for each in drawn])
+    changes = np.array([np.abs(np.diff(each, axis=1)).mean() for each in drawn])
+    return {"earlier": levels, "later": levels, "change": changes}
+
+
+def ratio_to_releases(noise: QuarterNoise, largest: float = 1000.0) -> float | None:
+    """The error of a change over that of the difference of two of k single releases with a k-th of epsilon each.
+
+    Single releases have the default noise for one count; the difference of two errors is taken to be root two times
+    as large as one, as for normal noise: a little less than it is. None where they are not possible.
+    """
+    size, share = np.array([largest]), noise.loss.amounts["epsilon"] / noise.law.d
+    kind = default(noise.unit, share, cells=1, everyone=True)
+    try:
+        alone = calibrate(kind, unit=noise.unit, epsilon=share)
+    except Infeasible:
+        return None
+    apart = float(alone.integer_error(size, size)[0]) * math.sqrt(2)
+    return float(expected_errors(noise, size)["change"][0]) / apart
+
+
+def _rate_ends(earlier: tuple[Matrix, Matrix], change: tuple[Matrix, Matrix]) -> tuple[Matrix, Matrix]:
+    """The ends of change over earlier jobs where both have theirs; no cell loses more jobs than it had."""
+    (least, most), (low, high) = earlier, change
+    with np.errstate(divide="ignore", invalid="ignore"):
+        lower = np.where(low >= 0, low / most, np.where(least > 0, low / least, -1.0))
+        upper = np.where(high < 0, high / most, np.where(least > 0, high / least, np.inf))
+    return np.maximum(np.nan_to_num(lower, nan=-1.0), -1.0), np.where(np.isnan(upper), np.inf, upper)
+
+
+def _flat(ends: tuple[Matrix, Matrix]) -> tuple[Vector, Vector]:
+    return ends[0].ravel(), ends[1].ravel()
+
+
+@lru_cache(maxsize=16)
+def _points(law: Rings) -> Matrix:
+    """Points of the law, always the same: they stand for it in means, and are never added to anything."""
+    scale = np.full((POINTS, law.d), FINE)
+    return np.asarray(draw_within(law, scale=scale, total=scale.sum(axis=1), source=SeededSource(0)) / FINE)

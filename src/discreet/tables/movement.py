@@ -1,0 +1,289 @@
+"""What flows of a quarter and changes between quarters have in common when they are published.
+
+A release is a table of cells with named statistics. Each has two ends; whole numbers have a flag of quality besides.
+All of it follows from drawn integers and public constants, so that a reviewer computes it again.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+
+import numpy as np
+
+from discreet.arrays import Integers, Vector
+from discreet.caveats import CONFIDENTIAL, TWO, at_least
+from discreet.errors import DataError, PrivacyError
+from discreet.faults import Argument, Capital
+from discreet.histories import Histories
+from discreet.ledger import Entry
+from discreet.noise.source import Source
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.units import BY_ESTABLISHMENTS, Establishments, Unit
+from discreet.release.files import SAMPLER, write_value
+from discreet.release.offer import Offer
+from discreet.results import Result, tidy_table
+from discreet.schema import Label, Schema
+from discreet.tables.attributes import spanned
+from discreet.tables.expected import three_digits
+from discreet.tables.mechanisms.registry import sources
+from discreet.tables.quality import quality
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from discreet.release.account import Released
+
+LARGEST = "largest"
+
+
+class Statistic(NamedTuple):
+    """A published number of every cell with its ends; `counted` where it is a whole number that has a flag."""
+
+    name: str
+    values: Vector | Integers
+    ends: tuple[Vector, Vector]
+    counted: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class MovementRelease(Result, ABC):
+    """Published statistics of cells.
+
+    Attributes
+    ----------
+    keys : the cells, one column per attribute.
+    level : the probability with which each interval holds.
+    parameters : what was asked for, in plain words for the ledger.
+    largest : noisy sizes of the cells' largest establishments, where they were paid for.
+    check : what was known before it was paid for.
+    """
+
+    keys: pa.Table
+    level: float
+    guarantee: Guarantee
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    largest: Integers | None = None
+    entry: Entry | None = None
+    name: str = ""
+    check: Any = None
+
+    def of(self, released: Released[Any]) -> Self:
+        """The same numbers with what their release promises and the ledger line that paid for it."""
+        found = replace(self, guarantee=released.guarantee, entry=released.entry)
+        return replace(found, name=released.name, check=released.check)
+
+    @abstractmethod
+    def statistics(self) -> list[Statistic]:
+        """Every published number."""
+
+    @abstractmethod
+    def about(self) -> dict[str, Sequence[Label]]:
+        """Columns beside the attributes that say when a row is of."""
+
+    def to_arrow(self) -> pa.Table:
+        """One row per cell: attributes, when, every number with `_lower` and `_upper` ends, flags of whole numbers."""
+        import pyarrow as pa
+
+        columns: dict[str, Any] = {name: self.keys[name] for name in self.keys.column_names}
+        columns |= {name: pa.array(values) for name, values in self.about().items()}
+        for name, values, ends, counted in self.statistics():
+            columns[name] = pa.array(values, mask=~np.isfinite(values))
+            for end, numbers in zip(("lower", "upper"), ends, strict=True):
+                columns[f"{name}_{end}"] = pa.array(numbers, mask=~np.isfinite(numbers))
+            if counted:
+                columns[f"{name}_quality"] = pa.array(flags(values, ends).tolist(), pa.string())
+        if self.largest is not None:
+            columns[LARGEST] = pa.array(self.largest)
+        return pa.table(columns)
+
+    def tidy(self) -> pa.Table:
+        """One row per cell and statistic, in the columns of `discreet.results.COLUMNS`."""
+        names = [*map(str, self.keys.column_names)]
+        columns = [*(self.keys[name].to_pylist() for name in names), *self.about().values()]
+        rows = len(self.statistics()[0].values)
+        cells = [", ".join(map(str, cell)) for cell in zip(*columns, strict=True)] or ["all"] * rows
+        found = self.statistics()
+        return tidy_table(
+            effect="flow",
+            group=", ".join([*names, *self.about()]) or None,
+            term=[each.name for each in found for _ in cells],
+            level=cells * len(found),
+            estimate=np.concatenate([each.values for each in found]),
+            lower=np.concatenate([each.ends[0] for each in found]),
+            upper=np.concatenate([each.ends[1] for each in found]),
+            flag=[
+                flag
+                for each in found
+                for flag in (flags(each.values, each.ends).tolist() if each.counted else [None] * len(cells))
+            ],
+        )
+
+
+def flags(values: Vector | Integers, ends: tuple[Vector, Vector]) -> Any:
+    """The quality of whole numbers; of one below zero, which a change may be, that of its size."""
+    below = np.asarray(values) < 0
+    low, high = ends
+    sizes = np.where(below & (low < 0), -np.asarray(values), values)
+    turned = sizes != values
+    return quality(sizes, np.where(turned, -high, low), np.where(turned, -low, high))
+
+
+HOLD = at_least(CONFIDENTIAL, f"for rates {TWO}")
+
+
+@dataclass(frozen=True, slots=True)
+class MovementErrors:
+    """How far off each statistic is expected to be, by the size of the cell's largest establishment.
+
+    `notes` come before them. `on_sizes` are mean errors over cells of publicly known sizes, and how many these are.
+    """
+
+    errors: Mapping[str, Mapping[int, float]]
+    notes: tuple[str, ...] = ()
+    on_sizes: Mapping[str, float] = field(default_factory=dict)
+    cells: int = 0
+
+    def __str__(self) -> str:
+        head = "Expected error, by the size of the cell's largest establishment:"
+        lines = [
+            f"  {name:12} " + "; ".join(f"{size:,} {three_digits(error):,.15g}" for size, error in by_size.items())
+            for name, by_size in self.errors.items()
+        ]
+        if self.on_sizes:
+            told = "; ".join(f"{name} {three_digits(error):,.15g}" for name, error in self.on_sizes.items())
+            lines.append(f"On the {self.cells:,} cells of publicly known sizes, on average: {told}.")
+        return "\n".join([*self.notes, head, *lines, HOLD])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The expected errors as plain values, ready for JSON."""
+        found: dict[str, Any] = {
+            "expected_error_by_largest_establishment": {name: dict(found) for name, found in self.errors.items()}
+        }
+        if self.notes:
+            found["notes"] = list(self.notes)
+        if self.on_sizes:
+            found["expected_error"] = {"cells": self.cells, **self.on_sizes}
+        return found
+
+
+class PreparedMovement(Protocol):
+    """A query with its noise: all that is decided before data are read."""
+
+    @property
+    def guarantee(self) -> Guarantee: ...
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """Public parameters for the ledger."""
+
+    @property
+    def constants(self) -> dict[str, Any]:
+        """The public constants of the noise."""
+
+    @property
+    def dimension(self) -> int:
+        """How many integers of a cell are drawn together."""
+
+    @property
+    def mechanism(self) -> str:
+        """The name of the mechanism."""
+
+    def expected(self) -> MovementErrors: ...
+
+    def on_sizes(self, largest: Vector) -> dict[str, float]:
+        """Mean expected errors over cells whose largest establishments have these sizes."""
+
+    def read(self, histories: Histories) -> Any: ...
+
+    def draw(self, cells: Any, source: Source) -> MovementRelease: ...
+
+    def again(self, table: pa.Table) -> MovementRelease:
+        """The release that the drawn integers of a published table give, with everything computed anew."""
+
+
+def offered(ready: PreparedMovement) -> Offer[Histories, Any, Any]:
+    """What was prepared as an offer."""
+    return Offer(
+        guarantee=ready.guarantee,
+        details=ready.details,
+        expected=ready.expected,
+        read=ready.read,
+        draw=ready.draw,
+        write=_write,
+    )
+
+
+def establishments_only(unit: Unit, what: str) -> Establishments:
+    """The unit, if its noise is proved for it."""
+    if isinstance(unit, Establishments):
+        return unit
+    raise PrivacyError(
+        f"{what} cannot be released under {unit.key}.",
+        "Their noise is proved for establishments and their workers.",
+        (Capital(BY_ESTABLISHMENTS), "."),
+        about="unit",
+    )
+
+
+def workplace_names(schema: Schema, by: str | Sequence[str], *, what: str, taken: Sequence[str]) -> tuple[str, ...]:
+    """The attributes `by`, which describe establishments and have no name of a published column."""
+    names = tuple(spanned(schema, by))
+    workers = [name for name in names if name not in schema.workplace_attributes]
+    if workers:
+        raise DataError(
+            (Argument("by", list(names)), f" has {', '.join(workers)}, which describe workers."),
+            f"{what} are published by attributes of establishments.",
+            f"Use some of {', '.join(schema.workplace_attributes) or 'none'}.",
+            about="by",
+        )
+    both = [name for name in names if name in taken or name.rpartition("_")[0] in taken]
+    if both:
+        raise DataError(
+            (Argument("by", list(names)), f" has {both[0]!r}, which is the name of a published column."),
+            f"{what} have columns {', '.join(taken)}, with ends and flags.",
+            "Rename the attribute at the source.",
+            about="by",
+        )
+    return names
+
+
+def mean_by(errors: Callable[[Vector], Mapping[str, Vector]], largest: Vector, *, points: int = 24) -> dict[str, float]:
+    """The mean of errors over many sizes, from errors at a few of them: between, they grow nearly in proportion."""
+    top = max(float(largest.max()), 2.0)
+    grid = np.unique(np.r_[0.0, np.geomspace(1.0, top, points)])
+    return {name: float(np.interp(largest, grid, found).mean()) for name, found in errors(grid).items()}
+
+
+def merged_keys(tables: Sequence[pa.Table]) -> tuple[pa.Table, list[Any]]:
+    """The cells of several tables, each once, and at which row each table has its own: cells may come and go."""
+    import pyarrow as pa
+
+    first = tables[0]
+    if all(table.equals(first) for table in tables[1:]):
+        return first, [slice(None)] * len(tables)
+    order: dict[tuple[Any, ...], int] = {}
+    rows = [list(zip(*(column.to_pylist() for column in table.columns), strict=True)) for table in tables]
+    for row in sorted({key for some in rows for key in some}, key=lambda key: tuple(map(str, key))):
+        order[row] = len(order)
+    columns = list(zip(*order, strict=True))
+    kept = {
+        name: pa.array(values, first.schema.field(name).type)
+        for name, values in zip(first.column_names, columns, strict=True)
+    }
+    return pa.table(kept), [np.array([order[key] for key in some], dtype=np.int64) for some in rows]
+
+
+def no_keys() -> pa.Table:
+    """The keys of one cell without attributes."""
+    import pyarrow as pa
+
+    return pa.table({})
+
+
+def _write(value: Any, guarantee: Guarantee, entry: Entry, folder: Path) -> None:
+    write_value(value, guarantee, entry, folder, sampler=SAMPLER, more=sources())

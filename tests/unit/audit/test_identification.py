@@ -1,0 +1,102 @@
+"""What a release lets an attacker find out: bounds against Bayes' rule, attacks with the release's own noise."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from discreet.audit.identification import _mechanism, identification, of_synthetic
+from discreet.errors import DataError
+from discreet.plan.run import run
+from discreet.privacy.identification import belief_bounds, posterior
+from discreet.privacy.losses import Approximate, Concentrated, Pure
+from discreet.privacy.units import AnyRow, EstablishmentNodes, Establishments, Rows, Unit, Workers, unit_of
+from discreet.release.folder import ReleaseFolder, open_releases
+from discreet.synthetic import synthesize
+from faults_of import about
+from publication_jobs import write_jobs
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        Establishments("0.1"),
+        Establishments("1/3", "weak"),
+        Establishments("0.05", substitution=True),
+        Workers(),
+        EstablishmentNodes(1000),
+        Rows(0, "3/2", "rate"),
+        Rows(0, 2, ("rate", "odd name, with a comma")[:1]),
+        AnyRow(),
+    ],
+)
+def test_a_unit_is_read_back(unit: Unit) -> None:
+    assert unit_of(unit.key) == unit
+
+
+@pytest.mark.parametrize(("prior", "epsilon"), [(0.01, 1.0), (0.5, 2.0), (0.9, 0.3)])
+def test_a_belief_reaches_the_bound_and_no_more(prior: float, epsilon: float) -> None:
+    """Randomised response has the ratio e^epsilon exactly: Bayes' rule with its likelihoods gives the bound."""
+    likely = math.exp(epsilon) / (1 + math.exp(epsilon))
+    bayes = prior * likely / (prior * likely + (1 - prior) * (1 - likely))
+    assert posterior(prior, epsilon) == pytest.approx(bayes, rel=1e-12)
+
+
+def test_bounds_of_the_strong_definition_count_neighbouring_steps() -> None:
+    """By hand: a kind is one worker less and one more; from 15 to 17, 1.1 times as many, is a step by way of 16."""
+    for alpha, size in (("0.1", 2), ("0.05", 1)):
+        found = {bound.about: bound.log_factor for bound in belief_bounds(Establishments(alpha), Pure(3))}
+        assert found == {"individuals": 6.0, "employer size": 3.0 * size, "employer shape": 6.0}
+    inside = belief_bounds(Establishments("0.1", substitution=True), Pure(3))
+    assert {bound.about: bound.log_factor for bound in inside}["individuals"] == 3.0
+
+
+def test_what_is_not_promised_has_no_bound() -> None:
+    found = {bound.about: bound for bound in belief_bounds(Workers(), Pure(1))}
+    assert math.isinf(found["employer size"].log_factor) and found["employer size"].at_most(0.5) == 1.0
+    assert belief_bounds(Establishments("0.1"), Concentrated("0.5")) == ()
+    (row,) = belief_bounds(Rows(0, 1, "y"), Approximate(1, "1e-6"))
+    assert (row.log_factor, row.delta) == (1.0, 1e-6)
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("identified")
+    run(write_jobs(folder))
+    return folder / "out"
+
+
+def test_attacks_run_on_the_releases_own_noise_and_find_less_than_on_infusion(out: Path) -> None:
+    releases = open_releases(out)
+    found = identification(releases)
+    assert found.loss == Pure(16), "the losses of all releases add up"
+    table = next(of for release in releases for of in release.tables("research") if of.name == "sexes")
+    unit = releases[0].unit
+    assert isinstance(unit, Establishments)
+    stated = {name: value for name, value in table.about["noise"].items() if name != "sizes"}
+    assert _mechanism(unit, table).constants() == stated
+    assert {row["of"] for row in found.attacks} == {"sexes"}
+    rows = {(row["attack"], row["table"]): row for row in found.attacks}
+    for attack in ("shape", "size"):
+        infused, ours = rows[attack, "noise infusion"], rows[attack, "this release"]
+        assert infused["exact"] == infused["cases"] > 0
+        assert ours["exact"] < ours["cases"]
+    assert any(note.startswith("payroll") for note in found.notes)
+
+
+def test_a_synthetic_file_has_the_bounds_of_its_release(out: Path, tmp_path: Path) -> None:
+    done = synthesize(out, tmp_path / "synthetic.parquet")
+    assert of_synthetic(done.path).bounds == identification(open_releases(out)).bounds
+    done.about.unlink()
+    with pytest.raises(DataError, check=about("release")):
+        of_synthetic(done.path)
+
+
+def test_losses_under_two_units_are_no_bound_together() -> None:
+    def released(unit: Unit) -> ReleaseFolder:
+        return ReleaseFolder(Path(), {"dataset": "jobs", "guarantee": {"unit": unit.key, "loss": {"epsilon": "1"}}})
+
+    with pytest.raises(DataError, check=about("release")):
+        identification([released(Establishments("0.1")), released(Workers())])

@@ -1,0 +1,31 @@
+"""The study of the defaults: what a public bound takes off, beside draws, and floors below every law."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from discreet.noise.source import SeededSource
+from discreet.privacy.units import Establishments
+from discreet.studies.defaults import bound_gain, floors
+from discreet.tables.calibration import calibrate
+
+
+def test_a_public_bound_takes_off_what_draws_say() -> None:
+    mechanism, n = calibrate("ladder", unit=Establishments("0.1"), epsilon=1), 200_000
+    largest, room = np.array([3, 30, 30, 5_000]), np.array([0, 2, 25, 10**6])
+    error = mechanism.integer_error(largest.astype(float), largest.astype(float))
+    gain = bound_gain(mechanism.integer_probability, largest, room, error)
+    for x, least, found in zip(largest[:2], room[:2], gain[:2], strict=True):
+        noise = mechanism.draw(np.zeros(n, dtype=np.int64), np.full(n, x), SeededSource(int(x)))
+        drawn = np.maximum(-noise - least, 0)
+        assert found == pytest.approx(drawn.mean(), abs=5 * drawn.std() / n**0.5)
+    assert 0 < gain[2] < 0.01 and gain[3] == 0
+
+
+def test_floors_are_below_the_product() -> None:
+    sizes = np.array([1, 19, 50, 999, 1_000, 20_000])
+    for epsilon in (1.0, 4.0):
+        mechanism = calibrate("ladder", unit=Establishments("0.1"), epsilon=epsilon)
+        ratio = mechanism.integer_error(sizes.astype(float), sizes.astype(float)) / floors(sizes, epsilon)
+        assert ((ratio > 1) & (ratio < 1.6)).all()

@@ -12,6 +12,7 @@ TWO = "the ends of two intervals are put together"
 SKEWED = "skewed errors are allowed for"
 DOUBT = "doubt about noisy sums is allowed for"
 WHOLE = "numbers are whole"
+PRIOR = "the prior keeps the variance of groups above 0"
 
 A_LINE = "a line is supposed"
 A_TENTH = "a tenth of the rows is supposed"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
-from discreet.caveats import A_LINE, ABOVE_ZERO, AS_CLIPPED, NORMAL, ONE_MEAN, ONE_VARIANCE
+from discreet.caveats import A_LINE, ABOVE_ZERO, AS_CLIPPED, NORMAL, ONE_MEAN, ONE_VARIANCE, PRIOR
 from discreet.lmm.private import offer_mixed, release_mixed
 from discreet.studies import kinds
 from discreet.studies.coverage_rule import Row, binomial_error, in_errors, row, times_of
@@ -138,6 +138,7 @@ def bayesian(kind: str, sets: int, seed: int) -> Iterator[Row]:
             before=skewed or (SUPPOSED.get(kind, "") if name != "(Intercept)" or "sizes" in kind else ""),
             times=times_of(half, off),
             bias=None if name.startswith("var") else _bias(off),  # a median of a skewed posterior is not a mean
+            at_least=PRIOR if kind == "no effects" and not name.startswith("var") else "",
         )
 
 

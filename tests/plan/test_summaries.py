@@ -176,13 +176,13 @@ def test_counts_and_models_do_not_mix(line: Path) -> None:
 
 def test_what_is_drawn_has_the_price_of_the_plan(line: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Were a summary's own price another than the plan's, nothing would be read or spent."""
-    own = question.Question.offer
+    own = question.PosteriorQuestion.offer
 
     def dearer(self: Any, *given: Any, **named: Any) -> Any:
         offer = own(self, *given, **named)
         return replace(offer, guarantee=replace(offer.guarantee, loss=Pure(7)), read=lambda nothing: 1 // 0)
 
-    monkeypatch.setattr(question.Question, "offer", dearer)
+    monkeypatch.setattr(question.PosteriorQuestion, "offer", dearer)
     with pytest.raises(PlanError, check=about("release")):
         run(line)
     assert not (line.parent / "ledger.db").exists()

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, stdtr, stdtrit
 
-from discreet.bayes import agreement, clipped, combination, question
+from discreet.bayes import agreement, clipped, combination
 from discreet.bayes import interval as intervals
 from discreet.bayes.conjugate import Conjugate, GPrior, Parts, SemiConjugate
 from discreet.bayes.erm import objective_perturbation
@@ -34,6 +34,7 @@ from discreet.lmm.private.public import PublicDesign, public_design
 from discreet.lmm.private.sums import HALF
 from discreet.privacy.losses import Concentrated, Pure
 from discreet.privacy.units import AnyRow
+from discreet.release.payer import Payer
 
 Data = dict[str, np.ndarray]
 
@@ -99,7 +100,7 @@ def stages(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
     watch(clipped, "find_width", 1.25)
     watch(clipped, "doubling_bound", 4.0)
     watch(intervals, "find_magnitude", 0.1)
-    monkeypatch.setattr(question, "account_for", lambda *asked, **named: Free())
+    monkeypatch.setattr(Payer, "opened", lambda payer, guarantee: Free())
     return given
 
 

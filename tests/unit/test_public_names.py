@@ -102,6 +102,28 @@ CALLS: dict[str, Callable[..., Any]] = {
 
 
 @pytest.mark.parametrize("name", CALLS)
+def test_every_door_checks_with_the_arguments_it_releases_with(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Price and expected error before paying, nothing spent; asked without data, the same question."""
+    call, account = CALLS[name], dc.Account.open(None, dataset="d", unit=dc.Rows(-6, 6, "y"), budget=dc.Pure(50))
+    door = getattr(dc, name)
+    monkeypatch.setattr(dc, name, door.check)
+    check = call(account=account)
+    assert check.guarantee.loss == dc.Pure(40) and check.remaining == account.remaining == dc.Pure(50)
+    monkeypatch.setattr(dc, name, lambda formula, data, *rest, **asked: door.ask(formula, *rest, **asked))
+    assert str(call(account=account).check(line())) == str(check)
+
+
+@pytest.mark.parametrize("name", DOORS)
+def test_the_arguments_of_a_door_are_written_once(name: str) -> None:
+    """What is asked has the words and the arguments of what is released, but for the data."""
+    door = getattr(dc, name)
+    asked, released = inspect.signature(door.ask), inspect.signature(door)
+    assert door.ask.__doc__ == door.__doc__
+    assert [key for key in released.parameters if key != "data"] == [*asked.parameters]
+    assert f"Question[{released.return_annotation}]" == asked.return_annotation
+
+
+@pytest.mark.parametrize("name", CALLS)
 def test_a_ledger_pays_at_every_door(name: str, tmp_path: Path) -> None:
     ledger, call = tmp_path / "ledger.db", CALLS[name]
     with pytest.raises(PrivacyError, check=about("dataset")):

@@ -18,7 +18,7 @@ combination  one probability from those of parts
 clipped      a private mean of numbers without bounds
 interval     a private credible interval in one call
 reach        how far an answer may be off: noise, and what parts of the rows say otherwise than all rows at once
-spending     who is protected by a summary by parts, what it costs and who pays
+spending     what is asked of a summary by parts, and what each question may spend
 erm          regularised regression by objective perturbation
 curvature    how much rows tell about its coefficients: two noisy sums, and standard errors from them
 predictor    its result, and what is expected of it

@@ -30,7 +30,7 @@ from discreet.bayes.conjugate import HUGE
 from discreet.bayes.curvature import MinimumLaw, Paid, errors, shortened, tell
 from discreet.bayes.doubts import Doubt
 from discreet.bayes.predictor import NO_ERRORS, FitErrors, Predictor, expected_errors, said, supposed
-from discreet.bayes.question import Question
+from discreet.bayes.question import PosteriorQuestion
 from discreet.bayes.regression import Known
 from discreet.bayes.spending import floats, loss_of, public_note
 from discreet.errors import FitError, PrivacyError
@@ -44,6 +44,8 @@ from discreet.privacy.losses import Loss, Number, exact
 from discreet.privacy.units import Unit
 from discreet.release.account import Account, Released
 from discreet.release.offer import Offer
+from discreet.release.payer import Payer
+from discreet.release.question import Question, releases
 from discreet.voices import Symbol
 
 if TYPE_CHECKING:
@@ -98,9 +100,9 @@ class Perturbation:
         return 4 * self.rounding * math.sqrt(p)
 
 
+@releases
 def objective_perturbation(
     formula: str,
-    data: Any,
     *,
     lower: float,
     upper: float,
@@ -115,7 +117,7 @@ def objective_perturbation(
     dataset: str | None = None,
     name: str | None = None,
     seed: int | None = None,
-) -> Released[Predictor]:
+) -> Question[Released[Predictor]]:
     """Release the coefficients of a regularised regression, all of them under one epsilon.
 
     Parameters
@@ -143,31 +145,7 @@ def objective_perturbation(
     >>> found.value.coefficient
     ('(Intercept)', 'x')
     """
-    question = ask_perturbation(
-        formula,
-        lower=lower,
-        upper=upper,
-        norm=norm,
-        penalty=penalty,
-        epsilon=epsilon,
-        error_share=error_share,
-        public=public,
-    )
-    return question.release(data, account=account, name=name, seed=seed, ledger=ledger, budget=budget, dataset=dataset)
-
-
-def ask_perturbation(
-    formula: str,
-    *,
-    lower: float,
-    upper: float,
-    norm: float | None = None,
-    penalty: float,
-    epsilon: Number,
-    error_share: Number = ERROR_SHARE,
-    public: Sequence[str] = (),
-) -> Question[Predictor]:
-    """The question of `objective_perturbation`, checked without data: `check` it on data, then `release` it."""
+    payer = Payer(account=account, ledger=ledger, budget=budget, dataset=dataset, name=name, seed=seed)
     loss = loss_of(epsilon)
     share = exact(error_share, name="error_share")
     if not 0 <= share < 1:
@@ -269,7 +247,7 @@ def ask_perturbation(
             draw=draw,
         )
 
-    return Question(formula, (), public, loss, offered)
+    return PosteriorQuestion(formula, (), public, payer, offered)
 
 
 def _number(x: object) -> bool:

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from discreet.bayes.expected import IN_DEVIATIONS, SummaryErrors, answers
 from discreet.bayes.halves import lost
 from discreet.bayes.partition import Randomness, generator, number_of_parts
 from discreet.bayes.quantile import check_probabilities
-from discreet.bayes.question import Question, answer_table, flags
+from discreet.bayes.question import PosteriorQuestion, answer_table, flags
 from discreet.bayes.reach import TRUST, reach_of
 from discreet.bayes.regression import Known
 from discreet.bayes.selection import find_magnitude
@@ -42,6 +42,8 @@ from discreet.privacy.split import read_split
 from discreet.privacy.units import Unit
 from discreet.release.account import Account, Released
 from discreet.release.offer import Offer
+from discreet.release.payer import Payer
+from discreet.release.question import Question, releases
 from discreet.results import Result, tidy_table
 
 if TYPE_CHECKING:
@@ -115,9 +117,9 @@ class Intervals(Result):
         return before_answers(self.notes, answers, TRUST)
 
 
+@releases
 def posterior_interval(
     formula: str,
-    data: Any,
     coefficient: str | Sequence[str],
     *,
     level: float | Sequence[float] = 0.95,
@@ -136,7 +138,7 @@ def posterior_interval(
     name: str | None = None,
     seed: int | None = None,
     rng: Randomness = None,
-) -> Released[Intervals]:
+) -> Question[Released[Intervals]]:
     """Release credible intervals of coefficients, under one budget for all of them.
 
     Parameters
@@ -174,39 +176,7 @@ def posterior_interval(
     >>> found.value.low[0] < 2 < found.value.high[0]
     True
     """
-    question = ask_interval(
-        formula,
-        coefficient,
-        level=level,
-        epsilon=epsilon,
-        public=public,
-        prior=prior,
-        scale=scale,
-        cover_noise=cover_noise,
-        partitions=partitions,
-        split=split,
-        stages=stages,
-        rng=rng,
-    )
-    return question.release(data, account=account, name=name, seed=seed, ledger=ledger, budget=budget, dataset=dataset)
-
-
-def ask_interval(
-    formula: str,
-    coefficient: str | Sequence[str],
-    *,
-    level: float | Sequence[float] = 0.95,
-    epsilon: Number,
-    public: Sequence[str] = (),
-    prior: Prior = UNIT_INFORMATION,
-    scale: float = 1.0,
-    cover_noise: bool = True,
-    partitions: int | None = None,
-    split: Mapping[str, Number] | None = None,
-    stages: Mapping[str, Number] | None = None,
-    rng: Randomness = None,
-) -> Question[Intervals]:
-    """The question of `posterior_interval`, checked without data: `check` it on data, then `release` it."""
+    payer = Payer(account=account, ledger=ledger, budget=budget, dataset=dataset, name=name, seed=seed)
     loss = loss_of(epsilon)
     check_prior(prior)
     names, levels = questions(coefficient, level)
@@ -297,7 +267,7 @@ def ask_interval(
         )
         return Offer(guarantee, details, expected, read, draw)
 
-    return Question(formula, names, public, loss, offered)
+    return PosteriorQuestion(formula, names, public, payer, offered)
 
 
 def scattered(name: str, times: float) -> Doubt:

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from discreet.bayes.conjugate import UNIT_INFORMATION, Prior, check_prior
 from discreet.bayes.doubts import Doubt, before_answers, told
 from discreet.bayes.expected import PROBABILITY, SummaryErrors, answers
 from discreet.bayes.partition import Randomness, generator, number_of_parts
-from discreet.bayes.question import Question, answer_table, flags
+from discreet.bayes.question import PosteriorQuestion, answer_table, flags
 from discreet.bayes.reach import ALL_ROWS, TRUST, band
 from discreet.bayes.regression import Known
 from discreet.bayes.spending import PROOF, asked, by_question, floats, loss_of, only, public_note, questions
@@ -39,6 +39,8 @@ from discreet.privacy.losses import Loss, Number
 from discreet.privacy.units import Unit
 from discreet.release.account import Account, Released
 from discreet.release.offer import Offer
+from discreet.release.payer import Payer
+from discreet.release.question import Question, releases
 from discreet.results import Result, tidy_table
 
 if TYPE_CHECKING:
@@ -105,9 +107,9 @@ class Probabilities(Result):
         return before_answers(self.notes, answers, TRUST)
 
 
+@releases
 def posterior_probability(
     formula: str,
-    data: Any,
     coefficient: str | Sequence[str],
     *,
     at: float | Sequence[float],
@@ -126,7 +128,7 @@ def posterior_probability(
     name: str | None = None,
     seed: int | None = None,
     rng: Randomness = None,
-) -> Released[Probabilities]:
+) -> Question[Released[Probabilities]]:
     """Release P(coefficient <= at) under one budget for all questions.
 
     Parameters
@@ -162,39 +164,7 @@ def posterior_probability(
     >>> float(found.value) < 0.5
     True
     """
-    question = ask_probability(
-        formula,
-        coefficient,
-        at=at,
-        epsilon=epsilon,
-        public=public,
-        prior=prior,
-        method=method,
-        partitions=partitions,
-        calibration=calibration,
-        floor=floor,
-        split=split,
-        rng=rng,
-    )
-    return question.release(data, account=account, name=name, seed=seed, ledger=ledger, budget=budget, dataset=dataset)
-
-
-def ask_probability(
-    formula: str,
-    coefficient: str | Sequence[str],
-    *,
-    at: float | Sequence[float],
-    epsilon: Number,
-    public: Sequence[str] = (),
-    prior: Prior = UNIT_INFORMATION,
-    method: Method = "normality",
-    partitions: int | None = None,
-    calibration: Calibration = "tight",
-    floor: float = 0.001,
-    split: Mapping[str, Number] | None = None,
-    rng: Randomness = None,
-) -> Question[Probabilities]:
-    """The question of `posterior_probability`, checked without data: `check` it on data, then `release` it."""
+    payer = Payer(account=account, ledger=ledger, budget=budget, dataset=dataset, name=name, seed=seed)
     loss = loss_of(epsilon)
     check_prior(prior)
     names, cuts = questions(coefficient, at)
@@ -270,4 +240,4 @@ def ask_probability(
         guarantee = Guarantee(unit, proved, calibration, way.basis, PROOF, notes, caution=caution)
         return Offer(guarantee, details, expected, read, draw)
 
-    return Question(formula, names, public, loss, offered)
+    return PosteriorQuestion(formula, names, public, payer, offered)

@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from discreet.arrays import Matrix, Vector
 from discreet.bayes.agreement import pieces
@@ -23,7 +23,7 @@ from discreet.bayes.doubts import before_answers, told
 from discreet.bayes.expected import IN_DEVIATIONS, OF_BOUND, SummaryErrors, answers
 from discreet.bayes.halves import lost
 from discreet.bayes.partition import Randomness, generator, number_of_parts
-from discreet.bayes.question import Question, answer_table, flags
+from discreet.bayes.question import PosteriorQuestion, answer_table, flags
 from discreet.bayes.reach import ALL_ROWS, NOISE_ALONE, TRUST, band, reach_of
 from discreet.bayes.regression import Known
 from discreet.bayes.spending import (
@@ -46,6 +46,8 @@ from discreet.privacy.losses import Loss, Number
 from discreet.privacy.units import Unit
 from discreet.release.account import Account, Released
 from discreet.release.offer import Offer
+from discreet.release.payer import Payer
+from discreet.release.question import Question, releases
 from discreet.results import Result, tidy_table
 from discreet.voices import Symbol
 
@@ -120,9 +122,9 @@ class Quantiles(Result):
         return before_answers(self.notes, answers, TRUST)
 
 
+@releases
 def posterior_quantile(
     formula: str,
-    data: Any,
     coefficient: str | Sequence[str],
     *,
     probability: float | Sequence[float],
@@ -142,7 +144,7 @@ def posterior_quantile(
     name: str | None = None,
     seed: int | None = None,
     rng: Randomness = None,
-) -> Released[Quantiles]:
+) -> Question[Released[Quantiles]]:
     """Release posterior quantiles of coefficients, under one budget for all questions.
 
     Parameters
@@ -180,29 +182,7 @@ def posterior_quantile(
     >>> 1 < float(found.value) < 3
     True
     """
-    asked: dict[str, Any] = {"probability": probability, "centre": centre, "scale": scale, "calibration": calibration}
-    asked |= {"public": public, "prior": prior, "partitions": partitions, "split": split, "stages": stages, "rng": rng}
-    question = ask_quantile(formula, coefficient, epsilon=epsilon, **asked)
-    return question.release(data, account=account, name=name, seed=seed, ledger=ledger, budget=budget, dataset=dataset)
-
-
-def ask_quantile(
-    formula: str,
-    coefficient: str | Sequence[str],
-    *,
-    probability: float | Sequence[float],
-    epsilon: Number,
-    public: Sequence[str] = (),
-    prior: Prior = UNIT_INFORMATION,
-    centre: Centre = "private",
-    scale: float = 1.0,
-    partitions: int | None = None,
-    calibration: Calibration = "tight",
-    split: Mapping[str, Number] | None = None,
-    stages: Mapping[str, Number] | None = None,
-    rng: Randomness = None,
-) -> Question[Quantiles]:
-    """The question of `posterior_quantile`, checked without data: `check` it on data, then `release` it."""
+    payer = Payer(account=account, ledger=ledger, budget=budget, dataset=dataset, name=name, seed=seed)
     loss = loss_of(epsilon)
     check_prior(prior)
     names, q = questions(coefficient, probability)
@@ -263,7 +243,7 @@ def ask_quantile(
         )
         return Offer(guarantee, details, expected, read, draw)
 
-    return Question(formula, names, public, loss, offered)
+    return PosteriorQuestion(formula, names, public, payer, offered)
 
 
 def check_probabilities(q: Vector) -> None:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from discreet.bayes.regression import Known, public_facts
-from discreet.bayes.spending import ANY_ROW, account_for
 from discreet.errors import PrivacyError
-from discreet.privacy.losses import Loss, Number, Pure
-from discreet.privacy.units import Unit
-from discreet.release.account import Account, Released
-from discreet.release.budget_line import BudgetLine
-from discreet.release.offer import Check, Offer
+from discreet.privacy.units import AnyRow, Rows, Unit
+from discreet.release.account import Released
+from discreet.release.offer import Offer
+from discreet.release.payer import Payer
+from discreet.release.question import Question
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,58 +39,37 @@ def flags(flag: Sequence[str]) -> list[str | None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Question(Generic[T]):
+class PosteriorQuestion(Question[Released[T]]):
     """A summary of a posterior, or a private fit, whose arguments were found possible.
 
     Attributes
     ----------
     coefficients : the names asked about, as R writes them.
     public : the columns that are declared public.
-    loss : what was asked for.
     offered : makes the offer from public facts, for an account that protects this unit.
     """
 
     formula: str
     coefficients: tuple[str, ...]
     public: Sequence[str]
-    loss: Pure
+    payer: Payer
     offered: Callable[[Known, Unit], Offer[AnyFrame, Any, T]]
 
-    def offer(self, data: Any, *, account: Account | None = None) -> Offer[None, Any, T]:
-        """The offer for these data, of which the number of rows and the levels of public columns are read."""
-        return self._offer(data, account_for(account, self.loss, seed=None, name=None))
-
-    def check(self, data: Any, *, account: Account | None = None) -> Check[Any]:
-        """Price, feasibility and expected error; nothing confidential is read and nothing spent."""
-        return self.offer(data, account=account).check(None if account is None else account.remaining)
-
-    def release(
-        self,
-        data: Any,
-        *,
-        account: Account | None,
-        name: str | None,
-        seed: int | None,
-        ledger: str | Path | None = None,
-        budget: Number | Loss | None = None,
-        dataset: str | None = None,
-    ) -> Released[T]:
-        """Pay and draw: from the account, from the data set's budget in the ledger, or from one of its own."""
-        line = BudgetLine.of(ledger, dataset, budget)
-        if account is not None and line is not None:
+    def __post_init__(self) -> None:
+        # What hides any change of a row also hides a change of its response.
+        if (account := self.payer.account) is not None and not isinstance(account.unit, AnyRow | Rows):
             raise PrivacyError(
-                f"The ledger {str(ledger)!r} was given beside an account.",
-                "One of them pays.",
-                "Drop one.",
-                about="ledger",
+                f"The account protects {account.unit}; posterior summaries protect single rows.",
+                remedy="Open an account whose unit is AnyRow() or Rows(lower, upper).",
+                about="account",
             )
-        offer = self._offer(data, account_for(account, self.loss, seed=seed, name=name))
-        loss = offer.guarantee.loss
-        payer = (
-            account_for(account, loss, seed=seed, name=name) if line is None else line.account(ANY_ROW, loss, seed=seed)
-        )
-        return payer.release(offer, None, name=name)
 
-    def _offer(self, data: Any, account: Account) -> Offer[None, Any, T]:
+    def offer(self, data: Any) -> Offer[None, Any, T]:
+        """The offer for these data, of which the number of rows and the levels of public columns are read."""
+        account = self.payer.account
         known = public_facts(self.formula, data, self.coefficients, public=self.public, account=account)
-        return self.offered(known, account.unit).on(known.frame)
+        return self.offered(known, AnyRow() if account is None else account.unit).on(known.frame)
+
+    def release(self, data: Any) -> Released[T]:
+        """Pay and draw."""
+        return self.paid(data)

@@ -1,4 +1,4 @@
-"""Who is protected by a summary by parts, what it costs and who pays.
+"""What is asked of a summary by parts, and what each question may spend.
 
 Amounts are exact, and a noise scale computed from one is rounded up.
 """
@@ -16,12 +16,9 @@ import numpy as np
 from discreet.arrays import Vector
 from discreet.errors import PrivacyError
 from discreet.faults import Argument
-from discreet.privacy.losses import Loss, Number, Pure
+from discreet.privacy.losses import Number, Pure
 from discreet.privacy.split import read_split
-from discreet.privacy.units import AnyRow, Rows
-from discreet.release.account import Account
 
-ANY_ROW = AnyRow()
 PROOF = "docs/proofs/posterior.md"
 LEAST, MOST = Fraction(1, 10**7), Fraction(10**8)  # of an epsilon: noise beyond these is not a number, or nothing
 
@@ -118,40 +115,6 @@ def asked(summary: str, formula: str, names: Sequence[str], partitions: int, **m
     """The public request, as the ledger keeps it."""
     request = {"summary": summary, "formula": formula, "coefficient": list(names), "partitions": partitions}
     return request | {key: list(value) if isinstance(value, tuple) else value for key, value in more.items()}
-
-
-def account_for(account: Account | None, loss: Loss, *, seed: int | None, name: str | None) -> Account:
-    """The account to charge: the caller's, if it protects rows, or one in memory that holds exactly `loss`."""
-    if not (name is None or isinstance(name, str)):
-        raise PrivacyError(
-            (Argument("name", name), " is not a release's name."),
-            "It is text.",
-            ("Use for example ", Argument("name", "slope"), "."),
-            about="name",
-        )
-    if not (seed is None or whole(seed, least=0)):
-        raise PrivacyError(
-            (Argument("seed", seed), " is not a seed."),
-            "It is a whole number from 0 on.",
-            "Leave it out for a private release.",
-            about="seed",
-        )
-    if account is None:
-        return Account.open(None, dataset="posterior", unit=ANY_ROW, budget=loss, seed=seed)
-    if seed is not None:
-        raise PrivacyError(
-            (Argument("seed", seed), " with an account: the account has its own randomness."),
-            remedy="Leave the seed out, or open the account with a seed, which makes all its releases not private.",
-            about="seed",
-        )
-    # What hides any change of a row also hides a change of its response.
-    if not isinstance(account.unit, AnyRow | Rows):
-        raise PrivacyError(
-            f"The account protects {account.unit}; posterior summaries protect single rows.",
-            remedy="Open an account whose unit is AnyRow() or Rows(lower, upper).",
-            about="account",
-        )
-    return account
 
 
 def whole(value: object, *, least: int) -> bool:

@@ -162,11 +162,11 @@ def _fit(formula: str, data: Path, *, ml: bool, intervals: bool, as_json: bool, 
 
 def _check(formula: str, data: Path, *, as_json: bool, asked: dict[str, Any]) -> None:
     """What a release would cost and how far off it would be; who pays is not asked."""
-    from discreet.lmm.private import offer_mixed
+    from discreet.lmm.private import release_mixed
 
     payer = ("ledger", "budget", "dataset", "name")
     with Console(stderr=True).status("Checking"):
-        found = offer_mixed(formula, data, **{key: value for key, value in asked.items() if key not in payer}).check()
+        found = release_mixed.check(formula, data, **{key: value for key, value in asked.items() if key not in payer})
     typer.echo(json.dumps(found.to_dict(), indent=2) if as_json else str(found))
 
 

@@ -33,7 +33,7 @@ from discreet.voices import written
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from discreet.bayes.question import Question
+    from discreet.release.question import Question
 
 DIGITS = 4
 """Significant digits of the basic form."""
@@ -152,31 +152,31 @@ Made: TypeAlias = tuple[Guarantee, tuple[str, ...], Callable[[Path | str], Offer
 
 
 def _model(release: ModelSection, public: tuple[str, ...], account: Account, unit: Rows) -> Made:
-    from discreet.formula.formula import read_formula, without_lags
-    from discreet.lmm.private import lag_noise, moments, offer_mixed
-    from discreet.lmm.private.request import read_request
+    from discreet.lmm.private import lag_noise, moments, release_mixed
+    from discreet.lmm.private.offers import ModelQuestion
 
-    model, lags = without_lags(read_formula(release.formula, needs_random=False))
-    asked: dict[str, Any] = {
-        "epsilon": release.epsilon,
-        "public": public,
-        "clip": release.clip,
-        "lagged": release.lagged,
-        "series": release.series,
-        "time": release.time,
-        "account": account,
-    }
-    request = read_request(model.response.column, model.columns[1:], lags=lags, **asked)
+    question = release_mixed.ask(
+        release.formula,
+        epsilon=release.epsilon,
+        public=public,
+        clip=release.clip,
+        lagged=release.lagged,
+        series=release.series,
+        time=release.time,
+        account=account,
+    )
+    assert isinstance(question, ModelQuestion)
+    request = question.request
     moments.refuse_wide(Pure(release.epsilon))
-    proof = lag_noise.PROOF if lags else moments.PROOF
+    proof = lag_noise.PROOF if request.lags else moments.PROOF
     guarantee = Guarantee(unit, Pure(release.epsilon), proof=proof, notes=request.notes())
-    return guarantee, request.public, partial(offer_mixed, release.formula, **asked)
+    return guarantee, request.public, question.offer
 
 
 def _posterior(release: PosteriorSection, public: tuple[str, ...], account: Account, unit: Rows) -> Made:
-    from discreet.bayes.interval import ask_interval
-    from discreet.bayes.probability import ask_probability
-    from discreet.bayes.quantile import ask_quantile
+    from discreet.bayes.interval import posterior_interval
+    from discreet.bayes.probability import posterior_probability
+    from discreet.bayes.quantile import posterior_quantile
     from discreet.bayes.regression import declared_in, fixed_formula
     from discreet.bayes.spending import PROOF, public_note
 
@@ -188,15 +188,16 @@ def _posterior(release: PosteriorSection, public: tuple[str, ...], account: Acco
         (release.formula, release.coefficient),
     )
     common: dict[str, Any] = {"epsilon": release.epsilon, "public": public, "partitions": release.partitions}
+    common["account"] = account
     question: Question[Any]
     if release.summary == "probability":
-        question = ask_probability(*asked, at=at, **common)
+        question = posterior_probability.ask(*asked, at=at, **common)
     elif release.summary == "quantile":
-        question = ask_quantile(*asked, probability=at, scale=scale, **common)
+        question = posterior_quantile.ask(*asked, probability=at, scale=scale, **common)
     else:
-        question = ask_interval(*asked, level=at, scale=scale, **common)
+        question = posterior_interval.ask(*asked, level=at, scale=scale, **common)
     guarantee = Guarantee(unit, Pure(release.epsilon), proof=PROOF, notes=(public_note(columns),))
-    return guarantee, columns, partial(question.offer, account=account)
+    return guarantee, columns, question.offer
 
 
 def _refuse_repeated(release: PosteriorSection) -> None:

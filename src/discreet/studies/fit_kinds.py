@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet.arrays import Matrix, Vector
 from discreet.caveats import A_LINE, ABOVE_ZERO, AS_CLIPPED, NORMAL, ONE_MEAN, ONE_VARIANCE, PRIOR
-from discreet.lmm.private import offer_mixed, release_mixed
+from discreet.lmm.private import release_mixed
 from discreet.studies import kinds
 from discreet.studies.coverage_rule import Row, binomial_error, in_errors, row, times_of
 
@@ -168,7 +168,7 @@ def panel(kind: str, rng: np.random.Generator) -> dict[str, Any]:
 def said_of_lags(kind: str, epsilon: float) -> str:
     """The words of SAID, if the check of such a release prints them: at small epsilons some do not matter."""
     word = SAID.get(kind, "")
-    check = offer_mixed(LAGGED, panel(kind, np.random.default_rng(0)), epsilon=epsilon, **ASKED).check()
+    check = release_mixed.check(LAGGED, panel(kind, np.random.default_rng(0)), epsilon=epsilon, **ASKED)
     return word if word in str(check) else ""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -20,9 +20,11 @@ from discreet.frames import open_frame
 from discreet.lmm.private import moments, paper, strict
 from discreet.lmm.private.lag_release import PreparedLags
 from discreet.lmm.private.lag_release import solve as solve_lags
+from discreet.lmm.private.offers import ModelQuestion
 from discreet.lmm.private.partition import best_blocks, fit_partition, partition
 from discreet.lmm.private.public import PublicDesign, public_design
-from discreet.lmm.private.request import Interval, ModelRequest, read_request
+from discreet.lmm.private.release import release_mixed
+from discreet.lmm.private.request import Interval, ModelRequest
 from discreet.lmm.private.sums import ResponseSums, response_sums, units_of
 from discreet.noise.source import SeededSource
 
@@ -111,9 +113,10 @@ class Case:
         return [self.public.in_runs(i, values) for i, values in enumerate(effects)]
 
     def request(self, *, epsilon: float | None = None, rho: float | None = None, clip: Any = None) -> ModelRequest:
-        response, *columns = self.public.model.columns
-        said: dict[str, Any] = {"public": columns, "bounds": self.bounds, "clip": clip, "lagged": self.lagged}
-        return read_request(response, columns, epsilon=epsilon, rho=rho, seed=0, **said)
+        model = self.public.model
+        said: dict[str, Any] = {"public": model.columns[1:], "bounds": self.bounds, "clip": clip, "lagged": self.lagged}
+        question = release_mixed.ask(model.text, epsilon=epsilon, rho=rho, seed=0, **said)
+        return cast("ModelQuestion", question).request
 
 
 @dataclass(frozen=True)
@@ -151,20 +154,10 @@ def by_lags(
     `data` are all rows, those included that serve as lags only.
     """
     model, lags = without_lags(read_formula(formula))
-    response, *columns = model.columns
-    frame = open_frame(data)
+    public_columns, frame = [*model.columns[1:], *SERIES, TIME], open_frame(data)
     for epsilon in epsilons:
-        request = read_request(
-            response,
-            columns,
-            epsilon=epsilon,
-            public=[*columns, *SERIES, TIME],
-            clip=clip,
-            lags=lags,
-            series=SERIES,
-            time=TIME,
-            seed=0,
-        )
+        said: dict[str, Any] = {"public": public_columns, "clip": clip, "series": SERIES, "time": TIME, "seed": 0}
+        request = cast("ModelQuestion", release_mixed.ask(formula, epsilon=epsilon, **said)).request
         prepared = PreparedLags.of(frame, model, request, None)
         exact, public, found, off = prepared.read(request), prepared.public, [], []
         for _ in range(trials.count):

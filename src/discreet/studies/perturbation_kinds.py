@@ -15,7 +15,7 @@ import numpy as np
 
 from discreet.arrays import Vector
 from discreet.bayes.curvature import shortened
-from discreet.bayes.erm import ask_perturbation, calibrate, minimise
+from discreet.bayes.erm import calibrate, minimise, objective_perturbation
 from discreet.noise.source import SeededSource
 
 NAMES = ("(Intercept)", "x")
@@ -86,7 +86,7 @@ def kinds(
             held, off, none, width, taken, before = [], [], [], [], [], ""
             for _ in range(sets):
                 x, y = drawn(kind, rng, ROWS)
-                question = ask_perturbation(
+                question = objective_perturbation.ask(
                     "y ~ x", lower=LOWER, upper=UPPER, norm=NORM, penalty=1, epsilon=str(epsilon)
                 )
                 offer = question.offer({"x": x, "y": y})

@@ -25,10 +25,10 @@ from discreet.bayes.doubts import Carried
 from discreet.bayes.expected import SummaryErrors
 from discreet.bayes.interval import posterior_interval
 from discreet.bayes.partition import partition
-from discreet.bayes.spending import ANY_ROW
 from discreet.noise.source import SeededSource
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Pure
+from discreet.privacy.units import AnyRow
 from discreet.release.account import Account
 from discreet.release.offer import Offer
 from discreet.report.page import Page
@@ -61,7 +61,7 @@ def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progres
     real = {} if data is None else diamonds(data)
     sets = QUICK if quick else SETS
     rng = np.random.default_rng(seed)
-    account = Account.open(None, dataset="simulated", unit=ANY_ROW, budget=Pure(10**9))
+    account = Account.open(None, dataset="simulated", unit=AnyRow(), budget=Pure(10**9))
     probabilities = _probabilities(sets, rng, account, lambda share: progress("posterior probabilities", 0.3 * share))
     quantiles = _quantiles(sets, rng, account, lambda share: progress("posterior quantiles", 0.3 + 0.15 * share))
     gain = _gain(max(5, sets // 20), rng, account)
@@ -111,7 +111,7 @@ def _simulate(rng: np.random.Generator, *, slope: float = SLOPE, deviation: floa
 def _released(account: Account, epsilon: Fraction, draw: Any) -> Any:
     """What `draw` draws, for its price. How far off it is, is what the study finds out."""
     offer: Offer[None, None, Any] = Offer(
-        guarantee=Guarantee(ANY_ROW, Pure(epsilon)),
+        guarantee=Guarantee(AnyRow(), Pure(epsilon)),
         details={},
         expected=lambda: SummaryErrors("Study", ROWS, 2, PARTS, "", ()),
         read=lambda nothing: nothing,

@@ -15,16 +15,16 @@ import numpy as np
 
 from discreet.arrays import Vector
 from discreet.bayes.conjugate import GPrior
-from discreet.bayes.interval import ask_interval
+from discreet.bayes.interval import posterior_interval
 from discreet.bayes.partition import partition
-from discreet.bayes.probability import ask_probability
-from discreet.bayes.quantile import ask_quantile
-from discreet.bayes.question import Question
+from discreet.bayes.probability import posterior_probability
+from discreet.bayes.quantile import posterior_quantile
 from discreet.errors import DataError
 from discreet.noise.source import SeededSource
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Rows
 from discreet.release.account import Account
+from discreet.release.question import Question
 
 NAMES = ("(Intercept)", "x")
 CUTS = (0.5, 2.0)  # posterior deviations above the middle, at which probabilities are asked for
@@ -177,18 +177,19 @@ def _once(kind: Kind, rows: int, rng: np.random.Generator, epsilon: float) -> li
     middle, upper = (whole.quantile(np.full(2, q))[0] for q in (0.5, 0.841345))
     deviation = upper - middle
     ask: dict[str, Any] = {"epsilon": 2 * epsilon, "rng": rng, "public": ["x"] if kind.public else []}
+    ask["account"] = _responses_alone() if kind.public else None
     asked: dict[str, Question[Any]] = {
-        "interval": ask_interval("y ~ x", NAMES, **ask),
-        "quantile": ask_quantile("y ~ x", NAMES, probability=0.5, **ask),
+        "interval": posterior_interval.ask("y ~ x", NAMES, **ask),
+        "quantile": posterior_quantile.ask("y ~ x", NAMES, probability=0.5, **ask),
     }
     right = {"interval": np.array(kind.truth), "quantile": middle}
     for cut, summary in zip(CUTS, SUMMARIES[2:], strict=True):
-        asked[summary] = ask_probability("y ~ x", NAMES, at=list(middle + cut * deviation), **ask)
+        asked[summary] = posterior_probability.ask("y ~ x", NAMES, at=list(middle + cut * deviation), **ask)
         right[summary] = whole.cdf(middle + cut * deviation)[0]
     own = np.abs(middle - np.array(kind.truth)) <= 1.96 * deviation
     seen: list[dict[str, Any]] = [{"all_rows": bool(held)} for held in own]
     for summary, question in asked.items():
-        offer = question.offer(data, account=_responses_alone() if kind.public else None)
+        offer = question.offer(data)
         before, reading = offer.check().expected.answers, offer.read(None)
         drawn = [offer.draw(reading, SeededSource(int(rng.integers(2**31)))) for _ in range(DRAWS)]
         for k, row in enumerate(seen):

@@ -30,7 +30,6 @@ from discreet.lmm.fit import MixedWarning
 from discreet.lmm.private import release_mixed, strict
 from discreet.lmm.private.partition import fit_partition, partition
 from discreet.lmm.private.public import public_design
-from discreet.lmm.private.request import read_request
 from discreet.noise.source import SeededSource
 from discreet.release.account import Account
 from discreet.release.offer import Offer
@@ -220,7 +219,7 @@ def test_no_door_is_missing() -> None:
 def strict_draws(y: np.ndarray, asked: dict[str, Any], source: SeededSource) -> Callable[[int], np.ndarray]:
     """The strict mechanism's noisy averages for a fixed partition, as many as wanted."""
     frame, model = open_frame(GROUPS | {"y": y}, ordered=True), read_formula("y ~ x + (1 | g)")
-    request = read_request("y", (), bounds=(0, 2), seed=1, **asked)
+    request = release_mixed.ask("y ~ 1", bounds=(0, 2), seed=1, **asked).request
     public = public_design(frame, model)
     rows, _ = read_rows(frame, public.design.layout, public.learned)
     k = request.scale.whole(rows.values[public.model.response][:, 0])

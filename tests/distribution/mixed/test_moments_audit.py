@@ -13,7 +13,7 @@ from discreet.frames import open_frame
 from discreet.lmm.private.moments import MomentNoise, mechanism_for
 from discreet.lmm.private.public import PublicDesign, public_design
 from discreet.lmm.private.reach import Reach
-from discreet.lmm.private.request import read_request
+from discreet.lmm.private.release import release_mixed
 from discreet.lmm.private.sums import ResponseSums, Scale, response_sums, units_of
 from discreet.noise.source import SeededSource
 
@@ -31,7 +31,7 @@ def opened(
     y: np.ndarray, epsilon: float, by: str = "", design: Design = DESIGN
 ) -> tuple[MomentNoise, ResponseSums, PublicDesign]:
     frame, model = open_frame({**design, "y": y}, ordered=True), read_formula("y ~ x + (1 | g)")
-    request = read_request("y", (), epsilon=epsilon, bounds=(0, 2), seed=1)
+    request = release_mixed.ask("y ~ 1", epsilon=epsilon, bounds=(0, 2), seed=1).request
     public = public_design(frame, model)
     units = units_of(frame, public)
     reach = Reach.of_groups(frame, public, units, [by], squared=False) if by else None

@@ -7,6 +7,7 @@ paid for; with lognormal errors and a level of a tenth, 280 parts were off by a 
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +15,9 @@ import pytest
 from discreet.bayes.clipped import clipped_mean
 from discreet.bayes.conjugate import GPrior
 from discreet.bayes.doubts import Carried
-from discreet.bayes.interval import ask_interval
-from discreet.bayes.probability import ask_probability
-from discreet.bayes.quantile import ask_quantile
+from discreet.bayes.interval import posterior_interval
+from discreet.bayes.probability import posterior_probability
+from discreet.bayes.quantile import posterior_quantile
 from discreet.bayes.within import in_parts
 from discreet.caveats import A_LINE
 from discreet.privacy.losses import Pure
@@ -25,9 +26,9 @@ from discreet.release.account import Account
 from discreet.studies.posterior_kinds import FURTHER, unsaid
 
 ASK = {
-    "interval": ask_interval,
-    "quantile": lambda *a, **k: ask_quantile(*a, probability=0.5, **k),
-    "probability": lambda *a, **k: ask_probability(*a, at=0.0, **k),
+    "interval": posterior_interval.ask,
+    "quantile": lambda *a, **k: posterior_quantile.ask(*a, probability=0.5, **k),
+    "probability": lambda *a, **k: posterior_probability.ask(*a, at=0.0, **k),
 }
 
 
@@ -55,16 +56,14 @@ def test_rows_that_carry_a_coefficient() -> None:
 
 @pytest.mark.parametrize("door", ASK)
 def test_a_rare_public_level_is_told_of_before_paying_and_takes_fewer_parts(door: str) -> None:
-    asked = ASK[door]("y ~ kind", ("kindrare",), epsilon=2, public=["kind"])
-    told = {
-        share: asked.check(cut(20_000, share), account=account(Rows(-9, 9, "y"))).expected for share in (0.004, 0.3)
-    }
+    asked = ASK[door]("y ~ kind", ("kindrare",), epsilon=2, public=["kind"], account=account(Rows(-9, 9, "y")))
+    told = {share: asked.check(cut(20_000, share)).expected for share in (0.004, 0.3)}
     rare, common = told[0.004], told[0.3]
     assert rare.partitions < common.partitions or rare.answers[0].flag == "small parts"
     assert common.answers[0].flag == "" and not common.notes
     if door != "probability":  # a private centre takes more parts than the level allows
         assert str(rare).startswith("Before paying: kindrare is not to be trusted: 0.5 of the 125 rows of a part carry")
-        drawn = asked.release(cut(20_000, 0.004), account=account(Rows(-9, 9, "y")), name=None, seed=None).value
+        drawn = asked.release(cut(20_000, 0.004)).value
         assert drawn.flag[0].startswith("small parts") and drawn.tidy()["flag"].to_pylist() == [*drawn.flag]
         assert str(drawn).startswith("Note: kindrare is not to be trusted") and drawn.to_arrow()["flag"][0].as_py()
 
@@ -72,11 +71,13 @@ def test_a_rare_public_level_is_told_of_before_paying_and_takes_fewer_parts(door
 @pytest.mark.parametrize("door", ASK)
 def test_where_whole_rows_are_hidden_nothing_said_depends_on_them(door: str) -> None:
     """How many rows have a level is theirs to hide: words and parts follow from n, p and epsilon alone."""
-    asked = ASK[door]("y ~ kind", ("kindrare",), epsilon=2, public=["kind"])
-    said = [asked.check(cut(20_000, share), account=account(AnyRow())).to_dict() for share in (0.001, 0.5)]
+    ask: dict[str, Any] = {"epsilon": 2, "public": ["kind"]}
+    asked = ASK[door]("y ~ kind", ("kindrare",), account=account(AnyRow()), **ask)
+    said = [asked.check(cut(20_000, share)).to_dict() for share in (0.001, 0.5)]
     assert said[0] == said[1]
-    beside = ASK[door]("y ~ kind + x", ("kindrare",), epsilon=2, public=["kind"])  # x is not declared: supposed too
-    some = [beside.check(cut(20_000, 0.001), account=account(unit)).expected for unit in (AnyRow(), Rows(-9, 9, "y"))]
+    units = (AnyRow(), Rows(-9, 9, "y"))
+    beside = [ASK[door]("y ~ kind + x", ("kindrare",), account=account(unit), **ask) for unit in units]
+    some = [question.check(cut(20_000, 0.001)).expected for question in beside]  # x is not declared: supposed too
     assert some[0].to_dict() == some[1].to_dict()
 
 

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from discreet.bayes.curvature import STEPS, Paid, Told, errors, noise_norm, shortened, tell, whole_gram
-from discreet.bayes.erm import ask_perturbation, calibrate, minimise, objective_perturbation, release
+from discreet.bayes.erm import calibrate, minimise, objective_perturbation, release
 from discreet.bayes.predictor import supposed
 from discreet.noise.source import SeededSource
 from discreet.privacy.losses import Pure
@@ -121,28 +121,29 @@ def test_check_tells_the_width_before_paying() -> None:
     rng = np.random.default_rng(4)
     x = rng.uniform(-1, 1, 8000)
     data = {"x": x, "y": 1 + 2 * x + rng.normal(0, 0.8, 8000)}  # a twentieth of the range
-    question = ask_perturbation("y ~ x", lower=-8, upper=8, norm=2, penalty=1, epsilon=2)
-    expected = question.check(data).expected
-    found = [question.release(data, account=None, name=None, seed=s).value for s in range(20)]
+    ask = {"lower": -8, "upper": 8, "norm": 2, "penalty": 1, "epsilon": 2}
+    check = objective_perturbation.check("y ~ x", data, **ask)
+    expected = check.expected
+    found = [objective_perturbation("y ~ x", data, seed=s, **ask).value for s in range(20)]
     widths = np.median([np.subtract(one.high, one.low) / 2 for one in found], axis=0)
     np.testing.assert_allclose(expected.half_width, widths, rtol=0.15)
     assert expected.flag == ("", "") and found[0].flag == ("", "")
-    assert "one variance" in str(question.check(data)) and found[0].tidy()["std_error"].null_count == 0
+    assert "one variance" in str(check) and found[0].tidy()["std_error"].null_count == 0
 
 
 def test_what_is_public_is_said_before_paying() -> None:
     x = np.linspace(-1, 1, 60)
     data = {"x": x, "y": x}
-    few = ask_perturbation("y ~ x", lower=-8, upper=8, norm=2, penalty=1, epsilon=0.5).check(data)
+    few = objective_perturbation.check("y ~ x", data, lower=-8, upper=8, norm=2, penalty=1, epsilon=0.5)
     assert few.expected.flag == ("rows not seen, penalty holds",) * 2
     assert str(few.expected).startswith("Before paying: noise hides")
     large = {"x": np.linspace(-0.01, 0.01, 20_000), "y": np.zeros(20_000)}
     account = Account.open(None, dataset="rows", unit=Rows(-8, 8, "y"), budget=Pure(8))
-    narrow = ask_perturbation("y ~ x", lower=-8, upper=8, norm=2, penalty=1, epsilon=2, public=["x"])
-    told = narrow.check(large, account=account).expected
+    ask = {"lower": -8, "upper": 8, "norm": 2, "penalty": 1, "epsilon": 2, "public": ["x"], "account": account}
+    told = objective_perturbation.check("y ~ x", large, **ask).expected
     assert told.public and told.flag == ("penalty holds",) * 2, "the rows of a narrow column weigh 0.67"
-    wide = narrow.check({"x": np.linspace(-1, 1, 20_000), "y": np.zeros(20_000)}, account=account).expected
-    assert wide.flag == ("", "")
+    wide = {"x": np.linspace(-1, 1, 20_000), "y": np.zeros(20_000)}
+    assert objective_perturbation.check("y ~ x", wide, **ask).expected.flag == ("", "")
 
 
 def test_a_supposed_design_has_the_mean_squares_of_its_columns() -> None:

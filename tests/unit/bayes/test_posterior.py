@@ -14,10 +14,9 @@ from discreet.bayes.partition import partition
 from discreet.bayes.probability import posterior_probability
 from discreet.bayes.quantile import posterior_quantile
 from discreet.bayes.reach import covering
-from discreet.bayes.spending import ANY_ROW
 from discreet.errors import BudgetExceeded, FitError, FormulaError, Infeasible, PrivacyError
 from discreet.privacy.losses import Pure
-from discreet.privacy.units import Establishments, Rows
+from discreet.privacy.units import AnyRow, Establishments, Rows
 from discreet.release.account import Account
 from faults_of import about
 
@@ -138,7 +137,7 @@ def test_intervals_cover_the_truth(sets: int, least: int) -> None:
 
 
 def test_several_questions_share_one_budget(line) -> None:
-    account = Account.open(None, dataset="line", unit=ANY_ROW, budget=Pure(3))
+    account = Account.open(None, dataset="line", unit=AnyRow(), budget=Pure(3))
     released = posterior_probability("y ~ x", line, ["x", "(Intercept)"], at=[2.0, 1.0], epsilon=1, account=account)
     assert released.guarantee.loss == Pure(1) and account.remaining == Pure(2)
     assert released.value.coefficient == ("x", "(Intercept)")
@@ -191,7 +190,7 @@ def test_more_parts_than_rows_allow_are_refused(line, call) -> None:
 
 @each_call
 def test_bad_epsilons_priors_and_coefficients_are_refused_before_anything_is_charged(line, call) -> None:
-    account = Account.open(None, dataset="line", unit=ANY_ROW, budget=Pure(3))
+    account = Account.open(None, dataset="line", unit=AnyRow(), budget=Pure(3))
     for wrong in (0, -1, "nan"):
         with pytest.raises(PrivacyError):
             call(line, epsilon=wrong, account=account)

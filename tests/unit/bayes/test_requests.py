@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from discreet.bayes.conjugate import GPrior
-from discreet.bayes.erm import ask_perturbation, objective_perturbation
+from discreet.bayes.erm import objective_perturbation
 from discreet.bayes.interval import posterior_interval
 from discreet.bayes.probability import posterior_probability
 from discreet.bayes.quantile import posterior_quantile
 from discreet.bayes.regression import public_facts, regression
-from discreet.bayes.spending import ANY_ROW
 from discreet.errors import BudgetExceeded, DiscreetError, FitError, FormulaError, Infeasible, PrivacyError
 from discreet.privacy.losses import Pure
+from discreet.privacy.units import AnyRow
 from discreet.release.account import Account
 from faults_of import about
 
@@ -39,7 +39,7 @@ each_summary = pytest.mark.parametrize("call", list(CALLS.values())[:3], ids=lis
 
 @pytest.fixture
 def account() -> Account:
-    return Account.open(None, dataset="line", unit=ANY_ROW, budget=Pure(5))
+    return Account.open(None, dataset="line", unit=AnyRow(), budget=Pure(5))
 
 
 @pytest.fixture(scope="module")
@@ -182,7 +182,7 @@ def test_questions_are_numbers(small) -> None:
     ids=str,
 )
 def test_perturbation_refuses_before_it_charges(small, wrong) -> None:
-    account = Account.open(None, dataset="line", unit=ANY_ROW, budget=Pure(2_000))
+    account = Account.open(None, dataset="line", unit=AnyRow(), budget=Pure(2_000))
     ask = {"lower": -8, "upper": 8, "norm": 4, "penalty": 1, "epsilon": 1}
     with pytest.raises(DiscreetError):
         objective_perturbation("y ~ x", small, account=account, **ask | wrong)
@@ -258,7 +258,7 @@ def test_rows_of_categories_have_a_norm_that_the_formula_knows(small) -> None:
 
 def test_perturbation_without_a_share_for_them_has_no_errors_and_says_so_before_it_is_paid(small) -> None:
     ask = {"lower": -8, "upper": 8, "norm": 4, "penalty": 100.0, "epsilon": 1, "error_share": 0}
-    expected = ask_perturbation("y ~ x", **ask).check(small).expected
+    expected = objective_perturbation.check("y ~ x", small, **ask).expected
     found = objective_perturbation("y ~ x", small, **ask).value
     assert expected.flag == found.flag == ("no standard errors",) * 2
     assert expected.notes[0] in found.notes and "posterior_interval" in str(found)

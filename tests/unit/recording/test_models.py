@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from discreet.formula.rows import ModelRows
-from discreet.lmm.private import release as private
+from discreet.lmm.private import offers as private
 from discreet.lmm.private import release_mixed
 from discreet.lmm.private.partition import BlockEstimates
 from discreet.lmm.private.public import PublicDesign

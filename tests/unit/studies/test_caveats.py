@@ -10,13 +10,13 @@ import pytest
 
 from discreet import caveats
 from discreet.bayes.blmm.prior import Prior
-from discreet.bayes.erm import ask_perturbation
-from discreet.bayes.interval import ask_interval
-from discreet.bayes.probability import ask_probability
-from discreet.bayes.quantile import ask_quantile
+from discreet.bayes.erm import objective_perturbation
+from discreet.bayes.interval import posterior_interval
+from discreet.bayes.probability import posterior_probability
+from discreet.bayes.quantile import posterior_quantile
 from discreet.change.exceptions import exception_report
 from discreet.histories import read_histories
-from discreet.lmm.private import offer_mixed, release_mixed
+from discreet.lmm.private import release_mixed
 from discreet.models import mixed
 from discreet.noise.source import SeededSource
 from discreet.report.counts import intervals
@@ -41,14 +41,14 @@ def _check(question: Any) -> str:
 def _summaries() -> list[str]:
     ask: dict[str, Any] = {"epsilon": 40, "rng": np.random.default_rng(0)}
     return [
-        _check(ask_interval("y ~ x", ["x"], **ask)),
-        _check(ask_quantile("y ~ x", ["x"], probability=0.5, **ask)),
-        _check(ask_probability("y ~ x", ["x"], at=0.0, **ask)),
+        _check(posterior_interval.ask("y ~ x", ["x"], **ask)),
+        _check(posterior_quantile.ask("y ~ x", ["x"], probability=0.5, **ask)),
+        _check(posterior_probability.ask("y ~ x", ["x"], at=0.0, **ask)),
     ]
 
 
 def _perturbed() -> list[str]:
-    offer = ask_perturbation("y ~ x", lower=-4, upper=4, norm=4, penalty=1, epsilon=50).offer(ROWS)
+    offer = objective_perturbation.ask("y ~ x", lower=-4, upper=4, norm=4, penalty=1, epsilon=50).offer(ROWS)
     return [str(offer.check().expected), str(offer.draw(offer.read(None), SeededSource(1)))]
 
 
@@ -86,15 +86,15 @@ def _between() -> list[str]:
 def _moments() -> list[str]:
     design = kinds.SimulatedDesign.of(np.random.default_rng(0))
     data = {"y": np.zeros(len(design.x)), "x": design.x, "g": design.g}
-    offer = offer_mixed(kinds.FORMULA, data, epsilon=8, public=["x", "g"], bounds=kinds.BOUNDS)
-    return [str(offer.check().expected), LIMITS["model"]]
+    check = release_mixed.check(kinds.FORMULA, data, epsilon=8, public=["x", "g"], bounds=kinds.BOUNDS)
+    return [str(check.expected), LIMITS["model"]]
 
 
 def _lags() -> list[str]:
     data = fit_kinds.panel("normal", np.random.default_rng(0))
-    offer = offer_mixed(fit_kinds.LAGGED, data, epsilon=20, **fit_kinds.ASKED)
+    check = release_mixed.check(fit_kinds.LAGGED, data, epsilon=20, **fit_kinds.ASKED)
     return [
-        str(offer.check().expected),
+        str(check.expected),
         release_mixed(fit_kinds.LAGGED, data, epsilon=20, seed=1, **fit_kinds.ASKED).summary(),
     ]
 

@@ -17,6 +17,7 @@ lag_sums     sums in which a response stands in its own row and, as a lag, in la
 moments      `method="moments"`
 noisy        the restricted likelihood of noisy sums
 notes        what a reader of private estimates should know of them
+offers       a private model that was asked for, as an offer: by noisy sums, or by blocks of the rows
 owner        the owner's own look at the data, before a release and outside of it: what a release must not say
 panel        which earlier rows of its series every row has, from public columns
 paper        `method="paper"`: sub-sample and aggregate with bias correction, as the documents publish it
@@ -39,17 +40,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from discreet.lmm.private.identity import separation_rate
-    from discreet.lmm.private.release import offer_mixed, release_mixed
+    from discreet.lmm.private.release import release_mixed
     from discreet.lmm.private.result import PrivateEffects, PrivateFit
 
 _HOME = {
     "PrivateEffects": "result",
     "PrivateFit": "result",
-    "offer_mixed": "release",
     "release_mixed": "release",
     "separation_rate": "identity",
 }
-__all__ = ["PrivateEffects", "PrivateFit", "offer_mixed", "release_mixed", "separation_rate"]
+__all__ = ["PrivateEffects", "PrivateFit", "release_mixed", "separation_rate"]
 
 
 def __getattr__(name: str) -> Any:

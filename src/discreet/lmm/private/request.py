@@ -10,17 +10,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from discreet.errors import PrivacyError
 from discreet.faults import BETWEEN, Argument, Spelled
 from discreet.lmm.private.bounds import interval, plain, within_reach
 from discreet.lmm.private.sums import Scale
-from discreet.privacy.columns import declared, refuse_undeclared
-from discreet.privacy.losses import Concentrated, Loss, Number, Pure, loss, upward
+from discreet.privacy.losses import Concentrated, Number, Pure, loss, upward
 from discreet.privacy.units import Groups, Rows
 from discreet.release.account import Account
-from discreet.release.budget_line import BudgetLine
 
 Method: TypeAlias = Literal["moments", "paper", "strict"]
 Interval: TypeAlias = tuple[Number, Number]
@@ -64,10 +62,7 @@ class ModelRequest:
     scale: Scale
     public: tuple[str, ...]
     lagged: tuple[str, ...]
-    account: Account | None
-    name: str | None
-    seed: int | None
-    book: BudgetLine | None = None
+    seed: int | None = None
     lags: tuple[int, ...] = ()
     series: tuple[str, ...] = ()
     time: str = ""
@@ -103,42 +98,16 @@ class ModelRequest:
             )
         return tuple(said)
 
-    def opened(self) -> Account:
-        """The account to charge: the caller's, the one in the ledger, or one for this release alone."""
-        if self.account is not None:
-            return self.account
-        if self.book is not None:
-            return self.book.account(self.unit, self.loss, seed=self.seed)
-        return Account.open(None, dataset="mixed", unit=self.unit, budget=self.loss, seed=self.seed)
 
-
-def read_request(
-    response: str,
-    columns: Sequence[str],
-    *,
-    epsilon: Number | None = None,
-    rho: Number | None = None,
-    public: Sequence[str] = (),
-    bounds: Interval | None = None,
-    protect: Sequence[str] = (),
-    clip: Interval | None = None,
-    lagged: Sequence[str] = (),
-    lags: Sequence[int] = (),
-    series: Sequence[str] = (),
-    time: str | None = None,
-    account: Account | None = None,
-    name: str | None = None,
-    seed: int | None = None,
-    book: BudgetLine | None = None,
-) -> ModelRequest:
-    """Check everything that can be checked without the data."""
+def loss_of(epsilon: Number | None, rho: Number | None) -> Pure | Concentrated:
+    """The whole loss, of which noise can be computed."""
     if epsilon is None and rho is None:
         raise PrivacyError(
             "No loss was named.",
             remedy=("Give ", Argument("epsilon", 1), ", or ", Argument("rho", 0.5), " for Gaussian noise."),
             about="epsilon",
         )
-    spent: Loss = loss(epsilon=plain(epsilon), rho=plain(rho))
+    spent = loss(epsilon=plain(epsilon), rho=plain(rho))
     of = "rho" if epsilon is None else "epsilon"
     if not spent:
         raise PrivacyError(
@@ -152,63 +121,21 @@ def read_request(
             "Useful amounts are between 0.01 and 10.",
             about=of,
         )
-    if not isinstance(name, str | None) or name == "":
+    return spent
+
+
+def _list_of_columns(key: str, given: Sequence[str], example: str) -> None:
+    if isinstance(given, str) or not all(isinstance(column, str) for column in given):
         raise PrivacyError(
-            (Argument("name", name), " is not the name of a release."),
-            "Names are text.",
-            ("Give ", Argument("name", "rates"), ", or none."),
-            about="name",
+            (Argument(key, given), " is not a list of columns."),
+            remedy=f"Give one even for a single column: [{example!r}].",
+            about=key,
         )
-    if isinstance(lagged, str) or not all(isinstance(column, str) for column in lagged):
-        raise PrivacyError(
-            (Argument("lagged", lagged), " is not a list of columns."),
-            remedy="Give one even for a single column: ['before'].",
-            about="lagged",
-        )
-    seed = _seed(seed)
-    if account is not None and seed is not None:
-        raise PrivacyError(
-            (Argument("seed", seed), " was given beside an account."),
-            "The account has the noise.",
-            "Seed the account.",
-            about="seed",
-        )
-    if account is not None and book is not None:
-        raise PrivacyError(
-            f"The ledger {str(book.ledger)!r} was given beside an account.",
-            "One of them pays.",
-            "Drop one.",
-            about="ledger",
-        )
-    columns = tuple(dict.fromkeys([*columns, *_in_time(response, lags, series, time)]))
-    unit, natural = _unit(response, bounds, account, protect)
-    if isinstance(unit, Groups):
-        columns = tuple(dict.fromkeys([*columns, *unit.by]))
-        if lags:
-            raise PrivacyError(
-                f"lag({response}, {lags[0]}) was asked for beside groups of rows that change together.",
-                "Lags are inside the guarantee of single rows.",
-                "Leave the lags out, or protect single rows.",
-                about="protect" if account is None else "formula",
-            )
-    refuse_undeclared(columns, declared(public, unit), why=PUBLIC.format(response))
-    confined = natural
-    if clip is not None:
-        if isinstance(clip, bool):
-            raise PrivacyError(
-                (Argument("clip", clip), " is not a range."),
-                "Responses are always pulled into the bounds, and a clip makes that tighter.",
-                ("Leave it out, or give a range inside the bounds as ", Argument("clip", BETWEEN), "."),
-                about="clip",
-            )
-        confined = interval(clip, "clip")
-        if not natural[0] <= confined[0] < confined[1] <= natural[1]:
-            raise PrivacyError(
-                (Argument("clip", clip), f" reaches beyond the bounds [{float(natural[0]):g}, {float(natural[1]):g}]."),
-                "Responses lie within the bounds, and a clip makes that tighter.",
-                "Give a range inside, or wider bounds.",
-                about="clip",
-            )
+
+
+def earlier(lagged: Sequence[str], columns: Sequence[str]) -> tuple[str, ...]:
+    """The columns of the formula that hold earlier responses."""
+    _list_of_columns("lagged", lagged, "before")
     unknown = [column for column in lagged if column not in columns]
     if unknown:
         raise PrivacyError(
@@ -217,30 +144,12 @@ def read_request(
             "Name fixed columns that hold earlier responses.",
             about="lagged",
         )
-    return ModelRequest(
-        spent,
-        unit,
-        Scale(*confined),
-        tuple(columns),
-        tuple(lagged),
-        account,
-        name,
-        seed,
-        book,
-        tuple(lags),
-        tuple(series),
-        time or "",
-    )
+    return tuple(lagged)
 
 
-def _in_time(response: str, lags: Sequence[int], series: Sequence[str], time: str | None) -> tuple[str, ...]:
+def columns_in_time(response: str, lags: Sequence[int], series: Sequence[str], time: str | None) -> tuple[str, ...]:
     """The public columns that tell what is earlier, found to go with the lags that a formula has."""
-    if isinstance(series, str) or not all(isinstance(column, str) for column in series):
-        raise PrivacyError(
-            (Argument("series", series), " is not a list of columns."),
-            remedy="Give one even for a single column: ['county'].",
-            about="series",
-        )
+    _list_of_columns("series", series, "county")
     if not isinstance(time, str | None):
         raise PrivacyError(
             (Argument("time", time), " is not the name of a column."),
@@ -280,9 +189,32 @@ def _in_time(response: str, lags: Sequence[int], series: Sequence[str], time: st
     return (*series, time) if time else ()
 
 
-def _unit(
+def scale_of(clip: Interval | None, natural: tuple[Fraction, Fraction]) -> Scale:
+    """Where responses are confined to: the bounds, or a tighter range inside them."""
+    if clip is None:
+        return Scale(*natural)
+    if isinstance(clip, bool):
+        raise PrivacyError(
+            (Argument("clip", clip), " is not a range."),
+            "Responses are always pulled into the bounds, and a clip makes that tighter.",
+            ("Leave it out, or give a range inside the bounds as ", Argument("clip", BETWEEN), "."),
+            about="clip",
+        )
+    confined = interval(clip, "clip")
+    if not natural[0] <= confined[0] < confined[1] <= natural[1]:
+        raise PrivacyError(
+            (Argument("clip", clip), f" reaches beyond the bounds [{float(natural[0]):g}, {float(natural[1]):g}]."),
+            "Responses lie within the bounds, and a clip makes that tighter.",
+            "Give a range inside, or wider bounds.",
+            about="clip",
+        )
+    return Scale(*confined)
+
+
+def unit_of(
     response: str, bounds: Interval | None, account: Account | None, protect: Sequence[str]
 ) -> tuple[Rows | Groups, tuple[Fraction, Fraction]]:
+    """Who is protected, and the bounds of the response."""
     listed = not isinstance(protect, str) and all(isinstance(column, str) and column for column in protect)
     if not listed or len({*protect, response}) <= len(protect):
         raise PrivacyError(
@@ -351,18 +283,6 @@ def _unit(
     if protect:
         return Groups(protect, *natural, response=response), natural
     return Rows(*natural, response=response), natural
-
-
-def _seed(seed: Any) -> int | None:
-    seed = plain(seed)
-    if seed is None or (isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0):
-        return seed
-    raise PrivacyError(
-        (Argument("seed", seed), " does not start a generator."),
-        "Seeds are whole numbers from 0 on.",
-        ("Give ", Argument("seed", 1), "."),
-        about="seed",
-    )
 
 
 def noise_scale(sensitivity: Fraction | int, spent: Pure | Concentrated) -> float:

@@ -13,7 +13,8 @@ from discreet.frames import open_frame
 from discreet.lmm.private import moments
 from discreet.lmm.private.expected import ExpectedErrors, expected_errors
 from discreet.lmm.private.public import PublicDesign, public_design
-from discreet.lmm.private.request import ModelRequest, read_request
+from discreet.lmm.private.release import release_mixed
+from discreet.lmm.private.request import ModelRequest
 from discreet.lmm.private.sums import confined, response_sums, units_of
 from discreet.noise.source import SeededSource
 
@@ -30,7 +31,7 @@ def designed(rng: np.random.Generator) -> dict[str, Any]:
 def prepared(
     columns: dict[str, Any], loss: dict[str, float]
 ) -> tuple[PublicDesign, Any, ModelRequest, moments.MomentNoise, Any]:
-    request = read_request("y", COLUMNS, public=COLUMNS, bounds=(-8, 8), seed=0, **loss)
+    request = release_mixed.ask(FORMULA, public=COLUMNS, bounds=(-8, 8), seed=0, **loss).request
     frame = open_frame({**columns, "y": np.full(4000, np.nan)}, ordered=True)
     public = public_design(frame, read_formula(FORMULA))
     units = units_of(frame, public)
@@ -88,7 +89,7 @@ def test_shares_add_up_and_noise_falls_with_epsilon() -> None:
 
 def test_a_linear_model_has_no_effects() -> None:
     columns = designed(np.random.default_rng(6))
-    request = read_request("y", ["x"], epsilon=1, public=["x"], bounds=(-8, 8), seed=0)
+    request = release_mixed.ask("y ~ x", epsilon=1, public=["x"], bounds=(-8, 8), seed=0).request
     frame = open_frame({**columns, "y": np.zeros(4000)}, ordered=True)
     public = public_design(frame, read_formula("y ~ x", needs_random=False))
     mechanism = moments.mechanism_for(public, units_of(frame, public), request, None)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from discreet.lmm.fit import MixedWarning
-from discreet.lmm.private import offer_mixed, release_mixed, strict
+from discreet.lmm.private import release_mixed, strict
 from discreet.privacy.losses import Concentrated, Pure
 from discreet.privacy.units import Rows
 from discreet.release.account import Account
@@ -197,7 +197,7 @@ def test_what_is_flagged_whatever_the_responses_are_is_said_before_paying(method
     rng = np.random.default_rng(1)
     data = {"y": rng.uniform(-1, 1, 2_000), "x": rng.normal(size=2_000), "g": rng.integers(0, 20, 2_000)}
     asked = {"epsilon": 2, "public": ["x", "g"], "bounds": (-1, 1), "method": method, "seed": 1}
-    told = offer_mixed("y ~ x + (1 | g)", data, **asked).check()
+    told = release_mixed.check("y ~ x + (1 | g)", data, **asked)
     assert str(told).startswith("Before paying: ") and told.to_dict()["expected"]["notes"] == list(told.expected.notes)
     if method == "moments":
         assert told.expected.notes[0].startswith("a variance of g below ")

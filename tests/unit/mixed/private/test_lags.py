@@ -21,12 +21,11 @@ from discreet.formula.formula import read_formula, without_lags
 from discreet.frames import open_frame
 from discreet.lmm import mixed
 from discreet.lmm.fit import MixedWarning
-from discreet.lmm.private import offer_mixed, release_mixed
+from discreet.lmm.private import release_mixed
 from discreet.lmm.private.lag_estimation import unexplained
 from discreet.lmm.private.lag_noise import lag_mechanism, lag_sums_of
 from discreet.lmm.private.panel import in_time, panel_of
 from discreet.lmm.private.public import public_design
-from discreet.lmm.private.request import read_request
 from discreet.lmm.private.sums import Scale, units_of
 from discreet.noise.source import SeededSource
 from discreet.plan.run import run
@@ -111,7 +110,7 @@ def test_noise_in_sums_of_squares_is_taken_out(loss: dict[str, float]) -> None:
     source, phi, at = SeededSource(3), np.array([0.4]), {"sigma2": 0.04, "variances": np.array([0.01])}
 
     def drawn(count: int, **asked: float) -> list[Any]:
-        request = read_request("y", model.columns[1:], public=ASK["public"], bounds=(lower, upper), **asked)
+        request = release_mixed.ask(FORMULA, **ASK | {"bounds": (lower, upper)}, **asked).request
         mechanism = lag_mechanism(chosen, public.in_memory, public, units_of(rows.frame, public), request, None)
         exact = mechanism.exact(k)
         return [lag_sums_of(mechanism.draw(exact, source), mechanism, public, request) for _ in range(count)]
@@ -235,10 +234,10 @@ def test_what_noise_hides_is_told_before_it_is_paid_and_flagged_after() -> None:
     blind = data | {"y": np.full(len(data["y"]), np.nan)}
     for columns in (data, blind):
         with pytest.warns(MixedWarning, match=r"lag\(y, 1\) cannot be estimated"):
-            offer_mixed(FORMULA, columns, epsilon=0.2, **ASK)
+            release_mixed.check(FORMULA, columns, epsilon=0.2, **ASK)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        told = [str(offer_mixed(FORMULA, columns, epsilon=40, **ASK).check()) for columns in (data, blind)]
+        told = [str(release_mixed.check(FORMULA, columns, epsilon=40, **ASK)) for columns in (data, blind)]
     assert told[0] == told[1] and "lag(y, 1): " in told[0] and "supposed to vary as residuals do" in told[0]
     with pytest.warns(MixedWarning):
         hidden = release_mixed(FORMULA, data, epsilon=0.2, seed=1, **ASK)

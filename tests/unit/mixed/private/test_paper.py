@@ -16,7 +16,7 @@ from discreet.lmm import private
 from discreet.lmm.private import paper
 from discreet.lmm.private.partition import BlockEstimates
 from discreet.lmm.private.public import public_design
-from discreet.lmm.private.request import RATES, read_request
+from discreet.lmm.private.request import RATES
 from discreet.noise.source import SeededSource
 from discreet.privacy.losses import Pure
 from faults_of import about
@@ -29,7 +29,7 @@ FORMULA = "jcr ~ 0 + industry + quarter + (1 | county)"
 def scales(flows: Flows, formula: str, epsilon: float, blocks: int, split: Any) -> paper.Scales:
     data = {**flows, "jcr": flows["rate"]}
     public = public_design(open_frame(data, ordered=True), read_formula(formula, needs_random=False))
-    request = read_request("jcr", (), epsilon=epsilon, seed=1)
+    request = private.release_mixed.ask("jcr ~ 1", epsilon=epsilon, seed=1).request
     return paper.scales_for(public, request, paper.ranges_of(request, public), blocks, split)
 
 

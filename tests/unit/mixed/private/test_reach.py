@@ -12,11 +12,10 @@ import pytest
 from discreet.errors import DiscreetError, PrivacyError
 from discreet.formula.formula import read_formula
 from discreet.frames import open_frame
-from discreet.lmm.private import offer_mixed, release_mixed
+from discreet.lmm.private import release_mixed
 from discreet.lmm.private.moments import MomentNoise, mechanism_for
 from discreet.lmm.private.public import public_design
 from discreet.lmm.private.reach import Reach
-from discreet.lmm.private.request import read_request
 from discreet.lmm.private.sums import response_sums, units_of
 from discreet.privacy.identification import belief_bounds
 from discreet.privacy.losses import Pure
@@ -40,7 +39,7 @@ FORMULAS = ["y ~ 0 + kind + x + (1 | g)", "y ~ x + kind:x", "y ~ 1 + (1 | g/kind
 def opened(data: dict[str, Any], formula: str, **loss: Any) -> tuple[MomentNoise, list[np.ndarray]]:
     frame, model = open_frame(data, ordered=True), read_formula(formula, needs_random=False)
     public = public_design(frame, model)
-    request = read_request("y", model.columns[1:], bounds=(-1, 1), public=PUBLIC, protect=["who"], **loss)
+    request = release_mixed.ask(formula, bounds=(-1, 1), public=PUBLIC, protect=["who"], **loss).request
     units = units_of(frame, public)
     reach = Reach.of_groups(frame, public, units, ["who"], squared="rho" in loss)
     found = mechanism_for(public, units, request, EQUAL if public.terms else None, reach)
@@ -92,10 +91,10 @@ def test_what_can_be_learnt_of_a_group_is_bounded_by_its_loss() -> None:
 def test_an_account_of_groups_pays_and_is_told_before() -> None:
     account = Account.open(None, dataset="d", unit=Groups("who", -1, 1, "y"), budget=Pure(2), seed=1)
     asked = {"public": PUBLIC, "account": account}
-    told = offer_mixed("y ~ 1 + (1 | g)", DATA, epsilon=1, **asked).check()
+    told = release_mixed.check("y ~ 1 + (1 | g)", DATA, epsilon=1, **asked)
     assert (
         told.expected.error[0]
-        > offer_mixed("y ~ 1 + (1 | g)", DATA, epsilon=1, public=PUBLIC, bounds=(-1, 1)).check().expected.error[0]
+        > release_mixed.check("y ~ 1 + (1 | g)", DATA, epsilon=1, public=PUBLIC, bounds=(-1, 1)).expected.error[0]
     )
     release_mixed("y ~ 1 + (1 | g)", DATA, epsilon=1, **asked)
     assert account.remaining.amounts["epsilon"] == 1
@@ -179,7 +178,7 @@ def test_no_design_is_expected_to_err_more_than_with_a_divided_loss(shape: tuple
     reach = Reach.of_groups(frame, public, units, ["who"], squared=False)
 
     def noise(share: int, reach: Reach | None) -> MomentNoise:
-        request = read_request("y", (), bounds=(-1, 1), epsilon=Fraction(str(epsilon)) / share)
+        request = release_mixed.ask("y ~ 1", bounds=(-1, 1), epsilon=Fraction(str(epsilon)) / share).request
         return mechanism_for(public, units, request, None, reach)
 
     assert lost(noise(1, reach), data) <= lost(noise(reach.rows, None), data) * (1 + 1e-9)
@@ -188,7 +187,7 @@ def test_no_design_is_expected_to_err_more_than_with_a_divided_loss(shape: tuple
 def test_effects_that_noise_would_hide_are_zero_and_flagged_before_and_after_paying() -> None:
     data = crossed(10, 10, 300)
     asked: dict[str, Any] = {"public": PUBLIC, "protect": ["who"], "bounds": (-1, 1), "epsilon": 1}
-    told = offer_mixed("y ~ 0 + kind + x + (1 | g)", data, **asked).check().expected
+    told = release_mixed.check("y ~ 0 + kind + x + (1 | g)", data, **asked).expected
     fit = release_mixed("y ~ 0 + kind + x + (1 | g)", data, seed=1, **asked)
     linear = release_mixed("y ~ 0 + kind + x", data, seed=1, **asked)
     assert any("not measured" in note for note in told.notes)

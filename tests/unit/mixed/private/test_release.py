@@ -19,7 +19,7 @@ from discreet.lmm import private
 from discreet.lmm.private import PrivateFit, separation_rate
 from discreet.lmm.private.moments import MomentNoise, mechanism_for
 from discreet.lmm.private.public import public_design
-from discreet.lmm.private.request import noise_scale, read_request
+from discreet.lmm.private.request import noise_scale
 from discreet.lmm.private.sums import HALF, units_of
 from discreet.privacy.losses import Concentrated, Pure
 from discreet.privacy.units import Establishments, Rows
@@ -35,7 +35,7 @@ release_mixed = partial(private.release_mixed, public=PUBLIC)
 
 def mechanism(flows: Flows, **asked: Any) -> MomentNoise:
     split = asked.pop("split", None)
-    request = read_request("rate", (), bounds=(0, 2), **asked)
+    request = private.release_mixed.ask("rate ~ 1", bounds=(0, 2), **asked).request
     frame = open_frame(flows, ordered=True)
     public = public_design(frame, read_formula(FORMULA))
     return mechanism_for(public, units_of(frame, public), request, split)

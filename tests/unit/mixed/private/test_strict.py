@@ -18,7 +18,6 @@ from discreet.lmm import private
 from discreet.lmm.private import strict
 from discreet.lmm.private.partition import fit_partition, partition
 from discreet.lmm.private.public import PublicDesign, public_design
-from discreet.lmm.private.request import read_request
 from discreet.lmm.private.sums import HALF
 from discreet.privacy.losses import Concentrated, Pure
 from faults_of import about
@@ -43,7 +42,7 @@ def prepared(data: Flows, blocks: int, **asked: Any) -> tuple[ModelRows, PublicD
     public = public_design(frame, read_formula(FORMULA))
     rows = read_rows(frame, public.design.layout, public.learned)[0]
     chosen = partition(public.rows, blocks, np.random.default_rng(1))
-    request = read_request("rate", (), bounds=(0, 2), seed=1, **asked)
+    request = private.release_mixed.ask("rate ~ 1", bounds=(0, 2), seed=1, **asked).request
     presence = strict.presence_of(rows, public, chosen)
     units = strict.column_units(rows, public)
     return rows, public, chosen, strict.mechanism_for(public, request, presence, units, None, None)

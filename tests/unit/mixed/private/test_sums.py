@@ -14,7 +14,7 @@ from discreet.formula.formula import read_formula
 from discreet.frames import open_frame
 from discreet.lmm.private.moments import mechanism_for
 from discreet.lmm.private.public import PublicDesign, public_design
-from discreet.lmm.private.request import read_request
+from discreet.lmm.private.release import release_mixed
 from discreet.lmm.private.sums import HALF, ResponseSums, Scale, Units, response_sums, units_of
 
 SCALE = Scale(Fraction(0), Fraction(2))
@@ -31,7 +31,7 @@ def summed_up(formula: str, data: object) -> tuple[PublicDesign, Units, Response
 def parts_of(formula: str, data: object) -> list[np.ndarray]:
     """Every confidential integer of a release: sums by part, and the sum of squares."""
     public, units, sums = summed_up(formula, data)
-    request = read_request("rate", (), epsilon=1, bounds=(0, 2), seed=1)
+    request = release_mixed.ask("rate ~ 1", epsilon=1, bounds=(0, 2), seed=1).request
     mechanism = mechanism_for(public, units, request, None)
     return [*(part.of(sums, public) for part in mechanism.parts), np.array([sums.squares])]
 

@@ -1,0 +1,70 @@
+"""Questions: releases that were asked for and found possible without data, and the functions that users call for them.
+
+A function that releases is written once, as `ask`: it takes everything but the data, checks it and answers with a
+`Question`. `releases` makes the public function of it, with `data` after the formula, under the same docstring.
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
+
+from discreet.release.account import Released
+from discreet.release.offer import Check, Offer
+from discreet.release.payer import Payer
+
+P = ParamSpec("P")
+T = TypeVar("T", covariant=True)
+
+
+class Question(ABC, Generic[T]):
+    """A release whose arguments were found possible; `T` is what it gives."""
+
+    payer: Payer
+
+    @abstractmethod
+    def offer(self, data: Any) -> Offer[None, Any, Any]:
+        """The offer for these data, of which only public facts are read."""
+
+    @abstractmethod
+    def release(self, data: Any) -> T:
+        """Pay and draw."""
+
+    def check(self, data: Any) -> Check[Any]:
+        """Price, feasibility and expected error; nothing confidential is read and nothing spent."""
+        return self.offer(data).check(self.payer.remaining)
+
+    def paid(self, data: Any) -> Released[Any]:
+        """The release, charged to the payer and drawn."""
+        offer = self.offer(data)
+        return self.payer.opened(offer.guarantee).release(offer, None, name=self.payer.name)
+
+
+class Releases(Protocol[P, T]):
+    """A function that releases; beside it what comes before: the same arguments, checked, and without data, asked."""
+
+    def ask(self, formula: str, *args: P.args, **kwargs: P.kwargs) -> Question[T]: ...
+    def __call__(self, formula: str, data: Any, *args: P.args, **kwargs: P.kwargs) -> T: ...
+    def check(self, formula: str, data: Any, *args: P.args, **kwargs: P.kwargs) -> Check[Any]: ...
+
+
+def releases(ask: Callable[Concatenate[str, P], Question[T]]) -> Releases[P, T]:
+    """The function `f(formula, data, ...)` that releases what `ask` asks for, with `f.check` and `f.ask`."""
+
+    @wraps(ask)
+    def release(formula: str, data: Any, *args: P.args, **kwargs: P.kwargs) -> T:
+        return ask(formula, *args, **kwargs).release(data)
+
+    def check(formula: str, data: Any, *args: P.args, **kwargs: P.kwargs) -> Check[Any]:
+        return ask(formula, *args, **kwargs).check(data)
+
+    found, asked = cast("Any", release), inspect.signature(ask)
+    formula, *rest = asked.parameters.values()
+    data = inspect.Parameter("data", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation="Any")
+    gives = asked.return_annotation.removeprefix("Question[").removesuffix("]")
+    found.__signature__ = asked.replace(parameters=[formula, data, *rest], return_annotation=gives)
+    found.ask, found.check = ask, check
+    return cast("Releases[P, T]", found)

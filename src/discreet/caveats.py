@@ -20,6 +20,7 @@ ONE_VARIANCE = "one variance is supposed"
 ONE_MEAN = "one mean of all periods is supposed"
 AS_CLIPPED = "lags are those of clipped responses"
 NORMAL = "normal errors and effects are supposed"
+LEANS = "the interval of their variance leans on the prior"
 ABOVE_ZERO = "no interval of a variance holds 0"
 
 

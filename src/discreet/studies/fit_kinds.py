@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
-from discreet.caveats import A_LINE, ABOVE_ZERO, AS_CLIPPED, NORMAL, ONE_MEAN, ONE_VARIANCE, PRIOR
+from discreet.caveats import A_LINE, ABOVE_ZERO, AS_CLIPPED, LEANS, NORMAL, ONE_MEAN, ONE_VARIANCE, PRIOR
 from discreet.lmm.private import release_mixed
 from discreet.studies import kinds
 from discreet.studies.coverage_rule import Row, binomial_error, in_errors, row, times_of
@@ -128,7 +128,8 @@ def bayesian(kind: str, sets: int, seed: int) -> Iterator[Row]:
     for name, parts in seen.items():
         held, half, off = (np.array(part, dtype=float) for part in zip(*parts, strict=True))
         skewed = NORMAL if name.startswith("var") and kind not in REGULAR else ""
-        skewed = ABOVE_ZERO if name == "var g" and kind == "no effects" else skewed
+        if name == "var g":
+            skewed = {"no effects": ABOVE_ZERO, kinds.FEW_LARGE: LEANS}.get(kind, skewed)
         yield row(
             f"Bayesian mixed model, {name}",
             kind,

@@ -123,7 +123,10 @@ def _alarms() -> list[str]:
         (lambda: _perturbed()[:1], [caveats.ONE_VARIANCE]),
         (_moments, [caveats.DOUBT]),
         (_lags, list(fit_kinds.SAID.values())),
-        (_bayesian, [caveats.NORMAL, caveats.A_LINE, caveats.ONE_VARIANCE, caveats.ABOVE_ZERO, caveats.PRIOR]),
+        (
+            _bayesian,
+            [caveats.NORMAL, caveats.A_LINE, caveats.ONE_VARIANCE, caveats.ABOVE_ZERO, caveats.PRIOR, caveats.LEANS],
+        ),
         (_alarms, [caveats.WHOLE]),
     ],
     ids=lambda value: getattr(value, "__name__", ""),

@@ -56,3 +56,11 @@ def test_the_truth_is_what_the_mean_of_many_fits_finds() -> None:
 def test_it_simulates_its_own_data(tmp_path: Any) -> None:
     with pytest.raises(DataError, check=about("data")):
         kinds.run(data=tmp_path)
+
+
+def test_a_variance_is_judged_by_the_effects_that_were_drawn() -> None:
+    design = kinds.SimulatedDesign(np.array([2, 1]), np.array([0, 0, 1]), np.zeros(3))
+    without, u = np.array([0.0, 1.0, 2.0]), np.array([3.0, -4.0])
+    assert kinds._drawn(design, without + u[design.g], without) == pytest.approx((9 + 16) / 2)
+    u = np.array([8.5, -4.0])  # 9.5 is pulled to 9: the first effect is seen as 8.25
+    assert kinds._drawn(design, without + u[design.g], without) == pytest.approx((8.25**2 + 16) / 2)

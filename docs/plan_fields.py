@@ -132,6 +132,7 @@ shrink = ["sector"]                      # towards the shape of each sector
 non_negative = true
 round_to = 5
 suppress = { below = 10 }                # a rule for readers of the basic form; privacy does not rest on it
+compare = { file = "qcew-2025.csv" }     # a public table of the agency, beside which it is shown
 stratum = "sector"
 establishments = true                    # their number is public
 """,
@@ -155,6 +156,7 @@ scale_share = 0
 non_negative = true
 round_to = 1
 suppress = { quality = ["mostly noise"] }
+compare = { file = "agency.csv" }
 stratum = "sector"
 establishments = true
 """,
@@ -179,6 +181,7 @@ shrink = ["sector"]
 non_negative = true
 round_to = 1000
 suppress = { below = 5000 }
+compare = { file = "agency.csv" }
 stratum = "sector"
 """,
     "Sums": """
@@ -203,6 +206,7 @@ scale_share = 0
 non_negative = true
 round_to = 1
 suppress = { below = 5000 }
+compare = { file = "agency.csv" }
 stratum = "sector"
 """,
     "Flows": """
@@ -219,6 +223,17 @@ level = 0.95
 scale_share = 0.2
 round_to = 1
 suppress = { quality = ["mostly noise"] }
+compare = { file = "agency.csv" }
+""",
+    "Compare": """
+[compare]                                # in a release: [release.compare] after its other keys, or compare = { ... }
+file = "qcew-2025.csv"
+title = "QCEW 2025"
+columns = { county = "area_fips", count = "month3_emplvl" }
+where = { own_code = ["5"], agglvl_code = ["70"] }
+flag = "disclosure_code"
+suppressed = ["N"]                       # by the flag, or in place of the number
+factors = [0.05, 0.15]                   # only where noise was infused, and this much is known of it
 """,
     "Suppress": """
 suppress = { below = 10, quality = ["mostly noise"] }
@@ -237,6 +252,7 @@ level = 0.95
 scale_share = 0.1
 round_to = 1
 suppress = { below = 10 }
+compare = { file = "agency.csv" }
 """,
     "PosteriorSection": """
 [[release]]

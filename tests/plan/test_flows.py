@@ -56,6 +56,7 @@ quarter = "q3"
 by = ["county"]
 round_to = 5
 suppress = { below = 20 }
+compare = { file = "qwi.csv", columns = { accessions = "A", separations = "B" }, flag = "f", suppressed = ["5"] }
 epsilon = 1
 
 [[release]]
@@ -63,6 +64,7 @@ name = "year"
 kind = "changes"
 quarters = ["q1", "q2", "q4"]
 by = ["county"]
+compare = { file = "changes.csv" }
 epsilon = 2
 
 [output]
@@ -95,6 +97,8 @@ def histories(seed: int = 0) -> pa.Table:
 def written(folder: Path, table: pa.Table | None = None, text: str = PLAN) -> Path:
     (folder / "data").mkdir(exist_ok=True)
     pq.write_table(histories() if table is None else table, folder / "data" / "jobs.parquet")
+    (folder / "qwi.csv").write_text("county,A,B,f\nc0,100,90,1\nc1,,,5\nc2,70,0,5\nc3,40,41,1\n")
+    (folder / "changes.csv").write_text("county,from,to,change\nc0,q1,q2,-5\nc0,q2,q4,\n")
     plan = folder / "plan.toml"
     plan.write_text(text)
     return plan
@@ -131,9 +135,21 @@ def test_flows_go_from_the_plan_to_the_reviewer(done: Any) -> None:
     assert (there["creation"] >= 20).all() and (rounded["jcr"].isna() == (hidden | drawn["jcr"].isna())).all()
     change = pq.read_table(folder / "year" / "research.parquet").to_pandas()
     assert (change["later"] - change["earlier"] == change["change"]).all() and {*change["to"]} == {"q2", "q4"}
+    beside = json.loads((folder / "flows-q3" / "comparison.json").read_text())["found"]["numbers"]
+    assert [beside[name][key] for name in beside for key in ("published", "suppressed", "absent")] == [2, 2, 2] * 2
+    beside = json.loads((folder / "year" / "comparison.json").read_text())["found"]["numbers"]["change"]
+    assert [beside[key] for key in ("published", "suppressed", "absent")] == [1, 1, 10]
+    assert findings["flows-q3: agency's table"].holds and findings["year: agency's table"].holds
     report = (folder / "report.html").read_text()
+    assert "flows-q3 beside qwi.csv" in report
     assert "year: of 12 changes" in report
     assert "Job destruction rate" in report and "accessions" in report
+
+
+def test_changes_beside_a_table_without_times_are_refused(tmp_path: Path) -> None:
+    plan = written(tmp_path)
+    (tmp_path / "changes.csv").write_text("county,change\nc0,-5\n")
+    assert [fault.place for fault in check(read_plan(plan)).faults] == [("release", 2, "compare")]
 
 
 def test_published_flows_are_near_the_true_ones(done: Any) -> None:

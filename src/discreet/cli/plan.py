@@ -14,6 +14,10 @@ from discreet.cli.new_plan import new
 from discreet.cli.progress import progress_bar
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.table import Table as RichTable
+
     from discreet.plan.check import PlanCheck
     from discreet.plan.run import RunResult
     from discreet.plan.sizes import TableCheck
@@ -247,6 +251,8 @@ def _print_check(found: PlanCheck) -> None:
     for errors in (by_largest, widths, trades, public):
         if errors.rows:
             console.print(errors)
+    for beside in _beside_agencies(found):
+        console.print(beside)
     for line in sums:
         typer.echo(line)
     for known in found.releases:
@@ -256,6 +262,30 @@ def _print_check(found: PlanCheck) -> None:
         typer.echo(note)
     for each in found.spending:
         typer.echo(f"The plan costs {each}")
+
+
+def _beside_agencies(found: PlanCheck) -> Iterator[RichTable]:
+    """What is known of each public table of the agency that a release is to be shown beside."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from discreet.tables.expected import told
+
+    for known in found.releases:
+        beside = known.agency
+        if beside is None:
+            continue
+        table = Table(
+            f"{beside.number} there", "cells", "our expected error", "theirs", title_justify="left",
+            title=escape(f"{known.name} beside {beside.title}, by {', '.join(beside.by) or 'nothing'}"),
+        )  # fmt: skip
+        for low, cells, mean, error, bound in beside.by_size:
+            theirs = "unknown" if beside.off is None else f"about {told(beside.off * mean)}"
+            table.add_row(f"from {low:,} on, mean {mean:,.0f}", f"{cells:,}", told(error, bound), theirs)
+        if not beside.by_size:
+            table.add_row("published", f"{beside.cells - beside.suppressed:,}", "see above", "unknown")
+        table.add_row("suppressed", f"{beside.suppressed:,}", "published here", "no number")
+        yield table
 
 
 def _on_public_sizes(table: TableCheck) -> list[tuple[str, ...]]:

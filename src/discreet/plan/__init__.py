@@ -24,6 +24,7 @@ repeats       what it asks for a second time
 outputs       the files of a release and what they say about themselves
 run           carry a plan out, resumably
 doors         plans from Python, by the name of their file
+agency        a public table of the agency: read, matched, written beside the release and compared with it
 comparison    errors beside noise infusion, on simulated data of a release's shape
 curves        error over epsilon and alpha beside noise infusion, on simulated cells
 facts         what the report says

@@ -112,9 +112,15 @@ def request(file: PlanFile) -> dict[str, Any]:
     return {
         "title": whole["title"],
         **public,
-        "releases": [as_first_written(release) for release in whole["release"]],
+        "releases": [_without_path(as_first_written(release)) for release in whole["release"]],
         **columns,
     }
+
+
+def _without_path(release: dict[str, Any]) -> dict[str, Any]:
+    """A release whose file to compare with is known by its name alone."""
+    asked = release.get("compare")
+    return release if asked is None else release | {"compare": asked | {"file": Path(asked["file"]).name}}
 
 
 def _public_part(source: PlanSource, whole: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from typing import Any
 from discreet.databases import is_address, one_moment
 from discreet.errors import DataError, FitError, FormulaError, PlanError, PrivacyError
 from discreet.faults import Fault
+from discreet.plan.agency import AgencyCheck, read_public
 from discreet.plan.blame import blamed
 from discreet.plan.confidential import Confidential, shared_data
 from discreet.plan.counts import CountRequest
@@ -48,6 +49,7 @@ class ReleaseCheck:
     tables : what its tables of counts cost, and how far off they would be.
     expected : how far off a model or a summary would be; None where the public columns of the data are not here.
     offer : what these errors are from, about the data of the plan.
+    agency : what is known of the agency's own table, where the plan names one.
     """
 
     request: PlannedRelease
@@ -55,6 +57,7 @@ class ReleaseCheck:
     tables: tuple[TableCheck, ...]
     expected: Outlook | None = None
     offer: Offer[None, Any, Any] | None = None
+    agency: AgencyCheck | None = None
 
     @property
     def name(self) -> str:
@@ -73,6 +76,7 @@ class ReleaseCheck:
             "guarantee": str(self.request.guarantee),
             "tables": [table.to_dict() for table in self.tables],
             "expected": None if self.expected is None else self.expected.to_dict(),
+            **({} if self.agency is None else {"agency": self.agency.to_dict()}),
         }
 
 
@@ -172,6 +176,8 @@ def check(file: PlanFile) -> PlanCheck:
         elif not gone[source.name] and one.state != "released":
             one, found = _foreseen(one, data[source.name])
             faults += found
+        one, found = _beside(one)
+        faults += found
         checks.append(one)
     done = {one.name for one in checks if one.state == "released"}
     waiting = [source.name for source in file.sources if any(release.name not in done for release in source.releases)]
@@ -188,6 +194,30 @@ def _foreseen(known: ReleaseCheck, data: Confidential) -> tuple[ReleaseCheck, li
         return known, []  # what this user may not read, `run` refuses
     except (DataError, FormulaError, FitError, PrivacyError) as error:
         return known, blamed(known.request.source, known.request.release, error)
+
+
+def _beside(known: ReleaseCheck) -> tuple[ReleaseCheck, list[Fault]]:
+    """A release with the public table that it is to be shown beside; what is released has it in its folder."""
+    request = known.request
+    if not isinstance(request, CountRequest | FlowRequest) or known.state == "released":
+        return known, []
+    asked = request.release.compare
+    if asked is None:
+        return known, []
+    try:
+        found = read_public(request, asked)
+    except DataError as error:
+        return known, blamed(request.source, request.release, error)
+    sizes = expected = None
+    if isinstance(request, CountRequest) and found.place in request.folders:
+        number = request.folders.index(found.place)
+        query, ready = request.queries[number], request.ready[number]
+        if query.magnitude is None:
+            sizes = PublicSizes.stated(found.table, found.numbers[0], by=query.workplace_by)
+            level = float(request.release.level)
+            expected = None if sizes is None else sizes.expected(query, ready, level=level)
+    agency = AgencyCheck.of(found, asked, sizes, expected)
+    return replace(known, request=replace(request, beside=found), agency=agency), []
 
 
 def _refuse_nonsense(file: PlanFile) -> None:

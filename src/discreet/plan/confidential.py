@@ -157,11 +157,21 @@ def shown_as_public(source: PlanSource) -> Iterator[Fault]:
     if public.sizes is not None and not _is_table(source.path(public.sizes)):
         yield Fault(source.place("public", "sizes"), _NO_TABLE.format(public.sizes))
         return
-    secret = {number for each in source.file.sources for number in _secret(each)}
-    if public.sizes is not None and secret & _numbers(_files(source.path(public.sizes))):
+    secret = _all_secret(source)
+    if public.sizes is not None and is_secret(source, source.path(public.sizes)):
         yield Fault(source.place("public", "sizes"), _SECRET.format(public.sizes))
     if public.previous is not None and secret & _numbers(_manifested(source.path(public.previous))):
         yield Fault(source.place("public", "previous"), _SECRET.format(public.previous))
+
+
+def is_secret(source: PlanSource, path: Path) -> bool:
+    """Whether confidential data of the plan are at a path."""
+    return bool(_all_secret(source) & _numbers(_files(path)))
+
+
+def _all_secret(source: PlanSource) -> set[tuple[int, int]]:
+    """The files of all confidential data of the plan."""
+    return {number for each in source.file.sources for number in _secret(each)}
 
 
 def _secret(source: PlanSource) -> set[tuple[int, int]]:

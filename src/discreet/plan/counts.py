@@ -18,6 +18,7 @@ from discreet.jobs import Jobs
 from discreet.ledger import Entry
 from discreet.lineage import merged
 from discreet.plan import rules
+from discreet.plan.agency import PublicTable
 from discreet.plan.comparison import compare
 from discreet.plan.confidential import Confidential
 from discreet.plan.file import PlanSource
@@ -81,6 +82,7 @@ class CountRequest:
     details: dict[str, Any]
     derived: tuple[CountQuery, ...] = ()
     measured: tuple[int, ...] = (0,)
+    beside: PublicTable | None = None
 
     @property
     def folders(self) -> tuple[str, ...]:
@@ -199,6 +201,7 @@ class CountRequest:
             entry=entry,
             parameters={**self.details, "tables": about},
             columns=self.columns | (AT_MOST if bounded else {}),
+            beside=self.beside,
         )
 
     def results(self, folder: Path) -> Results:

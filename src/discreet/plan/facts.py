@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 
 from discreet.ledger import Budget, Entry, Head
 from discreet.ledger.budget import readable
+from discreet.plan.agency import shown
 from discreet.plan.check import PlanCheck, ReleaseCheck
 from discreet.release.files import MANIFEST
 from discreet.report.release import DataSet, Facts, Release
@@ -33,7 +35,7 @@ def facts_of(found: PlanCheck, publications: Mapping[str, Entry], *, budgets: It
                 private=promise["private"],
                 entry=entry.seq,
                 when=str(entry.payload["at"]),
-                results=known.request.results(folder / known.name),
+                results=replace(known.request.results(folder / known.name), agency=shown(folder / known.name)),
                 files=dict(entry.payload["files"]),
                 changed=_changed(known, found.releases, folder),
             )

@@ -19,6 +19,7 @@ from discreet.histories import Histories
 from discreet.jobs import Jobs
 from discreet.ledger import Entry
 from discreet.plan import rules
+from discreet.plan.agency import PublicTable
 from discreet.plan.confidential import Confidential
 from discreet.plan.counts import hash_of
 from discreet.plan.file import PlanSource
@@ -80,6 +81,7 @@ class FlowRequest:
     ready: PreparedMovement
     guarantee: Guarantee
     details: dict[str, Any]
+    beside: PublicTable | None = None
 
     @property
     def places(self) -> list[tuple[str, list[str]]]:
@@ -136,6 +138,7 @@ class FlowRequest:
             entry=entry,
             parameters={**self.details, "tables": [table]},
             columns=self.columns,
+            beside=self.beside,
         )
 
     def basic(self, research: pa.Table, labels: Any) -> pa.Table:

@@ -20,6 +20,7 @@ from discreet.arrays import Vector
 from discreet.hierarchy import Hierarchy
 from discreet.ledger import Entry
 from discreet.lineage import Lineage
+from discreet.plan.agency import PublicTable, write_public
 from discreet.plan.shape import Form, Format, Output
 from discreet.privacy.guarantee import Guarantee
 from discreet.release.files import SAMPLER, read_table, write_manifest, write_table
@@ -46,13 +47,19 @@ def write_release(
     parameters: Mapping[str, Any],
     columns: Mapping[str, str],
     sampler: str = SAMPLER,
+    beside: PublicTable | None = None,
 ) -> None:
-    """Write every file of a release into `folder`; `tables` are its forms by the sub-folder they go to."""
+    """Write every file of a release into `folder`; `tables` are its forms by the sub-folder they go to.
+
+    `beside` is the agency's own table, which is compared with what was written.
+    """
     for place, forms in tables.items():
         (folder / place).mkdir(parents=True, exist_ok=True)
         for form in output.forms:
             for kind in output.formats:
                 write_table(forms[form], folder / place / f"{form}.{kind}")
+    if beside is not None:
+        write_public(folder, beside, output.formats)
     write_manifest(
         folder,
         guarantee=guarantee,

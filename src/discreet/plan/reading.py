@@ -16,7 +16,7 @@ from discreet.errors import DiscreetError
 from discreet.faults import Fault, Place, Sentence
 from discreet.plan.document import Document
 from discreet.plan.file import PlanFile
-from discreet.plan.shape import ALONE, KINDS, OF_A_SOURCE, Plan, Suppress
+from discreet.plan.shape import ALONE, KINDS, OF_A_SOURCE, Compare, Plan, Suppress
 from discreet.plan.source import Columns, LevelsSection, MagnitudeSection, Section, SourceSection
 from discreet.voices import written
 
@@ -170,6 +170,10 @@ def _words(fault: Any) -> tuple[Sentence, ...]:
     return f"it holds {_kind(value)}, where {wanted} is needed.", "", "Write it so."
 
 
+INSIDE: dict[str, type[Section]] = {"suppress": Suppress, "compare": Compare}
+"""Tables inside a release."""
+
+
 def _place(loc: Place) -> Place:
     """A pydantic location without the words that tell kinds of tables apart, nor the name of the only source."""
     inner = loc[2:] if loc[:1] == ("source",) else loc
@@ -186,8 +190,8 @@ def _table(loc: Place) -> type[Section] | None:
     """The table at a location, if it is one."""
     if not loc:
         return Plan
-    if loc[0] == "release" and loc[3:] == ("suppress",):
-        return Suppress
+    if loc[0] == "release" and loc[3:]:
+        return INSIDE.get(str(loc[3])) if len(loc) == 4 else None
     if loc[0] == "release":
         return KINDS[str(loc[-1])] if len(loc) == 3 else None
     if loc[0] != "source":

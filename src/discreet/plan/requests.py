@@ -16,6 +16,7 @@ from discreet.errors import DataError, DiscreetError, PrivacyError
 from discreet.faults import Fault, Place
 from discreet.jobs import Jobs
 from discreet.ledger import Entry, Period
+from discreet.plan.agency import asked_of, refuse_unwritten
 from discreet.plan.blame import blamed
 from discreet.plan.confidential import Confidential
 from discreet.plan.counts import count_request, tables_of
@@ -91,7 +92,10 @@ def _dated(made: PlannedRelease) -> PlannedRelease:
     """
     source, release = made.source, made.release
     period = _of_movement(source, release) if isinstance(release, Movement) else source.tables.data.period
-    said = {"period": period, "replaces": release.replaces}
+    said: dict[str, Any] = {"period": period, "replaces": release.replaces}
+    if isinstance(release, Count | Counts | Movement) and release.compare is not None:
+        refuse_unwritten(source.output.forms)
+        said |= {"compare": asked_of(release.compare)}
     return replace(made, details=made.details | {key: value for key, value in said.items() if value is not None})  # type: ignore[type-var]
 
 

@@ -65,6 +65,28 @@ class Suppress(Section):
     )
 
 
+class Compare(Section):
+    """compare = { file = "qcew.csv" }: a public table of the agency, beside which the release is shown."""
+
+    file: PathText = Field(description="Its file, relative to the plan; everybody may know it.")
+    title: Line = Field("", description="What the report calls it, for example 'QCEW 2025'.")
+    columns: dict[Text, Text] = Field(
+        default_factory=dict,
+        description="What the file calls an attribute or a number of ours: { county = 'area_fips', count = 'emp' }.",
+    )
+    where: Where = Field(default_factory=dict, description="Its rows to keep, by its own columns: { own = ['5'] }.")
+    flag: Text | None = Field(None, description="The column that says whether a number is suppressed.")
+    suppressed: Annotated[tuple[Line, ...], AfterValidator(different)] = Field(
+        (), description="What is written where a number is suppressed, for example ['N']; an empty one always is."
+    )
+    factors: tuple[Share, Share] | None = Field(
+        None, description="Where the agency infuses noise: how far its factors are off 1, for example [0.05, 0.15]."
+    )
+
+
+COMPARED = "A public table of the agency, beside which the release is shown: { file = 'qcew.csv' }."
+
+
 class _Tables(_Release):
     delta: Probability | None = Field(None, description="Failure probability of the release; smooth-laplace only.")
     where: Where = Field(default_factory=dict, description="Values to keep: { ownership = ['private'] }.")
@@ -78,6 +100,7 @@ class _Tables(_Release):
     suppress: Suppress | None = Field(
         None, description="A rule of the agency: what the basic form leaves out, { below = 10 }."
     )
+    compare: Compare | None = Field(None, description=COMPARED)
     stratum: Text | None = Field(None, description="The workplace attribute by which the report divides the error.")
     establishments: StrictBool = Field(
         False, description="Whether the number of establishments, which is public, is published beside, without noise."
@@ -135,6 +158,7 @@ class Movement(_Release):
     suppress: Suppress | None = Field(
         None, description="A rule of the agency: what the basic form leaves out, { quality = ['mostly noise'] }."
     )
+    compare: Compare | None = Field(None, description=COMPARED)
 
     @property
     def when(self) -> tuple[Category, ...]:
@@ -241,7 +265,7 @@ KINDS: dict[str, type[Section]] = {
 """The tables that are told apart by a word, by that word."""
 
 
-LATER = ("source", "replaces", "series", "time", "measure", "establishments", "suppress")
+LATER = ("source", "replaces", "series", "time", "measure", "establishments", "suppress", "compare")
 """Keys of a release that came after the first bundles were written."""
 
 

@@ -169,6 +169,19 @@ class PublicSizes:
             return None, [replace(fault, place=source.place("public", key)) for fault in error.faults]
         return None, []
 
+    @classmethod
+    def stated(cls, table: pa.Table, number: str, *, by: Sequence[str]) -> PublicSizes | None:
+        """Numbers of jobs that an agency publishes, without the cells that it suppresses."""
+        import pyarrow.compute as pc
+
+        known = table.filter(pc.is_valid(table[number]))
+        if not len(known):
+            return None
+        jobs = pc.max_element_wise(known[number], 0.0)
+        cells = known.select(list(by)).append_column("jobs", jobs).group_by(list(by)).aggregate([("jobs", "sum")])
+        cells = cells.rename_columns([name.replace("jobs_sum", "jobs") for name in cells.column_names])
+        return cls(cells.append_column("largest", cells["jobs"]), is_bound=True)
+
     def expected(self, query: CountQuery, ready: Prepared, *, level: float) -> Expected | None:
         """The error of `query` on these sizes; None where they lack one of its attributes, or jobs."""
         import pyarrow.compute as pc

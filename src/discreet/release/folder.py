@@ -38,6 +38,8 @@ QUERY = ("by", "where", "of", "cap", "mechanism", "calibration", "levels")
 """What a release of one table says of it, where no plan made it."""
 
 PARENTS = "parents-"
+AGENCY = "agency"
+"""The file that keeps the agency's own numbers beside a release; they are none of ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +150,7 @@ class ReleaseFolder:
         places: dict[str, dict[str, Path]] = {}
         for name in sorted(self.files, key=lambda name: (not name.endswith(".parquet"), name)):
             path = PurePosixPath(name)
-            if path.suffix in (".csv", ".parquet") and not path.name.startswith(PARENTS):
+            if path.suffix in (".csv", ".parquet") and not (path.name.startswith(PARENTS) or path.stem == AGENCY):
                 place = "" if str(path.parent) == "." else str(path.parent)
                 places.setdefault(place, {}).setdefault(path.stem, self.folder / name)
         found = []

@@ -3,6 +3,7 @@
 `page` holds the blocks and the page, `charts` the forms that studies share, `numbers` how a value is printed and
 `svg` how a chart becomes a picture. Nothing here computes a statistic or draws noise.
 
+agency      a release beside the agency's own table
 bar         one bar made of the parts of a whole
 belief      what can be believed about an establishment's size, before and after a release
 changes     reports on large changes: comparisons of forecasts, exception reports, backtests

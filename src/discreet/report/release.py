@@ -14,7 +14,8 @@ import numpy as np
 
 from discreet.privacy.losses import Loss, Pure, total
 from discreet.privacy.units import EstablishmentNodes, Establishments, Unit
-from discreet.report import belief, charts, comparison, counts
+from discreet.report import agency, belief, charts, comparison, counts
+from discreet.report.agency import AgencyTable
 from discreet.report.bar import Bar
 from discreet.report.comparison import SimulatedErrors
 from discreet.report.numbers import minute, plural, text, unbroken
@@ -65,7 +66,7 @@ class TableOfCounts:
 class Results:
     """What a release published: tables of counts, or answers that fit on a page; `limits` of what these say.
 
-    `flagged` is what must be read before the answers, `short` what they say in a line.
+    `flagged` is what must be read before the answers, `short` what they say in a line, `agency` its own table beside.
     """
 
     counts: Sequence[TableOfCounts] = ()
@@ -73,6 +74,7 @@ class Results:
     limits: Sequence[str] = ()
     flagged: Sequence[str] = ()
     short: Sequence[str] = ()
+    agency: AgencyTable | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,7 @@ def page(facts: Facts, *, more: Sequence[Block] = ()) -> Page:
         *_by_data_set("What was protected, and how", facts, _protection),
         *_by_data_set("Budget", facts, _budget),
         *_comparisons(facts),
+        *agency.blocks(_agencies(facts)),
         *more,
         *_limits(facts),
         *_verification(facts),
@@ -185,6 +188,7 @@ def _summary(facts: Facts) -> Iterator[Block]:
     if found:
         told = "; ".join(f"{label} {ratio:.2f} times" for label, ratio in found.items())
         lines.append(f"Error over that of noise infusion, which has no proof, on simulated data: {told}.")
+    lines += [agency.in_short(name, each) for name, each in _agencies(facts).items()]
     yield Note("in short", "\n".join(f"- {line}" for line in lines))
 
 
@@ -207,6 +211,11 @@ def _compared(facts: Facts) -> dict[str, SimulatedErrors]:
         for number, part in enumerate(release.results.counts, start=1)
         if isinstance(part.comparison, SimulatedErrors)
     }
+
+
+def _agencies(facts: Facts) -> dict[str, AgencyTable]:
+    """The agency's tables by the names of the releases that they are beside."""
+    return {each.name: each.results.agency for each in facts.releases if each.results.agency is not None}
 
 
 def _label(release: Release, number: int) -> str:

@@ -18,6 +18,7 @@ from discreet.archive.findings import RefutedError, UncheckedError
 from discreet.archive.packing import as_json
 from discreet.ledger import Entry
 from discreet.ledger.entries import asked_then, canonical
+from discreet.plan.agency import COMPARISON
 from discreet.plan.bundle import REPORT, REQUEST
 from discreet.plan.bundle import request as public_request
 from discreet.plan.check import PlanCheck, ReleaseCheck
@@ -33,6 +34,7 @@ from discreet.plan.standing import Spending, jobs_of_one_worker
 from discreet.release.files import MANIFEST
 from discreet.report.release import page
 from discreet.review.lines import Lines
+from discreet.review.recompute import Reread, reread
 from discreet.voices import PLAN
 
 NOWHERE = "not in the bundle"
@@ -119,6 +121,22 @@ class Rebuilt:
     def about(self, name: str) -> dict[str, Any]:
         """The release's own description."""
         return dict(json.loads((self.folder / name / MANIFEST).read_text(encoding="utf-8")))
+
+    def reread(self, name: str) -> Reread | None:
+        """What the checks of one release share; that of another is forgotten."""
+        kept = vars(self)
+        if kept.get("_reread", ("",))[0] != name:
+            kept["_reread"] = name, reread(self.requests[name], self.folder / name)
+        found: Reread | None = kept["_reread"][1]
+        return found
+
+    def compares(self, name: str) -> bool:
+        """Whether a comparison with the agency's table was asked for, or is there."""
+        try:
+            asked = "compare" in self.about(name)["parameters"]
+        except Exception:
+            asked = False  # another check says what is wrong with it
+        return asked or (self.folder / name / COMPARISON).is_file()
 
     def check_request(self) -> str:
         """Every release that was asked for is there, and the ledger was paid for exactly what was asked."""

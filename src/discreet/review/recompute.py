@@ -6,7 +6,10 @@ in a bundle: a cell that was left out is seen only where another table has it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import permutations, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.archive.findings import RefutedError, UncheckedError
+from discreet.plan.agency import compared, kept
 from discreet.plan.counts import CountRequest
 from discreet.plan.flows import FlowRequest
 from discreet.plan.outputs import noise
@@ -21,11 +25,14 @@ from discreet.plan.requests import PlannedRelease
 from discreet.plan.summaries import shortened
 from discreet.privacy.units import Establishments
 from discreet.release.files import read_table
+from discreet.release.folder import AGENCY
 from discreet.review.columns import close, distinct, equal, relabelled, repeats, same_rows
 from discreet.tables.prepared import Drawn
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from discreet.tables.release import CountRelease
 
 
 def check_rows(request: PlannedRelease, folder: Path, about: dict[str, Any]) -> str:
@@ -50,7 +57,7 @@ def check_rows(request: PlannedRelease, folder: Path, about: dict[str, Any]) -> 
 def check_cells(requests: Mapping[str, PlannedRelease], folder: Path) -> str:
     """Tables of all establishments have the same workplace cells, as far as their attributes tell them apart."""
     tables = [
-        (name, query.workplace_by, request._published(folder / name, number).keys)
+        (name, query.workplace_by, _keys(request, number, folder / name))
         for name, request in requests.items()
         if isinstance(request, CountRequest) and isinstance(request.guarantee.unit, Establishments)
         if "research" in request.details["forms"]
@@ -67,7 +74,36 @@ def check_cells(requests: Mapping[str, PlannedRelease], folder: Path) -> str:
     return f"{len(tables)} tables, the same workplace cells wherever they can be compared"
 
 
-def check_intervals(request: PlannedRelease, folder: Path, about: dict[str, Any]) -> str:
+def _keys(request: CountRequest, number: int, folder: Path) -> pa.Table:
+    """The workplace cells of a table."""
+    query, place = request.queries[number], folder / request.folders[number]
+    by = list(query.workplace_by)
+    table = _read(request, place, "research", by, columns=by)
+    return table.take(np.arange(0, len(table), query.levels))
+
+
+@dataclass
+class Reread:
+    """The drawn tables of a release as published and the sums of them: read and added up once for all checks."""
+
+    request: CountRequest
+    folder: Path
+
+    @cached_property
+    def tables(self) -> list[CountRelease]:
+        return [self.request._published(self.folder, number) for number in range(len(self.request.queries))]
+
+    @cached_property
+    def sums(self) -> list[CountRelease]:
+        return self.request.sums(self.tables)
+
+
+def reread(request: PlannedRelease, folder: Path) -> Reread | None:
+    """What checks of a release of counts share."""
+    return Reread(request, folder) if isinstance(request, CountRequest) else None
+
+
+def check_intervals(request: PlannedRelease, folder: Path, about: dict[str, Any], *, read: Reread | None = None) -> str:
     """The ends of the research form are those that its counts and the mechanism's public constants give."""
     if isinstance(request, FlowRequest):
         return _check_flows(request, folder, about)
@@ -75,20 +111,21 @@ def check_intervals(request: PlannedRelease, folder: Path, about: dict[str, Any]
         raise UncheckedError("standard errors and intervals follow from the model's public design, which is not here")
     if "research" not in request.details["forms"]:
         raise UncheckedError("there is no research form to compute them from")
-    drawn = []
+    import pyarrow as pa
+
+    read = read or Reread(request, folder)
     for number, (query, ready) in enumerate(zip(request.queries, request.ready, strict=True)):
         if not _alike(noise(ready), about["parameters"]["tables"][number]["noise"]):
             raise UncheckedError("the stated constants are not those that this code would use")
-        table = request._published(folder, number)
+        table = read.tables[number]
         ends = query._ends(ready, Drawn(table.counts, table.largest, table.at_most), level=table.level)
         for stated, found in zip((table.lower, table.upper), ends, strict=True):
             if not np.allclose(stated, found, rtol=1e-9, atol=1e-9, equal_nan=True):
                 raise RefutedError("they are not those that the counts and the constants give")
-        flags = _read(request, folder / request.folders[number], "research", [])["quality"]
-        if flags.to_pylist() != table.quality.ravel().tolist():
+        flags = _read(request, folder / request.folders[number], "research", [], columns=["quality"])["quality"]
+        if not equal(flags, pa.chunked_array([pa.array(table.quality.ravel().astype(str), pa.string())])):
             raise RefutedError("the quality flags are not those that the intervals give")
-        drawn.append(table)
-    for place, table in zip(request.derived_folders, request.sums(drawn), strict=True):
+    for place, table in zip(request.derived_folders, read.sums, strict=True):
         found, again = _read(request, folder / place, "research", list(table.by)), table.to_arrow()
         if found.column_names != again.column_names or not all(equal(found[n], again[n]) for n in again.column_names):
             raise RefutedError(f"{place!r} is not the sum of the tables that were drawn")
@@ -124,23 +161,22 @@ def _check_once(request: FlowRequest, folder: Path, *, labelled: bool) -> None:
         raise RefutedError("a workplace cell is there twice")
 
 
-def check_basic(request: PlannedRelease, folder: Path, about: dict[str, Any], *, same_code: bool) -> str:
+def check_basic(
+    request: PlannedRelease, folder: Path, about: dict[str, Any], *, same_code: bool, read: Reread | None = None
+) -> str:
     """The basic form is the research form after what the plan says was done to it, and nothing else."""
     if {*request.details["forms"]} != {"basic", "research"}:
         raise UncheckedError("there are no two forms to compare")
     places = _places(request)
-    research, stated = (
-        [_read(request, folder / place, form, attributes) for place, attributes in places]
-        for form in ("research", "basic")
-    )
+    stated = [_read(request, folder / place, "basic", attributes) for place, attributes in places]
     if isinstance(request, CountRequest):
-        tables = [request._published(folder, number) for number in range(len(request.queries))]
-        moved = request._improved([*tables, *request.sums(tables)])
+        read = read or Reread(request, folder)
+        moved = request._improved([*read.tables, *read.sums])
         expected = [request.basic(table, {}) for table in moved]
-    elif isinstance(request, FlowRequest):
-        expected = [request.basic(research[0], {})]
     else:
-        expected = [shortened(table) for table in research]
+        research = [_read(request, folder / place, "research", attributes) for place, attributes in places]
+        form = partial(request.basic, labels={}) if isinstance(request, FlowRequest) else shortened
+        expected = [form(table) for table in research]
     by_rule = isinstance(request, CountRequest) and (request.details["shrink"] is not None or request.details["add_up"])
     for number, (table, found) in enumerate(zip(stated, expected, strict=True)):
         attributes = places[number][1] if _has_labels(about, number) else []
@@ -152,6 +188,30 @@ def check_basic(request: PlannedRelease, folder: Path, about: dict[str, Any], *,
                 raise UncheckedError("other code than this moved its counts, and moves them otherwise")
             raise RefutedError("the basic form does not follow from the research form")
     return "follows from the research form"
+
+
+def check_agency(request: PlannedRelease, folder: Path) -> str:
+    """The comparison with the agency's table follows from the numbers that the release keeps of both."""
+    about, asked = kept(folder), request.details.get("compare")
+    if about is None or asked is None:
+        raise RefutedError("it was asked for, and is not there" if asked else "it is there, and nobody asked for it")
+    tables = {place: {*by} for place, by in _places(request)}
+    if not {*about["by"]} <= tables.get(about["table"], set()):
+        raise RefutedError("it is about a table that the release does not have")
+    if asked["title"] not in ("", about["title"]):
+        raise RefutedError("it has another title than was asked for")
+    read = [
+        read_table(folder / f"{AGENCY}.{kind}", kind=kind, attributes=about["by"])
+        for kind in request.details["formats"]
+    ]
+    for other in read[1:]:
+        if read[0].column_names != other.column_names or not all(
+            equal(read[0][name], other[name]) for name in read[0].column_names
+        ):
+            raise RefutedError("its formats hold different numbers of the agency")
+    if not _alike(json.loads(json.dumps(compared(folder, about))), about["found"]):
+        raise RefutedError("it does not follow from the numbers of the release and of the agency")
+    return f"computed again; that the numbers are the agency's is told by its file, whose SHA-256 is {about['sha256']}"
 
 
 def _places(request: PlannedRelease) -> list[tuple[str, list[str]]]:
@@ -168,9 +228,16 @@ def _has_labels(about: dict[str, Any], number: int) -> bool:
     return bool(tables) and tables[number]["labels"] is not None
 
 
-def _read(request: PlannedRelease, folder: Path, form: str, attributes: list[str], kind: str | None = None) -> pa.Table:
+def _read(
+    request: PlannedRelease,
+    folder: Path,
+    form: str,
+    attributes: list[str],
+    kind: str | None = None,
+    columns: list[str] | None = None,
+) -> pa.Table:
     kind = kind or ("parquet" if "parquet" in request.details["formats"] else "csv")
-    return read_table(folder / f"{form}.{kind}", kind=kind, attributes=attributes)
+    return read_table(folder / f"{form}.{kind}", kind=kind, attributes=attributes, columns=columns)
 
 
 def _same(request: PlannedRelease, folder: Path, form: str, attributes: list[str]) -> pa.Table:
@@ -188,7 +255,9 @@ def _check_kinds(request: CountRequest, number: int, folder: Path, *, labelled: 
     form = "research" if "research" in request.details["forms"] else "basic"
     if form == "basic" and labelled:
         raise UncheckedError("the basic form has labels for codes, and there is no research form")
-    table = _read(request, folder, form, [*query.workplace_by, *query.worker_by])
+    by = [*query.workplace_by, *query.worker_by]
+    # of no columns the file would tell no rows
+    table = _read(request, folder, form, by, columns=by or None)
     kinds = list(product(*(domains[name] for name in query.worker_by)))
     if len(table) % len(kinds) or not all(
         repeats(table[name], [kind[i] for kind in kinds]) for i, name in enumerate(query.worker_by)
@@ -210,6 +279,8 @@ def _alike(found: Any, stated: Any) -> bool:
             and found.keys() == stated.keys()
             and all(_alike(found[name], stated[name]) for name in found)
         )
+    if isinstance(found, list):
+        return isinstance(stated, list) and len(found) == len(stated) and all(map(_alike, found, stated))
     if isinstance(found, float):
         return isinstance(stated, float | int) and bool(np.isclose(found, stated, rtol=1e-9))
     return bool(found == stated)

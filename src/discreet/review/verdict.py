@@ -40,7 +40,7 @@ from discreet.release.files import MANIFEST as ABOUT
 from discreet.release.files import SAMPLER, SUMMARY_SAMPLER, SYSTEM, source_hash
 from discreet.review.constants import stated, stated_loss
 from discreet.review.rebuild import Rebuilt
-from discreet.review.recompute import check_basic, check_cells, check_intervals, check_rows
+from discreet.review.recompute import check_agency, check_basic, check_cells, check_intervals, check_rows
 from discreet.review.tables import check_tables
 from discreet.tables.mechanisms.mechanism import Mechanism
 from discreet.tables.mechanisms.registry import sources
@@ -95,6 +95,8 @@ def verify_bundle(
                 (f"{name}: basic form", partial(_basic, plan, name)),
                 (f"{name}: code", partial(_code, plan, name)),
             ]
+            if plan.compares(name):
+                checks.append((f"{name}: agency's table", partial(_agency, plan, name)))
         checks += [
             ("workplace cells", lambda: check_cells(plan.requests, plan.folder)),
             ("report.html", partial(_report, plan)),
@@ -319,12 +321,17 @@ def _rows(plan: Rebuilt, name: str) -> str:
 
 
 def _intervals(plan: Rebuilt, name: str) -> str:
-    return check_intervals(plan.requests[name], plan.folder / name, plan.about(name))
+    return check_intervals(plan.requests[name], plan.folder / name, plan.about(name), read=plan.reread(name))
 
 
 def _basic(plan: Rebuilt, name: str) -> str:
     about = plan.about(name)
-    return check_basic(plan.requests[name], plan.folder / name, about, same_code=_same_code(about))
+    request, read = plan.requests[name], plan.reread(name)
+    return check_basic(request, plan.folder / name, about, same_code=_same_code(about), read=read)
+
+
+def _agency(plan: Rebuilt, name: str) -> str:
+    return check_agency(plan.requests[name], plan.folder / name)
 
 
 def _report(plan: Rebuilt) -> str:

@@ -1,0 +1,395 @@
+"""The agency's own table beside a release: a public file, matched by attributes, kept in the release and compared.
+
+What is kept are the file's numbers under our names, so that a reviewer computes the comparison again from the folder
+alone; the file itself is known by its SHA-256. Reading it costs no privacy, and it is read before anything is paid.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import file_digest
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from discreet.arrays import Mask, Vector
+from discreet.errors import DataError, concerning
+from discreet.frames import collect, open_frame
+from discreet.plan.confidential import is_secret
+from discreet.plan.file import PlanSource
+from discreet.plan.shape import AnyRelease, Changes, Compare, Form
+from discreet.plan.sizes import CLASSES, Expected, PublicSizes
+from discreet.release.files import column_names, read_table, write_table
+from discreet.release.folder import AGENCY, ATTRIBUTE, VALUES
+from discreet.report.agency import AgencyTable
+from discreet.tables.quality import NOISE
+from discreet.utility.agency import agreement
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+COMPARISON = "comparison.json"
+MOST_NAMED = 5
+"""Values of an attribute that are named where only one side has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublicTable:
+    """What a file of the agency says about the cells of one table of a release.
+
+    Attributes
+    ----------
+    place : the table's folder in the release.
+    by, numbers : its attributes and its numbers that the file has too, by our names.
+    table : these columns; a number is empty where the agency suppresses it.
+    """
+
+    title: str
+    file: str
+    sha256: str
+    place: str
+    by: tuple[str, ...]
+    numbers: tuple[str, ...]
+    table: pa.Table
+
+    def about(self) -> dict[str, Any]:
+        return {
+            "title": self.title,
+            "file": self.file,
+            "sha256": self.sha256,
+            "table": self.place,
+            "by": list(self.by),
+            "numbers": list(self.numbers),
+        }
+
+    def known(self, number: str) -> Vector:
+        """The agency's numbers; NaN where they are suppressed."""
+        return _floats(self.table[number])
+
+
+@dataclass(frozen=True, slots=True)
+class AgencyCheck:
+    """What is known of the agency's table before a release exists.
+
+    Attributes
+    ----------
+    cells, suppressed : how many cells the file lists, and how many of these without a number.
+    by_size : for classes of the agency's number: lower end, cells, mean, our expected error, whether that is a bound.
+    off : the mean share by which noise infusion moves the number of a single establishment, where the plan says it.
+    """
+
+    title: str
+    by: tuple[str, ...]
+    number: str
+    cells: int
+    suppressed: int
+    by_size: tuple[tuple[int, int, float, float, bool], ...] = ()
+    off: float | None = None
+
+    @classmethod
+    def of(
+        cls, found: PublicTable, asked: Compare, known: PublicSizes | None, expected: Expected | None
+    ) -> AgencyCheck:
+        """From the file, and from our error on its numbers where that can be told."""
+        number = found.numbers[0]
+        classes: tuple[tuple[int, int, float, float, bool], ...] = ()
+        if known is not None and expected is not None:
+            jobs = np.array(known.table["jobs"], dtype=np.float64)
+            which = np.searchsorted(CLASSES, jobs, side="right")
+            means = [float(jobs[which == i].mean()) for i in np.unique(which)]
+            classes = tuple(
+                (low, cells, mean, error, bound)
+                for (low, cells, error, bound), mean in zip(expected.by_size, means, strict=True)
+            )
+        return cls(
+            title=found.title,
+            by=found.by,
+            number=number,
+            cells=len(found.table),
+            suppressed=int(np.isnan(found.known(number)).sum()),
+            by_size=classes,
+            off=None if asked.factors is None else float(sum(asked.factors) / 2),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        names = ("from", "cells", "mean", "expected_error", "is_upper_bound")
+        return asdict(self) | {
+            "by": list(self.by),
+            "by_size": [dict(zip(names, each, strict=True)) for each in self.by_size],
+        }
+
+
+def refuse_unwritten(forms: Sequence[Form]) -> None:
+    """A comparison is of the numbers as they were drawn."""
+    if "research" not in forms:
+        raise DataError(
+            "compare was given, and the research form is not written.",
+            "A reviewer computes the comparison again from its numbers and codes.",
+            "Add 'research' to forms of [output], or leave the comparison out.",
+            about="compare",
+        )
+
+
+def asked_of(asked: Compare) -> dict[str, Any]:
+    """What the ledger keeps of the request: all but where the file lies."""
+    return asked.model_dump(mode="json", exclude={"file"})
+
+
+class Compared(Protocol):
+    """A release of tables that may name a public table to be shown beside."""
+
+    @property
+    def source(self) -> PlanSource: ...
+
+    @property
+    def release(self) -> AnyRelease: ...
+
+    @property
+    def places(self) -> list[tuple[str, list[str]]]: ...
+
+    @property
+    def columns(self) -> dict[str, str]: ...
+
+
+def read_public(request: Compared, asked: Compare) -> PublicTable:
+    """The agency's table, matched with that of the release which has the most attributes that the file has too."""
+    import pyarrow as pa
+
+    path, columns = request.source.path(asked.file), request.columns
+    if is_secret(request.source, path):
+        raise DataError(
+            f"{asked.file!r} is among the confidential data, or holds some of them.",
+            "What is compared here is shown to everybody.",
+            "Name a public table, or leave it out.",
+            about="compare.file",
+        )
+    with concerning("compare.file"):
+        names = open_frame(path).collect_schema().names()
+        table = collect(open_frame(path, readings=dict.fromkeys(names, "text")), step="read the agency's table")
+    table = _kept(table, asked, path.name)
+    numbers = [name for name in columns if f"{name}_quality" in columns] or [name for name in VALUES if name in columns]
+    theirs = {name: asked.columns.get(name, name) for name in (*(n for _, by in request.places for n in by), *numbers)}
+    _refuse_names(asked, theirs, names, path.name)
+    there = [name for name in numbers if theirs[name] in names]
+    if not there:
+        raise DataError(
+            f"{path.name!r} has no column {' or '.join(map(repr, numbers))}; it has: {', '.join(names)}.",
+            "A number of the release is compared with one of the file.",
+            f"Say what the file calls it: columns = {{ {numbers[0]} = ... }}.",
+            about="compare.columns" if asked.columns else "compare",
+        )
+    place, by = _matched(_timeless(request, theirs, names), theirs, names, path.name, rows=len(table))
+    found = {name: _texts(table[theirs[name]]) for name in by}
+    made = pa.table(found | {name: _numbers(table, theirs[name], asked, path.name) for name in there})
+    if len(made) != len(_keys(made, by).unique()):
+        raise DataError(
+            f"{path.name!r} has several rows for one cell by {', '.join(by) or 'nothing'}.",
+            "One row is compared with one cell.",
+            "Keep the rows of one level, time or kind with where = { ... }.",
+            about="compare",
+        )
+    sha256 = ""
+    if path.is_file():
+        with path.open("rb") as file:
+            sha256 = file_digest(file, "sha256").hexdigest()
+    return PublicTable(asked.title or path.name, path.name, sha256, place, tuple(by), tuple(there), made)
+
+
+def _timeless(request: Compared, theirs: Mapping[str, str], names: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """Tables with their attributes; when a row is of counts as one only where the file says it."""
+    release, columns = request.release, request.columns
+    times = [name for _, by in request.places for name in by if columns[name] != ATTRIBUTE]
+    lacking = [name for name in times if theirs[name] not in names]
+    if lacking and isinstance(release, Changes) and len(release.quarters) > 2:
+        raise DataError(
+            f"The file has no column {' and '.join(map(repr, lacking))}.",
+            "The release has several changes of a cell, and one row is compared with one of them.",
+            "Say what the file calls it, or release two quarters alone.",
+            about="compare",
+        )
+    return [(place, [name for name in by if name not in lacking]) for place, by in request.places]
+
+
+def _kept(table: pa.Table, asked: Compare, name: str) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for column, values in asked.where.items():
+        if column not in table.column_names:
+            raise _no_column(column, table.column_names, name, "compare.where")
+        words = pa.array([str(value) for value in values], pa.string())
+        table = table.filter(pc.is_in(_texts(table[column]), value_set=words))
+    if not len(table):
+        raise DataError(
+            f"{name!r} has no rows to compare.",
+            "Every cell that the agency lists is one.",
+            "Correct where, or name another file.",
+            about="compare.where" if asked.where else "compare.file",
+        )
+    if asked.flag is not None and asked.flag not in table.column_names:
+        raise _no_column(asked.flag, table.column_names, name, "compare.flag")
+    return table
+
+
+def _no_column(column: str, names: Sequence[str], name: str, about: str) -> DataError:
+    return DataError(
+        f"{name!r} has no column {column!r}.", f"It has: {', '.join(names)}.", "Name one of these.", about=about
+    )
+
+
+def _refuse_names(asked: Compare, known: Mapping[str, str], names: Sequence[str], name: str) -> None:
+    for ours, theirs in asked.columns.items():
+        if ours not in known:
+            raise DataError(
+                f"{ours!r} is no attribute and no number of the release.",
+                f"It has: {', '.join(known)}.",
+                "Write ours first: { county = 'area_fips' }.",
+                about="compare.columns",
+            )
+        if theirs not in names:
+            raise _no_column(theirs, names, name, "compare.columns")
+
+
+def _matched(
+    places: Sequence[tuple[str, Sequence[str]]], ours: Mapping[str, str], names: Sequence[str], name: str, *, rows: int
+) -> tuple[str, Sequence[str]]:
+    """The table with the most attributes, all of which the file has."""
+    fitting = [each for each in places if all(ours[part] in names for part in each[1]) and (each[1] or rows == 1)]
+    if not fitting:
+        listed = "; ".join(", ".join(by) or "nothing" for _, by in places)
+        raise DataError(
+            f"{name!r} lacks an attribute of every table; its columns are: {', '.join(names)}.",
+            f"Tables of the release are by: {listed}.",
+            "Say what the file calls an attribute: columns = { county = 'area_fips' }.",
+            about="compare",
+        )
+    return max(fitting, key=lambda each: len(each[1]))
+
+
+def _numbers(table: pa.Table, column: str, asked: Compare, name: str) -> pa.Array:
+    """A column of numbers, empty where it says that one is suppressed."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    words = pc.utf8_trim_whitespace(_texts(table[column]))
+    marks = pa.array(asked.suppressed, pa.string())
+    gone = pc.or_(pc.is_in(words, value_set=marks), pc.fill_null(pc.equal(words, ""), fill_value=True))
+    if asked.flag is not None:
+        gone = pc.or_(gone, pc.is_in(pc.utf8_trim_whitespace(_texts(table[asked.flag])), value_set=marks))
+    left = pc.if_else(gone, pa.scalar(None, pa.string()), words)
+    try:
+        values = np.array(pc.cast(left, pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
+        if np.isinf(values).any():
+            raise pa.ArrowInvalid
+    except pa.ArrowInvalid:
+        odd = next(word for word in left.to_pylist() if word is not None and not _is_number(word))
+        raise DataError(
+            f"Column {column!r} of {name!r} holds {odd[:40]!r}, which is no number.",
+            "A number is written with digits; what stands where one is suppressed is listed.",
+            f"Write suppressed = [{odd[:40]!r}] if that is what it means, or correct the file.",
+            about="compare.suppressed" if asked.suppressed else "compare",
+        ) from None
+    return pa.array(values, mask=np.isnan(values))
+
+
+def _is_number(word: str) -> bool:
+    try:
+        return not np.isinf(float(word))
+    except ValueError:
+        return False
+
+
+def _texts(column: Any) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    whole = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+    if pa.types.is_floating(whole.type) and pc.all(pc.equal(whole, pc.round(whole))).as_py():
+        whole = pc.cast(whole, pa.int64())  # codes of a file that has gaps
+    return pc.cast(whole, pa.string())
+
+
+def _keys(table: pa.Table, by: Sequence[str]) -> Any:
+    """One text for each row, by which cells are told apart."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not by:
+        return pa.array([""] * len(table))
+    parts = [pc.fill_null(_texts(table[name]), "") for name in by]
+    return pc.binary_join_element_wise(*parts, "\x1f")
+
+
+def _floats(column: Any) -> Vector:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    values = pc.cast(column, pa.float64())
+    return np.array(values.to_numpy(zero_copy_only=False) if isinstance(values, pa.Array) else values, dtype=np.float64)
+
+
+def write_public(folder: Path, found: PublicTable, formats: Sequence[str]) -> None:
+    """Keep the agency's numbers beside the release, and what follows from both."""
+    for kind in formats:
+        write_table(found.table, folder / f"{AGENCY}.{kind}")
+    text = json.dumps(found.about() | {"found": compared(folder, found.about())}, indent=2, ensure_ascii=False)
+    (folder / COMPARISON).write_text(text + "\n", encoding="utf-8")
+
+
+def compared(folder: Path, about: Mapping[str, Any]) -> dict[str, Any]:
+    """The comparison, from the files of a release alone: by number, and the values that one side lacks."""
+    import pyarrow.compute as pc
+
+    by, numbers = [str(name) for name in about["by"]], [str(name) for name in about["numbers"]]
+    ours, theirs = _file(folder / str(about["table"]), "research", by), _file(folder, AGENCY, by)
+    mine, listed = _keys(ours, by), _keys(theirs, by)
+    row = np.array(pc.fill_null(pc.index_in(mine, value_set=listed), -1))
+    there: Mask = row >= 0
+    elsewhere = len(theirs) - int(np.unique(row[there]).size)
+    found = {}
+    for number in numbers:
+        value = _floats(theirs[number])
+        lower, upper, flag = (
+            f"{number}_{part}" if f"{number}_{part}" in ours.column_names else part
+            for part in ("lower", "upper", "quality")
+        )
+        ends = [_floats(ours[end]) for end in (lower, upper)]
+        noisy = np.array([word == NOISE for word in ours[flag].to_pylist()], dtype=np.bool_)
+        matched = np.where(there, value[np.maximum(row, 0)] if len(value) else np.nan, np.nan)
+        told = agreement(_floats(ours[number]), *ends, noisy=noisy, theirs=matched, listed=there, elsewhere=elsewhere)
+        found[number] = asdict(told)
+    lacking = {
+        name: {"here": _lacking(ours[name], theirs[name]), "there": _lacking(theirs[name], ours[name])} for name in by
+    }
+    return {"numbers": found, "only": {name: each for name, each in lacking.items() if any(each.values())}}
+
+
+def _lacking(one: Any, other: Any) -> list[str]:
+    """Values of an attribute that the other side does not have, the first few."""
+    gone = sorted({*_texts(one).unique().to_pylist()} - {*_texts(other).unique().to_pylist()} - {None})
+    return [*gone[:MOST_NAMED], *([f"and {len(gone) - MOST_NAMED:,} more"] if len(gone) > MOST_NAMED else [])]
+
+
+def _file(folder: Path, form: str, by: Sequence[str]) -> pa.Table:
+    path = next(p for kind in ("parquet", "csv") if (p := folder / f"{form}.{kind}").is_file())
+    names = column_names(path)
+    return read_table(path, kind=path.suffix[1:], attributes=[name for name in by if name in names])
+
+
+def kept(folder: Path) -> dict[str, Any] | None:
+    """What a release says of the agency's table, if it has one."""
+    path = folder / COMPARISON
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
+
+
+def shown(folder: Path) -> AgencyTable | None:
+    """What the report says of the agency's table, computed again from the release's files."""
+    about = kept(folder)
+    if about is None:
+        return None
+    return AgencyTable(
+        str(about["title"]), str(about["file"]), str(about["sha256"]), tuple(about["by"]), compared(folder, about)
+    )

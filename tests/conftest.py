@@ -59,6 +59,7 @@ def kept_tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Tables of noise are kept in a folder of the run, which its workers share, and not in somebody's home."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(_of_all_workers(tmp_path_factory) / "cache"))
+        patch.setenv("XDG_STATE_HOME", str(_of_all_workers(tmp_path_factory) / "state"))
         yield
 
 

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 from discreet.errors import MissingExtra
 
-Extra: TypeAlias = Literal["plan", "charts", "cli", "web", "postgres", "excel", "spark", "forecast", "rda"]
+Extra: TypeAlias = Literal["plan", "charts", "cli", "web", "postgres", "mysql", "excel", "spark", "forecast", "rda"]
 
 PURPOSE: dict[Extra, str] = {
     "plan": "reads plans and reports on them",
@@ -20,6 +20,7 @@ PURPOSE: dict[Extra, str] = {
     "cli": "is the command `discreet`",
     "web": "is the release desk",
     "postgres": "keeps ledgers in PostgreSQL and reads tables from it",
+    "mysql": "reads tables from MariaDB and MySQL",
     "excel": "writes Excel files",
     "spark": "reads data with Spark",
     "forecast": "forecasts panels",

@@ -88,9 +88,10 @@ def open_frame(
     """Open `data` as a lazy frame in the engine that its type names; nothing is read but its schema.
 
     A path is a Parquet file, a directory or a glob of them, a CSV file (also .gz or .zst), or a DuckDB file with its
-    table: `jobs.duckdb::jobs`, or `table="jobs"`. A table of PostgreSQL is `postgresql://user@host/database::jobs`,
-    which is copied once, as at one moment (`databases`). `name` is what messages call it (a file is called by its own
-    name); `connection` is the DuckDB connection for files and frames in memory (the process has one of its own).
+    table: `jobs.duckdb::jobs`, or `table="jobs"`. A table of a server is `postgresql://user@host/database::jobs`, one
+    of SQLite `jobs.sqlite::jobs`; both are copied once, as at one moment (`databases`). `name` is what messages call
+    it (a file is called by its own name); `connection` is the DuckDB connection for files and frames in memory (the
+    process has one of its own).
     The rows of a CSV file decide the types of its columns, but for those with a reading. With `ordered`, a frame in
     memory stays there and its rows keep their order.
     """

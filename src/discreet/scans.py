@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet import delimited
-from discreet.databases import is_address
+from discreet.databases import Address, copied, is_address, is_sqlite
 from discreet.delimited import Reading, quoted
 from discreet.errors import DataError
 
@@ -39,6 +39,8 @@ def scan(
     try:
         if kind == "DuckDB":
             return _attach(path, table, name=name, connection=connection)
+        if kind == "SQLite":
+            return connection.read_parquet(copied(Address.of_file(str(path), table or "")))
         if kind == "CSV":
             return delimited.scan(text, name=name, connection=connection, readings=readings)
         if path.is_dir():
@@ -88,6 +90,8 @@ def _format(path: Path, *, name: str) -> str:
         return "Parquet"
     if is_csv(path):
         return "CSV"
+    if is_sqlite(path):
+        return "SQLite"
     ending = path.suffix.removeprefix(".").casefold()
     known = {"parquet": "Parquet", "pq": "Parquet", "duckdb": "DuckDB", "ddb": "DuckDB"}
     if ending in known:
@@ -95,8 +99,8 @@ def _format(path: Path, *, name: str) -> str:
     what, remedy = OTHERS.get(ending, ("is not a table that can be opened", "Give one of these, or a frame."))
     raise DataError(
         f"{name} ends in {path.suffix!r}, which {what}.",
-        "Tables are .parquet, .csv (.tsv, .txt; also .csv.gz and .csv.zst), .duckdb::table, or a directory of Parquet "
-        "files.",
+        "Tables are .parquet, .csv (.tsv, .txt; also .csv.gz and .csv.zst), .duckdb::table, .sqlite::table, or a "
+        "directory of Parquet files.",
         remedy,
     )
 

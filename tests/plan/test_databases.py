@@ -21,14 +21,16 @@ import pytest
 
 import discreet as dc
 from discreet import databases
-from discreet.databases import Address
+from discreet.databases import Address, moment
 from discreet.errors import DataError, MissingExtra, PlanError
 from discreet.ledger import Ledger
+from discreet.plan import run as run_module
 from discreet.plan.check import check
 from discreet.plan.reading import read_plan
 from discreet.plan.run import run
 from discreet.review.verdict import verify_bundle
 from faults_of import about
+from interrupted import failing_after
 from postgres_server import postgres, postgres_server, postgres_url
 
 __all__ = ["postgres", "postgres_server", "postgres_url"]
@@ -121,7 +123,7 @@ def test_everything_of_a_run_is_read_at_one_moment(
     database: Database, plan: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between two tables, and between the check of rows and the release, rows go; the run sees none of it."""
-    fetch, seen = databases._fetch, []
+    fetch, seen = moment._fetch, []
 
     def changing(connection: Any, address: Address, columns: Any) -> Any:
         found = fetch(connection, address, columns)
@@ -129,7 +131,7 @@ def test_everything_of_a_run_is_read_at_one_moment(
         database.run("DELETE FROM jobs WHERE worker % 2 = 0", "DELETE FROM places WHERE workplace > 3")
         return found
 
-    monkeypatch.setattr(databases, "_fetch", changing)
+    monkeypatch.setattr(moment, "_fetch", changing)
     assert len(run(plan).publications) == 3
     assert seen[0] == 40
     assert len(seen) == 2
@@ -167,8 +169,8 @@ folder = "out"
 """
     )
     reads: list[str] = []
-    fetch = databases._fetch
-    monkeypatch.setattr(databases, "_fetch", lambda c, a, n: (reads.append(a.table), fetch(c, a, n))[1])
+    fetch = moment._fetch
+    monkeypatch.setattr(moment, "_fetch", lambda c, a, n: (reads.append(a.table), fetch(c, a, n))[1])
     assert check(read_plan(path)).releases[0].expected is not None
     assert len(run(path).publications) == 1
     assert reads == ["panel", "panel"]  # one of the check, one of the run
@@ -210,11 +212,26 @@ def test_the_copy_has_no_name_and_no_other_reader(database: Database) -> None:
 
 
 def test_a_copy_is_gone_with_the_run(plan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept, fetch = [], databases._fetch
-    monkeypatch.setattr(databases, "_fetch", lambda *given: kept.append(fetch(*given)) or kept[-1])
+    kept, fetch = [], moment._fetch
+    monkeypatch.setattr(moment, "_fetch", lambda *given: kept.append(fetch(*given)) or kept[-1])
     run(plan, dry_run=True)
     assert len(kept) == 2
     assert all(copy.closed for copy in kept)
+
+
+def test_a_resumed_run_finds_a_changed_table(plan: Path, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that only moved are no change."""
+    with monkeypatch.context() as patch:
+        patch.setattr(run_module, "_publish", failing_after(1))
+        with pytest.raises(KeyboardInterrupt):
+            run(plan)
+    database.run("UPDATE jobs SET sex = sex WHERE worker % 3 = 0")
+    assert len(run(plan, dry_run=True).check.releases) == 3
+    database.run("UPDATE jobs SET sex = CASE sex WHEN 'f' THEN 'm' ELSE 'f' END WHERE worker = 7")
+    with pytest.raises(PlanError) as refusal:
+        run(plan)
+    assert "--changed-data" in str(refusal.value)
+    assert len(run(plan, changed_data=True).publications) == 3
 
 
 def test_the_password_is_nowhere(plan: Path) -> None:

@@ -18,6 +18,7 @@ import pytest
 
 from discreet import engines, extras
 from discreet.change.forecasters import forecast_panel
+from discreet.databases import copied
 from discreet.errors import MissingExtra
 from discreet.ledger import Ledger
 from discreet.readers.m3 import read_m3
@@ -41,6 +42,7 @@ EXTRA = (
         "starlette",
     ),
     *("starlette", "uvicorn", "jinja2", "argon2", "psycopg", "adbc_driver_postgresql", "pyspark", "statsforecast"),
+    "pymysql",
     "rdata",
 )
 WITHOUT = """
@@ -128,6 +130,7 @@ def test_the_command_without_its_extra_says_so(tmp_path: Path) -> None:
 DOORS: dict[extras.Extra, tuple[str, Callable[[], Any]]] = {
     "charts": ("vl_convert", lambda: svg.svg({"mark": "point"}, alt="never drawn before")),
     "postgres": ("psycopg", lambda: Ledger.open("postgresql://officer@host/ledger")),
+    "mysql": ("pymysql", lambda: copied("mysql://reader@host/labour::jobs")),
     "spark": ("pyspark", lambda: engines.open("spark")),
     "forecast": ("statsforecast", lambda: forecast_panel(PANEL, methods=("ets",))),
     "rda": ("rdata", lambda: read_m3(Path("M3.rda"))),

@@ -285,7 +285,15 @@ COLUMNS = '[data.schema]\nworkplace_attributes = ["place"]\nworker_attributes = 
 UNIT = {"kind": "workers"}
 
 
-OPENED = {"frames.py", "scans.py", "delimited.py", "schema.py", "databases.py"}
+OPENED = {
+    "frames.py",
+    "scans.py",
+    "delimited.py",
+    "schema.py",
+    "databases/address.py",
+    "databases/moment.py",
+    "databases/sql.py",
+}
 """Tables that somebody opens: `concerning` says which of them it is."""
 PLACED = {"plan/values.py", "plan/document.py", "plan/shape.py", "plan/source.py", "lmm/private/bounds.py"}
 """Values of a plan, whose place the plan knows; and a range of either of two arguments, under `concerning`."""

@@ -31,7 +31,9 @@ def _group() -> None: ...
 
 @data.command()
 def check(
-    source: Annotated[str, typer.Argument(metavar="DATA", help="CSV, Parquet or DuckDB file (jobs.duckdb::table).")],
+    source: Annotated[
+        str, typer.Argument(metavar="DATA", help="CSV, Parquet, DuckDB or SQLite file (jobs.duckdb::table).")
+    ],
     faults: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the numbers of the rows there; keep it with the data.")
     ] = None,

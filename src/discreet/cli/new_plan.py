@@ -15,7 +15,9 @@ ROLES = "e establishment, w worker, p public of the establishment, a attribute o
 
 
 def new(
-    source: Annotated[str, typer.Argument(metavar="DATA", help="CSV, Parquet or DuckDB file (jobs.duckdb::table).")],
+    source: Annotated[
+        str, typer.Argument(metavar="DATA", help="CSV, Parquet, DuckDB or SQLite file (jobs.duckdb::table).")
+    ],
     out: Annotated[Path, typer.Option(metavar="FILE", help="Where the plan goes; nothing is replaced.")] = Path(
         "plan.toml"
     ),

@@ -122,6 +122,10 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check everything, the data included; write and spend nothing.")
     ] = False,
+    changed_data: Annotated[
+        bool,
+        typer.Option("--changed-data", help="Resume a run although its data have changed since it was interrupted."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Carry a plan out: check, pay, draw, publish, report.
@@ -139,6 +143,7 @@ def run(
         outcome = carry_out(
             path,
             dry_run=dry_run,
+            changed_data=changed_data,
             progress=lambda step, done, steps: bar.update(task, description=step, completed=done, total=steps),
         )
     if as_json:

@@ -23,6 +23,7 @@ check         what a plan would cost and how far off it would be; reads no confi
 repeats       what it asks for a second time
 outputs       the files of a release and what they say about themselves
 run           carry a plan out, resumably
+steady        whether the data stay what they are, while they are read and until a run is resumed
 doors         plans from Python, by the name of their file
 agency        a public table of the agency: read, matched, written beside the release and compared with it
 comparison    errors beside noise infusion, on simulated data of a release's shape

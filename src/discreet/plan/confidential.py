@@ -82,7 +82,7 @@ class Confidential:
         if is_address(text):
             return text
         path = self.source.path(text)
-        closed = next((found for found in _files(path) if not os.access(found, os.R_OK)), None)
+        closed = next((found for found in files_of(path) if not os.access(found, os.R_OK)), None)
         if closed is not None:
             words = (
                 f"{str(closed)!r} may not be read by this user. Data are read where they are. Give the right to read."
@@ -166,7 +166,7 @@ def shown_as_public(source: PlanSource) -> Iterator[Fault]:
 
 def is_secret(source: PlanSource, path: Path) -> bool:
     """Whether confidential data of the plan are at a path."""
-    return bool(_all_secret(source) & _numbers(_files(path)))
+    return bool(_all_secret(source) & _numbers(files_of(path)))
 
 
 def _all_secret(source: PlanSource) -> set[tuple[int, int]]:
@@ -179,9 +179,9 @@ def _secret(source: PlanSource) -> set[tuple[int, int]]:
     data = source.tables.data
     places = [text for text in (data.source, data.workers) if text is not None]
     if is_address(data.source):
-        return _numbers(found for text in places if not is_address(text) for found in _files(source.path(text)))
+        return _numbers(found for text in places if not is_address(text) for found in files_of(source.path(text)))
     named = [source.path(text) for text in places if not is_address(text)]
-    secret = _numbers(found for path in named for found in _files(path))
+    secret = _numbers(found for path in named for found in files_of(path))
     tables = [named[0] / f"{name}.parquet" for name in ("jobs", "job", "worker")]
     if any(path.is_file() for path in tables[:2]):  # a folder in which each file has its role
         listed = named[0] / "workplace.parquet" if data.workplaces is None else source.path(data.workplaces)
@@ -241,7 +241,7 @@ def _is_table(path: Path) -> bool:
         return False
 
 
-def _files(path: Path) -> Iterator[Path]:
+def files_of(path: Path) -> Iterator[Path]:
     """What is read at a path: a file, a table in a file, everything below a folder, all that a glob matches."""
     text = str(path).partition("::")[0]
     for start in {text, glob.escape(text)}:

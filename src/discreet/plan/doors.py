@@ -33,6 +33,7 @@ def run_plan(
     plan: PlanFile | str | Path,
     *,
     dry_run: bool = False,
+    changed_data: bool = False,
     progress: Progress = lambda step, done, steps: None,
 ) -> RunResult:
     """Release everything in a plan that is not released yet.
@@ -43,6 +44,7 @@ def run_plan(
     ----------
     plan : the plan's file, or what `read_plan` made of it.
     dry_run : stop before anything is written or spent.
+    changed_data : resume an interrupted run although its data have changed since.
     progress : called with what is being done, how many steps are done and how many there are.
 
     Returns
@@ -54,4 +56,4 @@ def run_plan(
     >>> print(run_plan("plan.toml", dry_run=True).remaining)                        # doctest: +SKIP
     epsilon=4
     """
-    return run(plan, dry_run=dry_run, progress=progress)
+    return run(plan, dry_run=dry_run, changed_data=changed_data, progress=progress)

@@ -30,6 +30,7 @@ from discreet.plan.file import PlanFile
 from discreet.plan.flows import FlowRequest
 from discreet.plan.reading import read_plan
 from discreet.plan.requests import PlannedRelease
+from discreet.plan.steady import CHANGED, DataFiles, EarlierData
 from discreet.privacy.losses import Loss
 from discreet.release.account import Account, exchanged
 from discreet.release.offer import Offer
@@ -111,28 +112,40 @@ def run(
     plan: PlanFile | str | Path,
     *,
     dry_run: bool = False,
+    changed_data: bool = False,
     progress: Progress = lambda step, done, steps: None,
 ) -> RunResult:
     """Release everything in the plan that is not released yet. `dry_run` stops before anything is written or spent.
 
+    A run that resumes another refuses data that have changed since; `changed_data` takes them as they are now.
     Runs of one plan on one machine take turns: a second one finds everything released and ends like the first.
     """
     file = plan if isinstance(plan, PlanFile) else read_plan(plan)
     with alone(file.document.path, waiting=lambda: progress("wait for another run of this plan", 0, 1)), one_moment():
-        return _run(file, dry_run=dry_run, progress=progress)
+        return _run(file, dry_run=dry_run, changed_data=changed_data, progress=progress)
 
 
-def _run(file: PlanFile, *, dry_run: bool, progress: Progress) -> RunResult:
+def _run(file: PlanFile, *, dry_run: bool, changed_data: bool, progress: Progress) -> RunResult:
+    before = DataFiles.of(file, list(file.sources))
     found = check(file)
     found.refuse()
     waiting = [known for known in found.releases if known.state != "released"]
     steps = _Steps(progress, total=1 + bool(waiting) + len(waiting) + (0 if dry_run else len(found.releases) + 2))
     steps.next("check the plan")
     offers = _read(file, waiting, steps)
+    note = EarlierData.of(file)
+    paid = any(known.state != "new" for known in found.releases)
+    held = before.held() if waiting and (paid or not dry_run) else {}
+    if waiting:
+        before.refuse_changes()
+    if paid and not changed_data and note.differs(held):
+        file.document.refuse([Fault(file.sources[0].place("data", "source"), CHANGED)])
     folder = file.path(file.plan.output.folder)
     if dry_run:
         return RunResult(found, folder, {}, tuple(each.before for each in found.spending))
     _try_out(file, folder)
+    if waiting:
+        note.write(held)
     with Ledger.open(file.ledger) as ledger:
         accounts = {
             name: Account(ledger=ledger, dataset=name, unit=source.unit, budget=budget.total(), policy=budget.policy())
@@ -162,6 +175,7 @@ def _run(file: PlanFile, *, dry_run: bool, progress: Progress) -> RunResult:
             "made and in their folders. Make room or give the right to write, then run the plan again.",
             about="folder",
         ) from None
+    note.drop()
     return RunResult(found, folder, published, budgets, head, report, bundle, facts)
 
 

@@ -90,7 +90,8 @@ class Data(Section):
 
     source: DataPlace = Field(
         description="Parquet, CSV or DuckDB file, or a folder, relative to the plan; or a table of PostgreSQL, "
-        "postgresql://user@host/database::table."
+        "postgresql://user@host/database::table, of MariaDB or MySQL, mysql://user@host/database::table, or of SQLite, "
+        "jobs.sqlite::table."
     )
     workplaces: DataPlace | None = Field(
         None, description="The public list of establishments, where it is a file or table apart."

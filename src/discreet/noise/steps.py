@@ -155,7 +155,7 @@ class _Sides:
     beyond: NDArray[np.float64]
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def _cells(law: Steps) -> least.StepCells:
     shifts = DEPTH / law.epsilon + 2
     # A power of two: cells of one epsilon are whole ones of another.
@@ -163,19 +163,19 @@ def _cells(law: Steps) -> least.StepCells:
     return least.StepCells(law.growth, law.shift, parts, round(parts * shifts))
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def _rings(law: Steps) -> Staircase:
     return Staircase(law.epsilon - math.log1p(law.growth), law.growth, law.cells.last)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def _edges(law: Steps) -> Vector:
     edges = np.asarray(np.arange(law.reach + 1) * law.width, dtype=np.float64)
     edges.setflags(write=False)
     return edges
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def _weights(law: Steps) -> NDArray[np.object_]:
     cells = law.cells
     return kept(
@@ -216,12 +216,12 @@ def anchor(law: Steps) -> Matrix:
     return np.concatenate([[law.cells.parts * anchors.UNIT], level - level.min() + anchors.UNIT])[None, :]
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def _choice(law: Steps) -> Choice:
     return Choice(law.weights, bits=BITS)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def _sides(law: Steps) -> _Sides:
     share = np.array([weight / 2**BITS for weight in law.weights[0]], dtype=np.float64)
     middle = len(share) // 2
@@ -230,13 +230,13 @@ def _sides(law: Steps) -> _Sides:
     return _Sides(sides[:, :-1], tail, sides[:, -1])
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def _outer(law: Steps) -> float:
     """The mass that the law of rings has beyond the last edge, on both sides."""
     return float(law.rings.beyond(np.array([law.cells.last]))[0])
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def _excess_at_edges(law: Steps) -> Vector:
     """E(|Z| - e)+ beyond each edge e: the integral of the tail, which is linear inside a cell."""
     sides, ring, last = law._sides, law.rings, law.cells.last

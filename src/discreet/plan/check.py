@@ -13,6 +13,7 @@ import glob
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from discreet.databases import is_address, one_moment
@@ -40,13 +41,13 @@ UNTYPED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ReleaseCheck:
     """One release before it exists.
 
     Attributes
     ----------
-    tables : what its tables of counts cost, and how far off they would be.
+    public : the sizes that are publicly known, where there are any.
     expected : how far off a model or a summary would be; None where the public columns of the data are not here.
     offer : what these errors are from, about the data of the plan.
     agency : what is known of the agency's own table, where the plan names one.
@@ -54,7 +55,7 @@ class ReleaseCheck:
 
     request: PlannedRelease
     state: State
-    tables: tuple[TableCheck, ...]
+    public: PublicSizes | None = None
     expected: Outlook | None = None
     offer: Offer[None, Any, Any] | None = None
     agency: AgencyCheck | None = None
@@ -66,6 +67,11 @@ class ReleaseCheck:
     @property
     def loss(self) -> Loss:
         return self.request.guarantee.loss
+
+    @cached_property
+    def tables(self) -> tuple[TableCheck, ...]:
+        """What its tables of counts cost, and how far off they would be; computed when it is asked for."""
+        return self.request.check(self.public) if isinstance(self.request, CountRequest) else ()
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -168,12 +174,11 @@ def check(file: PlanFile) -> PlanCheck:
     data = {source.name: Confidential(source) for source in file.sources}
     for request in asked:
         source = request.source
-        one = ReleaseCheck(request, known[source.dataset].state(request.release.name), ())
-        if isinstance(request, CountRequest):
-            one = replace(one, tables=request.check(public[source.name][0]))
-        elif isinstance(request, FlowRequest):
-            one = replace(one, expected=request.expected(public[source.name][0]))
-        elif not gone[source.name] and one.state != "released":
+        sizes, _ = public[source.name]
+        one = ReleaseCheck(request, known[source.dataset].state(request.release.name), sizes)
+        if isinstance(request, FlowRequest):
+            one = replace(one, expected=request.expected(sizes))
+        elif not (isinstance(request, CountRequest) or gone[source.name] or one.state == "released"):
             one, found = _foreseen(one, data[source.name])
             faults += found
         one, found = _beside(one)

@@ -207,7 +207,7 @@ def _read(file: PlanFile, waiting: list[ReleaseCheck], steps: _Steps) -> dict[st
                 file.document.refuse([replace(fault, place=fault.place or place) for fault in error.faults])
     offers, faults = {}, []
     # What is counted by kinds of workers serves tables of all workers, so that comes first.
-    for known in sorted(waiting, key=lambda known: -max((table.levels for table in known.tables), default=0)):
+    for known in sorted(waiting, key=lambda known: -_kinds(known.request)):
         steps.next(f"read for {known.name}")
         try:
             source = known.request.source
@@ -216,6 +216,11 @@ def _read(file: PlanFile, waiting: list[ReleaseCheck], steps: _Steps) -> dict[st
             faults += blamed(known.request.source, known.request.release, error)
     file.document.refuse(faults)
     return offers
+
+
+def _kinds(request: PlannedRelease) -> int:
+    """The most kinds of workers that a table of the release counts; 0 where it has no table of counts."""
+    return max(query.levels for query in request.queries) if isinstance(request, CountRequest) else 0
 
 
 def _released(request: PlannedRelease) -> Offer[None, Any, Any]:

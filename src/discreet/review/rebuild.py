@@ -196,7 +196,7 @@ class Rebuilt:
     def report(self) -> bytes:
         """The report that this code makes of the bundle."""
         lines = self.lines
-        known = tuple(ReleaseCheck(request, "released", ()) for request in self.requests.values())
+        known = tuple(ReleaseCheck(request, "released") for request in self.requests.values())
         published = {
             name: next(e for e in reversed(lines.publications[name]) if e.dataset == request.source.dataset)
             for name, request in self.requests.items()

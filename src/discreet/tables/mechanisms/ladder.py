@@ -245,7 +245,7 @@ class _Drawer:
         return self.choice.draw(x - 1, source) - self.window.reach
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=32)
 def _table(mechanism: LadderNoise) -> _Drawer:
     return _Drawer(mechanism)
 
@@ -268,7 +268,7 @@ def _beyond(mechanism: LadderNoise, rare: float) -> float:
     return float(further[tail > rare].max(initial=0.5)) * OUTWARD
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=32)
 def _window(outer: LadderNoise) -> Window:
     alpha, epsilon, sizes = outer.unit.alpha, outer.epsilon, outer.tabled
     rows = kept(

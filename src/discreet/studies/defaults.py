@@ -23,8 +23,10 @@ from discreet.studies.lodes import QUICK_SHARE, QUICK_TRIALS, TRIALS, WORKER_BY,
 from discreet.studies.lodes_defaults import default_rows
 from discreet.studies.study import Progress, Study, silent
 from discreet.tables.calibration import calibrate
-from discreet.tables.establishments import histograms
+from discreet.tables.establishments import Histograms, histograms
 from discreet.tables.limits import far_floor, floor
+from discreet.tables.two_sizes import RatioRows, two_sizes
+from discreet.utility import strata
 
 Row: TypeAlias = dict[str, Any]
 TITLE = "The defaults on the paper's workloads, beside noise infusion"
@@ -32,10 +34,18 @@ ALPHA, EPSILONS = "0.1", (1.0, 2.0, 4.0)
 NEAR, FAR = 1_000, 12.0
 """Floors are computed on integers up to this size; a bound is of use within so many mean errors of the count."""
 
+PARTS = 16
+"""Cells of the programme of two sizes in a growth by 1 + alpha."""
+
+SMALLER = "10k-100k"
+"""The first stratum of places that are not small."""
+
 WORDS = """
 Workload 1 under the strong definition. `unbiased` is what `ladder` publishes. `at least one job each` replaces a count
 below the public number of the cell's establishments by that number: it errs less and is biased upwards, so totals are
-not to be made of it. `floor` is below every law of noise that follows the largest establishment.
+not to be made of it. `floor` is below every law of noise that follows the largest establishment. `two sizes` is what
+a law could err that follows the second largest, too, from the size on at which the table of `ladder` ends; no mechanism
+has it yet (`tables.two_sizes`, docs/explanation/limits.md).
 """
 
 
@@ -49,7 +59,7 @@ def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progres
     progress("infusing noise", 0.4)
     economy = infused(firms, seed=seed, trials=trials, source=source)
     progress("workload 1", 0.6)
-    tried = tried_rows(economy)
+    tried = tried_rows(economy, second_largest(firms))
     progress("all defaults", 0.7)
     rows = default_rows(economy, trials=trials, source=source)
     results = {"jobs": int(firms.counts.sum()), "trials": trials, "defaults": rows, "workload_1": tried}
@@ -66,29 +76,58 @@ def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progres
     return Study(name="defaults", title=TITLE, results=results, page=page)
 
 
-def tried_rows(economy: grid.Economy) -> list[Row]:
-    """Errors of workload 1 over infusion's: as published, held to public facts, and the floor."""
+def second_largest(firms: Histograms) -> Integers:
+    """The second largest establishment of each cell; 0 where there is one only."""
+    cell = np.repeat(np.arange(len(firms.start)), firms.establishments)
+    ordered = firms.size[np.lexsort((-firms.size, cell))]
+    beside = np.minimum(firms.start + 1, len(ordered) - 1)
+    return np.asarray(np.where(firms.establishments > 1, ordered[beside], 0))
+
+
+def tried_rows(economy: grid.Economy, second: Integers) -> list[Row]:
+    """Errors of workload 1 over infusion's: as published, held to public facts, by two sizes, and the floor."""
     cells, rows = economy.cells, []
     x, n = cells.largest_total, cells.counts.sum(axis=1)
-    reference = float(economy.infusion_error_total.sum())
+    infusion = economy.infusion_error_total.sum(axis=1)
+    small = economy.stratum < strata.NAMES.index(SMALLER)
     for epsilon in EPSILONS:
         mechanism: Any = calibrate("ladder", unit=Establishments(ALPHA), epsilon=epsilon)
         error = mechanism.integer_error(x.astype(np.float64), x.astype(np.float64))
+        before = calibrate("polynomial", unit=Establishments(ALPHA), epsilon=epsilon).integer_error(
+            x.astype(np.float64), x.astype(np.float64)
+        )
         gain = bound_gain(mechanism.integer_probability, x, n - cells.establishments, error)
         for what, errors, bias in (
             ("unbiased", error, np.zeros(len(error))),
             ("at least one job each", error - gain, gain),
+            ("two sizes", by_two_sizes(error, x, second, epsilon, least=mechanism.tabled), np.zeros(len(error))),
             ("floor", floors(x, epsilon), None),
         ):
             rows.append(
                 {
                     "epsilon": epsilon,
                     "what": what,
-                    "over infusion": float(errors.sum()) / reference,
+                    "over infusion": float(errors.sum() / infusion.sum()),
+                    "below 10,000 inhabitants": float(errors[small].sum() / infusion[small].sum()),
+                    "there over polynomial": float(errors[small].sum() / before[small].sum()),
                     "bias": None if bias is None else float(bias.sum() / error.sum()),
                 }
             )
     return rows
+
+
+def by_two_sizes(error: Vector, largest: Integers, second: Integers, epsilon: float, *, least: int) -> Vector:
+    """`error`, and from the size `least` on the error of the best law of both sizes on the cells of its programme.
+
+    Every cell has one establishment more of the size `least`, which does not exist: so the law is the one of a single
+    size where the table of smaller sizes begins.
+    """
+    rows, far = RatioRows(float(Fraction(ALPHA)), epsilon, PARTS), largest >= least
+    place = rows.row(largest[far], np.maximum(second[far], least))
+    share = np.bincount(place, weights=largest[far], minlength=len(rows.ratios) - 1).astype(np.float64)
+    found = error.copy()
+    found[far] = rows.alpha * largest[far] * two_sizes(rows, weights=share).errors[place]
+    return found
 
 
 def bound_gain(law: Callable[[Vector, float], Vector], largest: Integers, room: Integers, error: Vector) -> Vector:

@@ -24,6 +24,7 @@ from discreet.tables.calibration import calibrate
 from discreet.tables.limits import far_floor, floor, in_proportion, one_count, radial
 from discreet.tables.mechanisms.defaults import default
 from discreet.tables.mechanisms.mechanism import Mechanism
+from discreet.tables.two_sizes import RatioRows, two_sizes
 
 Row: TypeAlias = dict[str, Any]
 ALPHAS, QUICK_ALPHAS = ("0.05", "0.1", "0.2"), ("0.1",)
@@ -34,6 +35,7 @@ GROWTHS, QUICK_GROWTHS, FAR = {"0.5": 2, "1": 3, "2": 5, "4": 5}, 2, 100
 """Sizes up to growths of so many workers are solved on integers, a fifth more than those shown; `FAR` in proportion."""
 
 PARTS, QUICK_PARTS = 16, 8
+LARGE = 10_000
 DELTA = "0.05"
 ONE: tuple[tuple[str, Calibration], ...] = (
     ("ladder", "tight"),
@@ -61,15 +63,17 @@ def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progres
     points = [(alpha, epsilon) for alpha in alphas for epsilon in epsilons]
     counts: list[Row] = []
     kinds: list[Row] = []
+    pairs: list[Row] = []
     for i, (alpha, epsilon) in enumerate(points):
         progress(f"one count, alpha {alpha}, epsilon {epsilon}", 0.8 * i / len(points))
         growths, parts = (QUICK_GROWTHS, QUICK_PARTS) if quick else (GROWTHS[epsilon], PARTS)
         counts += count_rows(alpha, epsilon, growths=growths, parts=parts)
+        pairs += pair_rows(alpha, epsilon, parts=parts)
         progress(f"counts by kind, alpha {alpha}, epsilon {epsilon}", 0.8 * (i + 0.7) / len(points))
         for d in QUICK_KINDS if quick else KINDS:
             kinds += [row for strength in SEVERAL for row in kind_rows(alpha, epsilon, d, strength)]
     progress("drawing figures", 0.9)
-    results = {"alphas": alphas, "epsilons": epsilons, "one_count": counts, "by_kind": kinds}
+    results = {"alphas": alphas, "epsilons": epsilons, "one_count": counts, "two_sizes": pairs, "by_kind": kinds}
     return Study(name="limits", title=TITLE, results=results, page=page(results))
 
 
@@ -105,6 +109,28 @@ def count_rows(alpha: str, epsilon: str, *, growths: int, parts: int) -> list[Ro
             }
         )
     return rows
+
+
+def pair_rows(alpha: str, epsilon: str, *, parts: int) -> list[Row]:
+    """What a law of the two largest establishments could err, by their ratio, beside `ladder`; in units of alpha x."""
+    rows, size = RatioRows(float(Fraction(alpha)), float(epsilon), parts), np.array([float(LARGE)])
+    try:
+        known = calibrate("ladder", unit=Establishments(alpha), epsilon=epsilon).integer_error(size, size)
+        errors = two_sizes(rows).errors
+    except (Infeasible, PrivacyError, Unsolved):
+        return []
+    one = float(known[0]) / (rows.alpha * LARGE)
+    return [
+        {
+            "alpha": alpha,
+            "epsilon": epsilon,
+            "second over largest": f"{low:.2f} to {high:.2f}",
+            "two sizes": float(error),
+            "ladder": one,
+            "ratio": float(error) / one,
+        }
+        for high, low, error in zip(rows.ratios[:-1], rows.ratios[1:], errors, strict=True)
+    ]
 
 
 def _mechanisms(alpha: str, epsilon: str) -> Iterator[tuple[str, Mechanism]]:

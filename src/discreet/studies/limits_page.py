@@ -23,6 +23,10 @@ the largest as it is, and the best law that bears this shift is a staircase. The
 cells would show it. All mechanisms of the product have mean zero; `unbiased optimum` is the programme with that
 constraint.
 
+**Two sizes.** A law that follows the second largest establishment as well may narrow its scale when the largest
+shrinks. Its errors are those of laws that keep epsilon on the cells of a grid, by a linear programme over all moves;
+finer cells would lower them. No mechanism has such a law yet.
+
 **Counts by kind.** d counts of the same establishments under one epsilon. The limit is that of laws which follow a
 radius: of |z_1| + ... + |z_d| under the strong definition, whose unit ball is the hull of all neighbours; of the norm
 of `weak-joint` under the weak one. Errors are before rounding, in units of alpha times the size of a large
@@ -67,6 +71,11 @@ def page(results: Mapping[str, Any]) -> Page:
                 name=f"one-count-{alpha}",
             ),
             Table.of([_told(row) for row in own], f"One count, alpha {alpha}: a lone establishment", f"count-{alpha}"),
+        ]
+    if results["two_sizes"]:
+        blocks += [
+            Heading("What a law of the two largest establishments could err"),
+            Table.of(results["two_sizes"], "Mean error of a large cell in units of alpha x, by ratio.", "two-sizes"),
         ]
     blocks += [Heading("Counts by kind of worker under one epsilon"), *_kinds(results["by_kind"])]
     return Page(TITLE, blocks)

@@ -36,6 +36,7 @@ ranking         rankings of workplace cells, and how far two of them agree
 release         A published table of counts: everything in it may be shown to anybody
 shrinkage       published counts of worker kinds drawn towards the shape of their group
 sizes           how large each cell's largest establishment is, published with noise of its own
+two_sizes       what noise could err that follows the two largest establishments of a cell
 widths          how wide intervals will be, told before anything is paid
 workload        several tables in one release: one ledger line, an explicit split, and totals that add up
 """

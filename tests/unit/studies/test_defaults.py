@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
 from discreet.noise.source import SeededSource
 from discreet.privacy.units import Establishments
-from discreet.studies.defaults import bound_gain, floors
+from discreet.studies.defaults import bound_gain, by_two_sizes, floors, second_largest
 from discreet.tables.calibration import calibrate
 
 
@@ -29,3 +32,21 @@ def test_floors_are_below_the_product() -> None:
         mechanism = calibrate("ladder", unit=Establishments("0.1"), epsilon=epsilon)
         ratio = mechanism.integer_error(sizes.astype(float), sizes.astype(float)) / floors(sizes, epsilon)
         assert ((ratio > 1) & (ratio < 1.6)).all()
+
+
+def test_the_second_largest_establishment_of_a_cell() -> None:
+    firms: Any = SimpleNamespace(
+        start=np.array([0, 1, 4, 6]), establishments=np.array([1, 3, 2, 1]), size=np.array([9, 4, 7, 7, 0, 5, 8])
+    )
+    assert second_largest(firms).tolist() == [0, 7, 0, 0]
+
+
+def test_two_sizes_take_off_where_one_establishment_dominates() -> None:
+    x, second = np.array([10, 1_000, 1_000, 1_000, 64]), np.array([0, 0, 300, 1_000, 0])
+    mechanism = calibrate("ladder", unit=Establishments("0.1"), epsilon=4)
+    error = mechanism.integer_error(x.astype(float), np.maximum(x, mechanism.tabled).astype(float))
+    found = by_two_sizes(error, x, second, 4.0, least=60) / error
+    assert found[0] == 1 and 0.95 < found[1] == found[2] < 0.98
+    # Two of one size have the law of a single size, on coarser cells than its own; and so has a size next to the table.
+    assert 1 < found[3] < 1.03
+    assert found[4] * error[4] / 64 == pytest.approx(found[3] * error[3] / 1_000)

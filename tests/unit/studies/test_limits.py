@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from discreet.errors import DataError
-from discreet.studies.limits import count_rows, kind_rows, run
+from discreet.studies.limits import count_rows, kind_rows, pair_rows, run
 from discreet.studies.limits_page import answers, page
 from faults_of import about
 
@@ -28,7 +28,9 @@ def test_every_mechanism_is_at_or_above_its_limit() -> None:
     chosen = {row["definition"]: row for row in kinds if row["default"]}
     assert {row["mechanism"] for row in chosen.values()} == {"joint-rings", "weak-joint"}
     assert all(1 - 1e-6 <= row["ratio"] < 1.03 for row in chosen.values())
-    found = {"alphas": ["0.1"], "epsilons": ["4"], "one_count": counts, "by_kind": kinds}
+    pairs = pair_rows("0.1", "4", parts=8)
+    assert pairs[-1]["second over largest"] == "0.00 to 0.47" and 0.95 < pairs[-1]["ratio"] < 0.98 < pairs[0]["ratio"]
+    found = {"alphas": ["0.1"], "epsilons": ["4"], "one_count": counts, "two_sizes": pairs, "by_kind": kinds}
     assert len(answers(found)) == 1 and "fundamental" in answers(found)[0]
     assert "One count" in page(found).html()
 
@@ -36,6 +38,10 @@ def test_every_mechanism_is_at_or_above_its_limit() -> None:
 def test_where_no_law_in_proportion_has_a_mean_there_is_no_limit_of_them() -> None:
     rows = count_rows("0.2", "0.5", growths=1, parts=4)
     assert rows[0]["optimum"] is not None and {row["optimum"] for row in rows if row["size"] >= 100} == {None}
+
+
+def test_where_no_law_has_a_mean_two_sizes_have_none() -> None:
+    assert pair_rows("0.2", "0.5", parts=4) == []
 
 
 def test_it_needs_no_data(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from discreet.errors import DataError, PrivacyError
 from discreet.faults import Argument
 from discreet.histories import Histories
 from discreet.jobs import Jobs
+from discreet.ledger import Period, Policy
 from discreet.privacy.losses import Loss, Number, Pure
 from discreet.privacy.units import Unit
 from discreet.release.account import Account
@@ -42,6 +43,8 @@ class Session:
         budget: Number | Loss,
         ledger: str | Path | None = None,
         dataset: str | None = None,
+        period: str | None = None,
+        per_period: Number | None = None,
         seed: int | None = None,
     ) -> None:
         """Open the account of `jobs`.
@@ -54,12 +57,24 @@ class Session:
         ledger : a path, or a PostgreSQL address, of the ledger that keeps count beyond this session. Without one the
             budget is forgotten when the process ends: for trials only.
         dataset : the name under which the ledger knows these data, however they are read. A ledger needs one.
+        period : the year, quarter or month that the jobs are about: "2026-Q1". Flows and changes of job histories are
+            about the last of their quarters.
+        per_period : what releases about one period may cost together, where the budget is for a series. Periods are
+            as long as `period`, or as the quarters of job histories.
         seed : makes the noise reproducible and the releases not private; they say so.
         """
         _refuse(jobs, unit, ledger, dataset)
         total = budget if isinstance(budget, Loss) else Pure(budget)
         self.jobs = jobs
-        self.account = Account.open(ledger, dataset=dataset or jobs.name, unit=unit, budget=total, seed=seed)
+        self.account = Account.open(
+            ledger,
+            dataset=dataset or jobs.name,
+            unit=unit,
+            budget=total,
+            policy=_policy(jobs, period, per_period),
+            period=period,
+            seed=seed,
+        )
 
     @property
     def unit(self) -> Unit:
@@ -124,7 +139,8 @@ class Session:
                 "Use Session(read_histories(...), ...).",
                 about="jobs",
             )
-        return FlowQuery.of(self.jobs, self.account, quarter=quarter, by=by)
+        last = quarter if isinstance(quarter, str | int) else quarter[-1] if quarter else None
+        return FlowQuery.of(self.jobs, self._dated(last), quarter=quarter, by=by)
 
     def changes(self, quarters: Sequence[Label], by: str | Sequence[str] = ()) -> ChangeQuery:
         """Jobs of two quarters or more and what changed between them, by workplace attributes, under one loss."""
@@ -135,7 +151,14 @@ class Session:
                 "Use Session(read_histories(...), ...).",
                 about="jobs",
             )
-        return ChangeQuery.of(self.jobs, self.account, quarters=quarters, by=by)
+        return ChangeQuery.of(self.jobs, self._dated(quarters[-1] if quarters else None), quarters=quarters, by=by)
+
+    def _dated(self, last: Label | None) -> Account:
+        """The account of a release about this quarter, where the name of the quarter tells when it is."""
+        try:
+            return self.account.about(Period.of(str(last)))
+        except PrivacyError:
+            return self.account
 
     def marginals(
         self,
@@ -159,6 +182,28 @@ class Session:
     def __repr__(self) -> str:
         read = "" if self.jobs.name == self.account.dataset else f", read from {self.jobs.name!r}"
         return f"Session on {self.account.dataset!r}{read}: {self.remaining} left under {self.unit.key}"
+
+
+def _policy(jobs: Jobs | Histories, period: str | None, limit: Number | None) -> Policy | None:
+    """What each period may cost, where that is said."""
+    if isinstance(jobs, Histories) and period is not None:
+        raise DataError(
+            (Argument("period", period), " was given with job histories."),
+            "Flows and changes are about the last of their quarters.",
+            "Leave it out.",
+            about="period",
+        )
+    if limit is None:
+        return None
+    if period is None and not isinstance(jobs, Histories):
+        raise DataError(
+            (Argument("per_period", limit), " was given, and no period."),
+            "A budget has amounts for years, quarters or months.",
+            ("Say which the jobs are about: ", Argument("period", "2026-Q1"), "."),
+            about="period",
+        )
+    last = period if period is not None else str(jobs.quarters[-1]) if isinstance(jobs, Histories) else ""
+    return Policy.of({"each": Period.of(last).step, "limit": limit})
 
 
 def _refuse(jobs: object, unit: object, ledger: object, dataset: object) -> None:

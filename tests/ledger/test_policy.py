@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from discreet.errors import PrivacyError
+import discreet as dc
+from discreet.errors import DataError, PrivacyError
 from discreet.ledger import Ledger, Period, Policy
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Workers
@@ -59,3 +61,55 @@ def test_the_ledger_enforces_the_policy(where: str, tmp_path: Path, request: pyt
         )
         assert budget.left_in("2026-Q3") == Fraction(3, 2)
         assert ledger.verify()
+
+
+def some_jobs() -> Any:
+    jobs = {"workplace": [1, 1, 2], "worker": [1, 2, 3], "place": ["a", "a", "b"]}
+    return dc.read_jobs(jobs, schema=dc.Schema(["place"], {}))
+
+
+def test_a_session_names_its_period(tmp_path: Path) -> None:
+    about = {"unit": dc.Workers(), "budget": 3, "ledger": tmp_path / "ledger.db", "dataset": "series"}
+    first = dc.Session(some_jobs(), period="2026-Q1", per_period=1, **about)
+    first.count().release(epsilon=1, name="q1")
+    with pytest.raises(PrivacyError) as error:
+        first.count().release(epsilon="1/9", name="more")
+    assert error.value.about == "epsilon"
+    with pytest.raises(PrivacyError) as error:
+        dc.Session(some_jobs(), period="2026-Q3", **about).count().release(epsilon=1, name="q3")
+    assert error.value.about == "period"
+    with pytest.raises(PrivacyError) as error:
+        dc.Session(some_jobs(), **about).count().release(epsilon=1, name="undated")
+    assert error.value.about == "period"
+    second = dc.Session(some_jobs(), period="2026Q2", **about)
+    second.count().release(epsilon="1/2", name="q2")
+    with Ledger.open(tmp_path / "ledger.db", read_only=True) as ledger:
+        [budget] = ledger.budgets()
+        assert budget.periods == {"2026-Q1": 1, "2026-Q2": Fraction(1, 2)}
+        assert ledger.verify()
+
+
+def test_flows_are_about_their_last_quarter() -> None:
+    rows = {
+        "worker": [1, 2, 3] * 3,
+        "workplace": [1, 1, 2] * 3,
+        "quarter": [f"2024Q{n}" for n in (1, 2, 3) for _ in range(3)],
+        "place": ["a", "a", "b"] * 3,
+    }
+    quarters = ["2024Q1", "2024Q2", "2024Q3"]
+    table = dc.read_histories(rows, quarters=quarters, schema=dc.Schema(["place"], {}))
+    session = dc.Session(table, unit=dc.Establishments("0.1"), budget=9, per_period=2)
+    session.flows("2024Q2", "place").release(epsilon=2)
+    session.changes(["2024Q1", "2024Q3"], "place").release(epsilon=1)
+    [budget] = session.account.ledger.budgets()
+    assert budget.policy == Policy("quarter", Fraction(2)) and budget.periods == {"2024-Q2": 2, "2024-Q3": 1}
+    with pytest.raises(PrivacyError) as error:
+        session.flows("2024Q2", "place").release(epsilon=1)
+    assert error.value.about == "epsilon"
+
+
+@pytest.mark.parametrize("wrong", [{"per_period": 1}, {"period": "spring"}, {"period": "2026-Q1", "per_period": 0}])
+def test_a_session_without_a_period_that_can_be_told_is_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises((DataError, PrivacyError)) as error:
+        dc.Session(some_jobs(), unit=dc.Workers(), budget=3, **wrong)
+    assert error.value.about in ("period", "policy")

@@ -214,3 +214,20 @@ def test_the_schema_for_editors_knows_both_forms(both: Path, plan: Path) -> None
     assert list(validator.iter_errors(one | {"source": several["source"]}))
     del one["unit"]
     assert list(validator.iter_errors(one))
+
+
+def test_a_plan_of_two_data_sets_is_published_as_one(released: Path, tmp_path: Path, command) -> None:
+    out = released.parent / "out"
+    code, _, err = command(
+        "publish", out, "--out", tmp_path / "files", "--formats", "csv,csvw,sdmx", "--ledger", out.parent / "ledger.db"
+    )
+    assert code == 0, err
+    names = {path.name for path in (tmp_path / "files").iterdir()}
+    assert {"places.csv", "sexes.csv", "csv-metadata.json", "structure.xml"} <= names
+    assert any(name.startswith("effects") for name in names)
+    code, _, err = command("site", out, "--out", tmp_path / "site")
+    assert code == 0, err
+    page = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+    assert "toys" in page and "About panel" in page and "About toys" in page
+    code, _, err = command("synthesize", out, "--out", tmp_path / "jobs.parquet")
+    assert code == 2 and not (tmp_path / "jobs.parquet").exists()

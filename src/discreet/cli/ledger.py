@@ -17,6 +17,7 @@ from discreet.errors import PlanError
 if TYPE_CHECKING:
     from discreet.ledger import Budget, Entry, Ledger
     from discreet.ledger.entries import Row
+    from discreet.ledger.periods import Step
     from discreet.privacy.losses import Loss
 
 ledger = typer.Typer(
@@ -115,6 +116,9 @@ def budget(
     epsilon: Annotated[str | None, typer.Option(help="The new total.")] = None,
     delta: Annotated[str | None, typer.Option(help="Its failure probability, where the budget has one.")] = None,
     rho: Annotated[str | None, typer.Option(help="The new total of a budget in rho.")] = None,
+    per_year: Annotated[str | None, typer.Option(help="What releases about one year may cost together.")] = None,
+    per_quarter: Annotated[str | None, typer.Option(help="The same about one quarter.")] = None,
+    per_month: Annotated[str | None, typer.Option(help="The same about one month.")] = None,
     unit: Annotated[str | None, typer.Option(help="Which budget, where the data have several: as it is shown.")] = None,
     reason: Annotated[str | None, typer.Option(help="Why it changes; stays in the ledger.")] = None,
     by: Annotated[str | None, typer.Option(metavar="NAME", help="Who changes it; this user unless named.")] = None,
@@ -125,30 +129,43 @@ def budget(
 ) -> None:
     """Show what data may give away in total, with every change and its reason; or change it.
 
-    Two people raise a budget, and one may lower it, never below what is spent. The ledger keeps who they are as they
+    Amounts for years, quarters or months change likewise. Two people raise a budget, and one may lower it, never below
+    what is spent. The ledger keeps who they are as they
     say it: whoever may write the ledger can name anybody. The desk knows who is logged in.
 
     Example: `discreet ledger budget out/demo/ledger.db`
 
     Example: `discreet ledger budget ledger.db jobs --epsilon 6 --reason 'board, 3 March' --by anna --confirmed-by rita`
     """
-    from discreet.ledger import Ledger
+    from discreet.ledger import Ledger, Policy
     from discreet.privacy.losses import loss
 
-    if any(amount is not None for amount in (epsilon, delta, rho)):
+    divided: dict[Step, str | None] = {"year": per_year, "quarter": per_quarter, "month": per_month}
+    limits = {each: limit for each, limit in divided.items() if limit is not None}
+    amounts = [amount for amount in (epsilon, delta, rho) if amount is not None]
+    if amounts or limits:
         with faults_as_json(as_json):
             if dataset is None:
                 raise typer.BadParameter("A new total is that of one data set. Name it after the ledger.")
             if reason is None:
                 raise typer.BadParameter("A budget changes for a reason, which stays in the ledger. Add --reason.")
-            new = loss(epsilon=epsilon, delta=delta, rho=rho)
+            if len(limits) > 1:
+                raise typer.BadParameter("A budget is divided one way. Name years, quarters or months.")
+            policy = next((Policy.of({"each": each, "limit": limit}) for each, limit in limits.items()), None)
+            new = loss(epsilon=epsilon, delta=delta, rho=rho) if amounts else None
             _opened(where).close()  # one that is not there is not made
             with Ledger.open(where) as book:
                 book.change_budget(
-                    dataset=dataset, total=new, unit=unit, reason=reason, by=by, confirmed_by=confirmed_by
+                    dataset=dataset,
+                    total=new,
+                    policy=policy,
+                    unit=unit,
+                    reason=reason,
+                    by=by,
+                    confirmed_by=confirmed_by,
                 )
     elif reason is not None or confirmed_by is not None or by is not None:
-        raise typer.BadParameter("No new total was named. Add --epsilon, or leave the reason and the people out.")
+        raise typer.BadParameter("No new amount was named. Add --epsilon, or leave the reason and the people out.")
     with faults_as_json(as_json), _opened(where) as book:
         asked = [each for each in book.budgets() if dataset in (None, each.dataset) and unit in (None, each.unit)]
         kept = {(each.dataset, each.unit) for each in asked}
@@ -177,7 +194,10 @@ def _print_budgets(budgets: list[Budget], lines: list[Entry]) -> None:
             facts = line.payload
             people = " and ".join(str(facts[who]) for who in ("by", "confirmed_by") if who in facts)
             why = f": {facts['reason']}" if "reason" in facts else ""
-            typer.echo(f"  entry {line.seq}, {minute(str(facts['at']))}: {amounts(line.loss)} by {people}{why}")
+            policy = facts.get("policy")
+            divided = "" if policy is None else f", {policy['limit']} for each {policy['each']}"
+            when = minute(str(facts["at"]))
+            typer.echo(f"  entry {line.seq}, {when}: {amounts(line.loss)}{divided} by {people}{why}")
     if not budgets:
         typer.echo("No budget was opened here yet.")
 

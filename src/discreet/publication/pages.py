@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.audit.identification import Identification
 from discreet.publication.imprint import Imprint
-from discreet.release.folder import PublishedTable, ReleaseFolder
+from discreet.release.folder import PublishedTable, ReleaseFolder, by_data_set
 from discreet.report.numbers import percent, plural, text
 from discreet.report.page import Block, Heading, Note, Page, PageWriter, Prose, Table, document
 from discreet.report.protection import PRIORS, plain_words
@@ -51,10 +51,10 @@ def overview(
     tables: Sequence[tuple[PublishedTable, pa.Table]],
     downloads: Sequence[tuple[str, int]],
     imprint: Imprint,
-    found: Identification,
+    found: Mapping[str, Identification],
     version: str,
 ) -> str:
-    """The first page."""
+    """The first page; `found` is by data set."""
     cards = "".join(_card(of, table) for of, table in tables)
     blocks: list[Block | str] = [
         Heading("Tables"),
@@ -139,7 +139,8 @@ def _lead(releases: Sequence[ReleaseFolder], imprint: Imprint) -> str:
     by = f"Published by {imprint.publisher}. " if imprint.publisher else ""
     period = f" {imprint.period}." if imprint.period else ""
     proved = all(release.about["guarantee"].get("basis") == "proved" for release in releases)
-    return f"{by}Statistics of {releases[0].dataset!r}{' with proved privacy' * proved}.{period}"
+    data = " and ".join(map(repr, by_data_set(releases)))
+    return f"{by}Statistics of {data}{' with proved privacy' * proved}.{period}"
 
 
 def _card(of: PublishedTable, table: pa.Table) -> str:
@@ -237,7 +238,9 @@ def _explorer(of: PublishedTable, about: Mapping[str, Any]) -> str:
 
 def _method(releases: Sequence[ReleaseFolder]) -> Iterator[Block | str]:
     yield Heading("Method and guarantee")
-    yield Prose(plain_words(releases[0].unit))
+    known = by_data_set(releases)
+    for dataset, mine in known.items():
+        yield Prose(f"**{dataset}.** " * (len(known) > 1) + plain_words(mine[0].unit))
     rows = []
     for release in releases:
         listed: Sequence[Mapping[str, Any]] = release.about["parameters"].get("tables", ()) or ({},)
@@ -293,9 +296,12 @@ def identification_blocks(found: Identification) -> Iterator[Block]:
         yield Prose("\n".join(f"- {note}" for note in found.notes))
 
 
-def _learnt(found: Identification) -> Iterator[Block]:
+def _learnt(found: Mapping[str, Identification]) -> Iterator[Block]:
     yield Heading("What somebody can find out at most")
-    yield from identification_blocks(found)
+    for dataset, each in found.items():
+        if len(found) > 1:
+            yield Heading(f"About {dataset}", 3)
+        yield from identification_blocks(each)
 
 
 def _footer(imprint: Imprint, version: str) -> str:

@@ -16,7 +16,7 @@ from discreet.publication.imprint import Imprint
 from discreet.publication.place import new_folder, refuse_place
 from discreet.publication.sdmx import STRUCTURE, sdmx_csv, structure, with_total
 from discreet.release.files import MANIFEST, write_table
-from discreet.release.folder import PublishedTable, ReleaseFolder, one_data_set, open_releases
+from discreet.release.folder import PublishedTable, ReleaseFolder, by_data_set, open_releases
 from discreet.results import EXCEL_ROWS, write_excel
 
 if TYPE_CHECKING:
@@ -76,12 +76,11 @@ def publish_files(
     chosen, out, imprint = _chosen(formats), Path(out), imprint or Imprint()
     refuse_place(out, force=force)
     releases = open_releases(release, ledger=ledger)
-    one_data_set(releases)
     tables = [(known, of, of.read()) for known in releases for of in known.tables(form)]
     _fits(tables, chosen)
     lists = code_lists(releases, [(of, table) for _, of, table in tables])
     about = {
-        "data": one_data_set(releases),
+        "data": data_of(releases),
         "imprint": imprint.to_dict(),
         "releases": {known.name: {MANIFEST: _ledger_line(known), "guarantee": known.promise} for known in releases},
     }
@@ -95,6 +94,12 @@ def publish_files(
             _write_sdmx(folder, releases, tables, lists, imprint)
         files = tuple(sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()))
     return Publication(out, files, len(tables), sum(len(table) for _, _, table in tables))
+
+
+def data_of(releases: Sequence[ReleaseFolder]) -> str | list[str]:
+    """The name of the data that releases are of; of several, all names."""
+    names = list(by_data_set(releases))
+    return names[0] if len(names) == 1 else names
 
 
 _Tables: TypeAlias = "Sequence[tuple[ReleaseFolder, PublishedTable, pa.Table]]"

@@ -12,8 +12,8 @@ from discreet.publication.explorer import write_rows
 from discreet.publication.imprint import Imprint
 from discreet.publication.pages import address, overview, table_page
 from discreet.publication.place import LIST, new_folder, refuse_place
-from discreet.publication.publish import Publication, publish_files
-from discreet.release.folder import one_data_set, open_releases
+from discreet.publication.publish import Publication, data_of, publish_files
+from discreet.release.folder import by_data_set, open_releases
 
 DATA, DOWNLOADS, SCRIPT, INDEX = "data", "downloads", "site.js", "index.html"
 
@@ -37,8 +37,9 @@ def site(
     refuse_place(out, force=force)
     releases = open_releases(release, ledger=ledger)
     tables = [(known, of, of.read()) for known in releases for of in known.tables(form)]
-    found, made = identification(releases), version("discreet")
-    about = {"data": one_data_set(releases), "imprint": imprint.to_dict(), "kind": "site"}
+    made = version("discreet")
+    found = {dataset: identification(mine) for dataset, mine in by_data_set(releases).items()}
+    about = {"data": data_of(releases), "imprint": imprint.to_dict(), "kind": "site"}
     with new_folder(out, about=about, force=force) as folder:
         done = publish_files(release, folder / DOWNLOADS, formats=formats, form=form, imprint=imprint, ledger=ledger)
         names = [*done.files, LIST]

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 
 from discreet.errors import DiscreetError
-from discreet.ledger import Entry, Ledger, Policy, release_once
+from discreet.ledger import Entry, Ledger, Period, Policy, release_once
 from discreet.noise.source import SeededSource, Source, SystemSource
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Loss
@@ -103,6 +104,7 @@ class Account:
         unit: Unit,
         budget: Loss | None = None,
         policy: Policy | None = None,
+        period: str | None = None,
         seed: int | None = None,
     ):
         """Open the account.
@@ -114,20 +116,36 @@ class Account:
         unit : whom to protect.
         budget : opens or confirms the total that all releases may cost; leave it out once it is open.
         policy : with a budget, what releases about each period may cost.
+        period : the year, quarter or month that releases are about: "2026-Q1".
         seed : makes releases reproducible and therefore not private; each of them says so.
         """
         if budget is not None:
             ledger.open_budget(dataset=dataset, unit=unit, total=budget, policy=policy)
         self.ledger, self.dataset, self.unit = ledger, dataset, unit
+        self.period = None if period is None else str(Period.of(period))
         self._source: Source = SystemSource() if seed is None else SeededSource(seed)
 
     @classmethod
     def open(
-        cls, where: str | Path | None, *, dataset: str, unit: Unit, budget: Loss, seed: int | None = None
+        cls,
+        where: str | Path | None,
+        *,
+        dataset: str,
+        unit: Unit,
+        budget: Loss,
+        policy: Policy | None = None,
+        period: str | None = None,
+        seed: int | None = None,
     ) -> Account:
         """The account in the ledger at `where`; None keeps the ledger in memory, for a trial or a single answer."""
         ledger = Ledger.in_memory() if where is None else Ledger.open(where)
-        return cls(ledger=ledger, dataset=dataset, unit=unit, budget=budget, seed=seed)
+        return cls(ledger=ledger, dataset=dataset, unit=unit, budget=budget, policy=policy, period=period, seed=seed)
+
+    def about(self, period: Period) -> Account:
+        """The same account for releases about a period; about that part of the budget's own kind, if it has one."""
+        policy, dated = self.ledger.budget(self.dataset, self.unit).policy, copy(self)
+        dated.period = str(period if policy is None else period.within(policy.each))
+        return dated
 
     def __repr__(self) -> str:
         return f"<Account of {self.dataset!r} under {self.unit.key}: {self.remaining} left>"
@@ -197,7 +215,8 @@ class Account:
     def _facts(self, offer: Offer[Any, Any, Any]) -> dict[str, Any]:
         """What the ledger keeps of an offer, and what it must say of a loss that is not proved or not private."""
         basis = offer.guarantee.basis
-        facts = dict(offer.details) | ({} if basis == "proved" else {"basis": basis})
+        dated = {} if self.period is None else {"period": self.period}
+        facts = dated | dict(offer.details) | ({} if basis == "proved" else {"basis": basis})
         return facts | ({} if self.private else {"private": False, "why": "the noise was seeded"})
 
 

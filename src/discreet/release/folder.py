@@ -271,9 +271,17 @@ def _in_order(place: str) -> tuple[int, str]:
     return (int(number) if number.isdigit() else 0, place)
 
 
+def by_data_set(releases: Sequence[ReleaseFolder]) -> dict[str, list[ReleaseFolder]]:
+    """The releases of each data set: a plan may have several sources."""
+    found: dict[str, list[ReleaseFolder]] = {}
+    for release in releases:
+        found.setdefault(release.dataset, []).append(release)
+    return found
+
+
 def one_data_set(releases: Sequence[ReleaseFolder]) -> str:
     """The data set that all releases are of."""
-    names = sorted({release.dataset for release in releases})
+    names = sorted(by_data_set(releases))
     if len(names) > 1:
         raise DataError(
             f"The releases are of different data: {', '.join(map(repr, names))}.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from typer.testing import CliRunner
 
 from discreet.cli.ledger import ledger as command
 from discreet.errors import LedgerError
-from discreet.ledger import Entry, Ledger, release_once
+from discreet.ledger import Entry, Ledger, Policy, release_once
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Approximate, Pure
 from discreet.privacy.units import Establishments, Workers
@@ -189,6 +190,29 @@ def test_what_is_not_proved_is_marked(tmp_path: Path) -> None:
         "trial": "seeded",
         "paper": "as published",
     }
+
+
+def test_amounts_for_periods_are_raised_by_two_and_lowered_by_one(tmp_path: Path) -> None:
+    where = tmp_path / "ledger.db"
+    with Ledger.open(where) as ledger:
+        ledger.open_budget(total=Pure(4), policy=Policy("quarter", Fraction(1)), **JOBS)
+        ledger.charge(release="q1", loss=Pure("3/4"), details={"period": "2026-Q1"}, **JOBS)
+
+    def changed(*arguments: str) -> Fraction | None:
+        done = call("budget", where, JOBS["dataset"], "--reason", "board", "--by", "anna", *arguments)
+        with Ledger.open(where, read_only=True) as ledger:
+            [budget] = ledger.budgets()
+            assert budget.total == Pure(4) and ledger.verify()
+        return None if done.exit_code else budget.policy.limit
+
+    assert changed("--per-quarter", "2") is None  # alone
+    assert changed("--per-quarter", "2", "--confirmed-by", "anna") is None
+    assert changed("--per-quarter", "2", "--confirmed-by", "rita") == 2
+    assert changed("--per-quarter", "3/4") == Fraction(3, 4)
+    for wrong in (["--per-quarter", "1/2"], ["--per-year", "3"], ["--per-quarter", "1", "--per-year", "1"],
+                  ["--per-quarter", "0"], ["--per-quarter", "much"]):  # fmt: skip
+        assert changed(*wrong, "--confirmed-by", "rita") is None, wrong
+    assert "3/4 for each quarter by anna" in call("budget", where).stdout
 
 
 def test_names_are_folded_not_cut(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
 from importlib import import_module
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -186,7 +187,7 @@ def _write_parquet(table: pa.Table, path: Path, about: dict[str, str]) -> None:
     pyarrow.parquet.write_table(table.replace_schema_metadata(told), path, compression="zstd")
 
 
-def write_excel(table: pa.Table, path: Path, about: dict[str, str]) -> None:
+def write_excel(table: pa.Table, path: Path | BytesIO, about: dict[str, str]) -> None:
     """Words stay words: none becomes a formula or a link."""
     with needs("excel", "Saving a result as an Excel file"):
         import xlsxwriter

@@ -22,6 +22,7 @@ folder        whether releases can go where the plan puts them
 check         what a plan would cost and how far off it would be; reads no confidential data
 repeats       what it asks for a second time
 outputs       the files of a release and what they say about themselves
+sheets        Excel files of a release, for people
 run           carry a plan out, resumably
 steady        whether the data stay what they are, while they are read and until a run is resumed
 doors         plans from Python, by the name of their file

@@ -28,6 +28,7 @@ from discreet.plan.flows import FlowRequest
 from discreet.plan.folder import output_faults, present_in
 from discreet.plan.requests import PlannedRelease, requests
 from discreet.plan.shape import ModelSection, PosteriorSection
+from discreet.plan.sheets import require_writer
 from discreet.plan.sizes import PublicSizes, TableCheck
 from discreet.plan.standing import Spending, State, spend, standings
 from discreet.privacy.losses import Loss, shown
@@ -155,6 +156,7 @@ class PlanCheck:
 def check(file: PlanFile) -> PlanCheck:
     """Price a plan and look for everything that is wrong with it."""
     _refuse_nonsense(file)
+    require_writer(file)
     # What is there before the ledger is asked cannot have come from a publication that it does not know.
     present = present_in(file)
     known, broken = standings(file)

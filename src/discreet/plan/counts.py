@@ -24,6 +24,7 @@ from discreet.plan.confidential import Confidential
 from discreet.plan.file import PlanSource
 from discreet.plan.outputs import basic, noise, read_parents, write_parents, write_release
 from discreet.plan.shape import Count, Counts, Form, Sum, Sums
+from discreet.plan.sheets import refuse_long
 from discreet.plan.sizes import PublicSizes, TableCheck
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import total
@@ -160,7 +161,9 @@ class CountRequest:
         """All tables as one offer about these data, which writes the files of the release."""
 
         def read(nothing: None) -> tuple[Cells, ...]:
-            return tuple(data.statistics(query, ready) for query, ready in zip(self.queries, self.ready, strict=True))
+            found = tuple(data.statistics(query, ready) for query, ready in zip(self.queries, self.ready, strict=True))
+            refuse_long(self.source, [cells.counts.size for cells in found])
+            return found
 
         tables = together(self._parts(), self.details)
         return Offer(tables.guarantee, tables.details, tables.expected, read, tables.draw, self._write)

@@ -25,6 +25,7 @@ from discreet.plan.counts import hash_of
 from discreet.plan.file import PlanSource
 from discreet.plan.outputs import labelled, rounded, write_release
 from discreet.plan.shape import Changes, Flows
+from discreet.plan.sheets import refuse_long
 from discreet.plan.sizes import PublicSizes
 from discreet.plan.summaries import shortened
 from discreet.privacy.guarantee import Guarantee
@@ -124,8 +125,14 @@ class FlowRequest:
     def offer(self, data: Confidential) -> Offer[None, Any, Any]:
         """The offer about these data, which writes the files of the release."""
         made = offered(self.ready)
-        read = self.ready.read
-        return replace(made, details=self.details, read=lambda nothing: read(data.histories()), write=self._write)  # type: ignore[return-value]
+
+        def read(nothing: None) -> Any:
+            found = self.ready.read(data.histories())
+            each = len(self.release.quarters) - 1 if isinstance(self.release, Changes) else 1
+            refuse_long(self.source, [len(found.keys) * each])
+            return found
+
+        return replace(made, details=self.details, read=read, write=self._write)  # type: ignore[return-value, arg-type]
 
     def _write(self, value: MovementRelease, guarantee: Guarantee, entry: Entry, folder: Path) -> None:
         research = replace(value, guarantee=guarantee).to_arrow()

@@ -22,9 +22,11 @@ from discreet.ledger import Entry
 from discreet.lineage import Lineage
 from discreet.plan.agency import PublicTable, write_public
 from discreet.plan.shape import Form, Format, Output
+from discreet.plan.sheets import EXCEL, for_programs, told
 from discreet.privacy.guarantee import Guarantee
 from discreet.release.files import SAMPLER, read_table, write_manifest, write_table
 from discreet.report.page import slug
+from discreet.results import write_excel
 from discreet.tables.mechanisms.registry import sources
 from discreet.tables.prepared import Prepared
 from discreet.tables.quality import quality
@@ -56,10 +58,14 @@ def write_release(
     for place, forms in tables.items():
         (folder / place).mkdir(parents=True, exist_ok=True)
         for form in output.forms:
-            for kind in output.formats:
+            for kind in for_programs(output.formats):
                 write_table(forms[form], folder / place / f"{form}.{kind}")
+            if EXCEL in output.formats:
+                sentence = str(guarantee.to_dict()["sentence"])
+                about = {"name": str(entry.release), "dataset": entry.dataset, "form": form, "sentence": sentence}
+                write_excel(forms[form], folder / place / f"{form}.{EXCEL}", told(**about, columns=columns))
     if beside is not None:
-        write_public(folder, beside, output.formats)
+        write_public(folder, beside, for_programs(output.formats))
     write_manifest(
         folder,
         guarantee=guarantee,
@@ -74,7 +80,7 @@ def write_release(
 def write_parents(folder: Path, lineage: Lineage | None, formats: Sequence[Format]) -> None:
     """The codes of the hierarchies by which tables of a release are sums of each other, with their parents."""
     for name, table in ({} if lineage is None else lineage.codes).items():
-        for kind in formats:
+        for kind in for_programs(formats):
             write_table(table, folder / f"{PARENTS}-{slug(name)}.{kind}")
 
 

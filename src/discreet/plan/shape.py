@@ -36,7 +36,7 @@ from discreet.plan.values import (
 )
 from discreet.privacy.guarantee import Calibration
 
-Format: TypeAlias = Literal["csv", "parquet"]
+Format: TypeAlias = Literal["csv", "parquet", "xlsx"]
 Form: TypeAlias = Literal["basic", "research"]
 RELEASES = 1_000  # of one plan
 
@@ -233,13 +233,23 @@ class ModelSection(_Release):
         return self.formula
 
 
+def _with_parquet(formats: tuple[str, ...]) -> tuple[str, ...]:
+    if "xlsx" in formats and "parquet" not in formats:
+        raise PlanError(
+            "xlsx stands without parquet.",
+            "An Excel file is made from the Parquet file beside it, which keeps every digit.",
+            "Add 'parquet'.",
+        )
+    return formats
+
+
 class Output(Section):
     """[output]: where the files go and which forms they have."""
 
     folder: PathText = Field(description="A folder of its own, relative to the plan.")
-    formats: Annotated[tuple[Format, ...], Field(min_length=1), AfterValidator(different)] = Field(
-        ("csv", "parquet"), description="The kinds of files of each table."
-    )
+    formats: Annotated[
+        tuple[Format, ...], Field(min_length=1), AfterValidator(different), AfterValidator(_with_parquet)
+    ] = Field(("csv", "parquet"), description="The kinds of files of each table; xlsx stands beside parquet.")
     forms: Annotated[tuple[Form, ...], Field(min_length=1), AfterValidator(different)] = Field(
         ("basic", "research"), description="Labels and rounded counts; and everything as it was drawn."
     )

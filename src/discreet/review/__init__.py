@@ -4,6 +4,7 @@ tables     the bundle's tables, read in a process of limited memory
 lines      the ledger's lines of a bundle, with seals and sums checked
 constants  mechanisms made again from the constants that the bundle states
 rebuild    the plan behind a bundle, priced again
+books      Excel files, made again and compared
 columns    columns of two tables, compared whatever their types
 recompute  the tables, checked against each other
 verdict    all checks, and what they found

@@ -22,10 +22,12 @@ from discreet.plan.counts import CountRequest
 from discreet.plan.flows import FlowRequest
 from discreet.plan.outputs import noise
 from discreet.plan.requests import PlannedRelease
+from discreet.plan.sheets import EXCEL, for_programs, told
 from discreet.plan.summaries import shortened
 from discreet.privacy.units import Establishments
 from discreet.release.files import read_table
 from discreet.release.folder import AGENCY
+from discreet.review.books import check_book
 from discreet.review.columns import close, distinct, equal, relabelled, repeats, same_rows
 from discreet.tables.prepared import Drawn
 
@@ -40,6 +42,10 @@ def check_rows(request: PlannedRelease, folder: Path, about: dict[str, Any]) -> 
     rows = 0
     for place, attributes in _places(request):
         forms = {form: _same(request, folder / place, form, attributes) for form in request.details["forms"]}
+        for form in forms if EXCEL in request.details["formats"] else ():
+            sentence, named = about["guarantee"]["sentence"], {"name": about["name"], "dataset": about["dataset"]}
+            sheet = told(**named, form=form, sentence=sentence, columns=about["columns"])
+            check_book(folder / place / f"{form}.{EXCEL}", _read(request, folder / place, form, attributes), sheet)
         lengths = {len(table) for table in forms.values()}
         if len(lengths) > 1:
             raise RefutedError("its forms have different numbers of rows")
@@ -202,7 +208,7 @@ def check_agency(request: PlannedRelease, folder: Path) -> str:
         raise RefutedError("it has another title than was asked for")
     read = [
         read_table(folder / f"{AGENCY}.{kind}", kind=kind, attributes=about["by"])
-        for kind in request.details["formats"]
+        for kind in for_programs(request.details["formats"])
     ]
     for other in read[1:]:
         if read[0].column_names != other.column_names or not all(
@@ -241,7 +247,9 @@ def _read(
 
 
 def _same(request: PlannedRelease, folder: Path, form: str, attributes: list[str]) -> pa.Table:
-    first, *others = (_read(request, folder, form, attributes, kind) for kind in request.details["formats"])
+    first, *others = (
+        _read(request, folder, form, attributes, kind) for kind in for_programs(request.details["formats"])
+    )
     for other in others:
         if first.column_names != other.column_names or not all(
             equal(first[name], other[name]) for name in first.column_names

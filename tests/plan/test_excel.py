@@ -1,0 +1,143 @@
+"""Excel files of a plan: what they hold, by a reader of others; how a reviewer finds one that was changed."""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from openpyxl import load_workbook
+
+from discreet.archive.findings import RefutedError, UncheckedError
+from discreet.errors import MissingExtra, PlanError
+from discreet.ledger import Ledger
+from discreet.plan import sheets
+from discreet.plan.reading import read_plan
+from discreet.plan.run import run
+from discreet.review import recompute
+from discreet.review.books import check_book
+from discreet.review.verdict import verify_bundle
+
+ABOUT = {"release": "places", "data": "toys"}
+
+
+@pytest.fixture
+def plan(toys: Callable[[Path], Path], tmp_path: Path) -> Path:
+    path = toys(tmp_path)
+    path.write_text(path.read_text().replace('folder = "out"', 'folder = "out"\nformats = ["parquet", "xlsx"]'))
+    return path
+
+
+def spent_nothing(plan: Path) -> bool:
+    ledger = plan.parent / "ledger.db"
+    if not ledger.exists():
+        return True
+    with Ledger.open(ledger, read_only=True) as book:
+        return not [entry for entry in book.entries() if entry.kind == "charge"]
+
+
+def test_excel_files_hold_what_parquet_files_hold_and_verify(plan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome = run(plan)
+    books = sorted((plan.parent / "out").rglob("*.xlsx"))
+    assert len(books) == 8  # two forms of four tables
+    for path in books:
+        book = load_workbook(path)
+        header, *rows = book["result"].iter_rows(values_only=True)
+        table = pq.read_table(path.with_suffix(".parquet"))
+        assert list(header) == table.column_names
+        expected = [tuple(row.values()) for row in table.to_pylist()]
+        assert len(rows) == len(expected) > 0
+        for mine, theirs in zip(rows, expected, strict=True):
+            assert list(mine) == [pytest.approx(v, rel=1e-15) if isinstance(v, float) else v for v in theirs]
+        about = dict(book["about"].iter_rows(values_only=True))
+        assert about["data"] == "toys" and "epsilon" in about["guarantee"]
+    seen: list[str] = []
+    check = check_book
+    monkeypatch.setattr(recompute, "check_book", lambda path, *more: (seen.append(path.name), check(path, *more))[1])
+    assert outcome.bundle is not None
+    found = verify_bundle(outcome.bundle, ledger=plan.parent / "ledger.db")
+    assert not [one for one in found if one.wrong], found
+    assert len(seen) == 8
+
+
+def changed_cell(path: Path) -> None:
+    book = load_workbook(path)
+    book["result"]["C2"] = 12345
+    book.save(path)
+
+
+def rewritten(path: Path, change: Callable[[str, bytes], bytes], *, more: dict[str, bytes] | None = None) -> None:
+    """The same file with other parts."""
+    with zipfile.ZipFile(path) as packed:
+        parts = {name: change(name, packed.read(name)) for name in packed.namelist()} | (more or {})
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, content in parts.items():
+            packed.writestr(name, content)
+
+
+TAMPERED: dict[str, tuple[Any, type[Exception]]] = {
+    "a count": (
+        lambda p: rewritten(p, lambda n, c: c.replace(b"<v>7</v>", b"<v>8</v>") if n.endswith("sheet1.xml") else c),
+        RefutedError,
+    ),
+    "the guarantee": (
+        lambda p: rewritten(p, lambda n, c: c.replace(b"toys", b"boys") if n.endswith("sheet2.xml") else c),
+        RefutedError,
+    ),
+    "a longer sheet": (
+        lambda p: rewritten(p, lambda n, c: c + b" " * 2**21 if n.endswith("sheet1.xml") else c),
+        RefutedError,
+    ),
+    "another part": (lambda p: rewritten(p, lambda n, c: c, more={"xl/worksheets/sheet3.xml": b"<x/>"}), RefutedError),
+    "saved by another program": (changed_cell, RefutedError),
+    "another layout": (
+        lambda p: rewritten(p, lambda n, c: c + b" " if n.endswith("styles.xml") else c),
+        UncheckedError,
+    ),
+}
+
+
+@pytest.mark.parametrize("what", TAMPERED)
+def test_a_reviewer_finds_a_changed_book(what: str, tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    from discreet.results import write_excel
+
+    table = pa.table({"place": ["p0", "p1"], "sex": ["f", "m"], "count": [7, 9], "lower": [1.25, None]})
+    path = tmp_path / "basic.xlsx"
+    write_excel(table, path, ABOUT)
+    check_book(path, table, ABOUT)
+    rewritten(path, lambda name, content: content)
+    check_book(path, table, ABOUT)  # packed otherwise, the same
+    change, kind = TAMPERED[what]
+    change(path)
+    with pytest.raises(kind):
+        check_book(path, table, ABOUT)
+
+
+def test_a_table_that_is_too_long_costs_nothing(plan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sheets, "EXCEL_ROWS", 3)
+    for dry in (True, False):
+        with pytest.raises(PlanError) as refusal:
+            run(plan, dry_run=dry)
+        assert "[output], formats" in str(refusal.value)
+    assert spent_nothing(plan)
+
+
+def test_a_missing_writer_costs_nothing(plan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xlsxwriter", None)
+    with pytest.raises(MissingExtra) as refusal:
+        run(plan)
+    assert "[excel]" in str(refusal.value)
+    assert spent_nothing(plan)
+
+
+def test_excel_stands_beside_parquet(plan: Path) -> None:
+    plan.write_text(plan.read_text().replace('["parquet", "xlsx"]', '["csv", "xlsx"]'))
+    with pytest.raises(PlanError) as refusal:
+        read_plan(plan)
+    assert "[output], formats" in str(refusal.value)

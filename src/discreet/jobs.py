@@ -156,7 +156,7 @@ class Jobs:
         head = f"Jobs {self.name!r} ({engine}). Confidential: only the schema is shown."
         return "\n".join([head, *(f"  {name:20}  {value}" for name, value in lines.items())])
 
-    def validate(self) -> Jobs:
+    def validate(self, *, may_be_empty: bool = False) -> Jobs:
         """Check every row, with one query per table, and report all faults together.
 
         No value is missing; every category is in its public domain; every job has an establishment and a worker that
@@ -165,7 +165,16 @@ class Jobs:
         """
         with working(f"check {self.name}"):
             listed = [fault for one in self.passes_of_lists() for fault in one.faults()]
-            refuse([*listed, *(fault for one in self.passes(sound_lists=not listed) for fault in one.faults())])
+            refuse(
+                [
+                    *listed,
+                    *(
+                        fault
+                        for one in self.passes(sound_lists=not listed, may_be_empty=may_be_empty)
+                        for fault in one.faults()
+                    ),
+                ]
+            )
         return replace(self, validated=True, table=self._distinct())
 
     def _distinct(self) -> Frame:
@@ -213,12 +222,12 @@ class Jobs:
             by_worker = self._distinct().group_by(key).agg(nw.len().alias("jobs"), *ends(attributes))
             yield Pass("source", by_worker, checks, self.table)
 
-    def passes(self, *, sound_lists: bool) -> Iterator[Pass]:
+    def passes(self, *, sound_lists: bool, may_be_empty: bool = False) -> Iterator[Pass]:
         """What must not be in the rows of jobs. Of lists that are not sound only the keys are taken, each once."""
         import narwhals.stable.v2 as nw
 
         schema, table = self.schema, self.table
-        checks = [*empty(self.name), *nulls(self.name, schema.keys)]
+        checks = [*([] if may_be_empty else empty(self.name)), *nulls(self.name, schema.keys)]
         if self.workplaces is None:
             checks += nulls(self.name, schema.listed)
         if self.workers is None:

@@ -14,6 +14,7 @@ import pytest
 
 from discreet.errors import PlanError
 from discreet.plan.check import check
+from discreet.plan.owner import owner_notes
 from discreet.plan.reading import read_plan
 from discreet.plan.run import run
 from discreet.review.verdict import verify_bundle
@@ -269,13 +270,11 @@ def test_bad_histories_are_refused_before_anything_is_spent(tmp_path: Path) -> N
     good = histories()
     column = good.column_names.index("quarter")
     rows = good.to_pylist()
-    missing = good.filter(pa.compute.not_equal(good["quarter"], "q3"))
     unknown = good.set_column(column, "quarter", pa.array(["q7", *good["quarter"].to_pylist()[1:]]))
     absent = good.set_column(column, "quarter", pa.array([None, *good["quarter"].to_pylist()[1:]]))
     twice = pa.concat_tables([good, pa.Table.from_pylist([rows[0] | {"workplace": 999, "county": "c1"}])])
     moved = pa.Table.from_pylist([rows[0] | {"county": "c77"}, *rows[1:]])
     for table, place in (
-        (missing, "data.quarters"),
         (unknown, "data.source"),
         (absent, "data.source"),
         (twice, "data."),
@@ -284,6 +283,27 @@ def test_bad_histories_are_refused_before_anything_is_spent(tmp_path: Path) -> N
         folder = tmp_path / str(len([*tmp_path.iterdir()]))
         folder.mkdir()
         assert any(found.startswith(place) for found in refused(written(folder, table)))
+
+
+@pytest.mark.parametrize("public", [False, True], ids=["cells of jobs", "public list"])
+def test_a_quarter_without_rows_is_released_like_one_with_a_single_row(tmp_path: Path, public: bool) -> None:
+    """Whether the only job of a quarter exists is protected, so nothing may stop where it does not."""
+    good = histories()
+    rest = good.filter(pa.compute.not_equal(good["quarter"], "q3"))
+    single = pa.concat_tables([rest, good.filter(pa.compute.equal(good["quarter"], "q3")).slice(0, 1)])
+    text = dated(1, *QUARTERS)
+    if public:
+        columns = ["workplace", "county", "sector"]
+        pq.write_table(good.group_by(columns).aggregate([]), tmp_path / "places.parquet")
+        rest, single = (table.drop_columns(["county", "sector"]) for table in (rest, single))
+        text = text.replace("quarters = ", 'workplaces = "../places.parquet"\nquarters = ', 1)
+    for name, table in (("none", rest), ("single", single)):
+        folder = tmp_path / name
+        folder.mkdir()
+        plan = written(folder, table, text)
+        assert not [finding for finding in verify_bundle(run(plan).bundle) if finding.wrong]
+        notes = owner_notes(read_plan(plan))
+        assert ["'q3'" in note for note in notes] == [True] * (name == "none")
 
 
 def test_what_was_paid_for_is_not_drawn_for_another_quarter(tmp_path: Path) -> None:

@@ -11,16 +11,22 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.csv as pv
 import pyarrow.parquet as pq
 import pytest
 
 from discreet.errors import DataError, DiscreetError, PrivacyError
+from discreet.plan.run import run
 from discreet.publication import place
+from discreet.publication.csvw import METADATA
 from discreet.publication.imprint import Imprint
+from discreet.publication.pages import headline
 from discreet.publication.publish import FORMATS
 from discreet.publication.publish import publish_files as publish
+from discreet.publication.site import site
 from discreet.release.folder import open_release, open_releases
+from discreet.synthetic.microdata import synthesize
 from faults_of import about
 
 IMPRINT = Imprint(
@@ -300,3 +306,72 @@ def test_nothing_but_the_release_is_read(released: Path, tmp_path: Path, monkeyp
     finally:
         hidden.with_name("gone").rename(hidden)
     assert not [name for name in opened if "gone" in name or "ledger" in name]
+
+
+def test_nothing_is_written_inside_the_release(released: Path) -> None:
+    """Red before: the files of a publication stood among those of the release, which then was refused as changed."""
+    inside = released / "site"
+    for write in (publish, site, lambda release, out: synthesize(release, out / "x-synthetic.parquet", seed=1)):
+        with pytest.raises(DataError, check=about("out")):
+            write(released, inside)
+        with pytest.raises(DataError, check=about("out")):
+            write(released, released.parent / "other" / ".." / released.name / "deep" / "er")
+    assert not inside.exists()
+
+
+def test_rows_of_flows_and_changes_are_told_apart_by_quarters_too(tmp_path: Path) -> None:
+    """Red before: a table of changes had the same key in several rows, and captions named ends of intervals."""
+    rows = [
+        {"workplace": f"w{i % 12}", "worker": i, "quarter": quarter, "county": f"c{i % 3}"}
+        for quarter in ("q1", "q2", "q3")
+        for i in range(300)
+    ]
+    (tmp_path / "data").mkdir()
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "data" / "jobs.parquet")
+    (tmp_path / "plan.toml").write_text(MOVEMENTS)
+    run(tmp_path / "plan.toml")
+    publish(tmp_path / "out", tmp_path / "site", formats=["csvw"])
+    tables = {table["url"]: table for table in json.loads((tmp_path / "site" / METADATA).read_text())["tables"]}
+    assert tables["changes.csv"]["tableSchema"]["primaryKey"] == ["county", "from", "to"]
+    assert tables["flows.csv"]["tableSchema"]["primaryKey"] == ["county", "quarter"]
+    captions = {of.name: headline(of) for known in open_releases(tmp_path / "out") for of in known.tables()}
+    assert captions["changes"] == "Earlier, later, change, rate by county, from, to"
+    assert captions["flows"].startswith("Employment, beginning, end, ") and captions["flows"].endswith(" quarter")
+
+
+MOVEMENTS = """
+[data]
+source = "data/jobs.parquet"
+quarters = ["q1", "q2", "q3"]
+
+[data.schema]
+workplace_attributes = ["county"]
+worker_attributes = {}
+
+[unit]
+kind = "establishments"
+alpha = 0.1
+
+[budget]
+epsilon = 4
+ledger = "ledger.db"
+dataset = "histories"
+
+[[release]]
+name = "flows"
+kind = "flows"
+quarter = "q2"
+by = ["county"]
+epsilon = 2
+
+[[release]]
+name = "changes"
+kind = "changes"
+quarters = ["q1", "q2", "q3"]
+by = ["county"]
+epsilon = 2
+
+[output]
+folder = "out"
+bundle = false
+"""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +17,10 @@ if TYPE_CHECKING:
 
 Release = Annotated[Path, typer.Argument(help="Folder of a release, or the output folder of a plan.")]
 Out = Annotated[Path, typer.Option(help="A new folder.")]
+Formats = Annotated[
+    str,
+    typer.Option(help="Some of csv, parquet, xlsx, csvw, sdmx, with commas between."),
+]
 Form = Annotated[
     str | None, typer.Option(help="basic: labels and rounded counts; research: as drawn. [default: basic, if released]")
 ]
@@ -31,23 +37,48 @@ Force = Annotated[bool, typer.Option("--force", help="Replace what this command 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 
 
-def publish(
-    release: Release,
-    out: Out,
-    formats: Annotated[
-        str, typer.Option(help="Some of csv, parquet, xlsx, csvw, sdmx, with commas between.")
-    ] = "csv,parquet,csvw",
-    form: Form = None,
-    title: Title = "",
-    publisher: Publisher = "",
-    contact: Contact = "",
-    licence: Licence = "",
-    period: Period = "",
-    agency: Agency = "DISCREET",
-    ledger: LedgerPath = None,
-    force: Force = False,
-    as_json: AsJson = False,
-) -> None:
+def _command(written: str, default: str) -> Callable[[Callable[[Publication], None]], Callable[..., None]]:
+    """A command that writes a release with `discreet.publication.{written}`, under the words of the function below.
+
+    That function says what comes after it, in text alone.
+    """
+
+    def command(after: Callable[[Publication], None]) -> Callable[..., None]:
+        def run(
+            release: Release,
+            out: Out,
+            formats: Formats = default,
+            form: Form = None,
+            title: Title = "",
+            publisher: Publisher = "",
+            contact: Contact = "",
+            licence: Licence = "",
+            period: Period = "",
+            agency: Agency = "DISCREET",
+            ledger: LedgerPath = None,
+            force: Force = False,
+            as_json: AsJson = False,
+        ) -> None:
+            with faults_as_json(as_json):
+                from discreet.publication.imprint import Imprint
+
+                module, _, function = written.rpartition(".")
+                write = getattr(import_module(f"discreet.publication.{module}"), function)
+                imprint = Imprint(title, publisher, contact, licence, period, agency)
+                chosen = [name.strip() for name in formats.split(",") if name.strip()]
+                done = write(release, out, formats=chosen, form=form, imprint=imprint, ledger=ledger, force=force)
+            _say(done, as_json)
+            if not as_json:
+                after(done)
+
+        run.__doc__, run.__name__ = after.__doc__, after.__name__
+        return run
+
+    return command
+
+
+@_command("publish.publish_files", "csv,parquet,csvw")
+def publish(done: Publication) -> None:
     """Write a release as CSV, Parquet, Excel, CSVW or SDMX, with code lists, quality flags and guarantee.
 
     Only the folder of the release is read, so this costs no privacy. A release whose files were changed is refused. The
@@ -57,32 +88,10 @@ def publish(
 
     For a statistics portal: `discreet publish out --out site/data --formats csvw,sdmx --period 2026-Q1`
     """
-    with faults_as_json(as_json):
-        from discreet.publication.imprint import Imprint
-        from discreet.publication.publish import publish_files as written
-
-        imprint = Imprint(title, publisher, contact, licence, period, agency)
-        done = written(release, out, formats=_listed(formats), form=form, imprint=imprint, ledger=ledger, force=force)
-    _say(done, as_json)
 
 
-def site(
-    release: Release,
-    out: Out,
-    formats: Annotated[
-        str, typer.Option(help="Downloads: some of csv, parquet, xlsx, csvw, sdmx, with commas between.")
-    ] = "csv,parquet,csvw,sdmx",
-    form: Form = None,
-    title: Title = "",
-    publisher: Publisher = "",
-    contact: Contact = "",
-    licence: Licence = "",
-    period: Period = "",
-    agency: Agency = "DISCREET",
-    ledger: LedgerPath = None,
-    force: Force = False,
-    as_json: AsJson = False,
-) -> None:
+@_command("site.site", "csv,parquet,csvw,sdmx")
+def site(done: Publication) -> None:
     """Write a web site of a release: searchable tables, downloads, method, guarantee, risks.
 
     The pages work from a disk, without a network, and on any web server. Only the folder of the release is read, so
@@ -90,19 +99,7 @@ def site(
 
     Example: `discreet site out --out site --title "Jobs 2026"`
     """
-    with faults_as_json(as_json):
-        from discreet.publication.imprint import Imprint
-        from discreet.publication.site import site as written
-
-        imprint = Imprint(title, publisher, contact, licence, period, agency)
-        done = written(release, out, formats=_listed(formats), form=form, imprint=imprint, ledger=ledger, force=force)
-    _say(done, as_json)
-    if not as_json:
-        typer.echo(f"Open {done.folder / 'index.html'} in a browser, or copy the folder to a web server.")
-
-
-def _listed(formats: str) -> list[str]:
-    return [name.strip() for name in formats.split(",") if name.strip()]
+    typer.echo(f"Open {done.folder / 'index.html'} in a browser, or copy the folder to a web server.")
 
 
 def _say(done: Publication, as_json: bool) -> None:

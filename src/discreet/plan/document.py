@@ -56,7 +56,7 @@ class Document:
             )
         try:
             words = raw.decode("utf-8-sig").replace("\r\n", "\n")
-            return cls(path, tomllib.loads(words, parse_float=Decimal), dict(_lines(words)))
+            return cls(path, tomllib.loads(words, parse_float=Decimal), _first_lines(words))
         except UnicodeDecodeError as error:
             line = raw[: error.start].count(b"\n") + 1
             raise _on_line(
@@ -131,6 +131,16 @@ class Document:
     def _head(self, count: int) -> str:
         many = f"{count} faults" if count > 1 else "a fault"
         return f"Plan {self.path.name!r} has {many}. {UNTOUCHED} Correct the plan:"
+
+
+def _first_lines(text: str) -> dict[Place, int]:
+    """The line of every key and table; that of [a] without a line of its own is the first of [a.b]."""
+    found = dict(_lines(text))
+    for place, line in [*found.items()]:
+        for depth in range(1, len(place)):
+            if isinstance(place[depth], str):
+                found.setdefault(place[:depth], line)
+    return found
 
 
 def _lines(text: str) -> Iterator[tuple[Place, int]]:

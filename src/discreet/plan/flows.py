@@ -31,6 +31,7 @@ from discreet.plan.summaries import shortened
 from discreet.privacy.guarantee import Guarantee
 from discreet.release.account import Account
 from discreet.release.files import read_table
+from discreet.release.folder import WHEN
 from discreet.release.offer import Offer
 from discreet.report import flows
 from discreet.report import quarterly as changes
@@ -79,7 +80,7 @@ class FlowRequest:
     source: PlanSource
     release: Flows | Changes
     query: FlowQuery | ChangeQuery
-    ready: PreparedMovement
+    ready: PreparedMovement[Any]
     guarantee: Guarantee
     details: dict[str, Any]
     beside: PublicTable | None = None
@@ -93,8 +94,8 @@ class FlowRequest:
     def _times(self) -> dict[str, str]:
         """The columns that say when a row is of."""
         if isinstance(self.release, Changes):
-            return {"from": "the earlier quarter", "to": "the later quarter"}
-        return {"quarter": "the quarter, or the first and the last"}
+            return {name: WHEN[name] for name in ("from", "to")}
+        return {"quarter": WHEN["quarter"]}
 
     @property
     def used(self) -> set[str]:
@@ -213,7 +214,7 @@ def flow_request(source: PlanSource, release: Flows | Changes, histories: Histor
         query = ChangeQuery.of(histories, account, quarters=release.when, by=release.by)
     else:
         query = FlowQuery.of(histories, account, quarter=release.when, by=release.by)
-    ready: PreparedMovement = query.prepare(
+    ready: PreparedMovement[Any] = query.prepare(
         epsilon=release.epsilon, scale_share=release.scale_share, level=float(release.level)
     )
     data, output, labels = source.tables.data, source.output, source.tables.data.labels

@@ -19,10 +19,13 @@ def _notes(source: PlanSource) -> list[str]:
     data, unit = Confidential(source), source.unit
     if not isinstance(unit, Rows):
         try:
-            data.histories() if source.tables.data.quarters else data.jobs()
+            if not source.tables.data.quarters:
+                data.jobs()
+                return []
+            empty = data.histories().quarters_without_rows()
         except DiscreetError as error:
             return [fault.said(PLAN) for fault in error.faults]
-        return []
+        return [f"No row is of quarter {quarter!r}. It would be released as one without jobs." for quarter in empty]
     from discreet.lmm.private.owner import look
 
     lagged = [column for release in source.releases if isinstance(release, ModelSection) for column in release.lagged]

@@ -18,6 +18,7 @@ from discreet.plan.document import Document
 from discreet.plan.file import PlanFile
 from discreet.plan.shape import ALONE, KINDS, OF_A_SOURCE, Compare, Plan, Suppress
 from discreet.plan.source import Columns, LevelsSection, MagnitudeSection, Section, SourceSection
+from discreet.plan.values import OF_A_KIND
 from discreet.voices import written
 
 WANTED = {
@@ -175,7 +176,8 @@ INSIDE: dict[str, type[Section]] = {"suppress": Suppress, "compare": Compare}
 
 
 def _place(loc: Place) -> Place:
-    """A pydantic location without the words that tell kinds of tables apart, nor the name of the only source."""
+    """A pydantic location without the words that tell kinds apart, nor the name of the only source."""
+    loc = tuple(part for part in loc if part not in OF_A_KIND)
     inner = loc[2:] if loc[:1] == ("source",) else loc
     above = () if loc[:2] == ("source", ALONE) else loc[: len(loc) - len(inner)]
     if inner[:1] == ("[key]",):

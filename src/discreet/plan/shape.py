@@ -6,6 +6,7 @@ noise can be calibrated and whether the budget suffices is found in `requests` a
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Annotated, Any, Literal, TypeAlias
@@ -20,6 +21,7 @@ from discreet.plan.values import (
     Attributes,
     Category,
     Clip,
+    FinestOrTables,
     Line,
     Mechanism,
     OneOrSeveral,
@@ -127,9 +129,9 @@ class Counts(_Tables):
     )
     split: tuple[Share, ...] | None = Field(None, description="Each table's share of epsilon: ['2/3', '1/3'].")
     add_up: StrictBool = Field(False, description="Make the basic form's tables agree in whole numbers.")
-    measure: (
-        Literal["finest"] | Annotated[tuple[Attributes, ...], Field(min_length=1), AfterValidator(different)] | None
-    ) = Field(None, description="The tables that are drawn, or 'finest'; the others are sums of them and cost nothing.")
+    measure: FinestOrTables | None = Field(
+        None, description="The tables that are drawn, or 'finest'; the others are sums of them and cost nothing."
+    )
 
 
 class Sum(Count):
@@ -146,7 +148,7 @@ class Sums(Counts):
     of: Text = Field(description="The magnitude, for example 'payroll'.")
 
 
-class Movement(_Release):
+class Movement(_Release, ABC):
     """What releases from job histories have in common."""
 
     by: Attributes = Field(description="The workplace attributes that span the table, for example ['county'].")
@@ -161,9 +163,9 @@ class Movement(_Release):
     compare: Compare | None = Field(None, description=COMPARED)
 
     @property
+    @abstractmethod
     def when(self) -> tuple[Category, ...]:
         """The quarters that it is of."""
-        raise NotImplementedError
 
     @property
     def asked(self) -> str:

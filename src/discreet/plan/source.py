@@ -37,6 +37,7 @@ from discreet.plan.values import (
     Probability,
     Responses,
     Text,
+    TruthOrNumber,
     above_zero,
     different,
 )
@@ -105,7 +106,7 @@ class Data(Section):
     public: Attributes = Field(
         (), description="For models and posterior summaries: the columns that everybody may know, e.g. ['county']."
     )
-    allow_multiple: StrictBool | Annotated[StrictInt, Field(ge=1)] = Field(
+    allow_multiple: TruthOrNumber = Field(
         False, description="Whether a worker may have jobs at several establishments: true, or at how many at most."
     )
     period: PeriodName | None = Field(

@@ -6,10 +6,19 @@ import re
 from collections import Counter
 from fractions import Fraction
 from functools import partial
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 from unicodedata import category
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    StrictBool,
+    StrictInt,
+    Tag,
+    WithJsonSchema,
+)
 
 from discreet.databases import Address
 from discreet.errors import DataError, PlanError, PrivacyError
@@ -207,6 +216,24 @@ Responses: TypeAlias = Annotated[
     Annotated[tuple[Text, ...], Field(min_length=1), AfterValidator(different)],
     BeforeValidator(lambda value: (value,) if isinstance(value, str) else value),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
+]
+OF_A_KIND = ("[word]", "[list]", "[truth]", "[number]")
+"""What pydantic puts into the place of a value that may be of two kinds; it is no key of the plan."""
+
+
+def of_two_kinds(kind: type, tag: str, other: str) -> Discriminator:
+    """Faults of a value are those of its own kind: `tag` if it is a `kind`, else `other`."""
+    return Discriminator(lambda value: tag if isinstance(value, kind) else other)
+
+
+FinestOrTables: TypeAlias = Annotated[
+    Annotated[Literal["finest"], Tag("[word]")]
+    | Annotated[tuple[Attributes, ...], Field(min_length=1), AfterValidator(different), Tag("[list]")],
+    of_two_kinds(str, "[word]", "[list]"),
+]
+TruthOrNumber: TypeAlias = Annotated[
+    Annotated[StrictBool, Tag("[truth]")] | Annotated[StrictInt, Field(ge=1), Tag("[number]")],
+    of_two_kinds(bool, "[truth]", "[number]"),
 ]
 OneOrSeveral: TypeAlias = Annotated[
     Annotated[tuple[Category, ...], Field(min_length=1), AfterValidator(different)],

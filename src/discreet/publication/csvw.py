@@ -92,7 +92,7 @@ def _table(
             column["required"] = False
     return {
         "url": url,
-        "dc:title": f"{of.name}: {' by '.join(filter(None, (' and '.join(of.values), ', '.join(of.attributes))))}",
+        "dc:title": f"{of.name}: {' by '.join(filter(None, (', '.join(of.numbers), ', '.join(of.attributes))))}",
         "dc:provenance": release.promise,
         "notes": notes,
         "tableSchema": schema,

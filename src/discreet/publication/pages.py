@@ -105,9 +105,9 @@ def table_page(
 
 def headline(of: PublishedTable) -> str:
     """What a table is, in words."""
-    what = " and ".join(
-        "jobs" if name == "count" else of.columns[name].partition(",")[0] or name for name in of.values[:3]
-    )
+    what = ", ".join(name.replace("_", " ") for name in of.numbers)
+    if len(of.numbers) == 1:
+        what = "jobs" if what == "count" else of.columns[of.numbers[0]].partition(",")[0] or what
     by = ", ".join(name.replace("_", " ") for name in of.attributes)
     return f"{what[:1].upper()}{what[1:]} by {by}" if by else f"{what[:1].upper()}{what[1:]} in all"
 

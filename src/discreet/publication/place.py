@@ -16,34 +16,28 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import DataError, DiscreetError
+from discreet.errors import DataError
 from discreet.faults import Key
 from discreet.ledger.publication import fingerprints
+from discreet.release.folder import whole_or_not
 
 LIST = "publication.json"
 FORMAT = "discreet publication, format 1"
 
 
 @contextmanager
-def new_folder(out: str | Path, *, about: Mapping[str, Any], force: bool = False) -> Iterator[Path]:
+def new_folder(out: Path, *, about: Mapping[str, Any], force: bool = False) -> Iterator[Path]:
     """A folder to write in, which is at `out` when the block ends well."""
-    out = Path(out)
     refuse_place(out, force=force)
     staging = _staging(out)
     try:
-        yield staging
-        listed = {"format": FORMAT, **about, "files": fingerprints(staging)}
-        text = json.dumps(listed, indent=2, ensure_ascii=False, allow_nan=False)
-        (staging / LIST).write_text(text + "\n", encoding="utf-8")
-        staging.chmod(0o755)
-        _exchange(staging, out)
-    except OSError as error:
-        raise DiscreetError(
-            f"{str(out)!r} could not be written: {error.strerror or type(error).__name__}.",
-            "Nothing is left of it; what was there before is unchanged.",
-            "Make room or give the right to write, then ask again.",
-            about="out",
-        ) from None
+        with whole_or_not(out):
+            yield staging
+            listed = {"format": FORMAT, **about, "files": fingerprints(staging)}
+            text = json.dumps(listed, indent=2, ensure_ascii=False, allow_nan=False)
+            (staging / LIST).write_text(text + "\n", encoding="utf-8")
+            staging.chmod(0o755)
+            _exchange(staging, out)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 

@@ -16,7 +16,7 @@ from discreet.publication.imprint import Imprint
 from discreet.publication.place import new_folder, refuse_place
 from discreet.publication.sdmx import STRUCTURE, sdmx_csv, structure, with_total
 from discreet.release.files import MANIFEST, write_table
-from discreet.release.folder import PublishedTable, ReleaseFolder, by_data_set, open_releases
+from discreet.release.folder import PublishedTable, ReleaseFolder, by_data_set, open_releases, refuse_inside
 from discreet.results import EXCEL_ROWS, write_excel
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ def publish_files(
     The folder and its files.
     """
     chosen, out, imprint = _chosen(formats), Path(out), imprint or Imprint()
+    refuse_inside(out, release)
     refuse_place(out, force=force)
     releases = open_releases(release, ledger=ledger)
     tables = [(known, of, of.read()) for known in releases for of in known.tables(form)]

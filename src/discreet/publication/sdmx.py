@@ -247,7 +247,7 @@ def _code_list(name: str, title: str, codes: Iterable[tuple[str, str]], imprint:
 
 def _flow(of: PublishedTable, release: ReleaseFolder, imprint: Imprint) -> str:
     refers = f"urn:sdmx:org.sdmx.infomodel.datastructure.DataStructure={imprint.agency}:{_structure(of)}({VERSION})"
-    title = f"{imprint.title or of.release}: {' and '.join(of.values)} by {', '.join(of.attributes) or 'nothing'}"
+    title = f"{imprint.title or of.release}: {', '.join(of.numbers)} by {', '.join(of.attributes) or 'nothing'}"
     return (
         f"<str:Dataflow id={quoteattr(flow(of))} {_of(imprint)}>{_name(title)}{_text('Description', release.promise)}"
         f"<str:Structure>{escape(refers)}</str:Structure></str:Dataflow>"

@@ -13,7 +13,7 @@ from discreet.publication.imprint import Imprint
 from discreet.publication.pages import address, overview, table_page
 from discreet.publication.place import LIST, new_folder, refuse_place
 from discreet.publication.publish import Publication, data_of, publish_files
-from discreet.release.folder import by_data_set, open_releases
+from discreet.release.folder import by_data_set, open_releases, refuse_inside
 
 DATA, DOWNLOADS, SCRIPT, INDEX = "data", "downloads", "site.js", "index.html"
 
@@ -34,6 +34,7 @@ def site(
     `publish_files`.
     """
     out, imprint = Path(out), imprint or Imprint()
+    refuse_inside(out, release)
     refuse_place(out, force=force)
     releases = open_releases(release, ledger=ledger)
     tables = [(known, of, of.read()) for known in releases for of in known.tables(form)]

@@ -7,13 +7,15 @@ file; a ledger has its own. With a ledger a forged `release.json` is found too.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from discreet.errors import DataError, PrivacyError
+from discreet.errors import DataError, DiscreetError, PrivacyError
+from discreet.faults import Key
 from discreet.ledger import Ledger
 from discreet.ledger.publication import check_release, fingerprints
 from discreet.privacy.losses import Loss, from_dict
@@ -25,6 +27,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ATTRIBUTE = "attribute"
+WHEN = {
+    "quarter": "the quarter, or the first and the last",
+    "from": "the earlier quarter",
+    "to": "the later quarter",
+}
+"""What columns are called that say when a row of flows or changes is of: they tell rows apart, as attributes do."""
 FORMS = ("basic", "research", "value")
 """The forms of a table, those for readers first."""
 
@@ -40,6 +48,31 @@ QUERY = ("by", "where", "of", "cap", "mechanism", "calibration", "levels")
 PARENTS = "parents-"
 AGENCY = "agency"
 """The file that keeps the agency's own numbers beside a release; they are none of ours."""
+
+
+@contextmanager
+def whole_or_not(out: Path) -> Iterator[None]:
+    """Say of an output that appears whole or not at all why it did not appear."""
+    try:
+        yield
+    except OSError as error:
+        raise DiscreetError(
+            f"{str(out)!r} could not be written: {error.strerror or type(error).__name__}.",
+            "Nothing is left of it; what was there before is unchanged.",
+            "Make room or give the right to write, then ask again.",
+            about="out",
+        ) from None
+
+
+def refuse_inside(out: Path, release: str | Path) -> None:
+    """Refuse to write into the folder that is read: a release has the files that it lists and no others."""
+    if out.resolve().is_relative_to(Path(release).resolve()):
+        raise DataError(
+            f"{str(out)!r} is inside the release {str(release)!r}.",
+            "What is made of a release stands outside of its folder, which never changes.",
+            ("Choose another ", Key("out"), "."),
+            about="out",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +110,15 @@ class PublishedTable:
         one = next((name for name in VALUES if name in self.columns), None)
         others = tuple(name for name in self.columns if name not in (*self.attributes, *BESIDE))
         return (one,) if one is not None else others
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The published numbers without the columns of their ends and flags."""
+        return tuple(
+            name
+            for name in self.values
+            if not (name.endswith(("_lower", "_upper", "_quality")) and name.rpartition("_")[0] in self.columns)
+        )
 
     def read(self) -> pa.Table:
         """The table as published."""
@@ -176,6 +218,7 @@ class ReleaseFolder:
         by = [name for name in there if told.get(name) == ATTRIBUTE] or [
             name for name in there if name in (*KEYS, *about.get("by", ()))
         ]
+        by += [name for name in there if name not in by and name in WHEN and told.get(name) == WHEN[name]]
         columns = {name: told.get(name, "") for name in there}
         return PublishedTable(self.name, place, form, path, tuple(by), columns, about)
 

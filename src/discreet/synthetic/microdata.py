@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from discreet.arrays import Integers
-from discreet.errors import DataError, DiscreetError
+from discreet.errors import DataError
 from discreet.faults import Argument, Key
-from discreet.release.folder import ReleaseFolder, one_data_set, open_releases
+from discreet.release.folder import ReleaseFolder, one_data_set, open_releases, refuse_inside, whole_or_not
 from discreet.results import Result
 from discreet.synthetic.cells import joint, sources
 from discreet.synthetic.economy import SyntheticEconomy
@@ -136,6 +136,7 @@ def synthesize(
     """
     out, shape = Path(out), sizes or SizeShape()
     beside = out.with_suffix(".json")
+    refuse_inside(out, release)
     _refuse(out, beside, seed, force=force)
     releases = open_releases(release, ledger=ledger)
     dataset, found = one_data_set(releases), sources(releases)
@@ -144,26 +145,22 @@ def synthesize(
     drawn = SyntheticEconomy.of(cells, found, shape, rng)
     hidden = [path.with_name(f".{path.name}.{secrets.token_hex(4)}") for path in (out, beside)]
     try:
-        establishments = _write(hidden[0], drawn, rng, progress)
-        done = Synthetic(
-            path=out,
-            about=beside,
-            jobs=int(drawn.jobs.sum()),
-            establishments=establishments,
-            margins=tuple(drawn.told),
-            guarantee=" ".join(dict.fromkeys(known.promise for known in releases)),
-        )
-        text = json.dumps(_about(done, releases, dataset, seed, shape), indent=2, ensure_ascii=False, allow_nan=False)
-        hidden[1].write_text(text + "\n", encoding="utf-8")
-        for path, place in zip(reversed(hidden), (beside, out), strict=True):
-            path.replace(place)
-    except OSError as error:
-        raise DiscreetError(
-            f"{str(out)!r} could not be written: {error.strerror or type(error).__name__}.",
-            "Nothing is left of it; what was there before is unchanged.",
-            "Make room or give the right to write, then ask again.",
-            about="out",
-        ) from None
+        with whole_or_not(out):
+            establishments = _write(hidden[0], drawn, rng, progress)
+            done = Synthetic(
+                path=out,
+                about=beside,
+                jobs=int(drawn.jobs.sum()),
+                establishments=establishments,
+                margins=tuple(drawn.told),
+                guarantee=" ".join(dict.fromkeys(known.promise for known in releases)),
+            )
+            text = json.dumps(
+                _about(done, releases, dataset, seed, shape), indent=2, ensure_ascii=False, allow_nan=False
+            )
+            hidden[1].write_text(text + "\n", encoding="utf-8")
+            for path, place in zip(reversed(hidden), (beside, out), strict=True):
+                path.replace(place)
     finally:
         for path in hidden:
             path.unlink(missing_ok=True)

@@ -24,12 +24,11 @@ from discreet.noise.rings import Rings
 from discreet.noise.sampler import draw_within
 from discreet.noise.source import SeededSource, Source
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.losses import Loss, Number, exact
+from discreet.privacy.losses import Loss
 from discreet.privacy.units import Establishments
 from discreet.release.account import Account
-from discreet.release.offer import Check, Offer
 from discreet.schema import Label
-from discreet.tables.calibration import above_zero, calibrate, refuse_extremes
+from discreet.tables.calibration import calibrate
 from discreet.tables.cells import cell_statistics
 from discreet.tables.ends import OUTWARD, not_below_zero, plausible
 from discreet.tables.expected import SIZES
@@ -38,25 +37,23 @@ from discreet.tables.mechanisms.defaults import default
 from discreet.tables.mechanisms.weak_joint import cylinder_quantile
 from discreet.tables.movement import (
     LARGEST,
+    TOGETHER,
     MovementErrors,
+    MovementQuery,
     MovementRelease,
     Statistic,
     establishments_only,
     mean_by,
     merged_keys,
     no_keys,
-    offered,
     workplace_names,
 )
-from discreet.tables.sizes import NOTE, NoisySizes, noisy_sizes, share_of
+from discreet.tables.sizes import NoisySizes
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 PROOF = "docs/proofs/changes.md"
-TOGETHER = (
-    "The promise is about the jobs of {} quarters together: one establishment's workforce grows so in every one of them"
-)
 COLUMNS = ("earlier", "later", "change", "rate")
 POINTS, FINE = 2**15, 2.0**40
 
@@ -250,14 +247,9 @@ class PreparedChanges:
         return (low, high), (np.ceil(changes - reach), np.floor(changes + reach))
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeQuery:
+@dataclass(frozen=True, slots=True, repr=False)
+class ChangeQuery(MovementQuery[ChangeRelease]):
     """Levels and changes of some quarters by workplace attributes."""
-
-    histories: Histories
-    account: Account
-    quarters: tuple[Label, ...]
-    by: tuple[str, ...]
 
     @classmethod
     def of(
@@ -268,50 +260,19 @@ class ChangeQuery:
         taken = ("from", "to", *COLUMNS, LARGEST)
         return cls(histories, account, asked, workplace_names(histories.schema, by, what="Changes", taken=taken))
 
-    def check(self, *, epsilon: Number, scale_share: Number = 0, level: float = 0.95) -> Check[MovementErrors]:
-        """Cost, feasibility and expected error, without reading confidential data or spending anything."""
-        return self.offer(epsilon=epsilon, scale_share=scale_share, level=level).check(self.account.remaining)
+    def _unit(self) -> Establishments:
+        return establishments_only(self.account.unit, "Changes")
 
-    def release(
-        self, *, epsilon: Number, scale_share: Number = 0, name: str | None = None, level: float = 0.95
-    ) -> ChangeRelease:
-        """Publish all levels and changes for one epsilon, with intervals of probability `level`.
+    def _asked(self) -> dict[str, Any]:
+        return {"changes": list(self.quarters)}
 
-        `scale_share` of epsilon makes intervals narrow in cells of many establishments; `name` makes it unique.
-        """
-        offer = self.offer(epsilon=epsilon, scale_share=scale_share, level=level)
-        released = self.account.release(offer, self.histories, name=name)
-        return released.value.of(released)
-
-    def offer(
-        self, *, epsilon: Number, scale_share: Number = 0, level: float = 0.95
-    ) -> Offer[Histories, ChangeCells, ChangeRelease]:
-        """The changes as an offer; the arguments are those of `release`."""
-        return offered(self.prepare(epsilon=epsilon, scale_share=scale_share, level=level))
-
-    def prepare(self, *, epsilon: Number, scale_share: Number = 0, level: float = 0.95) -> PreparedChanges:
-        """Noise, price and promise; the arguments are those of `release`."""
-        unit = establishments_only(self.account.unit, "Changes")
-        whole, k = above_zero(epsilon), len(self.quarters)
-        for_sizes = share_of(scale_share, whole) if scale_share != 0 else Fraction(0)
-        refuse_extremes(unit, whole - for_sizes)
-        noise = cast(QuarterNoise, calibrate("weak-joint", unit=unit, epsilon=whole - for_sizes, cells=k))
-        sizes = noisy_sizes(unit, for_sizes) if for_sizes else None
-        paid = () if sizes is None else (NOTE.format(sizes.loss),)
-        guarantee = Guarantee(
-            unit,
-            noise.loss if sizes is None else noise.loss + sizes.loss,
-            proof=PROOF,
-            notes=(*self.histories.limits(unit), TOGETHER.format(k), *paid),
-            private=self.account.private,
-        )
-        details: dict[str, Any] = {"changes": list(self.quarters), "by": list(self.by), "unit": unit.key}
-        if sizes is not None:
-            details["scale_share"] = str(exact(scale_share, name="scale_share"))
-        ready = PreparedChanges(self.quarters, self.by, noise, sizes, level, guarantee, details)
-        # What would fail after the noise fails here.
-        ready.released(no_keys(), np.zeros((1, k), np.int64), None if sizes is None else np.zeros(1, np.int64))
-        return ready
+    def _prepared(
+        self, unit: Establishments, epsilon: Fraction, sizes: NoisySizes | None, level: float, details: dict[str, Any]
+    ) -> PreparedChanges:
+        k = len(self.quarters)
+        noise = cast(QuarterNoise, calibrate("weak-joint", unit=unit, epsilon=epsilon, cells=k))
+        guarantee = self._guarantee(unit, noise.loss, sizes, proof=PROOF, about=TOGETHER.format(k))
+        return PreparedChanges(self.quarters, self.by, noise, sizes, level, guarantee, details)
 
     def __repr__(self) -> str:
         return f"Changes of {len(self.quarters)} quarters by {', '.join(self.by) or 'nothing'}, not released"

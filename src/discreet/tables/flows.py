@@ -22,34 +22,29 @@ from discreet.histories import CAME, HISTORY, KINDS, LEFT, Histories
 from discreet.noise.flow_body import COORDINATES, FLOWS
 from discreet.noise.source import Source
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.losses import Number, exact
+from discreet.privacy.units import Establishments
 from discreet.release.account import Account
-from discreet.release.offer import Check, Offer
 from discreet.schema import Label
-from discreet.tables.calibration import above_zero, refuse_extremes
 from discreet.tables.cells import cell_statistics
 from discreet.tables.expected import SIZES
 from discreet.tables.flow_noise import FlowNoise
 from discreet.tables.flow_release import RATES, FlowRelease, rate_ends
 from discreet.tables.movement import (
     LARGEST,
+    TOGETHER,
     MovementErrors,
+    MovementQuery,
     establishments_only,
     mean_by,
     merged_keys,
-    no_keys,
-    offered,
     workplace_names,
 )
-from discreet.tables.sizes import NOTE, NoisySizes, noisy_sizes, share_of
+from discreet.tables.sizes import NoisySizes
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 PROOF = "docs/proofs/flows.md"
-OF_SEVERAL_QUARTERS = (
-    "The promise is about the jobs of {} quarters together: one establishment's workforce grows so in every one of them"
-)
 OF_ONE_QUARTER = (
     "The promise is about the jobs of the quarter, with what they were in the quarter before and are in the one after; "
     "releases of several quarters add up"
@@ -144,14 +139,9 @@ class PreparedFlows:
         return self.released(table.select(list(self.by)), vectors, largest)
 
 
-@dataclass(frozen=True, slots=True)
-class FlowQuery:
+@dataclass(frozen=True, slots=True, repr=False)
+class FlowQuery(MovementQuery[FlowRelease]):
     """The flows of one quarter, or of several together, by workplace attributes."""
-
-    histories: Histories
-    account: Account
-    quarters: tuple[Label, ...]
-    by: tuple[str, ...]
 
     @classmethod
     def of(
@@ -170,53 +160,20 @@ class FlowQuery:
         taken = ("quarter", *FLOWS, *RATES, LARGEST)
         return cls(histories, account, quarters, workplace_names(histories.schema, by, what="Flows", taken=taken))
 
-    def check(self, *, epsilon: Number, scale_share: Number = 0, level: float = 0.95) -> Check[MovementErrors]:
-        """Cost, feasibility and expected error, without reading confidential data or spending anything."""
-        return self.offer(epsilon=epsilon, scale_share=scale_share, level=level).check(self.account.remaining)
+    def _unit(self) -> Establishments:
+        return establishments_only(self.account.unit, "Flows")
 
-    def release(
-        self, *, epsilon: Number, scale_share: Number = 0, name: str | None = None, level: float = 0.95
-    ) -> FlowRelease:
-        """Publish all flows and rates of the quarter for one epsilon, with intervals of probability `level`.
+    def _asked(self) -> dict[str, Any]:
+        return {"flows": list(self.quarters) if len(self.quarters) > 1 else self.quarters[0]}
 
-        `scale_share` of epsilon makes intervals narrow in cells of many establishments; `name` makes it unique.
-        """
-        offer = self.offer(epsilon=epsilon, scale_share=scale_share, level=level)
-        released = self.account.release(offer, self.histories, name=name)
-        return released.value.of(released)
-
-    def offer(
-        self, *, epsilon: Number, scale_share: Number = 0, level: float = 0.95
-    ) -> Offer[Histories, FlowCells, FlowRelease]:
-        """The flows as an offer; the arguments are those of `release`."""
-        return offered(self.prepare(epsilon=epsilon, scale_share=scale_share, level=level))
-
-    def prepare(self, *, epsilon: Number, scale_share: Number = 0, level: float = 0.95) -> PreparedFlows:
-        """Noise, price and promise; the arguments are those of `release`."""
-        unit = establishments_only(self.account.unit, "Flows")
-        whole = above_zero(epsilon)
-        for_sizes = share_of(scale_share, whole) if scale_share != 0 else Fraction(0)
-        refuse_extremes(unit, whole - for_sizes)
-        noise = FlowNoise.calibrate(unit=unit, epsilon=whole - for_sizes, quarters=len(self.quarters))
-        sizes = noisy_sizes(unit, for_sizes) if for_sizes else None
-        several = len(self.quarters) > 1
-        about = OF_SEVERAL_QUARTERS.format(len(self.quarters)) if several else OF_ONE_QUARTER
-        paid = () if sizes is None else (NOTE.format(sizes.loss),)
-        guarantee = Guarantee(
-            unit,
-            noise.loss if sizes is None else noise.loss + sizes.loss,
-            proof=PROOF,
-            notes=(*self.histories.limits(unit), about, *paid),
-            private=self.account.private,
-        )
-        asked = list(self.quarters) if several else self.quarters[0]
-        details: dict[str, Any] = {"flows": asked, "by": list(self.by), "unit": unit.key}
-        if sizes is not None:
-            details["scale_share"] = str(exact(scale_share, name="scale_share"))
-        ready = PreparedFlows(self.quarters, self.by, noise, sizes, level, guarantee, details)
-        # What would fail after the noise fails here.
-        ready.released(no_keys(), np.zeros((1, 5), dtype=np.int64), None if sizes is None else np.zeros(1, np.int64))
-        return ready
+    def _prepared(
+        self, unit: Establishments, epsilon: Fraction, sizes: NoisySizes | None, level: float, details: dict[str, Any]
+    ) -> PreparedFlows:
+        count = len(self.quarters)
+        noise = FlowNoise.calibrate(unit=unit, epsilon=epsilon, quarters=count)
+        about = TOGETHER.format(count) if count > 1 else OF_ONE_QUARTER
+        guarantee = self._guarantee(unit, noise.loss, sizes, proof=PROOF, about=about)
+        return PreparedFlows(self.quarters, self.by, noise, sizes, level, guarantee, details)
 
     def __repr__(self) -> str:
         return f"Flows of {span(self.quarters)} by {', '.join(self.by) or 'nothing'}, not released"

@@ -9,7 +9,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -21,15 +22,19 @@ from discreet.histories import Histories
 from discreet.ledger import Entry
 from discreet.noise.source import Source
 from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.losses import Loss, Number, exact
 from discreet.privacy.units import BY_ESTABLISHMENTS, Establishments, Unit
+from discreet.release.account import Account
 from discreet.release.files import SAMPLER, write_value
-from discreet.release.offer import Offer
+from discreet.release.offer import Check, Offer
 from discreet.results import Result, tidy_table
 from discreet.schema import Label, Schema
 from discreet.tables.attributes import spanned
+from discreet.tables.calibration import above_zero, refuse_extremes
 from discreet.tables.expected import three_digits
 from discreet.tables.mechanisms.registry import sources
 from discreet.tables.quality import quality
+from discreet.tables.sizes import NOTE, NoisySizes, noisy_sizes, share_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,6 +44,9 @@ if TYPE_CHECKING:
     from discreet.release.account import Released
 
 LARGEST = "largest"
+TOGETHER = (
+    "The promise is about the jobs of {} quarters together: one establishment's workforce grows so in every one of them"
+)
 
 
 class Statistic(NamedTuple):
@@ -171,7 +179,10 @@ class MovementErrors:
         return found
 
 
-class PreparedMovement(Protocol):
+R_co = TypeVar("R_co", bound=MovementRelease, covariant=True)
+
+
+class PreparedMovement(Protocol[R_co]):
     """A query with its noise: all that is decided before data are read."""
 
     @property
@@ -200,22 +211,89 @@ class PreparedMovement(Protocol):
 
     def read(self, histories: Histories) -> Any: ...
 
-    def draw(self, cells: Any, source: Source) -> MovementRelease: ...
+    def draw(self, cells: Any, source: Source) -> R_co: ...
 
-    def again(self, table: pa.Table) -> MovementRelease:
+    def released(self, keys: pa.Table, vectors: Integers, largest: Integers | None, /) -> R_co:
+        """Everything that follows from what was drawn."""
+
+    def again(self, table: pa.Table) -> R_co:
         """The release that the drawn integers of a published table give, with everything computed anew."""
 
 
-def offered(ready: PreparedMovement) -> Offer[Histories, Any, Any]:
+R = TypeVar("R", bound=MovementRelease)
+
+
+@dataclass(frozen=True, slots=True)
+class MovementQuery(ABC, Generic[R]):
+    """Statistics of some quarters by workplace attributes: checked, offered and released in one way."""
+
+    histories: Histories
+    account: Account
+    quarters: tuple[Label, ...]
+    by: tuple[str, ...]
+
+    def check(self, *, epsilon: Number, scale_share: Number = 0, level: float = 0.95) -> Check[MovementErrors]:
+        """Cost, feasibility and expected error, without reading confidential data or spending anything."""
+        return self.offer(epsilon=epsilon, scale_share=scale_share, level=level).check(self.account.remaining)
+
+    def release(self, *, epsilon: Number, scale_share: Number = 0, name: str | None = None, level: float = 0.95) -> R:
+        """Publish all numbers for one epsilon, with intervals of probability `level`.
+
+        `scale_share` of epsilon makes intervals narrow in cells of many establishments; `name` makes it unique.
+        """
+        offer = self.offer(epsilon=epsilon, scale_share=scale_share, level=level)
+        released = self.account.release(offer, self.histories, name=name)
+        return released.value.of(released)
+
+    def offer(self, *, epsilon: Number, scale_share: Number = 0, level: float = 0.95) -> Offer[Histories, Any, R]:
+        """The query as an offer; the arguments are those of `release`."""
+        return offered(self.prepare(epsilon=epsilon, scale_share=scale_share, level=level))
+
+    def prepare(self, *, epsilon: Number, scale_share: Number = 0, level: float = 0.95) -> PreparedMovement[R]:
+        """Noise, price and promise; the arguments are those of `release`."""
+        unit, whole = self._unit(), above_zero(epsilon)
+        for_sizes = share_of(scale_share, whole) if scale_share != 0 else Fraction(0)
+        refuse_extremes(unit, whole - for_sizes)
+        sizes = noisy_sizes(unit, for_sizes) if for_sizes else None
+        details: dict[str, Any] = {**self._asked(), "by": list(self.by), "unit": unit.key}
+        if sizes is not None:
+            details["scale_share"] = str(exact(scale_share, name="scale_share"))
+        ready = self._prepared(unit, whole - for_sizes, sizes, level, details)
+        # What would fail after the noise fails here.
+        nothing = np.zeros((1, ready.dimension), dtype=np.int64)
+        ready.released(no_keys(), nothing, None if sizes is None else nothing[:, 0])
+        return ready
+
+    def _guarantee(
+        self, unit: Establishments, loss: Loss, sizes: NoisySizes | None, *, proof: str, about: str
+    ) -> Guarantee:
+        """What is promised for the noise of the numbers and, where they are paid for, of sizes."""
+        return Guarantee(
+            unit,
+            loss if sizes is None else loss + sizes.loss,
+            proof=proof,
+            notes=(*self.histories.limits(unit), about, *(() if sizes is None else (NOTE.format(sizes.loss),))),
+            private=self.account.private,
+        )
+
+    @abstractmethod
+    def _unit(self) -> Establishments:
+        """The unit, if the noise is proved for it."""
+
+    @abstractmethod
+    def _asked(self) -> dict[str, Any]:
+        """What is asked for, in plain words for the ledger."""
+
+    @abstractmethod
+    def _prepared(
+        self, unit: Establishments, epsilon: Fraction, sizes: NoisySizes | None, level: float, details: dict[str, Any]
+    ) -> PreparedMovement[R]:
+        """The query with noise for `epsilon`."""
+
+
+def offered(ready: PreparedMovement[R]) -> Offer[Histories, Any, R]:
     """What was prepared as an offer."""
-    return Offer(
-        guarantee=ready.guarantee,
-        details=ready.details,
-        expected=ready.expected,
-        read=ready.read,
-        draw=ready.draw,
-        write=_write,
-    )
+    return Offer(ready.guarantee, ready.details, ready.expected, ready.read, ready.draw, _write)
 
 
 def establishments_only(unit: Unit, what: str) -> Establishments:

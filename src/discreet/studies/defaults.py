@@ -45,7 +45,8 @@ Workload 1 under the strong definition. `unbiased` is what `ladder` publishes. `
 below the public number of the cell's establishments by that number: it errs less and is biased upwards, so totals are
 not to be made of it. `floor` is below every law of noise that follows the largest establishment. `two sizes` is what
 a law could err that follows the second largest, too, from the size on at which the table of `ladder` ends; no mechanism
-has it yet (`tables.two_sizes`, docs/explanation/limits.md).
+has it yet (`tables.two_sizes`, docs/explanation/limits.md). Its `limit` is where cells of one width and of half that
+point to: the error of a grid falls in proportion to its width.
 """
 
 
@@ -97,10 +98,15 @@ def tried_rows(economy: grid.Economy, second: Integers) -> list[Row]:
             x.astype(np.float64), x.astype(np.float64)
         )
         gain = bound_gain(mechanism.integer_probability, x, n - cells.establishments, error)
+        coarse, fine = (
+            by_two_sizes(error, x, second, epsilon, least=mechanism.tabled, parts=parts)
+            for parts in (PARTS // 2, PARTS)
+        )
         for what, errors, bias in (
             ("unbiased", error, np.zeros(len(error))),
             ("at least one job each", error - gain, gain),
-            ("two sizes", by_two_sizes(error, x, second, epsilon, least=mechanism.tabled), np.zeros(len(error))),
+            ("two sizes", fine, np.zeros(len(error))),
+            ("two sizes, limit", 2 * fine - coarse, np.zeros(len(error))),
             ("floor", floors(x, epsilon), None),
         ):
             rows.append(
@@ -116,13 +122,15 @@ def tried_rows(economy: grid.Economy, second: Integers) -> list[Row]:
     return rows
 
 
-def by_two_sizes(error: Vector, largest: Integers, second: Integers, epsilon: float, *, least: int) -> Vector:
+def by_two_sizes(
+    error: Vector, largest: Integers, second: Integers, epsilon: float, *, least: int, parts: int = PARTS
+) -> Vector:
     """`error`, and from the size `least` on the error of the best law of both sizes on the cells of its programme.
 
     Every cell has one establishment more of the size `least`, which does not exist: so the law is the one of a single
     size where the table of smaller sizes begins.
     """
-    rows, far = RatioRows(float(Fraction(ALPHA)), epsilon, PARTS), largest >= least
+    rows, far = RatioRows(float(Fraction(ALPHA)), epsilon, parts), largest >= least
     place = rows.row(largest[far], np.maximum(second[far], least))
     share = np.bincount(place, weights=largest[far], minlength=len(rows.ratios) - 1).astype(np.float64)
     found = error.copy()

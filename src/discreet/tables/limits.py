@@ -57,7 +57,7 @@ def one_count(alpha: Fraction, epsilon: float, *, most: int, reach: int, unbiase
     far = np.tile(np.abs(k), most).astype(np.float64)
     row = np.repeat(np.arange(most), len(k))
     sides = [(row, np.ones(len(far)), 1.0)] + [(row, np.tile(k, most).astype(np.float64), 0.0)] * unbiased
-    found = _minimised(weight * far, here, there, np.full(len(here), epsilon), sides, np.ones(len(far)))
+    found = minimised(weight * far, here, there, np.full(len(here), epsilon), sides, np.ones(len(far)))
     return np.asarray((found * far).reshape(most, -1).sum(axis=1))
 
 
@@ -107,7 +107,7 @@ def _radius(law: Rings) -> float:
     mass, first = np.diff(edges**d), np.diff(edges ** (d + 1)) * d / (d + 1)
     scale = np.exp(-start)
     size = float((scale * mass).sum())
-    density = _minimised(
+    density = minimised(
         first / size,
         np.concatenate(inner),
         np.concatenate(outer),
@@ -131,7 +131,7 @@ def _pairs(alpha: Fraction, most: int, reach: int) -> tuple[Integers, Integers]:
     return np.concatenate([one, other]), np.concatenate([other, one])
 
 
-def _minimised(
+def minimised(
     cost: Vector,
     here: Integers,
     there: Integers,

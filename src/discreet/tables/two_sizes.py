@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,6 +21,8 @@ import numpy as np
 from discreet.noise.kept import Unsolved
 from discreet.noise.least import StepCells, rings
 from discreet.noise.steps import DEPTH
+from discreet.tables.ladder import growth
+from discreet.tables.limits import floor, minimised
 
 if TYPE_CHECKING:
     from discreet.arrays import Integers, Matrix, Vector
@@ -189,6 +192,51 @@ def two_sizes(rows: RatioRows, *, weights: Vector | None = None) -> TwoSizes:
         raise Unsolved
     density = (np.maximum(found.x, 0.0) * scale)[place]
     return TwoSizes(rows, density, density @ np.abs(mean) / (density @ mass))
+
+
+def on_integers(alpha: Fraction, epsilon: float, *, most: int, reach: int) -> Matrix:
+    """Mean errors of the best integer noise with mean zero, x2 = 0..most a column, x = 1..most a row; NaN if x2 > x.
+
+    As `limits.one_count`, whose law has one row for all x2: larger sizes are free, and close to the end the values are
+    too low.
+    """
+    states = [(x, second) for x in range(1, most + 1) for second in range(x + 1)]
+    place = {state: i for i, state in enumerate(states)}
+    width, k = 2 * reach + 1, np.arange(-reach, reach + 1)
+    here, there = [], []
+    for before, after, shift in _integer_moves(alpha, states):
+        if after in place:
+            noise = np.arange(shift, width)
+            here.append(place[before] * width + noise)
+            there.append(place[after] * width + noise - shift)
+    one, other = np.concatenate(here), np.concatenate(there)
+    row, far = np.repeat(np.arange(len(states)), width), np.tile(np.abs(k), len(states)).astype(np.float64)
+    weight = np.repeat([1 / floor(x, alpha, epsilon) for x, _ in states], width)
+    sides = [(row, np.ones(len(far)), 1.0), (row, np.tile(k, len(states)).astype(np.float64), 0.0)]
+    found = minimised(
+        weight * far,
+        np.concatenate([one, other]),
+        np.concatenate([other, one]),
+        np.full(2 * len(one), epsilon),
+        sides,
+        np.ones(len(far)),
+    )
+    errors = np.full((most, most + 1), np.nan)
+    x, second = np.array(states).T
+    errors[x - 1, second] = (found * far).reshape(len(states), -1).sum(axis=1)
+    return errors
+
+
+def _integer_moves(
+    alpha: Fraction, states: list[tuple[int, int]]
+) -> Iterator[tuple[tuple[int, int], tuple[int, int], int]]:
+    """States before and after an establishment grows, and by how many workers."""
+    for x, second in states:
+        for shift in range(1, growth(x, alpha) + 1):
+            yield (x, second), (x + shift, second), shift
+        found = {(max(y + g, second), g) for y in range(second + 1) for g in range(1, growth(y, alpha) + 1)}
+        for grown, shift in sorted(found):
+            yield (x, second), (max(x, grown), min(x, grown)), shift
 
 
 def _moments(rows: RatioRows) -> tuple[Vector, Vector]:

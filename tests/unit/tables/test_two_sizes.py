@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 from itertools import islice
 
 import numpy as np
 import pytest
 
 from discreet.arrays import Vector
-from discreet.tables.limits import in_proportion
-from discreet.tables.two_sizes import RatioRows, Ratios, TwoSizes, two_sizes
+from discreet.tables.limits import floor, in_proportion, one_count
+from discreet.tables.two_sizes import RatioRows, Ratios, TwoSizes, on_integers, two_sizes
 
 ALPHA, EPSILON = 0.1, 2.0
 ROWS = RatioRows(ALPHA, EPSILON, 4)
@@ -70,7 +71,7 @@ def test_a_law_that_forgets_a_kind_of_move_is_refuted(left_out: int, monkeypatch
 
 
 def test_every_row_is_a_probability_with_mean_zero(law: TwoSizes) -> None:
-    z = np.linspace(-60, 60, 2_000_001)
+    z = np.linspace(-60, 60, 400_001)
     for i, error in enumerate(law.errors):
         density: Vector = np.exp(law.log_density(i, z))
         step = z[1] - z[0]
@@ -86,3 +87,16 @@ def test_a_dominated_cell_errs_less_than_noise_of_one_size_can() -> None:
     assert one < found[0] < 1.1 * one
     assert (np.diff(found) < 1e-3).all()
     assert 0.406 < found[-1] < 0.415 < one
+
+
+def test_on_integers_a_second_size_takes_off_nothing_below_two_workers_of_growth() -> None:
+    tenth, most, reach = Fraction(1, 10), 22, 6
+    both = on_integers(tenth, EPSILON, most=most, reach=reach)
+    one = one_count(tenth, EPSILON, most=most, reach=reach, unbiased=True)
+    for x in (1, 5, 10, 15):
+        assert both[x - 1, : x + 1] == pytest.approx(one[x - 1], rel=1e-3)
+    # Noise of one size is noise of two that leaves the second out, so that together the sizes err no more.
+    low = np.array([floor(x, tenth, EPSILON) for x in range(1, most + 1)])[:, None]
+    alike = np.where(np.isnan(both), np.nan, one[:, None])
+    assert np.nansum(both / low) < 0.999 * np.nansum(alike / low)
+    assert np.isnan(both[4, 6])

@@ -8,7 +8,7 @@ The map, from what you have to what you publish:
 * tables of counts: `Session`, then `session.count(...)`, `.check(...)`, `.release(...)`
 * models: `mixed` (lme4's syntax and numbers), with `prior=Prior(...)` its posterior; `release_mixed` under a loss
 * posterior summaries: `posterior_probability`, `posterior_quantile`, `posterior_interval`, `objective_perturbation`
-* large changes: `forecast_panel`, `compare_large_changes`, `exception_report`, `backtest_changes`,
+* large changes: `forecast_panel`, `compare_large_changes`, `compare_cutoffs`, `exception_report`, `backtest_changes`,
   `changes_between` of two private releases
 * plans, the signed route: `read_plan`, `check_plan`, `run_plan`
 * after a release: `synthesize`, jobs that agree with it, from its folder alone
@@ -54,6 +54,7 @@ _HOMES = {
     "blackbox": "discreet.audit.blackbox",
     "check_plan": "discreet.plan.doors",
     "changes_between": "discreet.utility.between",
+    "compare_cutoffs": "discreet.change.cutoffs",
     "compare_large_changes": "discreet.change.compare",
     "calibrate": "discreet.tables.calibration",
     "exception_report": "discreet.change.exceptions",

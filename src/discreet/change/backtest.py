@@ -22,8 +22,8 @@ from discreet.change.forecasters import QUICK, Progress, forecast_cases
 from discreet.change.judged import Rules
 from discreet.change.panel import Gaps, read_panel, spelled
 from discreet.change.roc import Range
-from discreet.change.scored import Gold, Scored, score
-from discreet.change.standards import Direction, Policy, Regression
+from discreet.change.scored import Gold, Scale, Scored, score
+from discreet.change.standards import Cutoff, Direction, Policy, Regression
 from discreet.errors import DataError
 from discreet.results import Result, tidy_table
 
@@ -120,11 +120,12 @@ def backtest_changes(
     periods: int = 24,
     methods: Sequence[str] = QUICK,
     horizon: int = 1,
-    cutoff: float = 0.95,
+    cutoff: Cutoff = 0.95,
     direction: Direction = "decline",
     policy: Policy = "relative",
     regression: Regression = "negative",
     lag: int = 1,
+    scale: Scale = "changes",
     fpr: Range = (0.0, 0.2),
     capacity: int | None = 20,
     cost_ratio: float = 10.0,
@@ -145,7 +146,7 @@ def backtest_changes(
     capacity : the length of the lists; None for lists by costs.
     methods, season : how forecasts are made, if they are made here.
     horizon, fpr, cost_ratio, missing : as for `exception_report`.
-    cutoff, direction, policy, regression, lag : the gold standard, as for `exception_report`.
+    cutoff, direction, policy, regression, lag, scale : the gold standard, as for `exception_report`.
     gaps, until, rules, columns : how the panel is read and what can be judged, as for `exception_report`.
     progress : called with what is being done and the share of it that is done.
 
@@ -166,7 +167,7 @@ def backtest_changes(
         if forecasts is None
         else cases(held, forecasts, horizon=horizon, missing=missing)
     )
-    gold = Gold(cutoff, direction, policy, regression, lag)
+    gold = Gold(cutoff, direction, policy, regression, lag, scale)
     scored = score(made, gold, horizon=horizon, rules=rules)
     scored = scored.select(scored.known & ~scored.impossible)
     origins, period = np.unique(scored.cases.origin, return_inverse=True)

@@ -4,6 +4,11 @@ A resample is a column of multiplicities, drawn once and used by every method; a
 running sums of it are the whole resampled curve, so a thousand resamples are one pass of array arithmetic.
 Positives and negatives are resampled apart, so that every resample has as many of each as the data, as in
 Robin et al. (2011, doi:10.1186/1471-2105-12-77), whose `roc.test` this reproduces.
+
+Cases of one series, or of one period, are alike. With a `cluster` for every case whole clusters are drawn, so that
+limits allow for this (Field and Welsh 2007, doi:10.1111/j.1467-9868.2007.00593.x); with a `block` that many consecutive
+clusters at a time, around the end to the beginning (Politis and Romano 1992), for periods that depend on their
+neighbours. A resample that lacks positives or negatives is drawn again.
 """
 
 from __future__ import annotations
@@ -67,16 +72,33 @@ def replicate(
     fpr: Range = (0.0, 0.2),
     resamples: int = 1000,
     rng: np.random.Generator | int = 0,
+    value: ArrayLike | None = None,
+    cluster: Integers | None = None,
+    block: int = 1,
 ) -> Replicates:
-    """Partial areas of every method on the data and on the same stratified resamples."""
+    """Partial areas of every method on the data and on the same resamples: stratified, or of whole clusters.
+
+    `cluster` numbers the clusters from 0, in order of time where a `block` is asked for.
+    """
     g, x = roc.checked(positive, scores)
     lo, hi = roc.false_positive_range(fpr)
+    worth = roc.worth(g, value)
     rankings = [roc.descending(row) for row in x]
+    generator = np.random.default_rng(rng)
+    drawn = (
+        _multiplicities(g, resamples, generator)
+        if cluster is None
+        else _of_clusters(g, cluster, block, resamples, generator)
+    )
     draws = [
-        np.stack([_areas(g, order, ends, weights, lo, hi) for order, ends in rankings])
-        for weights in _multiplicities(g, resamples, np.random.default_rng(rng))
+        np.stack([_areas(g, order, ends, _valued(weights, g, worth), lo, hi) for order, ends in rankings])
+        for weights in drawn
     ]
-    return Replicates(area=roc.partial_area(g, x, lo, hi), draws=np.concatenate(draws, axis=1))
+    return Replicates(area=roc.partial_area(g, x, lo, hi, worth), draws=np.concatenate(draws, axis=1))
+
+
+def _valued(weights: Integers, g: Mask, worth: Vector | None) -> Matrix:
+    return np.asarray(weights if worth is None else weights * np.where(g, worth, 1.0)[:, None])
 
 
 def band(
@@ -101,13 +123,46 @@ def band(
     return np.asarray(np.quantile(rates, [tail, 1 - tail], axis=0).T)
 
 
-def _multiplicities(g: Mask, resamples: int, rng: np.random.Generator) -> Iterator[Integers]:
-    """How often each case occurs in each resample, shape (cases, batch), batch by batch."""
+def _batches(cases: int, resamples: int) -> Iterator[int]:
+    """How many resamples to hold at once."""
     if resamples < 2:
         raise DataError(f"{resamples} resamples have no spread; ask for at least 2, usually 1000.", about="resamples")
-    batch = max(1, CELLS // len(g))
+    batch = max(1, CELLS // cases)
     for start in range(0, resamples, batch):
-        size = min(batch, resamples - start)
+        yield min(batch, resamples - start)
+
+
+def _of_clusters(
+    g: Mask, cluster: Integers, block: int, resamples: int, rng: np.random.Generator
+) -> Iterator[Integers]:
+    """The same where whole clusters are drawn, or runs of them."""
+    count = int(cluster.max()) + 1
+    inside = np.bincount(cluster[g], minlength=count) > 0
+    if inside.sum() < 2 or not 1 <= block < count:
+        raise DataError(
+            f"{int(inside.sum())} of {count} clusters have large changes, and {block} at a time are drawn.",
+            "A bootstrap of clusters needs two with large changes, and blocks shorter than all of them.",
+            "Resample cases, or lower the cutoff.",
+            about="resample",
+        )
+    outside = np.bincount(cluster[~g], minlength=count) > 0
+    runs = np.ones(-(-count // block), np.int64) * block
+    runs[-1] -= runs.sum() - count
+    step = np.repeat(np.arange(len(runs)), runs), np.concatenate([np.arange(run) for run in runs])
+    for size in _batches(len(g), resamples):
+        times, missing = np.empty((count, size), np.int64), np.arange(size)
+        while missing.size:
+            begin = rng.integers(count, size=(len(runs), missing.size))
+            chosen = (begin[step[0]] + step[1][:, None]) % count * missing.size + np.arange(missing.size)
+            times[:, missing] = np.bincount(chosen.ravel(), minlength=count * missing.size).reshape(count, -1)
+            empty = (times[inside][:, missing].sum(axis=0) == 0) | (times[outside][:, missing].sum(axis=0) == 0)
+            missing = missing[empty]
+        yield times[cluster]
+
+
+def _multiplicities(g: Mask, resamples: int, rng: np.random.Generator) -> Iterator[Integers]:
+    """How often each case occurs in each resample, shape (cases, batch), batch by batch."""
+    for size in _batches(len(g), resamples):
         weights = np.zeros((len(g), size), np.int64)
         for cases in (np.flatnonzero(g), np.flatnonzero(~g)):
             drawn = rng.integers(len(cases), size=(len(cases), size)) * size + np.arange(size)
@@ -116,7 +171,7 @@ def _multiplicities(g: Mask, resamples: int, rng: np.random.Generator) -> Iterat
         yield weights
 
 
-def _areas(g: Mask, order: Integers, ends: Integers, weights: Integers, lo: float, hi: float) -> Vector:
+def _areas(g: Mask, order: Integers, ends: Integers, weights: Matrix, lo: float, hi: float) -> Vector:
     """Partial areas of one method on each resample.
 
     Only negatives move a curve to the right, so the sum runs over them, at the height of the positives ranked
@@ -128,8 +183,9 @@ def _areas(g: Mask, order: Integers, ends: Integers, weights: Integers, lo: floa
     groups, last = np.unique(group[~hit][::-1], return_index=True)
     last = len(negatives) - 1 - last
     above, through = (np.searchsorted(group[hit], groups, side=side) for side in ("left", "right"))
-    left, right = lo * len(negatives), hi * len(negatives)
-    reach = int(np.searchsorted(last, 1.3 * right + 10)) + 1
+    count, found = weights[negatives].sum(axis=0), weights[positives].sum(axis=0)
+    left, right = lo * count, hi * count
+    reach = int(np.searchsorted(last, 1.3 * hi * len(negatives) + 10)) + 1
     while True:
         steps = slice(0, reach)
         near = last[steps]
@@ -148,4 +204,4 @@ def _areas(g: Mask, order: Integers, ends: Integers, weights: Integers, lo: floa
         share = inside * ((edges[mixed] + edges[mixed + 1]) / 2 - x[mixed])
         np.divide(share, width, out=share, where=width > 0)
         total += np.einsum("ir,ir->r", share, y[through[mixed]] - y[above[mixed]])
-    return np.asarray(total / (len(negatives) * len(positives)))
+    return np.asarray(total / (count * found))

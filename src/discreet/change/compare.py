@@ -8,28 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from discreet import chart
-from discreet.arrays import Mask, Matrix, Vector
-from discreet.change import exchange, roc, standards
+from discreet.arrays import Integers, Mask, Matrix, Vector
+from discreet.change import exchange, roc, scored, standards
 from discreet.change.bootstrap import Replicates, replicate
-from discreet.change.cases import Missing, cases
+from discreet.change.cases import Cases, Missing, cases
 from discreet.change.combine import Rule
 from discreet.change.judged import Rules
 from discreet.change.kendall import Kendall, kendall
 from discreet.change.panel import Gaps, told
 from discreet.change.roc import Curve, Range
-from discreet.change.scored import Gold, score
-from discreet.change.standards import Direction, Policy, Regression, Standard
+from discreet.change.scored import Gold, Scale, Scored, score
+from discreet.change.standards import Cutoff, Direction, Policy, Regression, Standard
 from discreet.chart import Chart
 from discreet.errors import DataError
+from discreet.faults import Argument
 from discreet.results import Result, tidy_table
 
 FEW = 30
 """Positives below which limits of partial areas are flagged."""
+
+FEW_CLUSTERS = 15
+"""Clusters with positives below which they are."""
+
+Resampled: TypeAlias = Literal["cases", "series", "period"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -47,6 +53,9 @@ class Comparison(Result):
     silent : how many of the panel's series nobody forecasts.
     left_out : how many cases could not be judged, since their history does not vary or is too short.
     set_aside : the series with gaps or of another frequency.
+    value : what the cases are worth, if positives are weighted by it.
+    resample, clusters : what was resampled as a whole, and how many of these have positives.
+    sided : whether an alarm must name the right direction.
     """
 
     methods: tuple[str, ...]
@@ -58,10 +67,14 @@ class Comparison(Result):
     concordance: Kendall | None
     fpr: Range
     horizon: int
-    cutoff: float
+    cutoff: Cutoff
     silent: int = 0
     left_out: int = 0
     set_aside: tuple[str, ...] = ()
+    value: Vector | None = None
+    resample: Resampled = "cases"
+    clusters: int = 0
+    sided: bool = False
 
     @property
     def best(self) -> str:
@@ -72,6 +85,12 @@ class Comparison(Result):
     def warning(self) -> str:
         """What few large changes mean for the figures; empty if there are enough."""
         found = int(self.positive.sum())
+        if self.resample != "cases" and self.clusters < FEW_CLUSTERS:
+            what = "series have" if self.resample == "series" else "periods have"
+            return (
+                f"Only {self.clusters} {what} large changes. Limits and p-values are rough below {FEW_CLUSTERS}. Add "
+                "series or periods, or lower the cutoff."
+            )
         if found >= FEW:
             return ""
         return (
@@ -79,6 +98,21 @@ class Comparison(Result):
             f"equal methods look different; p-values stay valid{self._least}. Add series or periods, or lower the "
             "cutoff."
         )
+
+    @property
+    def note(self) -> str:
+        """How this comparison differs from the paper's; empty if it does not."""
+        parts = []
+        if self.value is not None:
+            parts.append("Large changes count by the size of their series.")
+        if self.sided:
+            parts.append("An alarm is right only if it names the direction; drawing lots has half of the usual area.")
+        if self.resample != "cases":
+            parts.append(
+                f"Limits and p-values treat {'a series' if self.resample == 'series' else 'a period'} as one "
+                f"({self.clusters} have large changes)."
+            )
+        return " ".join(parts)
 
     @property
     def _least(self) -> str:
@@ -170,12 +204,11 @@ class Comparison(Result):
         lo, hi = self.fpr
         positives, undone = int(self.positive.sum()), int(self.standard.regression.sum())
         lines = [
-            f"{positives} large changes in {len(self.positive)} cases at cutoff {self.cutoff:g}, "
+            f"{positives} large changes in {len(self.positive)} cases at cutoff {spelled_cutoff(self.cutoff)}, "
             f"horizon {self.horizon} ({undone} cases only undo an opposite jump).",
             f"Partial area for false positive rates {lo:g} to {hi:g}; p: could equal methods differ by as much?",
         ]
-        if self.warning:
-            lines.append(self.warning)
+        lines += [note for note in (self.note, self.warning) if note]
         if self.silent:
             lines.append(f"{self.silent} series of the panel have no forecast and took no part.")
         if self.left_out:
@@ -195,7 +228,7 @@ class Comparison(Result):
         tau = self.concordance
         return {
             "horizon": self.horizon,
-            "cutoff": self.cutoff,
+            "cutoff": dict(self.cutoff) if isinstance(self.cutoff, Mapping) else self.cutoff,
             "fpr": list(self.fpr),
             "cases": len(self.positive),
             "positives": int(self.positive.sum()),
@@ -204,9 +237,17 @@ class Comparison(Result):
             "cases_left_out": self.left_out,
             "set_aside": list(self.set_aside),
             "warning": self.warning or None,
+            "note": self.note or None,
             "methods": self.rows(),
             "kendall": None if tau is None else {"tau": tau.tau, "p": tau.p, "n": tau.n},
         }
+
+
+def spelled_cutoff(cutoff: Cutoff) -> str:
+    """A cutoff, or the two of both directions, in words."""
+    if isinstance(cutoff, Mapping):
+        return ", ".join(f"{each:g} ({side}s)" for side, each in cutoff.items())
+    return f"{cutoff:g}"
 
 
 def compare_large_changes(
@@ -214,7 +255,7 @@ def compare_large_changes(
     forecasts: Any,
     *,
     horizon: int = 1,
-    cutoff: float = 0.95,
+    cutoff: Cutoff = 0.95,
     direction: Direction = "decline",
     policy: Policy = "relative",
     regression: Regression = "negative",
@@ -227,6 +268,11 @@ def compare_large_changes(
     lag: int = 1,
     gaps: Gaps = "skip",
     until: Any = None,
+    scale: Scale = "changes",
+    sided: bool = False,
+    by_value: bool = False,
+    resample: Resampled = "cases",
+    block: int = 1,
 ) -> Comparison:
     """Rank forecasting methods by how well they foresee large changes.
 
@@ -235,7 +281,8 @@ def compare_large_changes(
     panel : frame of `series`, `t`, `value`.
     forecasts : frame of `series`, `method`, `t`, `forecast` (and `horizon`, if it holds several).
     horizon : how many periods ahead the forecasts look.
-    cutoff, direction, policy, regression : the gold standard, see `standards.large_changes`.
+    cutoff, direction, policy, regression : the gold standard, see `standards.large_changes`. With direction "both" a
+        cutoff for each, such as {"decline": 0.99, "increase": 0.95}, is possible.
     fpr : range of false positive rates that the planner can live with.
     combine : further methods by name, each a rule over given ones.
     complexity : a rank per method; those without one stay out of Kendall's tau, and so do combinations.
@@ -244,6 +291,12 @@ def compare_large_changes(
     lag : over how many periods changes are measured: 1, or a season, such as 12.
     gaps : what a period means that a series lacks: "skip" sets the series aside, "zero", or "carry" the value before.
     until : the last period of the panel to read.
+    scale : what forecasts are measured in: "changes" of the series (the paper), the same over the spread of the
+        "method", or the method's own "forecasts" of the series at earlier origins (section 1.3.1).
+    sided : with direction "both", whether an alarm must name the direction to be right.
+    by_value : weight large changes by the size of the series, its mean up to the origin.
+    resample, block : what is resampled and exchanged as a whole: "cases", all cases of a "series", or of a "period";
+        with a block, that many consecutive periods.
 
     Returns
     -------
@@ -254,26 +307,37 @@ def compare_large_changes(
     --------
     >>> compare_large_changes("panel.csv", "forecasts.csv").best                    # doctest: +SKIP
     """
-    aligned = cases(panel, forecasts, horizon=horizon, missing=missing, gaps=gaps, until=until)
+    _check_ways(direction, sided=sided, resample=resample, block=block)
+    aligned = (
+        forecasts
+        if isinstance(forecasts, Cases)
+        else cases(panel, forecasts, horizon=horizon, missing=missing, gaps=gaps, until=until)
+    )
     aligned = aligned.select(np.isfinite(aligned.actual))
     if not len(aligned):
         raise DataError(
             "No forecast is for a period that the panel holds, so none can be judged; add the outcomes.",
             about="forecasts",
         )
-    found = score(aligned, Gold(cutoff, direction, policy, regression, lag), horizon=horizon, rules=Rules())
+    gold = Gold(cutoff, direction, policy, regression, lag, scale)
+    found = score(aligned, gold, horizon=horizon, rules=Rules())
     standard = standards.large_changes(
         found.base, found.cases.actual, cutoff=cutoff, policy=policy, direction=direction, regression=regression
     )
-    by_name = dict(zip(aligned.methods, found.scores, strict=True))
+    by_name = dict(zip(aligned.methods, _sided(found, gold) if sided else found.scores, strict=True))
     rules = {name: rule.score(by_name) for name, rule in (combine or {}).items()}
     taken = sorted(set(rules) & set(by_name))
     if taken:
         raise DataError(f"Combination {taken[0]!r} has the name of a method; choose another.", about="combinations")
-    scores = np.stack([*by_name.values(), *rules.values()])[:, standard.kept]
-    positive = standard.positive[standard.kept]
-    result = replicate(positive, scores, fpr=fpr, resamples=resamples, rng=seed)
-    p = exchange.leads(positive, scores, fpr=fpr, exchanges=resamples, rng=seed)
+    kept = standard.kept
+    scores, positive = np.stack([*by_name.values(), *rules.values()])[:, kept], standard.positive[kept]
+    value = np.abs(found.base.level_mean[kept]) if by_value else None
+    cluster = _clusters(found.cases, kept, resample)
+    result = replicate(
+        positive, scores, fpr=fpr, resamples=resamples, rng=seed, value=value, cluster=cluster, block=block
+    )
+    exchanged = cluster if cluster is None else cluster // block
+    p = exchange.leads(positive, scores, fpr=fpr, exchanges=resamples, rng=seed, value=value, cluster=exchanged)
     names = [*by_name, *rules]
     order = np.argsort(-result.area, kind="stable")
     ranked = [name for name in by_name if name in (complexity or {})]
@@ -293,4 +357,55 @@ def compare_large_changes(
         silent=aligned.silent,
         left_out=found.left_out,
         set_aside=tuple(name for name, _ in aligned.panel.set_aside),
+        value=value,
+        resample=resample,
+        clusters=0 if exchanged is None else len(np.unique(exchanged[positive])),
+        sided=sided,
     )
+
+
+def _check_ways(direction: Direction, *, sided: bool, resample: Resampled, block: int) -> None:
+    if sided and direction != "both":
+        raise DataError(
+            (Argument("sided", sided), f" was asked for with direction {direction!r}."),
+            "A side is right or wrong only where changes both ways count.",
+            "Use direction 'both', or leave it out.",
+            about="sided",
+        )
+    if resample not in get_args(Resampled):
+        raise DataError(
+            (Argument("resample", resample), " is not known."),
+            f"It is one of {', '.join(get_args(Resampled))}.",
+            "Use 'series' where each series has several cases.",
+            about="resample",
+        )
+    if block < 1 or (block > 1 and resample != "period"):
+        raise DataError(
+            (Argument("block", block), f" does not go with resampling by {resample}."),
+            "A block is a number of consecutive periods.",
+            "Use resample='period' and for example a block of 3.",
+            about="block",
+        )
+
+
+def _sided(found: Scored, gold: Gold) -> Matrix:
+    """Scores of large changes on the side on which they happened, of all others on their more alarming side."""
+    if found.rises is None:
+        raise DataError(
+            "A right side was asked for, and these forecasts are distributions. They state one chance for both "
+            "directions. Compare declines and increases apart.",
+            about="sided",
+        )
+    fall, rise = scored.sides(found.base, gold, found.rises)
+    fell = found.cases.actual < found.base.last + found.base.change_mean
+    if gold.policy == "absolute":
+        fell = found.cases.actual < found.base.level_mean
+    return np.where(found.positive, np.where(fell, fall, rise), np.maximum(fall, rise))
+
+
+def _clusters(made: Cases, kept: Mask, resample: Resampled) -> Integers | None:
+    """A number from 0 for every case: its series, or its place in time."""
+    if resample == "cases":
+        return None
+    whose = made.row if resample == "series" else made.origin
+    return np.asarray(np.unique(whose[kept], return_inverse=True)[1])

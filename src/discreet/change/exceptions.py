@@ -25,8 +25,8 @@ from discreet.change.judged import Rules
 from discreet.change.operating import OperatingPoint
 from discreet.change.panel import Gaps, read_panel
 from discreet.change.roc import Curve, Range
-from discreet.change.scored import Gold, Scored, score
-from discreet.change.standards import Direction, Policy, Regression
+from discreet.change.scored import Gold, Scale, Scored, score
+from discreet.change.standards import Cutoff, Direction, Policy, Regression
 from discreet.errors import DataError
 from discreet.results import Result, tidy_table
 
@@ -223,11 +223,12 @@ def exception_report(
     method: str | None = None,
     methods: Sequence[str] = QUICK,
     horizon: int = 1,
-    cutoff: float = 0.95,
+    cutoff: Cutoff = 0.95,
     direction: Direction = "decline",
     policy: Policy = "relative",
     regression: Regression = "negative",
     lag: int = 1,
+    scale: Scale = "changes",
     fpr: Range = (0.0, 0.2),
     capacity: int | None = None,
     cost_ratio: float = 10.0,
@@ -254,9 +255,10 @@ def exception_report(
         default what the calendar says), and how many past periods are forecast to learn from.
     horizon : how many periods ahead the forecasts look.
     cutoff, direction, policy, regression : the gold standard, see `standards.large_changes`; direction "both" looks for
-        declines and increases at once. Series that cannot be large changes under `regression` are neither ranked nor
-        used to calibrate.
+        declines and increases at once, with a cutoff for each if it is a mapping. Series that cannot be large changes
+        under `regression` are neither ranked nor used to calibrate.
     lag : over how many periods changes are measured: 1, or a season, such as 12.
+    scale : what forecasts are measured in, as for `compare_large_changes`.
     fpr : range of false positive rates; a threshold by costs stays within its upper end.
     capacity : how many series can be looked at; if it is given, that many are flagged, whatever the costs.
     cost_ratio : how many false alarms a missed large change costs.
@@ -292,7 +294,7 @@ def exception_report(
         if forecasts is None
         else cases(held, forecasts, horizon=horizon, missing=missing)
     )
-    gold = Gold(cutoff, direction, policy, regression, lag)
+    gold = Gold(cutoff, direction, policy, regression, lag, scale)
     progress("ranking series", 1.0)
     scored = score(made, gold, horizon=horizon, rules=rules)
     teach, rank = (scored.select(mask & ~scored.impossible) for mask in (scored.known, ~scored.known))

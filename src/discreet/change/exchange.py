@@ -14,6 +14,9 @@ for negatives too, on ranks. Even so the number of positives bounds what can be 
 Many positives are exchanged alone. Negatives are fixed there; their share of the variance, from the influence of each
 on the area, widens the leads of the exchanges. A resampling of one to five positives, by contrast, hardly varies, and
 calls noise a lead.
+
+Where cases come in clusters, such as the cases of one series or period, names are exchanged cluster by cluster: for
+what a cluster's positives add to the area, and what its negatives take from it, together.
 """
 
 from __future__ import annotations
@@ -52,19 +55,30 @@ def leads(
     fpr: Range = (0.0, 0.2),
     exchanges: int = 1000,
     rng: np.random.Generator | int = 0,
+    value: ArrayLike | None = None,
+    cluster: Integers | None = None,
 ) -> Vector:
     """p-value of every method: how often would equally good methods differ by as much as the best leads it?
 
-    The best itself gets 1.
+    The best itself gets 1. `value` weights positives, `cluster` numbers clusters of cases from 0.
     """
     g, x = roc.checked(positive, scores)
     lo, hi = roc.false_positive_range(fpr)
-    if g.sum() <= FEW and len(x) ** 2 * g.sum() * (~g).sum() <= COMPARED:
+    worth = roc.worth(g, value)
+    if cluster is None and worth is None and g.sum() <= FEW and len(x) ** 2 * g.sum() * (~g).sum() <= COMPARED:
         return _of_all_cases(g, x, lo, hi, exchanges, np.random.default_rng(rng))
-    added = np.stack([roc.contributions(row[g], row[~g], lo, hi) for row in x])
-    block = np.arange(added.shape[1]) % BLOCKS
-    parts = np.stack([np.bincount(block, weights=row) for row in added]).T / added.shape[1]
-    widen = np.sqrt(1 + _share_of_negatives(g, x, parts.var(axis=1).sum(), lo, hi))
+    share = np.full(g.sum(), 1 / g.sum()) if worth is None else worth[g] / worth[g].sum()
+    added = np.stack([roc.contributions(row[g], row[~g], lo, hi) * share for row in x])
+    if cluster is None:
+        block = np.arange(added.shape[1]) % BLOCKS
+        parts = np.stack([np.bincount(block, weights=row) for row in added]).T
+        taken = _taken(g, x, share, lo, hi).var(axis=0).sum()
+        positives = parts.var(axis=1).sum()
+        widen = np.sqrt(1 + (taken / positives if positives > 0 else 0.0))
+    else:
+        whole, taken = np.empty(x.shape), _taken(g, x, share, lo, hi)
+        whole[:, g], whole[:, ~g] = added, taken - taken.mean(axis=1, keepdims=True)
+        parts, widen = np.stack([np.bincount(cluster, weights=row) for row in whole]).T, 1.0
     area = parts.sum(axis=0)
     lead = area.max() - area
     generator, made, drawn = np.random.default_rng(rng), np.zeros(len(area)), 0
@@ -124,16 +138,18 @@ class ExchangedRanks:
         return found
 
 
-def _share_of_negatives(g: Mask, x: np.ndarray, positives: float, lo: float, hi: float) -> float:
-    """Variance that negatives add to leads, relative to that of positives.
+def _taken(g: Mask, x: Matrix, share: Vector, lo: float, hi: float) -> Matrix:
+    """By how much each negative moves the area of each method, of shape (methods, negatives).
 
     A negative at false positive rate u moves the area by the rise of the curve from u to the end of the range.
     """
     moved = []
     for row in x:
-        curve = roc.curve(g, row)
-        order = np.sort(row[~g])
+        order, worth = np.sort(row[~g]), np.zeros(len(row))
+        worth[g] = share
+        found, ends = roc.descending(row)
+        false = np.append(0.0, np.cumsum(~g[found])[ends] / len(order))
+        true = np.append(0.0, np.cumsum(worth[found])[ends])
         rate = 1 - (np.searchsorted(order, row[~g], "left") + np.searchsorted(order, row[~g], "right")) / 2 / len(order)
-        moved.append(curve.at(np.clip(rate, lo, hi)) - curve.at([hi]))
-    negatives = np.var(moved, axis=0).sum() / (~g).sum() ** 2
-    return float(negatives / positives) if positives > 0 else 0.0
+        moved.append(np.interp(np.clip(rate, lo, hi), false, true) - np.interp(hi, false, true))
+    return np.asarray(np.stack(moved) / (~g).sum())

@@ -50,7 +50,7 @@ USUAL = Rules(shortest=8, zeros=0.9, quiet=12)
 """For reports. A standard deviation of fewer changes means little; a series that is nearly always zero has no changes
 but its events, which no forecast of one foresees."""
 
-REASONS = ("", "too short", "constant", "discontinued", "intermittent")
+REASONS = ("", "too short", "constant", "discontinued", "intermittent", "new to the methods")
 
 
 def reasons(
@@ -81,4 +81,5 @@ def said(reason: int, rules: Rules) -> str:
         "constant: it never changes, so no change can be measured",
         f"discontinued: nothing in the last {rules.quiet} periods",
         f"intermittent: more than {rules.zeros:.0%} of its periods are zero",
+        "new to the methods: they forecast it too seldom before to measure a forecast against their own",
     )[reason]

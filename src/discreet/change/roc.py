@@ -84,20 +84,45 @@ def auc(positive: ArrayLike, scores: ArrayLike) -> Vector:
     return _shaped(area, scores)
 
 
-def partial_auc(positive: ArrayLike, scores: ArrayLike, *, fpr: Range = (0.0, 0.2), scale: Scale = "raw") -> Vector:
+def partial_auc(
+    positive: ArrayLike,
+    scores: ArrayLike,
+    *,
+    fpr: Range = (0.0, 0.2),
+    scale: Scale = "raw",
+    value: ArrayLike | None = None,
+) -> Vector:
     """The area under the curve between two false positive rates, by the trapezoid, end points interpolated.
 
     `raw` is the area itself (the paper's PAUC; chance is (b² - a²) / 2); `mcclish` puts chance at 0.5 and a
-    perfect forecast at 1.
+    perfect forecast at 1. With a `value` for every case the true positive rate is the share of the positives' value
+    that is found; a false alarm costs a look, whatever the series is worth.
     """
     g, x = checked(positive, scores)
     lo, hi = false_positive_range(fpr)
-    return _shaped(rescale(partial_area(g, x, lo, hi), lo, hi, scale), scores)
+    return _shaped(rescale(partial_area(g, x, lo, hi, worth(g, value)), lo, hi, scale), scores)
 
 
-def partial_area(g: Mask, x: Matrix, lo: float, hi: float) -> Vector:
+def partial_area(g: Mask, x: Matrix, lo: float, hi: float, value: Vector | None = None) -> Vector:
     """`partial_auc` without its checks."""
-    return np.array([partial_area_of(row[g], row[~g], lo, hi) for row in x])
+    if value is None:
+        return np.array([partial_area_of(row[g], row[~g], lo, hi) for row in x])
+    return np.array([np.average(contributions(row[g], row[~g], lo, hi), weights=value[g]) for row in x])
+
+
+def worth(g: Mask, value: ArrayLike | None) -> Vector | None:
+    """What cases are worth, or why that cannot weight positives."""
+    if value is None:
+        return None
+    found = np.asarray(value, float)
+    if found.shape != g.shape or not (np.isfinite(found) & (found >= 0)).all() or not found[g].sum() > 0:
+        raise DataError(
+            f"Values of shape {found.shape} do not weight {len(g)} cases.",
+            "Values are finite, not negative, one for each case, and above 0 for some large change.",
+            "Leave them out, or correct them.",
+            about="value",
+        )
+    return found
 
 
 def partial_area_of(positives: Vector, negatives: Vector, lo: float, hi: float) -> float:

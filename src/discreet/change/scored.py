@@ -3,11 +3,19 @@
 Forecasts that are single numbers become scores in standard deviations (`standards`). Distributions become the chance
 of a large change as they state it, on the probit scale: between quantiles along normal pieces, beyond them along the
 last piece; samples by their share.
+
+Three scales of single numbers (Dissertation, section 1.3.1 and appendix A). *changes*: deviations of the series' own
+changes, for all methods alike, which is what one forecast of a series allows. *method*: the same divided by k_j, the
+spread of the method's scores over all cases, so that a bold and a timid method can be combined by one threshold.
+*forecasts*: mean and deviation of what the method itself forecast for that series at earlier origins.
+
+With limits U and L of their own a rise and a fall are equally alarming at equal shares of their limits.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -17,20 +25,38 @@ from discreet.change import judged, standards
 from discreet.change.cases import Cases
 from discreet.change.judged import Rules
 from discreet.change.panel import told
-from discreet.change.standards import AtOrigin, Direction, Policy, Regression
+from discreet.change.standards import AtOrigin, Cutoff, Direction, Policy, Regression
 from discreet.errors import DataError
 from discreet.faults import Argument
+
+Scale: TypeAlias = Literal["changes", "method", "forecasts"]
+
+EARLIER = 8
+"""Forecasts of a series by a method that its own mean and deviation need."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """A gold standard: what counts as a large change (see `standards`); changes are over `lag` periods."""
+    """A gold standard: what counts as a large change (see `standards`); changes are over `lag` periods.
 
-    cutoff: float = 0.95
+    `scale` says in what forecasts are measured before they are ranked.
+    """
+
+    cutoff: Cutoff = 0.95
     direction: Direction = "decline"
     policy: Policy = "relative"
     regression: Regression = "negative"
     lag: int = 1
+    scale: Scale = "changes"
+
+    def __post_init__(self) -> None:
+        if self.scale not in get_args(Scale):
+            raise DataError(
+                (Argument("scale", self.scale), " is not known."),
+                f"It is one of {', '.join(get_args(Scale))}.",
+                "Use 'changes' unless forecasts of many origins are there.",
+                about="scale",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +70,7 @@ class Scored:
     positive : large changes among them; False where the outcome is not known.
     impossible : cases that the standard cannot call large, which is known at the origin.
     left_out : how many past cases cannot be judged; `unjudged`: coming ones by series, with the reason.
+    rises : forecasts on their scale, larger for a rise; None for distributions.
     """
 
     cases: Cases
@@ -53,6 +80,7 @@ class Scored:
     impossible: Mask
     left_out: int
     unjudged: list[tuple[str, str]]
+    rises: Matrix | None = None
 
     @property
     def known(self) -> Mask:
@@ -65,6 +93,7 @@ class Scored:
             base=self.base.select(keep),
             scores=self.scores[:, keep],
             positive=self.positive[keep],
+            rises=None if self.rises is None else self.rises[:, keep],
             impossible=self.impossible[keep],
         )
 
@@ -81,6 +110,9 @@ def score(cases: Cases, gold: Gold, *, horizon: int, rules: Rules) -> Scored:
     base = cases.base(lag=gold.lag, horizon=horizon)
     why = judged.reasons(cases.panel.values, base, cases.row, cases.origin, policy=gold.policy, rules=rules)
     why[~np.isfinite(base.last) & (why == 0)] = 1
+    if gold.scale == "forecasts":
+        earlier = _earlier(cases, base, gold)
+        why[(earlier.count < EARLIER) & (why == 0)] = 5
     fine = why == 0
     known = np.isfinite(cases.actual)
     unjudged = [
@@ -102,37 +134,90 @@ def score(cases: Cases, gold: Gold, *, horizon: int, rules: Rules) -> Scored:
     )
     jumped = standards.jumped(base, cutoff=gold.cutoff, policy=gold.policy, direction=gold.direction)
     impossible = jumped & (gold.regression != "keep")
+    rises = None
+    if left.spread is None:
+        rises = standards.standardise(base, left.forecasts, policy=gold.policy, direction="increase")
+        if gold.scale == "method":
+            rises = rises / _spread_of_scores(rises)
+        elif gold.scale == "forecasts":
+            rises = earlier.deviations(_measured(left, base, gold), fine)
     return Scored(
         cases=left,
         base=base,
-        scores=_scores(left, base, gold, standard.threshold),
+        scores=_scores(left, base, gold, rises),
         positive=standard.positive,
         impossible=impossible,
         left_out=int((known & ~fine).sum()),
         unjudged=unjudged,
+        rises=rises,
     )
 
 
-def _scores(cases: Cases, base: AtOrigin, gold: Gold, threshold: float) -> Matrix:
-    if cases.spread is None:
-        if gold.direction == "both" and gold.regression != "keep" and gold.policy == "relative":
-            sides = [_one_side(cases, base, gold, side) for side in standards.ONE_DIRECTION]
-            return np.maximum(*sides)
-        return standards.standardise(base, cases.forecasts, policy=gold.policy, direction=gold.direction)
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What each method forecast for the series of a case at earlier origins: number, mean and deviation."""
+
+    count: Vector
+    mean: Matrix
+    spread: Matrix
+
+    def deviations(self, measured: Matrix, keep: Mask) -> Matrix:
+        """Forecasts in deviations from these; 0 where a method has always forecast the same."""
+        away, spread = measured - self.mean[:, keep], self.spread[:, keep]
+        return np.divide(away, spread, out=np.zeros_like(away), where=spread > 0)
+
+
+def _measured(cases: Cases, base: AtOrigin, gold: Gold) -> Matrix:
+    """Forecast changes, or forecast levels under the absolute standard."""
+    return cases.forecasts - base.last if gold.policy == "relative" else cases.forecasts
+
+
+def _earlier(cases: Cases, base: AtOrigin, gold: Gold) -> Earlier:
+    if cases.spread is not None:
+        raise DataError(
+            (Argument("scale", gold.scale), " is for forecasts that are single numbers."),
+            "Quantiles and samples state chances themselves.",
+            "Leave it out.",
+            about="scale",
+        )
+    found = np.empty((3, len(cases.methods), len(cases)))
+    for k, measured in enumerate(_measured(cases, base, gold)):
+        made = np.full(cases.panel.values.shape, np.nan)
+        made[cases.row, cases.origin] = measured
+        found[:, k] = standards.moments_before(made, cases.row, cases.origin)
+    return Earlier(found[0].min(axis=0), found[1], found[2])
+
+
+def _spread_of_scores(rises: Matrix) -> Matrix:
+    """k_j: the spread of a method's scores about the mean of the series; 1 for a method that forecasts no change."""
+    spread = np.sqrt((rises * rises).mean(axis=1, keepdims=True))
+    return np.where(spread > 0, spread, 1.0)
+
+
+def _scores(cases: Cases, base: AtOrigin, gold: Gold, rises: Matrix | None) -> Matrix:
+    if rises is not None:
+        if gold.direction != "both":
+            return rises if gold.direction == "increase" else -rises
+        return np.maximum(*sides(base, gold, rises))
+    assert cases.spread is not None
     centre = base.last + base.change_mean if gold.policy == "relative" else base.level_mean
     spread = standards.varying(base, policy=gold.policy)
-    stated = [
-        stated_chance(each, cases.levels, centre - threshold * spread, centre + threshold * spread, gold.direction)
-        for each in cases.spread
-    ]
+    down, up = (standards.limit(gold.cutoff, side) * spread for side in standards.ONE_DIRECTION)
+    stated = [stated_chance(each, cases.levels, centre - down, centre + up, gold.direction) for each in cases.spread]
     return np.asarray(ndtri(np.clip(stated, 1e-12, 1 - 1e-12)))
 
 
-def _one_side(cases: Cases, base: AtOrigin, gold: Gold, side: standards.OneDirection) -> Matrix:
-    """Scores in one direction; the least of all where a change that way would be a return."""
-    score = standards.standardise(base, cases.forecasts, policy=gold.policy, direction=side)
-    returns = standards.jumped(base, cutoff=gold.cutoff, policy=gold.policy, direction=side)
-    return np.where(returns, -np.abs(score).max(initial=1.0), score)
+def sides(base: AtOrigin, gold: Gold, rises: Matrix) -> tuple[Matrix, Matrix]:
+    """Scores as a fall and as a rise, in the smaller of the two limits; least where the change would be a return."""
+    limits = [standards.limit(gold.cutoff, side) for side in standards.ONE_DIRECTION]
+    found = []
+    for side, limit, score in zip(standards.ONE_DIRECTION, limits, (-rises, rises), strict=True):
+        score = score if limit == min(limits) else score * (min(limits) / limit)
+        if gold.regression != "keep" and gold.policy == "relative":
+            returns = standards.jumped(base, cutoff=gold.cutoff, policy=gold.policy, direction=side)
+            score = np.where(returns, -np.abs(score).max(initial=1.0), score)
+        found.append(score)
+    return found[0], found[1]
 
 
 def stated_chance(values: Matrix, levels: Vector | None, down: Vector, up: Vector, direction: Direction) -> Vector:

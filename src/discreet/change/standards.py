@@ -11,7 +11,7 @@ scale as the outcome, with the moments of the history and nothing later.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Literal, TypeAlias
 
@@ -26,6 +26,8 @@ Direction: TypeAlias = Literal["decline", "increase", "both"]
 OneDirection: TypeAlias = Literal["decline", "increase"]
 ONE_DIRECTION: tuple[OneDirection, ...] = ("decline", "increase")
 Regression: TypeAlias = Literal["negative", "drop", "keep"]
+Cutoff: TypeAlias = float | Mapping[OneDirection, float]
+"""One normal quantile, or one for declines and one for increases: the paper's L and U (Dissertation, appendix A)."""
 
 SHORTEST = 3
 """Values that a history needs, so that its first differences have a standard deviation."""
@@ -66,7 +68,7 @@ class Standard:
     positive : the large changes that a forecast should find.
     regression : cases that crossed the threshold only by undoing an opposite jump at the origin.
     kept : cases that take part in the analysis.
-    threshold : in standard deviations.
+    threshold : in standard deviations; that of declines where the two directions have their own.
     """
 
     positive: Mask
@@ -129,6 +131,22 @@ def at_origins(
     return AtOrigin(*rest)
 
 
+def moments_before(values: Matrix, row: Integers, column: Integers) -> tuple[Vector, Vector, Vector]:
+    """Number, mean and standard deviation of what stands in `row` before `column`; NaN is no value."""
+    order = np.argsort(column, kind="stable")
+    bounds = np.searchsorted(column[order], np.arange(values.shape[1] + 1))
+    found = np.empty((3, len(row)))
+    so_far, size = _Moments(len(values)), np.zeros(len(values))
+    for t in range(values.shape[1]):
+        now = order[bounds[t] : bounds[t + 1]]
+        of = row[now]
+        spread = so_far.spread(of)
+        found[:, now] = so_far.count[of], so_far.mean[of], np.where(spread > ROUNDING * size[of], spread, 0.0)
+        so_far.add(values[:, t])
+        size = np.fmax(size, np.abs(values[:, t]))
+    return found[0], found[1], found[2]
+
+
 class _Moments:
     """Mean and standard deviation of each series so far; NaN is no value."""
 
@@ -183,7 +201,7 @@ def large_changes(
     base: AtOrigin,
     actual: Vector,
     *,
-    cutoff: float = 0.95,
+    cutoff: Cutoff = 0.95,
     policy: Policy = "relative",
     direction: Direction = "decline",
     regression: Regression = "negative",
@@ -203,7 +221,7 @@ def large_changes(
         return Standard(
             one.positive | other.positive, one.regression | other.regression, one.kept & other.kept, one.threshold
         )
-    threshold = normal_cutoff(cutoff)
+    threshold = limit(cutoff, direction)
     beyond = standardise(base, actual, policy=policy, direction=direction) >= threshold
     if regression not in ("negative", "drop", "keep"):
         raise DataError(
@@ -219,7 +237,7 @@ def large_changes(
 
 
 def jumped(
-    base: AtOrigin, *, cutoff: float = 0.95, policy: Policy = "relative", direction: Direction = "decline"
+    base: AtOrigin, *, cutoff: Cutoff = 0.95, policy: Policy = "relative", direction: Direction = "decline"
 ) -> Mask:
     """Cases whose last change before the origin was as extreme in the other direction (relative policy only).
 
@@ -228,7 +246,20 @@ def jumped(
     if policy != "relative" or direction == "both":  # a series that cannot fall may still rise
         return np.zeros(len(base.last), bool)
     opposite: Direction = "increase" if direction == "decline" else "decline"
-    return standardise(base, base.last + base.previous, policy=policy, direction=opposite) >= normal_cutoff(cutoff)
+    return standardise(base, base.last + base.previous, policy=policy, direction=opposite) >= limit(cutoff, direction)
+
+
+def limit(cutoff: Cutoff, direction: Direction) -> float:
+    """The threshold in one direction, in standard deviations."""
+    if isinstance(cutoff, Mapping):
+        if set(cutoff) != set(ONE_DIRECTION):
+            raise DataError(
+                f"Cutoffs for {', '.join(map(str, cutoff)) or 'no direction'} were given. Two cutoffs are one for "
+                "'decline' and one for 'increase'. Give both, or one number.",
+                about="cutoff",
+            )
+        cutoff = cutoff["decline" if direction == "decline" else "increase"]
+    return normal_cutoff(cutoff)
 
 
 def normal_cutoff(cutoff: float) -> float:

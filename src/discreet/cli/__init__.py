@@ -17,6 +17,7 @@ ledger           `discreet ledger`: what was spent, what may be, and that nobody
 new_plan         `discreet plan new`: a first plan for one's own table, from what its owner declares
 plan             `discreet check`, `run` and `verify`: price a plan, carry it out, check what a reviewer was given
 posterior_audit  `discreet audit posterior`: what does one row show in the posterior of a mixed model?
+panel_options    options of `discreet changes`
 progress         the progress bar of every command: on the standard error, and gone when the work is done
 publication      `discreet publish` and `site`: a release in the formats of agencies' sites, and as a site
 requirements     `discreet audit requirements`: what an informed attacker can learn at most, by scheme

@@ -6,40 +6,52 @@ import json
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table as Screen
 
+from discreet.cli.panel_options import (
+    Cutoff,
+    Cutoffs,
+    Direction,
+    Filling,
+    Forecast,
+    Forecasts,
+    Gaps,
+    Gold,
+    Holes,
+    Horizon,
+    Json,
+    Lag,
+    Limit,
+    MethodColumn,
+    Methods,
+    Missing,
+    Out,
+    Panel,
+    Scale,
+    ScaleName,
+    Season,
+    Series,
+    Shortest,
+    StandardName,
+    Time,
+    Until,
+    Value,
+    Which,
+    Whole,
+    Zeros,
+    asked_of,
+    cutoff_of,
+    cutoffs_of,
+)
 from discreet.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from discreet.change.exceptions import ExceptionReport
-
-
-class Direction(StrEnum):
-    decline = "decline"
-    increase = "increase"
-    both = "both"
-
-
-class StandardName(StrEnum):
-    relative = "relative"
-    absolute = "absolute"
-
-
-class Filling(StrEnum):
-    skip = "skip"
-    zero = "zero"
-    carry = "carry"
-
-
-class Missing(StrEnum):
-    refuse = "refuse"
-    drop = "drop"
 
 
 SHOWN = 50
@@ -53,66 +65,30 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 
-Panel: TypeAlias = Annotated[
-    str, typer.Argument(help="Table with columns series, t, value, or unique_id, ds, y (CSV, Parquet, DuckDB).")
-]
-Forecasts: TypeAlias = Annotated[
-    str | None,
-    typer.Argument(help="Table with columns series, method, t, forecast: past periods and the coming one."),
-]
-Horizon: TypeAlias = Annotated[int, typer.Option(min=1, help="Periods from the forecast origin to the forecast.")]
-Cutoff: TypeAlias = Annotated[float, typer.Option(help="Normal quantile beyond which a change is large.")]
-Which: TypeAlias = Annotated[Direction, typer.Option(help="Look for declines, increases or both.")]
-Gold: TypeAlias = Annotated[StandardName, typer.Option(help="Change from the origin, or level of the series.")]
-Limit: TypeAlias = Annotated[float, typer.Option(help="Largest false positive rate that you can live with.")]
-Gaps: TypeAlias = Annotated[Missing, typer.Option(help="Cases that some method does not forecast.")]
-Out: TypeAlias = Annotated[Path | None, typer.Option(help="Directory for report.html, results.json and tables.")]
-Lag: TypeAlias = Annotated[int, typer.Option(min=1, help="Periods over which changes are measured: 1, or a season.")]
-Season: TypeAlias = Annotated[
-    int | None, typer.Option(min=1, help="Periods in a season; by default what the calendar says, 12 for months.")
-]
-Methods: TypeAlias = Annotated[
-    str | None, typer.Option(help="Methods to try, with commas between, when forecasts are made here.")
-]
-JUDGED = "What can be judged"
-Holes: TypeAlias = Annotated[
-    Filling,
-    typer.Option(help="A period that a series lacks: leave the series out, or fill it.", rich_help_panel=JUDGED),
-]
-Until: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="PERIOD", help="The last period of the panel to read.", rich_help_panel=JUDGED)
-]
-Shortest: TypeAlias = Annotated[int, typer.Option(min=3, help="Periods that a history needs.", rich_help_panel=JUDGED)]
-Zeros: TypeAlias = Annotated[
-    float, typer.Option(help="Largest share of zeros in a history; 1 for no limit.", rich_help_panel=JUDGED)
-]
-COLUMNS = "Which column is what"
-Series: TypeAlias = Annotated[
-    str, typer.Option(metavar="COLUMN", help="The series, in both tables.", rich_help_panel=COLUMNS)
-]
-Time: TypeAlias = Annotated[
-    str, typer.Option(metavar="COLUMN", help="The period, in both tables.", rich_help_panel=COLUMNS)
-]
-Value: TypeAlias = Annotated[str, typer.Option(metavar="COLUMN", help="The panel's values.", rich_help_panel=COLUMNS)]
-MethodColumn: TypeAlias = Annotated[
-    str, typer.Option(metavar="COLUMN", help="Who made a forecast.", rich_help_panel=COLUMNS)
-]
-Forecast: TypeAlias = Annotated[str, typer.Option(metavar="COLUMN", help="The forecasts.", rich_help_panel=COLUMNS)]
-Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-
 
 @app.command()
 def compare(
     panel: Panel,
     forecasts: Annotated[str, typer.Argument(help="Table with columns series, method, t, forecast.")],
     horizon: Horizon = 1,
-    cutoff: Cutoff = 0.95,
+    cutoff: Cutoffs = "0.95",
     direction: Which = Direction.decline,
+    sided: Annotated[
+        bool, typer.Option("--sided", help="With both directions: an alarm must name the right one.")
+    ] = False,
     standard: Gold = StandardName.relative,
+    scale: Scale = ScaleName.changes,
     lag: Lag = 1,
     fpr: Limit = 0.2,
+    by_value: Annotated[
+        bool, typer.Option("--by-value", help="Weight large changes by the size of the series.")
+    ] = False,
     gaps: Holes = Filling.skip,
     until: Until = None,
+    resample: Annotated[
+        Whole, typer.Option(help="What stays together in resamples: cases, series or periods.")
+    ] = Whole.cases,
+    block: Annotated[int, typer.Option(min=1, help="Consecutive periods that stay together in resamples.")] = 1,
     resamples: Annotated[int, typer.Option(min=2, help="Bootstrap resamples.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
     missing: Gaps = Missing.refuse,
@@ -127,32 +103,44 @@ def compare(
     """Rank forecasting methods by how well they foresee large changes, with paired tests against the best.
 
     Example: `discreet changes compare sales.csv forecasts.csv --cutoff 0.95 --out out/changes`
+
+    Example: `discreet changes compare sales.csv forecasts.csv --cutoff 0.9,0.95,0.99 --resample series`
     """
-    from discreet.change.compare import compare_large_changes
+    from discreet.change.compare import Comparison, compare_large_changes
+    from discreet.change.cutoffs import ByCutoff, compare_cutoffs
     from discreet.change.tidy import in_our_names
-    from discreet.report.changes import comparison_page
+    from discreet.report.changes import comparison_page, cutoffs_page
     from discreet.studies.study import Study, check_output
 
     if out is not None:
         check_output(out.resolve())
     names = {"series": series, "t": time, "value": value, "method": method_column, "forecast": forecast}
     with _working("comparing forecasts"):
-        found = compare_large_changes(
-            *in_our_names(panel, forecasts, names),
-            horizon=horizon,
-            cutoff=cutoff,
-            direction=direction.value,
-            policy=standard.value,
-            fpr=(0.0, fpr),
-            resamples=resamples,
-            seed=seed,
-            missing=missing.value,
-            lag=lag,
-            gaps=gaps.value,
-            until=until,
+        asked: dict[str, Any] = {
+            "horizon": horizon,
+            "direction": direction.value,
+            "policy": standard.value,
+            "scale": scale.value,
+            "sided": sided,
+            "by_value": by_value,
+            "fpr": (0.0, fpr),
+            "resample": resample.value,
+            "block": block,
+            "resamples": resamples,
+            "seed": seed,
+            "missing": missing.value,
+            "lag": lag,
+            "gaps": gaps.value,
+            "until": until,
+        }
+        both, several = in_our_names(panel, forecasts, names), cutoffs_of(cutoff)
+        found: Comparison | ByCutoff = (
+            compare_cutoffs(*both, cutoffs=several, **asked)
+            if several
+            else compare_large_changes(*both, cutoff=cutoff_of(cutoff), **asked)
         )
         if out is not None:
-            page = comparison_page(found)
+            page = cutoffs_page(found) if isinstance(found, ByCutoff) else comparison_page(found)
             Study("changes", page.title, found.to_dict(), page).write(out)
     if as_json:
         typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False))
@@ -172,9 +160,10 @@ def report(
     prevalence: Annotated[float | None, typer.Option(help="Share of large changes; by default the past's.")] = None,
     by_value: Annotated[bool, typer.Option("--by-value", help="Rank by chance times the size of the series.")] = False,
     horizon: Horizon = 1,
-    cutoff: Cutoff = 0.95,
+    cutoff: Cutoff = "0.95",
     direction: Which = Direction.decline,
     standard: Gold = StandardName.relative,
+    scale: Scale = ScaleName.changes,
     lag: Lag = 1,
     fpr: Limit = 0.2,
     missing: Gaps = Missing.refuse,
@@ -222,8 +211,21 @@ def report(
             by_value=by_value,
             past=past,
             progress=progress,
-            **_asked(
-                methods, horizon, cutoff, direction, standard, lag, fpr, missing, season, gaps, until, shortest, zeros
+            **asked_of(
+                methods,
+                horizon,
+                cutoff,
+                direction,
+                standard,
+                scale,
+                lag,
+                fpr,
+                missing,
+                season,
+                gaps,
+                until,
+                shortest,
+                zeros,
             ),
         )
         if out is not None:
@@ -245,9 +247,10 @@ def backtest(
     methods: Methods = None,
     capacity: Annotated[int, typer.Option(min=1, help="How many series you can look at.")] = 20,
     horizon: Horizon = 1,
-    cutoff: Cutoff = 0.95,
+    cutoff: Cutoff = "0.95",
     direction: Which = Direction.decline,
     standard: Gold = StandardName.relative,
+    scale: Scale = ScaleName.changes,
     lag: Lag = 1,
     fpr: Limit = 0.2,
     missing: Gaps = Missing.refuse,
@@ -284,8 +287,21 @@ def backtest(
             periods=periods,
             capacity=capacity,
             progress=progress,
-            **_asked(
-                methods, horizon, cutoff, direction, standard, lag, fpr, missing, season, gaps, until, shortest, zeros
+            **asked_of(
+                methods,
+                horizon,
+                cutoff,
+                direction,
+                standard,
+                scale,
+                lag,
+                fpr,
+                missing,
+                season,
+                gaps,
+                until,
+                shortest,
+                zeros,
             ),
         )
         if out is not None:
@@ -345,41 +361,6 @@ def between(
     if found.alarm.any():
         Console().print(table)
     typer.echo(found.summary())
-
-
-def _asked(
-    methods: str | None,
-    horizon: int,
-    cutoff: float,
-    direction: Direction,
-    standard: StandardName,
-    lag: int,
-    fpr: float,
-    missing: Missing,
-    season: int | None,
-    gaps: Filling,
-    until: str | None,
-    shortest: int,
-    zeros: float,
-) -> dict[str, Any]:
-    """What `report` and `backtest` have in common, as their functions take it."""
-    from discreet.change.forecasters import QUICK
-    from discreet.change.judged import Rules
-
-    return {
-        "methods": QUICK if methods is None else tuple(name.strip() for name in methods.split(",")),
-        "horizon": horizon,
-        "cutoff": cutoff,
-        "direction": direction.value,
-        "policy": standard.value,
-        "lag": lag,
-        "fpr": (0.0, fpr),
-        "missing": missing.value,
-        "season": season,
-        "gaps": gaps.value,
-        "until": until,
-        "rules": Rules(shortest=shortest, zeros=zeros, quiet=12 if zeros < 1 else 0),
-    }
 
 
 def _show(found: ExceptionReport) -> None:

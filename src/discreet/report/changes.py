@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from discreet.change.backtest import Backtest
-from discreet.change.compare import Comparison
+from discreet.change.compare import Comparison, spelled_cutoff
+from discreet.change.cutoffs import ByCutoff
 from discreet.change.exceptions import ExceptionReport
 from discreet.chart import mark, number
 from discreet.report.page import Block, Figure, Heading, Listed, Note, Page, Prose, Table
@@ -31,6 +32,7 @@ def comparison_page(found: Comparison) -> Page:
                 "Standardised: chance 0.5, perfection 1. z: the best's lead in standard deviations; p: how often "
                 "equally good methods would differ by as much, the choice of the best included."
             ),
+            *([Prose(found.note)] if found.note else []),
             *([Note("warning", found.warning)] if found.warning else []),
             Table(titles, listed, "Methods by partial area.", "methods"),
             Figure(
@@ -39,6 +41,42 @@ def comparison_page(found: Comparison) -> Page:
                 caption="ROC curves of the best methods.",
                 name="roc",
             ),
+        ],
+    )
+
+
+def cutoffs_page(found: ByCutoff) -> Page:
+    """A comparison at several cutoffs for people."""
+    lo, hi = found.comparisons[0].fpr
+    near = ", ".join(found.always_near_the_best) or "No method"
+    rows = []
+    for name in found.methods:
+        cells: list[Any] = [name]
+        for each in found.comparisons:
+            k = each.methods.index(name)
+            cells += [float(each.replicates.area[k]), _p(float(each.p[k])) if k else "best"]
+        rows.append(cells)
+    titles = ["method"]
+    for each in found.comparisons:
+        titles += [f"{spelled_cutoff(each.cutoff)}: area", f"{spelled_cutoff(each.cutoff)}: p"]
+    counts = ", ".join(f"{int(each.positive.sum())} at {spelled_cutoff(each.cutoff)}" for each in found.comparisons)
+    notes = {each.note: None for each in found.comparisons if each.note}
+    return Page(
+        "Which forecasts foresee large changes, at several cutoffs?",
+        [
+            Note("result", f"{near}: not told from the best at any cutoff (p above 0.05)."),
+            Prose(
+                f"Partial areas for false positive rates {lo:g} to {hi:g}, where chance has {(hi**2 - lo**2) / 2:g} "
+                f"and perfection {hi - lo:g}. Large changes: {counts}. p: how often equally good methods would differ "
+                "by as much as the best and this one, the choice of the best included."
+            ),
+            *(Prose(note) for note in notes),
+            *(
+                Note("warning", f"Cutoff {spelled_cutoff(each.cutoff)}: {each.warning}")
+                for each in found.comparisons
+                if each.warning
+            ),
+            Table(titles, rows, "Methods by partial area at each cutoff, best first by mean rank.", "methods"),
         ],
     )
 

@@ -132,3 +132,20 @@ def test_between_two_releases(tmp_path):
     assert "1 of 2 cells" in " ".join(RUN.invoke(app, arguments, catch_exceptions=False).stdout.split())
     found = json.loads(RUN.invoke(app, [*arguments, "--json"], catch_exceptions=False).stdout)
     assert [row["alarm"] for row in found["rows"]] == [True, False]
+
+
+def test_compare_at_several_cutoffs(files, tmp_path):
+    arguments = ["compare", str(files / "panel.csv"), str(files / "rolling.csv"), "--direction", "both"]
+    more = ["--cutoff", "0.8,0.9", "--resample", "series", "--sided", "--by-value", "--resamples", "50"]
+    done = RUN.invoke(app, [*arguments, *more, "--out", str(tmp_path / "out")], catch_exceptions=False)
+    assert done.exit_code == 0 and "At every cutoff" in done.stdout
+    found = json.loads(RUN.invoke(app, [*arguments, *more, "--json"], catch_exceptions=False).stdout)
+    assert [each["cutoff"] for each in found["cutoffs"]] == [0.8, 0.9]
+    assert "0.8: area" in (tmp_path / "out" / "report.html").read_text()
+    two = RUN.invoke(
+        app, [*arguments, "--cutoff", "decline=0.9,increase=0.8", "--resamples", "50"], catch_exceptions=False
+    )
+    assert "0.9 (declines), 0.8 (increases)" in two.stdout
+    for wrong in ("much", "decline=0.9", "0.9,"):
+        refused = RUN.invoke(app, [*arguments, "--cutoff", wrong])
+        assert isinstance(refused.exception, DataError) and refused.exception.about == "cutoff"

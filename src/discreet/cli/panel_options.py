@@ -1,0 +1,181 @@
+"""Options of `discreet changes`: what is large, what can be judged, which column is what."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import typer
+
+from discreet.errors import DataError
+
+
+class Direction(StrEnum):
+    decline = "decline"
+    increase = "increase"
+    both = "both"
+
+
+class StandardName(StrEnum):
+    relative = "relative"
+    absolute = "absolute"
+
+
+class Filling(StrEnum):
+    skip = "skip"
+    zero = "zero"
+    carry = "carry"
+
+
+class Missing(StrEnum):
+    refuse = "refuse"
+    drop = "drop"
+
+
+class ScaleName(StrEnum):
+    changes = "changes"
+    method = "method"
+    forecasts = "forecasts"
+
+
+class Whole(StrEnum):
+    cases = "cases"
+    series = "series"
+    period = "period"
+
+
+Panel: TypeAlias = Annotated[
+    str, typer.Argument(help="Table with columns series, t, value, or unique_id, ds, y (CSV, Parquet, DuckDB).")
+]
+Forecasts: TypeAlias = Annotated[
+    str | None,
+    typer.Argument(help="Table with columns series, method, t, forecast: past periods and the coming one."),
+]
+Horizon: TypeAlias = Annotated[int, typer.Option(min=1, help="Periods from the forecast origin to the forecast.")]
+Cutoff: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        metavar="QUANTILE", help="Normal quantile beyond which a change is large; or decline=0.99,increase=0.95."
+    ),
+]
+Cutoffs: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        metavar="QUANTILES",
+        help="Normal quantile beyond which a change is large; several with commas; or decline=0.99,increase=0.95.",
+    ),
+]
+Scale: TypeAlias = Annotated[
+    ScaleName,
+    typer.Option(help="Measure forecasts in changes of the series, over the method's spread, or in its own forecasts."),
+]
+Which: TypeAlias = Annotated[Direction, typer.Option(help="Look for declines, increases or both.")]
+Gold: TypeAlias = Annotated[StandardName, typer.Option(help="Change from the origin, or level of the series.")]
+Limit: TypeAlias = Annotated[float, typer.Option(help="Largest false positive rate that you can live with.")]
+Gaps: TypeAlias = Annotated[Missing, typer.Option(help="Cases that some method does not forecast.")]
+Sided: TypeAlias = Annotated[
+    bool, typer.Option("--sided", help="With both directions: an alarm must name the right one.")
+]
+Weighted: TypeAlias = Annotated[
+    bool, typer.Option("--by-value", help="Weight large changes by the size of the series.")
+]
+Together: TypeAlias = Annotated[
+    Whole, typer.Option(help="What stays together in resamples: a case, all of a series or of a period.")
+]
+Block: TypeAlias = Annotated[int, typer.Option(min=1, help="Consecutive periods that stay together in resamples.")]
+Resamples: TypeAlias = Annotated[int, typer.Option(min=2, help="Bootstrap resamples.")]
+Seed: TypeAlias = Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")]
+Out: TypeAlias = Annotated[Path | None, typer.Option(help="Directory for report.html, results.json and tables.")]
+Lag: TypeAlias = Annotated[int, typer.Option(min=1, help="Periods over which changes are measured: 1, or a season.")]
+Season: TypeAlias = Annotated[
+    int | None, typer.Option(min=1, help="Periods in a season; by default what the calendar says, 12 for months.")
+]
+Methods: TypeAlias = Annotated[
+    str | None, typer.Option(help="Methods to try, with commas between, when forecasts are made here.")
+]
+JUDGED = "What can be judged"
+Holes: TypeAlias = Annotated[
+    Filling,
+    typer.Option(help="A period that a series lacks: leave the series out, or fill it.", rich_help_panel=JUDGED),
+]
+Until: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="PERIOD", help="The last period of the panel to read.", rich_help_panel=JUDGED)
+]
+Shortest: TypeAlias = Annotated[int, typer.Option(min=3, help="Periods that a history needs.", rich_help_panel=JUDGED)]
+Zeros: TypeAlias = Annotated[
+    float, typer.Option(help="Largest share of zeros in a history; 1 for no limit.", rich_help_panel=JUDGED)
+]
+COLUMNS = "Which column is what"
+Series: TypeAlias = Annotated[
+    str, typer.Option(metavar="COLUMN", help="The series, in both tables.", rich_help_panel=COLUMNS)
+]
+Time: TypeAlias = Annotated[
+    str, typer.Option(metavar="COLUMN", help="The period, in both tables.", rich_help_panel=COLUMNS)
+]
+Value: TypeAlias = Annotated[str, typer.Option(metavar="COLUMN", help="The panel's values.", rich_help_panel=COLUMNS)]
+MethodColumn: TypeAlias = Annotated[
+    str, typer.Option(metavar="COLUMN", help="Who made a forecast.", rich_help_panel=COLUMNS)
+]
+Forecast: TypeAlias = Annotated[str, typer.Option(metavar="COLUMN", help="The forecasts.", rich_help_panel=COLUMNS)]
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+def cutoff_of(text: str) -> Any:
+    """A cutoff, or the two of declines and increases."""
+    if "=" in text:
+        parts = [part.partition("=") for part in text.split(",")]
+        return {side.strip(): _number(value) for side, _, value in parts}
+    return _number(text)
+
+
+def cutoffs_of(text: str) -> list[float]:
+    """Several cutoffs; none if the text is one, or two of different directions."""
+    return [_number(part) for part in text.split(",")] if "," in text and "=" not in text else []
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise DataError(
+            f"Cutoff {text.strip()!r} is no number. A cutoff is a normal quantile. Give for example 0.95.",
+            about="cutoff",
+        ) from None
+
+
+def asked_of(
+    methods: str | None,
+    horizon: int,
+    cutoff: str,
+    direction: Direction,
+    standard: StandardName,
+    scale: ScaleName,
+    lag: int,
+    fpr: float,
+    missing: Missing,
+    season: int | None,
+    gaps: Filling,
+    until: str | None,
+    shortest: int,
+    zeros: float,
+) -> dict[str, Any]:
+    """What `report` and `backtest` have in common, as their functions take it."""
+    from discreet.change.forecasters import QUICK
+    from discreet.change.judged import Rules
+
+    return {
+        "methods": QUICK if methods is None else tuple(name.strip() for name in methods.split(",")),
+        "horizon": horizon,
+        "cutoff": cutoff_of(cutoff),
+        "direction": direction.value,
+        "policy": standard.value,
+        "scale": scale.value,
+        "lag": lag,
+        "fpr": (0.0, fpr),
+        "missing": missing.value,
+        "season": season,
+        "gaps": gaps.value,
+        "until": until,
+        "rules": Rules(shortest=shortest, zeros=zeros, quiet=12 if zeros < 1 else 0),
+    }

@@ -17,4 +17,5 @@ pairwise     ranking by pairs
 seasons      is a series seasonal, and what is left without them
 smoothing    exponential smoothing of many series at once, from every origin in one pass
 sparkline    small pictures of series, and the list of a report for notebooks
+tracking     Trigg's and Brown's tracking signals, baselines of forecasts
 """

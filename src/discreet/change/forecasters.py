@@ -1,5 +1,9 @@
 """Forecasts for those who have only a panel: eight methods on NumPy, three more through statsforecast.
 
+Beside them are two tracking signals as baselines (`tracking`), and two families that are fitted to the purpose
+(Dissertation, section 2.6): `ses_pauc` and `damped_pauc` smooth all series with common constants, one member for each
+on a grid, and whoever judges takes the member with the largest partial area on the past.
+
 Each forecast is made as it would have been at its time: on the history up to its origin, constants estimated again. The
 built-in methods run over all series and origins at once (`smoothing`, `intermittent`), on series without their seasons
 (`seasons`). Those of the extra `forecast` refit each series at each origin, on all cores. Nothing is judged here.
@@ -15,7 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
-from discreet.change import intermittent, smoothing
+from discreet.change import intermittent, smoothing, tracking
 from discreet.change.calendar import usual_season
 from discreet.change.cases import Cases, check_horizon, of_forecasts, past_and_coming
 from discreet.change.panel import Gaps, TidyPanel, read_panel
@@ -26,8 +30,8 @@ from discreet.extras import needs
 Method: TypeAlias = Callable[[Matrix, Integers, int, int], Matrix]
 Progress: TypeAlias = Callable[[str, float], None]
 
-QUICK = ("seasonal_naive", "ses", "damped", "theta", "tsb")
-"""What a report tries if nothing else is asked for."""
+QUICK = ("seasonal_naive", "ses", "damped", "theta", "tsb", "ses_pauc")
+"""What a report tries if nothing else is asked for. Without `ses_pauc` fewer alarms are right on real panels."""
 
 
 def _naive(values: Matrix, origins: Integers, horizon: int, season: int) -> Matrix:
@@ -74,6 +78,28 @@ BUILT_IN: dict[str, Method] = {
     "tsb": lambda y, o, h, season: intermittent.tsb(y, o),
 }
 
+SIGNALS: dict[str, Method] = {
+    "trigg": lambda y, o, h, season: tracking.as_forecasts(tracking.trigg(y, o), y, o),
+    "brown": lambda y, o, h, season: tracking.as_forecasts(tracking.brown(y, o), y, o),
+}
+
+
+def _simple_at(level: float) -> Method:
+    levels = np.array([level])
+    return _without_seasons(lambda y, o, h: smoothing.ahead(smoothing.simple(y, o, levels=levels), h))
+
+
+def _damped_at(level: float, trend: float) -> Method:
+    grid = {"levels": np.array([level]), "trends": np.array([trend]), "damping": np.array([0.9])}
+    return _without_seasons(lambda y, o, h: smoothing.ahead(smoothing.with_trend(y, o, **grid), h))
+
+
+FAMILIES: dict[str, dict[str, Method]] = {
+    "ses_pauc": {f"ses@{a:g}": _simple_at(a) for a in (0.05, 0.1, 0.2, 0.3, 0.5, 0.8)},
+    "damped_pauc": {f"damped@{a:g},{b:g}": _damped_at(a, b) for a in (0.05, 0.2, 0.5, 0.8) for b in (0.05, 0.2, 0.5)},
+}
+"""Members by their smoothing constants: of the level, and of the trend."""
+
 EXTRA: dict[str, Callable[[Any, int], Any]] = {
     "holt_winters": lambda m, season: m.HoltWinters(season_length=season),
     "ets": lambda m, season: m.AutoETS(season_length=season),
@@ -82,6 +108,10 @@ EXTRA: dict[str, Callable[[Any, int], Any]] = {
 
 METHODS = (*BUILT_IN, *EXTRA)
 """From the simplest to the most complex; the order can serve as complexity ranks."""
+
+ON_NUMPY: dict[str, Method] = {**BUILT_IN, **SIGNALS, **{k: v for each in FAMILIES.values() for k, v in each.items()}}
+KNOWN = (*METHODS, *SIGNALS, *FAMILIES)
+"""What can be asked for by name."""
 
 
 def forecast_panel(
@@ -96,8 +126,9 @@ def forecast_panel(
 ) -> Any:
     """Forecast the last `past` periods of every series and the one `horizon` after the panel's end.
 
-    A series that ended before the panel has no coming period. Methods `naive` to `tsb` need nothing but NumPy;
-    `holt_winters`, `ets` and `arima` need the extra `forecast` and refit every series at every origin.
+    A series that ended before the panel has no coming period. Methods `naive` to `tsb` need nothing but NumPy, and
+    so do the tracking signals `trigg` and `brown` and the families `ses_pauc` and `damped_pauc`; `holt_winters`, `ets`
+    and `arima` need the extra `forecast` and refit every series at every origin.
 
     Parameters
     ----------
@@ -148,11 +179,7 @@ def forecast_cases(
     progress: Progress = lambda step, share: None,
 ) -> Cases:
     """The same as cases, ready to be judged."""
-    unknown = [name for name in methods if name not in METHODS]
-    if unknown or not methods:
-        raise DataError(
-            f"Method {unknown[0] if unknown else ''!r} is not known; choose from {', '.join(METHODS)}.", about="methods"
-        )
+    methods = members(methods)
     check_horizon(horizon)
     season = usual_season(panel.periods) if season is None else season
     if past < 0 or season < 1:
@@ -166,13 +193,23 @@ def forecast_cases(
     found = np.empty((len(methods), len(row)))
     for k, name in enumerate(methods):
         progress(f"forecasting by {name}", k / len(methods))
-        if name in BUILT_IN:
+        if name in ON_NUMPY:
             made = _built_in(name, panel, origins, horizon, season, partial(_share, progress, name, k, len(methods)))
             found[k] = made[row, place]
         else:
             histories = [panel.values[i, panel.first[i] : o + 1] for i, o in zip(row, origin, strict=True)]
             found[k] = _extra(library, name, histories, horizon, season)
     return of_forecasts(panel, row, origin, t, actual, methods, found)
+
+
+def members(methods: Sequence[str]) -> tuple[str, ...]:
+    """Names of methods, those of a family in its place."""
+    unknown = [name for name in methods if name not in KNOWN and name not in ON_NUMPY]
+    if unknown or not methods:
+        raise DataError(
+            f"Method {unknown[0] if unknown else ''!r} is not known; choose from {', '.join(KNOWN)}.", about="methods"
+        )
+    return tuple(dict.fromkeys(each for name in methods for each in FAMILIES.get(name, (name,))))
 
 
 def _share(progress: Progress, name: str, done: int, of: int, share: float) -> None:
@@ -188,7 +225,7 @@ def _built_in(
         nonlocal done
         progress(done / len(panel))
         done += len(values)
-        return BUILT_IN[name](values, origins, horizon, season)
+        return ON_NUMPY[name](values, origins, horizon, season)
 
     return smoothing.by_chunks(work, panel.values)
 

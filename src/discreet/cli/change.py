@@ -32,6 +32,7 @@ from discreet.cli.panel_options import (
     Missing,
     Out,
     Panel,
+    ResampledName,
     Scale,
     ScaleName,
     Season,
@@ -42,7 +43,6 @@ from discreet.cli.panel_options import (
     Until,
     Value,
     Which,
-    Whole,
     Zeros,
     asked_of,
     cutoff_of,
@@ -86,8 +86,8 @@ def compare(
     gaps: Holes = Filling.skip,
     until: Until = None,
     resample: Annotated[
-        Whole, typer.Option(help="What stays together in resamples: cases, series or periods.")
-    ] = Whole.cases,
+        ResampledName, typer.Option(help="What stays together in resamples: cases, series or periods.")
+    ] = ResampledName.cases,
     block: Annotated[int, typer.Option(min=1, help="Consecutive periods that stay together in resamples.")] = 1,
     resamples: Annotated[int, typer.Option(min=2, help="Bootstrap resamples.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,

@@ -39,7 +39,7 @@ class ScaleName(StrEnum):
     forecasts = "forecasts"
 
 
-class Whole(StrEnum):
+class ResampledName(StrEnum):
     cases = "cases"
     series = "series"
     period = "period"
@@ -81,7 +81,7 @@ Weighted: TypeAlias = Annotated[
     bool, typer.Option("--by-value", help="Weight large changes by the size of the series.")
 ]
 Together: TypeAlias = Annotated[
-    Whole, typer.Option(help="What stays together in resamples: a case, all of a series or of a period.")
+    ResampledName, typer.Option(help="What stays together in resamples: a case, all of a series or of a period.")
 ]
 Block: TypeAlias = Annotated[int, typer.Option(min=1, help="Consecutive periods that stay together in resamples.")]
 Resamples: TypeAlias = Annotated[int, typer.Option(min=2, help="Bootstrap resamples.")]

@@ -63,9 +63,10 @@ def check(
 ) -> None:
     """Price a plan: cost of every release, what the ledger has left, expected errors, feasibility.
 
-    Spends nothing, and reads no confidential data without --owner, which looks for rows that are not as the plan says
-    and for public columns that hold the response again. Expected errors are told by the size of a cell's largest
-    establishment, and for the cells of a public table or an earlier release if the plan names one under [public].
+    Spends nothing, and reads no confidential data without --owner, which looks for rows that are not as the plan says,
+    for public columns that hold the response again, and for two sources with the same rows. Expected errors are told
+    by the size of a cell's largest establishment, and for the cells of a public table or an earlier release if the
+    plan names one under [public].
     With --advise, releases of several tables are told which to draw and what share of epsilon each should get, from
     these public sizes alone. Ends with 2 when the plan cannot be run.
 

@@ -31,6 +31,7 @@ comparison    errors beside noise infusion, on simulated data of a release's sha
 curves        error over epsilon and alpha beside noise infusion, on simulated cells
 facts         what the report says
 bundle        what a reviewer gets
+twins         sources that hold the same rows under two budgets, for the owner alone
 owner    what the owner of a plan's data should know before it is run: read from the data, and no part of any release
 """
 

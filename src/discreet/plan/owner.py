@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from discreet.errors import DiscreetError
 from discreet.plan.confidential import Confidential
 from discreet.plan.file import PlanFile, PlanSource
 from discreet.plan.shape import ModelSection
+from discreet.plan.twins import twins
 from discreet.privacy.units import Rows
 from discreet.voices import PLAN
 
 
 def owner_notes(file: PlanFile) -> list[str]:
     """Warnings for whoever may see the data; empty where nothing was found."""
-    return [note for source in file.sources for note in _notes(source)]
+    notes = [note for source in file.sources for note in _notes(source)]
+    with suppress(DiscreetError):  # what cannot be opened is told already
+        notes += twins(file)
+    return notes
 
 
 def _notes(source: PlanSource) -> list[str]:

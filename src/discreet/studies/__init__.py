@@ -34,6 +34,7 @@ posterior        posterior probabilities and quantiles by parts
 posterior_kinds  posterior summaries on data that the thesis did not try: skewed, heavy-tailed, uneven and curved
 posterior_page   the page of the posterior study
 study            what a study is: numbers for machines, a page for people, and one directory that holds both
+synthetic        what synthetic jobs keep of the data, in simulation only
 tables           published tables on kinds of data: coverage, widths, and what adding up changes
 """
 
@@ -55,6 +56,7 @@ STUDIES = {
     "limits": "discreet.studies.limits:run",
     "kinds": "discreet.studies.kinds:run",
     "tables": "discreet.studies.tables:run",
+    "synthetic": "discreet.studies.synthetic:run",
     "coverage": "discreet.studies.coverage:run",
     "blmm": "discreet.studies.blmm:run",
     "posterior": "discreet.studies.posterior:run",

@@ -98,11 +98,11 @@ def test_flows_are_about_their_last_quarter() -> None:
     }
     quarters = ["2024Q1", "2024Q2", "2024Q3"]
     table = dc.read_histories(rows, quarters=quarters, schema=dc.Schema(["place"], {}))
-    session = dc.Session(table, unit=dc.Establishments("0.1"), budget=9, per_period=2)
-    session.flows("2024Q2", "place").release(epsilon=2)
+    session = dc.Session(table, unit=dc.Establishments("0.1"), budget=9, per_period=1)
+    session.flows("2024Q2", "place").release(epsilon=1)
     session.changes(["2024Q1", "2024Q3"], "place").release(epsilon=1)
     [budget] = session.account.ledger.budgets()
-    assert budget.policy == Policy("quarter", Fraction(2)) and budget.periods == {"2024-Q2": 2, "2024-Q3": 1}
+    assert budget.policy == Policy("quarter", Fraction(1)) and budget.periods == {"2024-Q2": 1, "2024-Q3": 1}
     with pytest.raises(PrivacyError) as error:
         session.flows("2024Q2", "place").release(epsilon=1)
     assert error.value.about == "epsilon"

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from discreet.errors import DiscreetError
 from discreet.plan.check import PlanCheck
-from discreet.plan.counts import CountRequest
+from discreet.plan.counts import CountRequest, queries_of
+from discreet.plan.file import PlanSource
+from discreet.plan.requests import has_public_list, trial, without_data
 from discreet.plan.shape import Counts
 from discreet.plan.sizes import PublicSizes
 from discreet.tables.advice import BudgetAdvice, Measure
 from discreet.tables.counsel import advice_on
+from discreet.tables.query import CountQuery
 from discreet.voices import PLAN, Voice
 
 
@@ -16,14 +21,10 @@ def advice_of(found: PlanCheck, measure: Measure, voice: Voice = PLAN) -> dict[s
     """Advice by the name of each release of several tables that is not paid for yet, or why there is none."""
     public = {source.name: PublicSizes.of(source) for source in found.file.sources}
     told: dict[str, BudgetAdvice | str] = {}
-    for known in found.releases:
-        request = known.request
-        if not isinstance(request, CountRequest) or not isinstance(request.release, Counts) or known.state != "new":
-            continue
-        release, queries = request.release, request.queries
-        sizes, unread = public[request.source.name]
+    for release, source, queries in _several(found):
+        sizes, unread = public[source.name]
         if unread:
-            told[known.name] = unread[0].said(voice)
+            told[release.name] = unread[0].said(voice)
             continue
         asked = {
             "delta": None if release.delta is None else release.delta / len(queries),
@@ -31,7 +32,7 @@ def advice_of(found: PlanCheck, measure: Measure, voice: Voice = PLAN) -> dict[s
             "scale_share": release.scale_share,
         }
         try:
-            told[known.name] = advice_on(
+            told[release.name] = advice_on(
                 queries,
                 [None if sizes is None else sizes.cells(query) for query in queries],
                 epsilon=release.epsilon,
@@ -40,5 +41,23 @@ def advice_of(found: PlanCheck, measure: Measure, voice: Voice = PLAN) -> dict[s
                 asked=asked,
             )
         except DiscreetError as error:
-            told[known.name] = " ".join(fault.said(voice) for fault in error.faults)
+            told[release.name] = " ".join(fault.said(voice) for fault in error.faults)
     return told
+
+
+def _several(found: PlanCheck) -> Iterator[tuple[Counts, PlanSource, Sequence[CountQuery]]]:
+    """The releases of several tables that wait, with their queries; also those that epsilon is too small for."""
+    known = {each.name: each for each in found.releases}
+    for release in found.file.plan.release:
+        if not isinstance(release, Counts):
+            continue
+        source, one = found.file.source(release), known.get(release.name)
+        if one is None:
+            try:
+                several = source.tables.data.allow_multiple
+                jobs = without_data(source.schema(), listed=has_public_list(source), allow_multiple=several)
+                yield release, source, queries_of(release, jobs, trial(source))
+            except DiscreetError:
+                continue  # the check says what is wrong with it
+        elif one.state == "new" and isinstance(one.request, CountRequest):
+            yield release, source, one.request.queries

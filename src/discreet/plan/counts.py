@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from hashlib import sha256
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +20,7 @@ from discreet.plan.agency import PublicTable
 from discreet.plan.comparison import compare
 from discreet.plan.confidential import Confidential
 from discreet.plan.file import PlanSource
-from discreet.plan.outputs import basic, noise, read_parents, write_parents, write_release
+from discreet.plan.outputs import basic, hash_of, noise, read_parents, write_parents, write_release
 from discreet.plan.shape import Count, Counts, Form, Sum, Sums
 from discreet.plan.sheets import refuse_long
 from discreet.plan.sizes import PublicSizes, TableCheck
@@ -48,7 +46,7 @@ from discreet.tables.quality import MEANING
 from discreet.tables.query import CountQuery
 from discreet.tables.release import CountRelease
 from discreet.tables.widths import told_advice, tradeoff, widths
-from discreet.tables.workload import agreed, derived, measured_tables, together
+from discreet.tables.workload import agreed, derived, measured_tables, prepared, together
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -308,6 +306,13 @@ def tables_of(release: Count | Counts) -> tuple[tuple[str, ...], ...]:
     return (release.by,) if isinstance(release, Count) else release.tables
 
 
+def queries_of(release: Count | Counts, jobs: Jobs, account: Account) -> list[CountQuery]:
+    """The query of each table, drawn or not."""
+    about: dict[str, Any] = {"where": release.where, "establishments": release.establishments}
+    of = release.of if isinstance(release, Sum | Sums) else None
+    return [CountQuery.of(jobs, account, by=by, magnitude=of, **about) for by in tables_of(release)]
+
+
 def count_request(
     source: PlanSource, release: Count | Counts, jobs: Jobs, account: Account, *, paid: Entry | None = None
 ) -> CountRequest:
@@ -316,9 +321,7 @@ def count_request(
     What was `paid` for keeps the mechanism that was chosen then.
     """
     rules.refuse_alone(release.suppress, source.output.forms)
-    about: dict[str, Any] = {"where": release.where, "establishments": release.establishments}
-    of = release.of if isinstance(release, Sum | Sums) else None
-    every = [CountQuery.of(jobs, account, by=by, magnitude=of, **about) for by in tables_of(release)]
+    every = queries_of(release, jobs, account)
     chains, measure = jobs.schema.hierarchies, release.measure if isinstance(release, Counts) else None
     measured = measured_tables([query.by for query in every], measure, chains)
     queries = tuple(every[i] for i in measured)
@@ -341,7 +344,7 @@ def count_request(
         )
     shares, before = _shares(release, len(queries)), _before(paid, len(queries))
     asked = tuple(_asked(release, share, chosen) for share, chosen in zip(shares, before, strict=True))
-    ready = tuple(query.prepare(**each) for query, each in zip(queries, asked, strict=True))
+    ready = prepared(queries, asked)
     guarantee = replace(ready[0].guarantee, loss=total([part.guarantee.loss for part in ready]))
     others = tuple(query for i, query in enumerate(every) if i not in measured)
     request = CountRequest(source, release, queries, asked, ready, guarantee, {}, others, tuple(measured))
@@ -408,12 +411,6 @@ def _details(request: CountRequest) -> dict[str, Any]:
         **({} if data.allow_multiple is False else {"allow_multiple": data.allow_multiple}),
         **({} if request.guarantee.basis == "proved" else {"basis": request.guarantee.basis}),
     }
-
-
-def hash_of(labels: Mapping[str, Mapping[str, str]], by: Sequence[str]) -> str | None:
-    """What stands for the labels that a table by these attributes uses."""
-    used = {name: labels[name] for name in by if name in labels}
-    return sha256(json.dumps(used, sort_keys=True).encode()).hexdigest() if used else None
 
 
 def _kept(domain: Sequence[Label], where: Sequence[Label] | None) -> list[Label]:

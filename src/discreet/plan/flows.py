@@ -21,9 +21,8 @@ from discreet.ledger import Entry
 from discreet.plan import rules
 from discreet.plan.agency import PublicTable
 from discreet.plan.confidential import Confidential
-from discreet.plan.counts import hash_of
 from discreet.plan.file import PlanSource
-from discreet.plan.outputs import labelled, rounded, write_release
+from discreet.plan.outputs import hash_of, labelled, rounded, write_release
 from discreet.plan.shape import Changes, Flows
 from discreet.plan.sheets import refuse_long
 from discreet.plan.sizes import PublicSizes

@@ -10,7 +10,9 @@ would make the file differ from the data and from its other format, so such file
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -145,3 +147,9 @@ def noise(ready: Prepared) -> dict[str, Any]:
     """The public constants of a mechanism: what has to be known to compute with its noise."""
     constants, sizes = ready.mechanism.constants(), ready.sizes
     return constants | ({} if sizes is None else {"sizes": sizes.own_constants()})
+
+
+def hash_of(labels: Mapping[str, Mapping[str, str]], by: Sequence[str]) -> str | None:
+    """What stands for the labels that a table by these attributes uses."""
+    used = {name: labels[name] for name in by if name in labels}
+    return sha256(json.dumps(used, sort_keys=True).encode()).hexdigest() if used else None

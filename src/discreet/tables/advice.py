@@ -344,7 +344,7 @@ def _groups(fine: PublicCells, coarse: PublicCells) -> Integers:
     if not names:
         return np.zeros(len(fine.jobs), dtype=np.int64)
     rows = {key: i for i, key in enumerate(zip(*(coarse.keys[name].to_pylist() for name in names), strict=True))}
-    keys = zip(*(fine.keys[name].to_pylist() for name in names), strict=True)
+    keys = zip(*(fine.level(name).to_pylist() for name in names), strict=True)
     return np.array([rows[key] for key in keys], dtype=np.int64)
 
 

@@ -45,6 +45,7 @@ class PublicCells:
     jobs, largest : the jobs of each, and the workers of its largest establishment.
     is_bound : whether `largest` is not known and stands for the whole cell.
     many : how many cells each row stands for, where sizes are only typical.
+    above : the levels above these attributes in declared hierarchies, as far as they are public.
     """
 
     keys: pa.Table
@@ -52,6 +53,11 @@ class PublicCells:
     largest: Vector
     is_bound: bool = False
     many: int = 1
+    above: pa.Table | None = None
+
+    def level(self, name: str) -> pa.ChunkedArray:
+        """An attribute of each cell, or a level above one."""
+        return self.keys[name] if self.above is None or name in self.keys.column_names else self.above[name]
 
 
 def cells_of(table: pa.Table, query: CountQuery, *, is_bound: bool) -> PublicCells | None:
@@ -68,9 +74,14 @@ def cells_of(table: pa.Table, query: CountQuery, *, is_bound: bool) -> PublicCel
     if not len(table):
         return None
     names = list(query.workplace_by)
-    cells = table.group_by(names, use_threads=False).aggregate([("jobs", "sum"), ("largest", "max")])
+    chains = [chain.levels for chain in query.jobs.schema.hierarchies]
+    higher = {level for levels in chains for i, name in enumerate(levels) if name in names for level in levels[i + 1 :]}
+    above = sorted((higher & {*table.column_names}) - {*names})
+    found = [("jobs", "sum"), ("largest", "max"), *((name, "min") for name in above)]  # a cell has one of each level
+    cells = table.group_by(names, use_threads=False).aggregate(found)
     jobs, largest = (np.array(cells[name], dtype=np.float64) for name in ("jobs_sum", "largest_max"))
-    return PublicCells(cells.select(names), jobs, largest, is_bound)
+    levels = cells.select([f"{name}_min" for name in above]).rename_columns(above)
+    return PublicCells(cells.select(names), jobs, largest, is_bound, above=levels)
 
 
 @dataclass(frozen=True, eq=False)

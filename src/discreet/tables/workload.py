@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from discreet.errors import DataError, PrivacyError
-from discreet.faults import Argument
+from discreet.errors import DataError, Infeasible, PrivacyError
+from discreet.faults import Argument, Phrase, Sentence
 from discreet.hierarchy import Hierarchy, covers
 from discreet.jobs import Jobs
 from discreet.noise.source import Source
@@ -111,6 +111,25 @@ def measured_tables(tables: Sequence[Sequence[str]], measure: object, hierarchie
                 about="measure",
             )
     return chosen
+
+
+def prepared(queries: Sequence[CountQuery], asked: Sequence[TableAsk]) -> tuple[Prepared, ...]:
+    """Each table with its share of the loss. Where a share is too small, fewer tables may do."""
+    try:
+        return tuple(query.prepare(**part) for query, part in zip(queries, asked, strict=True))
+    except Infeasible as error:
+        if len(queries) > 1:
+            fewer = (
+                f" Or draw fewer of the {len(queries)} tables and add the others up: ",
+                Argument("measure", "finest"),
+                ", or those of greatest use.",
+            )
+            error.faults = tuple(replace(fault, remedy=(*_parts(fault.remedy), *fewer)) for fault in error.faults)
+        raise
+
+
+def _parts(sentence: Sentence) -> tuple[str | Phrase, ...]:
+    return sentence if isinstance(sentence, tuple) else (sentence,)
 
 
 def together(
@@ -219,7 +238,7 @@ class Workload:
             {"epsilon": share, "delta": chance, "calibration": calibration, "scale_share": scale_share}
             for _, share, chance in self._shares(epsilon, split, delta)
         ]
-        ready = [query.prepare(**part) for query, part in zip(drawn, asked, strict=True)]
+        ready = prepared(drawn, asked)
         parts = [
             query.offered(known, part, level=level) for query, known, part in zip(drawn, ready, asked, strict=True)
         ]

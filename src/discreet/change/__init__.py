@@ -12,6 +12,7 @@ estimators   the models as estimators with `fit` and `predict`, in scikit-learn'
 families     the models of rolling forecasts, each over a grid of its metaparameter
 intermittent Croston's method and TSB for intermittent series
 kendall      Kendall's tau-b with the normal test for tied data and a continuity correction
+levels       sums of series by region and city, with alarms that do not repeat each other
 listed       what a report lists
 pairwise     ranking by pairs
 seasons      is a series seasonal, and what is left without them

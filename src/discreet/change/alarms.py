@@ -6,8 +6,11 @@ are the chances (`operating.calibrated`), and past lists say how many alarms to 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 
@@ -18,6 +21,12 @@ from discreet.change.operating import OperatingPoint, calibrated, check_prevalen
 from discreet.change.roc import Curve, Range
 from discreet.errors import DataError
 from discreet.faults import Argument
+
+Pick: TypeAlias = Callable[[bool, int, Integers, int], Integers]
+"""From whether cases are past, a method, places of cases of one period and how many at most: those to list."""
+
+LONGEST = 100
+"""Cases that are picked where alarms must not repeat each other, so that other capacities can be shown beside."""
 
 BARELY = 1.5
 """Right alarms on a list, in multiples of what a list by lot would have, below which scores are barely better."""
@@ -110,11 +119,12 @@ def alarms(
     method: int | None = None,
     prevalence: float | None = None,
     weight: Vector | None = None,
+    pick: Pick | None = None,
 ) -> Alarms:
     """Judge coming cases, shape (methods, cases), by past ones, whose outcomes and periods are known.
 
     `period` numbers past periods from 0 in order of time. With a `weight` for every coming case, cases are ranked by
-    chance times weight.
+    chance times weight. With `pick`, lists have what it picks, as many as the capacity allows.
     """
     lo, hi = roc.false_positive_range(fpr)
     areas = roc.partial_auc(positive, past, fpr=(lo, hi))
@@ -126,13 +136,18 @@ def alarms(
     chance, left_out, lean = calibrated(ahead, past=score, positive=positive, prevalence=share, folds=folds)
     curve = roc.curve(positive, score)
     point = operating_point(curve, prevalence=share, cost_ratio=line.cost_ratio, fpr_limit=hi)
-    lists = _past_lists(score, positive, period, left_out, line, point)
+    lists = _past_lists(
+        score, positive, period, left_out, line, point, None if pick is None else partial(pick, True, chosen)
+    )
     binned = Periods.of(score, positive, period)
     low, high = binned.chances(ahead, lean=lean)
     order = np.argsort(-ahead, kind="stable")
     if weight is not None:
         order = order[np.argsort(-(chance * weight)[order], kind="stable")]
     size = _size(ahead, line, point)
+    if pick is not None:
+        first = pick(False, chosen, np.arange(len(ahead)), max(size, LONGEST))
+        order, size = np.concatenate([first, order[~np.isin(order, first)]]), min(size, len(first))
     spread = calibration.spread_of_periods(
         *(np.array([getattr(each, name) for each in lists], float) for name in ("expected", "variance", "right"))
     )
@@ -166,7 +181,13 @@ def _size(score: Vector, line: ListLength, point: OperatingPoint) -> int:
 
 
 def _past_lists(
-    score: Vector, positive: Mask, period: Integers, left_out: Vector, line: ListLength, point: OperatingPoint
+    score: Vector,
+    positive: Mask,
+    period: Integers,
+    left_out: Vector,
+    line: ListLength,
+    point: OperatingPoint,
+    pick: Callable[[Integers, int], Integers] | None,
 ) -> list[PastList]:
     """The list of each past period, with chances that were learnt without it."""
     order = np.lexsort((-score, period))
@@ -176,7 +197,8 @@ def _past_lists(
         mine = order[start:stop]
         if not len(mine):
             continue
-        chosen = mine[: _size(score[mine], line, point)]
+        size = _size(score[mine], line, point)
+        chosen = mine[:size] if pick is None else pick(mine, size)
         chance = left_out[chosen]
         variance = float((chance * (1 - chance)).sum())
         found.append(PastList(k, chosen, float(chance.sum()), variance, int(positive[chosen].sum())))

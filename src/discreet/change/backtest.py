@@ -20,6 +20,7 @@ from discreet.change.calibration import LEVEL
 from discreet.change.cases import Missing, cases
 from discreet.change.forecasters import QUICK, Progress, forecast_cases
 from discreet.change.judged import Rules
+from discreet.change.levels import Unrepeated, branching
 from discreet.change.panel import Gaps, read_panel, spelled
 from discreet.change.roc import Range
 from discreet.change.scored import Gold, Scale, Scored, score
@@ -135,6 +136,7 @@ def backtest_changes(
     until: Any = None,
     rules: Rules = judged.USUAL,
     columns: Mapping[str, str] | None = None,
+    hierarchy: Sequence[str] = (),
     progress: Progress = lambda step, share: None,
 ) -> Backtest:
     """Make the lists of past periods as a report would have made them, and count the right alarms.
@@ -147,7 +149,7 @@ def backtest_changes(
     methods, season : how forecasts are made, if they are made here.
     horizon, fpr, cost_ratio, missing : as for `exception_report`.
     cutoff, direction, policy, regression, lag, scale : the gold standard, as for `exception_report`.
-    gaps, until, rules, columns : how the panel is read and what can be judged, as for `exception_report`.
+    gaps, until, rules, columns, hierarchy : how the panel is read and what can be judged, as for `exception_report`.
     progress : called with what is being done and the share of it that is done.
 
     Returns
@@ -162,6 +164,8 @@ def backtest_changes(
     if periods < 1:
         raise DataError(f"{periods} periods are no backtest; ask for 1 or more.", about="periods")
     held = read_panel(panel, gaps=gaps, until=until, names=columns)
+    tree = branching(panel, held, hierarchy, columns, line) if hierarchy else None
+    held = held if tree is None else tree.panel
     made = (
         forecast_cases(held, methods=methods, horizon=horizon, season=season, past=periods + LEARN, progress=progress)
         if forecasts is None
@@ -183,7 +187,8 @@ def backtest_changes(
         progress(f"list {k - first + 1} of {len(origins) - first}", (k - first) / (len(origins) - first))
         before, now = scored.select(period <= k - horizon), scored.select(period == k)
         if before.positive.any() and len(now.cases):
-            rows.append(_row(before, now, period[period <= k - horizon], line, fpr, direction))
+            pick = None if tree is None else Unrepeated(tree, gold, before, now)
+            rows.append(_row(before, now, period[period <= k - horizon], line, fpr, direction, pick))
     if not rows:
         raise DataError(
             "No past period has a large change before it to learn from; lower the cutoff or give more series.",
@@ -193,9 +198,15 @@ def backtest_changes(
 
 
 def _row(
-    before: Scored, now: Scored, period: np.ndarray, line: ListLength, fpr: Range, direction: Direction
+    before: Scored,
+    now: Scored,
+    period: np.ndarray,
+    line: ListLength,
+    fpr: Range,
+    direction: Direction,
+    pick: Unrepeated | None,
 ) -> dict[str, Any]:
-    found = alarms(before.scores, before.positive, period, now.scores, line=line, fpr=fpr)
+    found = alarms(before.scores, before.positive, period, now.scores, line=line, fpr=fpr, pick=pick)
     flagged = found.order[: found.size]
     turned = {"decline": np.negative, "increase": np.positive, "both": np.abs}[direction]
     naive, last = (turned(each / now.base.change_sd) for each in (-now.base.change_mean, now.base.previous))

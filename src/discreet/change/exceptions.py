@@ -22,6 +22,7 @@ from discreet.change.calibration import LEVEL
 from discreet.change.cases import Missing, cases
 from discreet.change.forecasters import QUICK, Progress, forecast_cases
 from discreet.change.judged import Rules
+from discreet.change.levels import Unrepeated, branching
 from discreet.change.operating import OperatingPoint
 from discreet.change.panel import Gaps, read_panel
 from discreet.change.roc import Curve, Range
@@ -150,7 +151,7 @@ class ExceptionReport(Result):
             f"{self.right[1]} in {LEVEL:.0%} of periods or more ({WHOLE}), and {self.expected_false:.1f} false ones to "
             "expect. On "
             f"{self.past} past cases of {self.past_periods} periods with {self.past_positives} large changes"
-            f"{self._rule()}.{self._not_ranked()}"
+            f"{self._rule()}.{self._repeated()}{self._not_ranked()}"
         )
 
     @property
@@ -168,6 +169,14 @@ class ExceptionReport(Result):
         if not np.isfinite(self.lift):
             return " there was no list"
         return f" such lists had {self.lift:.1f} times as many right alarms as lists by lot"
+
+    @property
+    def repeated(self) -> list[dict[str, Any]]:
+        """The rows that a plain list would have, and that only repeat one on this; a hierarchy has such rows."""
+        return [row for row in self.rows if row.get("repeats")]
+
+    def _repeated(self) -> str:
+        return f" {len(self.repeated)} more only repeat one on the list." if self.repeated else ""
 
     def _not_ranked(self) -> str:
         counts = Counter(row["kind"] for row in self.set_aside)
@@ -241,6 +250,7 @@ def exception_report(
     until: Any = None,
     rules: Rules = judged.USUAL,
     columns: Mapping[str, str] | None = None,
+    hierarchy: Sequence[str] = (),
     progress: Progress = lambda step, share: None,
 ) -> ExceptionReport:
     """Rank the coming period's series by alarm and flag those worth a look.
@@ -269,6 +279,8 @@ def exception_report(
     until : the last period of the panel to read.
     rules : which histories are too short, too quiet or too intermittent to be judged.
     columns : what our columns are called in the panel, such as {"value": "sales"}.
+    hierarchy : columns of the panel from the top down, such as ["region", "city"]. Sums of series are ranked with the
+        series, and the list has no alarm that only repeats another (see `levels`); it needs a capacity.
     progress : called with what is being done and the share of it that is done.
 
     Returns
@@ -282,6 +294,14 @@ def exception_report(
     line = ListLength(capacity, cost_ratio)
     lo, hi = roc.false_positive_range(fpr)
     held = read_panel(panel, gaps=gaps, until=until, names=columns)
+    if hierarchy and by_value:
+        raise DataError(
+            "Levels and a ranking by value were asked for. Sums are larger than their parts, and would come first. "
+            "Leave one out.",
+            about="by_value",
+        )
+    tree = branching(panel, held, hierarchy, columns, line) if hierarchy else None
+    held = held if tree is None else tree.panel
     made = (
         forecast_cases(
             held,
@@ -301,6 +321,7 @@ def exception_report(
     _check(teach, rank)
     chosen = _place(teach.cases.methods, method)
     _, period = np.unique(teach.cases.origin, return_inverse=True)
+    unrepeated = None if tree is None else Unrepeated(tree, gold, teach, rank)
     found = alarms(
         teach.scores,
         teach.positive,
@@ -311,7 +332,11 @@ def exception_report(
         method=chosen,
         prevalence=prevalence,
         weight=np.abs(rank.base.level_mean) if by_value else None,
+        pick=unrepeated,
     )
+    rows = listed.rows(rank, found)
+    if unrepeated is not None and capacity is not None:
+        unrepeated.repeats(rows, capacity)
     apart = scored.select(~scored.known & scored.impossible)
     return ExceptionReport(
         method=made.methods[found.chosen],
@@ -325,7 +350,7 @@ def exception_report(
         past_positives=int(teach.positive.sum()),
         past_periods=int(period.max()) + 1,
         left_out=found.left_out,
-        rows=listed.rows(rank, found),
+        rows=rows,
         details=listed.details(teach, rank, found, period),
         right=(found.right.low, found.right.high),
         history=listed.history(teach, found, period),

@@ -55,7 +55,7 @@ class AtOrigin:
     level_mean: Vector
     level_sd: Vector
 
-    def select(self, cases: Mask) -> AtOrigin:
+    def select(self, cases: Mask | Integers) -> AtOrigin:
         return AtOrigin(*(getattr(self, field.name)[cases] for field in fields(self)))
 
 

@@ -26,6 +26,7 @@ from discreet.cli.panel_options import (
     Horizon,
     Json,
     Lag,
+    Levels,
     Limit,
     MethodColumn,
     Methods,
@@ -178,6 +179,7 @@ def report(
     value: Value = "value",
     method_column: MethodColumn = "method",
     forecast: Forecast = "forecast",
+    hierarchy: Levels = None,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -187,6 +189,8 @@ def report(
     built-in methods. Series that cannot be judged are listed apart with the reason.
 
     Example: `discreet changes report sales.csv --capacity 20 --out out/exceptions`
+
+    Example: `discreet changes report crimes.csv --capacity 20 --hierarchy region,city`
 
     Example: `discreet changes report sales.csv forecasts.csv --cost-ratio 10 --series sku --time month --value units`
     """
@@ -226,6 +230,7 @@ def report(
                 until,
                 shortest,
                 zeros,
+                hierarchy,
             ),
         )
         if out is not None:
@@ -264,6 +269,7 @@ def backtest(
     value: Value = "value",
     method_column: MethodColumn = "method",
     forecast: Forecast = "forecast",
+    hierarchy: Levels = None,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -302,6 +308,7 @@ def backtest(
                 until,
                 shortest,
                 zeros,
+                hierarchy,
             ),
         )
         if out is not None:

@@ -118,6 +118,14 @@ MethodColumn: TypeAlias = Annotated[
     str, typer.Option(metavar="COLUMN", help="Who made a forecast.", rich_help_panel=COLUMNS)
 ]
 Forecast: TypeAlias = Annotated[str, typer.Option(metavar="COLUMN", help="The forecasts.", rich_help_panel=COLUMNS)]
+Levels: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMNS",
+        help="Levels above the series, from the top down, with commas between.",
+        rich_help_panel=COLUMNS,
+    ),
+]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
@@ -159,6 +167,7 @@ def asked_of(
     until: str | None,
     shortest: int,
     zeros: float,
+    hierarchy: str | None,
 ) -> dict[str, Any]:
     """What `report` and `backtest` have in common, as their functions take it."""
     from discreet.change.forecasters import QUICK
@@ -177,5 +186,6 @@ def asked_of(
         "season": season,
         "gaps": gaps.value,
         "until": until,
+        "hierarchy": [] if hierarchy is None else [name.strip() for name in hierarchy.split(",")],
         "rules": Rules(shortest=shortest, zeros=zeros, quiet=12 if zeros < 1 else 0),
     }

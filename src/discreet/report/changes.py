@@ -101,6 +101,7 @@ def exception_page(found: ExceptionReport) -> Page:
                 "the series, and how many of these alarms were right."
             ),
             _flagged(found),
+            *_repeated(found),
             *_apart(found),
             *_history(found),
             *_line(found),
@@ -133,6 +134,23 @@ def _flagged(found: ExceptionReport) -> Block:
     sparks = [(detail["recent"], detail["forecast"]) for detail in found.details]
     table = Table([each for each in titles if each != "recent"], rows, "", "flagged")
     return Listed(table, sparks, f"{len(rows)} of {len(found.rows)} ranked series, {span}.", at=2)
+
+
+def _repeated(found: ExceptionReport) -> list[Block]:
+    if not found.repeated:
+        return []
+    rows = [
+        {"series": row["series"], "level": row["level"], "repeats": row["repeats"], "chance": f"{row['chance']:.0%}"}
+        for row in found.repeated
+    ]
+    return [
+        Heading("Not listed twice"),
+        Prose(
+            "By their scores these would be on the list. Their change is mostly that of the one they repeat, which is "
+            "above or below them."
+        ),
+        Table.of(rows, f"{len(rows)} series and sums.", "repeated"),
+    ]
 
 
 def _apart(found: ExceptionReport) -> list[Block]:

@@ -149,3 +149,17 @@ def test_compare_at_several_cutoffs(files, tmp_path):
     for wrong in ("much", "decline=0.9", "0.9,"):
         refused = RUN.invoke(app, [*arguments, "--cutoff", wrong])
         assert isinstance(refused.exception, DataError) and refused.exception.about == "cutoff"
+
+
+def test_a_report_by_levels(files, tmp_path):
+    panel = csv.read_csv(files / "panel.csv")
+    place = pa.array([f"place {int(name[-1])}" for name in panel["series"].cast(pa.string()).to_pylist()])
+    csv.write_csv(panel.append_column("place", place), tmp_path / "placed.csv")
+    arguments = ["report", str(tmp_path / "placed.csv"), "--capacity", "5", "--hierarchy", "place", "--past", "8"]
+    done = RUN.invoke(app, [*arguments, "--out", str(tmp_path / "out")], catch_exceptions=False)
+    assert done.exit_code == 0
+    found = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert {row["level"] for row in found["rows"]} == {"place", "series"}
+    assert ("Not listed twice" in (tmp_path / "out" / "report.html").read_text()) == any(
+        row["repeats"] for row in found["rows"]
+    )

@@ -1,0 +1,216 @@
+"""Levels of a panel: regions, cities and tracts ranked together, with alarms that do not repeat each other.
+
+The sum of all series of a region is a series too, and so is that of a city. When a tract jumps its city and its region
+seem to jump, and when a region moves all its tracts do. A list takes the most alarming node first. What that node is
+forecast to change beyond the usual is then spread over its tracts in proportion to their size and taken off all
+others: what is above it keeps the rest of its change, what is below it keeps what is its own. The next node is the most
+alarming by what is left; of what is above or below a listed node half must be left. The chance of each is that of its
+own series, since that is what will be looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.arrays import Integers, Matrix, Vector
+from discreet.change import tidy
+from discreet.change.alarms import ListLength
+from discreet.change.panel import TidyPanel, told
+from discreet.change.scored import Gold, Scored
+from discreet.errors import DataError
+
+BETWEEN = " / "
+OWN = 0.5
+"""The share of its change that a node above or below a listed one must keep to be listed too."""
+
+RECENT = 12
+"""Periods whose mean is the size of a series."""
+
+
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """A panel with the sums of its series.
+
+    Attributes
+    ----------
+    panel : series and sums, in order of their names; a sum is called after its path, such as "North / Leeds".
+    leaves : the rows of the series themselves.
+    above : the rows of the sums that each of these is part of, from the top down, shape (leaves, levels); -1 where a
+        sum would be of one series alone.
+    levels : the columns that name the sums.
+    """
+
+    panel: TidyPanel
+    leaves: Integers
+    above: Integers
+    levels: tuple[str, ...]
+
+    def sums(self, of_leaves: Vector) -> Vector:
+        """Sums of what leaves have, for every row of the panel."""
+        found = np.zeros(len(self.panel))
+        found[self.leaves] = of_leaves
+        for column in self.above.T:
+            there = column >= 0
+            found += np.bincount(column[there], weights=of_leaves[there], minlength=len(found))
+        return found
+
+    def level_of(self, row: int) -> str:
+        """What a row of the panel is: the name of a level, or "series"."""
+        places = np.flatnonzero((self.above == row).any(axis=0))
+        return self.levels[int(places[0])] if len(places) else "series"
+
+    def within(self, row: int) -> np.ndarray:
+        """Which leaves a row of the panel consists of."""
+        return np.asarray((self.leaves == row) | (self.above == row).any(axis=1))
+
+
+def branches(data: Any, panel: TidyPanel, levels: Sequence[str]) -> Branches:
+    """The panel with a sum for every value of `levels`, columns of the same table from the top down.
+
+    A series that has not begun, or has ended, adds nothing to a sum. Series that are set aside have no part in it.
+    """
+    if not levels or len(set(levels)) < len(levels) or {"series", "t", "value"} & set(levels):
+        raise DataError(
+            f"Levels {list(levels)} are no hierarchy.",
+            "A hierarchy lists columns of the panel from the top down, apart from series, period and value.",
+            "Give for example ['region', 'city'].",
+            about="hierarchy",
+        )
+    read = tidy.read(data, ("series", *levels), what="panel")
+    names, place = read["series"].known, read["series"].code
+    paths = np.full((len(names), len(levels)), -1)
+    for k, level in enumerate(levels):
+        code = read[level].code
+        paths[place, k] = code
+        torn = np.unique(place[paths[place, k] != code])
+        if len(torn):
+            raise DataError(
+                f"{len(torn):,} series are in more than one {level}: {told(names[torn])}.",
+                "A series belongs to one of each level in all periods.",
+                "Correct these rows, or leave the level out.",
+                about="hierarchy",
+            )
+    own = paths[np.searchsorted(names, panel.names)]
+    values = np.where(np.isfinite(panel.values), panel.values, 0.0)
+    sums: list[Matrix] = []
+    titles: list[str] = []
+    member = np.full(own.shape, -1)
+    for k in range(len(levels)):
+        path, which, count = np.unique(own[:, : k + 1], axis=0, return_inverse=True, return_counts=True)
+        which, new = which.ravel(), np.flatnonzero(count > 1)
+        summed = np.zeros((len(path), values.shape[1]))
+        np.add.at(summed, which, values)
+        taken = [BETWEEN.join(str(read[levels[j]].known[code]) for j, code in enumerate(row)) for row in path[new]]
+        number = np.full(len(path), -1)
+        number[new] = len(titles) + np.arange(len(new))
+        member[:, k] = number[which]
+        sums.append(summed[new])
+        titles += taken
+    everything = np.concatenate([panel.names.astype(str), np.array(titles, dtype=str)])
+    if len(np.unique(everything)) < len(everything):
+        known, count = np.unique(everything, return_counts=True)
+        raise DataError(
+            f"Series and levels have the same name: {told(known[count > 1])}.",
+            "A sum is called after its values of the levels.",
+            "Give series or levels other names.",
+            about="hierarchy",
+        )
+    order = np.argsort(everything, kind="stable")
+    rank = np.argsort(order)
+    stacked: Matrix = np.concatenate([panel.values, *sums])
+    ends = len(panel.periods) - 1
+    first = np.concatenate([panel.first, np.zeros(len(titles), np.int64)])
+    last = np.concatenate([panel.last, np.full(len(titles), ends)])
+    whole = TidyPanel(everything[order], panel.periods, stacked[order], first[order], last[order], panel.set_aside)
+    above = np.where(member >= 0, rank[np.maximum(member, 0) + len(panel)], -1)
+    return Branches(whole, rank[: len(panel)], above, tuple(levels))
+
+
+def branching(
+    data: Any, panel: TidyPanel, levels: Sequence[str], columns: Mapping[str, str] | None, line: ListLength
+) -> Branches:
+    """The same for a list, which must have a capacity."""
+    if line.capacity is None:
+        raise DataError(
+            "Levels were given without a capacity, and a list by costs counts every node. A list without repetitions "
+            "has a length. Give a capacity, such as 20.",
+            about="capacity",
+        )
+    return branches(tidy.renamed(data, columns or {}, what="panel"), panel, levels)
+
+
+@dataclass(frozen=True, slots=True)
+class Unrepeated:
+    """Picks cases of one period so that no alarm repeats another."""
+
+    tree: Branches
+    gold: Gold
+    past: Scored
+    coming: Scored
+
+    def __call__(self, past: bool, method: int, places: Integers, most: int) -> Integers:
+        """At most `most` of the cases at `places`, most alarming by what is left first.
+
+        It ends early where nothing alarming is left.
+        """
+        scored = self.past if past else self.coming
+        cases, base = scored.cases, scored.base.select(places)
+        relative = self.gold.policy == "relative"
+        centre = base.last + base.change_mean if relative else base.level_mean
+        spread = base.change_sd if relative else base.level_sd
+        excess = cases.forecasts[method, places] - centre
+        rows = cases.row[places]
+        begin = int(cases.origin[places[0]]) + 1 if len(places) else 0
+        recent = self.tree.panel.values[self.tree.leaves, max(begin - RECENT, 0) : begin]
+        size = np.abs(np.where(np.isfinite(recent), recent, 0.0)).mean(axis=1) + 1e-12
+        explained = np.zeros(len(size))
+        listed: list[int] = []
+        touched = np.zeros(len(self.tree.panel), bool)
+        free = np.ones(len(places), bool)
+        turned = {"decline": np.negative, "increase": np.positive, "both": np.abs}[self.gold.direction]
+        while len(listed) < min(most, len(places)):
+            left = excess - self.tree.sums(explained)[rows]
+            own = ~touched[rows] | (left * np.sign(excess) >= OWN * np.abs(excess))
+            score = np.where(free & own, turned(left) / spread, -np.inf)
+            best = int(np.argmax(score))
+            if not score[best] > 0:
+                break
+            inside = self.tree.within(int(rows[best]))
+            explained[inside] += left[best] * size[inside] / size[inside].sum()
+            beside = self._around(rows[listed], inside)
+            if beside is not None and beside.any():
+                explained[beside] -= left[best] * size[beside] / size[beside].sum()
+            touched |= self.tree.sums(inside.astype(float)) > 0
+            listed.append(best)
+            free[best] = False
+        return np.asarray(places[listed], np.int64)
+
+    def _around(self, listed: Integers, inside: np.ndarray) -> np.ndarray | None:
+        """The other leaves of the nearest listed node above, whose change has been explained already."""
+        nearest: np.ndarray | None = None
+        for each in listed:
+            leaves = self.tree.within(int(each))
+            if (
+                leaves.sum() > inside.sum()
+                and leaves[inside].all()
+                and (nearest is None or leaves.sum() < nearest.sum())
+            ):
+                nearest = leaves
+        return None if nearest is None else nearest & ~inside
+
+    def repeats(self, rows: list[dict[str, Any]], capacity: int) -> None:
+        """Write into the rows of a report what each is, and which listed one it would repeat on a plain list."""
+        row_of = {str(name): k for k, name in enumerate(self.tree.panel.names)}
+        listed = [(row["series"], self.tree.within(row_of[row["series"]])) for row in rows if row["flag"]]
+        least = sorted((row["score"] for row in rows), reverse=True)[: max(capacity, 1)][-1]
+        for row in rows:
+            row["level"] = self.tree.level_of(row_of[row["series"]])
+            row["repeats"] = None
+            if not row["flag"] and row["score"] >= least:
+                own = self.tree.within(row_of[row["series"]])
+                near = [(abs(int(other.sum()) - int(own.sum())), name) for name, other in listed if (other & own).any()]
+                row["repeats"] = min(near)[1] if near else None

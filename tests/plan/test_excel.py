@@ -141,3 +141,10 @@ def test_excel_stands_beside_parquet(plan: Path) -> None:
     with pytest.raises(PlanError) as refusal:
         read_plan(plan)
     assert "[output], formats" in str(refusal.value)
+
+
+def test_the_desks_form_offers_excel() -> None:
+    from discreet.web import drafts
+
+    template = (Path(drafts.__file__).parent / "templates" / "plan.html").read_text()
+    assert '("csv", "parquet", "xlsx")' in template

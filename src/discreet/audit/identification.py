@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,9 @@ import numpy as np
 from discreet.arrays import Integers
 from discreet.audit.attacked import attack
 from discreet.audit.stand_in import MOST_JOBS, same_shape
+from discreet.delimited import quoted
 from discreet.errors import DataError
+from discreet.frames import connect
 from discreet.noise.source import SeededSource
 from discreet.privacy.identification import BeliefBound, belief_bounds
 from discreet.privacy.losses import Loss, from_dict, total
@@ -35,8 +37,8 @@ MOST_CELLS = 4_000
 
 TRIALS = 5
 SAME = (
-    "A synthetic file has the numbers of its release, as far as these agree: attacks on it achieve what they achieve "
-    "on the release. Give the folder of the release to see that."
+    "A synthetic file has the numbers of its release, as far as these agree: where it has them all, attacks on it "
+    "achieve what they achieve on the release. Give the folder of the release too, to see both."
 )
 RELEASE, INFUSION = "this release", "noise infusion"
 
@@ -94,8 +96,12 @@ def identification(releases: Sequence[ReleaseFolder], *, seed: int = 0) -> Ident
     return Identification(unit, loss, belief_bounds(unit, loss), tuple(rows), tuple(notes))
 
 
-def of_synthetic(path: str | Path) -> Identification:
-    """The bounds of a synthetic file, from what is written beside it: those of its releases."""
+def of_synthetic(path: str | Path, releases: Sequence[ReleaseFolder] | None = None, *, seed: int = 0) -> Identification:
+    """What a synthetic file lets an attacker find out.
+
+    The bounds are those of its releases, from what is written beside it. With the folders of these releases, so are the
+    attacks, and the notes say of how many attacked counts the file has the published number.
+    """
     beside = Path(path).with_suffix(".json")
     try:
         told = json.loads(beside.read_text(encoding="utf-8"))
@@ -108,7 +114,40 @@ def of_synthetic(path: str | Path) -> Identification:
             "Give the folder of a release, or a synthetic file with the file beside it.",
             about="release",
         ) from None
-    return Identification(unit, loss, belief_bounds(unit, loss), (), (SAME,))
+    if releases is None:
+        return Identification(unit, loss, belief_bounds(unit, loss), (), (SAME,))
+    drawn_from = {name: each.get("files") for name, each in told["releases"].items()}
+    given = {known.name: {n: d for n, d in known.files.items() if n.endswith(".parquet")} for known in releases}
+    if drawn_from != given:
+        raise DataError(
+            f"{str(path)!r} was not drawn from these releases.",
+            f"It was drawn from: {', '.join(drawn_from)}.",
+            "Give the folder that `discreet synthesize` was given.",
+            about="release",
+        )
+    found = identification(releases, seed=seed)
+    attacked = {row["of"] for row in found.attacks}
+    tables = [of for known in releases for of in _as_drawn(known) if of.name in attacked and not of.about.get("where")]
+    return replace(found, notes=(*found.notes, *(_kept(Path(path), of) for of in tables)))
+
+
+def _kept(path: Path, of: PublishedTable) -> str:
+    """How many counts of a table a synthetic file has as they were published; it has none below zero."""
+    keys = ", ".join(f"{quoted(name)}::varchar AS {quoted(name)}" for name in of.attributes)
+    published = of.read().select([*of.attributes, "count"])
+    with connect() as connection:
+        connection.register("published", published)
+        rows = connection.read_parquet(str(path))
+        mine = rows.query("t", f"SELECT {keys}, count(*) AS n FROM t GROUP BY ALL").to_arrow_table()
+        connection.register("mine", mine)
+        asked = f"SELECT {keys}, greatest(count, 0) AS n FROM published"
+        same = f"SELECT count(*), count(*) FILTER (a.n = coalesce(b.n, 0)) FROM ({asked}) a LEFT JOIN mine b USING ("
+        [(total_rows, equal)] = connection.sql(f"{same}{', '.join(map(quoted, of.attributes))})").fetchall()
+    return (
+        f"Of {total_rows:,} counts of {of.name} the file has {equal:,} as published, none below 0; attacks on these "
+        "achieve what they achieve on the release. The others were moved within their intervals to agree with other "
+        "tables."
+    )
 
 
 def _as_drawn(release: ReleaseFolder) -> list[PublishedTable]:

@@ -14,6 +14,10 @@ from discreet.cli.publication import AsJson, LedgerPath
 
 def identification_command(
     release: Annotated[Path, typer.Argument(help="Folder of a release, output folder of a plan, or a synthetic file.")],
+    of: Annotated[
+        Path | None,
+        typer.Option("--of", help="With a synthetic file: the folder it was drawn from, to attack that too."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the simulated attacks.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Also write a page with both tables to this file.")] = None,
     ledger: LedgerPath = None,
@@ -38,7 +42,8 @@ def identification_command(
         from discreet.report.page import Table as Shown
 
         synthetic = release.is_file()
-        found = of_synthetic(release) if synthetic else identification(open_releases(release, ledger=ledger), seed=seed)
+        folders = None if synthetic and of is None else open_releases(of or release, ledger=ledger)
+        found = of_synthetic(release, folders, seed=seed) if synthetic else identification(folders or [], seed=seed)
         blocks = list(identification_blocks(found))
         if out is not None:
             Page(f"What {release.name} lets somebody find out", blocks, str(found.loss)).write(out)

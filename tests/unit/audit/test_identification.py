@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from discreet.audit.identification import _mechanism, identification, of_synthetic
@@ -88,7 +89,18 @@ def test_attacks_run_on_the_releases_own_noise_and_find_less_than_on_infusion(ou
 
 def test_a_synthetic_file_has_the_bounds_of_its_release(out: Path, tmp_path: Path) -> None:
     done = synthesize(out, tmp_path / "synthetic.parquet")
-    assert of_synthetic(done.path).bounds == identification(open_releases(out)).bounds
+    alone, whole = of_synthetic(done.path), identification(open_releases(out))
+    assert alone.bounds == whole.bounds and not alone.attacks
+    beside = of_synthetic(done.path, open_releases(out))
+    assert (beside.bounds, beside.attacks) == (whole.bounds, whole.attacks) and beside.attacks
+    counts = open_releases(out)[-1].tables("research")[0].read()
+    rows = {tuple(map(str, row[:3])): row[3] for row in _recounted(done.path)}
+    same = sum(
+        max(row["count"], 0) == rows.get((row["county"], row["sector"], row["sex"]), 0) for row in counts.to_pylist()
+    )
+    assert f"{same:,} as published" in beside.notes[-1] and same > 0
+    with pytest.raises(DataError, check=about("release")):
+        of_synthetic(done.path, open_releases(out / "sexes"))
     done.about.unlink()
     with pytest.raises(DataError, check=about("release")):
         of_synthetic(done.path)
@@ -100,3 +112,7 @@ def test_losses_under_two_units_are_no_bound_together() -> None:
 
     with pytest.raises(DataError, check=about("release")):
         identification([released(Establishments("0.1")), released(Workers())])
+
+
+def _recounted(path: Path) -> list[tuple[object, ...]]:
+    return duckdb.sql(f"SELECT county, sector, sex, count(*) FROM '{path}' GROUP BY ALL").fetchall()

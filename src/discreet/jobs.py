@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.databases import SomeColumns, one_moment
 from discreet.errors import concerning
 from discreet.faults import Argument, Fault
-from discreet.frames import Kind, called, count_if, holds, open_frame, refuse, require, working
+from discreet.frames import Kind, called, collect, count_if, holds, open_frame, refuse, require, working
 from discreet.lineage import Lineage, derive, trace
 from discreet.privacy.units import EstablishmentNodes, Establishments, Unit
 from discreet.row_checks import (
@@ -30,9 +31,9 @@ from discreet.row_checks import (
     empty,
     ends,
     nulls,
+    once,
     one_row_per_job,
     outside,
-    repeats,
     sizes,
     twice,
     whole_units,
@@ -187,16 +188,18 @@ class Jobs:
         schema = self.schema
         key, attributes = schema.establishment, schema.listed
         if self.workplaces is not None:
-            checks = [*empty("workplaces"), *nulls("workplaces", [key, *attributes]), *repeats("workplaces", key)]
+            checks = [*empty("workplaces"), *nulls("workplaces", [key, *attributes])]
             yield Pass("workplaces", self.workplaces, checks, self.workplaces)
+            yield once(self.workplaces, "workplaces", key)
         elif attributes:
             remedy = "An establishment lies in one cell: correct it, or give each site a number of its own."
             checks = differ(self.name, key, attributes, "in some establishment", remedy)
             yield Pass("source", self.table.group_by(key).agg(*ends(attributes)), checks, self.table)
         worker, domains = schema.worker, schema.worker_attributes
         if self.workers is not None and worker is not None:
-            checks = [*nulls("workers", [worker, *domains]), *outside("workers", domains), *repeats("workers", worker)]
+            checks = [*nulls("workers", [worker, *domains]), *outside("workers", domains)]
             yield Pass("workers", self.workers, checks, self.workers)
+            yield once(self.workers, "workers", worker)
         if worker is not None and self.allow_multiple is not False:
             yield from self._several_jobs(worker, () if self.workers is not None else tuple(domains))
 
@@ -233,7 +236,7 @@ class Jobs:
         if self.workers is None:
             checks += [*nulls(self.name, schema.worker_attributes), *outside(self.name, schema.worker_attributes)]
         if schema.worker is not None and self.allow_multiple is False:
-            checks += repeats(self.name, schema.worker, SEVERAL)
+            yield once(self.table, self.name, schema.worker, SEVERAL)
         if self.counted is not None:
             yield twice(self.counted, name=self.name)
         if schema.size is not None:
@@ -326,10 +329,11 @@ def read_jobs(
         )  # all columns tell counted rows apart
         rows = read(part, name=name, readings=readings)
         table = _select(rows, needed, schema, name=name, also=listed)
+    lookup = open_frame if engine is None else partial(_sent, engine)
     if "workplaces" in lists:
-        lists["workplaces"] = derive(lists["workplaces"], schema, read)
+        lists["workplaces"] = derive(lists["workplaces"], schema, lookup)
     else:
-        table = derive(table, schema, read)
+        table = derive(table, schema, lookup)
     jobs = Jobs(
         table=table,
         schema=schema,
@@ -342,6 +346,11 @@ def read_jobs(
     refuse(fault for kind, key, listed in _links(jobs) for fault in _mismatch(jobs, kind, key, listed))
     jobs = jobs.validate() if validate else replace(jobs, table=jobs._distinct())
     return replace(jobs, lineage=trace(jobs.listed, schema, name=name)) if schema.hierarchy else jobs
+
+
+def _sent(engine: Engine, path: Any, **opening: Any) -> Frame:
+    """A public file of this machine in an engine whose machines need not see it."""
+    return engine.read(collect(open_frame(path, **opening), step="read a lookup"), name=opening.get("name"))
 
 
 def _bound_faults(allow_multiple: object) -> Iterator[Fault]:

@@ -167,8 +167,11 @@ SEVERAL = (
 )
 
 
-def repeats(name: str, key: str, way_out: tuple[str | Phrase, ...] = ()) -> list[RowCheck]:
-    """A key that is there more than once."""
+def once(rows: Frame, name: str, key: str, way_out: tuple[str | Phrase, ...] = ()) -> Pass:
+    """Whether a key is there more than once, in a query of the key alone.
+
+    Beside other aggregates an engine that is spread over machines would move all of them with every key.
+    """
     import narwhals.stable.v2 as nw
 
     fault = Fault(
@@ -176,7 +179,8 @@ def repeats(name: str, key: str, way_out: tuple[str | Phrase, ...] = ()) -> list
         f"Column {key!r} of {name} repeats; each must be there once.",
         remedy=("Drop the repetitions.", *way_out, WHERE),
     )
-    return [RowCheck(fault, nw.len() - nw.col(key).n_unique(), nw.len().over(key) > 1)]
+    check = RowCheck(fault, nw.len() - nw.col(key).n_unique(), nw.len().over(key) > 1)
+    return Pass(role(name), rows.select(key), [check], rows)
 
 
 def refuse_values_for_names(frame: Frame, columns: Iterable[str] | None = None, *, name: str = "the file") -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import glob
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,7 +60,7 @@ def scan(
 
 def folder_of(data: Any) -> Path | None:
     """The folder that data are in, or are themselves; None for what is no path."""
-    if not isinstance(data, str | Path) or is_address(data):
+    if not isinstance(data, str | Path) or is_address(data) or is_remote(data):
         return None
     return Path(data) if Path(data).is_dir() else Path(data).parent
 
@@ -75,6 +76,12 @@ def tables_in(folder: Path, workplaces: Any, workers: Any) -> tuple[Path, Any, A
     if "jobs" not in there and workers is None:
         workers = there.get("worker")
     return there.get("jobs", files["job"]), workplaces, workers
+
+
+def is_remote(data: object) -> bool:
+    """Whether data are files on storage of a cluster, which Spark reads: hdfs, s3a, gs, abfss and the like."""
+    kinds = r"(hdfs|viewfs|s3a?|s3n|gs|abfss?|wasbs?|dbfs|ofs|cosn|oss)://"
+    return isinstance(data, str) and re.match(kinds, data) is not None
 
 
 def is_csv(data: Any) -> bool:

@@ -10,6 +10,8 @@ its memory, its threads or its cluster, to spill to a chosen disk, or to keep wh
 duckdb  the embedded engine, and the default: nothing to set up, spills to disk when memory runs short
 memory  Arrow tables in this process: no database, every step is computed as a whole. For small data and for tests
 spark   for data that outgrow one machine. Needs the `spark` extra (PySpark 4) and Java 17 or newer
+
+`spark_settings` says which settings of Spark a plan may state.
 """
 
 from __future__ import annotations

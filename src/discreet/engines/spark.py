@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
+import socket
 import subprocess
-from collections.abc import Mapping
+import sys
+import threading
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.databases import SomeColumns, is_address
-from discreet.errors import DataError, MissingExtra
+from discreet.engines.spark_settings import OURS, properties_of
+from discreet.errors import DataError, EngineError, MissingExtra
 from discreet.extras import needs
 from discreet.frames import called, collect, open_frame, to_arrow, working
 
@@ -26,8 +33,16 @@ INSTALL_JAVA = (
 )
 
 
+LOCAL = "local[*]"
+PATIENCE = 60
+"""Seconds in which a cluster must have run a first, empty task."""
+
+CONNECT = 10
+"""Seconds in which a master must answer."""
+
+
 class Spark:
-    """One Spark session, the caller's or a local one of our own.
+    """One Spark session: the caller's, the one of this process, or a new one.
 
     Attributes
     ----------
@@ -38,17 +53,26 @@ class Spark:
         self,
         session: Any = None,
         *,
-        master: str = "local[*]",
+        master: str | None = None,
         memory: str = "2g",
         checkpoints: str | Path | None = None,
-        settings: dict[str, str] | None = None,
+        settings: Mapping[str, str] | None = None,
+        properties: str | Path | None = None,
+        wait: float = PATIENCE,
     ) -> None:
-        """Use `session`, or start one at `master`, closed to other machines unless `settings` say otherwise.
+        """Use `session`; or that of this process; or start one at `master`, closed to other machines if it is local.
 
         `keep` writes to `checkpoints`, which survives the loss of an executor; without it, to executors' disks.
+        `properties` is a file with further settings, secrets among them. A cluster that has not run an empty task in
+        `wait` seconds is refused.
         """
+        if session is None:
+            _reach(master or LOCAL)
+            session = _running(master)
         self._ours = session is None
-        self.session = _start(master, memory, settings or {}) if session is None else session
+        self.session = _start(master or LOCAL, memory, settings or {}, properties) if session is None else session
+        if self._ours and not (master or LOCAL).startswith("local"):
+            _first_task(self, master or LOCAL, wait)
         self._reliable = checkpoints is not None
         if checkpoints is not None:
             self.session.sparkContext.setCheckpointDir(str(checkpoints))
@@ -101,16 +125,36 @@ class Spark:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def stamp(self, path: str | Path) -> dict[str, tuple[int, int]]:
+        """The files at a path with their sizes and times, by which a change is noticed."""
+        jvm, found = self.session._jvm, {}
+        where = jvm.org.apache.hadoop.fs.Path(str(path))
+        files = where.getFileSystem(self.session._jsc.hadoopConfiguration())
+        for top in files.globStatus(where) or ():
+            listed = files.listFiles(top.getPath(), True)
+            while listed.hasNext():
+                file = listed.next()
+                found[file.getPath().toString()] = (file.getLen(), file.getModificationTime())
+        return found
+
     def _scan(self, path: str, readings: Mapping[str, Reading]) -> Any:
         csv = path.removesuffix(".gz").endswith((".csv", ".tsv"))
         try:
-            return self._scan_csv(path, readings) if csv else self.session.read.parquet(path)
+            found = self._scan_csv(path, readings) if csv else self.session.read.parquet(path)
         except Exception as error:
+            here = os.path.exists(path)  # noqa: PTH110 (no error for what cannot be a path)
+            alone = str(self.session.sparkContext.master).startswith("local")
+            unseen = f"{path!r} is on this machine, and a worker of the cluster cannot read it"
             raise DataError(
-                f"Spark cannot read {path!r} ({type(error).__name__}). It reads Parquet and CSV at a path that every "
-                "executor sees. Check the path, or write the file again if it is damaged.",
+                f"{unseen if here and not alone else f'Spark cannot read {path!r}'} ({type(error).__name__}).",
+                "It reads Parquet and CSV at a path that every worker and this machine see.",
+                "Put it on storage that all of them share, and name it there."
+                if here and not alone
+                else "Check the path, or write the file again if it is damaged.",
                 about="source",
             ) from None
+        _refuse_unread(path, found)
+        return found
 
     def _scan_csv(self, path: str, readings: Mapping[str, Reading]) -> Any:
         """Types as Spark infers them, except that codes with leading zeros stay text, and as `readings` say."""
@@ -143,27 +187,156 @@ def _type(inferred: str, reading: Reading | None, coded: bool | None) -> str:
     return "string" if coded or (reading is not None and texts[reading]) else inferred
 
 
-def _start(master: str, memory: str, settings: dict[str, str]) -> Any:
+def _refuse_unread(path: str, found: Any) -> None:
+    """Refuse a folder of which Spark would leave files out: other engines read all of them."""
+    folder = Path(path)
+    if not os.path.isdir(path):  # noqa: PTH112 (no error for what cannot be a path)
+        return
+    if sum(1 for _ in folder.rglob("*.parquet")) != len(found.inputFiles()):
+        raise DataError(
+            f"Spark would not read all Parquet files below {path!r}.",
+            "It reads those of the folder itself and of folders such as state=06, and no name that begins with _ or "
+            "a point.",
+            "Move the files into one folder, or take the others away.",
+            about="source",
+        )
+
+
+def _running(master: str | None) -> Any:
+    """A session of its own in the Spark of this process, if there is one; a process has one."""
+    module = sys.modules.get("pyspark")
+    context = None if module is None else module.SparkContext._active_spark_context
+    if context is None:
+        return None
+    if master not in (None, context.master):
+        raise EngineError(
+            f"Spark runs in this process already, at {context.master!r}, and {master!r} is asked for.",
+            "A process has one Spark.",
+            "Stop the other session first, or leave the master out to use it.",
+            about="engine.master",
+        )
+    from pyspark.sql import SparkSession
+
+    session = SparkSession(context).newSession()
+    for name, value in OURS.items():
+        session.conf.set(name, value)
+    return session
+
+
+def _start(master: str, memory: str, settings: Mapping[str, str], properties: str | Path | None) -> Any:
     with needs("spark", "The Spark engine"):
+        from pyspark import SparkContext
         from pyspark.sql import SparkSession
     require_java()
+    local = master.startswith("local")
+    own = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
     defaults = {
         "spark.driver.memory": memory,
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
+        **(own if local or _on_this_machine(master) else {}),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
-        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.log.level": "OFF",  # Spark's messages quote rows
+        **({"spark.sql.shuffle.partitions": "8"} if local else {}),
     }
-    local = {} if not master.startswith("local") else {"spark.sql.shuffle.partitions": "8"}
+    secrets = {} if properties is None else properties_of(Path(properties))
     builder = SparkSession.builder.master(master).appName("discreet")
-    for key, value in {**defaults, **local, **settings}.items():
+    # A machine that runs Java already takes secrets from this process; a new one must not get them by its command line.
+    for key, value in {**({} if SparkContext._gateway is None else secrets), **defaults, **settings, **OURS}.items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
+    try:
+        with _named(properties), _quiet():
+            session = builder.getOrCreate()
+        session.sparkContext.setLogLevel("OFF")
+    except Exception as error:
+        raise EngineError(
+            f"Spark could not be started at {master!r} ({type(error).__name__}).",
+            "The master must be Spark's own, of the same version, and let this machine in; settings must make sense to "
+            "it. More of Spark's message is withheld.",
+            "Check master, memory and settings, or leave the engine out for DuckDB.",
+            about="engine.master",
+        ) from None
     return session
+
+
+@contextmanager
+def _named(properties: str | Path | None) -> Iterator[None]:
+    """Have Spark read a file of properties when it starts."""
+    name = "PYSPARK_SUBMIT_ARGS"
+    before = os.environ.get(name)
+    if properties is not None:
+        asked = f"--load-spark-defaults --properties-file {shlex.quote(str(Path(properties).resolve()))}"
+        os.environ[name] = f"{asked} {before or 'pyspark-shell'}"
+    try:
+        yield
+    finally:
+        if properties is not None:
+            os.environ.pop(name)
+            os.environ |= {} if before is None else {name: before}
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep what Java says while it starts, and ever after, off the terminal: it is no message for the user.
+
+    It writes to the standard error that it inherits.
+    """
+    kept = os.dup(2)
+    with open(os.devnull, "wb") as nowhere, warnings.catch_warnings():  # noqa: PTH123 (a device)
+        warnings.simplefilter("ignore")
+        os.dup2(nowhere.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+
+
+def _places(master: str) -> list[tuple[str, int]]:
+    """Hosts and ports of a standalone cluster's masters."""
+    if not master.startswith("spark://"):
+        return []
+    parts = [each.rpartition(":") for each in master.removeprefix("spark://").split(",")]
+    return [(host.strip("[]"), int(port)) for host, _, port in parts if port.isdigit()]
+
+
+def _on_this_machine(master: str) -> bool:
+    places = _places(master)
+    return bool(places) and all(host in ("127.0.0.1", "localhost", "::1") for host, _ in places)
+
+
+def _reach(master: str) -> None:
+    """Refuse a standalone cluster of which no master answers."""
+    places = _places(master)
+    for place in places:
+        with suppress(OSError), socket.create_connection(place, timeout=CONNECT):
+            return
+    if places:
+        raise EngineError(
+            f"No master answers at {master!r}.",
+            f"It must accept a connection from this machine within {CONNECT} seconds.",
+            "Check host, port and network, and that the cluster runs; or leave the engine out for DuckDB.",
+            about="engine.master",
+        )
+
+
+def _first_task(engine: Spark, master: str, wait: float) -> None:
+    """Have the cluster run an empty task, or refuse it: without a worker that has room, a query would wait for ever."""
+    done = threading.Event()
+
+    def ask() -> None:
+        with suppress(Exception):
+            engine.session.range(1).count()
+            done.set()
+
+    threading.Thread(target=ask, daemon=True).start()
+    if not done.wait(wait):
+        engine.session.stop()
+        raise EngineError(
+            f"The cluster at {master!r} ran no task in {wait:g} seconds.",
+            "It must have a worker with the free cores and memory that are asked for.",
+            "Start a worker, ask for less with spark.executor.memory and spark.cores.max, or wait longer.",
+            about="engine.master",
+        )
 
 
 def require_java() -> None:

@@ -6,6 +6,7 @@ source        one confidential source: what its tables may hold
 shape         what a plan may hold
 values        what a single value of a plan may be
 file          a plan with its text, and each of its sources
+engine        what computes its aggregates, opened for a check or a run
 reading       a plan from its file, or everything that is wrong with it
 blame         the key of a plan that a fault is about, which a function found that plans call
 confidential  the data it is about

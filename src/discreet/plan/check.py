@@ -16,13 +16,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from discreet.databases import is_address, one_moment
-from discreet.errors import DataError, FitError, FormulaError, PlanError, PrivacyError
+from discreet.databases import one_moment
+from discreet.errors import DataError, EngineError, FitError, FormulaError, MissingExtra, PlanError, PrivacyError
 from discreet.faults import Fault
 from discreet.plan.agency import AgencyCheck, read_public
 from discreet.plan.blame import blamed
 from discreet.plan.confidential import Confidential, shared_data
 from discreet.plan.counts import CountRequest
+from discreet.plan.engine import at_work, unopened
 from discreet.plan.file import PlanFile, PlanSource
 from discreet.plan.flows import FlowRequest
 from discreet.plan.folder import output_faults, present_in
@@ -153,6 +154,7 @@ class PlanCheck:
 
 
 @one_moment()
+@at_work()
 def check(file: PlanFile) -> PlanCheck:
     """Price a plan and look for everything that is wrong with it."""
     _refuse_nonsense(file)
@@ -189,6 +191,8 @@ def check(file: PlanFile) -> PlanCheck:
     done = {one.name for one in checks if one.state == "released"}
     waiting = [source.name for source in file.sources if any(release.name not in done for release in source.releases)]
     missing = [fault for name in waiting for fault in gone[name]]
+    if (failed := unopened()) is not None:
+        missing += [replace(fault, place=("engine", "master")) for fault in failed.faults]
     return PlanCheck(file, tuple(checks), tuple(spending), tuple(faults), tuple(missing))
 
 
@@ -199,6 +203,10 @@ def _foreseen(known: ReleaseCheck, data: Confidential) -> tuple[ReleaseCheck, li
         return replace(known, offer=offer, expected=offer.check().expected), []
     except PlanError:
         return known, []  # what this user may not read, `run` refuses
+    except (EngineError, MissingExtra) as error:
+        if error is not unopened():
+            raise
+        return known, []  # a plan is priced without a cluster, too
     except (DataError, FormulaError, FitError, PrivacyError) as error:
         return known, blamed(known.request.source, known.request.release, error)
 
@@ -250,8 +258,9 @@ def _refuse_nonsense(file: PlanFile) -> None:
 def _missing(source: PlanSource) -> Iterator[Fault]:
     """What [data] names and is not here. Nothing is opened."""
     data = source.tables.data
-    for key, text in (("source", data.source), ("workplaces", data.workplaces), ("workers", data.workers)):
-        path = "" if text is None or is_address(text) else str(source.path(text)).partition("::")[0]
+    for key, text in data.places:
+        place = source.data(text)
+        path = "" if isinstance(place, str) else str(place).partition("::")[0]
         if path and not (os.path.exists(path) or any(glob.iglob(path))):  # noqa: PTH110, PTH207 (no error, and globs)
             words = f"{text!r} is not here: `run` needs it. Bring it, or run the plan where it is."
             yield Fault(source.place("data", key), words)

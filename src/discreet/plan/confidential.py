@@ -9,6 +9,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from discreet.databases import Address, is_address
 from discreet.errors import DataError
@@ -16,12 +17,21 @@ from discreet.faults import Fault, Place
 from discreet.frames import count_if, tally
 from discreet.histories import Histories, read_histories
 from discreet.jobs import Jobs, read_jobs
+from discreet.plan.engine import engine_of, watch
 from discreet.plan.file import PlanFile, PlanSource
 from discreet.privacy.units import Establishments
 from discreet.release.files import MANIFEST
 from discreet.tables.cells import Cells
 from discreet.tables.prepared import Prepared
 from discreet.tables.query import CountQuery
+
+if TYPE_CHECKING:
+    from discreet.engines import Engine
+    from discreet.frames import Frame
+
+
+MOST_VALUES = 100_000_000
+"""Values that come from a cluster to this machine for one release: 0.8 GB of numbers."""
 
 
 @dataclass(slots=True)
@@ -37,6 +47,29 @@ class Confidential:
     def path(self) -> Path | str:
         return self._readable("source", self.source.tables.data.source)
 
+    @property
+    def engine(self) -> Engine | None:
+        """What computes, if it is not the engine of this process."""
+        return engine_of(self.source.file)
+
+    def table(self, numbers: Iterable[str]) -> Any:
+        """The rows that models and summaries are of, in the plan's engine; `numbers` are columns to be read as such."""
+        path, engine = self.path, self.engine
+        return path if engine is None else engine.read(path, name="data", readings=dict.fromkeys(numbers, "number"))
+
+    def refuse_collection(self, table: Frame, columns: Iterable[str]) -> None:
+        """Refuse rows that would have to come from a cluster to this machine, where they are too many."""
+        import narwhals.stable.v2 as nw
+
+        rows, width = tally(table, {"rows": nw.len()}, step="number of rows")["rows"], len([*columns])
+        if rows * width > MOST_VALUES:
+            raise DataError(
+                f"Its {rows:,} rows of {width} columns would come from Spark to this machine.",
+                f"At most {MOST_VALUES:,} values do; sums by categories are computed on the cluster.",
+                "Use a model with a category and without lags, splines and polynomials, or leave [engine] out.",
+                about="formula",
+            )
+
     def jobs(self) -> Jobs:
         """The table of jobs, after every row was found to be as the schema promises."""
         if self._jobs is None:
@@ -48,6 +81,7 @@ class Confidential:
                     workers=None if data.workers is None else self._readable("workers", data.workers),
                     schema=self.source.schema(),
                     allow_multiple=data.allow_multiple,
+                    engine=self.engine,
                 )
             self.source.file.document.refuse(list(self._unlabelled_twins(self._jobs)))
         return self._jobs
@@ -64,6 +98,7 @@ class Confidential:
                     workplaces=None if data.workplaces is None else self._readable("workplaces", data.workplaces),
                     schema=self.source.schema(),
                     allow_multiple=data.allow_multiple,
+                    engine=self.engine,
                 )
             self.source.file.document.refuse(list(self._unlabelled_twins(self._histories.jobs)))
         return self._histories
@@ -79,9 +114,10 @@ class Confidential:
 
     def _readable(self, key: str, text: str) -> Path | str:
         """The path under a key of [data], if this user may read what is there; servers are asked when it is read."""
-        if is_address(text):
-            return text
-        path = self.source.path(text)
+        path = self.source.data(text)
+        watch(self.source.file, path)
+        if isinstance(path, str):
+            return path
         closed = next((found for found in files_of(path) if not os.access(found, os.R_OK)), None)
         if closed is not None:
             words = (

@@ -12,6 +12,7 @@ from discreet.plan.document import Document
 from discreet.plan.shape import ALONE, AnyRelease, Output, Plan
 from discreet.plan.source import Columns, LevelsSection, SourceSection
 from discreet.privacy.units import Unit
+from discreet.scans import is_remote
 from discreet.schema import Schema
 
 
@@ -98,7 +99,7 @@ class PlanSource:
 
     def data(self, text: str) -> Path | str:
         """Where data of the plan are: a path, or the address of a table on a server."""
-        return text if is_address(text) else self.path(text)
+        return text if is_address(text) or is_remote(text) else self.path(text)
 
     def place(self, *keys: str) -> Place:
         """A key of the source in the plan's text: the tables of a single one are at the top."""
@@ -127,7 +128,8 @@ class PlanSource:
             return data.columns.schema_of_jobs()
         if data.columns is not None:
             return Schema.read(self.path(data.columns))
-        found = None if is_address(data.source) else Schema.beside(self.path(data.source))
+        place = self.data(data.source)
+        found = None if isinstance(place, str) else Schema.beside(place)
         if found is None:
             raise DataError(
                 f"there is none in the plan and none beside {data.source!r}.",

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 from discreet.errors import DiscreetError
 from discreet.plan.confidential import Confidential
+from discreet.plan.engine import at_work
 from discreet.plan.file import PlanFile, PlanSource
 from discreet.plan.shape import ModelSection
 from discreet.plan.twins import twins
@@ -15,10 +16,11 @@ from discreet.voices import PLAN
 
 def owner_notes(file: PlanFile) -> list[str]:
     """Warnings for whoever may see the data; empty where nothing was found."""
-    notes = [note for source in file.sources for note in _notes(source)]
-    with suppress(DiscreetError):  # what cannot be opened is told already
-        notes += twins(file)
-    return notes
+    with at_work():
+        notes = [note for source in file.sources for note in _notes(source)]
+        with suppress(DiscreetError):  # what cannot be opened is told already
+            notes += twins(file)
+        return notes
 
 
 def _notes(source: PlanSource) -> list[str]:
@@ -35,9 +37,9 @@ def _notes(source: PlanSource) -> list[str]:
     from discreet.lmm.private.owner import look
 
     lagged = [column for release in source.releases if isinstance(release, ModelSection) for column in release.lagged]
-    bounds = (unit.lower, unit.upper)
+    bounds, public = (unit.lower, unit.upper), source.tables.data.public
     return [
         str(note)
         for response in unit.responses
-        for note in look(data.path, response=response, public=source.tables.data.public, bounds=bounds, lagged=lagged)
+        for note in look(data.table([response]), response=response, public=public, bounds=bounds, lagged=lagged)
     ]

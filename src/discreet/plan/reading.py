@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
+from discreet.databases import is_address
 from discreet.errors import DiscreetError
 from discreet.faults import Fault, Place, Sentence
 from discreet.plan.document import Document
@@ -19,6 +20,7 @@ from discreet.plan.file import PlanFile
 from discreet.plan.shape import ALONE, KINDS, OF_A_SOURCE, Compare, Plan, Suppress
 from discreet.plan.source import Columns, LevelsSection, MagnitudeSection, Section, SourceSection
 from discreet.plan.values import OF_A_KIND
+from discreet.scans import is_remote
 from discreet.voices import written
 
 WANTED = {
@@ -60,7 +62,7 @@ def read_plan(path: str | Path, text: bytes | None = None) -> PlanFile:
 
 def contradictions(plan: Plan) -> list[Fault]:
     """What tables of the right shape have against each other."""
-    return [*_names_twice(plan), *_unnamed_sources(plan), *_two_budgets(plan)]
+    return [*_names_twice(plan), *_unnamed_sources(plan), *_two_budgets(plan), *_unreadable(plan)]
 
 
 def _names_twice(plan: Plan) -> Iterator[Fault]:
@@ -113,6 +115,28 @@ def _two_budgets(plan: Plan) -> Iterator[Fault]:
                 f"{budget.dataset!r} has another {what} here than in source {other!r}. One data set has one budget "
                 f"under one unit. Write the same {what}, or name other data.",
             )
+
+
+def _unreadable(plan: Plan) -> Iterator[Fault]:
+    """Data that the plan's engine does not read."""
+    spark = plan.engine.kind == "spark"
+    for name, source in plan.source.items():
+        above = () if name == ALONE else ("source", name)
+        for key, text in source.data.places:
+            if spark and (is_address(text) or "::" in text or text.endswith((".duckdb", ".ddb"))):
+                yield Fault(
+                    (*above, "data", key),
+                    "Spark does not read tables of databases here.",
+                    "It reads Parquet and CSV at a path that every worker sees.",
+                    "Leave [engine] out, or write the table to Parquet.",
+                )
+            elif is_remote(text) and not spark:
+                yield Fault(
+                    (*above, "data", key),
+                    f"{text!r} is on storage of a cluster, and DuckDB reads files of this machine.",
+                    "Spark reads both.",
+                    "Add [engine] with kind = 'spark', or copy the files.",
+                )
 
 
 def faults(error: ValidationError) -> list[Fault]:

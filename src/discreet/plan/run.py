@@ -11,6 +11,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -25,6 +26,7 @@ from discreet.plan.bundle import REPORT, replace_file, set_aside, write_bundle
 from discreet.plan.check import PlanCheck, ReleaseCheck, check
 from discreet.plan.confidential import Confidential
 from discreet.plan.counts import CountRequest
+from discreet.plan.engine import at_work, refuse_changed
 from discreet.plan.facts import facts_of
 from discreet.plan.file import PlanFile
 from discreet.plan.flows import FlowRequest
@@ -121,7 +123,8 @@ def run(
     Runs of one plan on one machine take turns: a second one finds everything released and ends like the first.
     """
     file = plan if isinstance(plan, PlanFile) else read_plan(plan)
-    with alone(file.document.path, waiting=lambda: progress("wait for another run of this plan", 0, 1)), one_moment():
+    waiting = partial(progress, "wait for another run of this plan", 0, 1)
+    with alone(file.document.path, waiting=waiting), one_moment(), at_work():
         return _run(file, dry_run=dry_run, changed_data=changed_data, progress=progress)
 
 
@@ -215,6 +218,7 @@ def _read(file: PlanFile, waiting: list[ReleaseCheck], steps: _Steps) -> dict[st
         except (DataError, FormulaError, FitError, PrivacyError) as error:
             faults += blamed(known.request.source, known.request.release, error)
     file.document.refuse(faults)
+    refuse_changed(file)
     return offers
 
 

@@ -15,6 +15,7 @@ from pydantic import AfterValidator, Field, StrictBool, StrictInt, model_validat
 
 from discreet.errors import PlanError
 from discreet.faults import Fault
+from discreet.plan.engine import EngineSection
 from discreet.plan.source import UNITS, Columns, Section, SourceSection
 from discreet.plan.values import (
     Amount,
@@ -297,6 +298,9 @@ class Plan(Section):
         description="What is released, in order."
     )
     output: Output
+    engine: EngineSection = Field(
+        EngineSection.model_validate({}), description="What computes the aggregates: DuckDB unless stated."
+    )
 
     @model_validator(mode="before")
     @classmethod

@@ -120,6 +120,12 @@ class Data(Section):
         default_factory=dict, description="What the basic form calls a category: [data.labels.sector] 11 = 'Farming'."
     )
 
+    @property
+    def places(self) -> list[tuple[str, str]]:
+        """Where the data are, by the key that says so."""
+        named = {"source": self.source, "workplaces": self.workplaces, "workers": self.workers}
+        return [(key, text) for key, text in named.items() if text is not None]
+
 
 class EstablishmentsUnit(Section):
     """[unit] kind = "establishments": employer-employee privacy."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from discreet.errors import PrivacyError
+from discreet.formula.formula import Formula, read_formula, without_lags
 from discreet.ledger import Entry
 from discreet.plan.confidential import Confidential
 from discreet.plan.file import PlanSource
@@ -33,6 +34,7 @@ from discreet.voices import written
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from discreet.frames import Frame
     from discreet.release.question import Question
 
 DIGITS = 4
@@ -61,12 +63,17 @@ class SummaryRequest:
     release: PosteriorSection | ModelSection
     guarantee: Guarantee
     details: dict[str, Any]
-    offered: Callable[[Path | str], Offer[None, Any, Any]]
+    offered: Callable[[Any], Offer[None, Any, Any]]
     """The model or the summary as an offer, from the public columns of the data."""
 
     def offer(self, data: Confidential) -> Offer[None, Any, Any]:
         """The offer about these data, which writes the files of the release. Only public columns are read for it."""
-        found = self.offered(data.path)
+        model = read_formula(self.release.formula, needs_random=False)
+        public = self.source.tables.data.public
+        table = data.table([column for column in model.columns if column not in public])
+        if data.engine is not None and self._needs_rows(table, model):
+            data.refuse_collection(table, model.columns)
+        found = self.offered(table)
         if found.guarantee.loss.to_dict() != self.guarantee.loss.to_dict():
             raise PrivacyError(
                 f"Release {self.release.name!r} would cost another loss than {self.guarantee.loss}. Nothing was spent. "
@@ -75,6 +82,17 @@ class SummaryRequest:
             )
         write = partial(self._write, found.details)
         return replace(found, guarantee=self.guarantee, details=self.details, write=write)
+
+    def _needs_rows(self, table: Frame, model: Formula) -> bool:
+        """Whether sums by categories, which an engine computes, are not enough."""
+        from discreet.formula.rows import plan, with_sizes
+        from discreet.lmm.cells import runs_in_engine
+        from discreet.lmm.private.public import hidden
+
+        if isinstance(self.release, PosteriorSection) or without_lags(model)[1]:
+            return True
+        layout = plan(*with_sizes(hidden(table, model), model))
+        return not layout.coded or not runs_in_engine(layout)
 
     def _write(
         self, constants: Mapping[str, Any], value: Any, guarantee: Guarantee, entry: Entry, folder: Path

@@ -25,6 +25,7 @@ from discreet.errors import DataError, PlanError, PrivacyError
 from discreet.ledger.book import named
 from discreet.ledger.periods import Period
 from discreet.privacy.losses import exact, shown
+from discreet.scans import is_remote
 from discreet.schema import Label
 from discreet.tables.calibration import MOST_EPSILON
 from discreet.tables.mechanisms.registry import names
@@ -121,6 +122,8 @@ def _place(text: str) -> str:
     """A path, or the address of a table on a server; an address may hold a secret and is not repeated."""
     if "://" not in text:
         return _path(text)
+    if is_remote(text) and not re.match(r"\w+://[^/]*:[^/]*@", text):
+        return _path(text, addresses=True)
     try:
         Address.of(text)
     except DataError as error:

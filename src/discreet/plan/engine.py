@@ -1,0 +1,150 @@
+"""[engine]: what computes the aggregates of a plan, opened once for a check or a run, and what it has read of files.
+
+Which engine it is changes no number, so it is no part of what is paid for, published or reviewed: a run that was begun
+on a cluster can be ended without one. It is opened when data are first read, so that pricing needs no cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
+
+from discreet import engines
+from discreet.engines.spark_settings import master_fault, setting_faults
+from discreet.errors import DiscreetError, EngineError, PlanError
+from discreet.faults import Fault
+from discreet.plan.source import Section
+from discreet.plan.values import PathText, Text
+from discreet.scans import is_remote
+
+if TYPE_CHECKING:
+    from discreet.engines import Engine
+    from discreet.plan.file import PlanFile
+
+
+class EngineSection(Section):
+    """[engine]: what computes the aggregates. Without it DuckDB does, in this process, with nothing to set up."""
+
+    kind: Literal["duckdb", "spark"] = Field("duckdb", description="DuckDB, or Spark for data on a cluster.")
+    master: Text | None = Field(
+        None, description="Of Spark: 'spark://host:7077', 'yarn', 'k8s://host:port', or 'local[2]' for this machine."
+    )
+    memory: Text = Field("2g", description="Of Spark: memory of the driver, which is on this machine.")
+    wait: Annotated[StrictInt, Field(ge=1, le=3600)] = Field(
+        60, description="Of Spark: seconds in which the cluster must have run a first, empty task."
+    )
+    properties: PathText | None = Field(
+        None, description="Of Spark: a file with further settings, secrets among them, that only its owner can read."
+    )
+    settings: dict[str, StrictStr | StrictInt | StrictBool] = Field(
+        default_factory=dict, description='Of Spark: what it may use: { "spark.executor.memory" = "4g" }. No secrets.'
+    )
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Self:
+        stated = [name for name in EngineSection.model_fields if name in self.model_fields_set - {"kind"}]
+        if self.kind != "spark" and stated:
+            words = f"{stated[0]} is for Spark. DuckDB has nothing to set up. Leave it out, or write kind = 'spark'."
+            raise PlanError(Fault((stated[0],), words))
+        faults = [replace(each, place=("settings", str(each.about))) for each in setting_faults(self.settings)]
+        if self.master is not None:
+            faults += [replace(each, place=("master",)) for each in master_fault(self.master)]
+        if faults:
+            raise PlanError(*faults)
+        return self
+
+    def opened(self, folder: Path) -> Engine:
+        """The engine; paths are relative to `folder`."""
+        return engines.open(
+            "spark",
+            master=self.master,
+            memory=self.memory,
+            wait=self.wait,
+            properties=None if self.properties is None else folder / self.properties,
+            settings={
+                name: str(value).lower() if isinstance(value, bool) else str(value)
+                for name, value in self.settings.items()
+            },
+        )
+
+
+@dataclass(slots=True)
+class Work:
+    """What is open for a plan: its engine, and how the files were when they were first read."""
+
+    engine: Engine | None = None
+    failed: DiscreetError | None = None
+    seen: dict[str, Any] = field(default_factory=dict)
+
+
+_WORK: ContextVar[Work | None] = ContextVar("work", default=None)
+
+
+@contextmanager
+def at_work() -> Iterator[None]:
+    """Inside, a plan's engine is opened once, when it is first needed; at the end it is closed."""
+    if _WORK.get() is not None:
+        yield
+        return
+    work = Work()
+    token = _WORK.set(work)
+    try:
+        yield
+    finally:
+        _WORK.reset(token)
+        if work.engine is not None:
+            work.engine.close()
+
+
+def engine_of(file: PlanFile) -> Engine | None:
+    """The plan's engine, if it is not the one of this process; only inside `at_work`."""
+    if file.plan.engine.kind == "duckdb":
+        return None
+    work = _WORK.get()
+    assert work is not None, "an engine is opened for a check or a run"
+    if work.failed is not None:
+        raise work.failed
+    if work.engine is None:
+        try:
+            work.engine = file.plan.engine.opened(file.document.folder)
+        except DiscreetError as error:
+            work.failed = error
+            raise
+    return work.engine
+
+
+def unopened() -> DiscreetError | None:
+    """Why the engine could not be opened, where that was tried."""
+    work = _WORK.get()
+    return None if work is None else work.failed
+
+
+def watch(file: PlanFile, path: Path | str) -> None:
+    """Remember how files on a cluster's storage are, before they are read; `steady` looks at those of this machine."""
+    work = _WORK.get()
+    if work is not None and is_remote(path) and str(path) not in work.seen:
+        work.seen[str(path)] = _stamp(file, path)
+
+
+def refuse_changed(file: PlanFile) -> None:
+    """Refuse data whose files are others now than when they were first read: their checks would say nothing."""
+    work = _WORK.get()
+    for path, before in ({} if work is None else work.seen).items():
+        if _stamp(file, path) != before:
+            raise EngineError(
+                f"{path!r} was written to while it was read.",
+                "A release is about one moment. Nothing was spent.",
+                "Run the plan again when it is whole.",
+                about="source",
+            )
+
+
+def _stamp(file: PlanFile, path: Path | str) -> Any:
+    engine: Any = engine_of(file)
+    return engine.stamp(path)

@@ -290,6 +290,15 @@ formats = ["csv", "parquet"]
 forms = ["basic", "research"]
 bundle = true
 """,
+    "EngineSection": """
+[engine]                                 # without it, DuckDB: docs/how-to/clusters.md
+kind = "spark"
+master = "spark://cluster:7077"
+memory = "2g"
+wait = 60
+properties = "/home/officer/spark.properties"
+settings = { "spark.executor.memory" = "4g" }
+""",
 }
 
 

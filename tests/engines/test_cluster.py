@@ -82,7 +82,7 @@ def spent(plan: Path) -> list[str]:
         return [str(budget.spent) for budget in ledger.budgets()]
 
 
-def engine(master: str, more: str = "") -> str:
+def engine(master: str, more: str = "wait = 300\n") -> str:
     return programme.SPARK.format(master=master, more=more)
 
 
@@ -92,7 +92,7 @@ def test_a_cluster_gives_the_same_numbers_and_keeps_secrets(
     secret = tmp_path / "cluster.properties"
     secret.write_text("spark.hadoop.fs.s3a.secret.key hunter2\n")
     secret.chmod(0o600)
-    plan = programme.write(tmp_path / "plan", engine(cluster.master, f'properties = "{secret}"\n'))
+    plan = programme.write(tmp_path / "plan", engine(cluster.master, f'wait = 300\nproperties = "{secret}"\n'))
     running = Running(plan)
     running.until("read for levels")
     told = b"".join(path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline"))
@@ -175,12 +175,12 @@ def test_a_server_that_is_no_master_is_refused_in_bounded_time(tmp_path: Path) -
 
 def test_the_how_to_is_followed_to_the_letter(tmp_path: Path) -> None:
     """Every block of the page in its order, in one shell, as a reader would type them."""
-    blocks = re.findall(r"```(bash|toml|python)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert [kind for kind, _ in blocks] == ["bash", "bash", "toml", "bash", "python"]
+    blocks = re.findall(r"```(sh|toml|python)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert [kind for kind, _ in blocks] == ["sh", "sh", "toml", "sh", "python"]
     parts = [f"set -e\ntrap 'kill $(jobs -p)' EXIT\ndiscreet() {{ {sys.executable} -m discreet \"$@\"; }}\n"]
     parts.append(f'python() {{ {sys.executable} "$@"; }}\n')
     for kind, text in blocks:
-        if kind == "bash":
+        if kind == "sh":
             parts.append(text)
         else:
             name = "plan.toml" if kind == "toml" else "session.py"

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.databases import SomeColumns, one_moment
 from discreet.errors import concerning
 from discreet.faults import Argument, Fault
-from discreet.frames import Kind, called, collect, count_if, holds, open_frame, refuse, require, working
+from discreet.frames import Kind, called, count_if, holds, open_frame, refuse, require, working
 from discreet.lineage import Lineage, derive, trace
 from discreet.privacy.units import EstablishmentNodes, Establishments, Unit
 from discreet.row_checks import (
@@ -324,16 +323,14 @@ def read_jobs(
             needed = [column for column in needed if column not in attributes]
             listed += attributes
     with concerning("source"):
-        part = (
-            source if schema.size else SomeColumns.of(source, [*needed, *listed])
-        )  # all columns tell counted rows apart
-        rows = read(part, name=name, readings=readings)
+        # All columns tell counted rows apart.
+        rows = read(source if schema.size else SomeColumns.of(source, [*needed, *listed]), name=name, readings=readings)
         table = _select(rows, needed, schema, name=name, also=listed)
-    lookup = open_frame if engine is None else partial(_sent, engine)
+    send = None if engine is None else engine.read
     if "workplaces" in lists:
-        lists["workplaces"] = derive(lists["workplaces"], schema, lookup)
+        lists["workplaces"] = derive(lists["workplaces"], schema, send)
     else:
-        table = derive(table, schema, lookup)
+        table = derive(table, schema, send)
     jobs = Jobs(
         table=table,
         schema=schema,
@@ -346,11 +343,6 @@ def read_jobs(
     refuse(fault for kind, key, listed in _links(jobs) for fault in _mismatch(jobs, kind, key, listed))
     jobs = jobs.validate() if validate else replace(jobs, table=jobs._distinct())
     return replace(jobs, lineage=trace(jobs.listed, schema, name=name)) if schema.hierarchy else jobs
-
-
-def _sent(engine: Engine, path: Any, **opening: Any) -> Frame:
-    """A public file of this machine in an engine whose machines need not see it."""
-    return engine.read(collect(open_frame(path, **opening), step="read a lookup"), name=opening.get("name"))
 
 
 def _bound_faults(allow_multiple: object) -> Iterator[Fault]:

@@ -16,7 +16,7 @@ import numpy as np
 from discreet.arrays import Integers
 from discreet.errors import DataError
 from discreet.faults import Fault
-from discreet.frames import collect, require
+from discreet.frames import collect, open_frame, require
 from discreet.hierarchy import ORDER, Hierarchy
 from discreet.schema import Schema
 
@@ -138,8 +138,11 @@ def _below(level: str, names: Sequence[str], lineage: Lineage | None) -> str:
     raise LookupError(f"{level} does not follow from {', '.join(names)}")
 
 
-def derive(frame: Frame, schema: Schema, read: Callable[..., Frame]) -> Frame:
-    """The list of establishments with the levels that are no columns of it."""
+def derive(frame: Frame, schema: Schema, send: Callable[..., Frame] | None) -> Frame:
+    """The list of establishments with the levels that are no columns of it.
+
+    `send` brings lookups, files of this machine, into the engine of the list, where that is another one.
+    """
     import narwhals.stable.v2 as nw
 
     for name, hierarchy in schema.hierarchy.items():
@@ -151,11 +154,11 @@ def derive(frame: Frame, schema: Schema, read: Callable[..., Frame]) -> Frame:
                 for level, n in zip(hierarchy.levels[1:], hierarchy.prefix[1:], strict=True)
             )
         elif hierarchy.lookup is not None:
-            frame = frame.join(_looked_up(name, hierarchy, frame, read), on=hierarchy.finest, how="left")
+            frame = frame.join(_looked_up(name, hierarchy, frame, send), on=hierarchy.finest, how="left")
     return frame
 
 
-def _looked_up(name: str, hierarchy: Hierarchy, frame: Frame, read: Callable[..., Frame]) -> Frame:
+def _looked_up(name: str, hierarchy: Hierarchy, frame: Frame, send: Callable[..., Frame] | None) -> Frame:
     """The lookup file, after each code was found there once."""
     import narwhals.stable.v2 as nw
 
@@ -163,7 +166,9 @@ def _looked_up(name: str, hierarchy: Hierarchy, frame: Frame, read: Callable[...
     finest, levels = hierarchy.finest, list(hierarchy.levels)
     about = f"hierarchy.{name}"
     assert hierarchy.lookup is not None
-    table = read(hierarchy.lookup, name=file, readings=dict.fromkeys(levels, "label"))
+    table = open_frame(hierarchy.lookup, name=file, readings=dict.fromkeys(levels, "label"))
+    if send is not None:
+        table = send(collect(table, step=f"read {file}"), name=file)
     try:
         require(table, dict.fromkeys(levels, "label"), name=file)
     except DataError as error:

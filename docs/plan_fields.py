@@ -296,7 +296,7 @@ kind = "spark"
 master = "spark://cluster:7077"
 memory = "2g"
 wait = 60
-properties = "/home/officer/spark.properties"
+properties = "../spark.properties"
 settings = { "spark.executor.memory" = "4g" }
 """,
 }

@@ -117,12 +117,35 @@ def test_cells_are_compared_whatever_their_quality(client: Any, monkeypatch: Any
     def release(count: list[int], quality: list[str]) -> Any:
         ends = {"lower": [n - 1 for n in count], "upper": [n + 1 for n in count]}
         table = pa.table({"place": ["A", "B"], "count": count, **ends, "quality": quality})
-        return SimpleNamespace(name="r", tables=["x"], table=lambda _: table)
+        return SimpleNamespace(name="r", tables=["x"], table=lambda _: table, about={"parameters": {"level": 0.9}})
 
-    both = iter([release([10, 50], ["good", "good"]), release([90, 50], ["poor", "good"])])
-    monkeypatch.setattr("discreet.web.pages.changes._chosen", lambda *_: next(both))
-    text = client.get("/changes?before=a&after=b").text
-    assert "The 2 largest changes of 2 cells" in text and "A, good" not in text
+    def answer(least: str) -> Any:
+        both = iter([release([10, 50], ["good", "good"]), release([90, 50], ["poor", "good"])])
+        monkeypatch.setattr("discreet.web.pages.changes._chosen", lambda *_: next(both))
+        return client.get(f"/changes?before=a&after=b&least={least}")
+
+    text = answer("").text
+    assert "2 of 2 cells" in text and "A, good" not in text
+    assert "1 of 2 cells changed by more than their noise can explain" in text
+    assert "78 to 82" in text and "20.0% at most" in text  # two intervals that fail in one of ten
+    assert "1 of 2 cells changed" in answer("77").text and "0 of 2 cells changed" in answer("78").text
+    wrong = answer("many")
+    assert wrong.status_code == 409 and 'role="alert"' in wrong.text
+
+
+def test_a_report_by_levels(client: Any, csrf: Any) -> None:
+    """Sums of series are ranked with them, and the page says what is not listed twice."""
+    rng = np.random.default_rng(0)
+    rows = ["series,t,value,region"]
+    for k in range(30):
+        rows += [f"s{k:02d},{t},{v:.3f},R{k % 3}" for t, v in enumerate(rng.normal(100, 9, 40))]
+    data = {"csrf": csrf(client), "hierarchy": "region", "capacity": "4"}
+    files = {"panel": ("panel.csv", "\n".join(rows))}
+    made = client.post("/changes", data=data, files=files, headers=ORIGIN)
+    assert made.status_code == 303, made.text
+    assert "Large declines ahead" in client.get(made.headers["location"]).text
+    refused = client.post("/changes", data=data | {"hierarchy": "county"}, files=files, headers=ORIGIN)
+    assert refused.status_code == 409 and 'value="county"' in refused.text
 
 
 def test_a_model_on_a_file_of_ones_own(client: Any, csrf: Any, tmp_path: Any) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Annotated, Any, get_args
 
-import numpy as np
 from fastapi import APIRouter, Depends, HTTPException, Request
 from fastapi.responses import RedirectResponse, Response
 from markupsafe import Markup
@@ -21,7 +20,7 @@ from discreet.change.standards import Direction
 from discreet.errors import DataError, DiscreetError
 from discreet.report import charts
 from discreet.report.page import Figure, Table
-from discreet.utility.changes import change, largest_changes
+from discreet.utility.between import changes_between
 from discreet.web import analyses, published
 from discreet.web.accounts import Person
 from discreet.web.published import Published, keys_of
@@ -52,6 +51,11 @@ OPTIONS: dict[str, tuple[str, Callable[[str], bool], str]] = {
         lambda text: not text or (bool(re.fullmatch("[0-9]{1,3}", text)) and 1 <= int(text) <= 366),
         "a whole number of periods in a season, 1 to 366, or nothing for what the calendar says",
     ),
+    "hierarchy": (
+        "",
+        lambda text: len(text) <= LONGEST,
+        "a few columns of the panel with commas between, from the top down, or nothing",
+    ),
     "gaps": ("skip", lambda text: text in get_args(Gaps), f"one of {', '.join(get_args(Gaps))}"),
     "direction": ("decline", lambda text: text in get_args(Direction), f"one of {', '.join(get_args(Direction))}"),
 }
@@ -63,13 +67,15 @@ COLUMNS = {"series": "series", "time": "t", "value": "value", "method": "method"
 LATER: dict[str, Any] = {"warning": "", "right_limits": None, "history": [], "choices": [], "details": []}
 """What reports that were kept by earlier versions do not have."""
 
-TOP = 25
+TOP, MOST = 25, 500
 SHOWN = 12
+LEVEL = 0.95
+"""Of releases that do not say theirs."""
 
 
 @router.get("/changes", dependencies=[InTurn])
-def changes(request: Request, here: At, asking: Asking, before: str = "", after: str = "") -> Response:
-    return _form(request, here, asking, before=before, after=after)
+def changes(request: Request, here: At, asking: Asking, before: str = "", after: str = "", least: str = "") -> Response:
+    return _form(request, here, asking, before=before, after=after, least=least)
 
 
 def _form(
@@ -80,13 +86,14 @@ def _form(
     *,
     before: str = "",
     after: str = "",
+    least: str = "",
     status: int = 200,
     wrong: str = "",
 ) -> Response:
     compared, differ = None, ""
     if before and after:
         try:
-            compared = _compared(here, before, after)
+            compared = _compared(here, before, after, least)
         except DataError as error:
             status, differ = 409, refused(request, asking, error)
     releases = [each for each in published.published(here.desk) if each.about["parameters"].get("kind") == "count"]
@@ -98,6 +105,7 @@ def _form(
         releases=releases,
         before=before or first,
         after=after or second,
+        least=least[:LONGEST],
         compared=compared,
         differ=differ,
         renamed=any((given or {}).get(key, usual) != usual for key, usual in COLUMNS.items()),
@@ -166,6 +174,7 @@ def _options(form: FormData) -> dict[str, Any]:
         "cost_ratio": float(given["cost_ratio"]),
         "capacity": int(given["capacity"]) if given["capacity"] else None,
         "season": int(given["season"]) if given["season"] else None,
+        "hierarchy": [name.strip() for name in given["hierarchy"].split(",") if name.strip()],
     }
 
 
@@ -186,6 +195,11 @@ def reported(request: Request, here: At, asking: Asking, name: str) -> Response:
     )
     past = Table.of(result["history"], "Past lists by the same rule: right alarms expected and found")
     others = Table.of(result["choices"], "Other lines, other lists: right and false alarms to expect")
+    repeated = [
+        {key: row[key] for key in ("series", "level", "repeats", "chance")}
+        for row in result["rows"]
+        if row.get("repeats")
+    ]
     aside = result.get("set_aside", [])
     apart = Table.of(aside[:200], f"{len(aside)} series are not ranked: they cannot be large changes, or have ended")
     return page(
@@ -197,6 +211,8 @@ def reported(request: Request, here: At, asking: Asking, name: str) -> Response:
         apart=apart,
         past=past,
         others=others,
+        repeated=Table.of(repeated, "Not listed twice: their change is mostly that of one on the list"),
+        again=len(repeated),
         flagged=len(flagged),
     )
 
@@ -216,8 +232,8 @@ def _listed(row: dict[str, Any], detail: dict[str, Any]) -> list[Any]:
     ]
 
 
-def _compared(here: Here, before: str, after: str) -> dict[str, Any]:
-    """The largest changes from one release to another; a change is sure when the intervals do not overlap."""
+def _compared(here: Here, before: str, after: str, least: str) -> dict[str, Any]:
+    """Counts that changed by more than the noise of both releases can explain, then the largest other changes."""
     first, second = (_chosen(here, text) for text in (before, after))
     early, late = (each.table(each.tables[0]) for each in (first, second))
     keys = keys_of(early)
@@ -227,44 +243,46 @@ def _compared(here: Here, before: str, after: str) -> dict[str, Any]:
             "Choose two releases by the same attributes.",
             about="second",
         )
-    both = early.join(late, keys, join_type="inner", right_suffix=" after").sort_by(
-        [(key, "ascending") for key in keys]
-    )
-    if not len(both):
-        raise DataError(f"{first.name!r} and {second.name!r} have no cell in common. Choose others.", about="second")
-    moved = change(np.array(both["count"]), np.array(both["count after"]))
-    rows = []
-    for i in largest_changes(moved, most=min(TOP, len(moved))).tolist():
-        row = both.slice(i, 1).to_pylist()[0]
-        rows.append(
-            {
-                "cell": ", ".join(str(row[key]) for key in keys),
-                "before": row["count"],
-                "after": row["count after"],
-                "change": int(moved[i]),
-                "beyond the noise": _sure(row),
-            }
-        )
-    caption = f"The {len(rows)} largest changes of {len(moved):,} cells, {first.name} to {second.name}"
+    levels = [each.about["parameters"].get("level") or LEVEL for each in (first, second)]
+    found = changes_between(early, late, by=keys, level=min(levels), least=_least(least))
+    rows = [
+        {
+            "cell": ", ".join(str(row[key]) for key in keys),
+            **{name: int(row[name]) for name in ("before", "after", "change")},
+            "true change": f"{_told(row['low'])} to {_told(row['high'])}",
+            "alarm": "yes" if row["alarm"] else "no" if None not in (row["low"], row["high"]) else "not known",
+        }
+        for row in found.rows()[: max(TOP, min(int(found.alarm.sum()), MOST))]
+    ]
+    shown = f"{len(rows)} of {len(found.cells):,} cells, {first.name} to {second.name}"
+    caption = f"Alarms first, then the largest other changes: {shown}"
     bars = [{"cell": row["cell"], "change": row["change"]} for row in rows[:SHOWN]]
     return {
+        "said": found.summary(),
         "table": Table.of(rows, caption),
         "figure": drawn(
             Figure(
                 charts.bars(bars, "cell", "change", horizontal=True),
-                f"Bars of the {len(bars)} largest changes of published counts, up or down.",
-                "The largest changes of published counts",
+                f"Bars of {len(bars)} changes of published counts, alarms first.",
+                "Changes of published counts, alarms first",
             ),
             "moved",
         ),
     }
 
 
-def _sure(row: dict[str, Any]) -> str:
-    ends = (row["lower"], row["upper"], row["lower after"], row["upper after"])
-    if any(end is None for end in ends):
-        return "not known"
-    return "yes" if ends[2] > ends[1] or ends[3] < ends[0] else "no"
+def _told(end: float | None) -> str:
+    return "?" if end is None else f"{end:,.0f}"
+
+
+def _least(text: str) -> float:
+    """By how much a count must have changed at least."""
+    if not re.fullmatch(r"[0-9]{0,9}", text.strip()):
+        raise DataError(
+            f"{text[:20]!r} was sent as the least change. It is a whole number of jobs. Leave it empty for any change.",
+            about="least",
+        )
+    return float(text or 0)
 
 
 def _chosen(here: Here, text: str) -> Published:

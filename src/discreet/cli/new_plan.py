@@ -45,6 +45,10 @@ def new(
     formula: Annotated[str, typer.Option(help="In lme4's syntax.", rich_help_panel=MODEL)] = "",
     alpha: Annotated[str, typer.Option(help="The share by which a workforce may grow unnoticed.")] = "0.1",
     epsilon: Annotated[str, typer.Option(help="What all releases together may cost.")] = "4",
+    period: Annotated[str, typer.Option(help="What the data are about, in a series: 2026, 2026-Q1 or 2026-01.")] = "",
+    per_period: Annotated[
+        str, typer.Option(metavar="AMOUNT", help="What releases about one such period may cost together.")
+    ] = "",
     ledger: Annotated[str, typer.Option(help="Ledger that pays: a file or a PostgreSQL address.")] = "ledger.db",
     dataset: Annotated[str, typer.Option(help="The data's name in the ledger; that of the file unless given.")] = "",
 ) -> None:
@@ -89,6 +93,8 @@ def new(
             public=public or (),
             formula=formula,
             epsilon=epsilon,
+            period=period,
+            per_period=per_period,
             ledger=ledger,
             dataset=dataset,
             types=types,
@@ -100,6 +106,22 @@ def new(
         f"Next: discreet check {shlex.quote(str(written))}\n"
         f"For the owner of the data: discreet check {shlex.quote(str(written))} --owner"
     )
+
+
+def join(
+    plans: Annotated[list[Path], typer.Argument(metavar="PLAN...", help="Plans of one source each, in one folder.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where the joined plan goes; nothing is replaced.")],
+) -> None:
+    """Join plans of one source each to one plan of several sources, with one check, run, report and bundle.
+
+    Each source is called after its data set. Comments stay, and no request changes: what was paid for is found again.
+
+    Example: `discreet plan join jobs.toml panel.toml --out programme.toml`
+    """
+    from discreet.plan.joined import join_plans
+
+    written = join_plans(plans, out)
+    typer.echo(f"{written} has all of them.\nNext: discreet check {shlex.quote(str(written))}")
 
 
 def _types(source: str) -> dict[str, str]:

@@ -75,6 +75,12 @@ class ReleaseCheck:
         """What its tables of counts cost, and how far off they would be; computed when it is asked for."""
         return self.request.check(self.public) if isinstance(self.request, CountRequest) else ()
 
+    def as_shown(self, request: PlannedRelease) -> ReleaseCheck:
+        """The same with what pages show of its request, for another process: errors are computed here."""
+        shown = replace(self, request=request, offer=None, public=None)
+        vars(shown)["tables"] = self.tables
+        return shown
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "name": self.name,

@@ -17,6 +17,7 @@ from discreet.databases import is_address
 from discreet.errors import PlanError
 from discreet.frames import called, collect, open_frame
 from discreet.jobs import readings_of
+from discreet.ledger import Period
 from discreet.plan.reading import read_plan
 from discreet.privacy.losses import exact, shown
 from discreet.row_checks import refuse_values_for_names
@@ -38,6 +39,7 @@ class Wish:
     alpha : the share by which a workforce may grow unnoticed.
     response, bounds, public, formula : of a model: what is protected, where it lies, what is known, what is fitted.
     epsilon : of the whole budget.
+    period, per_period : of a series: what the table is about, "2026-Q1", and what each such period may cost.
     ledger, dataset, folder : where losses are kept, under which name, and where releases go.
     """
 
@@ -52,6 +54,8 @@ class Wish:
     public: Sequence[str] = ()
     formula: str = ""
     epsilon: str = "4"
+    period: str = ""
+    per_period: str = ""
     ledger: str = "ledger.db"
     dataset: str = ""
     folder: str = "release"
@@ -90,6 +94,7 @@ def _jobs(path: Path, wish: Wish, schema: Schema) -> Iterator[str]:
         bound = "a worker may have jobs at any number of establishments"
         bound = bound if wish.allow_multiple is True else f"a worker has jobs at {wish.allow_multiple} at most"
         yield f"allow_multiple = {json.dumps(wish.allow_multiple)}    # {bound}"
+    yield from _period(wish)
     yield from ("", "[data.schema]    # which column is what; a column that is not named is not used")
     yield f"establishment = {_text(schema.establishment)}{_typed(wish, schema.establishment)}"
     if schema.size is not None:
@@ -127,6 +132,7 @@ def _rows(path: Path, wish: Wish) -> Iterator[str]:
     yield from _head(wish, path)
     yield f"source = {_text(_relative(wish.source, path))}    # confidential; stays where it is"
     yield f"public = {_list(wish.public)}    # everybody may know these columns of every row"
+    yield from _period(wish)
     low, high = wish.bounds
     yield from ("", "[unit]    # whom to protect: one row's response, whatever it is between these bounds")
     yield 'kind = "rows"'
@@ -153,14 +159,33 @@ def _head(wish: Wish, path: Path) -> Iterator[str]:
     )
 
 
+def _period(wish: Wish) -> Iterator[str]:
+    if wish.period:
+        yield f"period = {_text(str(Period.of(wish.period)))}    # what the data are about; a new plan for the next"
+
+
 def _budget(wish: Wish) -> Iterator[str]:
     yield from (
         "",
         "[budget]    # what all releases of these data together may tell",
         f"epsilon = {_number(wish.epsilon)}",
+        *_amounts(wish),
         f"ledger = {_text(wish.ledger)}    # who spent what; a team uses postgresql://user@host/database",
         f"dataset = {_text(_dataset(wish))}    # the data's name in the ledger; public, and for good",
     )
+
+
+def _amounts(wish: Wish) -> Iterator[str]:
+    if wish.per_period:
+        if not wish.period:
+            raise PlanError(
+                "An amount for each period was given, and no period.",
+                "A budget has amounts for years, quarters or months.",
+                "Say what the data are about, for example 2026-Q1.",
+                about="period",
+            )
+        each = Period.of(wish.period).step
+        yield f"per_{each} = {_number(wish.per_period)}    # what releases about one {each} may cost together"
 
 
 def _release(name: str, wish: Wish, what: str) -> Iterator[str]:
@@ -168,6 +193,7 @@ def _release(name: str, wish: Wish, what: str) -> Iterator[str]:
     yield from ("", "[[release]]", f"name = {_text(name)}    # a folder of the output and a line of the ledger")
     yield from (f"kind = {_text(kind)}", what)
     half = exact(wish.epsilon, name="epsilon") / 2
+    half = min(half, exact(wish.per_period, name="per_period")) if wish.per_period else half
     told = shown(half) if exact(shown(half), name="epsilon") == half else str(half)
     yield f"epsilon = {_number(told)}    # what this release takes of the budget; `check` shows the error first"
 

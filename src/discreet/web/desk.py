@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, Valida
 from discreet.databases import is_address
 from discreet.errors import DataError, PlanError
 from discreet.plan.source import AnyUnit, Columns
-from discreet.plan.values import DataPlace, Positive, Probability
+from discreet.plan.values import DataPlace, PeriodName, Positive, Probability
 from discreet.privacy.losses import loss
 from discreet.privacy.units import Unit
 from discreet.schema import Schema
@@ -53,12 +53,16 @@ class DataSource(_Settings):
     public: tuple[str, ...] = ()
     quarters: tuple[str, ...] = ()
     time: str = "quarter"
+    period: PeriodName | None = None
     describes: dict[str, str] = Field(default_factory=dict)
     dataset: str
     unit: AnyUnit
     unit_fixed: bool = True
     epsilon: Positive
     delta: Probability | None = None
+    per_year: Positive | None = None
+    per_quarter: Positive | None = None
+    per_month: Positive | None = None
     sizes: str | None = None
     formula: str = ""
     stand_in: str | None = None
@@ -222,12 +226,20 @@ class Desk:
             data["allow_multiple"] = source.allow_multiple  # type: ignore[assignment]
         if source.quarters:
             data |= {"quarters": list(source.quarters), "time": source.time}  # type: ignore[dict-item]
+        if source.period is not None:
+            data["period"] = source.period
         if source.public:
             data["public"] = list(source.public)  # type: ignore[assignment]
         declared = loss(epsilon=source.epsilon, delta=source.delta)
         total = book_at(self.ledger).total(source.dataset, declared)
         budget: dict[str, Any] = {name: str(amount) for name, amount in total.amounts.items()}
         budget |= {"ledger": self._from_plans(self.settings.ledger), "dataset": source.dataset}
+        known = book_at(self.ledger).budget(source.dataset)
+        if known is not None and known.policy is not None:  # as it is now: it may have been changed on purpose
+            budget[f"per_{known.policy.each}"] = str(known.policy.limit)
+        else:
+            stated = {name: getattr(source, name) for name in ("per_year", "per_quarter", "per_month")}
+            budget |= {name: str(amount) for name, amount in stated.items() if amount is not None}
         tables: dict[str, dict[str, Any]] = {"data": data, "budget": budget}
         if source.sizes is not None:
             tables["public"] = {"sizes": self._from_plans(source.sizes)}

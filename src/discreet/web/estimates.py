@@ -115,11 +115,7 @@ def _judged(desk: Desk, asked: str, plan: str, advise: Measure | None) -> Judged
         return judged
     advice = {} if advise is None else advice_of(found, advise, FORM)
     releases = [
-        replace(
-            each,
-            request=cast(PlannedRelease, Asked(each.request.source, each.request.release, each.request.guarantee)),
-            offer=None,
-        )
+        each.as_shown(cast(PlannedRelease, Asked(each.request.source, each.request.release, each.request.guarantee)))
         for each in found.releases
     ]
     return replace(judged, found=replace(found, releases=tuple(releases)), advice=advice)

@@ -6,6 +6,7 @@ import asyncio
 import re
 import tomllib
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -14,12 +15,13 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from starlette.datastructures import FormData
 
-from discreet.ledger import Ledger
+from discreet.ledger import Ledger, Policy
 from discreet.plan.reading import read_plan
 from discreet.privacy.losses import Pure
 from discreet.web import planning, runs
 from discreet.web.accounts import Person
 from discreet.web.audit_log import lines
+from discreet.web.desk import Desk
 from discreet.web.drafts import Draft, as_toml, first_draft, from_form
 from discreet.web.estimates import JudgedDraft, estimate, judge
 from discreet.web.rendering import ROWS
@@ -169,7 +171,7 @@ def test_the_same_table_twice_is_warned_about(tmp_path: Any, with_data: Any) -> 
     assert field == "release-0-by" and "'before', which is paid" in text
 
 
-BY_HAND = {"source", "replaces", "suppress", "non_negative", "calibration", "partitions"}
+BY_HAND = {"source", "replaces", "suppress", "compare", "non_negative", "calibration", "partitions"}
 """What LIMITATIONS leaves to plans that are written by hand."""
 
 
@@ -293,3 +295,23 @@ def test_a_list_reads_no_run_that_ended_twice(make: Callable[..., Any], monkeypa
     with path.open("a") as file:  # resumed: what was read before no longer counts
         file.write('{"kind": "started", "text": "again"}\n')
     assert runs.state_of(folder, "run-a") == "interrupted"
+
+
+def test_plans_of_a_series_say_what_each_quarter_may_cost(make: Callable[..., Any]) -> None:
+    """As desk.toml says it, and once the ledger has the budget as that says it."""
+    desk = make()
+    settings = desk.folder / "desk.toml"
+    series = 'period = "2026Q1"\nper_quarter = 1\nsizes = "sizes.csv"'
+    settings.write_text(settings.read_text().replace('sizes = "sizes.csv"', series))
+    desk = Desk.open(desk.folder)
+
+    def stated() -> Any:
+        text = planning.text_of(desk, first_draft(desk, desk.sources["jobs"]), "p")
+        return read_plan(desk.folder / "plans" / "p.toml", text.encode()).plan.only
+
+    assert stated().data.period == "2026-Q1" and stated().budget.policy() == Policy("quarter", Fraction(1))
+    unit = desk.sources["jobs"].unit.unit()
+    with Ledger.open(desk.ledger) as ledger:
+        ledger.open_budget(dataset="jobs", unit=unit, total=Pure(4), policy=Policy("quarter", Fraction(1)))
+        ledger.change_budget(dataset="jobs", policy=Policy("quarter", Fraction(1, 2)), reason="less", by="anna")
+    assert stated().budget.policy() == Policy("quarter", Fraction(1, 2))

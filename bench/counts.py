@@ -206,7 +206,7 @@ def exact(ours: Mapping[str, Any], protected: str) -> Callable[[Mapping[str, Any
     """Ours beside true counts."""
     right = ours["covered"] > LEVEL - 5 * math.sqrt(LEVEL * (1 - LEVEL) / ours["cells"])
     right = right and (protected != "jobs" or drawn(ours))
-    words = f"mean error of ours {ours['error']:.1f}, its intervals cover {ours['covered']:.0%}"
+    words = f"mean error of ours {ours['error']:.1f}, its intervals cover {100 * ours['covered']:.0f} %"
 
     def agree(theirs: Mapping[str, Any]) -> Agreement:
         return Agreement(right and theirs["exact"], f"it is {'exact' if theirs['exact'] else 'NOT exact'}; {words}")

@@ -46,7 +46,8 @@ def side_by_side(rows: Sequence[Row], errors: Sequence[Accuracy], *, absent: Seq
         f"Side by side with {len(programs)} other programs on one machine (`make bench`). On the {len(measured)} rows "
         f"where another program did the same work, discreet took {counted(measured, 'time')} and "
         f"{counted(measured, 'memory')}; the others say why. The {len(others)} rows marked * are not the same work: "
-        f"{counted(others, 'time')} and {counted(others, 'memory')}. A tie is a difference below {TIE:.0%}. Above 1 x, "
+        f"{counted(others, 'time')} and {counted(others, 'memory')}. A tie is a difference below {100 * TIE:.0f} %. "
+        "Above 1 x, "
         "discreet needs less.",
         markdown(rows),
     ]
@@ -142,9 +143,10 @@ def cost(curves: Sequence[Mapping[str, Any]], spark: Mapping[str, Any]) -> str:
 
 def plan(facts: Mapping[str, Any]) -> str:
     """What a plan costs above the bare computation of its tables."""
-    low, high = (f"{ratio - 1:.0%}" for ratio in (min(facts["ratios"]), max(facts["ratios"])))
+    low, high = (f"{100 * (ratio - 1):.0f} %" for ratio in (min(facts["ratios"]), max(facts["ratios"])))
     return (
-        f"Two tables of {facts['jobs']:,.0f} jobs released by a plan take {facts['overhead']:.0%} more processor time "
+        f"Two tables of {facts['jobs']:,.0f} jobs released by a plan take {100 * facts['overhead']:.0f} % more "
+        "processor time "
         f"than reading, checking, counting, drawing and writing them without one "
         f"(median of {len(facts['ratios'])} pairs of runs, which lie between {low} and {high}). "
         "The plan adds its own checks, the ledger with its disk syncs, hashes, the report and the reviewer's bundle."
@@ -169,7 +171,7 @@ def profiles(facts: Mapping[str, Any]) -> str:
     lines = ["| job | function | share of the time |", "|---|---|---:|"]
     for job, found in facts.items():
         lines += [
-            f"| {job} | {WORDS.get(entry['function'], '`' + entry['function'] + '`')} | {entry['share']:.0%} |"
+            f"| {job} | {WORDS.get(entry['function'], '`' + entry['function'] + '`')} | {100 * entry['share']:.0f} % |"
             for entry in found["profile"][:5]
         ]
     return "\n".join(lines)

@@ -97,7 +97,10 @@ def compare(*, quick: bool) -> Comparison:
     times = {name: min(found[1:]) for name, found in taken.items()}
     ratios = [plan / bare for bare, plan in zip(taken["bare"][1:], taken["plan"][1:], strict=True)]
     overhead = median(ratios) - 1
-    print(f"   a plan on {jobs:,.0f} jobs adds {overhead:.0%} to {times['bare']:.1f} processor seconds", flush=True)
+    print(
+        f"   a plan on {jobs:,.0f} jobs adds {100 * overhead:.0f} % to {times['bare']:.1f} processor seconds",
+        flush=True,
+    )
     return Comparison(
         facts={
             "jobs": jobs,

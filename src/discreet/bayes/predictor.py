@@ -151,13 +151,15 @@ class FitErrors:
             told = zip(self.coefficient, self.std_error, self.half_width, self.shrinkage, strict=True)
             for name, error, half, shrunk in told:
                 width = f"95 % interval of about +- {half:.3g}" if math.isfinite(half) else "no interval"
-                lines.append(f"Expected error of {name}: {error:.3g}, {width}; the penalty takes {shrunk:.1%} of it.")
+                lines.append(
+                    f"Expected error of {name}: {error:.3g}, {width}; the penalty takes {100 * shrunk:.1f} % of it."
+                )
             design = (
                 "Columns are public"
                 if self.public
                 else ("Supposed: columns of numbers spread evenly within the norm, levels equally frequent")
             )
-            lines.append(f"{design}; residuals of {RESIDUAL:.0%} of the response's range.".replace("%", " %"))
+            lines.append(f"{design}; residuals of {100 * RESIDUAL:.0f} % of the response's range.")
             if not self.public:
                 lines.append(
                     f"A column with a mean square below {self.least:.2g} (a level with so small a share of the rows) "

@@ -14,7 +14,7 @@ TRUST = (
 
 
 def band(covers: str) -> str:
-    return f"{BAND:.0%} for {covers}".replace("%", " %")
+    return f"{100 * BAND:.0f} % for {covers}"
 
 
 def covering(half_width: float, scale: float, level: float, off: float = 0.0) -> float:

@@ -83,7 +83,7 @@ class Backtest(Result):
         )
 
     def __repr__(self) -> str:
-        return f"<Backtest of {len(self.rows)} periods, {self.precision():.0%} of alarms right>"
+        return f"<Backtest of {len(self.rows)} periods, {100 * self.precision():.0f} % of alarms right>"
 
     def __str__(self) -> str:
         return self.summary()
@@ -96,9 +96,12 @@ class Backtest(Result):
         loud = "BARELY BETTER THAN CHANCE. " if ours < 1.5 * lot else ""
         return (
             f"{loud}{len(self.rows)} periods, {self.rows[0]['t']} to {self.rows[-1]['t']}: {found} of "
-            f"{sum(row['flagged'] for row in self.rows)} alarms were right ({ours:.1%}), {expected:.1f} were expected. "
-            f"Lists of the same size by the naive forecast: {naive:.1%}, by the last change: {last:.1%}, by lot: "
-            f"{lot:.1%}. Right alarms lay within their {LEVEL:.0%} limits in {self.within:.0%} of periods."
+            f"{sum(row['flagged'] for row in self.rows)} alarms were right ({100 * ours:.1f} %), {expected:.1f} were "
+            "expected. "
+            f"Lists of the same size by the naive forecast: {100 * naive:.1f} %, by the last change: "
+            f"{100 * last:.1f} %, by lot: "
+            f"{100 * lot:.1f} %. Right alarms lay within their {100 * LEVEL:.0f} % limits in {100 * self.within:.0f} "
+            "% of periods."
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -148,7 +148,8 @@ class ExceptionReport(Result):
         return (
             f"{warning + ' ' if warning else ''}{len(self.flagged)} of {len(self.rows)} series are flagged for a large "
             f"{what} by {self.method} ({drawn}): about {self.expected_true:.1f} right alarms, {self.right[0]} to "
-            f"{self.right[1]} in {LEVEL:.0%} of periods or more ({WHOLE}), and {self.expected_false:.1f} false ones to "
+            f"{self.right[1]} in {100 * LEVEL:.0f} % of periods or more ({WHOLE}), and {self.expected_false:.1f} "
+            "false ones to "
             "expect. On "
             f"{self.past} past cases of {self.past_periods} periods with {self.past_positives} large changes"
             f"{self._rule()}.{self._repeated()}{self._not_ranked()}"
@@ -158,12 +159,12 @@ class ExceptionReport(Result):
     def expected_rates(self) -> str:
         """What to expect of the rule on new cases, in words; empty where it cannot be told."""
         fpr, tpr = self.left_out
-        return "" if np.isnan(tpr) else f" (on periods that did not choose it, {tpr:.0%} at {fpr:.1%})"
+        return "" if np.isnan(tpr) else f" (on periods that did not choose it, {100 * tpr:.0f} % at {100 * fpr:.1f} %)"
 
     def _rule(self) -> str:
         if self.capacity is None:
             return (
-                f" the rule finds {self.point.tpr:.0%} of them at {self.point.fpr:.1%} false positives"
+                f" the rule finds {100 * self.point.tpr:.0f} % of them at {100 * self.point.fpr:.1f} % false positives"
                 f"{self.expected_rates}"
             )
         if not np.isfinite(self.lift):

@@ -80,6 +80,6 @@ def said(reason: int, rules: Rules) -> str:
         f"too short: fewer than {rules.shortest} periods",
         "constant: it never changes, so no change can be measured",
         f"discontinued: nothing in the last {rules.quiet} periods",
-        f"intermittent: more than {rules.zeros:.0%} of its periods are zero",
+        f"intermittent: more than {100 * rules.zeros:.0f} % of its periods are zero",
         "new to the methods: they forecast it too seldom before to measure a forecast against their own",
     )[reason]

@@ -44,7 +44,7 @@ def listing(report: ExceptionReport) -> str:
             str(row["rank"]),
             escape(row["series"]),
             sparkline(detail["recent"], detail["forecast"], name=row["series"]),
-            f"{row['chance']:.0%} ({row['low']:.0%} to {row['high']:.0%})",
+            f"{100 * row['chance']:.0f} % ({100 * row['low']:.0f} % to {100 * row['high']:.0f} %)",
             escape(detail["reason"]),
             f"{detail['alarms']}, {detail['right']} right" if detail["alarms"] else "none",
         )

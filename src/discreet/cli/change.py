@@ -374,7 +374,7 @@ def _show(found: ExceptionReport) -> None:
     table = Screen("rank", "series", "period", "last", "forecast", "score", "chance", title=None)
     for row in found.flagged[:SHOWN]:
         numbers = (f"{row[name]:.4g}" for name in ("last", "forecast", "score"))
-        limits = f"{row['chance']:.0%} ({row['low']:.0%} to {row['high']:.0%})"
+        limits = f"{100 * row['chance']:.0f} % ({100 * row['low']:.0f} % to {100 * row['high']:.0f} %)"
         table.add_row(str(row["rank"]), row["series"], row["t"], *numbers, limits)
     if found.flagged:
         Console().print(table)

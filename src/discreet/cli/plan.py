@@ -312,7 +312,11 @@ def _on_public_sizes(table: TableCheck) -> list[tuple[str, ...]]:
             known.by_size, known.half_widths, known.mostly_noise, strict=True
         )
     ]  # fmt: skip
-    share = f"at most {math.ceil(known.share * 1e4) / 1e4:.2%}" if known.is_bound else f"{known.share:.2%}"
+    share = (
+        f"at most {100 * (math.ceil(known.share * 1e4) / 1e4):.2f} %"
+        if known.is_bound
+        else f"{100 * known.share:.2f} %"
+    )
     overall = f"{told(known.mean, known.is_bound)}; together {share} of all jobs"
     return [*rows, ("all", f"{known.cells:,}", overall, "", f"{sum(known.mostly_noise):,}")]
 

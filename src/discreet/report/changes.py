@@ -122,7 +122,7 @@ def _flagged(found: ExceptionReport) -> Block:
             row["series"],
             row["last"],
             row["forecast"],
-            f"{row['chance']:.0%} ({row['low']:.0%} to {row['high']:.0%})",
+            f"{100 * row['chance']:.0f} % ({100 * row['low']:.0f} % to {100 * row['high']:.0f} %)",
             detail["reason"],
             detail["rank_before"],
             f"{detail['alarms']}, {detail['right']} right" if detail["alarms"] else "none",
@@ -215,9 +215,11 @@ def _line(found: ExceptionReport) -> list[Block]:
     drawn = (
         f"You can look at {found.capacity} series, so the list has as many. "
         if found.capacity is not None
-        else f"A missed large change counts as {point.cost_ratio:g} false alarms and {point.prevalence:.1%} of cases "
-        f"are large, so the best point of the ROC curve is where its slope falls to {point.slope:.2f}: {point.tpr:.0%} "
-        f"of large changes found at {point.fpr:.1%} false positives{found.expected_rates}. "
+        else f"A missed large change counts as {point.cost_ratio:g} false alarms and {100 * point.prevalence:.1f} % "
+        "of cases "
+        f"are large, so the best point of the ROC curve is where its slope falls to {point.slope:.2f}: "
+        f"{100 * point.tpr:.0f} % "
+        f"of large changes found at {100 * point.fpr:.1f} % false positives{found.expected_rates}. "
     )
     return [
         Heading("How the line was drawn"),
@@ -282,7 +284,7 @@ def backtest_page(found: Backtest) -> Page:
             Table(
                 ("ranking", "right alarms", "precision"),
                 [
-                    [name, f"{sum(row[key] for row in found.rows):.0f}", f"{found.precision(key):.1%}"]
+                    [name, f"{sum(row[key] for row in found.rows):.0f}", f"{100 * found.precision(key):.1f} %"]
                     for key, name in rankings.items()
                 ],
                 "Right alarms of lists by several rankings.",

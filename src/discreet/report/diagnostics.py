@@ -33,7 +33,7 @@ def fit_page(fit: MixedFit) -> Page:
         Prose("Degrees of freedom are Satterthwaite's, as lmerTest gives them."),
         Table.of(tests, "Fixed effects with tests"),
         Heading("Residuals"),
-        Prose(f"{far:.2%} of Pearson residuals are beyond 3; a normal law has 0.27 %."),
+        Prose(f"{100 * far:.2f} % of Pearson residuals are beyond 3; a normal law has 0.27 %."),
         Figure(
             residuals_chart(fit, SAMPLE),
             "Pearson residuals against fitted values, one point for each row.",

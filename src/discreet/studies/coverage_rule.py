@@ -94,7 +94,11 @@ def times_of(half: Vector, off: Vector, level: float = LEVEL) -> float | None:
 def label(each: Row) -> str:
     """A fault in words."""
     at = "" if each["epsilon"] is None else f", epsilon {each['epsilon']:g}"
-    held = "" if not (each["short"] or each["wide"]) else f" holds {each['held']:.1%} ({each['error']:.1%})"
+    held = (
+        ""
+        if not (each["short"] or each["wide"])
+        else f" holds {100 * each['held']:.1f} % ({100 * each['error']:.1f} %)"
+    )
     off = "" if not each["off"] else f" is off by {each['bias']:.1f} standard errors"
     return f"{each['interval']}, {each['data']}{at}:{held}{' and' if held and off else ''}{off}"
 

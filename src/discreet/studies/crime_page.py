@@ -91,8 +91,8 @@ def _result(results: Mapping[str, Any]) -> Note:
     return Note(
         "result",
         f"The model fitted to the partial area (PMF) finds large changes better than least squares in "
-        f"{sum(x > 0 for x in over)} of {len(over)} choices of city and window, by {min(over):+.0%} to "
-        f"{max(over):+.0%}.",
+        f"{sum(x > 0 for x in over)} of {len(over)} choices of city and window, by {100 * min(over):+.0f} % to "
+        f"{100 * max(over):+.0f} %.",
     )
 
 
@@ -100,11 +100,12 @@ def _range(results: Mapping[str, Any]) -> list[Block]:
     """What PMF's advantage depends on."""
     over = [row["PMF over OLS"] for row in results["trials"]]
     percent = ("least", "median", "most")
-    listed = [{**row, **{name: f"{row[name]:+.0%}" for name in percent}} for row in results["advantage"]]
+    listed = [{**row, **{name: f"{100 * row[name]:+.0f} %" for name in percent}} for row in results["advantage"]]
     blocks: list[Block] = [
         Heading("How much better is PMF than least squares?"),
         Prose(
-            f"It depends: {min(over):+.0%} to {max(over):+.0%} over {len(over)} choices of city, test window, and "
+            f"It depends: {100 * min(over):+.0f} % to {100 * max(over):+.0f} % over {len(over)} choices of city, "
+            "test window, and "
             f"constant and first months of the smoothed mean; PMF is ahead in {sum(x > 0 for x in over)}."
         ),
         Table.of(listed, "PMF over OLS, partial areas: the least, the median and the most of each city.", "advantage"),

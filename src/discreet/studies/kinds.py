@@ -254,7 +254,7 @@ def _faults(row: dict[str, Any]) -> Iterator[str]:
         noted = row["equal variances noted"] if row["data"] == UNEVEN and name in NAMES else 0.0
         own = doubt if name in NAMES else 0.0
         if held is not None and abs(held - LEVEL) > NEAR + own and max(told, noted) < MOSTLY:
-            yield f"{name} held in {held:.1%}"
+            yield f"{name} held in {100 * held:.1f} %"
     for name in (*NAMES, "variance", "residual"):
         told = row["told"]["fixed" if name in NAMES else name]
         if abs(row[f"bias {name}"]) > OFF and told < MOSTLY:

@@ -145,8 +145,10 @@ def _result(curve: Sequence[Mapping[str, Any]]) -> Note:
     paper, strict = at("LMM", "paper", 1.0, "49/49/2"), at("LMM", "strict", 1.0, "Laplace")
     return Note(
         "result",
-        f"At a joint epsilon of 1 noisy sums keep {one['relative_to_mle']:.1%} of the MLE's correlation; strict keeps "
-        f"{strict['relative_to_mle']:.1%}, the published method {paper['relative_to_mle']:.1%} with an epsilon for one "
+        f"At a joint epsilon of 1 noisy sums keep {100 * one['relative_to_mle']:.1f} % of the MLE's correlation; "
+        "strict keeps "
+        f"{100 * strict['relative_to_mle']:.1f} %, the published method {100 * paper['relative_to_mle']:.1f} % with "
+        "an epsilon for one "
         f"fitted value only. At 0.1 noisy sums reach {tenth['correlation']:.3f}, the linear model "
         f"{linear['correlation']:.3f}. County x season is estimable at 1: {season['correlation']:.3f} against "
         f"{one['correlation']:.3f} without seasons; the documents stop at 3.",

@@ -113,8 +113,9 @@ def _one(of: _Numbers) -> Iterator[PaperStatement]:
         ours = of.within(name)
         yield PaperStatement(
             1,
-            f"The relative error of {name} is within 10 points of the current system's for {share:.0%} of the counts.",
-            f"{ours:.0%}",
+            f"The relative error of {name} is within 10 points of the current system's for {100 * share:.0f} % of "
+            "the counts.",
+            f"{100 * ours:.0f} %",
             abs(ours - share) <= 0.1,
         )
 

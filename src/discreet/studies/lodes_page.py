@@ -188,8 +188,8 @@ def _dominance(found: Mapping[str, Any]) -> list[Block]:
         "establishments above 1,000 workers": "740 to 815",
     }
     ours = {
-        "cells with more than 65 % from one establishment": f"{found['above_65_percent']:.1%}",
-        "cells below 1,000 jobs": f"{found['cells_below_1000']:.1%}",
+        "cells with more than 65 % from one establishment": f"{100 * found['above_65_percent']:.1f} %",
+        "cells below 1,000 jobs": f"{100 * found['cells_below_1000']:.1f} %",
         "establishments above 1,000 workers": found["establishments_above_1000"],
     }
     figure = Figure(

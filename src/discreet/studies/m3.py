@@ -100,7 +100,7 @@ def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progres
         complexity = {name: float(rank) for rank, name in enumerate(SIMULATED, start=1)}
     found: dict[tuple[int, float], Comparison] = {}
     for step, (horizon, cutoff) in enumerate((h, c) for h in HORIZONS for c in CUTOFFS):
-        progress(f"comparing methods {horizon} ahead at {cutoff:.0%}", 0.1 + 0.13 * step)
+        progress(f"comparing methods {horizon} ahead at {100 * cutoff:.0f} %", 0.1 + 0.13 * step)
         found[horizon, cutoff] = compare_large_changes(
             panel,
             forecasts,
@@ -316,7 +316,7 @@ def _blocks(
         blocks.append(
             Table.of(
                 [_readable(row) for row in rows],
-                f"{horizon} ahead, {cutoff:.0%} gold standard.",
+                f"{horizon} ahead, {100 * cutoff:.0f} % gold standard.",
                 f"table-1-3-{horizon}-{cutoff * 100:.0f}",
             )
         )

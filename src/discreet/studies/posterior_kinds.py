@@ -161,7 +161,7 @@ def unsaid(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         label = f"{row['data']}, {row['coefficient']}, epsilon {row['epsilon']:g}"
         silent = [summary for summary in SUMMARIES if not row[f"{summary}_before"]]
         short = [each for each in silent if row[each] < LEVEL - NEAR - 2 * row[f"{each}_error"]]
-        said += [f"{label}: {each.replace('_', ' ')} holds in {row[each]:.1%}" for each in short]
+        said += [f"{label}: {each.replace('_', ' ')} holds in {100 * row[each]:.1f} %" for each in short]
         for each in (each for each in silent if f"{each}_bias" in row):
             bias, allowed = row[f"{each}_bias"], row[f"{each}_allowed"]
             if abs(bias) > allowed + OFF * row[f"{each}_bias_error"]:

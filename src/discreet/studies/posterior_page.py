@@ -115,7 +115,7 @@ def _kinds(rows: Sequence[Mapping[str, Any]]) -> list[Block]:
     held = [
         {title: row[key] for key, title in first.items()}
         | {"all rows' own": row["all_rows"]}
-        | {title: f"{row[key]:.1%} ± {row[f'{key}_error']:.1%}" for key, title in titles.items()}
+        | {title: f"{100 * row[key]:.1f} % ± {100 * (row[f'{key}_error']):.1f} %" for key, title in titles.items()}
         | {"said before paying": said_before(row), "noted": max(row[f"{key}_noted"] for key in titles)}
         for row in rows
     ]
@@ -168,7 +168,8 @@ def _findings(results: Mapping[str, Any], audit: Mapping[str, AuditVerdict]) -> 
         f"The published noise of -2 log p is **not private**: it promises epsilon {published.claimed:g} and has "
         f"at least {published.epsilon:.2g}; for the corrected noise the audit finds {corrected.epsilon:.2g}. A private "
         f"quantile errs by {private:.2g} with a private centre and by {thesis:.2g} in the thesis's setting. Private "
-        f"intervals at level 0.95 hold the slope in {covered:.1%} of data sets, those of all rows in {full:.1%}.",
+        f"intervals at level 0.95 hold the slope in {100 * covered:.1f} % of data sets, those of all rows in "
+        f"{100 * full:.1f} %.",
     )
 
 

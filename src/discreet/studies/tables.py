@@ -248,14 +248,16 @@ def faults(results: Mapping[str, Any]) -> list[str]:
     for row in results["widths"]:
         short = LEVEL - SURE * np.sqrt(LEVEL * (1 - LEVEL) / row["cells"])
         label = f"{row['establishments']}, {row['table']}, epsilon {row['epsilon']}"
-        said += [f"{label}: holds {row[key]:.1%}" for key in ("held with", "held without") if (row[key] or 1) < short]
+        said += [
+            f"{label}: holds {100 * row[key]:.1f} %" for key in ("held with", "held without") if (row[key] or 1) < short
+        ]
         if row["establishments"] in MANY and row["times"] - SURE * row["times error"] > MOST_TIMES:
             said.append(f"{label}: {row['times']:.1f} times")
     for row in results["sums"]:
         short = LEVEL - SURE * np.sqrt(LEVEL * (1 - LEVEL) / (row["counts"] * results["releases"]))
         label = f"{row['sizes']}, {row['tables']}, by {row['by']}"
         if row["held after"] < short:
-            said.append(f"{label}: holds {row['held after']:.1%}")
+            said.append(f"{label}: holds {100 * (row['held after']):.1f} %")
         if abs(row["bias"]) > SURE * row["standard error"]:
             said.append(f"{label}: total off by {row['bias']:.0f}")
     return said

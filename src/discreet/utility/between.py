@@ -96,7 +96,7 @@ class SureChanges(Result):
         """How many changes are beyond the noise, and how many of them may be false."""
         return (
             f"{int(self.alarm.sum()):,} of {len(self.cells):,} cells changed by more than their noise can explain. A "
-            f"cell that did not would be among them with a chance of {self.rate:.1%} at most: fewer than "
+            f"cell that did not would be among them with a chance of {100 * self.rate:.1f} % at most: fewer than "
             f"{self.expected_false:.1f} false alarms are to be expected. {at_least(TWO)}"
         )
 

@@ -90,7 +90,7 @@ def test_parts_appear_only_if_they_were_measured() -> None:
 def test_profiles_name_the_engine_in_plain_words() -> None:
     found = {"profile": [{"function": "_seam.py: submit", "share": 0.5}, {"function": "a.py: f", "share": 0.25}]}
     lines = page.profiles({"fit": found}).splitlines()
-    assert lines[2:] == ["| fit | DuckDB runs the query | 50% |", "| fit | `a.py: f` | 25% |"]
+    assert lines[2:] == ["| fit | DuckDB runs the query | 50 % |", "| fit | `a.py: f` | 25 % |"]
 
 
 def test_plan_and_desk_are_quoted_as_measured() -> None:
@@ -103,8 +103,8 @@ def test_plan_and_desk_are_quoted_as_measured() -> None:
         "ledger": {"spent": "epsilon=11"},
     }
     text = page.growth_and_cost({"plan": Comparison(facts=plan), "desk": Comparison(facts=desk)})
-    assert "1,000,000 jobs released by a plan take 27% more processor time" in text
-    assert "(median of 3 pairs of runs, which lie between 12% and 31%)" in text
+    assert "1,000,000 jobs released by a plan take 27 % more processor time" in text
+    assert "(median of 3 pairs of runs, which lie between 12 % and 31 %)" in text
     assert "between 5.2 (`/ledger`) and 9.5 times (`/`)" in text
     assert "10 releases started at once while they read on: 9 ended well, 1,200 pages" in text
     assert "holds epsilon=11" in text

@@ -45,10 +45,10 @@ def test_the_page_names_what_is_wrong_and_the_least_that_holds() -> None:
         coverage.row("two", "normal", None, None, 0.0, bias=0.1),
     ]
     study = coverage.of_parts({"a": rows[:3], "b": rows[3:]})
-    assert study.results["faults"] == ["one, skewed, epsilon 1: holds 80.0% (1.0%)"]
+    assert study.results["faults"] == ["one, skewed, epsilon 1: holds 80.0 % (1.0 %)"]
     first, second = study.results["short"]
     assert (first["least where nothing is said"], first["least where it is said"], first["faults"]) == (0.80, 0.30, 1)
-    assert second["least where nothing is said"] is None and "80.0%" in study.page.html()
+    assert second["least where nothing is said"] is None and "80.0 %" in study.page.html()
 
 
 def test_few_trials_make_a_mean_large_by_chance() -> None:

@@ -47,9 +47,9 @@ def test_a_fault_is_found() -> None:
     }  # fmt: skip
     found = tables.faults({"widths": [width], "sums": [row], "releases": 4})
     assert [line.rpartition(": ")[2] for line in found] == [
-        "holds 90.0%",
+        "holds 90.0 %",
         "9.0 times",
-        "holds 80.0%",
+        "holds 80.0 %",
         "total off by -31",
     ]
 

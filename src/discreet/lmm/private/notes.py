@@ -160,7 +160,7 @@ def equal_variances(names: Sequence[str], share: Vector) -> list[str]:
         return []
     return [
         f"for standard errors of {_listed(supposed)} {ONE_VARIANCE}, of all residuals, and the released sums cannot "
-        f"show another: up to {share.max():.0%} of their squares is sampling, the rest noise and groups. Where "
+        f"show another: up to {100 * share.max():.0f} % of their squares is sampling, the rest noise and groups. Where "
         "residuals vary with a column, or more in some series than in others, they may be too small"
     ]
 

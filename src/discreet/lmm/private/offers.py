@@ -187,7 +187,8 @@ def _warn_of_clipping(mechanism: strict.BlockNoise, presence: strict.Presence, r
     if share > strict.CLIPPED:
         warnings.warn(
             f"sizes state less for 'fixed' than blocks will find: if residuals have a deviation of {deviation:.3g} (a "
-            f"twentieth of the range), {share:.0%} of the blocks will be pulled towards zero through them alone. State "
+            f"twentieth of the range), {100 * share:.0f} % of the blocks will be pulled towards zero through them "
+            "alone. State "
             "a larger size, or leave it out",
             MixedWarning,
             stacklevel=7,

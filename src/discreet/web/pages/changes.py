@@ -226,7 +226,7 @@ def _listed(row: dict[str, Any], detail: dict[str, Any]) -> list[Any]:
         row["t"],
         row["last"],
         row["forecast"],
-        f"{row['chance']:.0%} ({row['low']:.0%} to {row['high']:.0%})",
+        f"{100 * row['chance']:.0f} % ({100 * row['low']:.0f} % to {100 * row['high']:.0f} %)",
         detail["reason"],
         f"{detail['alarms']}, {detail['right']} right" if detail["alarms"] else "none",
     ]

@@ -41,7 +41,7 @@ ABSENT = ("na", "n/a", "#n/a", "nan", "null", "none", "nil", ".", "-", "--", "?"
 """What people write where nothing is known, in small letters."""
 
 COLUMNS = ("table", "row", "refused", "finding")
-NOTICE = "confidential: tells about single rows; stays with the data"
+NOTICE = "confidential: it is about single rows; keep it with the data"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class DataCheck:
         if released:
             raise DataError(
                 f"{path.name} would lie among releases.",
-                "It tells about single rows, and whoever hands the folder on hands it on.",
+                "It is about single rows, and it would leave together with the folder.",
                 "Name a file beside the data.",
                 about="faults",
             )

@@ -324,6 +324,6 @@ def _refuse_twins(
     if len(set(header)) < len(header):
         raise DataError(
             f"{name} has two columns of one name in its header line, or no header line.",
-            "Names tell columns apart, whatever their case.",
+            "Column names differ in more than upper and lower case.",
             "Rename one of them, or add the line.",
         )

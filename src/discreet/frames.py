@@ -248,7 +248,7 @@ def _other_columns(columns: Mapping[str, Kind], present: list[str], *, name: str
     if len(present) == 1 and len(columns) > 1:
         return Fault(
             None, f"{name} has one column, and {len(columns)} are asked for.",
-            "Fields are told apart by a comma, a semicolon, a tab or a bar, and the first line names the columns.",
+            "A comma, a semicolon, a tab or a bar separates fields, and the first line names the columns.",
             "Write the file with one of these.",
         )  # fmt: skip
     return Fault(

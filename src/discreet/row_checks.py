@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from discreet.frames import Frame
 
-WHERE = Spelled(" `discreet data check` tells their owner which rows.")
+WHERE = Spelled(" `discreet data check` shows their owner which rows.")
 """Whoever reads a refusal learns the kind of fault. Whoever owns the data can ask where it is."""
 
 
@@ -213,7 +213,7 @@ def one_row_per_job(schema: Schema, allow_multiple: bool | int) -> Iterator[Faul
     if schema.magnitudes and allow_multiple is not False and schema.worker is not None:
         yield Fault(
             "allow_multiple",
-            (Argument("allow_multiple", allow_multiple), " with amounts: rows of one job could not be told from two."),
+            (Argument("allow_multiple", allow_multiple), " with amounts: rows of one job look like rows of two."),
             "Amounts need one row per worker, or rows that are counted already.",
             "Give each job a row and a number of its own, or leave magnitudes out.",
         )

@@ -174,7 +174,7 @@ def test_every_fault_is_found_and_told_without_values(into: Any, tables: Any, sc
     jobs = read_jobs(source, workers=workers, workplaces=workplaces, schema=schema, validate=False)
     with pytest.raises(DataError) as caught:
         jobs.validate()
-    rows = " `discreet data check` tells their owner which rows."
+    rows = " `discreet data check` shows their owner which rows."
     told = str(caught.value).replace(jobs.name, "jobs")
     assert all(line.endswith(rows) for line in told.splitlines())
     assert [line.removesuffix(rows) for line in told.splitlines()] == [

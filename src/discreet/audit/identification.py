@@ -162,7 +162,7 @@ def attacked_table(release: ReleaseFolder, of: PublishedTable, *, seed: int = 0)
     if "count" not in of.columns or not isinstance(release.unit, Establishments):
         return "attacks are on counts of jobs that protect establishments."
     if domains is None or not of.about.get("mechanism"):
-        return "it is a sum of drawn tables, and tells no more than they do."
+        return "it is a sum of drawn tables, and reveals no more than they do."
     kinds = [name for name in of.attributes if name in domains]
     levels = int(np.prod([len(domains[name]) for name in kinds], dtype=np.int64))
     if levels < 2:

@@ -132,7 +132,7 @@ def doubt(name: str, tilt: Tilt) -> Doubt | None:
 
 NOT_CHECKED = "not checked"
 BLIND = (
-    "{name} is not checked: so few parts at this epsilon cannot tell whether the model is right; use more rows or "
+    "{name} is not checked: so few parts at this epsilon cannot show whether the model is right; use more rows or "
     "epsilon, or compare with a plot of public data"
 )
 

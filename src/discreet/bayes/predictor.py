@@ -145,7 +145,7 @@ class FitErrors:
         lines.append(
             f"Objective perturbation of {len(self.coefficient)} coefficients on {self.rows:,} rows, penalty "
             f"{self.penalty:.4g}.\nExpected error of all coefficients together (root mean square): at most "
-            f"{self.at_most:.3g} by noise, beside what the penalty shrinks; less, the more the rows tell."
+            f"{self.at_most:.3g} by noise, beside what the penalty shrinks; less if the rows contain more information."
         )
         if not math.isnan(self.std_error[0]):
             told = zip(self.coefficient, self.std_error, self.half_width, self.shrinkage, strict=True)
@@ -250,7 +250,8 @@ def said(reach: Any, least: float, penalty: float) -> list[Doubt]:
         found.append(
             Doubt(
                 UNSEEN,
-                "noise hides how much the rows tell about some coefficients, which then have no interval, and standard "
+                "noise hides how much information the rows have about some coefficients, which then have no "
+                "interval, and standard "
                 "errors that the penalty alone bounds. Use more rows, a larger epsilon or `error_share`, or declare "
                 "columns public",
             )
@@ -260,7 +261,8 @@ def said(reach: Any, least: float, penalty: float) -> list[Doubt]:
             Doubt(
                 HELD,
                 f"the penalty of {penalty:.4g} holds coefficients back: the rows weigh {max(least, 0.0):.3g} where "
-                "they tell least. Intervals allow for it as far as it can be told. Use more rows, a smaller `norm` or "
+                "they have the least information. Intervals allow for it as far as it is known. Use more rows, a "
+                "smaller `norm` or "
                 "penalty, or a larger epsilon",
             )
         )

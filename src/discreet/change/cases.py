@@ -276,7 +276,7 @@ def _arranged(
             raise DataError(
                 f"{methods[k]!r} forecasts {len(twice):,} cases more than once: "
                 f"{told(named(twice, lambda i: f'{found.series[i]} ({spelled(found.t[i])})'))}.",
-                "Forecasts of one period from several origins are told apart by a column `origin` or `horizon`.",
+                "Forecasts of one period from several origins are distinguished by a column `origin` or `horizon`.",
                 "Add one of these, or keep one forecast.",
                 about="forecasts",
             )
@@ -304,7 +304,7 @@ def _at_horizon(held: TidyPanel, t: np.ndarray, horizon: int, *, declared: bool)
     if not len(labels):
         return True
     try:
-        ahead, why = calendar(held.periods).ahead(labels), "whose labels do not tell how far ahead they are"
+        ahead, why = calendar(held.periods).ahead(labels), "whose labels do not say how far ahead they are"
     except DataError:
         ahead, why = None, "and the panel's dates follow no calendar"
     if ahead is None:

@@ -185,8 +185,8 @@ def report(
 ) -> None:
     """List the series to look at next, ranked, with the right and false alarms to expect.
 
-    Past forecasts teach, the coming period's are ranked. Without a table of forecasts they are made here, by the
-    built-in methods. Series that cannot be judged are listed apart with the reason.
+    Forecasts of past periods train the ranking, and those of the coming period are ranked. Without a table of
+    forecasts, the built-in methods make them. Series that cannot be judged are listed apart, with the reason.
 
     Example: `discreet changes report sales.csv --capacity 20 --out out/exceptions`
 

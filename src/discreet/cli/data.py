@@ -56,9 +56,9 @@ def check(
 ) -> None:
     """Find what a release would refuse, and what is odd, before any plan exists.
 
-    Prints kinds of faults with how many rows have them; --faults writes which rows, by number, to a file that only this
-    user can read. Both tell about single rows: they are for the owner of the data, and go into no release. No value is
-    shown. Ends with 1 when a release would be refused.
+    It prints the kinds of faults and how many rows have them. --faults writes the numbers of these rows to a file that
+    only this user can read. Both are about single rows: they are for the owner of the data, and no part of a release.
+    No value is shown. The exit code is 1 when a release would be refused.
 
     Example: `discreet data check jobs.csv --establishment firm --worker person --workplace-attribute place`
     """
@@ -105,7 +105,7 @@ def _print(found: DataCheck, faults: Path | None) -> None:
     if not found.findings:
         typer.echo("Nothing was found that is wrong or odd.")
     if faults is not None:
-        typer.echo(f"The rows are in {faults}. It tells about single rows: keep it with the data.")
+        typer.echo(f"The rows are in {faults}. It is about single rows: keep it with the data.")
     elif any(one.count for one in found.findings):
         typer.echo("Add --faults FILE for the numbers of the rows.")
 

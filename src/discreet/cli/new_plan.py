@@ -54,9 +54,9 @@ def new(
 ) -> None:
     """Write a commented plan for your own table: which column is what, whom to protect, what it may cost.
 
-    What is public is declared, by the options or, without them, in answer to questions. The plan holds names of
-    declared columns, their types, and the values of columns that were declared public. No other value is written, and
-    what a worker's attribute can be is never looked up in the data.
+    You declare what is public, by the options or, without them, in answer to questions. The plan contains the names of
+    declared columns, their types, and the values of columns that were declared public. No other value is written. The
+    possible values of a worker's attribute are never taken from the data.
 
     Example: `discreet plan new jobs.csv --establishment firm --worker person --workplace-attribute place`
     """

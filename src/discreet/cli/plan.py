@@ -64,12 +64,12 @@ def check(
 ) -> None:
     """Price a plan: cost of every release, what the ledger has left, expected errors, feasibility.
 
-    Spends nothing, and reads no confidential data without --owner, which looks for rows that are not as the plan says,
-    for public columns that hold the response again, and for two sources with the same rows. Expected errors are told
-    by the size of a cell's largest establishment, and for the cells of a public table or an earlier release if the
-    plan names one under [public].
-    With --advise, releases of several tables are told which to draw and what share of epsilon each should get, from
-    these public sizes alone. Ends with 2 when the plan cannot be run.
+    It spends nothing, and reads no confidential data without --owner. With --owner it looks for rows that are not as
+    the plan says, for public columns that repeat the response, and for two sources with the same rows. It reports
+    expected errors by the size of a cell's largest establishment; if the plan names a public table or an earlier
+    release under [public], also for its cells. With --advise it reports, for releases of several tables, which to draw
+    and what share of epsilon each should get, from these public sizes alone. The exit code is 2 when the plan cannot
+    be run.
 
     Example: `discreet check out/demo/plan.toml`
     """
@@ -100,7 +100,7 @@ def check(
     typer.echo("\n".join([*notes_first, *told, f"{read or 'Nothing'} was written or spent."]))
     if owner:
         head = "For the owner of the data alone, and no part of any release:"
-        typer.echo("\n".join(["", head, *(notes or ["nothing was found that a release would hide or tell."])]))
+        typer.echo("\n".join(["", head, *(notes or ["no problem was found."])]))
 
 
 def _advice(found: PlanCheck, measure: Error) -> dict[str, BudgetAdvice | str]:
@@ -163,10 +163,10 @@ def verify(
 ) -> None:
     """Check a reviewer's bundle: files, ledger lines, request, guarantees, mechanisms, tables, report.
 
-    Needs no data and believes nothing: hashes are taken again, sums redone, the worst loss of every mechanism, the
-    intervals and the report made anew. Ends with 1 when something is wrong. What a bundle cannot decide is listed as
-    "not checked". Without --ledger the lines are found sealed and consistent; only the
-    agency's ledger, or a hash of it that you know, proves that they are its lines.
+    It needs no data and trusts nothing: it computes again all hashes and sums, the worst loss of every mechanism, the
+    intervals and the report. The exit code is 1 when something is wrong. What a bundle cannot decide is listed as "not
+    checked". Without --ledger it checks that the lines are sealed and consistent. Only the agency's ledger, or a hash
+    of it that you know, proves that they are the agency's lines.
 
     Example: `discreet verify out/demo/release/bundle.zip --ledger out/demo/ledger.db`
     """

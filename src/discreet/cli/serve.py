@@ -57,8 +57,8 @@ def serve(
 ) -> None:
     """Open the release desk: prepare plans, see their error before paying, have them approved, run them, publish.
 
-    A desk is a folder with desk.toml (docs/how-to/desk.md). Without accounts it answers to this machine only, to
-    whoever opens the link that is printed, once.
+    A desk is a folder with desk.toml (docs/how-to/desk.md). Without accounts it answers on this machine only. It
+    prints a link that works once.
 
     Example: `discreet serve --demo`
     """

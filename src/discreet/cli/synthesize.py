@@ -25,8 +25,9 @@ def synthesize(
     """Draw synthetic establishments and jobs that agree with everything a release published.
 
     Only the folder of the release is read, so this costs no privacy, and the file promises what the release promises.
-    Every row is marked as synthetic. A file beside says how each released table is met, and what follows declared
-    shapes and not the data. Intervals of several tables can contradict each other; what is then missed is counted.
+    Every row is marked as synthetic. A file beside it says how well each released table is
+    matched, and which parts come from declared shapes and not from the data. Intervals of several tables can
+    contradict each other; the file counts the numbers that are missed.
 
     Example: `discreet synthesize out --out jobs-synthetic.parquet --seed 1`
     """

@@ -204,7 +204,7 @@ class Ledger:
             if page.last(kind="publish", dataset=dataset, release=release) is not None:
                 raise PrivacyError(
                     f"Release {release!r} of {dataset!r} is already released (entry {earlier.seq}). Drawing it again "
-                    "would change what was released and tell more than was paid for. Read its files, or choose "
+                    "would change what was released and reveal more than was paid for. Read its files, or choose "
                     "another name.",
                     about="release",
                 )

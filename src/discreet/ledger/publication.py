@@ -228,7 +228,7 @@ def _shown(published: Entry, folder: Path, *, drawn: Path | None = None) -> Entr
     if not files <= fingerprints(folder).items():
         raise PrivacyError(
             f"Release {published.release!r} of {published.dataset!r} was released (entry {published.seq}), but "
-            f"{str(folder)!r} does not hold its files as they were. Drawing them again would tell more than was paid "
+            f"{str(folder)!r} does not hold its files as they were. Drawing them again would reveal more than was paid "
             "for. Bring the files back, name the folder they are in, or pay for a release under another name.",
             about="release",
         )

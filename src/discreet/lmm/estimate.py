@@ -169,7 +169,7 @@ def refuse_unidentifiable(design: Design, rows: int) -> None:
         if random.effects >= rows:
             raise Unidentified(
                 f"Term {random.term} has {random.effects:,} effects but there are only {rows:,} rows, so its variance "
-                "and the residual's cannot be told apart. Drop a slope, or group rows more coarsely.",
+                "and the residual's cannot be separated. Drop a slope, or group rows more coarsely.",
                 about="formula",
             )
 
@@ -203,7 +203,7 @@ def origin_of(cells: CellSums, XX: Matrix, design: Design, kept: Integers) -> Or
 
 
 def _notes(solution: Solution, dropped: tuple[str, ...], constant: tuple[str, ...]) -> tuple[str, ...]:
-    notes = [f"factor {name} has one level and tells nothing, so it has no coefficient of its own" for name in constant]
+    notes = [f"factor {name} has one level, so it has no coefficient of its own" for name in constant]
     if dropped:
         count = f"{len(dropped)} column{'s' * (len(dropped) > 1)}"
         notes.append(f"fixed-effect model matrix is rank deficient, so {count} dropped: {', '.join(dropped)}")

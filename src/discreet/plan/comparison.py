@@ -79,7 +79,7 @@ def _not_comparable(query: CountQuery, jobs: Vector) -> str:
     if isinstance(query.account.unit, EstablishmentNodes):
         return "The published counts say nothing of the establishments that were left out, and so of most of the error."
     if any(name in query.jobs.schema.worker_attributes for name in query.where):
-        return "Only some workers are counted, so the published counts do not tell how large the establishments are."
+        return "Only some workers are counted, so the published counts do not show how large the establishments are."
     if jobs.size < FEWEST_CELLS:
         return f"Fewer than {FEWEST_CELLS} workplace cells have jobs: too few for a shape to be simulated."
     if jobs.mean() * min(jobs.size, MOST_CELLS) > MOST_JOBS:

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 DEFAULT_ROUNDING = 5
-ONE_EACH = "The public sizes do not tell the largest establishments, so each cell counts as if it were a single one."
+ONE_EACH = "The public sizes do not include the largest establishments, so each cell counts as if it were a single one."
 COLUMNS = {
     "lower": "lower end of the interval; empty where there is none",
     "upper": "upper end of the interval; empty where there is none",

@@ -118,7 +118,7 @@ class FlowRequest:
         largest = None if sizes is None else sizes.largest(self.query.by)
         if sizes is None or largest is None:
             return found
-        notes = ("Public sizes do not tell the largest establishments, so each cell counts as a single one.",)
+        notes = ("Public sizes do not include the largest establishments, so each cell counts as a single one.",)
         on = self.ready.on_sizes(largest)
         return replace(found, on_sizes=on, cells=len(largest), notes=notes if sizes.is_bound else ())
 

@@ -48,7 +48,8 @@ def output_faults(file: PlanFile, standings: Mapping[str, Standing], present: se
             yield Fault(
                 ("release", i, "name"),
                 f"it was published in entry {published.seq} of the ledger, and the output folder does not hold its "
-                "files as they were. Drawing them again would tell more than was paid for. Bring the files back, name "
+                "files as they were. Drawing them again would reveal more than was paid for. Bring the files back, "
+                "name "
                 "the folder they are in, or pay for a release under another name.",
             )
         if published is None and release.name in present:

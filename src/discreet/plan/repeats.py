@@ -1,6 +1,6 @@
 """What a plan asks for a second time: the same table or model, in the plan itself or paid for before.
 
-It is no fault: a second draw may be meant. It is paid again, and both draws together tell more than one.
+It is no fault: a second draw may be meant. It is paid again, and both draws together reveal more than one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def repeated(asked: Sequence[PlannedRelease], charges: Iterable[Entry]) -> Itera
                 yield Fault(
                     place,
                     f"{words} is asked for as {release.name!r} and is the same as in {earlier[thing]}. It would be "
-                    "drawn and paid a second time, and both draws together tell more than one. Leave it out, unless "
+                    "drawn and paid a second time, and both draws together reveal more than one. Leave it out, unless "
                     "that is meant.",
                 )
             mine[thing] = f"{release.name!r} of this plan"

@@ -112,7 +112,7 @@ def _of_movement(source: PlanSource, release: Movement) -> str | None:
         raise DataError(
             f"The data are about {stated}, and release {release.name!r} about {last}.",
             "Flows and changes count for the last of their quarters.",
-            "Leave it out: the quarters tell.",
+            "Leave it out: the quarters say when.",
             about="period",
         )
     return stated if stated is not None or policy is None else str(last.within(policy.each))

@@ -175,7 +175,7 @@ class RowsUnit(Section):
 
 
 class BudgetSection(Section):
-    """[budget]: how much all releases of these data together may tell, and the ledger that keeps count."""
+    """[budget]: how much all releases of these data together may reveal, and the ledger that keeps count."""
 
     epsilon: Price = Field(description="The total loss, for example 4.")
     delta: Probability | None = Field(None, description="The total failure probability, for mechanisms that need one.")
@@ -206,7 +206,7 @@ class BudgetSection(Section):
 
 
 class Public(Section):
-    """[public]: what is known without the confidential data, so that the expected error can be told beforehand."""
+    """[public]: what is known without the confidential data, so that the expected error is known beforehand."""
 
     sizes: PathText | None = Field(
         None,
@@ -253,5 +253,5 @@ class SourceSection(Section):
         description="Which workplace attributes follow from which, the finest first: place = ['county', 'state'].",
     )
     unit: AnyUnit = Field(description="Whom to protect: kind = 'establishments' with an alpha, 'workers', ...")
-    budget: BudgetSection = Field(description="How much all releases of these data may tell, and the ledger.")
+    budget: BudgetSection = Field(description="How much all releases of these data may reveal, and the ledger.")
     public: Public = Field(Public.model_validate({}), description="What is known without the confidential data.")

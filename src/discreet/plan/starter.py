@@ -167,7 +167,7 @@ def _period(wish: Wish) -> Iterator[str]:
 def _budget(wish: Wish) -> Iterator[str]:
     yield from (
         "",
-        "[budget]    # what all releases of these data together may tell",
+        "[budget]    # what all releases of these data together may reveal",
         f"epsilon = {_number(wish.epsilon)}",
         *_amounts(wish),
         f"ledger = {_text(wish.ledger)}    # who spent what; a team uses postgresql://user@host/database",

@@ -68,7 +68,7 @@ def _probability(amount: Fraction) -> Fraction:
     if not 0 < float(amount) < 1:
         raise PlanError(
             f"{shown(amount)} is not a probability.",
-            "It lies between 0 and 1, and a double can tell it from both.",
+            "It lies between 0 and 1, and differs from both as a double.",
             "Use for example 0.95.",
         )
     return amount

@@ -60,7 +60,7 @@ def upward(amount: Fraction) -> float:
 
 
 class Loss(ABC):
-    """How much a release may tell about one protected unit, in the worst case."""
+    """How much a release may reveal about one protected unit, in the worst case."""
 
     @property
     @abstractmethod

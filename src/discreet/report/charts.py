@@ -338,7 +338,7 @@ def _series(rows: Rows, series: str, titles: Titles) -> Specification:
     order = _order(rows, series)
     if len(order) > MAX_SERIES:
         raise DataError(
-            f"A chart has {len(order)} series of {series!r}; a reader can tell {MAX_SERIES} apart. "
+            f"A chart has {len(order)} series of {series!r}; a reader can distinguish {MAX_SERIES}. "
             "Leave some out, or show them in panels with `facet`.",
             about="rows",
         )

@@ -24,7 +24,8 @@ FLAGS = {
     "clipped": "The estimates lie on the limit to which blocks were pulled, and may be far too small.",
     "not found": "The variance is the least that is looked for, not an estimate: nothing was seen above the noise. "
     "What is computed with it is too certain.",
-    "hardly seen": "The variance is not told from zero under this noise and may be far too large; the residual "
+    "hardly seen": "The variance cannot be distinguished from zero under this noise and may be far too large; the "
+    "residual "
     "variance lacks what it takes, and standard errors of its effects are larger than they need be.",
     "small blocks": "An average over blocks of few rows, off by what fits of so few rows are off.",
     "noise": "The variance is more than the bounds of the response allow.",

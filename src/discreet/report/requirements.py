@@ -49,7 +49,7 @@ def requirement_blocks(rows: Sequence[SchemeFindings]) -> Iterator[Block]:
             for row in rows
             for found in row.findings
         ],
-        "The pairs of each requirement that are told apart best",
+        "The pairs of each requirement that are easiest to distinguish",
         "pairs",
     )
 

@@ -217,7 +217,8 @@ def check_agency(request: PlannedRelease, folder: Path) -> str:
             raise RefutedError("its formats hold different numbers of the agency")
     if not _alike(json.loads(json.dumps(compared(folder, about))), about["found"]):
         raise RefutedError("it does not follow from the numbers of the release and of the agency")
-    return f"computed again; that the numbers are the agency's is told by its file, whose SHA-256 is {about['sha256']}"
+    file = f"the agency's file, whose SHA-256 is {about['sha256']},"
+    return f"computed again; {file} shows whether the numbers are the agency's"
 
 
 def _places(request: PlannedRelease) -> list[tuple[str, list[str]]]:

@@ -271,7 +271,7 @@ def _page(results: dict[str, Any]) -> Page:
         for row in rows
         if row["faults"]
     ]
-    verdict = "\n".join(f"- {line}" for line in faults) or "Nothing is wrong without being told."
+    verdict = "\n".join(f"- {line}" for line in faults) or "Nothing is wrong without being reported."
     return Page(
         TITLE,
         [

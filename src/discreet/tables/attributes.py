@@ -120,7 +120,7 @@ def unlisted(unit: Workers | EstablishmentNodes, by: Sequence[str], kept: Sequen
     asked = [f"by {', '.join(by)}"] * bool(by) + [f"where {', '.join(kept)} is kept"] * bool(kept)
     return DataError(
         f"Counts {' '.join(asked)} under {unit.key} need a public list of establishments: without "
-        "it one job could make a value appear that no other has, and its absence would be told.",
+        "it one job could make a value appear that no other has, and a refusal would reveal its absence.",
         remedy=("Give the list as workplaces, or ", BY_ESTABLISHMENTS, ", for which existence is public."),
         about="by",
     )

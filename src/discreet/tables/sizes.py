@@ -99,7 +99,7 @@ def noisy_sizes(unit: Establishments, epsilon: Fraction, *, step: int = 1) -> No
             (
                 "scale_share leaves ",
                 Argument("epsilon", Symbol(f"{shown(epsilon)}")),
-                " for the sizes of the largest establishments, with noise that tells nothing.",
+                " for the sizes of the largest establishments, with noise that leaves no information.",
             ),
             f"It needs ln(1 + alpha) / {MOST_EXPONENT:g} = {unit.log_growth / MOST_EXPONENT:.3g} or more.",
             "Raise scale_share or epsilon, lower alpha, or leave it out.",

@@ -71,7 +71,7 @@ def true_flags(true: Vector, *, most: int, direction: Direction = "either") -> M
     """The `most` largest true changes; cells that did not change that way are never among them."""
     if not 0 < most < len(true):
         raise DataError(
-            f"Flags for {most} of {len(true)} cells leave nothing to tell apart; ask for 1 to {len(true) - 1}.",
+            f"Flags for {most} of {len(true)} cells leave nothing to distinguish; choose 1 to {len(true) - 1}.",
             about="most",
         )
     score = alarms(true, direction=direction)

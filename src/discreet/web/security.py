@@ -32,7 +32,9 @@ FULL = (
 )
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
-UNFORESEEN = "The desk met a fault of its own. Nothing was spent by it. Try again, or tell who runs it."
+UNFORESEEN = (
+    "The desk met a fault of its own. Nothing was spent by it. Try again, or contact the person who runs the desk."
+)
 log = logging.getLogger("discreet.web")
 logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # it logs bytes of what people send
 

@@ -100,7 +100,7 @@ def moments_errors_of(
     terms = [public.design.random[term].term.name for term in public.terms]
     finest = terms[:1]
     hidden = [
-        f"a variance of {name} below {least:.3g} is not told from 0 under this noise, and would be flagged"
+        f"a variance of {name} below {least:.3g} cannot be distinguished from 0 under this noise, and would be flagged"
         for name, least in zip(terms, found.least.tolist(), strict=True)
     ]
     if not measured:

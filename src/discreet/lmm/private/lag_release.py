@@ -188,7 +188,7 @@ def lag_errors(nothing: LagSums, public: PublicDesign, request: ModelRequest) ->
         error=(*known.error, *error.tolist()),
         noise=(*known.noise, *noise.tolist()),
         assumed=f"{known.assumed} For lags it is the widest there can be, and they are supposed to vary as residuals "
-        "do, beside what the rest of the model explains; fixed effects are told as if lags were known.",
+        "do, beside what the rest of the model explains; errors of fixed effects are reported as if lags were known.",
     )
 
 

@@ -138,7 +138,8 @@ def lag_flags(names: Sequence[str], seen: float, unknown: Sequence[str], moved: 
     """
     if unknown and moved > LAGS_MOVED:
         note = (
-            f"lasting differences between groups of {' and '.join(unknown)} are not told from zero, and look like "
+            f"lasting differences between groups of {' and '.join(unknown)} cannot be distinguished from zero, and "
+            "look like "
             f"lags, whose coefficients may be off by {moved:.2g} standard errors more than these say. Spend more, or "
             "use fewer groups"
         )
@@ -172,8 +173,7 @@ def readings(public: PublicDesign, request: ModelRequest, centred: Vector, covar
     if public.dropped:
         notes.append(f"fixed columns are combinations of others and were dropped: {_listed(public.dropped)}")
     notes += [
-        f"factor {name} has one level and tells nothing, so it has no coefficient of its own"
-        for name in public.design.constant_factors
+        f"factor {name} has one level, so it has no coefficient of its own" for name in public.design.constant_factors
     ]
     drowned = [public.names[i] for i in np.flatnonzero(_reach(public, request, centred, covariance) > width)]
     if drowned:

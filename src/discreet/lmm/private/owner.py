@@ -117,13 +117,13 @@ def _again(x: Vector, y: Vector, name: str, response: str, lagged: Sequence[str]
         return
     if abs(_rank_correlation(x[both], y[both])) > ALIKE:
         yield (
-            f"Column {name!r} is declared public and follows {response!r} from row to row: it tells every response. "
+            f"Column {name!r} is declared public and follows {response!r} from row to row: it reveals every response. "
             "Leave it out, or declare it as protected too."
         )
     elif name not in lagged and _holds_others(x, y, both):
         yield (
             f"Column {name!r} is declared public and holds values of {response!r} of other rows, such as earlier ones: "
-            "it tells those responses. Name it under lagged if they were published, or leave it out."
+            "it reveals those responses. Name it under lagged if they were published, or leave it out."
         )
 
 
@@ -160,7 +160,7 @@ def _decided(column: Any, y: Vector, name: str, response: str) -> Iterator[str]:
     spread = ((y[known] - mean[at]) ** 2)[several].sum()
     if several.mean() > OFTEN and spread < (1 - ALIKE) * ((y[known] - y[known].mean()) ** 2)[several].sum():
         yield (
-            f"Column {name!r} is declared public and its levels decide {response!r}: each tells its rows' responses. "
+            f"Column {name!r} is declared public and its levels decide {response!r}: each reveals its rows' responses. "
             "Leave it out, or declare it as protected too."
         )
 
@@ -175,6 +175,6 @@ def _together(found: dict[str, Vector], y: Vector, response: str) -> Iterator[st
     left = y - X @ np.linalg.lstsq(X, y, rcond=None)[0]
     if float(left @ left) < (1 - ALIKE) * float(((y - y.mean()) ** 2).sum()):
         yield (
-            f"Columns {', '.join(found)} are declared public and add up to {response!r}: together they tell every "
+            f"Columns {', '.join(found)} are declared public and add up to {response!r}: together they reveal every "
             "response. Leave one out, or declare it as protected too."
         )

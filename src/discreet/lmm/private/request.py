@@ -168,7 +168,7 @@ def columns_in_time(response: str, lags: Sequence[int], series: Sequence[str], t
         given = "series" if series else "time"
         raise PrivacyError(
             (Argument(given, list(series) if series else time), " was given, and the formula has no lag."),
-            "It tells which rows are earlier.",
+            "It says which rows are earlier.",
             f"Add a term such as lag({response}, 1), or leave it out.",
             about=given,
         )
@@ -181,7 +181,7 @@ def columns_in_time(response: str, lags: Sequence[int], series: Sequence[str], t
         )
     if response in (*series, time):
         raise PrivacyError(
-            f"The response {response!r} was named to tell series or periods apart.",
+            f"The response {response!r} was named as a series or as the time.",
             "Such columns are public, and one row's response is protected.",
             "Name other columns.",
             about="series" if response in series else "time",

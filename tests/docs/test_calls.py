@@ -34,6 +34,8 @@ class Signature(NamedTuple):
 def _of_function(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Signature:
     names = [a.arg for a in (*node.args.posonlyargs, *node.args.args)]
     names = names[1:] if names[:1] in (["self"], ["cls"]) else names
+    if "releases" in map(ast.unparse, node.decorator_list):  # `release.question.releases` adds the data
+        names = [names[0], "data", *names[1:]]
     keywords = None if node.args.kwarg else frozenset([*names, *(a.arg for a in node.args.kwonlyargs)])
     return Signature(None if node.args.vararg else len(names), keywords)
 

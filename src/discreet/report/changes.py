@@ -140,7 +140,12 @@ def _repeated(found: ExceptionReport) -> list[Block]:
     if not found.repeated:
         return []
     rows = [
-        {"series": row["series"], "level": row["level"], "repeats": row["repeats"], "chance": f"{row['chance']:.0%}"}
+        {
+            "series": row["series"],
+            "level": row["level"],
+            "repeats": row["repeats"],
+            "chance": f"{100 * row['chance']:.0f} %",
+        }
         for row in found.repeated
     ]
     return [

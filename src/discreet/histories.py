@@ -68,6 +68,11 @@ class Histories:
         """What messages call the table."""
         return self.jobs.name
 
+    @property
+    def origin(self) -> str | None:
+        """Which files were read; None for frames."""
+        return self.jobs.origin
+
     def __repr__(self) -> str:
         span = f"{self.quarters[0]} to {self.quarters[-1]}"
         return (

@@ -37,7 +37,7 @@ from discreet.row_checks import (
     twice,
     whole_units,
 )
-from discreet.scans import folder_of, is_csv, tables_in
+from discreet.scans import folder_of, is_csv, origin_of, tables_in
 from discreet.schema import Schema
 
 if TYPE_CHECKING:
@@ -81,13 +81,14 @@ class Jobs:
     ----------
     table : one row per job, or per count of jobs if the schema has a size.
     schema : which column is what.
-    workplaces : the public list of establishments; without it, those with a job are the public ones.
+    workplaces : the public list of establishments; without it, those in the rows are the public ones.
     workers : the workers' attributes, where they are not columns of `table`.
     allow_multiple : a worker may have jobs at any number of establishments, or at so many; at one of them always one.
     name : what messages call it.
     validated : every row was checked.
     counted : rows with a size, as they came: by all their columns they are told apart.
     lineage : the codes of declared hierarchies with their parents. Public.
+    origin : which files were read, so that a ledger knows them again; None for frames.
     """
 
     table: Frame
@@ -99,6 +100,7 @@ class Jobs:
     validated: bool = False
     counted: Frame | None = None
     lineage: Lineage | None = None
+    origin: str | None = None
 
     @property
     def listed(self) -> Frame:
@@ -150,7 +152,7 @@ class Jobs:
             "size" if schema.size else "worker": schema.size or schema.worker,
             "workplace attributes": ", ".join(schema.workplace_attributes) or "none",
             "worker attributes": ", ".join(domains) or "none",
-            "establishments": "those with a job" if self.workplaces is None else "a public list",
+            "establishments": "those in its rows" if self.workplaces is None else "a public list",
         }
         engine = self.table.implementation.name.lower()
         head = f"Jobs {self.name!r} ({engine}). Confidential: only the schema is shown."
@@ -339,6 +341,7 @@ def read_jobs(
         allow_multiple=allow_multiple,
         name=name,
         counted=None if schema.size is None else rows,
+        origin=origin_of(source),
     )
     refuse(fault for kind, key, listed in _links(jobs) for fault in _mismatch(jobs, kind, key, listed))
     jobs = jobs.validate() if validate else replace(jobs, table=jobs._distinct())

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from html import escape
 from importlib import import_module
 from io import BytesIO
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ import numpy as np
 from discreet.arrays import Vector
 from discreet.errors import DataError, MissingExtra
 from discreet.extras import needs
+from discreet.faults import Argument
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -80,6 +82,13 @@ class Result(ABC):
         -------
         The path.
         """
+        if not isinstance(path, str | PathLike):
+            raise DataError(
+                (Argument("path", path), " is no path."),
+                f"A result is saved as {', '.join(WRITERS)}.",
+                "Use for example 'result.csv'.",
+                about="path",
+            )
         path = Path(path)
         if path.suffix not in WRITERS:
             raise DataError(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import glob
+import hashlib
 import os
 import re
 from collections.abc import Mapping
@@ -82,6 +83,24 @@ def is_remote(data: object) -> bool:
     """Whether data are files on storage of a cluster, which Spark reads: hdfs, s3a, gs, abfss and the like."""
     kinds = r"(hdfs|viewfs|s3a?|s3n|gs|abfss?|wasbs?|dbfs|ofs|cosn|oss)://"
     return isinstance(data, str) and re.match(kinds, data) is not None
+
+
+def origin_of(data: Any) -> str | None:
+    """A hash of where the files of jobs or rows are and when each was written last; None for what is no file.
+
+    Nothing of it depends on what the files hold.
+    """
+    folder = None if is_remote(data) else folder_of(data)
+    if folder is None:
+        return None
+    text, _, table = str(tables_in(folder, None, None)[0] if folder == Path(data) else data).partition("::")
+    try:
+        found = [Path(text)] if Path(text).exists() else list(map(Path, glob.glob(text)))  # noqa: PTH207 (a pattern)
+        files = [file for path in found for file in (path.rglob("*.parquet") if path.is_dir() else [path])]
+        stamps = sorted(f"{file.resolve()}\0{file.stat().st_mtime_ns}" for file in files)
+    except (OSError, ValueError):
+        return None
+    return hashlib.sha256("\0".join([table, *stamps]).encode()).hexdigest() if stamps else None
 
 
 def is_csv(data: Any) -> bool:

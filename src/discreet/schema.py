@@ -48,8 +48,8 @@ class Schema:
     ('workplace', 'worker')
     """
 
-    workplace_attributes: Sequence[str]
-    worker_attributes: Mapping[str, Sequence[Label]]
+    workplace_attributes: Sequence[str] = ()
+    worker_attributes: Mapping[str, Sequence[Label]] = field(default_factory=dict)
     establishment: str = "workplace"
     worker: str | None = "worker"
     size: str | None = None
@@ -159,6 +159,13 @@ class Schema:
             return schema
         if isinstance(schema, Mapping):
             return cls.of(schema)
+        if not isinstance(schema, str | Path | None):
+            raise DataError(
+                (Argument("schema", schema), " is no schema."),
+                "It is a Schema, a mapping with the same names, or the path of a file that has them.",
+                ("Use for example ", Argument("schema", "schema.toml"), "."),
+                about="schema",
+            )
         found = cls.read(schema) if schema is not None else None if data is None else cls.beside(data)
         if found is None:
             raise DataError(

@@ -15,6 +15,7 @@ from discreet.privacy.losses import Loss, Number, Pure
 from discreet.privacy.units import Unit
 from discreet.release.account import Account
 from discreet.schema import Label
+from discreet.tables.amounts import refuse_amounts
 from discreet.tables.changes import ChangeQuery
 from discreet.tables.flows import FlowQuery
 from discreet.tables.mean import MeanQuery
@@ -74,6 +75,7 @@ class Session:
             policy=_policy(jobs, period, per_period),
             period=period,
             seed=seed,
+            origin=jobs.origin,
         )
 
     @property
@@ -108,6 +110,8 @@ class Session:
         establishments: bool = False,
     ) -> CountQuery:
         """Sums of a declared magnitude, such as payroll, by any attributes, keeping the values in `where`."""
+        if of is None:  # elsewhere it stands for a count
+            refuse_amounts(self.jobs.schema, of, self.unit)
         return self._counted(by, where=where, magnitude=of, establishments=establishments)
 
     def mean(

@@ -6,7 +6,7 @@ Amounts are exact, and a noise scale computed from one is rounded up.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from numbers import Integral
 from typing import Any
@@ -73,7 +73,16 @@ def _refuse_tiny(epsilon: Fraction) -> None:
 
 def questions(coefficient: str | Sequence[str], values: float | Sequence[float]) -> tuple[tuple[str, ...], Vector]:
     """Pairs of a coefficient and a value; one of either goes with each of the other."""
-    names = (coefficient,) if isinstance(coefficient, str) else tuple(coefficient)
+    names = (
+        (coefficient,) if isinstance(coefficient, str) or not isinstance(coefficient, Iterable) else tuple(coefficient)
+    )
+    if not all(isinstance(name, str) for name in names):
+        raise PrivacyError(
+            (Argument("coefficient", coefficient), " is no name."),
+            "A coefficient has the name of its column; several are a list of names.",
+            ("Use for example ", Argument("coefficient", "x"), "."),
+            about="coefficient",
+        )
     try:
         if np.asarray(values).dtype.kind in "bSU":
             raise TypeError

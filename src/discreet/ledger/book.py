@@ -21,6 +21,7 @@ from discreet.faults import Argument
 from discreet.ledger import chain
 from discreet.ledger.budget import Budget, amounts
 from discreet.ledger.entries import Entry, Head, Row, canonical
+from discreet.ledger.openings import refuse_second_opening
 from discreet.ledger.people import program, second_person, user
 from discreet.ledger.periods import Period, Policy
 from discreet.privacy.columns import concerns_columns, refuse_conflict
@@ -54,6 +55,13 @@ class Ledger:
         """The ledger at a path, a `sqlite:///` or a `postgresql://` address; made when missing, unless `read_only`."""
         from discreet.ledger.store import Store
 
+        if not isinstance(where, str | Path):
+            raise PrivacyError(
+                (Argument("ledger", where), " is not where a ledger is."),
+                "It is a path, or the address of a database.",
+                ("Use for example ", Argument("ledger", "ledger.db"), "."),
+                about="ledger",
+            )
         return cls(Store(where, read_only=read_only))
 
     @classmethod
@@ -86,11 +94,13 @@ class Ledger:
         total: Loss,
         policy: Policy | None = None,
         allow_second_unit: bool = False,
+        origin: str | None = None,
         by: str | None = None,
     ) -> Budget:
         """Set what `dataset` may give away in total, and with `policy` about each period.
 
-        Asking again for the same changes nothing; without a policy, the one that is there stays.
+        Asking again for the same changes nothing; without a policy, the one that is there stays. `origin` stands for
+        the files that are read: under a second name they are refused, and so is a name in another spelling.
         """
         named(dataset, "dataset")
         if not total:
@@ -117,6 +127,7 @@ class Ledger:
                     "confirmed_by=...)`.",
                     about="total",
                 )
+            refuse_second_opening(dataset, origin, page.entries(kind="budget"))
             other = page.last(kind="budget", dataset=dataset)
             if other is not None and not allow_second_unit:
                 raise PrivacyError(
@@ -131,6 +142,7 @@ class Ledger:
                 protects=str(unit),
                 by=by,
                 second_unit=other is not None,
+                **({} if origin is None else {"origin": origin}),
             )
 
     def change_budget(

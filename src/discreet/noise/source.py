@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from discreet.errors import PrivacyError
+from discreet.faults import Argument
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -49,6 +52,13 @@ class SeededSource:
     private = False
 
     def __init__(self, seed: int) -> None:
+        if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0:
+            raise PrivacyError(
+                (Argument("seed", seed), " is not a whole number of 0 or more."),
+                "A seed makes a rehearsal repeatable; a private release has none.",
+                ("Use for example ", Argument("seed", 1), "."),
+                about="seed",
+            )
         self._generator = np.random.Philox(seed)
 
     def words(self, n: int) -> NDArray[np.uint64]:

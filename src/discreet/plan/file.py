@@ -12,7 +12,7 @@ from discreet.plan.document import Document
 from discreet.plan.shape import ALONE, AnyRelease, Output, Plan
 from discreet.plan.source import Columns, LevelsSection, SourceSection
 from discreet.privacy.units import Unit
-from discreet.scans import is_remote
+from discreet.scans import is_remote, origin_of
 from discreet.schema import Schema
 
 
@@ -82,6 +82,11 @@ class PlanSource:
     def unit(self) -> Unit:
         """Whom it protects."""
         return self.tables.unit.unit()
+
+    @property
+    def origin(self) -> str | None:
+        """Which files its rows are in, so that a ledger knows them again."""
+        return origin_of(self.data(self.tables.data.source))
 
     @property
     def output(self) -> Output:

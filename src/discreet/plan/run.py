@@ -151,7 +151,14 @@ def _run(file: PlanFile, *, dry_run: bool, changed_data: bool, progress: Progres
         note.write(held)
     with Ledger.open(file.ledger) as ledger:
         accounts = {
-            name: Account(ledger=ledger, dataset=name, unit=source.unit, budget=budget.total(), policy=budget.policy())
+            name: Account(
+                ledger=ledger,
+                dataset=name,
+                unit=source.unit,
+                budget=budget.total(),
+                policy=budget.policy(),
+                origin=source.origin,
+            )
             for name, source in file.accounts.items()
             for budget in [source.tables.budget]
         }

@@ -12,6 +12,7 @@ from discreet.errors import BudgetExceeded, LedgerError, NoLedger, PrivacyError
 from discreet.faults import Fault
 from discreet.ledger import Budget, Entry, Ledger
 from discreet.ledger.budget import amounts, readable
+from discreet.ledger.openings import second_opening
 from discreet.plan.changed import changed
 from discreet.plan.counts import CountRequest
 from discreet.plan.file import PlanFile, PlanSource
@@ -31,6 +32,7 @@ class Standing:
     budgets: tuple[Budget, ...] = ()
     charged: Mapping[str, Entry] = field(default_factory=dict)
     published: Mapping[str, Entry] = field(default_factory=dict)
+    opened: tuple[Entry, ...] = ()
 
     def state(self, name: str) -> State:
         return "released" if name in self.published else "paid, not released" if name in self.charged else "new"
@@ -114,12 +116,13 @@ def standings(file: PlanFile) -> tuple[dict[str, Standing], list[Fault]]:
     return {dataset: _standing(dataset, budgets, entries) for dataset in datasets}, []
 
 
-def _standing(dataset: str, budgets: Iterable[Budget], entries: Iterable[Entry]) -> Standing:
+def _standing(dataset: str, budgets: Iterable[Budget], entries: Sequence[Entry]) -> Standing:
     mine = [entry for entry in entries if entry.dataset == dataset]
     charged, published = (
         {str(entry.release): entry for entry in mine if entry.kind == kind} for kind in ("charge", "publish")
     )
-    return Standing(tuple(budget for budget in budgets if budget.dataset == dataset), charged, published)
+    opened = tuple(entry for entry in entries if entry.kind == "budget")
+    return Standing(tuple(budget for budget in budgets if budget.dataset == dataset), charged, published, opened)
 
 
 def spend(source: PlanSource, asked: Sequence[PlannedRelease], standing: Standing) -> tuple[Spending, list[Fault]]:
@@ -160,7 +163,9 @@ def jobs_of_one_worker(asked: Sequence[PlannedRelease]) -> int | None:
 
 def _opened(source: PlanSource, standing: Standing) -> tuple[Budget, list[Fault]]:
     """The budget of a data set as it is now, and what the plan says otherwise."""
-    unit, whole, faults = source.unit, source.tables.budget.total(), []
+    unit, whole = source.unit, source.tables.budget.total()
+    place = source.place("budget", "dataset")
+    faults = [replace(fault, place=place) for fault in second_opening(source.dataset, source.origin, standing.opened)]
     policy = source.tables.budget.policy()
     found = Budget(source.dataset, unit.key, whole, whole.zero(), policy)
     for known in standing.budgets:

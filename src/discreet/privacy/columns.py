@@ -7,7 +7,7 @@ by another: each would tell what the other hides.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +37,11 @@ class _Declared(Phrase):
 
 def declared(public: Sequence[str], unit: Unit, response: str = "") -> tuple[str, ...]:
     """The columns declared public, after none was found that `unit` protects; whole rows hide a formula's response."""
-    if isinstance(public, str) or not all(isinstance(column, str) for column in public):
+    if (
+        isinstance(public, str)
+        or not isinstance(public, Iterable)
+        or not all(isinstance(column, str) for column in public)
+    ):
         raise PrivacyError(
             (Subject(Argument("public", public)), " is not a list of columns."),
             "It names those that everybody may know.",

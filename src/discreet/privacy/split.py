@@ -53,7 +53,8 @@ def divided(split: Sequence[Number] | None, tables: int) -> list[Fraction]:
     """The share of each of several tables: equal ones, or those in `split`."""
     if split is None:
         return [Fraction(1, tables)] * tables
-    parts = [exact(share, name="split") for share in split]
+    shares = [split] if isinstance(split, str) or not isinstance(split, Iterable) else list(split)
+    parts = [exact(share, name="split") for share in shares]
     if len(parts) != tables or not _whole(parts):
         raise PrivacyError(
             (Argument("split", list(map(str, parts))), f" does not divide the budget among {tables} tables."),

@@ -106,6 +106,7 @@ class Account:
         policy: Policy | None = None,
         period: str | None = None,
         seed: int | None = None,
+        origin: str | None = None,
     ):
         """Open the account.
 
@@ -118,9 +119,10 @@ class Account:
         policy : with a budget, what releases about each period may cost.
         period : the year, quarter or month that releases are about: "2026-Q1".
         seed : makes releases reproducible and therefore not private; each of them says so.
+        origin : with a budget, which files the data are (`discreet.scans.origin_of`).
         """
         if budget is not None:
-            ledger.open_budget(dataset=dataset, unit=unit, total=budget, policy=policy)
+            ledger.open_budget(dataset=dataset, unit=unit, total=budget, policy=policy, origin=origin)
         self.ledger, self.dataset, self.unit = ledger, dataset, unit
         self.period = None if period is None else str(Period.of(period))
         self._source: Source = SystemSource() if seed is None else SeededSource(seed)
@@ -136,10 +138,20 @@ class Account:
         policy: Policy | None = None,
         period: str | None = None,
         seed: int | None = None,
+        origin: str | None = None,
     ) -> Account:
         """The account in the ledger at `where`; None keeps the ledger in memory, for a trial or a single answer."""
         ledger = Ledger.in_memory() if where is None else Ledger.open(where)
-        return cls(ledger=ledger, dataset=dataset, unit=unit, budget=budget, policy=policy, period=period, seed=seed)
+        return cls(
+            ledger=ledger,
+            dataset=dataset,
+            unit=unit,
+            budget=budget,
+            policy=policy,
+            period=period,
+            seed=seed,
+            origin=origin,
+        )
 
     def about(self, period: Period) -> Account:
         """The same account for releases about a period; about that part of the budget's own kind, if it has one."""

@@ -49,7 +49,8 @@ def cells(label: str, table: CountRelease) -> Iterator[Block]:
     by = f"by {', '.join(names)}" if names else "in all"
     named = "; ".join(", ".join(map(str, level)) for level in table.levels) if kinds <= NAMED else ""
     bars = f"; bars, from the left: {named}" if named else f"; bars: {', '.join(table.worker_by)}"
-    over = bars if kinds > 1 else f", with intervals of {percent(table.level)}"
+    known = np.isfinite(table.upper).any()
+    over = bars if kinds > 1 else f", with intervals of {percent(table.level)}" if known else ", without intervals"
     yield Ranked(
         (what, "Jobs", "Mostly noise" if kinds > 1 else "Quality"),
         marks,

@@ -23,7 +23,7 @@ WHOLE_UNITS = "Amounts are counted in whole units, rounded row by row"
 
 def refuse_amounts(schema: Schema, name: object, unit: Unit) -> None:
     """Refuse a magnitude that was not declared, and units under which no sum is proved."""
-    if name not in schema.magnitudes:
+    if not isinstance(name, str) or name not in schema.magnitudes:
         raise DataError(
             f"{name!r:.60} is not a declared magnitude.",
             f"There are: {', '.join(schema.magnitudes) or 'none'}.",

@@ -92,7 +92,8 @@ def _values(schema: Schema, name: str, kept: object) -> tuple[Label, ...]:
 
 def refuse_shrinking(towards: Sequence[str], *, workplace_by: Sequence[str], worker_by: Sequence[str]) -> None:
     """Refuse to draw a table's shares of worker kinds towards groups that it does not have."""
-    unknown = [name for name in towards if name not in workplace_by]
+    asked: Sequence[object] = list(towards) if isinstance(towards, Iterable) else [towards]
+    unknown = [name for name in asked if name not in workplace_by]
     if unknown or not worker_by:
         fault = f"{unknown[0]!r} is not a workplace attribute of it" if unknown else "it has no worker attributes"
         raise DataError(

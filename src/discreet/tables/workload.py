@@ -232,6 +232,13 @@ class Workload:
     ) -> Offer[Jobs, tuple[Cells, ...], tuple[CountRelease, ...]]:
         """All tables as one offer; the arguments are those of `release`."""
         drawn = self._drawn
+        if not isinstance(add_up, bool):
+            raise DataError(
+                (Argument("add_up", add_up), " is neither true nor false."),
+                "It says whether tables are made to agree.",
+                ("Use ", Argument("add_up", True), "."),
+                about="add_up",
+            )
         if add_up:
             finest_of([query.by for query in drawn], drawn[0].jobs.schema.hierarchies)
         asked: list[TableAsk] = [

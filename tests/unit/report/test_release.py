@@ -15,10 +15,11 @@ from discreet.privacy.identification import posterior
 from discreet.privacy.losses import Approximate, Pure
 from discreet.privacy.units import EstablishmentNodes, Establishments, Rows, Workers
 from discreet.report.comparison import Group, SimulatedErrors
-from discreet.report.counts import _rank_ranges
+from discreet.report.counts import _rank_ranges, cells
 from discreet.report.flags import LIMITS
 from discreet.report.page import Heading, Note, Prose, Table
 from discreet.report.protection import plain_words, suspicions
+from discreet.report.ranked import Ranked
 from discreet.report.release import (
     DataSet,
     Facts,
@@ -284,3 +285,13 @@ def test_comparisons_are_drawn_together() -> None:
     assert isinstance(drawn, Table)
     assert [row[1] for row in drawn.rows] == [2.0, 0.25]
     assert "error-by-stratum" in shown.figures
+
+
+@pytest.mark.parametrize(
+    ("upper", "words"), [([9.0, np.inf], "with intervals of"), ([np.inf] * 2, "without intervals")]
+)
+def test_a_caption_promises_no_intervals_where_there_are_none(upper: list[float], words: str) -> None:
+    counts = np.array([[7], [3]])
+    part = table(counts, np.zeros((2, 1)), np.array(upper)[:, None])
+    (ranked,) = (block for block in cells("A", part) if isinstance(block, Ranked))
+    assert words in " ".join(ranked.caption.split())

@@ -1,0 +1,52 @@
+"""A data set that looks like a second opening of one that has a budget: the same name in other spelling, or its files.
+
+Only names and origins are compared, which are public: an origin is a hash of where the files are and when they were
+written last, made by whoever reads them (`discreet.scans.origin_of`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from discreet.errors import PrivacyError
+from discreet.faults import Argument, Fault
+from discreet.ledger.entries import Entry
+
+
+def refuse_second_opening(dataset: str, origin: str | None, opened: Iterable[Entry]) -> None:
+    """Refuse a first budget of `dataset` where the lines of budgets `opened` have the same data by another name."""
+    faults = list(second_opening(dataset, origin, opened))
+    if faults:
+        raise PrivacyError(*faults)
+
+
+def second_opening(dataset: str, origin: str | None, opened: Iterable[Entry]) -> list[Fault]:
+    """What makes `dataset` look like one that has a budget; nothing where it has one itself."""
+    lines = list(opened)
+    if any(entry.dataset == dataset for entry in lines):
+        return []
+    for entry in lines:
+        known = entry.dataset
+        if _words(known) == _words(dataset):
+            why: tuple[str | Argument, ...] = (
+                f"The ledger has a budget of {known!r}, and ",
+                Argument("dataset", dataset),
+                " differs from it in case, spaces or signs alone.",
+            )
+            remedy = "Use that name, or one that nobody takes for it."
+        elif origin is not None and entry.payload.get("origin") == origin:
+            why = (
+                f"The ledger has a budget of {known!r}, and ",
+                Argument("dataset", dataset),
+                " is the same files, which were not written since.",
+            )
+            remedy = "Use that name."
+        else:
+            continue
+        return [Fault("dataset", why, "What is released of one data set is paid from one budget.", remedy)]
+    return []
+
+
+def _words(name: str) -> list[str]:
+    return re.findall(r"[^\W_]+", name.casefold())

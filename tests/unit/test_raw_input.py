@@ -1,0 +1,50 @@
+"""Arguments of the wrong kind: an error of ours that names the argument, and nothing accepted in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet.errors import DiscreetError
+from faults_of import about
+
+ROWS = {"workplace": ["a", "a", "b"], "worker": [1, 2, 3], "place": ["x", "x", "y"], "sex": ["F", "M", "F"]}
+SCHEMA = dc.Schema(["place"], {"sex": ["F", "M"]})
+JOBS = dc.read_jobs(ROWS, schema=SCHEMA)
+DATA = {"y": np.linspace(0, 1, 60), "x": np.arange(60) % 7, "g": np.arange(60) % 5}
+
+
+def session(**given: Any) -> dc.Session:
+    return dc.Session(JOBS, unit=dc.Establishments(0.1), budget=100, **given)
+
+
+CASES: list[tuple[str, Callable[[], Any]]] = [
+    ("schema.worker_attributes", lambda: dc.Schema(worker_attributes=["SEX"])),  # type: ignore[arg-type]
+    ("schema", lambda: dc.read_jobs(ROWS, schema=["place"])),  # type: ignore[arg-type]
+    ("seed", lambda: session(seed=-1)),
+    ("seed", lambda: session(seed="x")),
+    ("seed", lambda: session(seed=1.5)),
+    ("ledger", lambda: session(ledger=3, dataset="jobs")),
+    ("split", lambda: session().marginals("place", ["place", "sex"]).release(epsilon=2, split=3)),  # type: ignore[arg-type]
+    ("add_up", lambda: session().marginals("place", []).release(epsilon=2, add_up="x")),  # type: ignore[arg-type]
+    ("path", lambda: session(seed=1).count("place").release(epsilon=1).save(None)),  # type: ignore[arg-type]
+    ("towards", lambda: session(seed=1).count(["place", "sex"]).release(epsilon=2).shrunk(None)),  # type: ignore[arg-type]
+    ("of", lambda: session().sum(None)),  # type: ignore[arg-type]
+    ("of", lambda: session().mean(["x"])),  # type: ignore[arg-type]
+    ("public", lambda: dc.release_mixed("y ~ x + (1 | g)", DATA, epsilon=1, public=None, bounds=(0, 1))),
+    ("coefficient", lambda: dc.posterior_interval("y ~ x", DATA, None, epsilon=10)),  # type: ignore[arg-type]
+    ("coefficient", lambda: dc.posterior_probability("y ~ x", DATA, None, at=0, epsilon=10)),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize(("named", "ask"), CASES, ids=[f"{name}-{i}" for i, (name, _) in enumerate(CASES)])
+def test_the_argument_is_named(named: str, ask: Callable[[], Any], tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DiscreetError, check=about(named)):
+        ask()
+    assert not list(tmp_path.iterdir())

@@ -22,6 +22,10 @@ OFTEN = 0.5  # share of a column's values that are the response of other rows
 FARTHEST = 12  # rows apart in which earlier responses are looked for
 MANY = 50  # different values from which two rows of one value are no chance
 FEWEST = 8  # rows that can show anything
+NEAR = 3  # rows before and after of which a column may be made
+CLOSE = 0.05  # what responses nearby leave of the typical distance of a column from its middle, if it is made of them
+ROUGHLY = 0.99  # rank correlation from which a column tells responses to a few per cent
+COMMON = 0.2  # a value that so many rows have is no number that was made of responses
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,9 @@ def look(
         column = _column(frame, name)
         x = _numbers(column)
         if x is None:
-            told += _decided(column, y, name, response)
+            inside = _numbers_in(column)
+            decided = list(_decided(column, y, name, response))
+            told += decided or ([] if inside is None else _again(inside, y, name, response, lagged))
         else:
             again = list(_again(x, y, name, response, lagged))
             told += again
@@ -97,6 +103,19 @@ def _numbers(column: Any) -> Vector | None:
         return None
 
 
+def _numbers_in(column: Any) -> Vector | None:
+    """The first number in each text, where most texts have one: "v0.12" is 0.12."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if not pa.types.is_string(column.type) and not pa.types.is_large_string(column.type):
+        return None
+    found = pc.struct_field(pc.extract_regex(column, r"(?P<number>-?[0-9]+\.?[0-9]*)"), "number")
+    return _numbers(found) if found.null_count < OFTEN * len(found) else None
+
+
 def _noted(words: str, at: Mask) -> OwnersNote:
     return OwnersNote(words, tuple((np.flatnonzero(at) + 1).tolist()), len(at))
 
@@ -115,7 +134,9 @@ def _again(x: Vector, y: Vector, name: str, response: str, lagged: Sequence[str]
     both = np.isfinite(x) & np.isfinite(y)
     if both.sum() < FEWEST or not (np.ptp(x[both]) and np.ptp(y[both])):
         return
-    if abs(_rank_correlation(x[both], y[both])) > ALIKE:
+    alike = abs(_rank_correlation(x[both], y[both]))
+    copied = (x[both] == y[both]).mean() > OFTEN and len(np.unique(y[both])) >= MANY
+    if alike > ALIKE or copied:
         yield (
             f"Column {name!r} is declared public and follows {response!r} from row to row: it reveals every response. "
             "Leave it out, or declare it as protected too."
@@ -125,6 +146,38 @@ def _again(x: Vector, y: Vector, name: str, response: str, lagged: Sequence[str]
             f"Column {name!r} is declared public and holds values of {response!r} of other rows, such as earlier ones: "
             "it reveals those responses. Name it under lagged if they were published, or leave it out."
         )
+    elif alike > ROUGHLY:
+        yield (
+            f"Column {name!r} is declared public and goes almost with {response!r}: it tells every response to a few "
+            "per cent. Leave it out, or declare it as protected too."
+        )
+    elif name not in lagged and (_made_of(x, y) or _made_of(np.diff(x, prepend=np.nan), y)):
+        yield (
+            f"Column {name!r} is declared public and is computed from {response!r} of its row and rows nearby, such as "
+            "rounded earlier values, differences or running sums: it tells those responses. Name it under lagged if "
+            "they were published, or leave it out."
+        )
+
+
+def _made_of(x: Vector, y: Vector) -> bool:
+    """Whether most of `x` are one sum of responses of the same row and a few around it, whatever the other rows are."""
+    steps = np.arange(-NEAR, NEAR + 1)
+    if len(y) < FEWEST * (len(steps) + 1):
+        return False
+    near = np.stack([np.roll(y, -step) for step in steps], axis=1)[NEAR:-NEAR]
+    X, x = np.column_stack([np.ones(len(near)), near]), x[NEAR:-NEAR]
+    rows = np.isfinite(X).all(axis=1) & np.isfinite(x)
+    X, x = X[rows], x[rows]
+    if len(x) < FEWEST * X.shape[1]:
+        return False
+    values, counts = np.unique(x, return_counts=True)
+    if len(values) < MANY or counts.max() > COMMON * len(x):
+        return False
+    left, kept = np.abs(x - np.median(x)), np.ones(len(x), dtype=bool)
+    for _ in range(10):  # the half that fits best, again and again: rows where series meet fit nothing
+        off = np.abs(x - X @ np.linalg.lstsq(X[kept], x[kept], rcond=None)[0])
+        kept = off <= np.quantile(off, 1 - OFTEN / 2)
+    return bool(np.median(off) < CLOSE * np.median(left))
 
 
 def _rank_correlation(x: Vector, y: Vector) -> float:

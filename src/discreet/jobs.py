@@ -154,8 +154,7 @@ class Jobs:
             "worker attributes": ", ".join(domains) or "none",
             "establishments": "those in its rows" if self.workplaces is None else "a public list",
         }
-        engine = self.table.implementation.name.lower()
-        head = f"Jobs {self.name!r} ({engine}). Confidential: only the schema is shown."
+        head = f"Jobs {self.name!r} ({self.table.implementation.name.lower()}). Confidential: only the schema is shown."
         return "\n".join([head, *(f"  {name:20}  {value}" for name, value in lines.items())])
 
     def validate(self, *, may_be_empty: bool = False) -> Jobs:

@@ -69,6 +69,8 @@ def test_what_a_file_holds_is_not_in_its_origin(tmp_path: Path) -> None:
     assert origin_of({"workplace": []}) is None
     assert origin_of(f"{path}::a") != origin_of(f"{path}::b")  # two tables of a file
     assert origin_of(tmp_path / "absent.csv") is None
+    assert origin_of(f"{tmp_path}/jobs*.csv") == origin_of(path)
+    assert origin_of("s3a://bucket/jobs.parquet") is None
 
 
 def test_a_plan_is_refused_at_its_name_before_anything_is_read(tmp_path: Path) -> None:

@@ -55,13 +55,6 @@ class Ledger:
         """The ledger at a path, a `sqlite:///` or a `postgresql://` address; made when missing, unless `read_only`."""
         from discreet.ledger.store import Store
 
-        if not isinstance(where, str | Path):
-            raise PrivacyError(
-                (Argument("ledger", where), " is not where a ledger is."),
-                "It is a path, or the address of a database.",
-                ("Use for example ", Argument("ledger", "ledger.db"), "."),
-                about="ledger",
-            )
         return cls(Store(where, read_only=read_only))
 
     @classmethod

@@ -28,6 +28,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable, DDLElement
 
 from discreet.errors import LedgerError, NoLedger
 from discreet.extras import needs
+from discreet.faults import Argument
 from discreet.ledger.entries import GENESIS, Entry, EntryError, Head, Row
 
 NAME = "discreet_ledger"
@@ -97,6 +98,13 @@ class Store:
     """One ledger's table, opened; `label` names it in messages and holds no password."""
 
     def __init__(self, where: str | Path | None, *, read_only: bool = False, in_place: bool = False) -> None:
+        if not isinstance(where, str | Path | None):
+            raise LedgerError(
+                (Argument("ledger", where), " is not where a ledger is."),
+                "It is a path, or the address of a database.",
+                ("Use for example ", Argument("ledger", "ledger.db"), "."),
+                about="ledger",
+            )
         self.url = _url(where)
         self.label = _label(self.url)
         self.is_postgres = self.url.get_backend_name() == "postgresql"

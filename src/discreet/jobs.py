@@ -140,9 +140,8 @@ class Jobs:
     @property
     def frame(self) -> Frame:
         """One row per job, with the worker's attributes."""
-        if self.workers is None:
-            return self.table
-        return self.table.join(self.workers, on=self.schema.worker, how="left")
+        workers = self.workers
+        return self.table if workers is None else self.table.join(workers, on=self.schema.worker, how="left")
 
     def __repr__(self) -> str:
         schema = self.schema
@@ -409,8 +408,7 @@ def _mismatch(jobs: Jobs, kind: str, key: str, listed: Frame) -> Iterator[Fault]
     if ours is not theirs:
         yield Fault(
             f"{kind}s",
-            f"{jobs.name} is in {ours.name.lower()} and {kind}s in {theirs.name.lower()}; only one engine can join "
-            "them.",
+            f"{jobs.name} is in {ours.name.lower()} and {kind}s in {theirs.name.lower()}; one engine joins tables.",
             remedy="Pass engine=engines.open(...), or both as the same kind of frame.",
         )
     left, right = jobs.table.collect_schema()[key], listed.collect_schema()[key]

@@ -320,7 +320,7 @@ def compare_large_changes(
             about="forecasts",
         )
     gold = Gold(cutoff, direction, policy, regression, lag, scale)
-    found = score(aligned, gold, horizon=horizon, rules=Rules())
+    found = score(aligned, gold, horizon=horizon, rules=Rules(), sided=sided)
     standard = standards.large_changes(
         found.base, found.cases.actual, cutoff=cutoff, policy=policy, direction=direction, regression=regression
     )

@@ -70,7 +70,7 @@ class Scored:
     positive : large changes among them; False where the outcome is not known.
     impossible : cases that the standard cannot call large, which is known at the origin.
     left_out : how many past cases cannot be judged; `unjudged`: coming ones by series, with the reason.
-    rises : forecasts on their scale, larger for a rise; None for distributions.
+    rises : forecasts on their scale, larger for a rise; None for distributions, and where they were not asked for.
     """
 
     cases: Cases
@@ -98,8 +98,8 @@ class Scored:
         )
 
 
-def score(cases: Cases, gold: Gold, *, horizon: int, rules: Rules) -> Scored:
-    """Judge what can be judged."""
+def score(cases: Cases, gold: Gold, *, horizon: int, rules: Rules, sided: bool = False) -> Scored:
+    """Judge what can be judged. `sided` keeps `rises`, which are as large as the scores."""
     if gold.lag > 1 and gold.lag < horizon:
         raise DataError(
             (Argument("lag", gold.lag), f" is shorter than the horizon {horizon}, so a change would begin after it."),
@@ -149,7 +149,7 @@ def score(cases: Cases, gold: Gold, *, horizon: int, rules: Rules) -> Scored:
         impossible=impossible,
         left_out=int((known & ~fine).sum()),
         unjudged=unjudged,
-        rises=rises,
+        rises=rises if sided else None,
     )
 
 

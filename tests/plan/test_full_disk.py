@@ -18,6 +18,9 @@ exec {python} -c 'from discreet.plan.run import run; run("{plan}")'
 """
 
 
+pytestmark = pytest.mark.full_size
+
+
 def on_a_small_disk(plan: Path, *, size: str) -> subprocess.CompletedProcess[str]:
     """Run a plan whose output folder is a disk of its own, in a space of mounts that goes with the process."""
     (plan.parent / "out").mkdir(exist_ok=True)
@@ -50,7 +53,6 @@ def test_a_full_disk_is_said_and_the_run_is_resumed(toys: Callable[[Path], Path]
     assert sorted(charged(plan)) == ["margins", "places", "sexes"]
 
 
-@pytest.mark.full_size
 def test_the_same_disk_with_room_is_enough(toys: Callable[[Path], Path], tmp_path: Path) -> None:
     """The test above can tell: nothing else is wrong with that disk."""
     plan = toys(tmp_path)

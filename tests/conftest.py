@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import fcntl
+import gc
 import os
 import pickle
 from collections.abc import Iterator
@@ -15,38 +16,47 @@ import pytest
 TOGETHER = ("tests/engines", "tests/ledger")  # each shares a server: Spark, PostgreSQL
 LONGEST = (
     "tests/docs/test_pages.py",
-    "tests/distribution/audit/test_product_doors.py",
-    "tests/web/desk/test_release.py",
-    "tests/unit/test_refusals_rows.py",
-    "tests/web/desk/test_look.py",
-    "tests/plan/test_broken.py",
-    "tests/unit/cli/test_app.py",
-    "tests/web/test_release_report.py",
     "tests/engines",
+    "tests/web/desk/test_look.py",
+    "tests/unit/test_refusals_rows.py",
+    "tests/web/desk/test_release.py",
+    "tests/distribution/audit/test_product_doors.py",
+    "tests/web/desk/test_people.py",
     "tests/plan/test_examples.py",
-    "tests/unit/tables/test_consistency.py",
-    "tests/plan/test_unpacking.py",
+    "tests/plan/test_kills.py",
     "tests/unit/web/test_sources.py",
+    "tests/web/test_release_report.py",
+    "tests/plan/test_broken.py",
+    "tests/unit/web/test_analyses.py",
+    "tests/unit/web/test_bounded_work.py",
     "tests/ledger",
     "tests/unit/test_parts.py",
-    "tests/unit/web/test_analyses.py",
+    "tests/unit/tables/test_consistency.py",
     "tests/plan/test_check.py",
-    "tests/unit/recording/test_tables.py",
-    "tests/unit/tables/test_advice.py",
-    "tests/unit/web/test_bounded_work.py",
-    "tests/unit/web/test_interface.py",
-    "tests/unit/test_refusals_tables.py",
     "tests/unit/tables/test_flows.py",
-    "tests/web/desk/test_people.py",
-    "tests/web/desk/test_leaving.py",
-    "tests/unit/privacy/test_verify.py",
-    "tests/unit/studies/test_tables.py",
     "tests/plan/test_verification.py",
-    "tests/distribution/noise/test_draws.py",
     "tests/unit/studies/test_lmm.py",
     "tests/unit/tables/test_session.py",
+    "tests/unit/tables/test_advice.py",
+    "tests/plan/test_unpacking.py",
+    "tests/web/desk/test_leaving.py",
+    "tests/unit/web/test_planning.py",
+    "tests/unit/recording/test_flows.py",
+    "tests/unit/studies/test_tables.py",
+    "tests/distribution/noise/test_draws.py",
+    "tests/unit/tables/test_hierarchy.py",
+    "tests/plan/test_databases.py",
+    "tests/unit/recording/test_tables.py",
+    "tests/plan/test_expected_errors.py",
+    "tests/plan/test_run.py",
+    "tests/unit/privacy/test_verify.py",
+    "tests/web/desk/test_behind_tls.py",
+    "tests/distribution/mixed/test_coverage.py",
+    "tests/plan/test_flows.py",
+    "tests/distribution/audit/test_product_mechanisms.py",
+    "tests/distribution/mixed/test_moments_audit.py",
 )
-"""Pieces of about ten processor seconds and more, the longest first."""
+"""Pieces of about eight processor seconds and more, the longest first."""
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # A test worker ends without taking the interpreter apart: DuckDB's binding would list on the terminal, after the
@@ -95,6 +105,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if "PYTEST_XDIST_WORKER" in os.environ:
         place = {piece: at for at, piece in enumerate(LONGEST)}
         items.sort(key=lambda item: place.get(_piece(item.nodeid), len(place)))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Thousands of tests stay to the end: the garbage collector does not look through them again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 10, 10)
 
 
 @pytest.hookimpl(optionalhook=True)

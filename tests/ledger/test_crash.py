@@ -77,7 +77,7 @@ def kill_at_random(workers, seed: int, longest: float) -> None:
     assert workers.wait() == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("kills", [50, pytest.param(200, marks=pytest.mark.full_size)])
+@pytest.mark.parametrize("kills", [25, pytest.param(200, marks=pytest.mark.full_size)])
 def test_killed_at_any_instant(kills: int, where: str, tmp_path: Path, nursery) -> None:
     folder, steps = tmp_path / "out", Counter()
     workers = nursery("release", where, str(folder))

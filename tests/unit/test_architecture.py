@@ -25,7 +25,7 @@ SOURCE = ROOT / "src" / "discreet"
 LAYERS = [
     {"voices"},
     {"faults"},
-    {"errors", "arrays", "chart", "caveats"},
+    {"errors", "arrays", "chart", "caveats", "later"},
     {"extras", "delimited", "hierarchy", "magnitude"},
     {"databases"},
     {"scans"},

@@ -115,23 +115,24 @@ def _of_all_cases(g: Mask, x: Matrix, lo: float, hi: float, exchanges: int, rng:
 
 
 class ExchangedRanks:
-    """Cases whose ranks change names, with every comparison of a negative's rank and a positive's made once."""
+    """Cases whose ranks change names: how many negatives rank above a positive is read off their sorted ranks."""
 
     def __init__(self, g: Mask, x: Matrix, lo: float, hi: float) -> None:
         rank = rankdata(x, axis=1)
-        height = rank[:, g].T.reshape(-1)  # positive by positive, within it method by method
-        self.higher = [beats(rank[:, ~g, None], height).astype(np.float32) for beats in (np.greater, np.greater_equal)]
-        self.range = lo, hi
+        self.negatives, self.positives, self.range = rank[:, ~g], rank[:, g], (lo, hi)
 
     def areas(self, negatives: Integers, positives: Integers) -> Matrix:
         """Areas by name, from whose ranks each name has, of shape (exchanges, methods, cases)."""
         found = np.empty(negatives.shape[:2])
-        methods, cases = negatives.shape[1:]
-        for name in range(methods):
-            chosen = [(negatives[:, name] == whose).astype(np.float32) for whose in range(methods)]
-            own = np.arange(positives.shape[2]) * methods + positives[:, name]
+        cases, others = negatives.shape[-1], positives.shape[-1]
+        row = np.arange(len(negatives))[:, None]
+        apart = row * (cases + others + 1.0)  # more than any rank: exchanges are sorted one after another
+        for name in range(negatives.shape[1]):
+            ranks = np.sort(self.negatives[negatives[:, name], np.arange(cases)], axis=1) + apart
+            own = self.positives[positives[:, name], np.arange(others)] + apart
             above, beside = (
-                np.take_along_axis(sum(map(np.matmul, chosen, each)), own, axis=1) / cases for each in self.higher
+                ((row + 1) * cases - np.searchsorted(ranks.ravel(), own, side=side)) / cases
+                for side in ("right", "left")
             )
             added = roc.added(above, beside, *self.range) + WHOLE * (1 - (above + beside) / 2)
             found[:, name] = added.mean(axis=1)

@@ -11,6 +11,7 @@ the least w is the worst in the first, the largest in the second, so that a fini
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -69,6 +70,7 @@ class StepCells(NamedTuple):
         ring = (1 + self.growth) * self.last + 1
         return np.concatenate([[-ring], inner, [ring]])
 
+    @lru_cache(maxsize=1)  # noqa: B019  solving asks for them, and the check after it; cells are four numbers
     def costs(self) -> Matrix:
         """D[i, k] - epsilon: F of cell i may be above that of cell k by so much more than epsilon; infinite if by any.
 
@@ -95,6 +97,7 @@ class StepCells(NamedTuple):
         down = np.where(meet, -np.log(np.where(meet, high, 1)), np.inf)
         found = np.minimum(up, down.T)
         np.fill_diagonal(found, 0.0)
+        found.setflags(write=False)
         return np.asarray(found)
 
 

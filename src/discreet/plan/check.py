@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import partial
 from typing import Any
 
 from discreet.databases import one_moment
 from discreet.errors import DataError, EngineError, FitError, FormulaError, MissingExtra, PlanError, PrivacyError
 from discreet.faults import Fault
+from discreet.later import Later
 from discreet.plan.agency import AgencyCheck, read_public
 from discreet.plan.blame import blamed
 from discreet.plan.confidential import Confidential, shared_data
@@ -43,13 +44,13 @@ UNTYPED = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ReleaseCheck:
     """One release before it exists.
 
     Attributes
     ----------
-    public : the sizes that are publicly known, where there are any.
+    tables : what its tables of counts cost, and how far off they would be; computed when somebody looks.
     expected : how far off a model or a summary would be; None where the public columns of the data are not here.
     offer : what these errors are from, about the data of the plan.
     agency : what is known of the agency's own table, where the plan names one.
@@ -57,7 +58,7 @@ class ReleaseCheck:
 
     request: PlannedRelease
     state: State
-    public: PublicSizes | None = None
+    tables: Sequence[TableCheck] = ()
     expected: Outlook | None = None
     offer: Offer[None, Any, Any] | None = None
     agency: AgencyCheck | None = None
@@ -70,16 +71,9 @@ class ReleaseCheck:
     def loss(self) -> Loss:
         return self.request.guarantee.loss
 
-    @cached_property
-    def tables(self) -> tuple[TableCheck, ...]:
-        """What its tables of counts cost, and how far off they would be; computed when it is asked for."""
-        return self.request.check(self.public) if isinstance(self.request, CountRequest) else ()
-
     def as_shown(self, request: PlannedRelease) -> ReleaseCheck:
         """The same with what pages show of its request, for another process: errors are computed here."""
-        shown = replace(self, request=request, offer=None, public=None)
-        vars(shown)["tables"] = self.tables
-        return shown
+        return replace(self, request=request, offer=None, tables=tuple(self.tables))
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -185,10 +179,12 @@ def check(file: PlanFile) -> PlanCheck:
     for request in asked:
         source = request.source
         sizes, _ = public[source.name]
-        one = ReleaseCheck(request, known[source.dataset].state(request.release.name), sizes)
-        if isinstance(request, FlowRequest):
+        one = ReleaseCheck(request, known[source.dataset].state(request.release.name))
+        if isinstance(request, CountRequest):
+            one = replace(one, tables=Later(partial(request.check, sizes)))
+        elif isinstance(request, FlowRequest):
             one = replace(one, expected=request.expected(sizes))
-        elif not (isinstance(request, CountRequest) or gone[source.name] or one.state == "released"):
+        elif not gone[source.name] and one.state != "released":
             one, found = _foreseen(one, data[source.name])
             faults += found
         one, found = _beside(one)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet.arrays import Vector
 from discreet.errors import DiscreetError
+from discreet.jobs import Jobs
+from discreet.later import Later
 from discreet.tables.expected import SIZES, three_digits
 from discreet.tables.intervals import by_sizes
+from discreet.tables.mechanisms.defaults import paid_before
 
 if TYPE_CHECKING:
     from discreet.tables.prepared import Prepared, TableAsk
@@ -78,10 +82,27 @@ def widths(query: CountQuery, ready: Prepared, *, level: float) -> dict[int, tup
     return dict(zip(told, zip(*found, strict=True), strict=True))
 
 
-def tradeoff(query: CountQuery, asked: TableAsk, *, level: float) -> tuple[Trade, ...]:
-    """The same table with other shares for sizes, as far as they are possible; of counts alone."""
+def tradeoff(query: CountQuery, asked: TableAsk, *, level: float) -> Sequence[Trade]:
+    """The same table with other shares for sizes, as far as they are possible; of counts alone.
+
+    Each share has noise of its own to be solved for, so they are compared when somebody looks. No row is kept for that.
+    """
     if query.magnitude is not None:
         return ()
+    known = asked.get("mechanism") or paid_before(query.account, asked.get("name"))
+    bare = replace(query, jobs=_declared(query.jobs))
+    return Later(partial(_trades, bare, {**asked, "mechanism": known, "name": None}, level))
+
+
+def _declared(jobs: Jobs) -> Jobs:
+    """What is declared of jobs and none of them: enough to price a query, and nothing to run it on."""
+    nothing: Any = object()
+    listed = None if jobs.workplaces is None else nothing
+    multiple = jobs.allow_multiple
+    return Jobs(nothing, jobs.schema, workplaces=listed, allow_multiple=multiple, validated=jobs.validated)
+
+
+def _trades(query: CountQuery, asked: TableAsk, level: float) -> tuple[Trade, ...]:
     found, point = [], np.inf
     for share in SHARES:
         other: TableAsk = {**asked, "scale_share": share}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import rankdata
 
 from discreet.change import exchange, roc
 from discreet.change.compare import compare_large_changes
@@ -64,6 +65,22 @@ def test_names_that_keep_their_ranks_have_their_areas():
     kept = [np.broadcast_to(np.arange(3)[None, :, None], (1, 3, cases)) for cases in (55, 5)]
     found = exchange.ExchangedRanks(positive, scores, 0.0, 0.2).areas(*kept)[0]
     assert found == pytest.approx(roc.partial_area(positive, scores, 0.0, 0.2), abs=2 * exchange.WHOLE)
+
+
+def test_exchanged_names_have_the_areas_of_their_ranks():
+    """To the last digits: rounding must not decide between leads that are equal."""
+    rng = np.random.default_rng(3)
+    positive = np.arange(60) < 5
+    scores = np.round(rng.normal(size=(3, 60)) + positive, 1)
+    names = np.arange(3)[None, :, None]
+    whose = [rng.permuted(np.broadcast_to(names, (20, 3, cases)), axis=1) for cases in (55, 5)]
+    found = exchange.ExchangedRanks(positive, scores, 0.0, 0.2).areas(*whose)
+    ranks = rankdata(scores, axis=1)
+    for one, negatives, positives in zip(found, *whose, strict=True):
+        exchanged = np.take_along_axis(ranks, np.concatenate([positives, negatives], axis=1), axis=0)
+        whole = roc.partial_area(positive, exchanged, 0.0, 1.0)
+        expected = roc.partial_area(positive, exchanged, 0.0, 0.2) + exchange.WHOLE * whole
+        assert one == pytest.approx(expected, abs=exchange.EQUAL, rel=0)
 
 
 def test_a_better_method_is_found_whatever_the_number_of_positives(monkeypatch):

@@ -241,7 +241,13 @@ def test_a_sum_of_quarters_has_less_noise_than_as_many_releases() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scale_share", "quarters"), [(0, ["q3"]), (0.15, ["q3"]), (0, ["q2", "q3"]), (0.15, ["q2", "q3"])]
+    ("scale_share", "quarters"),
+    [
+        (0, ["q3"]),
+        (0.15, ["q2", "q3"]),
+        pytest.param(0.15, ["q3"], marks=pytest.mark.full_size),
+        pytest.param(0, ["q2", "q3"], marks=pytest.mark.full_size),
+    ],
 )
 def test_expected_errors_and_intervals_are_kept(histories: Histories, scale_share: float, quarters: list[str]) -> None:
     query = session(histories, budget=10_000, seed=8).flows(quarters, ["county", "sector"])

@@ -46,7 +46,7 @@ def test_check_needs_no_data(jobs: Jobs) -> None:
         schema = jobs.schema
         workplaces = jobs.workplaces
         validated = True
-        most_jobs = 1
+        allow_multiple, most_jobs = False, 1
         limits, _several = Jobs.limits, Jobs._several
         name = "untouchable"
 
@@ -54,7 +54,7 @@ def test_check_needs_no_data(jobs: Jobs) -> None:
             raise AssertionError(f"check read {name}")
 
     opened = dc.Session(Untouchable(), unit=dc.Establishments(0.1), budget=2)  # type: ignore[arg-type]
-    opened.count(by=KINDS).check(epsilon=2)
+    assert "scale_share" in str(opened.count(by=KINDS).check(epsilon=2))  # told, and so compared
     with pytest.raises(Infeasible):
         opened.count(by=KINDS).release(epsilon="0.5")
 

@@ -5,6 +5,7 @@ Kinds of data: one establishment, 1,000 of 20, few large among many small, a gia
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -15,17 +16,19 @@ import pytest
 
 import discreet as dc
 from discreet.errors import Infeasible, PrivacyError
+from discreet.jobs import Jobs
 from discreet.noise.source import SeededSource
 from discreet.privacy.losses import Pure
 from discreet.privacy.units import Establishments
 from discreet.privacy.verify import neighbouring_cells, verify
 from discreet.schema import Schema
+from discreet.tables import widths
 from discreet.tables.calibration import calibrate
 from discreet.tables.ends import line_quantile, pivot_quantile
 from discreet.tables.mechanisms.joint_polynomial import coordinate_quantile
 from discreet.tables.quality import MEANING, NOISE, NONE, QUALITY, quality
 from discreet.tables.sizes import noisy_sizes
-from discreet.tables.widths import advised
+from discreet.tables.widths import Trade, advised
 from faults_of import about
 
 CELLS = 1500
@@ -123,6 +126,25 @@ def test_where_a_tenth_is_too_little_check_says_what_is_enough(table: str) -> No
     for share, holds in (("1/10", False), ("3/20", True)):
         found, _, point = released("1,000 establishments of 20", table, "1", share=share)
         assert bool(((found.upper - found.lower) / 2).mean() <= 8 * point) is holds
+
+
+def test_other_shares_are_compared_when_somebody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not while something is released, and not from its rows: what is sent elsewhere has none of them."""
+    looked: list[Jobs] = []
+
+    def compared(query: Any, *asked: Any) -> tuple[Trade, ...]:
+        looked.append(query.jobs)
+        return trades(query, *asked)
+
+    trades = widths._trades
+    monkeypatch.setattr(widths, "_trades", compared)
+    session = dc.Session(jobs("one establishment of 300"), unit=Establishments("0.1"), budget=100)
+    found = session.count("cell").release(epsilon=2, name="a")
+    assert not looked
+    kept = pickle.dumps(found.check.expected)
+    assert [trade.share for trade in found.check.expected.tradeoff] == list(widths.SHARES)
+    assert len(looked) == 1 and not isinstance(looked[0].table, type(session.jobs.table))
+    assert pickle.loads(kept).tradeoff == session.count("cell").check(epsilon=2).expected.tradeoff
 
 
 def test_without_a_share_nothing_changes() -> None:

@@ -39,9 +39,23 @@ def described(app: Any, headers: dict[str, str]) -> Any:
 interface = schemathesis.pytest.from_fixture("described")
 
 
+ASKED = settings(deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+
+
 @interface.parametrize()
-@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(ASKED, max_examples=8)
 def test_no_request_breaks_the_desk(case: schemathesis.Case, headers: dict[str, str]) -> None:
+    ask(case, headers)
+
+
+@pytest.mark.full_size
+@interface.parametrize()
+@settings(ASKED, max_examples=100)
+def test_none_of_many_requests_breaks_the_desk(case: schemathesis.Case, headers: dict[str, str]) -> None:
+    ask(case, headers)
+
+
+def ask(case: schemathesis.Case, headers: dict[str, str]) -> None:
     answer = case.call(base_url=ORIGIN, headers=headers)
     assert answer.status_code < 500
     case.validate_response(answer, checks=CHECKS)

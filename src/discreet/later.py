@@ -1,0 +1,34 @@
+"""A sequence that is found when somebody looks at it: what is told of a release before it is drawn, and seldom read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, TypeVar
+
+Item = TypeVar("Item")
+
+
+class Later(Sequence[Item]):
+    """What `find` gives, found once; sent to another process, it is a tuple."""
+
+    def __init__(self, find: Callable[[], Sequence[Item]]) -> None:
+        self._found = cache(lambda: tuple(find()))
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._found()[place]
+
+    def __len__(self) -> int:
+        return len(self._found())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self._found() == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(self._found())
+
+    def __repr__(self) -> str:
+        return repr(self._found())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return tuple, (self._found(),)

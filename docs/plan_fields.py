@@ -295,7 +295,7 @@ bundle = true
 kind = "spark"
 master = "spark://cluster:7077"
 memory = "2g"
-wait = 60
+wait = 180
 properties = "../spark.properties"
 settings = { "spark.executor.memory" = "4g" }
 """,

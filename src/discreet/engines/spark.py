@@ -34,7 +34,7 @@ INSTALL_JAVA = (
 
 
 LOCAL = "local[*]"
-PATIENCE = 60
+PATIENCE = 180
 """Seconds in which a cluster must have run a first, empty task."""
 
 CONNECT = 10

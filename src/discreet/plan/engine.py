@@ -37,7 +37,7 @@ class EngineSection(Section):
     )
     memory: Text = Field("2g", description="Of Spark: memory of the driver, which is on this machine.")
     wait: Annotated[StrictInt, Field(ge=1, le=3600)] = Field(
-        60, description="Of Spark: seconds in which the cluster must have run a first, empty task."
+        180, description="Of Spark: seconds in which the cluster must have run a first, empty task."
     )
     properties: PathText | None = Field(
         None, description="Of Spark: a file with further settings, secrets among them, that only its owner can read."

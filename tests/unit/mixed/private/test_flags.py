@@ -93,7 +93,7 @@ def test_a_size_that_will_clip_is_said_before_it_is_paid_for() -> None:
         by_strict(data, epsilon=1, blocks=100, sizes={"fixed": 20, "groups": 5})
         by_strict(data, epsilon=1, blocks=100)
         account = Account.open(None, dataset="d", unit=Rows(-10, 20, response="y"), budget=Pure(1))
-        with pytest.raises(MixedWarning, match=r"sizes state less .* \d+% of the blocks"):
+        with pytest.raises(MixedWarning, match=r"sizes state less .* \d+ % of the blocks"):
             by_strict(data, epsilon=1, blocks=100, sizes={"fixed": 0.1, "groups": 5}, account=account, seed=None)
         assert account.remaining == Pure(1)
 

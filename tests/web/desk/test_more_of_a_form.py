@@ -151,7 +151,7 @@ def test_widths_and_their_price_are_shown_before_paying(copied: Any, inside: Any
         ({"stratum": "place"}, "stratum", "is not among the workplace attributes"),
         ({"delta": "2"}, "delta", "is not a probability"),
         ({"scale_share": "2"}, "scale_share", "is not a share of epsilon"),
-        ({"scale_share": "0.0001"}, "scale_share", "tells nothing"),
+        ({"scale_share": "0.0001"}, "scale_share", "leaves no information"),
         ({"delta": "1e-6"}, "delta", "promises pure epsilon"),
     ],
 )

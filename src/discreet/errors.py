@@ -55,6 +55,10 @@ class DataError(DiscreetError, ValueError):
     """A table is not what its schema promises: a column, a type, a key or a category is wrong."""
 
 
+class UnknownName(DataError, KeyError):
+    """A result has no group or level of this name."""
+
+
 class FormulaError(DiscreetError, ValueError):
     """A model formula cannot be read, or asks for something outside the allow-list."""
 

@@ -41,7 +41,7 @@ from discreet.noise.sampler import MOST, add_noise, draw_integers
 from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Loss, Number, exact
-from discreet.privacy.units import Unit
+from discreet.privacy.units import Rows, Unit
 from discreet.release.account import Account, Released
 from discreet.release.offer import Offer
 from discreet.release.payer import Payer
@@ -125,7 +125,8 @@ def objective_perturbation(
     formula, data : a regression such as "y ~ x + sector" and a frame, a mapping of columns or a file.
     lower, upper : public bounds of the response; values beyond are clipped. An intercept is drawn to their middle.
     norm : a public bound of the sum of the absolute entries of a row of the design; longer rows are shortened. By
-        default the number of terms, if all are categories: a column of numbers has no bound that is public.
+        default the number of terms, if all are categories; that of the rows themselves, if responses alone are
+        protected and all columns are public. Other columns of numbers have no bound that is public.
     penalty : error variance over prior variance; raised if it is too small for epsilon.
     epsilon : the loss of all coefficients together, and of what their standard errors need.
     error_share : the share of epsilon that pays for standard errors and intervals; 0 for none.
@@ -172,18 +173,26 @@ def objective_perturbation(
             )
 
     def offered(known: Known, unit: Unit) -> Offer[AnyFrame, tuple[Matrix, Vector], Predictor]:
+        design = known.public_design(unit)
         longest = known.longest if norm is None else norm
+        if longest is None and design is not None:  # whatever a row's response is, its entries are these or zeros
+            longest = float(np.abs(design).sum(axis=1).max()) or 1.0
         if longest is None:
+            why = (
+                "The account protects responses alone, and the column is not declared public."
+                if isinstance(unit, Rows)
+                else "A row is protected with all its columns, so its numbers have no public bound, declared or not."
+            )
             raise FitError(
-                f"norm is left out, and {formula!r} has a column of numbers, for which there is no public bound. It "
-                "bounds the sum of a row's absolute entries, the intercept's 1 included. Give for example norm=2 for "
-                "an intercept and a column between -1 and 1.",
+                f"norm is left out, and {formula!r} has a column of numbers. {why}",
+                "It bounds the sum of a row's absolute entries, the intercept's 1 included. Where responses alone are "
+                "protected and all columns are public, they bound it themselves.",
+                "Give for example norm=2 for an intercept and a column between -1 and 1.",
                 about="norm",
             )
         intercept = np.array([name == "(Intercept)" for name in known.names]) * (lower + upper) / 2
         middle = float(intercept.sum())
         n, p = known.rows, len(known.names)
-        design = known.public_design(unit)
         paid = Paid.of(share * loss.epsilon, public=design is not None) if share else None
         constants = calibrate(
             *(n, p),

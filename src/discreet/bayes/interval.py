@@ -180,7 +180,7 @@ def posterior_interval(
     loss = loss_of(epsilon)
     check_prior(prior)
     names, levels = questions(coefficient, level)
-    check_probabilities(levels)
+    check_probabilities(levels, "level")
     spend = read_split(stages, STAGES, optional=(LOOK,), name="stages")
     spread = spend.pop("spread")
     stages_left = {stage: share / (1 - spread) for stage, share in spend.items()}

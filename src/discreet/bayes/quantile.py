@@ -246,13 +246,15 @@ def posterior_quantile(
     return PosteriorQuestion(formula, names, public, payer, offered)
 
 
-def check_probabilities(q: Vector) -> None:
+def check_probabilities(q: Vector, name: str = "probability") -> None:
+    """Refuse what is no probability, in the words of the argument that stated it."""
     if not ((q > 0) & (q < 1)).all():
         raise PrivacyError(
             (
-                Argument("probability", Symbol(f"{', '.join(f'{x:g}' for x in q)}")),
-                ": a quantile exists for probabilities strictly between 0 and 1.",
+                Argument(name, Symbol(f"{', '.join(f'{x:g}' for x in q)}")),
+                f": a {'quantile' if name == 'probability' else 'posterior interval'} exists for probabilities "
+                "strictly between 0 and 1.",
             ),
             remedy="Divide percentages by 100.",
-            about="probability",
+            about=name,
         )

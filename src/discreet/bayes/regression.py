@@ -1,10 +1,10 @@
 """The border between data and a posterior: a formula and a frame become a response and a design.
 
 Formulas are those of `discreet.formula` without random terms. Functions that learn from all rows (center, scale,
-poly, bs, log_size) are refused: through them one row would touch every part, and the proof would fail. The levels of
-categories are taken from the data and are public, so such columns must be declared; all others are numbers. Nothing
-else that a row holds can stop or warn: a row with an entry that is missing, infinite, the logarithm of what has none,
-or beyond 1e100, counts as a row of zeros and says nothing.
+poly, bs, ns, log_size, size_class) are refused: through them one row would touch every part, and the proof would
+fail. The levels of categories are taken from the data and are public, so such columns must be declared; all others
+are numbers. Nothing else that a row holds can stop or warn: a row with an entry that is missing, infinite, the
+logarithm of what has none, or beyond 1e100, counts as a row of zeros and says nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from discreet.release.account import Account
 
 LEVEL = "<level>"
-LEARNING = ("center", "scale", "poly", "bs", "ns", "log_size")
+LEARNING = ("center", "scale", "poly", "bs", "ns", "log_size", "size_class")
 PUBLISHED = "The levels of a category become names of coefficients, which are published."
 _ANY_ROW = AnyRow()
 

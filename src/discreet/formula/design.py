@@ -8,6 +8,7 @@ dense matrix of all rows is ever built. No data are read here; `rows` and `cells
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,6 +21,9 @@ from discreet.formula.formula import Factor, Formula, RandomTerm, Term
 
 Levels = Mapping[str, tuple[str, ...]]
 Codes = Mapping[str, Integers]
+DATE = re.compile(
+    r"\d{4}-\d\d?-\d\d?(?:[ T]|$)|\d{4}/\d\d?/\d\d?$|\d\d?[./]\d\d?[./]\d{4}$"
+)  # a day, perhaps with a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,10 +294,22 @@ class Design:
         return cls(layout, levels, _names(layout.fixed, levels), random)
 
     @property
-    def constant_factors(self) -> tuple[str, ...]:
-        """Factors of the fixed part with one level, which R would refuse to code."""
+    def notes(self) -> tuple[str, ...]:
+        """On factors of the fixed part: with one level, which R would refuse to code; whose levels are dates."""
         coded = {column: None for piece in self.layout.fixed for column, _ in piece.coded}
-        return tuple(column for column in coded if len(self.levels[column]) == 1)
+        constant = [
+            f"factor {column} has one level, so it has no coefficient of its own"
+            for column in coded
+            if len(self.levels[column]) == 1
+        ]
+        dated = [
+            f"the {len(self.levels[column]):,} levels of {column} are dates, each with a coefficient of its own. Make "
+            f"a number of it, such as days since a date, or write C({column})"
+            for column in coded
+            if column in self.layout.bare and len(self.levels[column]) > 2
+            if all(DATE.match(str(level)) for level in self.levels[column])
+        ]
+        return (*constant, *dated)
 
 
 def _names(pieces: tuple[Piece, ...], levels: Levels) -> tuple[str, ...]:

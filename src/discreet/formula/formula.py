@@ -17,12 +17,12 @@ from discreet.errors import FormulaError, concerning
 from discreet.formula import arithmetic
 from discreet.formula.arithmetic import MAKERS, Node
 
-FUNCTIONS = ("C", "center", "scale", "log", "poly", "bs", "ns", "log_size", "lag", *MAKERS, "offset")
+FUNCTIONS = ("C", "center", "scale", "log", "poly", "bs", "ns", "log_size", "size_class", "lag", *MAKERS, "offset")
 DEEPEST = 20  # nested parentheses; keeps hostile text from exhausting the stack
 LONGEST = 5_000  # characters
 LARGEST_BASIS = 1_000  # columns of one poly or bs; keeps hostile text from exhausting the memory
 MOST_PRODUCTS = 2_000  # terms of all products together, before repetitions are dropped
-Function: TypeAlias = Literal["", "C", "center", "scale", "log", "poly", "bs", "ns", "log_size", "lag"]
+Function: TypeAlias = Literal["", "C", "center", "scale", "log", "poly", "bs", "ns", "log_size", "size_class", "lag"]
 
 
 @dataclass(frozen=True, slots=True)

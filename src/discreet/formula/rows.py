@@ -30,6 +30,7 @@ States: TypeAlias = Mapping[Factor, dict[str, Any]]
 
 
 DISTANT = 3.0
+SIZES = ("log_size", "size_class")  # functions of a group: of the number of its rows
 
 
 def with_doubles(frame: AnyFrame, columns: Collection[str]) -> AnyFrame:
@@ -51,24 +52,31 @@ def with_doubles(frame: AnyFrame, columns: Collection[str]) -> AnyFrame:
 
 
 def with_sizes(frame: AnyFrame, model: Formula) -> tuple[AnyFrame, Formula]:
-    """The frame with a column for each `log_size(g)`, the log of the rows that share a row's g; and the model of these.
+    """The frame with a column for each `log_size(g)` and `size_class(g)`, and the model of these.
 
-    Engines may return rows in another order then.
+    The size is the number of rows that share a row's g; its class, a factor, is named by the largest power of two in
+    it. Engines may return rows in another order then.
     """
     import narwhals.stable.v2 as nw
 
     schema = frame.collect_schema()
-    for column in _sized(model):
+    for factor in _sized(model):
+        column = factor.column
         if column == model.response.column:
             raise FormulaError(
                 f"Column {column!r} is the response, so its sizes cannot explain it.", remedy="Name a group."
             )
         if column not in schema:
             raise DataError(missing(column, schema.names(), name="the data", asked=model.columns), about="formula")
-        frame = frame.with_columns(nw.len().over(column).cast(nw.Float64()).log().alias(f"log_size({column})"))
+        size = nw.len().over(column).cast(nw.Float64())
+        if factor.function == "log_size":
+            made = size.log()
+        else:  # half a row more: then no engine's rounding takes a power of two for less
+            made = (2.0 ** (size + 0.5).log(2).floor()).round().cast(nw.Int64()).cast(nw.String())
+        frame = frame.with_columns(made.alias(str(factor)))
 
     def named(terms: tuple[Term, ...]) -> tuple[Term, ...]:
-        return tuple(tuple(Factor(str(f)) if f.function == "log_size" else f for f in term) for term in terms)
+        return tuple(tuple(Factor(str(f)) if f.function in SIZES else f for f in term) for term in terms)
 
     random = tuple(replace(each, terms=named(each.terms)) for each in model.random)
     return frame, replace(model, fixed=named(model.fixed), random=random)
@@ -78,18 +86,18 @@ def with_sizes_in_order(frame: AnyFrame, model: Formula) -> tuple[AnyFrame, Form
     """`with_sizes` where rows must keep their order, which engines do not promise."""
     import narwhals.stable.v2 as nw
 
-    if (columns := _sized(model)) and isinstance(frame, nw.LazyFrame):
+    if (sized := _sized(model)) and isinstance(frame, nw.LazyFrame):
         raise FormulaError(
-            f"log_size({columns[0]}) was asked of a file or a lazy frame, whose rows would lose their order.",
+            f"{sized[0]} was asked of a file or a lazy frame, whose rows would lose their order.",
             "Frames in memory and private releases know it.",
             "Load the data, or compute the column first.",
         )
     return with_sizes(frame, model)
 
 
-def _sized(model: Formula) -> list[str]:
+def _sized(model: Formula) -> list[Factor]:
     terms = [*model.fixed, *(term for random in model.random for term in random.terms)]
-    return sorted({f.column for term in terms for f in term if f.function == "log_size"})
+    return sorted({f for term in terms for f in term if f.function in SIZES}, key=str)
 
 
 @concerning("formula")

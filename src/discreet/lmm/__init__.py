@@ -9,6 +9,7 @@ bootstrap  simulated responses, refits to other responses, and bootstrap interva
 cells      one pass over the data: sums of products of the numeric columns within every combination of levels
 charts     charts of a fit, for the analyst who holds the data: they show levels and rows, so they are not releases
 descent    minimising a smooth function of a few variables whose slopes are known
+effects    effects by the name of their group, and levels by theirs; a wrong name is an error that names others
 elimination sparse Cholesky factors of matrices with one pattern and many values, by rounds of independent unknowns
 estimate   `mixed`, the door to linear mixed models: read the formula, pass over the data once, minimise, wrap
 families   laws of a response given its linear predictor: log-density of each row with its derivatives

@@ -82,7 +82,7 @@ def mixed(
         sigma2=solution.sigma2,
         criterion=solution.criterion + (origin.logdet if reml else 0.0) - log_total(weight),
         rows=cells.rows,
-        notes=(*left_out, *_notes(solution, dropped, design.constant_factors)),
+        notes=(*left_out, *_notes(solution, dropped, design)),
         statistics=statistics,
         solution=solution,
         design=design,
@@ -202,8 +202,8 @@ def origin_of(cells: CellSums, XX: Matrix, design: Design, kept: Integers) -> Or
     return origin(fixed, levels, kept=kept, own=own, moved=design.layout.response.shift)
 
 
-def _notes(solution: Solution, dropped: tuple[str, ...], constant: tuple[str, ...]) -> tuple[str, ...]:
-    notes = [f"factor {name} has one level, so it has no coefficient of its own" for name in constant]
+def _notes(solution: Solution, dropped: tuple[str, ...], design: Design) -> tuple[str, ...]:
+    notes = [*design.notes]
     if dropped:
         count = f"{len(dropped)} column{'s' * (len(dropped) > 1)}"
         notes.append(f"fixed-effect model matrix is rank deficient, so {count} dropped: {', '.join(dropped)}")

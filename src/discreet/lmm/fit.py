@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -17,6 +16,7 @@ from discreet.formula.design import Design, RandomDesign
 from discreet.formula.dots import updated
 from discreet.formula.rows import Learned, ModelRows, read_rows
 from discreet.lmm.cells import CellSums
+from discreet.lmm.effects import ByGroup, place
 from discreet.lmm.matrix import linear, place_rows, random_part
 from discreet.lmm.moments import Moments
 from discreet.lmm.origin import Origin, basis
@@ -72,14 +72,7 @@ class RandomEffects:
         return f"{self.group}: {effects}"
 
     def __getitem__(self, level: str) -> Mapping[str, float]:
-        if level not in self.levels:
-            near = difflib.get_close_matches(str(level), self.levels, n=2) or self.levels[:2]
-            raise DataError(
-                f"{level!r} is not a level of {self.group!r}, which has {len(self.levels):,}. Levels are text, as in "
-                f"`levels`. Use for example {' or '.join(map(repr, near))}.",
-                about="level",
-            )
-        return dict(zip(self.names, self.values[self.levels.index(level)].tolist(), strict=True))
+        return dict(zip(self.names, self.values[place(level, self.levels, self.group)].tolist(), strict=True))
 
 
 def variances_of(terms: Sequence[RandomEffects]) -> dict[str, float]:
@@ -162,7 +155,7 @@ class MixedFit(Result):
     @property
     def effects(self) -> dict[str, RandomEffects]:
         """EBLUPs by grouping factor; terms that share one keep lme4's suffix, as in ``g.1``."""
-        found: dict[str, RandomEffects] = {}
+        found: ByGroup[RandomEffects] = ByGroup()
         for at, term in enumerate(self.random):
             again = sum(earlier.group == term.group for earlier in self.random[:at])
             found[f"{term.group}.{again}" if again else term.group] = term

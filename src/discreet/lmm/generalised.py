@@ -70,7 +70,7 @@ def generalised(
     everywhere = np.zeros(len(design.names))
     everywhere[kept] = beta
     dropped = tuple(name for index, name in enumerate(design.names) if index not in set(kept.tolist()))
-    notes = list(left_out)
+    notes = [*left_out, *design.notes]
     if dropped:
         notes.append(f"fixed-effect model matrix is rank deficient, so dropped: {', '.join(dropped)}")
     if any(np.abs(np.diag(T)).min() < BOUNDARY for T in triangles):

@@ -23,10 +23,10 @@ LIMITS = {
 FLAGS = {
     "clipped": "The estimates lie on the limit to which blocks were pulled, and may be far too small.",
     "not found": "The variance is the least that is looked for, not an estimate: nothing was seen above the noise. "
-    "What is computed with it is too certain.",
+    "What is computed with it is too certain, fixed effects included where effects go with sizes of groups.",
     "hardly seen": "The variance cannot be distinguished from zero under this noise and may be far too large; the "
-    "residual "
-    "variance lacks what it takes, and standard errors of its effects are larger than they need be.",
+    "residual variance lacks what it takes, and standard errors of its effects are larger than they need be. If "
+    "effects go with sizes of groups, intervals of fixed effects may miss what a fit without noise says.",
     "small blocks": "An average over blocks of few rows, off by what fits of so few rows are off.",
     "noise": "The variance is more than the bounds of the response allow.",
     "lags hardly seen": "Noise hides what earlier responses vary by, or lasting differences between groups, which look "
@@ -39,7 +39,8 @@ FLAGS = {
     "wide scatter": "Parts scatter much more widely than the model says: the interval follows, its middle may be off.",
     "end of search": "The answer may lie beyond what was searched. Give a larger `scale`.",
     "no centre": "No private centre was found: the ends hold and are needlessly wide. Ask again.",
-    "informative sizes": "Effects go with the public sizes of their groups, which the model does not know of. The "
-    "estimate was moved to what groups would say that count as without noise. Add `log_size(group)`.",
+    "informative sizes": "Effects go with the public sizes of their groups in a way that the model does not know of. "
+    "The estimate was moved to what groups would say that count as without noise. Add `log_size(group)`, or "
+    "`size_class(group)`.",
 }
 """What the words in the column `flag` mean, to be read before the estimates."""

@@ -207,8 +207,9 @@ def test_bad_epsilons_priors_and_coefficients_are_refused_before_anything_is_cha
 def test_probabilities_outside_0_1_are_refused(line, probability) -> None:
     with pytest.raises(PrivacyError, check=about("probability")):
         posterior_quantile("y ~ x", line, "x", probability=probability, epsilon=1)
-    with pytest.raises(PrivacyError, check=about("probability")):
+    with pytest.raises(PrivacyError, check=about("level")) as refused:
         posterior_interval("y ~ x", line, "x", level=probability, epsilon=1)
+    assert "level=" in str(refused.value) and "probability=" not in str(refused.value)
 
 
 def test_stages_that_do_not_add_up_are_refused(line) -> None:

@@ -17,7 +17,7 @@ from discreet.bayes.quantile import posterior_quantile
 from discreet.bayes.regression import public_facts, regression
 from discreet.errors import BudgetExceeded, DiscreetError, FitError, FormulaError, Infeasible, PrivacyError
 from discreet.privacy.losses import Pure
-from discreet.privacy.units import AnyRow
+from discreet.privacy.units import AnyRow, Rows
 from discreet.release.account import Account
 from faults_of import about
 
@@ -254,6 +254,19 @@ def test_rows_of_categories_have_a_norm_that_the_formula_knows(small) -> None:
     for formula in ("y ~ x", "y ~ sector * x", "y ~ log(x) + sector"):
         with pytest.raises(FitError, check=about("norm")):
             objective_perturbation(formula, data, **ask)
+
+
+def test_public_columns_of_numbers_bound_their_rows_where_responses_alone_are_protected(small) -> None:
+    """Before, norm was asked for although everybody may know all columns but the response."""
+    ask = {"lower": -8, "upper": 8, "penalty": 100.0, "epsilon": 1}
+    account = Account.open(None, dataset="rows", unit=Rows(-8, 8, "y"), budget=Pure(5))
+    found = objective_perturbation("y ~ x", small, public=["x"], account=account, **ask)
+    longest = 1 + np.abs(small["x"]).max()
+    assert found.entry.payload["details"]["norm"] == pytest.approx(longest, rel=1e-12)
+    for other in ({"public": ["x"]}, {"account": account}):
+        with pytest.raises(FitError, check=about("norm")):
+            objective_perturbation("y ~ x", small, **ask, **other)
+    assert account.remaining == Pure(4)
 
 
 def test_perturbation_without_a_share_for_them_has_no_errors_and_says_so_before_it_is_paid(small) -> None:

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.errors import DataError, FitError
+from discreet.errors import DataError, FitError, UnknownName
 from discreet.lmm import MixedFit, MixedWarning, mixed
+from discreet.lmm.private import release_mixed
 from faults_of import about
 
 FAR = [-1e6, 1e8]  # in standard deviations
@@ -131,11 +132,27 @@ def test_a_fit_can_be_stored(data: dict, tmp_path: Path) -> None:
 
 def test_an_unknown_level_and_a_date_are_told(data: dict) -> None:
     fit = fitted("y ~ x + (1 | g)", data)
-    with pytest.raises(DataError, check=about("level")):
+    with pytest.raises(KeyError, check=about("level")) as refused:
         fit.effects["g"]["g99"]
+    assert isinstance(refused.value, UnknownName)
+    private = fit.release(epsilon=5, public=["x", "g"], bounds=(-50, 50), seed=1)
+    with pytest.raises(UnknownName, check=about("level")):
+        private.effects["g"]["g99"]
+    assert private.effects["g"]["g1"] == private.effects["g"].values[private.effects["g"].levels.index("g1")]
+    for effects in (fit.effects, private.effects):
+        with pytest.raises(UnknownName, check=about("group")):
+            effects["zz"]
+        assert effects.get("zz") is None and "zz" not in effects and list(effects) == ["g"]
     days = [datetime.date(2024, 1, 1) + datetime.timedelta(int(i)) for i in range(len(data["y"]))]
     with pytest.raises(DataError, check=about("formula")):
         mixed("y ~ day + (1 | g)", data | {"day": days})
     months = [day.replace(day=1) for day in days]
+    text = data | {"day": [f"{day}" for day in months]}
+    with pytest.warns(MixedWarning, match="levels of day are dates"):
+        told = mixed("y ~ day + (1 | g)", text)
+    assert any("levels of day are dates" in note for note in told.notes)
+    private = release_mixed("y ~ day + (1 | g)", text, epsilon=50, public=["day", "g"], bounds=(-50, 50), seed=1)
+    assert any("levels of day are dates" in note for note in private.notes)
+    assert not fitted("y ~ C(day) + (1 | g)", text).notes
     assert len(fitted("y ~ C(day) + (1 | g)", data | {"day": months}).names) == len(set(months))
     assert fitted("y ~ x + (1 | day)", data | {"day": months}).effects["day"].levels[0] == "2024-01-01"

@@ -2,9 +2,10 @@
 
 Without noise a mixed model lets every group count nearly the same; noise in the groups' sums moves weight from groups
 to rows. If large groups have other effects than small ones, fixed effects are then other numbers than without noise.
-The released sums tell: a column log(size), constant within groups, needs no sum of its own, because its product with
-the response is a sum of the groups' sums. So the slope of effects on log(size) is one more unknown with a prior, and
-what it moves is taken out of the estimates and added to their variances. That costs nothing.
+The released sums tell: a column that is a function of sizes, constant within groups, needs no sum of its own, because
+its product with the response is a sum of the groups' sums. So how effects go with sizes (a line and a parabola in log
+size, the largest groups, size classes) is unknown with a prior, beside the columns of sizes that the model has. What it
+moves is taken out of the estimates and added to their variances. That costs nothing.
 docs/proofs/mixed-moments.md has the algebra.
 """
 
@@ -12,119 +13,138 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
-from discreet.lmm.private.noisy import NoisyEstimate, NoisySums, evaluate
+from discreet.lmm.private.noisy import NoisyEstimate, NoisySums, evaluate, of_responses
 from discreet.lmm.private.notes import Flag
 
-CORRELATION = 0.4  # of effects and log sizes: the standard deviation of its prior
-DETECTED = 2.0  # standard errors of the slope: the level is 5 % where effects do not go with sizes
+LINE, PARABOLA = 0.4, 0.4  # deviations of effects along log size and its square, in deviations of effects: the prior's
+LARGEST = ((0.05, 0.5), (0.01, 0.5))  # shares of groups, the largest, and the deviation of what they have in common
+CLASS = 0.25  # the deviation of what groups have in common whose sizes lie between two powers of two
+NEGLIGIBLE = 0.02  # of the deviation of effects: shapes that vary less are left out
+DETECTED = 2.0  # standard errors: the level is 5 % for each estimate where effects do not go with sizes
 HARMLESS = 0.5  # standard errors of a fixed effect that its estimate may be moved by without a flag
-KNOWN = 1e-6  # of log size's sum of squares: what the fixed part leaves of it when it knows the sizes
+FLAT = 1e-3  # the least deviation of a parabola of log sizes that is brought to one: two sizes have none
+CONSTANT = 1e-9  # of a column's sum of squares: what varies within groups of a column that is constant in them
 QUIET = 1e-9  # noise of sums, in their sampling variances, that stands for none
 UNUSED = 1e10  # noise of a sum that nobody drew, in variances of what it would be
 
 
 @dataclass(frozen=True, slots=True)
-class Slope:
-    """Of effects on log sizes: its estimate and standard error; what was taken out of the fixed effects, in `moved`."""
+class SizeShift:
+    """What was taken out of the fixed effects (`moved`), because effects go with sizes.
 
-    value: float
-    error: float
-    moved: Vector
-
-    @property
-    def detected(self) -> bool:
-        return abs(self.value) > DETECTED * self.error
-
-
-def allowing_for_sizes(sums: NoisySums, found: NoisyEstimate) -> tuple[NoisyEstimate, Slope | None]:
-    """The estimate with a slope of effects on log sizes beside the rest; no slope where the fixed part knows sizes.
-
-    Estimates are then those that the sums without noise would give, at the variances found, and doubt about the slope
-    is in their variances.
+    `chance` is the covariance that it would have if they did not.
     """
-    if _sizes_known(sums):
+
+    moved: Vector
+    chance: Matrix
+
+
+def allowing_for_sizes(sums: NoisySums, found: NoisyEstimate) -> tuple[NoisyEstimate, SizeShift | None]:
+    """The estimate with effects that may go with sizes; no shift where the fixed part knows all about sizes.
+
+    Estimates are then those that the sums without noise would give, at the variances found, and doubt about how effects
+    go with sizes is in their variances.
+    """
+    shapes = _shapes(sums)
+    k, p = shapes.shape[1], len(sums.XX)
+    if not k:
         return found, None
-    log = np.log(sums.n) - np.log(sums.n).mean()
-
-    def at(sums: NoisySums) -> NoisyEstimate:
-        return evaluate(sums, sigma2=found.sigma2, variances=found.variances)
-
-    p = len(sums.XX)
-    seen = at(_with_column(sums, log, found.sigma2))
-    slope, variance = float(seen.beta[p]), float(seen.covariance[p, p])
+    at: Any = {"sigma2": found.sigma2, "variances": found.variances}
+    seen = evaluate(_with_columns(sums, shapes, found.sigma2), **at)
+    slope, S = seen.beta[p:], seen.covariance[p:, p:]
     # What a slope of one does to estimates with this noise, and without any.
-    noisy, quiet = at(_of(log, sums)), at(_of(log, _without_noise(sums, found.sigma2)))
-    off = noisy.beta - quiet.beta
-    supposed = found.variances if found.believed is None else found.believed
-    prior = CORRELATION**2 * float(supposed.sum()) / float(np.var(np.log(sums.n)))
-    believed = prior / (prior + variance)
-    moved = -believed * slope * off
-    off_effects = [a - b for a, b in zip(noisy.effects, quiet.effects, strict=True)]
+    quiet = replace(sums, ds=QUIET * found.sigma2, dx=QUIET * found.sigma2 * np.diag(sums.XX))
+    own = (sums.n[:, None] * shapes, sums.Sx.T @ shapes)
+    (noisy, noisy_effects), (still, still_effects) = (of_responses(each, *own, **at) for each in (sums, quiet))
+    off = noisy - still
+    # Where noise hides a variance, the one that predictions suppose may be larger.
+    supposed = found.variances if found.believed is None else np.maximum(found.variances, found.believed)
+    prior = float(supposed.sum()) * np.eye(k)
+    believed = prior @ np.linalg.inv(prior + S)
+    doubt = believed @ S
+    moved = -off @ believed @ slope
+    effects, variances = [], []
+    parts = (found.effects, found.effect_variances, noisy_effects, still_effects)
+    for u, v, with_noise, without in zip(*parts, strict=True):
+        away = with_noise - without
+        effects.append(u - away @ believed @ slope)
+        variances.append(v + np.einsum("gi,gi->g", away @ doubt, away))
     return replace(
         found,
         beta=found.beta + moved,
-        covariance=found.covariance + believed * variance * np.outer(off, off),
-        effects=tuple(u - believed * slope * o for u, o in zip(found.effects, off_effects, strict=True)),
-        effect_variances=tuple(
-            v + believed * variance * o**2 for v, o in zip(found.effect_variances, off_effects, strict=True)
-        ),
-    ), Slope(slope, variance**0.5, moved)
+        covariance=found.covariance + off @ doubt @ off.T,
+        effects=tuple(effects),
+        effect_variances=tuple(variances),
+    ), SizeShift(moved, off @ doubt @ believed.T @ off.T)
 
 
-def size_flags(slope: Slope | None, found: NoisyEstimate, restore: Matrix, names: Sequence[str]) -> list[Flag]:
-    """Flags of the fixed effects that a dependence on sizes, which was detected, has moved by more than is harmless.
+def size_flags(shift: SizeShift | None, found: NoisyEstimate, restore: Matrix, names: Sequence[str]) -> list[Flag]:
+    """Flags of the fixed effects that effects which go with sizes have moved by more than chance and than is harmless.
 
     `restore` turns coefficients of centred columns into those of the columns as given, which have these `names`.
     """
-    if slope is None or not slope.detected:
+    if shift is None:
         return []
-    moved, error = restore @ slope.moved, np.sqrt(np.diag(restore @ found.covariance @ restore.T))
+    moved = restore @ shift.moved
+    error, chance = (np.sqrt(np.diag(restore @ C @ restore.T)) for C in (found.covariance, shift.chance))
+    told = [column for column in ("log_size(", "size_class(") if any(column in name for name in names)]
+    remedy = "Add public sizes to the formula: " + {0: "log_size(group)", 1: "size_class(group)"}.get(
+        len(told), "a column of classes of your own"
+    )
     return [
         Flag(
             "fixed",
             None,
             "informative sizes",
-            f"effects go with log size of their groups ({slope.value:.3g} +- {slope.error:.2g} a unit), and "
-            f"{names[j]} was moved by {moved[j]:.2g} to allow for it, with a standard error of {error[j]:.2g}. Add the "
-            "public size to the formula: log_size(group)",
+            f"effects go with the sizes of their groups, and {names[j]} was moved by {moved[j]:.2g} to allow for it, "
+            f"with a standard error of {error[j]:.2g}. {remedy}",
             names[j],
         )
-        for j in np.flatnonzero(np.abs(moved) > HARMLESS * error).tolist()
+        for j in np.flatnonzero((np.abs(moved) > HARMLESS * error) & (np.abs(moved) > DETECTED * chance)).tolist()
     ]
 
 
-def _sizes_known(sums: NoisySums) -> bool:
-    """Whether the fixed part explains nearly all of log(size), or there are no groups."""
-    if not len(sums.n):
-        return True
-    root, log = np.sqrt(sums.n), np.log(sums.n)
-    means = sums.Sx / sums.n[:, None]
-    unit = np.maximum(np.sqrt(np.sum((means * root[:, None]) ** 2, axis=0)), 1e-300)
-    explained = np.linalg.lstsq(means * root[:, None] / unit, root * log, rcond=None)[0] / unit
-    return bool(sums.n @ (log - means @ explained) ** 2 <= KNOWN * (sums.n @ log**2))
+def _shapes(sums: NoisySums) -> Matrix:
+    """Columns (G, k), functions of sizes that the fixed part does not know; each has a slope of prior deviation one.
+
+    Slopes are in deviations of effects. What the fixed columns know of a shape moves nothing.
+    """
+    n = sums.n
+    if not len(n) or n.min() == n.max():
+        return np.empty((len(n), 0))
+    line = (np.log(n) - np.log(n).mean()) / np.log(n).std()
+    curve = line**2 - 1
+    classes = np.unique(np.floor(np.log2(n)), return_inverse=True)[1]
+    basis = np.column_stack(
+        [
+            LINE * line,
+            PARABOLA * curve / max(curve.std(), FLAT),
+            *(deviation * (n >= np.quantile(n, 1 - share)) for share, deviation in LARGEST),
+            CLASS * (classes[:, None] == np.arange(classes.max() + 1)),
+        ]
+    )
+    means = sums.Sx / n[:, None]
+    squares = np.diag(sums.XX)
+    constant = squares - np.einsum("gi,gi->i", means, sums.Sx) <= CONSTANT * squares
+    known = np.column_stack([np.ones(len(n)), means[:, constant]])
+    known = known / np.maximum(np.linalg.norm(known, axis=0), 1e-300)
+    U, deviations, _ = np.linalg.svd(basis - known @ np.linalg.lstsq(known, basis)[0], full_matrices=False)
+    return np.asarray((U * deviations)[:, deviations > NEGLIGIBLE * len(n) ** 0.5])
 
 
-def _of(response: Vector, sums: NoisySums) -> NoisySums:
-    """The same design with a response that is constant within groups."""
-    return replace(sums, s=sums.n * response, Xy=sums.Sx.T @ response)
-
-
-def _without_noise(sums: NoisySums, sigma2: float) -> NoisySums:
-    return replace(sums, ds=QUIET * sigma2, dx=QUIET * sigma2 * np.diag(sums.XX))
-
-
-def _with_column(sums: NoisySums, size: Vector, sigma2: float) -> NoisySums:
-    column, cross = sums.n * size, sums.Sx.T @ size
-    XX = np.block([[sums.XX, cross[:, None]], [cross[None, :], np.array([[column @ size]])]])
-    unused = UNUSED * (sigma2 * (column @ size) + float(np.sum(sums.ds * size**2)))
+def _with_columns(sums: NoisySums, shapes: Matrix, sigma2: float) -> NoisySums:
+    columns, cross = sums.n[:, None] * shapes, sums.Sx.T @ shapes
+    squares = columns.T @ shapes
+    unused = UNUSED * (sigma2 * np.diag(squares) + np.reshape(sums.ds * np.ones(len(sums.n)), (1, -1)) @ shapes**2)[0]
     return replace(
         sums,
-        Sx=np.column_stack([sums.Sx, column]),
-        XX=XX,
-        Xy=np.append(sums.Xy, size @ sums.s),
+        Sx=np.column_stack([sums.Sx, columns]),
+        XX=np.block([[sums.XX, cross], [cross.T, squares]]),
+        Xy=np.append(sums.Xy, shapes.T @ sums.s),
         dx=np.append(sums.dx, unused),
     )

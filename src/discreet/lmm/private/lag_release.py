@@ -22,7 +22,7 @@ from discreet.lmm.private import moments
 from discreet.lmm.private.assembled import components, details_of, group_names, private_fit
 from discreet.lmm.private.check import ModelErrors, moments_errors_of
 from discreet.lmm.private.expected import expected_errors
-from discreet.lmm.private.informative import Slope, allowing_for_sizes, size_flags
+from discreet.lmm.private.informative import SizeShift, allowing_for_sizes, size_flags
 from discreet.lmm.private.lag_estimation import LagEstimate, LagSums, estimate_lags, expected_lag_errors
 from discreet.lmm.private.lag_noise import PROOF, ExactLags, LagNoise, NoisyLags, lag_mechanism, lag_sums_of
 from discreet.lmm.private.notes import UNSTEADY, equal_variances, lag_flags, variance_flags
@@ -96,7 +96,7 @@ def offer_lags(
 
     def solved(drawn: NoisyLags) -> PrivateFit:
         origin = request.scale.middle + drawn.centre * request.scale.step
-        found, slope, failure = solve(drawn, mechanism, public, request)
+        found, shift, failure = solve(drawn, mechanism, public, request)
         at, restore = found.at, public.origin.restore
         flags, notes = [], [failure]
         variances = np.append(at.variances, at.sigma2)
@@ -106,7 +106,7 @@ def offer_lags(
             unknown = [name for name, v in zip(least, at.variances.tolist(), strict=True) if v < least[name]]
             moved = found.pull * sum(least[name] for name in unknown)
             flags = lag_flags(names, found.seen, unknown, moved)
-            flags += size_flags(slope, at, restore, public.names)
+            flags += size_flags(shift, at, restore, public.names)
             flags += variance_flags(request, components(public, variances), least)
             notes = [*equal_variances(public.names, told.residuals), *equal_variances(names, found.sampled), UNSTEADY]
         return private_fit(
@@ -137,17 +137,17 @@ def offer_lags(
 
 def solve(
     noisy: NoisyLags, mechanism: LagNoise, public: PublicDesign, request: ModelRequest
-) -> tuple[LagEstimate, Slope | None, str]:
+) -> tuple[LagEstimate, SizeShift | None, str]:
     """The sums are paid for, so a failure leaves estimates empty and is told, and the sums can be solved again."""
     sums = lag_sums_of(noisy, mechanism, public, request)
     p, lags = len(public.kept), len(request.lags)
     try:
         found = estimate_lags(sums, largest=float(request.width) / 2)
-        at, slope = allowing_for_sizes(found.sums, found.at)
+        at, shift = allowing_for_sizes(found.sums, found.at)
         whole = found.covariance.copy()
         whole[:p, :p] += at.covariance - found.at.covariance
         if np.isfinite(whole).all() and np.isfinite(at.beta).all():
-            return replace(found, at=at, covariance=whole), slope, ""
+            return replace(found, at=at, covariance=whole), shift, ""
     except (np.linalg.LinAlgError, ArithmeticError, ValueError):
         pass
     drawn, none = sums.at(np.zeros(lags)), np.full((p + lags, p + lags), np.nan)

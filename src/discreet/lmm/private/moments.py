@@ -20,7 +20,7 @@ from discreet.arrays import Integers, Vector
 from discreet.errors import Unidentified
 from discreet.formula.design import ONE, Monomial, Piece
 from discreet.lmm.private.estimation import estimate
-from discreet.lmm.private.informative import Slope, allowing_for_sizes
+from discreet.lmm.private.informative import SizeShift, allowing_for_sizes
 from discreet.lmm.private.noisy import NoisyEstimate, NoisySums, evaluate
 from discreet.lmm.private.public import PublicDesign
 from discreet.lmm.private.reach import Reach
@@ -248,14 +248,14 @@ class SolvedMoments:
     Attributes
     ----------
     origin : from where the estimate measures the response; `sums`, what it was made from, measured from there.
-    slope : of effects on the sizes of their groups; None where the fixed part knows the sizes.
+    shift : what effects that go with sizes of their groups moved; None where the fixed part knows all about sizes.
     failure : what went wrong: estimates are then empty.
     """
 
     estimate: NoisyEstimate
     sums: NoisySums = field(repr=False)
     origin: float
-    slope: Slope | None
+    shift: SizeShift | None
     failure: str = ""
 
 
@@ -264,11 +264,11 @@ def solve(noisy: NoisyStatistics, mechanism: MomentNoise, public: PublicDesign, 
     sums = noisy_sums(noisy, mechanism, public, request)
     origin = request.scale.middle + noisy.centre * request.scale.step
     try:
-        found, slope = allowing_for_sizes(sums, estimate(sums, largest=float(request.width) / 2))
+        found, shift = allowing_for_sizes(sums, estimate(sums, largest=float(request.width) / 2))
         if np.isfinite(found.beta).all():
             if not mechanism.sees_groups:
                 found = replace(found, effects=tuple(np.zeros_like(u) for u in found.effects))
-            return SolvedMoments(found, sums, origin, slope)
+            return SolvedMoments(found, sums, origin, shift)
     except (np.linalg.LinAlgError, ArithmeticError, ValueError):
         pass
     return SolvedMoments(no_estimate(public), sums, origin, None, FAILED)

@@ -12,7 +12,7 @@ exact. Only arrays here; docs/proofs/mixed-moments.md has the algebra.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -197,6 +197,20 @@ def evaluate(sums: NoisySums, *, sigma2: float, variances: Vector, robust: bool 
     return NoisyEstimate(
         sigma2, variances, float(criterion), np.array(slopes), beta, covariance, tuple(effects), tuple(errors)
     )
+
+
+def of_responses(
+    sums: NoisySums, s: Matrix, Xy: Matrix, *, sigma2: float, variances: Vector
+) -> tuple[Matrix, tuple[Matrix, ...]]:
+    """Fixed effects and, by level, predicted effects of other sums on the same design, one column for each response."""
+    p = len(sums.XX)
+    at = _Solved.of(replace(sums, s=s, Xy=Xy), sigma2, variances, True)
+    beta = _inverted(at.forms[:p, :p], True)[1] @ at.forms[:p, p:]
+    effects = []
+    for level, v in zip(sums.levels, variances, strict=True):
+        seen = level.sum(sums.n[:, None] * at.groups) + level.sum(sums.n[:, None] * at.reach) @ at.columns
+        effects.append(v * (seen[:, p:] - seen[:, :p] @ beta))
+    return beta, tuple(effects)
 
 
 def visibility(sums: NoisySums, *, sigma2: float, variances: Vector) -> tuple[Vector, ...]:

@@ -172,9 +172,7 @@ def readings(public: PublicDesign, request: ModelRequest, centred: Vector, covar
     notes = []
     if public.dropped:
         notes.append(f"fixed columns are combinations of others and were dropped: {_listed(public.dropped)}")
-    notes += [
-        f"factor {name} has one level, so it has no coefficient of its own" for name in public.design.constant_factors
-    ]
+    notes += public.design.notes
     drowned = [public.names[i] for i in np.flatnonzero(_reach(public, request, centred, covariance) > width)]
     if drowned:
         notes.append(

@@ -31,7 +31,7 @@ from discreet.lmm.private.notes import (
 from discreet.lmm.private.partition import Blocks, Report, count_blocks, fit_partition, partition, same_rows
 from discreet.lmm.private.public import PublicDesign, hidden, public_design
 from discreet.lmm.private.reach import Reach
-from discreet.lmm.private.request import Method, ModelRequest
+from discreet.lmm.private.request import RATES, Method, ModelRequest
 from discreet.lmm.private.result import PrivateFit
 from discreet.lmm.private.shares import TYPICAL
 from discreet.lmm.private.sums import confined, response_sums, units_of
@@ -113,7 +113,7 @@ def _by_moments(
             known = expected_errors(solution.sums, restore, sigma2=found.sigma2, variances=found.variances)
             groups = group_names(public)
             least = dict(zip(groups, known.least.tolist(), strict=True))
-            flags = size_flags(solution.slope, found, restore, public.names)
+            flags = size_flags(solution.shift, found, restore, public.names)
             if public.terms and not mechanism.sees_groups:
                 flags += unmeasured_flags(groups) + variance_flags(request, {"Residual": found.sigma2})
             else:
@@ -133,7 +133,7 @@ def _by_moments(
 
 def _by_strict(frame: AnyFrame, public: PublicDesign, asked: ModelQuestion) -> Offer[None, strict.Reading, PrivateFit]:
     request, progress = asked.request, asked.progress
-    count = count_blocks(asked.blocks, public.rows, spread=float(request.width), epsilon=_worth(request.loss))
+    count = count_blocks(asked.blocks, public.rows, spread=2, epsilon=_worth(request.loss))
     known, _ = read_rows(hidden(frame, public.model), public.design.layout, public.learned)
     rng = np.random.default_rng(request.seed)
     chosen = partition(public.rows, count, rng)
@@ -198,7 +198,8 @@ def _warn_of_clipping(mechanism: strict.BlockNoise, presence: strict.Presence, r
 def _by_paper(frame: AnyFrame, public: PublicDesign, asked: ModelQuestion) -> Offer[None, paper.Averages, PrivateFit]:
     request, progress = asked.request, asked.progress
     ranges = paper.ranges_of(request, public)
-    count = count_blocks(asked.blocks, public.rows, spread=ranges.effect, epsilon=_worth(request.loss))
+    spread = ranges.effect if public.model.response.column.lower() in RATES else 2
+    count = count_blocks(asked.blocks, public.rows, spread=spread, epsilon=_worth(request.loss))
     scales = paper.scales_for(public, request, ranges, count, asked.split)
     guarantee = Guarantee(
         request.unit,

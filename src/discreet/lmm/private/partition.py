@@ -44,16 +44,25 @@ def most_blocks(rows: int) -> int:
 
 
 def count_blocks(blocks: Blocks, rows: int, *, spread: float, epsilon: float) -> int:
-    """The number of blocks that was asked for."""
-    found = {
-        "optimal": best_blocks(rows, spread=spread, epsilon=epsilon),
-        "most": most_blocks(rows),
-    }.get(str(blocks), blocks)
+    """The number of blocks that was asked for. A rule's own number is never beyond what `most_blocks` allows.
+
+    `spread` is in halves of the response's range, so that no rule depends on its unit: in the documents it is [0, 2].
+    """
+    most = max(min(most_blocks(rows), rows // SMALLEST_BLOCK), 1)
+    rules = {"optimal": min(max(best_blocks(rows, spread=spread, epsilon=epsilon), 1), most), "most": most}
+    found = rules.get(str(blocks), blocks)
     if not isinstance(found, int) or isinstance(found, bool):
         raise PrivacyError(
             (Argument("blocks", blocks), " is not a number of blocks."),
             remedy="Give a whole number, 'optimal' or 'most'.",
             about="blocks",
+        )
+    if rows < SMALLEST_BLOCK:
+        raise PrivacyError(
+            f"Blocks of {rows} rows were asked for.",
+            f"A block needs {SMALLEST_BLOCK} at least.",
+            "Take method='moments', which has no blocks.",
+            about="method",
         )
     if not 1 <= found <= rows // SMALLEST_BLOCK:
         raise PrivacyError(

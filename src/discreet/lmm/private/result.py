@@ -14,6 +14,7 @@ from discreet.formula.design import Design
 from discreet.formula.rows import Learned, read_rows, refuse_kinds
 from discreet.frames import missing, open_frame
 from discreet.ledger import Entry
+from discreet.lmm.effects import ByGroup, place
 from discreet.lmm.matrix import linear, random_part
 from discreet.lmm.private.notes import Flag
 from discreet.lmm.private.request import Method
@@ -37,7 +38,7 @@ class PrivateEffects:
     std_errors: Vector | None = field(repr=False)
 
     def __getitem__(self, level: str) -> float:
-        return float(self.values[self.levels.index(level)])
+        return float(self.values[place(level, self.levels, self.group)])
 
 
 @dataclass(frozen=True, repr=False)
@@ -98,7 +99,7 @@ class PrivateFit(Result):
     @property
     def effects(self) -> Mapping[str, PrivateEffects]:
         """Random effects by grouping factor."""
-        return {term.group: term for term in self.random}
+        return ByGroup({term.group: term for term in self.random})
 
     def fitted(self, data: Any, *, new_levels: Literal["error", "zero"] = "error") -> Vector:
         """Fitted values for rows of public columns; a level the release never saw is an error, or has effect zero.

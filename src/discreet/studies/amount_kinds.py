@@ -129,7 +129,7 @@ def flows(cells: int, seed: int) -> Iterator[Row]:
             for share in (NO_SHARE, SHARE):
                 offer = query.offer(epsilon=epsilon, scale_share=share)
                 reading = replace(offer.read(histories), vectors=np.repeat(vector[None], cells, axis=0))
-                reading = replace(reading, largest=np.full(cells, largest), keys=reading.keys.take([0] * cells))
+                reading = replace(reading, largest=np.full((cells, 1), largest), keys=reading.keys.take([0] * cells))
                 found = offer.draw(reading, SeededSource(seed + 8))
                 more = "" if share == NO_SHARE else ", noisy sizes"
                 for name, values in found.flows.items():

@@ -91,6 +91,15 @@ def test_flows_of_a_cell_are_those_of_its_establishments() -> None:
     assert vector[:4].sum() == 10 and largest == 7 and 0 <= vector[4] <= vector[2]
 
 
+def test_flows_of_the_study_are_drawn_and_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Red before: flows of several quarters changed the shape of what is read, and the study did not follow."""
+    monkeypatch.setattr(amount_kinds, "EPSILONS", ("4",))
+    monkeypatch.setattr(amount_kinds, "KINDS", dict([next(iter(amount_kinds.KINDS.items()))]))
+    rows = list(amount_kinds.flows(60, 1))
+    assert {row["interval"].split(":")[0] for row in rows} == {"flow", "rate"}
+    assert min(row["held"] for row in rows) > 0.8
+
+
 def test_new_doors_hold_and_tell_of_noise_that_is_not_theirs() -> None:
     """Sums of pay in a few kinds of cells; an interval around another truth is short."""
     rows = list(amount_kinds.sums_and_means(200, 1))

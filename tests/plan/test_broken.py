@@ -229,7 +229,7 @@ BROKEN: dict[str, tuple[Change, int, str]] = {
     ),
     "an unknown calibration": (add('calibration = "loose"'), 25, "'tight' or 'paper'"),
     "a calibration it lacks": (add('calibration = "paper"'), 25, "has the tight calibration only"),
-    "a level that no double tells from one": (add("level = '0.99999999999999999999999'"), 25, "tell it from both"),
+    "a level that no double tells from one": (add("level = '0.99999999999999999999999'"), 25, "differs from both"),
     "cells that one job makes appear": (
         both(swap(UNIT, "kind = 'workers'"), swap('workplaces = "data/places.parquet"\n', "")),
         22, "as workplaces, or use [unit] kind = 'establishments' with alpha",
@@ -260,7 +260,8 @@ BROKEN: dict[str, tuple[Change, int, str]] = {
     ),
     # what it asks for as a whole
     "more than the budget": (swap("epsilon = 6", "epsilon = 5.5"), 39, "epsilon=1.5 is left of epsilon=5.5"),
-    "an unknown format": (swap('folder = "out"', 'folder = "out"\nformats = ["xlsx"]'), 43, "'csv' or 'parquet'"),
+    "an unknown format": (swap('folder = "out"', 'folder = "out"\nformats = ["ods"]'), 43, "'csv'"),
+    "Excel alone": (swap('folder = "out"', 'folder = "out"\nformats = ["xlsx"]'), 43, "without parquet"),
     "no form": (swap('folder = "out"', 'folder = "out"\nforms = []'), 43, "it is empty"),
     "the output is a file": (put("out", "mine"), 42, "is a file"),
     "the output is in the data": (

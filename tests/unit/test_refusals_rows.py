@@ -93,6 +93,7 @@ def frames(table: pa.Table, path: Path) -> Iterator[tuple[str, Any]]:
 def outcome(call: Callable[[], object]) -> tuple[str, str]:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", ResourceWarning)  # what another test left to the garbage collector
         try:
             call()
         except DiscreetError as error:

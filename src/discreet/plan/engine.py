@@ -49,10 +49,9 @@ class EngineSection(Section):
     @model_validator(mode="after")
     def _sensible(self) -> Self:
         stated = [name for name in EngineSection.model_fields if name in self.model_fields_set - {"kind"}]
-        if self.kind != "spark" and stated:
-            words = f"{stated[0]} is for Spark. DuckDB has nothing to set up. Leave it out, or write kind = 'spark'."
-            raise PlanError(Fault((stated[0],), words))
-        faults = [replace(each, place=("settings", str(each.about))) for each in setting_faults(self.settings)]
+        words = "It is for Spark. DuckDB has nothing to set up. Leave it out, or write kind = 'spark'."
+        faults = [Fault((name,), words) for name in stated[:1] if self.kind != "spark"]
+        faults += [replace(each, place=("settings", str(each.about))) for each in setting_faults(self.settings)]
         if self.master is not None:
             faults += [replace(each, place=("master",)) for each in master_fault(self.master)]
         if faults:

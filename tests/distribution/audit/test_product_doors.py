@@ -145,8 +145,8 @@ DOORS = {
     ),
     "several tables": Door("tables/workload.py", counted(["place"], ["place", "sex"]), 10, 11, slow=False),
     "flows": Door("tables/movement.py", flows, 10, 11, slow=False),
-    "mixed, moments": Door("lmm/private/release.py", mixed(epsilon=1), RATES, OTHER),
-    "mixed, strict": Door("lmm/private/release.py", mixed(epsilon=1, method="strict", blocks=4), RATES, OTHER),
+    "mixed, moments": Door("lmm/private/offers.py", mixed(epsilon=1), RATES, OTHER),
+    "mixed, strict": Door("lmm/private/offers.py", mixed(epsilon=1, method="strict", blocks=4), RATES, OTHER),
     "mixed, lags": Door(
         "lmm/private/lag_release.py",
         mixed("y ~ x + lag(y, 1) + (1 | g)", ("x", "g", "t"), epsilon=1, series=["g"], time="t"),

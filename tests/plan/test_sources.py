@@ -64,6 +64,18 @@ def test_from_run_to_reviewer(released: Path) -> None:
     assert again.bundle == bundle
 
 
+def test_the_order_of_sources_is_no_fault(both: Path) -> None:
+    """Red before: a bundle lists sources by name, the report had them in the plan's order."""
+    text = (
+        both.read_text(encoding="utf-8")
+        .replace("[source.jobs", "[source.zoo")
+        .replace('source = "jobs"', 'source = "zoo"')
+    )
+    both.write_text(text, encoding="utf-8")
+    assert text.index("[source.zoo") < text.index("[source.panel")
+    assert not [one for one in verify_bundle(run(both).bundle) if one.wrong]
+
+
 def test_one_source_by_name_is_as_one_without(plan: Path) -> None:
     """A name changes no request: what was paid for under the short form is found under the long one."""
     text = plan.read_text(encoding="utf-8")

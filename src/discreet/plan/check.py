@@ -22,7 +22,7 @@ from discreet.faults import Fault
 from discreet.later import Later
 from discreet.plan.agency import AgencyCheck, read_public
 from discreet.plan.blame import blamed
-from discreet.plan.confidential import Confidential, shared_data
+from discreet.plan.confidential import Confidential, secret_lookups, shared_data
 from discreet.plan.counts import CountRequest
 from discreet.plan.engine import at_work, unopened
 from discreet.plan.file import PlanFile, PlanSource
@@ -166,7 +166,13 @@ def check(file: PlanFile) -> PlanCheck:
     asked, wrong = requests(file, paid=paid)
     public = {source.name: PublicSizes.of(source) for source in file.sources}
     # Of a ledger that cannot be read it is not known what it released, and good releases would be accused.
-    faults = [*shared_data(file), *wrong, *broken, *output_faults(file, known, set() if broken else present)]
+    faults = [
+        *shared_data(file),
+        *secret_lookups(file),
+        *wrong,
+        *broken,
+        *output_faults(file, known, set() if broken else present),
+    ]
     faults += [fault for _, unread in public.values() for fault in unread]
     spending = []
     for dataset, source in file.accounts.items():

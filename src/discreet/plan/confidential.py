@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.databases import Address, is_address
-from discreet.errors import DataError
+from discreet.errors import DataError, DiscreetError
 from discreet.faults import Fault, Place
 from discreet.frames import count_if, tally
 from discreet.histories import Histories, read_histories
@@ -198,6 +198,24 @@ def shown_as_public(source: PlanSource) -> Iterator[Fault]:
         yield Fault(source.place("public", "sizes"), _SECRET.format(public.sizes))
     if public.previous is not None and secret & _numbers(_manifested(source.path(public.previous))):
         yield Fault(source.place("public", "previous"), _SECRET.format(public.previous))
+
+
+def secret_lookups(file: PlanFile) -> Iterator[Fault]:
+    """Hierarchies whose lookup is confidential data: codes and their parents are published as they stand there."""
+    for source in file.sources:
+        try:
+            hierarchies = source.schema().hierarchy
+        except DiscreetError:
+            continue  # the schema's own faults are reported elsewhere
+        for name, hierarchy in hierarchies.items():
+            if hierarchy.lookup is not None and is_secret(source, Path(hierarchy.lookup)):
+                own = name in source.tables.hierarchy
+                place = source.place("hierarchy", name) if own else source.place("data", "schema")
+                yield Fault(
+                    place,
+                    f"the lookup of hierarchy {name!r} is among the confidential data, or holds some. Codes and "
+                    "their parents are published. Name a public file with one column for each level.",
+                )
 
 
 def is_secret(source: PlanSource, path: Path) -> bool:

@@ -32,8 +32,8 @@ class PlanFile:
 
     @property
     def sources(self) -> tuple[PlanSource, ...]:
-        """The sources, in the plan's order."""
-        return tuple(PlanSource(self, name) for name in self.plan.source)
+        """The sources by name, as a bundle has them: a reviewer's report is in the same order."""
+        return tuple(PlanSource(self, name) for name in sorted(self.plan.source))
 
     @property
     def accounts(self) -> dict[str, PlanSource]:

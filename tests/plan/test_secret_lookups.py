@@ -1,0 +1,66 @@
+"""A lookup of a hierarchy is published as it stands, so no confidential file can be one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from discreet.errors import PlanError
+from discreet.plan.check import check
+from discreet.plan.reading import read_plan
+from discreet.plan.run import run
+
+ROWS = "workplace,jobs,code,emp\na,3,c1,3\nb,23,c2,23\nc,45,c3,45\n"
+PLAN = """
+[hierarchy.area]
+levels = ["code", "emp"]
+lookup = "LOOKUP"
+[data]
+source = "jobs.csv"
+[data.schema]
+workplace_attributes = ["code"]
+worker_attributes = {}
+size = "jobs"
+[unit]
+kind = "establishments"
+alpha = 0.1
+[budget]
+epsilon = 4
+dataset = "jobs"
+ledger = "ledger.db"
+[[release]]
+name = "a"
+kind = "counts"
+tables = [["code"], ["emp"]]
+measure = "finest"
+epsilon = 1
+[output]
+folder = "out"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "jobs.csv").write_text(ROWS, encoding="utf-8")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "jobs.csv")
+    (tmp_path / "hard.csv").hardlink_to(tmp_path / "jobs.csv")
+    (tmp_path / "areas.csv").write_text("code,emp\nc1,x\nc2,x\nc3,y\n", encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize("lookup", ["jobs.csv", "./jobs.csv", "link.csv", "hard.csv"])
+def test_a_confidential_file_is_no_lookup(folder: Path, lookup: str) -> None:
+    """Red before: the exact workforces stood in parents-area.csv of the release."""
+    (folder / "plan.toml").write_text(PLAN.replace("LOOKUP", lookup), encoding="utf-8")
+    for ask in (lambda plan: check(read_plan(plan)).refuse(), run):
+        with pytest.raises(PlanError) as refused:
+            ask(folder / "plan.toml")
+        assert ("hierarchy", "area") in [fault.place for fault in refused.value.faults]
+    assert not (folder / "ledger.db").exists() and not (folder / "out").exists()
+
+
+def test_a_public_file_is_one(folder: Path) -> None:
+    (folder / "plan.toml").write_text(PLAN.replace("LOOKUP", "areas.csv"), encoding="utf-8")
+    run(folder / "plan.toml")
+    assert (folder / "out" / "a").is_dir()

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from discreet.bayes.blmm.fit import BayesMixed
     from discreet.bayes.blmm.prior import Prior
+    from discreet.formula.contrasts import Contrasts
     from discreet.formula.source import Missing
     from discreet.lmm.families import FamilyName
     from discreet.lmm.fit import MixedFit
@@ -27,6 +28,7 @@ def mixed(
     method: Literal["REML", "ML"] | None = None,
     missing: Missing = "error",
     weights: str | None = None,
+    contrasts: Contrasts | None = None,
 ) -> MixedFit: ...
 @overload
 def mixed(
@@ -51,6 +53,7 @@ def mixed(
     exposure: str | None = None,
     weights: str | None = None,
     missing: Missing = "error",
+    contrasts: Contrasts | None = None,
 ) -> GeneralisedFit: ...
 def mixed(
     formula: str,
@@ -68,6 +71,7 @@ def mixed(
     exposure: str | None = None,
     weights: str | None = None,
     missing: Missing = "error",
+    contrasts: Contrasts | None = None,
 ) -> MixedFit | BayesMixed | GeneralisedFit:
     """Fit a linear mixed model in lme4's syntax, such as "y ~ x + (1 | g)".
 
@@ -87,6 +91,8 @@ def mixed(
     missing : rows with missing values are an "error", or they are left out ("drop") and a note says how many.
     weights : name of a column: of the gaussian family prior weights, to which residual variances are inverse; else how
         often a row counts, which is its trials where the response is a share.
+    contrasts : how levels of factors are coded: "treatment" (the default), "sum" or "helmert", for all factors of the
+        fixed terms or by column ({"sex": "sum"}). In a formula: C(sex, sum).
 
     Returns
     -------
@@ -110,7 +116,7 @@ def mixed(
         from discreet.lmm.generalised import generalised
 
         columns = {"offset": offset, "exposure": exposure, "weights": weights}
-        return generalised(formula, data, family=family, points=points, missing=missing, **columns)
+        return generalised(formula, data, family=family, points=points, missing=missing, contrasts=contrasts, **columns)
     for name, value in beside.items():
         if value is not None:
             raise FitError(
@@ -122,12 +128,13 @@ def mixed(
     given = {"draws": draws, "chains": chains, "warmup": warmup, "seed": seed}
     sampler = {name: value for name, value in given.items() if value is not None}
     if prior is not None:
-        if missing != "error" or weights is not None:
+        refused = {"missing": None if missing == "error" else missing, "weights": weights, "contrasts": contrasts}
+        if given_too := [name for name, value in refused.items() if value is not None]:
             raise FitError(
-                f"{'weights' if weights is not None else 'missing'} was asked with a prior.",
-                "A fit without a prior has both.",
+                f"{given_too[-1]} was asked with a prior.",
+                "A fit without a prior has it.",
                 "Leave it out.",
-                about="missing" if weights is None else "weights",
+                about=given_too[-1],
             )
         from discreet.bayes.blmm.estimate import bayes_mixed
 
@@ -142,4 +149,5 @@ def mixed(
         )
     from discreet.lmm.estimate import mixed as by_likelihood
 
-    return by_likelihood(formula, data, method="REML" if method is None else method, missing=missing, weights=weights)
+    by = "REML" if method is None else method
+    return by_likelihood(formula, data, method=by, missing=missing, weights=weights, contrasts=contrasts)

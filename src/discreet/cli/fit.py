@@ -30,6 +30,10 @@ def fit(
     ] = "gaussian",
     exposure: Annotated[str | None, typer.Option(help="Of counts: the column they are proportional to.")] = None,
     weights: Annotated[str | None, typer.Option(help="Of shares: the column with the number of trials.")] = None,
+    contrasts: Annotated[
+        list[str] | None,
+        typer.Option(help="Coding of factors: sum, helmert, or of one: sex=sum. Repeat for several."),
+    ] = None,
     epsilon: Annotated[
         str | None, typer.Option(help="Release privately: the loss of everything printed.", rich_help_panel=PRIVATE)
     ] = None,
@@ -124,14 +128,16 @@ def fit(
         if family != "gaussian":
             if ml or intervals or report:
                 raise typer.BadParameter("--ml, --intervals and --report are of the gaussian family. Drop them.")
-            _fit_general(formula, data, as_json=as_json, family=family, exposure=exposure, weights=weights)
+            columns = {"exposure": exposure, "weights": weights, "contrasts": _contrasts(contrasts)}
+            _fit_general(formula, data, as_json=as_json, family=family, **columns)
             return
-        _fit(formula, data, ml=ml, intervals=intervals, as_json=as_json, report=report)
+        coding = _contrasts(contrasts)
+        _fit(formula, data, ml=ml, intervals=intervals, as_json=as_json, report=report, contrasts=coding)
         return
-    if ml or intervals or report or family != "gaussian" or exposure or weights:
+    if ml or intervals or report or family != "gaussian" or exposure or weights or contrasts:
         raise typer.BadParameter(
-            "--ml, --intervals, --report, --family, --exposure and --weights are of the fit itself, not of a private "
-            "release. Drop them."
+            "--ml, --intervals, --report, --family, --exposure, --weights and --contrasts are of the fit itself, not "
+            "of a private release. Drop them."
         )
     if given.pop("check", False):
         _check(formula, data, as_json=as_json, asked={"epsilon": epsilon, "rho": rho, **given})
@@ -139,12 +145,26 @@ def fit(
     _release(formula, data, as_json=as_json, asked={"epsilon": epsilon, "rho": rho, **given})
 
 
-def _fit(formula: str, data: Path, *, ml: bool, intervals: bool, as_json: bool, report: Path | None) -> None:
+def _contrasts(given: list[str] | None) -> str | dict[str, str] | None:
+    """One coding for all factors, or one for each that is named."""
+    if not given:
+        return None
+    pairs = [text.partition("=") for text in given]
+    if any(not equals for _, equals, _ in pairs):
+        if len(given) > 1:
+            raise typer.BadParameter("--contrasts is one coding for all factors, or sex=sum once for each factor.")
+        return given[0]
+    return {column.strip(): coding.strip() for column, _, coding in pairs}
+
+
+def _fit(
+    formula: str, data: Path, *, ml: bool, intervals: bool, as_json: bool, report: Path | None, contrasts: Any
+) -> None:
     from discreet.lmm import MixedWarning, mixed
 
     with Console(stderr=True).status("Fitting"), warnings.catch_warnings():
         warnings.simplefilter("ignore", MixedWarning)  # the summary and the JSON carry the same notes
-        found = mixed(formula, data, method="ML" if ml else "REML")
+        found = mixed(formula, data, method="ML" if ml else "REML", contrasts=contrasts)
         ends = found.intervals() if intervals else {}
         if report is not None:
             from discreet.report.diagnostics import fit_page

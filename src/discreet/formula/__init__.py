@@ -1,5 +1,6 @@
 """Model formulas in lme4's syntax, and the rows that they ask for. Both `lmm` and `bayes` stand on it.
 
 `formula` reads the text, `design` lays out columns and groups, `basis` makes curves of a column, `rows` reads and codes
-them from any frame; `arithmetic` makes columns of columns, `dots` says what a dot stands for, `source` opens the data.
+them from any frame; `arithmetic` makes columns of columns, `dots` says what a dot stands for,
+`contrasts` how levels are coded, `source` opens the data.
 """

@@ -1,6 +1,6 @@
 """The design of a mixed model: which numbers multiply which coefficients.
 
-R's coding rules live here: treatment contrasts, full dummy coding where a margin is missing, R's column names.
+R's coding rules live here: treatment contrasts (others by `origin`), dummy coding where a margin is missing, names.
 A `Piece` is a run of design columns that share one numeric part; a row of the data touches at most one of
 them. So a design of 21 columns or of 3,000 is a handful of pieces, products are computed by counting, and no
 dense matrix of all rows is ever built. No data are read here; `rows` and `cells` do that.
@@ -17,6 +17,7 @@ from itertools import product
 import numpy as np
 
 from discreet.arrays import Integers, Vector
+from discreet.formula.contrasts import recodes
 from discreet.formula.formula import Factor, Formula, RandomTerm, Term
 
 Levels = Mapping[str, tuple[str, ...]]
@@ -71,6 +72,11 @@ class Piece:
         numeric = dict(self.monomial.atoms)
         return next(factor for factor in self.term if factor.column == column and factor not in numeric)
 
+    @property
+    def recoded(self) -> bool:
+        """Whether coefficients are of other contrasts than the columns, which are indicators of levels."""
+        return any(reduced and recodes(self.factor(column).contrast) for column, reduced in self.coded)
+
     def position(self, codes: Codes, levels: Levels, count: int) -> Integers:
         """The column each row touches, the first factor varying fastest; -1 where it touches none."""
         at = np.zeros(count, dtype=np.int64)
@@ -92,7 +98,9 @@ class Piece:
             if factor in (atoms := dict(self.monomial.atoms)):
                 parts.append([_atom_name(factor, atoms[factor])])
             else:
-                parts.append([f"{factor}{level}" for level in levels[factor.column][int(coded[factor.column]) :]])
+                own, reduced = levels[factor.column], coded[factor.column]
+                numbered = reduced and recodes(factor.contrast)
+                parts.append([f"{factor}{k if numbered else own[k]}" for k in range(int(reduced), len(own))])
         return [":".join(reversed(picked)) or "(Intercept)" for picked in product(*reversed(parts))]
 
 

@@ -16,6 +16,7 @@ from typing import Literal, NoReturn, TypeAlias
 from discreet.errors import FormulaError, concerning
 from discreet.formula import arithmetic
 from discreet.formula.arithmetic import MAKERS, Node
+from discreet.formula.contrasts import CONTRASTS, Contrast
 
 FUNCTIONS = ("C", "center", "scale", "log", "poly", "bs", "ns", "log_size", "size_class", "lag", *MAKERS, "offset")
 DEEPEST = 20  # nested parentheses; keeps hostile text from exhausting the stack
@@ -32,12 +33,15 @@ class Factor:
     column: str
     function: Function = ""
     arguments: tuple[tuple[str, float], ...] = ()
+    contrast: Contrast = ""
+    """How levels of categories are coded: in the text for `C(x, sum)`, beside it where an option says so."""
 
     def __str__(self) -> str:
         if not self.function:
             return self.column
         arguments = [f"{name}={value:g}" if name else f"{value:g}" for name, value in self.arguments]
-        return f"{self.function}({', '.join([self.column, *arguments])})"
+        coding = [self.contrast] if self.contrast and self.function == "C" else []
+        return f"{self.function}({', '.join([self.column, *arguments, *coding])})"
 
 
 # A term is the product of its factors; the empty product is the intercept.
@@ -384,6 +388,12 @@ class _Reader:
             self.made[arithmetic.spelled(node)] = node
             return Factor(arithmetic.spelled(node))
         column = self.name()
+        if name == "C" and self.accept(","):
+            coding = self.name()
+            if coding not in CONTRASTS:
+                self.fail(f"C({column}, {coding}) is no coding; there are {', '.join(CONTRASTS)}")
+            self.expect(")")
+            return Factor(column, "C", contrast=coding)  # type: ignore[arg-type]
         arguments: list[tuple[str, float]] = []
         while self.accept(","):
             keyword = self.name() if re.match(r"[A-Za-z_]", self.token) else ""

@@ -11,6 +11,7 @@ import numpy as np
 from discreet.arrays import Integers, Matrix
 from discreet.errors import DataError, FitError, Unidentified
 from discreet.faults import Argument
+from discreet.formula.contrasts import Contrasts
 from discreet.formula.design import ONE, Design, Piece
 from discreet.formula.formula import Formula
 from discreet.formula.rows import Learned, ModelRows, number_column, plan, read_rows
@@ -33,7 +34,13 @@ NEARLY = 1e-8  # of a column's sum of squares: what is left then has half its di
 
 
 def mixed(
-    formula: str, data: Any, *, method: Method = "REML", missing: Missing = "error", weights: str | None = None
+    formula: str,
+    data: Any,
+    *,
+    method: Method = "REML",
+    missing: Missing = "error",
+    weights: str | None = None,
+    contrasts: Contrasts | None = None,
 ) -> MixedFit:
     """Fit a linear mixed model by REML or maximum likelihood, in lme4's syntax and with lme4's numbers.
 
@@ -47,7 +54,7 @@ def mixed(
     if method not in ("REML", "ML"):
         raise DataError((Argument("method", method), " is not known."), remedy="Use 'REML' or 'ML'.", about="method")
     frame, model, left_out = opened(formula, data, missing=missing)
-    cells, rows, design, learned = collect(frame, model, in_memory=weights is not None)
+    cells, rows, design, learned = collect(frame, model, in_memory=weights is not None, contrasts=contrasts or {})
     weight = None if weights is None else number_column(frame, weights, "weights", cells.rows, positive=True)
     if weight is not None and rows is not None:
         cells = CellSums.weighted(rows, weight)
@@ -67,11 +74,11 @@ def mixed(
     reml = method == "REML"
     solution = solve(statistics, reml=reml)
     origin = origin_of(cells, XX[np.ix_(kept, kept)], design, kept)
-    dropped = tuple(name for index, name in enumerate(design.names) if index not in set(kept.tolist()))
+    dropped = tuple(name for index, name in enumerate(design.names) if index not in set(origin.named.tolist()))
     fit = MixedFit(
         formula=model.text,
         method=method,
-        names=tuple(design.names[index] for index in kept),
+        names=tuple(design.names[index] for index in origin.named),
         beta=origin.beta(solution.beta),
         covariance=solution.sigma2 * origin.restore @ solution.unscaled @ origin.restore.T,
         dropped=dropped,
@@ -93,6 +100,7 @@ def mixed(
         frame=frame,
         in_memory=rows,
         weights=weight,
+        contrasts=contrasts,
     )
     for note in fit.notes:
         warnings.warn(note, MixedWarning, stacklevel=2)
@@ -137,12 +145,12 @@ def told_apart(design: Design, XX: Matrix) -> tuple[Piece, ...]:
 
 
 def collect(
-    frame: AnyFrame, model: Formula, *, in_memory: bool = False
+    frame: AnyFrame, model: Formula, *, in_memory: bool = False, contrasts: Contrasts | None = None
 ) -> tuple[CellSums, ModelRows | None, Design, Learned]:
     """One pass over the data: cells, the design they define, and the rows if they came into memory."""
     import narwhals.stable.v2 as nw
 
-    layout, rows = plan(frame, model), None
+    layout, rows = plan(frame, model, contrasts=contrasts), None
     if isinstance(frame, nw.LazyFrame) and runs_in_engine(layout) and not in_memory:
         cells, layout, learned = cells_in_engine(frame, layout)
     else:
@@ -199,7 +207,7 @@ def origin_of(cells: CellSums, XX: Matrix, design: Design, kept: Integers) -> Or
     if len(kept) < len(design.names):
         dropped = np.setdiff1d(np.arange(len(design.names)), kept)
         own[:, dropped] = np.linalg.solve(XX, products(cells, fixed, fixed, levels)[np.ix_(kept, dropped)])
-    return origin(fixed, levels, kept=kept, own=own, moved=design.layout.response.shift)
+    return origin(fixed, levels, kept=kept, own=own, moved=design.layout.response.shift, XX=XX)
 
 
 def _notes(solution: Solution, dropped: tuple[str, ...], design: Design) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ import numpy as np
 from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import DataError, FitError
 from discreet.faults import Argument
+from discreet.formula.contrasts import Contrasts
 from discreet.formula.design import Design, RandomDesign
 from discreet.formula.dots import updated
 from discreet.formula.rows import Learned, ModelRows, read_rows
@@ -102,6 +103,7 @@ class MixedFit(Result):
     statistics : all the fit knows of the data, for the kept columns (centred, see `Layout.centred`): `Moments`
         where the model is one random intercept, else a `Gram` matrix.
     weights : prior weights; a row's residual variance is sigma2 over its weight.
+    contrasts : codings that were asked for beside the formula.
     """
 
     formula: str
@@ -125,6 +127,7 @@ class MixedFit(Result):
     frame: AnyFrame | None
     in_memory: ModelRows | None
     weights: Vector | None = None
+    contrasts: Contrasts | None = None
 
     @property
     def moments(self) -> Moments:
@@ -307,8 +310,15 @@ class MixedFit(Result):
 
         return refit(self, y)
 
-    def update(self, formula: str | None = None, data: Any = None, *, method: Method | None = None) -> MixedFit:
-        """Another formula, where "." stands for the old side (". ~ . + z"), other data or another method."""
+    def update(
+        self,
+        formula: str | None = None,
+        data: Any = None,
+        *,
+        method: Method | None = None,
+        contrasts: Contrasts | None = None,
+    ) -> MixedFit:
+        """Another formula, where "." stands for the old side (". ~ . + z"), other data, method or contrasts."""
         from discreet.lmm.estimate import mixed
 
         self._refuse_weights("An update")
@@ -316,6 +326,7 @@ class MixedFit(Result):
             updated(self.formula, formula or ". ~ ."),
             self._open_frame if data is None else data,
             method=method or self.method,
+            contrasts=self.contrasts if contrasts is None else contrasts,
         )
 
     def release(self, **asked: Any) -> PrivateFit:

@@ -9,6 +9,7 @@ import numpy as np
 
 from discreet.arrays import Vector
 from discreet.errors import DataError, FitError, Unidentified
+from discreet.formula.contrasts import Contrasts
 from discreet.formula.design import Design, Layout
 from discreet.formula.rows import ModelRows, number_column, plan, read_rows
 from discreet.formula.source import Missing, opened
@@ -36,11 +37,12 @@ def generalised(
     exposure: str | None = None,
     weights: str | None = None,
     missing: Missing = "error",
+    contrasts: Contrasts | None = None,
 ) -> GeneralisedFit:
     """Fit a mixed model of counts or shares by maximum likelihood; see `discreet.mixed`."""
     law = _family(family)
     frame, model, left_out = opened(formula, data, missing=missing)
-    layout = plan(frame, model, offsets=True)
+    layout = plan(frame, model, offsets=True, contrasts=contrasts or {})
     if layout.model.response.function:
         raise FitError(
             f"The response {layout.model.response} of family {family!r} is a function of a column.",
@@ -69,7 +71,7 @@ def generalised(
     covariance = back.restore @ second[: len(beta), : len(beta)] @ back.restore.T
     everywhere = np.zeros(len(design.names))
     everywhere[kept] = beta
-    dropped = tuple(name for index, name in enumerate(design.names) if index not in set(kept.tolist()))
+    dropped = tuple(name for index, name in enumerate(design.names) if index not in set(back.named.tolist()))
     notes = [*left_out, *design.notes]
     if dropped:
         notes.append(f"fixed-effect model matrix is rank deficient, so dropped: {', '.join(dropped)}")
@@ -81,7 +83,7 @@ def generalised(
         formula=model.text,
         family=law.name,
         points=points,
-        names=tuple(design.names[index] for index in kept),
+        names=tuple(design.names[index] for index in back.named),
         beta=back.beta(beta),
         covariance=covariance,
         dropped=dropped,
@@ -164,7 +166,7 @@ def _problem(
     if len(kept) < X.shape[1]:
         left_out = np.setdiff1d(np.arange(X.shape[1]), kept)
         own[:, left_out] = np.linalg.solve(XX[np.ix_(kept, kept)], XX[np.ix_(kept, left_out)])
-    back = origin(layout.fixed, design.levels, kept=kept, own=own, moved=0.0)
+    back = origin(layout.fixed, design.levels, kept=kept, own=own, moved=0.0, XX=XX[np.ix_(kept, kept)])
     terms = tuple(
         Term(dense(rows, random.pieces, design.levels), random.grouping.codes(rows.codes), len(random.grouping))
         for random in design.random

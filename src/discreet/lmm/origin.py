@@ -2,20 +2,28 @@
 
 Sums of squares keep their digits only near zero. So a numeric column x is measured from its mean m wherever the model
 spans the same space either way: in `x` beside a constant, and in `x:z` as (x - m)(z - k) where `x`, `z` and the
-constant are in the model too. The same holds inside a random term, whose covariance has no zeros. `basis` is the
-change of basis. It is worked out on the formula, so it is exact whatever the data.
+constant are in the model too. The same holds inside a random term, whose covariance has no zeros. Columns of factors
+are indicators of levels, whatever their contrasts. `basis` is the change of basis. It is worked out on the formula, so
+it is exact whatever the data.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from itertools import product
 
 import numpy as np
 
 from discreet.arrays import Integers, Matrix, Vector
+from discreet.errors import FormulaError
+from discreet.formula.contrasts import coding, recodes
 from discreet.formula.design import Levels, Monomial, Piece, RandomDesign
 from discreet.formula.formula import Factor
+from discreet.lmm.reml import independent
+
+ROUNDING = 1e-12
 
 Atom = tuple[Factor, int]
 Combination = dict[int, float]  # columns by position, with their coefficients
@@ -29,32 +37,44 @@ class Origin:
     ----------
     restore, offset : beta = restore @ centred + offset, shapes (p, p) and (p,).
     logdet : what centring took from log det X'V^-1 X.
+    named : which of the formula's columns have a coefficient.
+    recoded : whether coefficients are of other contrasts than the columns.
     """
 
     restore: Matrix
     offset: Vector
     logdet: float
+    named: Integers
+    recoded: bool = False
 
     def beta(self, centred: Matrix) -> Matrix:
-        """One vector of coefficients, or one per row; a missing coefficient (NaN) stays missing alone."""
-        present = np.where(np.isnan(centred), 0.0, centred)
-        return np.where(np.isnan(centred), np.nan, present @ self.restore.T + self.offset)
+        """One vector of coefficients, or one per row; a missing coefficient (NaN) stays missing alone.
+
+        In other contrasts every coefficient is missing that is made of it.
+        """
+        lost = np.isnan(centred)
+        present = np.where(lost, 0.0, centred)
+        missing = lost @ (np.abs(self.restore.T) > ROUNDING) if self.recoded else lost
+        return np.where(missing, np.nan, present @ self.restore.T + self.offset)
 
 
-def origin(pieces: Sequence[Piece], levels: Levels, *, kept: Integers, own: Matrix, moved: float) -> Origin:
-    """Undo centring of the fixed columns that are `kept` and of a response that was `moved`.
+def origin(pieces: Sequence[Piece], levels: Levels, *, kept: Integers, own: Matrix, moved: float, XX: Matrix) -> Origin:
+    """Undo centring of the fixed columns that are `kept`, with products `XX`, and of a response that was `moved`.
 
-    `own` has every centred column as a combination of the kept ones, shape (kept, columns).
+    `own` has every centred column as a combination of the kept ones, shape (kept, columns). Where contrasts are others
+    than those of the columns, other columns may be combinations of earlier ones.
     """
     columns = _Columns(pieces, levels)
     if not (columns.centred or moved):
-        return Origin(np.eye(len(kept)), np.zeros(len(kept)), 0.0)
-    given = own @ columns.matrix()[:, kept]
+        return Origin(np.eye(len(kept)), np.zeros(len(kept)), 0.0, kept)
+    whole, recoded = own @ columns.matrix(), any(piece.recoded for piece in pieces)
+    named = independent(whole.T @ XX @ whole) if recoded and len(kept) < whole.shape[1] else kept
+    given = whole[:, named]
     restore = np.asarray(np.linalg.inv(given), dtype=np.float64)
     offset = np.zeros(len(kept))
     if moved:
         offset = restore @ own @ columns.vector(columns.constant()) * moved
-    return Origin(restore, offset, float(2 * np.linalg.slogdet(given)[1]))
+    return Origin(restore, offset, float(2 * np.linalg.slogdet(given)[1]), named, recoded)
 
 
 def basis(random: RandomDesign) -> Matrix:
@@ -69,17 +89,27 @@ class _Columns:
         self.pieces, self.levels = pieces, levels
         self.starts = np.cumsum([0, *(piece.width(levels) for piece in pieces)])
         self.found = {(frozenset(p.monomial.atoms), frozenset(dict(p.coded))): at for at, p in enumerate(pieces)}
-        self.centred = any(p.monomial.shifts or p.monomial.less for p in pieces)
+        self.centred = any(p.monomial.shifts or p.monomial.less or p.recoded for p in pieces)
 
     def matrix(self) -> Matrix:
         """Each column as given, as a combination of the centred ones."""
         B = np.eye(self.starts[-1])
         for piece, start in zip(self.pieces, self.starts[:-1], strict=True):
-            if not (piece.monomial.shifts or piece.monomial.less):
+            if not (piece.monomial.shifts or piece.monomial.less or piece.recoded):
                 continue
-            for at, codes in enumerate(self._codes(piece)):
-                B[:, start + at] = self.vector(self.given(frozenset(piece.monomial.atoms), codes, frozenset()))
+            codings = [self._coding(piece, column, reduced) for column, reduced in piece.coded]
+            own = [
+                self.vector(self.given(frozenset(piece.monomial.atoms), codes, frozenset()))
+                for codes in self._codes(piece, [first for first, _ in codings])
+            ]
+            weights = reduce(lambda left, right: np.kron(right, left), [weight for _, weight in codings], np.eye(1))
+            B[:, start : start + weights.shape[1]] = np.stack(own, axis=1) @ weights
         return B
+
+    def _coding(self, piece: Piece, column: str, reduced: bool) -> tuple[int, Matrix]:
+        """The first level that the columns of a factor are made of, and the weights of levels in each column."""
+        contrast, count = piece.factor(column).contrast, len(self.levels[column])
+        return (0, coding(contrast, count)) if reduced and recodes(contrast) else (reduced, np.eye(count - reduced))
 
     def vector(self, combination: Combination) -> Vector:
         found = np.zeros(self.starts[-1])
@@ -92,9 +122,8 @@ class _Columns:
     def given(self, atoms: frozenset[Atom], codes: dict[str, int], centred: frozenset[Atom]) -> Combination:
         """The product of `atoms`, measured from their means where `centred`, within the levels `codes`."""
         at = self.found.get((atoms, frozenset(codes)))
-        if at is None:  # the constant, which the first coded piece spans by all its levels together
-            at = next(i for i, piece in enumerate(self.pieces) if piece.adds_up_to_one)
-            return dict.fromkeys(range(self.starts[at], self.starts[at + 1]), 1.0)
+        if at is None:
+            return self._together(atoms, codes, centred)
         monomial = self.pieces[at].monomial
         for atom, shift in zip(monomial.atoms, monomial.shifts, strict=False):
             if shift and atom not in centred:
@@ -110,16 +139,36 @@ class _Columns:
         own = {int(self.starts[at]) + self._place(self.pieces[at], codes): 1.0}
         return _sum((1.0, own), *((share, self._plain(other)) for share, other in monomial.less))
 
+    def _together(self, atoms: frozenset[Atom], codes: dict[str, int], centred: frozenset[Atom]) -> Combination:
+        """What no piece stands for, such as the constant without an intercept: all levels of a coded piece together."""
+        for piece in self.pieces:
+            more = {column: reduced for column, reduced in piece.coded if column not in codes}
+            if (
+                frozenset(piece.monomial.atoms) == atoms
+                and not any(more.values())
+                and {*codes, *more} == {column for column, _ in piece.coded}
+            ):
+                every = product(*(range(len(self.levels[column])) for column in more))
+                picked = [codes | dict(zip(more, levels, strict=True)) for levels in every]
+                return _sum(*((1.0, self.given(atoms, each, centred)) for each in picked))
+        raise FormulaError(
+            "A factor with other contrasts than treatment stands in a product without its margin, and there the model "
+            "would depend on the coding.",
+            "Products have margins where each part of them is a term too.",
+            "Write a * b instead of a:b, or leave the contrasts out.",
+            about="formula",
+        )
+
     def _plain(self, monomial: Monomial) -> Combination:
         """A monomial without coded columns, measured from its own origins."""
         atoms = frozenset(monomial.atoms)
         return self.given(atoms, {}, atoms)
 
-    def _codes(self, piece: Piece) -> list[dict[str, int]]:
-        """The levels that each column of a piece stands for, the first factor varying fastest."""
+    def _codes(self, piece: Piece, first: Sequence[int]) -> list[dict[str, int]]:
+        """Combinations of levels of a piece from the `first` ones on, the first factor varying fastest."""
         codes: list[dict[str, int]] = [{}]
-        for column, reduced in reversed(piece.coded):
-            codes = [known | {column: k} for known in codes for k in range(int(reduced), len(self.levels[column]))]
+        for (column, _), start in reversed(list(zip(piece.coded, first, strict=True))):
+            codes = [known | {column: k} for known in codes for k in range(int(start), len(self.levels[column]))]
         return codes
 
     def _place(self, piece: Piece, codes: dict[str, int]) -> int:

@@ -51,6 +51,20 @@ def test_notes_are_in_the_output(panel: dict, tmp_path: Path) -> None:
     assert json.loads(done.stdout)["is_singular"]
 
 
+def test_contrasts(panel: dict, tmp_path: Path) -> None:
+    data = panel | {"k": np.array(list("abc"))[np.arange(len(panel["y"])) % 3]}
+    path = tmp_path / "coded.parquet"
+    pyarrow.parquet.write_table(pa.table(data), path)
+    expected = mixed("y ~ C(k, sum) + (1 | g)", data).beta.tolist()
+    for asked in ("sum", "k=sum"):
+        done = CliRunner().invoke(app, ["y ~ k + (1 | g)", str(path), "--json", "--contrasts", asked])
+        found = json.loads(done.stdout)["fixed"]
+        assert list(found) == ["(Intercept)", "k1", "k2"]
+        assert list(found.values()) == pytest.approx(expected)
+    for wrong in (["--contrasts", "sum", "--contrasts", "k=sum"], ["--contrasts", "sum", "--epsilon", "1"]):
+        assert CliRunner().invoke(app, ["y ~ k + (1 | g)", str(path), *wrong]).exit_code == 2
+
+
 def test_refusals(path: Path) -> None:
     assert isinstance(CliRunner().invoke(app, ["y ~ t", str(path)]).exception, FormulaError)
     assert isinstance(CliRunner().invoke(app, [FORMULA, "absent.csv"]).exception, DataError)

@@ -12,7 +12,8 @@ import numpy as np
 
 from discreet.arrays import Matrix
 from discreet.errors import FitError
-from discreet.lmm.fit import MixedFit, RandomEffects
+from discreet.lmm.effects import RandomEffects
+from discreet.lmm.fit import MixedFit
 from discreet.lmm.private.result import PrivateFit
 
 Fit: TypeAlias = MixedFit | PrivateFit

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from discreet.errors import FitError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
 
@@ -29,6 +29,9 @@ def mixed(
     missing: Missing = "error",
     weights: str | None = None,
     contrasts: Contrasts | None = None,
+    residual_by: str | None = None,
+    series: str | Sequence[str] | None = None,
+    time: str | None = None,
 ) -> MixedFit: ...
 @overload
 def mixed(
@@ -72,6 +75,9 @@ def mixed(
     weights: str | None = None,
     missing: Missing = "error",
     contrasts: Contrasts | None = None,
+    residual_by: str | None = None,
+    series: str | Sequence[str] | None = None,
+    time: str | None = None,
 ) -> MixedFit | BayesMixed | GeneralisedFit:
     """Fit a linear mixed model in lme4's syntax, such as "y ~ x + (1 | g)".
 
@@ -93,6 +99,9 @@ def mixed(
         often a row counts, which is its trials where the response is a share.
     contrasts : how levels of factors are coded: "treatment" (the default), "sum" or "helmert", for all factors of the
         fixed terms or by column ({"sex": "sum"}). In a formula: C(sex, sum).
+    residual_by : name of a column, for each level of which a residual variance is estimated, as by nlme's varIdent.
+    series, time : columns that name a series, and the one that counts its periods: residuals are then autoregressive
+        within series, with correlation rho^d at d periods, as by nlme's corAR1.
 
     Returns
     -------
@@ -105,6 +114,14 @@ def mixed(
     1.75
     """
     beside = {"offset": offset, "exposure": exposure, "points": points if points != 1 else None}
+    residuals = {"residual_by": residual_by, "series": series, "time": time}
+    if (family != "gaussian" or prior is not None) and (law := [k for k, value in residuals.items() if value]):
+        raise FitError(
+            f"{law[0]} was asked with {'a prior' if prior is not None else f'family={family!r}'}.",
+            "Residuals of the gaussian family have laws, without a prior.",
+            "Leave it out.",
+            about=law[0],
+        )
     if family != "gaussian":
         if method is not None or prior is not None:
             raise FitError(
@@ -149,5 +166,5 @@ def mixed(
         )
     from discreet.lmm.estimate import mixed as by_likelihood
 
-    by = "REML" if method is None else method
-    return by_likelihood(formula, data, method=by, missing=missing, weights=weights, contrasts=contrasts)
+    own: dict[str, Any] = {"method": "REML" if method is None else method, "weights": weights, **residuals}
+    return by_likelihood(formula, data, missing=missing, contrasts=contrasts, **own)

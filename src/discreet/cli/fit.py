@@ -29,10 +29,15 @@ def fit(
         str, typer.Option(help="gaussian, or of counts and shares: binomial, poisson, negative-binomial, ...")
     ] = "gaussian",
     exposure: Annotated[str | None, typer.Option(help="Of counts: the column they are proportional to.")] = None,
-    weights: Annotated[str | None, typer.Option(help="Of shares: the column with the number of trials.")] = None,
+    weights: Annotated[
+        str | None, typer.Option(help="The column of prior weights; of shares, of the number of trials.")
+    ] = None,
     contrasts: Annotated[
         list[str] | None,
         typer.Option(help="Coding of factors: sum, helmert, or of one: sex=sum. Repeat for several."),
+    ] = None,
+    residual_by: Annotated[
+        str | None, typer.Option(help="A column, for each level of which a residual variance is estimated.")
     ] = None,
     epsilon: Annotated[
         str | None, typer.Option(help="Release privately: the loss of everything printed.", rich_help_panel=PRIVATE)
@@ -58,11 +63,9 @@ def fit(
     ] = None,
     series: Annotated[
         list[str] | None,
-        typer.Option(help="For lag(y, 1): a column that names a series; once for each.", rich_help_panel=PRIVATE),
+        typer.Option(help="A column that names a series: of autoregressive residuals, or of lag(y, 1); once for each."),
     ] = None,
-    time: Annotated[
-        str | None, typer.Option(help="For lag(y, 1): the column that counts periods.", rich_help_panel=PRIVATE)
-    ] = None,
+    time: Annotated[str | None, typer.Option(help="The column that counts periods of series.")] = None,
     protect: Annotated[
         list[str] | None,
         typer.Option(
@@ -119,25 +122,29 @@ def fit(
     }
     given = {option: value for option, value in asked.items() if value is not None}
     if epsilon is None and rho is None:
+        laws = {"residual_by": residual_by, "series": given.pop("series", None), "time": given.pop("time", None)}
         if given:
             raise typer.BadParameter(
                 f"--{next(iter(given))} belongs to a private release, and no loss was named. Add --epsilon 1."
             )
-        if family == "gaussian" and (exposure or weights):
-            raise typer.BadParameter("--exposure and --weights are of families of counts and shares. Add --family.")
+        if family == "gaussian" and exposure:
+            raise typer.BadParameter("--exposure is of families of counts and shares. Add --family.")
         if family != "gaussian":
-            if ml or intervals or report:
-                raise typer.BadParameter("--ml, --intervals and --report are of the gaussian family. Drop them.")
+            if ml or intervals or report or any(laws.values()):
+                raise typer.BadParameter(
+                    "--ml, --intervals, --report, --residual-by, --series and --time are of the gaussian family. "
+                    "Drop them."
+                )
             columns = {"exposure": exposure, "weights": weights, "contrasts": _contrasts(contrasts)}
             _fit_general(formula, data, as_json=as_json, family=family, **columns)
             return
-        coding = _contrasts(contrasts)
-        _fit(formula, data, ml=ml, intervals=intervals, as_json=as_json, report=report, contrasts=coding)
+        own = {"method": "ML" if ml else "REML", "weights": weights, "contrasts": _contrasts(contrasts), **laws}
+        _fit(formula, data, intervals=intervals, as_json=as_json, report=report, asked=own)
         return
-    if ml or intervals or report or family != "gaussian" or exposure or weights or contrasts:
+    if ml or intervals or report or family != "gaussian" or exposure or weights or contrasts or residual_by:
         raise typer.BadParameter(
-            "--ml, --intervals, --report, --family, --exposure, --weights and --contrasts are of the fit itself, not "
-            "of a private release. Drop them."
+            "--ml, --intervals, --report, --family, --exposure, --weights, --contrasts and --residual-by are of the "
+            "fit itself, not of a private release. Drop them."
         )
     if given.pop("check", False):
         _check(formula, data, as_json=as_json, asked={"epsilon": epsilon, "rho": rho, **given})
@@ -158,13 +165,13 @@ def _contrasts(given: list[str] | None) -> str | dict[str, str] | None:
 
 
 def _fit(
-    formula: str, data: Path, *, ml: bool, intervals: bool, as_json: bool, report: Path | None, contrasts: Any
+    formula: str, data: Path, *, intervals: bool, as_json: bool, report: Path | None, asked: dict[str, Any]
 ) -> None:
     from discreet.lmm import MixedWarning, mixed
 
     with Console(stderr=True).status("Fitting"), warnings.catch_warnings():
         warnings.simplefilter("ignore", MixedWarning)  # the summary and the JSON carry the same notes
-        found = mixed(formula, data, method="ML" if ml else "REML", contrasts=contrasts)
+        found = mixed(formula, data, **asked)
         ends = found.intervals() if intervals else {}
         if report is not None:
             from discreet.report.diagnostics import fit_page

@@ -6,13 +6,17 @@ the margins of its products, and `lmm.origin` gives the coefficients of the codi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 from discreet.arrays import Matrix
-from discreet.errors import DataError
+from discreet.errors import DataError, FormulaError
+
+if TYPE_CHECKING:
+    from discreet.formula.formula import Formula
 
 Contrast: TypeAlias = Literal["", "treatment", "sum", "helmert"]
 Contrasts: TypeAlias = str | Mapping[str, str]
@@ -35,7 +39,7 @@ def recodes(contrast: Contrast) -> bool:
     return contrast in ("sum", "helmert")
 
 
-def asked_of(contrasts: Any, categorical: list[str]) -> dict[str, str]:
+def asked_of(contrasts: Any, categorical: list[str]) -> dict[str, Contrast]:
     """The coding by column, from one for all factors or from a mapping."""
     if isinstance(contrasts, str):
         contrasts = dict.fromkeys(categorical, contrasts) or {"": contrasts}
@@ -62,3 +66,27 @@ def asked_of(contrasts: Any, categorical: list[str]) -> dict[str, str]:
                 about="contrasts",
             )
     return dict(contrasts)
+
+
+def with_contrasts(model: Formula, kinds: Collection[str], contrasts: Contrasts | None) -> Formula:
+    """The formula with the codings of an option, which are of the fixed terms, as in lme4."""
+    factors = [f for term in model.fixed for f in term if f.function == "C" or (not f.function and f.column in kinds)]
+    inside = [f for random in model.random for term in random.terms for f in term]
+    if contrasts is None and (own := [f for f in (*factors, *inside) if f.contrast]):
+        raise FormulaError(
+            f"{own[0]} was asked of a private release or of fits to many blocks.",
+            "They have treatment contrasts; fits of `dc.mixed` have others too.",
+            f"Write {own[0].column}, and combine the coefficients afterwards.",
+        )
+    asked = asked_of(contrasts or {}, list(dict.fromkeys(f.column for f in factors)))
+    coded = {f: replace(f, contrast=asked[f.column]) for f in factors if f.column in asked and not f.contrast}
+    model = replace(model, fixed=tuple(tuple(coded.get(f, f) for f in term) for term in model.fixed))
+    for terms in (model.fixed, *(random.terms for random in model.random)):
+        found = {f.column: f for term in terms for f in term if f.contrast}
+        for factor in (f for term in terms for f in term if f.column in found and f != found[f.column]):
+            raise FormulaError(
+                f"{found[factor.column]} and {factor} stand side by side.",
+                "A column has one coding within the fixed terms, and one within each random term.",
+                "Write it the same way everywhere.",
+            )
+    return model

@@ -18,7 +18,7 @@ from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import DataError, FormulaError, concerning
 from discreet.faults import Spelled
 from discreet.formula.basis import NaturalSplines, Polynomials, Splines
-from discreet.formula.contrasts import Contrasts, asked_of
+from discreet.formula.contrasts import Contrasts, with_contrasts
 from discreet.formula.design import Layout, Levels, Monomial, lay_out
 from discreet.formula.formula import Factor, Formula, Term, refuse_lags
 from discreet.frames import collect, missing, working
@@ -130,30 +130,6 @@ def plan(frame: AnyFrame, model: Formula, *, offsets: bool = False, contrasts: C
     layout = lay_out(model, kinds)
     refuse_kinds(schema, layout)
     return layout
-
-
-def with_contrasts(model: Formula, kinds: Collection[str], contrasts: Contrasts | None) -> Formula:
-    """The formula with the codings of an option, which are of the fixed terms, as in lme4."""
-    factors = [f for term in model.fixed for f in term if f.function == "C" or (not f.function and f.column in kinds)]
-    inside = [f for random in model.random for term in random.terms for f in term]
-    if contrasts is None and (own := [f for f in (*factors, *inside) if f.contrast]):
-        raise FormulaError(
-            f"{own[0]} was asked of a private release or of fits to many blocks.",
-            "They have treatment contrasts; fits of `dc.mixed` have others too.",
-            f"Write {own[0].column}, and combine the coefficients afterwards.",
-        )
-    asked = asked_of(contrasts or {}, list(dict.fromkeys(f.column for f in factors)))
-    coded = {f: replace(f, contrast=asked[f.column]) for f in factors if f.column in asked and not f.contrast}
-    model = replace(model, fixed=tuple(tuple(coded.get(f, f) for f in term) for term in model.fixed))
-    for terms in (model.fixed, *(random.terms for random in model.random)):
-        found = {f.column: f for term in terms for f in term if f.contrast}
-        for factor in (f for term in terms for f in term if f.column in found and f != found[f.column]):
-            raise FormulaError(
-                f"{found[factor.column]} and {factor} stand side by side.",
-                "A column has one coding within the fixed terms, and one within each random term.",
-                "Write it the same way everywhere.",
-            )
-    return model
 
 
 def refuse_kinds(schema: Mapping[str, Any], layout: Layout, *, response: bool = True) -> None:

@@ -9,7 +9,7 @@ bootstrap  simulated responses, refits to other responses, and bootstrap interva
 cells      one pass over the data: sums of products of the numeric columns within every combination of levels
 charts     charts of a fit, for the analyst who holds the data: they show levels and rows, so they are not releases
 descent    minimising a smooth function of a few variables whose slopes are known
-effects    effects by the name of their group, and levels by theirs; a wrong name is an error that names others
+effects    random effects of a term, by the name of their group and level; a wrong name is an error that names others
 elimination sparse Cholesky factors of matrices with one pattern and many values, by rounds of independent unknowns
 estimate   `mixed`, the door to linear mixed models: read the formula, pass over the data once, minimise, wrap
 families   laws of a response given its linear predictor: log-density of each row with its derivatives
@@ -25,11 +25,13 @@ likelihood the best parameters of a generalised mixed model
 matrix     the design at given rows: as a dense chunk, or times coefficients without being built
 moments    sufficient statistics of a mixed model with one random intercept
 origin     from the columns a fit is computed with back to the columns of the formula
+pencil     a Gram matrix that is a weighted sum of others, and the fit over theta and what the weights depend on
 prediction how well a row is predicted: the variance of its fitted value, old levels and new ones; leverage
 profile    profile-likelihood intervals of standard deviations, correlations and the residual, as lme4's confint gives
 ratios     fits beside each other: likelihood-ratio tests of nested models
 refits     exact refits without a row or a group, thousands at a time
 reml       profiled REML and ML criteria of a model with one random intercept, for one data set or thousands at once
+residuals  laws of residuals beyond one variance: a variance for each stratum, or autoregression within series
 solution   A fitted model as arrays: minimise the criterion, then solve for everything else at the minimum
 sparse     profiled criteria for any random terms: several factors, nested or crossed, with slopes; their gradients
 summary    A fit as a table, as text and as plain values. Formatting lives here and nowhere else

@@ -17,11 +17,13 @@ from discreet.arrays import Matrix, Vector
 from discreet.errors import DataError, FitError, Unidentified
 from discreet.formula.rows import ModelRows
 from discreet.lmm.cells import CellSums
-from discreet.lmm.fit import MixedFit, RandomEffects, log_total
+from discreet.lmm.effects import RandomEffects
+from discreet.lmm.fit import MixedFit, log_total
 from discreet.lmm.inference import gram_of_fit
 from discreet.lmm.matrix import dense, linear, random_part
 from discreet.lmm.moments import Moments
 from discreet.lmm.prediction import parts
+from discreet.lmm.residuals import Autoregression
 from discreet.lmm.solution import solve, solve_gram
 from discreet.lmm.sparse import Gram
 
@@ -39,7 +41,11 @@ def simulate(
     fixed = linear(rows, design.layout.fixed, design.levels, beta) + design.layout.response.shift
     sigma = float(np.sqrt(fit.sigma2))
     for _ in range(count):
-        y = fixed + sigma * rng.normal(size=rows.count) / fit.root_weights
+        law = fit.residual.law if fit.residual else None
+        if fit.residual and isinstance(law, Autoregression):
+            y = fixed + sigma * law.drawn(fit.residual.free, rng, rows.count)
+        else:
+            y = fixed + sigma * rng.normal(size=rows.count) / fit.root_weights
         for term, T, kept in zip(design.random, solution.triangles, solution.effects, strict=True):
             drawn = kept if effects == "kept" else sigma * rng.normal(size=kept.shape) @ T.T
             y += random_part(rows, term, design.levels, drawn, new_levels="error")

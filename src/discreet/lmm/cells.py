@@ -44,12 +44,16 @@ FAR = 100.0  # standard deviations between a guess and the mean: four digits of 
 
 @dataclass(frozen=True, slots=True)
 class CellSums:
-    """Codes of each cell, and `total(a, b)`: the sum over a cell's rows of the product of two monomials."""
+    """Codes of each cell, and `total(a, b)`: the sum over a cell's rows of the product of two monomials.
+
+    `others` are the codes of what the second is evaluated at, where that is another row.
+    """
 
     count: int
     rows: int
     codes: Codes = field(repr=False)
     total: Callable[[Monomial, Monomial], Vector] = field(repr=False)
+    others: Codes | None = field(default=None, repr=False)
 
     @classmethod
     def of_rows(cls, rows: ModelRows) -> CellSums:
@@ -60,6 +64,11 @@ class CellSums:
     def weighted(cls, rows: ModelRows, weights: Vector) -> CellSums:
         """Each row its own cell, counted as often as its weight says."""
         return cls(rows.count, rows.count, rows.codes, lambda a, b: rows.product(a, b) * weights)
+
+    @classmethod
+    def paired(cls, rows: ModelRows, others: ModelRows) -> CellSums:
+        """Products of each row with the other row beside it."""
+        return cls(rows.count, rows.count, rows.codes, lambda a, b: rows.evaluate(a) * others.evaluate(b), others.codes)
 
 
 def cells_of(rows: ModelRows, layout: Layout, levels: Levels) -> CellSums:

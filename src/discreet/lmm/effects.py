@@ -1,12 +1,18 @@
-"""Effects by the name of their group, and levels by theirs; a wrong name is an error that names others."""
+"""Random effects of a term, by the name of their group and level; a wrong name is an error that names others."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import NoReturn, TypeVar
 
+import numpy as np
+
+from discreet.arrays import Matrix
 from discreet.errors import UnknownName
+from discreet.formula.design import RandomDesign
+from discreet.lmm.origin import basis
 
 Term = TypeVar("Term")
 
@@ -37,3 +43,50 @@ def place(level: object, levels: Sequence[str], group: str) -> int:
 
 def _some(asked: object, names: Sequence[str]) -> str:
     return " or ".join(map(repr, difflib.get_close_matches(str(asked), names, n=2) or names[:2]))
+
+
+@dataclass(frozen=True, repr=False)
+class RandomEffects:
+    """One random term of a fit: its covariance and what it predicts for each level.
+
+    Attributes
+    ----------
+    group, names, levels : grouping factor, effects of one level, levels.
+    covariance : between the effects of one level, shape (q, q).
+    values : EBLUPs, shape (levels, q).
+    """
+
+    group: str
+    names: tuple[str, ...]
+    levels: tuple[str, ...]
+    covariance: Matrix
+    values: Matrix
+
+    @classmethod
+    def of(cls, random: RandomDesign, covariance: Matrix, values: Matrix) -> RandomEffects:
+        """From the covariance and the effects of the columns as centred."""
+        back = np.linalg.inv(basis(random))
+        return cls(random.term.name, random.names, random.grouping.labels, back @ covariance @ back.T, values @ back.T)
+
+    def __repr__(self) -> str:
+        return f"<RandomEffects of {self.group!r}: {', '.join(self.names)} for {len(self.levels):,} levels>"
+
+    def component(self, i: int, j: int | None = None) -> str:
+        """The name of a variance or a covariance in `fit.variances`."""
+        if self.names == ("(Intercept)",):
+            return self.group
+        effects = self.names[i] if j is None else f"{self.names[i]}, {self.names[j]}"
+        return f"{self.group}: {effects}"
+
+    def __getitem__(self, level: str) -> Mapping[str, float]:
+        return dict(zip(self.names, self.values[place(level, self.levels, self.group)].tolist(), strict=True))
+
+
+def variances_of(terms: Sequence[RandomEffects]) -> dict[str, float]:
+    """Variances of the effects of every term, then their covariances, by name."""
+    found: dict[str, float] = {}
+    for term in terms:
+        q = len(term.names)
+        found |= {term.component(i): float(term.covariance[i, i]) for i in range(q)}
+        found |= {term.component(i, j): float(term.covariance[i, j]) for i in range(q) for j in range(i + 1, q)}
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +18,14 @@ from discreet.formula.formula import Formula
 from discreet.formula.rows import Learned, ModelRows, number_column, plan, read_rows
 from discreet.formula.source import Missing, opened
 from discreet.lmm.cells import CellSums, cells_again, cells_in_engine, cells_of, runs_in_engine
-from discreet.lmm.fit import Method, MixedFit, MixedWarning, RandomEffects, log_total
+from discreet.lmm.effects import RandomEffects
+from discreet.lmm.fit import Method, MixedFit, MixedWarning, log_total
 from discreet.lmm.gram import gram_of, moments_of, products
 from discreet.lmm.moments import Moments
 from discreet.lmm.origin import Origin, origin
+from discreet.lmm.pencil import combined, solve_parts
 from discreet.lmm.reml import independent
+from discreet.lmm.residuals import Fitted, ResidualLaw, Strata, read_series, read_strata
 from discreet.lmm.solution import Solution, solve
 from discreet.lmm.sparse import Gram
 
@@ -41,6 +45,9 @@ def mixed(
     missing: Missing = "error",
     weights: str | None = None,
     contrasts: Contrasts | None = None,
+    residual_by: str | None = None,
+    series: str | Sequence[str] | None = None,
+    time: str | None = None,
 ) -> MixedFit:
     """Fit a linear mixed model by REML or maximum likelihood, in lme4's syntax and with lme4's numbers.
 
@@ -54,7 +61,10 @@ def mixed(
     if method not in ("REML", "ML"):
         raise DataError((Argument("method", method), " is not known."), remedy="Use 'REML' or 'ML'.", about="method")
     frame, model, left_out = opened(formula, data, missing=missing)
-    cells, rows, design, learned = collect(frame, model, in_memory=weights is not None, contrasts=contrasts or {})
+    refuse_together({"weights": weights, "residual_by": residual_by, "series": series or time})
+    by_rows = weights is not None or residual_by is not None or series is not None or time is not None
+    cells, rows, design, learned = collect(frame, model, in_memory=by_rows, contrasts=contrasts or {})
+    law = residual_law(frame, cells.rows, residual_by=residual_by, series=series, time=time)
     weight = None if weights is None else number_column(frame, weights, "weights", cells.rows, positive=True)
     if weight is not None and rows is not None:
         cells = CellSums.weighted(rows, weight)
@@ -72,7 +82,16 @@ def mixed(
     _refuse_saturated(cells.rows, len(kept), statistics)
     statistics = statistics.keep(kept)
     reml = method == "REML"
-    solution = solve(statistics, reml=reml)
+    fitted: Fitted | None = None
+    if law is None:
+        solution = solve(statistics, reml=reml)
+    else:
+        assert rows is not None
+        parts = law.parts(cells, rows, design, kept)
+        solution, free = solve_parts(parts, law, reml=reml)
+        fitted = Fitted(law, free, tuple(parts), float(statistics.joint[-1, -1]))
+        statistics = combined(parts, law.weights(free).of_parts)
+        weight = law.of_rows(free) if isinstance(law, Strata) else None
     origin = origin_of(cells, XX[np.ix_(kept, kept)], design, kept)
     dropped = tuple(name for index, name in enumerate(design.names) if index not in set(origin.named.tolist()))
     fit = MixedFit(
@@ -87,7 +106,7 @@ def mixed(
             for random, T, u in zip(design.random, solution.triangles, solution.effects, strict=True)
         ),
         sigma2=solution.sigma2,
-        criterion=solution.criterion + (origin.logdet if reml else 0.0) - log_total(weight),
+        criterion=solution.criterion + (origin.logdet if reml else 0.0) - (0.0 if fitted else log_total(weight)),
         rows=cells.rows,
         notes=(*left_out, *_notes(solution, dropped, design)),
         statistics=statistics,
@@ -101,10 +120,32 @@ def mixed(
         in_memory=rows,
         weights=weight,
         contrasts=contrasts,
+        residual=fitted,
     )
     for note in fit.notes:
         warnings.warn(note, MixedWarning, stacklevel=2)
     return fit
+
+
+def refuse_together(asked: Mapping[str, object]) -> None:
+    """One law of residuals at a time."""
+    given = [name for name, value in asked.items() if value]
+    if len(given) > 1:
+        raise FitError(
+            f"{given[0]} and {given[1]} were asked together.",
+            "Residuals have prior weights, variances by stratum or autoregression within series.",
+            "Choose one.",
+            about=given[1],
+        )
+
+
+def residual_law(
+    frame: AnyFrame, rows: int, *, residual_by: str | None, series: str | Sequence[str] | None, time: str | None
+) -> ResidualLaw | None:
+    """The law of residuals that was asked for; None for one variance."""
+    if residual_by is not None:
+        return read_strata(frame, residual_by, rows)
+    return read_series(frame, series, time, rows) if series is not None or time is not None else None
 
 
 def _statistics(cells: CellSums, design: Design, *, weighted: bool) -> Moments | Gram:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,11 +13,11 @@ from discreet.arrays import Integers, Matrix, Vector
 from discreet.errors import DataError, FitError
 from discreet.faults import Argument
 from discreet.formula.contrasts import Contrasts
-from discreet.formula.design import Design, RandomDesign
+from discreet.formula.design import Design
 from discreet.formula.dots import updated
 from discreet.formula.rows import Learned, ModelRows, read_rows
 from discreet.lmm.cells import CellSums
-from discreet.lmm.effects import ByGroup, place
+from discreet.lmm.effects import ByGroup, RandomEffects, variances_of
 from discreet.lmm.matrix import linear, place_rows, random_part
 from discreet.lmm.moments import Moments
 from discreet.lmm.origin import Origin, basis
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from discreet.lmm.inference import Satterthwaite, Test
     from discreet.lmm.intervals import Prediction
     from discreet.lmm.private import PrivateFit
+    from discreet.lmm.residuals import Fitted
 
 Method = Literal["REML", "ML"]
 Residual = Literal["conditional", "marginal", "pearson"]
@@ -37,53 +38,6 @@ Residual = Literal["conditional", "marginal", "pearson"]
 
 class MixedWarning(UserWarning):
     """Something about a fit that lme4 would also mention; it stays on the result as `fit.notes`."""
-
-
-@dataclass(frozen=True, repr=False)
-class RandomEffects:
-    """One random term of a fit: its covariance and what it predicts for each level.
-
-    Attributes
-    ----------
-    group, names, levels : grouping factor, effects of one level, levels.
-    covariance : between the effects of one level, shape (q, q).
-    values : EBLUPs, shape (levels, q).
-    """
-
-    group: str
-    names: tuple[str, ...]
-    levels: tuple[str, ...]
-    covariance: Matrix
-    values: Matrix
-
-    @classmethod
-    def of(cls, random: RandomDesign, covariance: Matrix, values: Matrix) -> RandomEffects:
-        """From the covariance and the effects of the columns as centred."""
-        back = np.linalg.inv(basis(random))
-        return cls(random.term.name, random.names, random.grouping.labels, back @ covariance @ back.T, values @ back.T)
-
-    def __repr__(self) -> str:
-        return f"<RandomEffects of {self.group!r}: {', '.join(self.names)} for {len(self.levels):,} levels>"
-
-    def component(self, i: int, j: int | None = None) -> str:
-        """The name of a variance or a covariance in `fit.variances`."""
-        if self.names == ("(Intercept)",):
-            return self.group
-        effects = self.names[i] if j is None else f"{self.names[i]}, {self.names[j]}"
-        return f"{self.group}: {effects}"
-
-    def __getitem__(self, level: str) -> Mapping[str, float]:
-        return dict(zip(self.names, self.values[place(level, self.levels, self.group)].tolist(), strict=True))
-
-
-def variances_of(terms: Sequence[RandomEffects]) -> dict[str, float]:
-    """Variances of the effects of every term, then their covariances, by name."""
-    found: dict[str, float] = {}
-    for term in terms:
-        q = len(term.names)
-        found |= {term.component(i): float(term.covariance[i, i]) for i in range(q)}
-        found |= {term.component(i, j): float(term.covariance[i, j]) for i in range(q) for j in range(i + 1, q)}
-    return found
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -104,6 +58,8 @@ class MixedFit(Result):
         where the model is one random intercept, else a `Gram` matrix.
     weights : prior weights; a row's residual variance is sigma2 over its weight.
     contrasts : codings that were asked for beside the formula.
+    residual : the law of residuals that was fitted, where it is more than one variance; `sigma2` is then that of the
+        first stratum, and `weights` are those of the strata.
     """
 
     formula: str
@@ -128,6 +84,7 @@ class MixedFit(Result):
     in_memory: ModelRows | None
     weights: Vector | None = None
     contrasts: Contrasts | None = None
+    residual: Fitted | None = None
 
     @property
     def moments(self) -> Moments:
@@ -153,7 +110,13 @@ class MixedFit(Result):
     @property
     def variances(self) -> dict[str, float]:
         """Variance components, then covariances within each term, then the residual, as lme4's VarCorr lists them."""
-        return variances_of(self.random) | {"Residual": self.sigma2}
+        own = self.residual.variances(self.sigma2) if self.residual else {"Residual": self.sigma2}
+        return variances_of(self.random) | own
+
+    @property
+    def autocorrelation(self) -> float | None:
+        """The correlation of residuals one period apart within a series; None where it was not asked for."""
+        return self.residual.rho if self.residual else None
 
     @property
     def effects(self) -> dict[str, RandomEffects]:
@@ -179,7 +142,7 @@ class MixedFit(Result):
     @property
     def parameters(self) -> int:
         """Fixed effects, covariance parameters and the residual variance."""
-        return len(self.beta) + len(self.solution.theta) + 1
+        return len(self.beta) + len(self.solution.theta) + 1 + (len(self.residual.free) if self.residual else 0)
 
     @property
     def loglik(self) -> float:
@@ -249,12 +212,15 @@ class MixedFit(Result):
         """Diagonal of the hat matrix of fixed and random effects together, as lme4's hatvalues."""
         from discreet.lmm.prediction import leverage
 
+        if self.autocorrelation is not None:
+            self.refuse_law("A hat matrix")
         return leverage(self)
 
     def intervals(self, *, level: float = 0.95) -> dict[str, tuple[float, float]]:
         """Profile-likelihood intervals of standard deviations, correlations and residual, as lme4's confint."""
         from discreet.lmm.profile import intervals
 
+        self.refuse_law("A profile")
         return intervals(self, level=level)
 
     @cached_property
@@ -264,12 +230,16 @@ class MixedFit(Result):
         return Satterthwaite(self)
 
     def contrast(self, weights: Mapping[str, float], *, level: float = 0.95) -> Test:
-        """A combination of fixed effects, such as {"x": 1, "z": -1}, with Satterthwaite's test, as lmerTest's."""
+        """A combination of fixed effects, such as {"x": 1, "z": -1}, with Satterthwaite's test, as lmerTest's.
+
+        Where residuals have another law than one variance, the test is normal: its degrees of freedom are infinite.
+        """
         from discreet.lmm.inference import Test, weights_of
 
         along = weights_of(self, weights)
         error = float(np.sqrt(along @ self.covariance @ along))
-        return Test.of(float(along @ self.beta), error, self._satterthwaite.df(along), level)
+        df = self._satterthwaite.df(along) if self.residual is None else np.inf
+        return Test.of(float(along @ self.beta), error, df, level)
 
     def tests(self, *, level: float = 0.95) -> dict[str, Test]:
         """Satterthwaite's test of each fixed effect: degrees of freedom, t value, p value, interval."""
@@ -308,6 +278,7 @@ class MixedFit(Result):
         """The same model of other responses to the same rows, in their order."""
         from discreet.lmm.bootstrap import refit
 
+        self.refuse_law("A refit")
         return refit(self, y)
 
     def update(
@@ -321,12 +292,14 @@ class MixedFit(Result):
         """Another formula, where "." stands for the old side (". ~ . + z"), other data, method or contrasts."""
         from discreet.lmm.estimate import mixed
 
-        self._refuse_weights("An update")
+        if self.residual is None:
+            self._refuse_weights("An update")
         return mixed(
             updated(self.formula, formula or ". ~ ."),
             self._open_frame if data is None else data,
             method=method or self.method,
             contrasts=self.contrasts if contrasts is None else contrasts,
+            **(self.residual.asked if self.residual else {}),
         )
 
     def release(self, **asked: Any) -> PrivateFit:
@@ -336,6 +309,7 @@ class MixedFit(Result):
         """
         from discreet.lmm.private import release_mixed
 
+        self.refuse_law("A release")
         self._refuse_weights("A release")
         return release_mixed(self.formula, self._open_frame, **asked)
 
@@ -378,6 +352,28 @@ class MixedFit(Result):
 
     def __str__(self) -> str:
         return self.summary()
+
+    def refuse_law(self, what: str) -> None:
+        """Refuse what knows residuals of one variance only."""
+        if self.residual is not None:
+            raise FitError(
+                f"{what} was asked of a fit whose residuals have {self.residual.law.words}.",
+                "It is of fits whose residuals are independent, with one variance.",
+                'Wald\'s intervals are possible: confint(method="wald"). Or fit without it.',
+                about="residual_by" if self.autocorrelation is None else "series",
+            )
+
+    def residual_variances(self, data: Any = None) -> Vector | float:
+        """The residual variance of each fitted row, or of each row of new `data`."""
+        from discreet.frames import open_frame
+        from discreet.lmm.residuals import Strata, strata_of
+
+        if data is not None and self.residual is not None and isinstance(law := self.residual.law, Strata):
+            own = np.array(list(self.residual.variances(self.sigma2).values()))
+            return np.asarray(own[strata_of(law, open_frame(data, ordered=True))])
+        if data is None and self.residual is not None and self.weights is not None:
+            return self.sigma2 / self.weights
+        return self.sigma2
 
     def _refuse_weights(self, what: str) -> None:
         if self.weights is not None:

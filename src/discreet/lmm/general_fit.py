@@ -11,8 +11,9 @@ import numpy as np
 from discreet.arrays import Matrix, Vector
 from discreet.formula.design import Design
 from discreet.formula.rows import Learned
+from discreet.lmm.effects import RandomEffects, variances_of
 from discreet.lmm.families import FamilyName, family
-from discreet.lmm.fit import RandomEffects, one_of, variances_of
+from discreet.lmm.fit import one_of
 from discreet.lmm.matrix import linear, place_rows, random_part
 from discreet.results import Result
 

@@ -13,9 +13,10 @@ from discreet.formula.contrasts import Contrasts
 from discreet.formula.design import Design, Layout
 from discreet.formula.rows import ModelRows, number_column, plan, read_rows
 from discreet.formula.source import Missing, opened
+from discreet.lmm.effects import RandomEffects
 from discreet.lmm.estimate import refuse_unidentifiable
 from discreet.lmm.families import FAMILIES, Family, FamilyName, family
-from discreet.lmm.fit import MixedWarning, RandomEffects
+from discreet.lmm.fit import MixedWarning
 from discreet.lmm.general_fit import GeneralisedFit
 from discreet.lmm.laplace import Problem, Term, mode
 from discreet.lmm.likelihood import maximise

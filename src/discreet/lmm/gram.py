@@ -73,7 +73,7 @@ def grouped_products(
         wide, at = a.width(levels), a.position(cells.codes, levels, cells.count)
         row = []
         for b in right:
-            high, to = b.width(levels), b.position(cells.codes, levels, cells.count)
+            high, to = b.width(levels), b.position(cells.others or cells.codes, levels, cells.count)
             touched = (at >= 0) & (to >= 0)
             index = (group * wide + at) * high + to
             sums = np.bincount(index[touched], cells.total(a.monomial, b.monomial)[touched], groups * wide * high)

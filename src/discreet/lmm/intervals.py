@@ -58,6 +58,8 @@ def confint(
             "Leave it out.",
             about="group",
         )
+    if method in ("profile", "parametric") or (method == "residual" and fit.autocorrelation is not None):
+        fit.refuse_law(f"method={method!r}")
     if method == "wald":
         reach = float(norm.ppf((1 + level) / 2)) * np.sqrt(np.diag(fit.covariance))
         ends = np.column_stack([fit.beta - reach, fit.beta + reach])
@@ -160,7 +162,7 @@ def prediction(
             value = value + random_part(rows, term, fit.design.levels, effects, new_levels="zero")
         spread, more = variances(fit, rows), np.zeros(rows.count)
     error = np.sqrt(np.maximum(spread, 0.0))
-    whole = np.sqrt(error**2 + more + fit.sigma2) if kind == "prediction" else error
+    whole = np.sqrt(error**2 + more + fit.residual_variances(data)) if kind == "prediction" else error
     reach = float(norm.ppf((1 + coverage) / 2)) * whole
     return Prediction(value, error, value - reach, value + reach)
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from itertools import product
 
 import numpy as np
@@ -102,7 +101,9 @@ class _Columns:
                 self.vector(self.given(frozenset(piece.monomial.atoms), codes, frozenset()))
                 for codes in self._codes(piece, [first for first, _ in codings])
             ]
-            weights = reduce(lambda left, right: np.kron(right, left), [weight for _, weight in codings], np.eye(1))
+            weights: Matrix = np.eye(1)
+            for _, weight in codings:
+                weights = np.asarray(np.kron(weight, weights))
             B[:, start : start + weights.shape[1]] = np.stack(own, axis=1) @ weights
         return B
 

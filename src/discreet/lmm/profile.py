@@ -24,7 +24,8 @@ from discreet.lmm.solution import Solution, solve
 from discreet.lmm.sparse import Gram
 
 if TYPE_CHECKING:
-    from discreet.lmm.fit import MixedFit, RandomEffects
+    from discreet.lmm.effects import RandomEffects
+    from discreet.lmm.fit import MixedFit
 
 IMPOSSIBLE = 1e12  # stands for the deviance where correlations do not form a covariance matrix
 WIDEST = 60.0  # how many times its unit a parameter may grow while another is held

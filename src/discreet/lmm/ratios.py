@@ -11,6 +11,7 @@ from discreet.errors import FitError
 from discreet.lmm.fit import MixedFit, log_total
 from discreet.lmm.general_fit import GeneralisedFit
 from discreet.lmm.inference import gram_of_fit
+from discreet.lmm.pencil import solve_parts
 from discreet.lmm.solution import solve_gram
 from discreet.results import Result, tidy_table
 
@@ -105,6 +106,9 @@ def compare(*fits: MixedFit | GeneralisedFit) -> LikelihoodRatios:
 
 
 def _likelihood(fit: MixedFit | GeneralisedFit) -> tuple[int, float, MixedFit | GeneralisedFit]:
+    if isinstance(fit, MixedFit) and fit.method == "REML" and fit.residual:
+        found, _ = solve_parts(fit.residual.parts, fit.residual.law, reml=False)
+        return fit.parameters, -found.criterion / 2, fit
     if isinstance(fit, MixedFit) and fit.method == "REML":
         deviance = solve_gram(gram_of_fit(fit), reml=False).criterion - log_total(fit.weights)
         return fit.parameters, -deviance / 2, fit
@@ -117,6 +121,7 @@ def _response(fit: MixedFit | GeneralisedFit) -> tuple[str, int, str, str]:
     if isinstance(fit, GeneralisedFit):
         size = float(fit.response @ fit.response)
     else:
-        joint, beta = fit.statistics.joint, fit.design.layout.response.shift
-        size = float(joint[-1, -1]) + beta**2 * fit.rows + log_total(fit.weights)
+        shift, weights = fit.design.layout.response.shift, None if fit.residual else fit.weights
+        squares = fit.residual.squares if fit.residual else float(fit.statistics.joint[-1, -1])
+        size = squares + shift**2 * fit.rows + log_total(weights)
     return str(response), fit.rows, family, f"{size:.9e}"

@@ -86,7 +86,7 @@ def solve(statistics: Moments | Gram, *, reml: bool) -> Solution:
 def solve_moments(moments: Moments, *, reml: bool) -> Solution:
     """Fit a model with one random intercept from its moments."""
     curve = one.GroupCurve.of(moments)
-    with _exact_fit_refused():
+    with exact_fit_refused():
         ratio = one.best_ratio(curve, reml=reml)
         at = one.profile(curve, ratio, reml=reml)
         if not np.isfinite(at.criterion[0]):
@@ -106,12 +106,17 @@ def solve_moments(moments: Moments, *, reml: bool) -> Solution:
 
 def solve_gram(gram: Gram, *, reml: bool) -> Solution:
     """Fit a model with any random terms from its cross-products."""
-    _refuse_memory(gram)
+    refuse_memory(gram)
     standard, scales = standardised(gram)
-    with _exact_fit_refused():
+    with exact_fit_refused():
         theta, evaluations = search(standard, reml=reml)
-        at = sparse.eliminate(standard, theta)
-        value, rss = sparse.criterion(at, reml=reml)
+        return solution_at(standard, scales, theta, reml=reml, evaluations=evaluations)
+
+
+def solution_at(gram: Gram, scales: list[Vector], theta: Vector, *, reml: bool, evaluations: int) -> Solution:
+    """Everything else at the minimum, from a Gram matrix that was standardised by `scales`."""
+    at = sparse.eliminate(gram, theta)
+    value, rss = sparse.criterion(at, reml=reml)
     p = gram.p
     unscaled = np.asarray(np.linalg.inv(at.A[:p, :p]), dtype=np.float64)
     beta = unscaled @ at.A[:p, p]
@@ -143,6 +148,11 @@ def effect_variances(solution: Solution, statistics: Moments | Gram) -> list[tup
 def standardised(gram: Gram) -> tuple[Gram, list[Vector]]:
     """Random columns of unit mean square, so that the search is blind to the units of a slope; and their scales."""
     scales = [np.sqrt(np.einsum("gii->i", zz) / gram.rows) for zz in gram.ZZ]
+    return in_units(gram, scales), scales
+
+
+def in_units(gram: Gram, scales: list[Vector]) -> Gram:
+    """Random columns divided by their scales."""
     spread = [np.tile(1 / s, len(zz)) for s, zz in zip(scales, gram.ZZ, strict=True)]
     found = replace(
         gram,
@@ -153,7 +163,7 @@ def standardised(gram: Gram) -> tuple[Gram, list[Vector]]:
         },
         Zxy=tuple(zxy * s[:, None] for zxy, s in zip(gram.Zxy, spread, strict=True)),
     )
-    return gram.lend(found), scales
+    return gram.lend(found)
 
 
 def search(gram: Gram, *, reml: bool) -> tuple[Vector, int]:
@@ -212,7 +222,7 @@ def _relative_steps(theta: Vector) -> dict[str, object]:
     return {"initial_simplex": simplex, "xatol": 1e-7 * np.abs(theta).max(), "fatol": FLAT / 10, "maxiter": 500}
 
 
-def _refuse_memory(gram: Gram) -> None:
+def refuse_memory(gram: Gram) -> None:
     """Refuse a factor that would not fit into this machine's free memory, before it is tried."""
     needed, free = gram.elimination.bytes, free_memory()
     if needed > free:
@@ -235,7 +245,7 @@ def free_memory() -> float:
 
 
 @contextmanager
-def _exact_fit_refused() -> Iterator[None]:
+def exact_fit_refused() -> Iterator[None]:
     try:
         yield
     except np.linalg.LinAlgError:

@@ -8,7 +8,7 @@ and need the inverse of Omega only where it has entries.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -203,6 +203,13 @@ def gradient(eliminated: Eliminated, *, reml: bool, sigma2: float | None = None)
 
     It gives up the factor, so that `eliminated` is of no use after it.
     """
+    return slopes(eliminated, (), reml=reml, sigma2=sigma2)[0]
+
+
+def slopes(
+    eliminated: Eliminated, parts: Sequence[Gram], *, reml: bool, sigma2: float | None = None
+) -> tuple[Vector, Vector]:
+    """Slopes of the criterion in theta, and in the weight of each of some `parts` of which the Gram matrix is a sum."""
     gram, T, A = eliminated.gram, eliminated.triangles, eliminated.A
     p, n = gram.p, gram.rows
     unscaled = np.linalg.inv(A[:p, :p])
@@ -215,10 +222,17 @@ def gradient(eliminated: Eliminated, *, reml: bool, sigma2: float | None = None)
     Y = eliminated.factor.back(*eliminated.reduced)
     spread = np.concatenate([after(y.T, t.T).T for y, t in zip(gram.split(Y), T, strict=True)])
     H = gram.stacked - gram.whole @ spread
-    slopes = [-2 * _over_levels(h, y, len(t)) for h, y, t in zip(gram.split(H), gram.split(Y @ weight), T, strict=True)]
-    inverse = blocks_of(gram, *eliminated.factor.inverse(consume=True))
-    slopes = [slope + 2 * more for slope, more in zip(slopes, inverse_slopes(gram, T, *inverse), strict=True)]
-    return np.concatenate([slope.T[by_columns(len(slope))] for slope in slopes])
+    found = [-2 * _over_levels(h, y, len(t)) for h, y, t in zip(gram.split(H), gram.split(Y @ weight), T, strict=True)]
+    diagonal, entries = eliminated.factor.inverse(consume=True)
+    inverse = blocks_of(gram, diagonal, entries)
+    found = [slope + 2 * more for slope, more in zip(found, inverse_slopes(gram, T, *inverse), strict=True)]
+    in_parts = []
+    for part in parts:
+        own, between = part.scaled(T)
+        moved = part.stacked.T @ spread
+        dA = part.joint - moved - moved.T + spread.T @ (part.whole @ spread)
+        in_parts.append(own @ diagonal + 2 * float(between @ entries) + float(np.vdot(weight, dA)))
+    return np.concatenate([slope.T[by_columns(len(slope))] for slope in found]), np.array(in_parts)
 
 
 def blocks_of(gram: Gram, diagonal: Vector, entries: Vector) -> tuple[list[Matrix], dict[tuple[int, int], Matrix]]:

@@ -11,7 +11,8 @@ import numpy as np
 from discreet.results import normal_ends, tidy_table
 
 if TYPE_CHECKING:
-    from discreet.lmm.fit import MixedFit, RandomEffects
+    from discreet.lmm.effects import RandomEffects
+    from discreet.lmm.fit import MixedFit
     from discreet.lmm.general_fit import GeneralisedFit
 
 
@@ -26,7 +27,13 @@ def tidy(fit: MixedFit, *, levels: bool) -> Any:
             ("covariance", term.group, f"{term.names[i]}, {term.names[j]}", None, term.covariance[i, j], None)
             for i, j in combinations(range(len(term.names)), 2)
         ]
-    rows.append(("variance", "Residual", None, None, fit.sigma2, None))
+    if fit.residual is None or fit.autocorrelation is not None:
+        rows.append(("variance", "Residual", None, None, fit.sigma2, None))
+    else:
+        own = fit.residual.variances(fit.sigma2)
+        rows += [("variance", "Residual", None, name.removeprefix("Residual: "), v, None) for name, v in own.items()]
+    if fit.autocorrelation is not None:
+        rows.append(("parameter", None, "autocorrelation", None, fit.autocorrelation, None))
     if levels:
         for term, (free, _) in zip(fit.random, fit.effect_variances, strict=True):
             for i, name in enumerate(term.names):
@@ -65,6 +72,7 @@ def to_dict(fit: MixedFit) -> dict[str, Any]:
         "fixed": fit.fixed,
         "se": fit.se,
         "variances": fit.variances,
+        **({} if fit.autocorrelation is None else {"autocorrelation": fit.autocorrelation}),
         "groups": {name: len(term.levels) for name, term in fit.effects.items()},
         "dropped": list(fit.dropped),
         "is_singular": fit.is_singular,
@@ -87,8 +95,15 @@ def summary(fit: MixedFit) -> str:
     table = [["group", "effect", "variance", "std. dev.", "corr."]]
     for term in fit.random:
         table += _spreads(term)
-    table.append(["Residual", "", f"{fit.sigma2:.6g}", f"{np.sqrt(fit.sigma2):.5g}", ""])
+    own = fit.residual.variances(fit.sigma2) if fit.residual else {"Residual": fit.sigma2}
+    for name, value in own.items():
+        group, _, level = name.partition(": ")
+        table.append([group, level, f"{value:.6g}", f"{np.sqrt(value):.5g}", ""])
     lines += _aligned(table, left=2)
+    if fit.residual:
+        lines.append(f"Residuals have {fit.residual.law.words}")
+    if fit.autocorrelation is not None:
+        lines.append(f"Correlation of residuals one period apart: {fit.autocorrelation:.5g}")
     groups = ", ".join(f"{name} {len(term.levels):,}" for name, term in fit.effects.items())
     lines += [f"Observations: {fit.rows:,}; groups: {groups}", "", "Fixed effects:"]
     table = [["", "estimate", "std. error", "t value"]]

@@ -65,6 +65,24 @@ def test_contrasts(panel: dict, tmp_path: Path) -> None:
         assert CliRunner().invoke(app, ["y ~ k + (1 | g)", str(path), *wrong]).exit_code == 2
 
 
+def test_laws_of_residuals(panel: dict, tmp_path: Path) -> None:
+    rng, rows = np.random.default_rng(1), len(panel["y"])
+    order = np.argsort(panel["g"], kind="stable")
+    period = np.empty(rows, dtype=np.int64)
+    period[order] = np.arange(rows)
+    data = panel | {"k": rng.choice(["a", "b"], rows), "p": period}
+    path = tmp_path / "laws.parquet"
+    pyarrow.parquet.write_table(pa.table(data), path)
+    for options, asked in (
+        (["--residual-by", "k"], {"residual_by": "k"}),
+        (["--series", "g", "--time", "p"], {"series": ["g"], "time": "p"}),
+    ):
+        done = CliRunner().invoke(app, [FORMULA, str(path), "--json", *options])
+        assert json.loads(done.stdout)["criterion"] == pytest.approx(mixed(FORMULA, data, **asked).criterion)
+        assert CliRunner().invoke(app, [FORMULA, str(path), "--family", "poisson", *options]).exit_code == 2
+    assert CliRunner().invoke(app, [FORMULA, str(path), "--residual-by", "k", "--epsilon", "1"]).exit_code == 2
+
+
 def test_refusals(path: Path) -> None:
     assert isinstance(CliRunner().invoke(app, ["y ~ t", str(path)]).exception, FormulaError)
     assert isinstance(CliRunner().invoke(app, [FORMULA, "absent.csv"]).exception, DataError)

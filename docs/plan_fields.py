@@ -235,6 +235,19 @@ flag = "disclosure_code"
 suppressed = ["N"]                       # by the flag, or in place of the number
 factors = [0.05, 0.15]                   # only where noise was infused, and this much is known of it
 """,
+    "AlarmsSection": """
+[[alarms]]                               # of published numbers: it costs nothing
+name = "winter-to-spring"
+title = "Jobs that changed by more than noise"
+early = "jobs-2026q1"                    # in this plan, or in the folder
+folder = "../2026q1/out"                 # only where another plan released it
+late = "jobs-2026q2"
+by = ["place", "sector"]                 # only where a release has several tables
+value = "count"
+rate = 0.1
+least = 0
+direction = "either"
+""",
     "Suppress": """
 suppress = { below = 10, quality = ["mostly noise"] }
 """,

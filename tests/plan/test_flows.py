@@ -68,6 +68,11 @@ by = ["county"]
 compare = { file = "changes.csv" }
 epsilon = 2
 
+[[alarms]]
+name = "year"
+late = "year"
+value = "change"
+
 [output]
 folder = "out"
 """
@@ -136,6 +141,12 @@ def test_flows_go_from_the_plan_to_the_reviewer(done: Any) -> None:
     assert (there["creation"] >= 20).all() and (rounded["jcr"].isna() == (hidden | drawn["jcr"].isna())).all()
     change = pq.read_table(folder / "year" / "research.parquet").to_pandas()
     assert (change["later"] - change["earlier"] == change["change"]).all() and {*change["to"]} == {"q2", "q4"}
+    beyond = pq.read_table(folder / "alarms-year.parquet").to_pandas()
+    own = beyond.merge(change, on=["county", "from", "to"], suffixes=("_alarm", ""))
+    assert len(own) == len(change) == len(beyond) and (own["before"] == own["earlier"]).all()
+    # at a rate of 10 % the ends are inside those of the published level of 95 %
+    assert (own["low"] >= own["change_lower"]).all() and (own["high"] <= own["change_upper"]).all()
+    assert (own["alarm"] == ((own["low"] > 0) | (own["high"] < 0))).all() and findings["alarms"].holds
     beside = json.loads((folder / "flows-q3" / "comparison.json").read_text())["found"]["numbers"]
     assert [beside[name][key] for name in beside for key in ("published", "suppressed", "absent")] == [2, 2, 2] * 2
     beside = json.loads((folder / "year" / "comparison.json").read_text())["found"]["numbers"]["change"]

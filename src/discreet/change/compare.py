@@ -56,6 +56,7 @@ class Comparison(Result):
     value : what the cases are worth, if positives are weighted by it.
     resample, clusters : what was resampled as a whole, and how many of these have positives.
     sided : whether an alarm must name the right direction.
+    drawn : whether p-values are randomised, because large changes are scarce and that was asked for.
     """
 
     methods: tuple[str, ...]
@@ -75,6 +76,7 @@ class Comparison(Result):
     resample: Resampled = "cases"
     clusters: int = 0
     sided: bool = False
+    drawn: bool = False
 
     @property
     def best(self) -> str:
@@ -107,6 +109,8 @@ class Comparison(Result):
             parts.append("Large changes count by the size of their series.")
         if self.sided:
             parts.append("An alarm is right only if it names the direction; drawing lots has half of the usual area.")
+        if self.drawn:
+            parts.append("Large changes are few: p-values were drawn among equal leads, and another seed gives others.")
         if self.resample != "cases":
             parts.append(
                 f"Limits and p-values treat {'a series' if self.resample == 'series' else 'a period'} as one "
@@ -117,7 +121,7 @@ class Comparison(Result):
     @property
     def _least(self) -> str:
         least = exchange.least(len(self.methods), int(self.positive.sum()))
-        return f", and none can be far below {least:.2g}" if least > 0.01 else ""
+        return f", and none can be far below {least:.2g}" if least > 0.01 and not self.drawn else ""
 
     def rows(self) -> list[dict[str, Any]]:
         """One dictionary per method: areas, interval, the best's lead in standard deviations and its p-value."""
@@ -273,6 +277,7 @@ def compare_large_changes(
     by_value: bool = False,
     resample: Resampled = "cases",
     block: int = 1,
+    randomised: bool = False,
 ) -> Comparison:
     """Rank forecasting methods by how well they foresee large changes.
 
@@ -297,6 +302,8 @@ def compare_large_changes(
     by_value : weight large changes by the size of the series, its mean up to the origin.
     resample, block : what is resampled and exchanged as a whole: "cases", all cases of a "series", or of a "period";
         with a block, that many consecutive periods.
+    randomised : with at most four large changes, draw p-values among equal leads: those of equally good methods are
+        below a level as often as it says, and not less often or never.
 
     Returns
     -------
@@ -337,7 +344,8 @@ def compare_large_changes(
         positive, scores, fpr=fpr, resamples=resamples, rng=seed, value=value, cluster=cluster, block=block
     )
     exchanged = cluster if cluster is None else cluster // block
-    p = exchange.leads(positive, scores, fpr=fpr, exchanges=resamples, rng=seed, value=value, cluster=exchanged)
+    about: dict[str, Any] = {"value": value, "cluster": exchanged, "randomised": randomised}
+    p = exchange.leads(positive, scores, fpr=fpr, exchanges=resamples, rng=seed, **about)
     names = [*by_name, *rules]
     order = np.argsort(-result.area, kind="stable")
     ranked = [name for name in by_name if name in (complexity or {})]
@@ -361,6 +369,7 @@ def compare_large_changes(
         resample=resample,
         clusters=0 if exchanged is None else len(np.unique(exchanged[positive])),
         sided=sided,
+        drawn=randomised and exchange.is_scarce(positive, exchanged),
     )
 
 

@@ -9,7 +9,9 @@ that level. Exchanges are random with the data among them, which keeps the level
 doi:10.2202/1544-6115.1585).
 
 Few positives make few leads by themselves, and a test of those rejects far too seldom. There the names are exchanged
-for negatives too, on ranks. Even so the number of positives bounds what can be found: see `least`.
+for negatives too, on ranks. Even so the number of positives bounds what can be found: see `least`. One or two tell
+nothing: all exchanges have nearly one lead, and no p-value is small. A test that rejects at its level even there must
+draw among leads that are equal: that is the `randomised` p-value, which is uniform if methods are equally good.
 
 Many positives are exchanged alone. Negatives are fixed there; their share of the variance, from the influence of each
 on the area, widens the leads of the exchanges. A resampling of one to five positives, by contrast, hardly varies, and
@@ -34,6 +36,9 @@ from discreet.change.roc import Range
 BLOCKS = 500
 """Positives beyond this number are exchanged in blocks, which is as exact and costs no more."""
 
+SCARCE = 4
+"""Positives, or clusters with one, up to which p-values can be randomised; more of them need no drawing."""
+
 FEW = 30
 """Positives up to which negatives are exchanged as well."""
 
@@ -57,14 +62,18 @@ def leads(
     rng: np.random.Generator | int = 0,
     value: ArrayLike | None = None,
     cluster: Integers | None = None,
+    randomised: bool = False,
 ) -> Vector:
     """p-value of every method: how often would equally good methods differ by as much as the best leads it?
 
-    The best itself gets 1. `value` weights positives, `cluster` numbers clusters of cases from 0.
+    The best itself gets 1, but where p-values are drawn. `value` weights positives, `cluster` numbers clusters of cases
+    from 0, `randomised` draws among equal leads where positives are scarce.
     """
     g, x = roc.checked(positive, scores)
     lo, hi = roc.false_positive_range(fpr)
     worth = roc.worth(g, value)
+    if randomised and is_scarce(g, cluster):
+        return _drawn(g, x, worth, cluster, (lo, hi), exchanges, np.random.default_rng(rng))
     if cluster is None and worth is None and g.sum() <= FEW and len(x) ** 2 * g.sum() * (~g).sum() <= COMPARED:
         return _of_all_cases(g, x, lo, hi, exchanges, np.random.default_rng(rng))
     share = np.full(g.sum(), 1 / g.sum()) if worth is None else worth[g] / worth[g].sum()
@@ -88,6 +97,36 @@ def leads(
         made += (widen * np.ptp(exchanged, axis=1)[:, None] >= lead - EQUAL).sum(axis=0)
         drawn += size
     return np.asarray((1 + made) / (1 + drawn))
+
+
+def is_scarce(g: Mask, cluster: Integers | None = None) -> bool:
+    """Whether positives, or clusters with one, are so few that p-values of an exact test are seldom small."""
+    return int(g.sum() if cluster is None else len(np.unique(cluster[g]))) <= SCARCE
+
+
+def _drawn(
+    g: Mask,
+    x: Matrix,
+    worth: Vector | None,
+    cluster: Integers | None,
+    fpr: tuple[float, float],
+    exchanges: int,
+    rng: np.random.Generator,
+) -> Vector:
+    """Randomised p-values: of exchanges with the same lead, a share drawn at random counts as larger."""
+    share = np.full(g.sum(), 1 / g.sum()) if worth is None else worth[g] / worth[g].sum()
+    added = [
+        (roc.contributions(row[g], row[~g], *fpr) + WHOLE * roc.contributions(row[g], row[~g], 0.0, 1.0)) * share
+        for row in x
+    ]
+    whose = np.arange(g.sum()) if cluster is None else np.unique(cluster[g], return_inverse=True)[1]
+    parts = np.stack([np.bincount(whose, weights=row) for row in added]).T
+    area = parts.sum(axis=0)
+    lead = area.max() - area
+    made = np.ptp(rng.permuted(np.broadcast_to(parts, (exchanges, *parts.shape)), axis=2).sum(axis=1), axis=1)[:, None]
+    same = np.abs(made - lead) <= EQUAL
+    larger = (made > lead) & ~same
+    return np.asarray((larger.sum(axis=0) + rng.random() * (1 + same.sum(axis=0))) / (1 + exchanges))
 
 
 def least(methods: int, positives: int) -> float:

@@ -91,6 +91,9 @@ def compare(
     ] = ResampledName.cases,
     block: Annotated[int, typer.Option(min=1, help="Consecutive periods that stay together in resamples.")] = 1,
     resamples: Annotated[int, typer.Option(min=2, help="Bootstrap resamples.")] = 1000,
+    randomised: Annotated[
+        bool, typer.Option("--randomised", help="With at most four large changes: p-values with the level they state.")
+    ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
     missing: Gaps = Missing.refuse,
     series: Series = "series",
@@ -128,6 +131,7 @@ def compare(
             "resample": resample.value,
             "block": block,
             "resamples": resamples,
+            "randomised": randomised,
             "seed": seed,
             "missing": missing.value,
             "lag": lag,

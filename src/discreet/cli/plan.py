@@ -262,6 +262,8 @@ def _print_check(found: PlanCheck) -> None:
         console.print(beside)
     for line in sums:
         typer.echo(line)
+    for name, words in found.alarms.items():
+        typer.echo(f"alarms {name}: {words}")
     for known in found.releases:
         if known.expected is not None:
             typer.echo(f"{known.name}: {known.expected}")
@@ -338,6 +340,8 @@ def _print_outcome(outcome: RunResult) -> None:
     if outcome.publications:
         for budget in outcome.budgets:
             typer.echo(f"{amounts(budget.remaining)} is left for {budget.dataset!r}.")
+    for name, told in outcome.alarms.items():
+        typer.echo(f"alarms {name}: {told['alarms']:,} of {told['cells']:,} cells, for nothing, in alarms-{name}.*")
     for label, path in (("Report", outcome.report), ("For a reviewer", outcome.bundle)):
         if path is not None:
             typer.echo(f"{label}: {path}")

@@ -22,6 +22,7 @@ from discreet.archive.packing import LEDGER, MANIFEST, as_json, pack
 from discreet.archive.unpacking import opened, text
 from discreet.formula.formula import read_formula
 from discreet.ledger import Entry, Head
+from discreet.plan.alarms import alarm_files
 from discreet.plan.file import PlanFile, PlanSource
 from discreet.plan.requests import has_public_list
 from discreet.plan.shape import ALONE, ModelSection, PosteriorSection, as_first_written
@@ -29,6 +30,9 @@ from discreet.plan.shape import ALONE, ModelSection, PosteriorSection, as_first_
 FORMAT = "discreet bundle, format 2"
 SEVERAL = "discreet bundle, format 3"
 """Of plans with several sources, which versions that know one could not read."""
+ALARMED = "discreet bundle, format 4"
+"""Of plans with alarms."""
+FORMATS = (FORMAT, SEVERAL, ALARMED)
 PER_PERIOD = ("per_year", "per_quarter", "per_month")
 BUNDLE, REPORT, REQUEST = "bundle.zip", "report.html", "request.json"
 
@@ -42,13 +46,18 @@ def write_bundle(
         REQUEST: as_json(request(file)),
         LEDGER: as_json({"head": head._asdict(), "lines": [line.to_row() for line in lines]}),
     }
+    texts |= {name: (folder / name).read_bytes() for name in alarm_files(folder, file.plan.alarms)}
     hashes = {name: sha256(content).hexdigest() for name, content in texts.items()} | _files(published)
-    texts[MANIFEST] = as_json(
-        {"format": FORMAT if ALONE in file.plan.source else SEVERAL, "releases": list(published), "files": hashes}
-    )
+    texts[MANIFEST] = as_json({"format": _format(file), "releases": list(published), "files": hashes})
     partial = folder / f".{BUNDLE}.partial"
     pack(partial, hashes, lambda name: texts[name] if name in texts else (folder / name).read_bytes())
     return partial.replace(folder / BUNDLE)
+
+
+def _format(file: PlanFile) -> str:
+    if file.plan.alarms:
+        return ALARMED
+    return FORMAT if ALONE in file.plan.source else SEVERAL
 
 
 def set_aside(folder: Path, published: Mapping[str, Entry]) -> None:
@@ -114,7 +123,13 @@ def request(file: PlanFile) -> dict[str, Any]:
         **public,
         "releases": [_without_path(as_first_written(release)) for release in whole["release"]],
         **columns,
+        **({"alarms": [_without_folder(each) for each in whole["alarms"]]} if whole["alarms"] else {}),
     }
+
+
+def _without_folder(alarms: dict[str, Any]) -> dict[str, Any]:
+    """Alarms whose earlier release is known by the name of its folder alone."""
+    return alarms if alarms["folder"] is None else alarms | {"folder": Path(alarms["folder"]).name or "."}
 
 
 def _without_path(release: dict[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from discreet.errors import DataError, EngineError, FitError, FormulaError, Miss
 from discreet.faults import Fault
 from discreet.later import Later
 from discreet.plan.agency import AgencyCheck, read_public
+from discreet.plan.alarms import alarm_steps, earlier_of
 from discreet.plan.blame import blamed
 from discreet.plan.confidential import Confidential, secret_lookups, shared_data
 from discreet.plan.counts import CountRequest
@@ -35,6 +36,7 @@ from discreet.plan.sizes import PublicSizes, TableCheck
 from discreet.plan.standing import Spending, State, spend, standings
 from discreet.privacy.losses import Loss, shown
 from discreet.privacy.units import Rows
+from discreet.release.alarms import COSTS
 from discreet.release.offer import Offer, Outlook
 from discreet.scans import is_csv
 
@@ -146,6 +148,19 @@ class PlanCheck:
             **(self.only.to_dict() if len(self.spending) == 1 else {}),
             "budgets": [each.to_dict() for each in self.spending],
             "releases": [check.to_dict() for check in self.releases],
+            **({"alarms": self.alarms} if self.file.plan.alarms else {}),
+        }
+
+    @property
+    def alarms(self) -> dict[str, str]:
+        """What each step of alarms would do, in a sentence."""
+        return {
+            each.name: (
+                f"changes {'' if each.early is None else f'from {each.early} '}"
+                f"{'of' if each.early is None else 'to'} {each.late}, with false alarms for at most "
+                f"{100 * float(each.rate):g} % of cells that did not change. {COSTS}"
+            )
+            for each in self.file.plan.alarms
         }
 
     def _listed(self, faults: tuple[Fault, ...]) -> list[dict[str, Any]]:
@@ -196,6 +211,9 @@ def check(file: PlanFile) -> PlanCheck:
         one, found = _beside(one)
         faults += found
         checks.append(one)
+    named = {one.name: one.request for one in checks}
+    _, found = alarm_steps(file.plan.alarms, named, earlier_of(file.path))
+    faults += found
     done = {one.name for one in checks if one.state == "released"}
     waiting = [source.name for source in file.sources if any(release.name not in done for release in source.releases)]
     missing = [fault for name in waiting for fault in gone[name]]

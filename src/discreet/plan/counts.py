@@ -41,7 +41,7 @@ from discreet.tables.consistency import finest_of
 from discreet.tables.derived import agreeing
 from discreet.tables.likelihood import beliefs_after
 from discreet.tables.mechanisms.defaults import chosen_before
-from discreet.tables.prepared import Prepared, TableAsk
+from discreet.tables.prepared import Drawn, Prepared, TableAsk
 from discreet.tables.quality import MEANING
 from discreet.tables.query import CountQuery
 from discreet.tables.release import CountRelease
@@ -284,20 +284,23 @@ class CountRequest:
         count, lower, upper = (np.array(table[name]).reshape(-1, query.levels) for name in numbers)
         sizes = {name: np.array(table[name], dtype=np.float64)[:: query.levels] for name in sized}
         lower, upper = lower.astype(np.float64), upper.astype(np.float64)
+        largest = sizes["largest"].astype(np.int64) if "largest" in sizes else None
+        drawn = Drawn(count.astype(np.int64), largest, sizes.get("at_most"))
         return CountRelease(
             keys=table.select(list(query.workplace_by)).take(np.arange(0, len(table), query.levels)),
             worker_by=query.worker_by,
             levels=tuple(product(*(domains[name] for name in query.worker_by))),
-            counts=count.astype(np.int64),
+            counts=drawn.counts,
             lower=lower,
             upper=np.where(np.isfinite(lower) & np.isnan(upper), np.inf, upper),
             level=float(self.release.level),
             guarantee=self.guarantee,
-            largest=sizes["largest"].astype(np.int64) if "largest" in sizes else None,
-            at_most=sizes.get("at_most"),
+            largest=largest,
+            at_most=drawn.at_most,
             lineage=read_parents(folder, query.jobs.schema.hierarchy),
             magnitude=query.magnitude,
             establishments=np.array(table["establishments"])[:: query.levels] if beside else None,
+            ends=query.ends(self.ready[number], drawn) if path.stem == "research" else None,
         )
 
 

@@ -111,9 +111,9 @@ class Document:
         if not place:
             return ""
         head, rest = f"[{place[0]}]", place[1:]
-        if place[0] == "release" and len(place) > 1:
-            entry = self._entry(place[1])
-            head, rest = f"release {entry!r}", place[2:]
+        if place[0] in ("release", "alarms") and len(place) > 1:
+            entry = self._entry(str(place[0]), place[1])
+            head, rest = f"{place[0]} {entry!r}", place[2:]
         elif place[0] == "source" and len(place) > 1:
             head, rest = f"[{'.'.join(map(str, place[:3]))}]", place[3:]
         elif len(place) == 1 and not isinstance(self.content.get(str(place[0]), {}), Mapping | list):
@@ -121,10 +121,10 @@ class Document:
         keys = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in rest)
         return f"{head}{', ' if keys else ''}{keys.removeprefix('.')}"
 
-    def _entry(self, index: str | int) -> str | int:
-        """The name of the release at `index`, or its number from 1."""
-        releases = self.content.get("release")
-        entry = releases[index] if isinstance(releases, list) and isinstance(index, int) else None
+    def _entry(self, table: str, index: str | int) -> str | int:
+        """The name of the release, or of the alarms, at `index`, or its number from 1."""
+        listed = self.content.get(table)
+        entry = listed[index] if isinstance(listed, list) and isinstance(index, int) else None
         name = entry.get("name") if isinstance(entry, Mapping) else None
         return name if isinstance(name, str) else int(index) + 1
 

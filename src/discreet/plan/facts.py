@@ -14,6 +14,7 @@ import numpy as np
 from discreet.ledger import Budget, Entry, Head
 from discreet.ledger.budget import readable
 from discreet.plan.agency import shown
+from discreet.plan.alarms import shown as alarms
 from discreet.plan.check import PlanCheck, ReleaseCheck
 from discreet.release.files import MANIFEST
 from discreet.report.release import DataSet, Facts, Release
@@ -59,6 +60,7 @@ def facts_of(found: PlanCheck, publications: Mapping[str, Entry], *, budgets: It
         ],
         head=head.hash,
         version=version("discreet"),
+        alarms=alarms(folder, found.file.plan.alarms),
     )
 
 

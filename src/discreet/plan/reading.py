@@ -17,7 +17,7 @@ from discreet.errors import DiscreetError
 from discreet.faults import Fault, Place, Sentence
 from discreet.plan.document import Document
 from discreet.plan.file import PlanFile
-from discreet.plan.shape import ALONE, KINDS, OF_A_SOURCE, Compare, Plan, Suppress
+from discreet.plan.shape import ALONE, KINDS, OF_A_SOURCE, AlarmsSection, Compare, Plan, Suppress
 from discreet.plan.source import Columns, LevelsSection, MagnitudeSection, Section, SourceSection
 from discreet.plan.values import OF_A_KIND
 from discreet.scans import is_remote
@@ -62,7 +62,13 @@ def read_plan(path: str | Path, text: bytes | None = None) -> PlanFile:
 
 def contradictions(plan: Plan) -> list[Fault]:
     """What tables of the right shape have against each other."""
-    return [*_names_twice(plan), *_unnamed_sources(plan), *_two_budgets(plan), *_unreadable(plan)]
+    return [
+        *_names_twice(plan),
+        *_unnamed_sources(plan),
+        *_two_budgets(plan),
+        *_unreadable(plan),
+        *_unknown_releases(plan),
+    ]
 
 
 def _names_twice(plan: Plan) -> Iterator[Fault]:
@@ -91,6 +97,28 @@ def _unnamed_sources(plan: Plan) -> Iterator[Fault]:
     for name in known:
         if len(known) > 1 and name not in used:
             yield Fault(("source", name), "no release is from it.", "A source is there for releases.", "Leave it out.")
+
+
+def _unknown_releases(plan: Plan) -> Iterator[Fault]:
+    """Alarms of one name, about releases that are not there, or about one release alone."""
+    known, names = [release.name for release in plan.release], [each.name for each in plan.alarms]
+    for i, each in enumerate(plan.alarms):
+        if each.name in names[:i]:
+            place = ("alarms", i, "name")
+            yield Fault(place, f"{each.name!r} names two.", "A name stands for one.", "Choose another.")
+        here = {"late": each.late} | ({"early": each.early} if each.folder is None and each.early is not None else {})
+        for key, name in here.items():
+            if name not in known:
+                words = f"there is no release {name!r}.", f"There are: {', '.join(map(repr, known))}."
+                yield Fault(("alarms", i, key), *words, _near(name, known))
+        if each.early is None and each.folder is not None:
+            place = ("alarms", i, "early")
+            yield Fault(place, "it is missing.", "The folder holds releases by name.", "Name one of them.")
+        if each.early == each.late and each.folder is None:
+            place, words = ("alarms", i, "early"), f"{each.early!r} is compared with itself."
+            yield Fault(place, words, "A change is between two releases.", "Name an earlier one.")
+        if each.least < 0:
+            yield Fault(("alarms", i, "least"), f"{each.least} is no size.", "It is 0 or more.", "Use 0.")
 
 
 def _two_budgets(plan: Plan) -> Iterator[Fault]:
@@ -220,6 +248,8 @@ def _table(loc: Place) -> type[Section] | None:
         return INSIDE.get(str(loc[3])) if len(loc) == 4 else None
     if loc[0] == "release":
         return KINDS[str(loc[-1])] if len(loc) == 3 else None
+    if loc[0] == "alarms" and len(loc) == 2:
+        return AlarmsSection
     if loc[0] != "source":
         return _section(Plan, loc)
     inner = loc[2:]

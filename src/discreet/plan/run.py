@@ -9,7 +9,8 @@ is paid and reads only what it still needs. Report and bundle are made from the 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ from discreet.faults import Fault
 from discreet.ledger import Budget, Entry, Head, Ledger
 from discreet.ledger.lock import alone
 from discreet.ledger.publication import others
+from discreet.plan.alarms import alarm_steps, earlier_of, write_alarms
 from discreet.plan.blame import blamed
 from discreet.plan.bundle import REPORT, replace_file, set_aside, write_bundle
 from discreet.plan.check import PlanCheck, ReleaseCheck, check
@@ -35,6 +37,7 @@ from discreet.plan.requests import PlannedRelease
 from discreet.plan.steady import CHANGED, DataFiles, EarlierData
 from discreet.privacy.losses import Loss
 from discreet.release.account import Account, exchanged
+from discreet.release.alarms import kept
 from discreet.release.offer import Offer
 from discreet.report.release import Facts, page
 
@@ -107,7 +110,13 @@ class RunResult:
             "ledger_head": None if self.head is None else self.head._asdict(),
             "report": None if self.report is None else (output / self.report.name).as_posix(),
             "bundle": None if self.bundle is None else (output / self.bundle.name).as_posix(),
+            **({"alarms": self.alarms} if self.check.file.plan.alarms else {}),
         }
+
+    @property
+    def alarms(self) -> dict[str, Any]:
+        """What was written of alarms, by name; nothing after a dry run."""
+        return kept(self.folder) if self.publications else {}
 
 
 def run(
@@ -172,21 +181,33 @@ def _run(file: PlanFile, *, dry_run: bool, changed_data: bool, progress: Progres
         head = ledger.head
         lines = [entry for entry in ledger.entries() if entry.dataset in accounts]
     steps.next("write the report")
+    alarms, _ = alarm_steps(
+        file.plan.alarms, {known.name: known.request for known in found.releases}, earlier_of(file.path)
+    )
+    with _written(folder):
+        write_alarms(folder, alarms, file.plan.output.formats)
     facts, bundle = facts_of(found, published, budgets=budgets, head=head), None
-    try:
+    with _written(folder):
         set_aside(folder, published)
         report = replace_file(folder / REPORT, page(facts).html().encode())
         steps.next("write the reviewer's bundle")
         if file.plan.output.bundle:
             bundle = write_bundle(folder, file, lines, head=head, published=published)
+    note.drop()
+    return RunResult(found, folder, published, budgets, head, report, bundle, facts)
+
+
+@contextmanager
+def _written(folder: Path) -> Iterator[None]:
+    """Say what is left to do where papers cannot be written."""
+    try:
+        yield
     except OSError as error:
         raise DiscreetError(
             f"The report or the bundle could not be written to {str(folder)!r}: {error.strerror}. All releases are "
             "made and in their folders. Make room or give the right to write, then run the plan again.",
             about="folder",
         ) from None
-    note.drop()
-    return RunResult(found, folder, published, budgets, head, report, bundle, facts)
 
 
 def _try_out(file: PlanFile, folder: Path) -> None:

@@ -259,6 +259,25 @@ class Output(Section):
     bundle: StrictBool = Field(True, description="Whether to write the reviewer's bundle.")
 
 
+class AlarmsSection(Section):
+    """[[alarms]]: which published numbers changed by more than their noise can explain. It costs nothing."""
+
+    name: ReleaseName = Field(description="What its files are called: alarms-NAME.csv.")
+    title: Line = Field("", description="What the report calls it.")
+    late: ReleaseName = Field(description="The later release; or one of kind 'changes', alone.")
+    early: ReleaseName | None = Field(None, description="The release that it is compared with.")
+    folder: PathText | None = Field(
+        None, description="The output folder of the plan that released `early`, where that is another plan."
+    )
+    by: Attributes | None = Field(None, description="Which table, where the releases have several.")
+    value: Text = Field("count", description="Which number: 'count', 'sum', 'change', or a flow such as 'destruction'.")
+    rate: Probability = Field(
+        Fraction(1, 10), description="The largest chance that a cell without a change raises an alarm."
+    )
+    least: Amount = Field(Fraction(0), description="By how much a number must have changed at least.")
+    direction: Literal["either", "decline", "increase"] = Field("either", description="Which changes count.")
+
+
 AnyRelease: TypeAlias = Annotated[
     Count | Counts | Sum | Sums | Flows | Changes | PosteriorSection | ModelSection, Field(discriminator="kind")
 ]
@@ -296,6 +315,9 @@ class Plan(Section):
     )
     release: Annotated[tuple[AnyRelease, ...], Field(min_length=1, max_length=RELEASES)] = Field(
         description="What is released, in order."
+    )
+    alarms: Annotated[tuple[AlarmsSection, ...], Field(max_length=RELEASES)] = Field(
+        (), description="Changes between releases that are beyond their noise."
     )
     output: Output
     engine: EngineSection = Field(

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from discreet.audit.identification import Identification
 from discreet.publication.imprint import Imprint
 from discreet.release.folder import PublishedTable, ReleaseFolder, by_data_set
+from discreet.report.alarms import AlarmTable
+from discreet.report.alarms import blocks as alarm_blocks
 from discreet.report.numbers import percent, plural, text
 from discreet.report.page import Block, Heading, Note, Page, PageWriter, Prose, Table, document
 from discreet.report.protection import PRIORS, plain_words
@@ -53,12 +55,15 @@ def overview(
     imprint: Imprint,
     found: Mapping[str, Identification],
     version: str,
+    *,
+    alarms: Sequence[AlarmTable] = (),
 ) -> str:
     """The first page; `found` is by data set."""
     cards = "".join(_card(of, table) for of, table in tables)
     blocks: list[Block | str] = [
         Heading("Tables"),
         f'<ul class="tables">{cards}</ul>',
+        *(block for each in alarms for block in alarm_blocks(each)),
         *_quality(tables),
         Heading("Downloads"),
         _downloads(downloads),

@@ -15,6 +15,7 @@ from discreet.publication.csvw import METADATA, csvw
 from discreet.publication.imprint import Imprint
 from discreet.publication.place import new_folder, refuse_place
 from discreet.publication.sdmx import STRUCTURE, sdmx_csv, structure, with_total
+from discreet.release.alarms import open_alarms
 from discreet.release.files import MANIFEST, write_table
 from discreet.release.folder import PublishedTable, ReleaseFolder, by_data_set, open_releases, refuse_inside
 from discreet.results import EXCEL_ROWS, write_excel
@@ -78,6 +79,7 @@ def publish_files(
     refuse_place(out, force=force)
     releases = open_releases(release, ledger=ledger)
     tables = [(known, of, of.read()) for known in releases for of in known.tables(form)]
+    alarms = open_alarms(release)
     _fits(tables, chosen)
     lists = code_lists(releases, [(of, table) for _, of, table in tables])
     about = {
@@ -89,6 +91,9 @@ def publish_files(
         for known, of, table in tables:
             progress(of.name)
             _write(folder, known, of, table, chosen)
+        for name, (_, table) in alarms.items():
+            for kind in [kind for kind in ("csv", "parquet") if kind in chosen]:
+                write_table(table, folder / f"alarms-{name}.{kind}")
         if "csvw" in chosen:
             _write_csvw(folder, releases, tables, lists, imprint)
         if "sdmx" in chosen:

@@ -13,7 +13,9 @@ from discreet.publication.imprint import Imprint
 from discreet.publication.pages import address, overview, table_page
 from discreet.publication.place import LIST, new_folder, refuse_place
 from discreet.publication.publish import Publication, data_of, publish_files
+from discreet.release.alarms import open_alarms
 from discreet.release.folder import by_data_set, open_releases, refuse_inside
+from discreet.report.alarms import AlarmTable
 
 DATA, DOWNLOADS, SCRIPT, INDEX = "data", "downloads", "site.js", "index.html"
 
@@ -51,7 +53,8 @@ def site(
             html = table_page(known, of, table, told, own, imprint, made)
             (folder / address(of)).write_text(html, encoding="utf-8")
         pairs = [(of, table) for _, of, table in tables]
-        html = overview(releases, pairs, sizes, imprint, found, made)
+        alarms = [AlarmTable(name, *each) for name, each in open_alarms(release).items()]
+        html = overview(releases, pairs, sizes, imprint, found, made, alarms=alarms)
         (folder / INDEX).write_text(html, encoding="utf-8")
         script = files("discreet.publication").joinpath(SCRIPT).read_text(encoding="utf-8")
         (folder / SCRIPT).write_text(script, encoding="utf-8")

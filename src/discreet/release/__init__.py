@@ -4,5 +4,5 @@
 pays where a function takes the keywords for it; `question`, a release that was asked for without data, and the function
 that users call for it; `canonical`, the bytes of a released value, whose hash the ledger keeps; `files`, a release's
 files and what they say of themselves; `folder`, a release as it lies in its folder, opened and compared with its own
-list.
+list; `alarms`, what a plan keeps beside its releases about changes between them.
 """

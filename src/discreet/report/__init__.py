@@ -4,6 +4,7 @@
 `svg` how a chart becomes a picture. Nothing here computes a statistic or draws noise.
 
 agency      a release beside the agency's own table
+alarms      changes between two releases that are beyond their noise
 bar         one bar made of the parts of a whole
 belief      what can be believed about an establishment's size, before and after a release
 changes     reports on large changes: comparisons of forecasts, exception reports, backtests

@@ -14,8 +14,9 @@ import numpy as np
 
 from discreet.privacy.losses import Loss, Pure, total
 from discreet.privacy.units import EstablishmentNodes, Establishments, Unit
-from discreet.report import agency, belief, charts, comparison, counts
+from discreet.report import agency, alarms, belief, charts, comparison, counts
 from discreet.report.agency import AgencyTable
+from discreet.report.alarms import AlarmTable
 from discreet.report.bar import Bar
 from discreet.report.comparison import SimulatedErrors
 from discreet.report.numbers import minute, plural, text, unbroken
@@ -121,6 +122,7 @@ class Facts:
     datasets: Sequence[DataSet]
     head: str
     version: str
+    alarms: Sequence[AlarmTable] = ()
 
     @property
     def releases(self) -> list[Release]:
@@ -133,6 +135,7 @@ def page(facts: Facts, *, more: Sequence[Block] = ()) -> Page:
     blocks: list[Block] = [
         *_summary(facts),
         *(block for release in facts.releases for block in _release(release)),
+        *(block for each in facts.alarms for block in alarms.blocks(each)),
         *_trust(facts),
         *_by_data_set("What was protected, and how", facts, _protection),
         *_by_data_set("Budget", facts, _budget),
@@ -188,6 +191,7 @@ def _summary(facts: Facts) -> Iterator[Block]:
     if found:
         told = "; ".join(f"{label} {ratio:.2f} times" for label, ratio in found.items())
         lines.append(f"Error over that of noise infusion, which has no proof, on simulated data: {told}.")
+    lines += [alarms.in_short(each) for each in facts.alarms]
     lines += [agency.in_short(name, each) for name, each in _agencies(facts).items()]
     yield Note("in short", "\n".join(f"- {line}" for line in lines))
 

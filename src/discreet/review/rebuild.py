@@ -19,6 +19,7 @@ from discreet.archive.packing import as_json
 from discreet.ledger import Entry
 from discreet.ledger.entries import asked_then, canonical
 from discreet.plan.agency import COMPARISON
+from discreet.plan.alarms import alarm_steps, kept_earlier
 from discreet.plan.bundle import REPORT, REQUEST
 from discreet.plan.bundle import request as public_request
 from discreet.plan.check import PlanCheck, ReleaseCheck
@@ -30,11 +31,13 @@ from discreet.plan.flows import FlowRequest
 from discreet.plan.reading import contradictions
 from discreet.plan.requests import PlannedRelease, requests, size
 from discreet.plan.shape import Plan
+from discreet.plan.sheets import for_programs
 from discreet.plan.standing import Spending, jobs_of_one_worker
+from discreet.release.alarms import kept as kept_alarms
 from discreet.release.files import MANIFEST
 from discreet.report.release import page
 from discreet.review.lines import Lines
-from discreet.review.recompute import Reread, reread
+from discreet.review.recompute import Reread, check_alarms, reread
 from discreet.voices import PLAN
 
 NOWHERE = "not in the bundle"
@@ -87,6 +90,7 @@ class Rebuilt:
                 else _source(asked)
             ),
             "release": asked["releases"],
+            "alarms": asked.get("alarms", []),
             "output": {"folder": ".", "forms": about["forms"], "formats": about["formats"]},
         }
         try:
@@ -137,6 +141,33 @@ class Rebuilt:
         except Exception:
             asked = False  # another check says what is wrong with it
         return asked or (self.folder / name / COMPARISON).is_file()
+
+    @property
+    def alarmed(self) -> bool:
+        """Whether alarms were asked for, or are there."""
+        try:
+            asked = bool(json.loads((self.folder / REQUEST).read_text(encoding="utf-8")).get("alarms"))
+        except Exception:
+            asked = False  # another check says what is wrong with it
+        return asked or any(self.folder.glob("alarms*"))
+
+    def check_alarms(self) -> str:
+        """The alarms follow from the numbers of the releases, and they are those that were asked for."""
+        asked, known = self.file.plan.alarms, kept_alarms(self.folder)
+        if {*known} != {each.name for each in asked}:
+            odd = sorted({*known} ^ {each.name for each in asked})[0]
+            raise RefutedError(f"{odd!r} is asked for, and missing, or there, and not asked for")
+        steps, wrong = alarm_steps(asked, self.requests, lambda each: kept_earlier(self.folder, each.name))
+        if wrong:
+            raise RefutedError(f"they are about what cannot be compared: {wrong[0].said(PLAN)}")
+        kinds = for_programs(self.file.plan.output.formats)
+        for step in steps:
+            check_alarms(step, self.folder, known[step.asked.name], kinds)
+        others = sum(step.earlier is not None for step in steps)
+        more = (
+            f"; that {others} of them begin with published numbers, the releases of other plans show" if others else ""
+        )
+        return f"{len(steps)} computed again from the published numbers: the same{more}"
 
     def check_request(self) -> str:
         """Every release that was asked for is there, and the ledger was paid for exactly what was asked."""

@@ -7,7 +7,7 @@ in a bundle: a cell that was left out is seen only where another table has it.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import permutations, product
@@ -18,6 +18,8 @@ import numpy as np
 
 from discreet.archive.findings import RefutedError, UncheckedError
 from discreet.plan.agency import compared, kept
+from discreet.plan.alarms import AlarmStep
+from discreet.plan.alarms import about as about_alarms
 from discreet.plan.counts import CountRequest
 from discreet.plan.flows import FlowRequest
 from discreet.plan.outputs import noise
@@ -25,6 +27,7 @@ from discreet.plan.requests import PlannedRelease
 from discreet.plan.sheets import EXCEL, for_programs, told
 from discreet.plan.summaries import shortened
 from discreet.privacy.units import Establishments
+from discreet.release.alarms import kept_table
 from discreet.release.files import read_table
 from discreet.release.folder import AGENCY
 from discreet.review.books import check_book
@@ -124,7 +127,7 @@ def check_intervals(request: PlannedRelease, folder: Path, about: dict[str, Any]
         if not _alike(noise(ready), about["parameters"]["tables"][number]["noise"]):
             raise UncheckedError("the stated constants are not those that this code would use")
         table = read.tables[number]
-        ends = query._ends(ready, Drawn(table.counts, table.largest, table.at_most), level=table.level)
+        ends = query.ends(ready, Drawn(table.counts, table.largest, table.at_most))(table.level)
         for stated, found in zip((table.lower, table.upper), ends, strict=True):
             if not np.allclose(stated, found, rtol=1e-9, atol=1e-9, equal_nan=True):
                 raise RefutedError("they are not those that the counts and the constants give")
@@ -219,6 +222,28 @@ def check_agency(request: PlannedRelease, folder: Path) -> str:
         raise RefutedError("it does not follow from the numbers of the release and of the agency")
     file = f"the agency's file, whose SHA-256 is {about['sha256']},"
     return f"computed again; {file} shows whether the numbers are the agency's"
+
+
+def check_alarms(step: AlarmStep, folder: Path, stated: Mapping[str, Any], kinds: Sequence[str]) -> None:
+    """One table of alarms follows from published numbers, in every format, and so does what is said of it."""
+    found, name = step.found(folder), step.asked.name
+    again = found.to_arrow()
+    for kind in kinds:
+        table = kept_table(folder, f"alarms-{name}", step.by, kind)
+        if table.column_names != again.column_names or len(table) != len(again):
+            raise RefutedError(f"{name!r} has other cells than the releases")
+        if not all(_same_column(table[each], again[each]) for each in again.column_names):
+            raise RefutedError(f"{name!r} does not follow from the numbers of the releases")
+    told = json.loads(json.dumps(about_alarms(step, found)))
+    if not _alike(told, {key: value for key, value in stated.items() if key != "files"}):
+        raise RefutedError(f"what is said of {name!r} is not what its numbers give")
+
+
+def _same_column(stated: Any, found: Any) -> bool:
+    import pyarrow as pa
+
+    numbers = pa.types.is_floating(found.type)
+    return close(stated, found) if numbers else stated.to_pylist() == found.to_pylist()
 
 
 def _places(request: PlannedRelease) -> list[tuple[str, list[str]]]:

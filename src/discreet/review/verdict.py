@@ -26,7 +26,7 @@ from discreet.archive.unpacking import opened, text, unpack
 from discreet.errors import PlanError
 from discreet.ledger import Ledger
 from discreet.noise.kept import LongTable, Unsolved, solving_at_most
-from discreet.plan.bundle import FORMAT, SEVERAL
+from discreet.plan.bundle import FORMATS
 from discreet.plan.counts import AT_MOST, CountRequest
 from discreet.plan.flows import FlowRequest
 from discreet.plan.shape import RELEASES
@@ -99,6 +99,7 @@ def verify_bundle(
                 checks.append((f"{name}: agency's table", partial(_agency, plan, name)))
         checks += [
             ("workplace cells", lambda: check_cells(plan.requests, plan.folder)),
+            *([("alarms", plan.check_alarms)] if plan.alarmed else []),
             ("report.html", partial(_report, plan)),
             ("ledger", partial(_ledger, plan, ledger)),
             ("draws", partial(_draws, plan)),
@@ -153,7 +154,7 @@ def _unpacked(path: Path, folder: Path) -> tuple[dict[str, Any], list[str], list
         except MALFORMED:
             raise RefutedError(f"{MANIFEST} cannot be read, so nothing can be checked") from None
         try:
-            releases = [str(name) for name in about["releases"]] if about["format"] in (FORMAT, SEVERAL) else []
+            releases = [str(name) for name in about["releases"]] if about["format"] in FORMATS else []
         except MALFORMED:
             releases = []
         if not releases or not all(re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", name) for name in releases):

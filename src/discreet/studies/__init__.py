@@ -2,6 +2,7 @@
 
 Only names live here. A study is imported when it is asked for, and a study whose module is absent is not listed.
 
+alarms           false alarms of private releases, and small p-values of equally good methods
 amount_kinds     sums, means, flows, rates and changes between releases on kinds of establishments
 blmm             the Bayesian mixed model and its empirical epsilon
 chance_kinds     chances, operating points and areas of large changes on kinds of panels
@@ -62,6 +63,7 @@ STUDIES = {
     "posterior": "discreet.studies.posterior:run",
     "m3": "discreet.studies.m3:run",
     "crime": "discreet.studies.crime:run",
+    "alarms": "discreet.studies.alarms:run",
 }
 
 

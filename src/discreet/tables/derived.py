@@ -64,10 +64,15 @@ def sums_of(
     if number is not None:
         rows = member.reshape(fine.counts.shape)[:, 0] // shape[1]
         number = summed(number, rows, (shape[0], 1))[:, 0]
-    lower, upper = _ends(fine, counts, member, mechanism, level=level, bounded=bounded)
+
+    def ends(probability: float) -> tuple[Vector, Vector]:
+        return _ends(fine, counts, member, mechanism, level=probability, bounded=bounded)
+
+    lower, upper = ends(level)
     note = NOTE.format(" x ".join(query.by) or "nothing", " x ".join(fine.by))
     guarantee = fine.guarantee.noted(note)
-    return replace(coarse, counts=counts, lower=lower, upper=upper, establishments=number, guarantee=guarantee)
+    found = replace(coarse, counts=counts, lower=lower, upper=upper, ends=ends)
+    return replace(found, establishments=number, guarantee=guarantee)
 
 
 def agreeing(table: CountRelease, finest: CountRelease) -> CountRelease:

@@ -31,7 +31,7 @@ def narrowed(
     for i, (query, part, table) in enumerate(zip(queries, ready, tables, strict=True)):
         above, below = _above(i, tables), _below(i, queries, ready)
         own = 1 - miss * (1 - ABOVE * (above is not None) - BELOW * (below is not None))
-        lower, upper = query._ends(part, drawn[i], level=own)
+        lower, upper = query.ends(part, drawn[i])(own)
         if below is not None:
             fine = tables[below]
             most = ready[below].mechanism.most_workers(fine.counts.astype(np.float64), miss=miss * BELOW)
@@ -42,7 +42,7 @@ def narrowed(
             low, high = not_below_zero(table.counts - reach, table.counts + reach)
             lower, upper = np.fmax(lower, low), np.fmin(upper, high)
         if above is not None:
-            most_above = queries[above]._ends(ready[above], drawn[above], level=1 - miss * ABOVE)[1]
+            most_above = queries[above].ends(ready[above], drawn[above])(1 - miss * ABOVE)[1]
             upper = np.fmin(upper, most_above.ravel()[members_of(table, tables[above])].reshape(upper.shape))
             lower = np.where(np.isnan(lower), 0.0, lower)
         found.append((np.fmin(lower, upper), upper))

@@ -6,7 +6,7 @@ A query says which attributes span the cells and which values are kept. `prepare
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import prod
@@ -228,7 +228,7 @@ class CountQuery:
     def offered(self, ready: Prepared, asked: TableAsk, *, level: float) -> Offer[Jobs, Cells, CountRelease]:
         """The offer of a prepared table, for which `asked` was asked. Intervals are computed once on zeros."""
         zeros = np.zeros((1, self.levels), dtype=np.int64)
-        self._ends(ready, Drawn(zeros, zeros[:, 0] if ready.sizes else None), level=level)
+        self.ends(ready, Drawn(zeros, zeros[:, 0] if ready.sizes else None))(level)
         return Offer(
             guarantee=ready.guarantee,
             details=dict(ready.parameters),
@@ -332,7 +332,8 @@ class CountQuery:
 
     def _wrap(self, ready: Prepared, cells: Cells, published: Drawn, *, level: float) -> CountRelease:
         """The public table: from here on nothing confidential is left."""
-        lower, upper = self._ends(ready, published, level=level)
+        ends = self.ends(ready, published)
+        lower, upper = ends(level)
         return CountRelease(
             keys=cells.keys,
             worker_by=self.worker_by,
@@ -348,19 +349,15 @@ class CountQuery:
             lineage=cells.lineage,
             magnitude=self.magnitude,
             establishments=cells.establishments if self.establishments else None,
+            ends=ends,
         )
 
-    def _ends(self, ready: Prepared, published: Drawn, *, level: float) -> tuple[Vector, Vector]:
-        """The ends of the intervals, from published numbers and public constants."""
-        return intervals(
-            published.counts,
-            ready.mechanism,
-            level=level,
-            bounded=self.bounds_size(ready.mechanism),
-            largest=published.largest,
-            sizes=ready.sizes,
-            at_most=published.at_most,
-        )
+    def ends(self, ready: Prepared, published: Drawn) -> Callable[[float], tuple[Vector, Vector]]:
+        """The ends of intervals of any level, from published numbers and constants; nothing of the data is kept."""
+        mechanism, sizes, bounded = ready.mechanism, ready.sizes, self.bounds_size(ready.mechanism)
+        counts, largest, at_most = published
+        about: dict[str, Any] = {"bounded": bounded, "largest": largest, "sizes": sizes, "at_most": at_most}
+        return lambda level: intervals(counts, mechanism, level=level, **about)
 
     def _kind(self, mechanism: str | None, name: str | None, epsilon: Fraction, *, plain: bool) -> type[Mechanism]:
         """The mechanism of this name, or the one that a release called `name` was paid for with, or the best."""
@@ -396,8 +393,9 @@ class CountQuery:
         """The table with intervals that follow from a public bound of each cell's largest establishment, too."""
         if at_most is None:
             return table
-        lower, upper = self._ends(ready, Drawn(table.counts, table.largest, at_most), level=table.level)
-        return replace(table, lower=lower, upper=upper, at_most=at_most)
+        ends = self.ends(ready, Drawn(table.counts, table.largest, at_most))
+        lower, upper = ends(table.level)
+        return replace(table, lower=lower, upper=upper, at_most=at_most, ends=ends)
 
     def counts_everyone(self, mechanism: Mechanism) -> bool:
         """Whether the counts of a workplace cell are of all its workers, so that together they bound its largest."""

@@ -6,7 +6,7 @@ guarantee says what was done; it never costs anything.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,7 @@ class CountRelease(Result):
     at_most : what is public about that size, where something is: intervals hold if it is true.
     magnitude : what was added up, where these are no counts of jobs but sums of amounts.
     establishments : how many there are in each workplace cell, where they were asked for. Public, without noise.
+    ends : the ends of intervals of another level, from published counts and public constants.
     lineage : the parents of the keys' codes, where hierarchies are declared: which counts a count is part of.
     """
 
@@ -64,6 +65,7 @@ class CountRelease(Result):
     lineage: Lineage | None = None
     magnitude: str | None = None
     establishments: Integers | None = None
+    ends: Callable[[float], tuple[Vector, Vector]] | None = None
 
     def of(self, released: Released[Any]) -> CountRelease:
         """The same table with what its release promises and the ledger line that paid for it."""

@@ -70,7 +70,7 @@ def half_widths(
 
     counts = np.rint(np.repeat(jobs[:, None] / query.levels, query.levels, axis=1)).astype(np.int64)
     sizes = None if ready.sizes is None else np.rint(np.maximum(largest, ready.sizes.offset)).astype(np.int64)
-    lower, upper = query._ends(ready, Drawn(counts, sizes, at_most), level=level)
+    lower, upper = query.ends(ready, Drawn(counts, sizes, at_most))(level)
     return np.asarray(np.maximum(upper - counts, counts - lower)[:, 0])
 
 

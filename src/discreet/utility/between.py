@@ -3,7 +3,8 @@
 Both releases hold each true count within its interval with probability `level` at least. So the true change lies
 between the difference of the near ends and that of the far ends with probability 1 - 2 (1 - level) at least, whatever
 the noise and however it depends: a cell that did not change raises an alarm with probability 2 (1 - level) at most.
-Nothing but published numbers is read, so an alarm costs no privacy. Releases at a higher level have fewer false alarms.
+Two releases with independent draws have narrower ends for the same chance (`paired`). Nothing but published numbers is
+read, so an alarm costs no privacy.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from discreet.results import Result, tidy_table
 from discreet.tables.movement import MovementRelease
 from discreet.tables.release import CountRelease
 from discreet.utility.flags import Direction
+from discreet.utility.paired import Ends, change_ends
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -72,7 +74,13 @@ class SureChanges(Result):
         """`rows` as a PyArrow table."""
         import pyarrow as pa
 
-        return pa.Table.from_pylist(self.rows())
+        names = list(zip(*self.cells, strict=True)) if self.by else []
+        columns: dict[str, Any] = {name: pa.array(each) for name, each in zip(self.by, names, strict=True)}
+        numbers = {"before": self.before, "after": self.after, "change": self.after - self.before}
+        columns |= {name: pa.array(each) for name, each in numbers.items()}
+        for name, ends in (("low", self.low), ("high", self.high)):
+            columns[name] = pa.array(ends, mask=~np.isfinite(ends))
+        return pa.table({**columns, "alarm": pa.array(self.alarm)})
 
     def tidy(self) -> Any:
         """The change of each cell, in the columns of `discreet.results.COLUMNS`."""
@@ -117,6 +125,7 @@ def changes_between(
     *,
     by: Sequence[str] | None = None,
     level: float | None = None,
+    rate: float | None = None,
     least: float = 0.0,
     direction: Direction = "either",
     value: str = "count",
@@ -129,6 +138,8 @@ def changes_between(
         `count`, `lower` and `upper`. Cells that only one of them has a number for are left out.
     by : the attributes that make a cell; known of a release, needed for tables.
     level : the probability with which the intervals hold; known of a release, 0.95 for tables if it is left out.
+    rate : the largest chance of a false alarm of a cell, for two releases of counts, whose ends at any level are
+        known. Left out, 2 (1 - level). Of published tables it follows from the level.
     least : by how much a count must have changed at least.
     direction : "either", "decline" or "increase".
     value : which published number; of flows for example "destruction" or "jdr", whose ends are `jdr_lower` and
@@ -170,30 +181,107 @@ def changes_between(
             "Name them, such as by=['place'].",
             about="by",
         )
+    if rate is not None:
+        refuse_rate(rate)
+        if not _at_any_level(early, late, value):
+            raise DataError(
+                (Argument("rate", rate), " is given for published tables."),
+                "Their ends are those of one level; other ends follow from releases of counts.",
+                "Leave it out and give the level, or give two releases.",
+                about="rate",
+            )
+    chance = 2 * (1 - level) if rate is None else float(rate)
+    if _at_any_level(early, late, value) and early.by == late.by == by:
+        return _of_releases(early, late, rate=chance, least=least, direction=direction)
     first, second = (_read(table, by, name, value) for table, name in ((early, "early"), (late, "late")))
     cells = [cell for cell in first if cell in second and np.isfinite(first[cell][0] + second[cell][0])]
+    one, other = (np.array([table[cell] for cell in cells], float).reshape(-1, 3) for table in (first, second))
+    ends = other[:, 1] - one[:, 2], other[:, 2] - one[:, 1]
+    return sure_changes(by, cells, one[:, 0], other[:, 0], ends, rate=chance, least=least, direction=direction)
+
+
+def refuse_rate(rate: float) -> None:
+    """Refuse what is no chance of a false alarm."""
+    if not 0 < rate < 1:
+        raise DataError(
+            (Argument("rate", rate), " is no chance of a false alarm."),
+            "It lies between 0 and 1.",
+            "Use 0.1.",
+            about="rate",
+        )
+
+
+def sure_changes(
+    by: Sequence[str],
+    cells: list[tuple[str, ...]],
+    before: Vector,
+    after: Vector,
+    ends: tuple[Vector, Vector],
+    *,
+    rate: float,
+    least: float = 0.0,
+    direction: Direction = "either",
+) -> SureChanges:
+    """The changes of these cells that are beyond the ends of their noise, alarms first."""
     if not cells:
         raise DataError(
             "The two tables have no cell in common. Changes are between the same cells. Give releases by the same "
             "attributes.",
             about="late",
         )
-    one, other = (np.array([table[cell] for cell in cells], float) for table in (first, second))
-    low, high = other[:, 1] - one[:, 2], other[:, 2] - one[:, 1]
-    low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
+    low, high = np.where(np.isnan(ends[0]), -np.inf, ends[0]), np.where(np.isnan(ends[1]), np.inf, ends[1])
     up, down = low > least, high < -least
     alarm = {"either": up | down, "increase": up, "decline": down}[direction]
-    order = np.lexsort((-np.abs(other[:, 0] - one[:, 0]), ~alarm))
+    order = np.lexsort((-np.abs(after - before), ~alarm))
     return SureChanges(
-        by=by,
+        by=tuple(by),
         cells=[cells[i] for i in order],
-        before=one[order, 0],
-        after=other[order, 0],
+        before=before[order],
+        after=after[order],
         low=low[order],
         high=high[order],
         alarm=alarm[order],
-        rate=2 * (1 - level),
+        rate=rate,
     )
+
+
+def _at_any_level(early: Any, late: Any, value: str) -> bool:
+    """Whether both are releases of counts whose ends at any level follow from what was published."""
+    both = isinstance(early, CountRelease) and isinstance(late, CountRelease)
+    return both and early.value == value == late.value and early.ends is not None and late.ends is not None
+
+
+def _of_releases(
+    early: CountRelease, late: CountRelease, *, rate: float, least: float, direction: Direction
+) -> SureChanges:
+    """Those of two releases of counts, by the ends of pairs of levels where their draws are independent."""
+    apart = early.entry is None or late.entry is None or early.entry.hash != late.entry.hash
+    assert early.ends is not None and late.ends is not None
+    (mine, one), (theirs, other) = (_cells(each) for each in (early, late))
+    row = {cell: i for i, cell in enumerate(mine)}
+    pairs = [(row[cell], i) for i, cell in enumerate(theirs) if cell in row]
+    first, second = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    ends = change_ends(
+        matched(early.ends, first), matched(late.ends, second), rate=rate, independent=apart and early is not late
+    )
+    cells = [theirs[i] for i in second]
+    return sure_changes(late.by, cells, one[first], other[second], ends, rate=rate, least=least, direction=direction)
+
+
+def _cells(release: CountRelease) -> tuple[list[tuple[str, ...]], Vector]:
+    table = release.to_arrow()
+    names = [[str(each) for each in table[name].to_pylist()] for name in release.by]
+    return list(zip(*names, strict=True)), release.counts.ravel().astype(np.float64)
+
+
+def matched(ends: Ends, rows: Any) -> Ends:
+    """The ends of some numbers, in this order."""
+
+    def chosen(level: float) -> tuple[Vector, Vector]:
+        lower, upper = ends(level)
+        return lower.ravel()[rows], upper.ravel()[rows]
+
+    return chosen
 
 
 def _attributes(release: CountRelease | MovementRelease) -> Sequence[str]:

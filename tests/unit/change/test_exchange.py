@@ -33,6 +33,30 @@ def test_equal_methods_are_seldom_told_apart(methods, positives):
         assert np.mean(np.array(found) <= LEVEL) >= LEVEL / 2
 
 
+@pytest.mark.parametrize("methods", [2, 4])
+@pytest.mark.parametrize("positives", [1, 2, 4])
+def test_randomised_p_values_have_their_level(methods, positives):
+    """By the law of a uniform number: a share of trials at every level, not only below it."""
+    rng, found = np.random.default_rng(positives), []
+    positive = np.arange(positives + 150) < positives
+    for _ in range(TRIALS):
+        common, own = rng.normal(size=len(positive)), rng.normal(size=(methods, len(positive)))
+        found.append(
+            exchange.leads(positive, common + own + 1.5 * positive, exchanges=99, rng=rng, randomised=True).min()
+        )
+    for level in (0.1, 0.5):
+        assert abs(np.mean(np.array(found) <= level) - level) < 3.5 * np.sqrt(level * (1 - level) / TRIALS), level
+
+
+def test_only_scarce_positives_are_randomised():
+    rng = np.random.default_rng(0)
+    for positives, cluster in ((5, None), (3, np.arange(53)), (8, np.arange(58) // 4)):
+        positive = np.arange(positives + 50) < positives
+        scores = rng.normal(size=(2, len(positive))) + positive
+        p = [exchange.leads(positive, scores, exchanges=50, rng=9, cluster=cluster, randomised=each) for each in (0, 1)]
+        assert np.array_equal(*p) == (positives == 5)
+
+
 @pytest.mark.parametrize("shape", [np.round, lambda x: np.exp(np.stack([x[0], 4 * x[1]]))], ids=["ties", "scales"])
 def test_ties_and_scales_do_not_matter(shape):
     for positives in (3, 12):
@@ -99,5 +123,10 @@ def test_a_comparison_with_few_positives_warns_and_is_exact():
     assert 1 <= few.positive.sum() <= 5
     assert f"Only {few.positive.sum()} large change" in few.summary() and few.to_dict()["warning"]
     assert all(row["p"] > 0.05 for row in few.rows()[1:])
+    drawn = [
+        compare_large_changes(panel, forecasts, cutoff=0.995, resamples=99, seed=s, randomised=True) for s in (1, 2)
+    ]
+    if few.positive.sum() <= exchange.SCARCE:
+        assert drawn[0].p[1] != drawn[1].p[1] and "drawn among equal leads" in drawn[0].summary()
     many = compare_large_changes(*frames(), cutoff=0.9, resamples=200)
     assert many.to_dict()["warning"] is None and "Only" not in many.summary()

@@ -264,15 +264,14 @@ def test_a_public_bound_of_the_largest_establishment_holds_and_is_narrow(kind: s
     many = replace(cells, keys=cells.keys.take(rows), counts=cells.counts[rows], largest=cells.largest[rows],
                    largest_total=cells.largest_total[rows], establishments=cells.establishments[rows])  # fmt: skip
     drawn = query.drawn(ready, many, SeededSource(7))
-    bare = query._ends(ready, drawn, level=LEVEL)
-    lower, upper = query._ends(ready, drawn._replace(at_most=np.full(CELLS, largest)), level=LEVEL)
+    bare = query.ends(ready, drawn)(LEVEL)
+    lower, upper = query.ends(ready, drawn._replace(at_most=np.full(CELLS, largest)))(LEVEL)
     held = (lower <= many.counts) & (many.counts <= upper)
     assert held.mean(axis=0).min() >= LEVEL - 3 * np.sqrt(LEVEL * (1 - LEVEL) / CELLS)
     if share == "0" or table != "women":
         assert ((upper - lower) / 2 <= ready.mechanism.reach(np.array([largest]), level=0.99) + 1).all()
-    half = query._ends(
-        ready, drawn._replace(at_most=np.where(rows.cumsum() + np.arange(CELLS) < 9, largest, np.nan)), level=LEVEL
-    )
+    some = drawn._replace(at_most=np.where(rows.cumsum() + np.arange(CELLS) < 9, largest, np.nan))
+    half = query.ends(ready, some)(LEVEL)
     assert all(np.array_equal(a[9:], b[9:], equal_nan=True) for a, b in zip(half, bare, strict=True))
     assert all(np.array_equal(a[:9], b[:9]) for a, b in zip(half, (lower, upper), strict=True))
 

@@ -1,0 +1,369 @@
+"""Alarms of a plan: which published numbers changed between two releases by more than their noise can explain.
+
+They follow from published numbers and public constants alone: nothing confidential is read, nothing is paid for, and
+no line of the ledger is written. So they can be added to a plan whose releases are made; a reviewer computes them anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from discreet.archive.packing import as_json
+from discreet.arrays import Vector
+from discreet.errors import DataError
+from discreet.faults import Fault
+from discreet.plan.counts import CountRequest
+from discreet.plan.flows import FlowRequest
+from discreet.plan.requests import PlannedRelease
+from discreet.plan.shape import AlarmsSection, Changes, Format
+from discreet.plan.sheets import for_programs
+from discreet.privacy.losses import from_dict
+from discreet.release.alarms import COSTS, INDEX, kept, kept_table
+from discreet.release.files import MANIFEST, write_table
+from discreet.release.folder import open_release
+from discreet.report.alarms import AlarmTable
+from discreet.tables.mechanisms.registry import named
+from discreet.tables.prepared import Drawn, Prepared
+from discreet.tables.sizes import NoisySizes
+from discreet.utility.between import SureChanges, matched, sure_changes
+from discreet.utility.paired import Ends, change_ends
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SAME = ("by", "where", "unit", "levels", "of")
+"""What two tables have in common whose numbers are compared."""
+
+
+class EarlierTable(NamedTuple):
+    """A table of another plan: what its release says of it, and its research form."""
+
+    about: Mapping[str, Any]
+    table: pa.Table
+
+
+class Numbers(NamedTuple):
+    """Published numbers by cell, and their ends at any level."""
+
+    cells: list[tuple[str, ...]]
+    values: Vector
+    ends: Ends
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmStep:
+    """Alarms of a plan with the releases that they are about; `earlier` where the early one is of another plan."""
+
+    asked: AlarmsSection
+    late: CountRequest | FlowRequest
+    by: tuple[str, ...]
+    early: CountRequest | FlowRequest | None = None
+    earlier: EarlierTable | None = None
+
+    def found(self, folder: Path) -> SureChanges:
+        """The alarms, from the published files below `folder`."""
+        asked, rate = self.asked, float(self.asked.rate)
+        about: dict[str, Any] = {"rate": rate, "least": float(asked.least), "direction": asked.direction}
+        late = _numbers(self.late, folder / asked.late, self.by, asked.value)
+        if self.early is None and self.earlier is None:
+            assert isinstance(self.late, FlowRequest)
+            before, after = (_numbers(self.late, folder / asked.late, self.by, name) for name in ("earlier", "later"))
+            ends = late.ends(1 - rate)  # of the change itself, whose levels were drawn together
+            return sure_changes(self.by, late.cells, before.values, after.values, ends, **about)
+        if self.earlier is not None:
+            assert isinstance(self.late, CountRequest)
+            early = _of_earlier(self.earlier, self.late, self.by)
+        else:
+            assert self.early is not None
+            early = _numbers(self.early, folder / str(asked.early), self.by, asked.value)
+        row = {cell: i for i, cell in enumerate(early.cells)}
+        pairs = [(row[cell], i) for i, cell in enumerate(late.cells) if cell in row]
+        first, second = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+        known = np.isfinite(early.values[first] + late.values[second])
+        first, second = first[known], second[known]
+        # Releases have draws of their own, so that their noise is independent.
+        ends = change_ends(matched(early.ends, first), matched(late.ends, second), rate=rate, independent=True)
+        cells = [late.cells[i] for i in second]
+        return sure_changes(self.by, cells, early.values[first], late.values[second], ends, **about)
+
+
+def alarm_steps(
+    asked: Sequence[AlarmsSection],
+    requests: Mapping[str, PlannedRelease],
+    earlier: Callable[[AlarmsSection], EarlierTable],
+) -> tuple[list[AlarmStep], list[Fault]]:
+    """The alarms of a plan with what they are about, and what is wrong with the others."""
+    found: list[AlarmStep] = []
+    wrong: list[Fault] = []
+    for i, each in enumerate(asked):
+        if {each.late, each.early or each.late} - {*requests} and each.folder is None:
+            continue  # what is wrong with the release, or with the name, is said once
+        try:
+            found.append(_step(each, requests, earlier))
+        except DataError as error:
+            other = "late" if each.folder is None else "folder"
+            names = [fault.about if fault.about in AlarmsSection.model_fields else other for fault in error.faults]
+            wrong += [
+                replace(fault, place=("alarms", i, str(name))) for fault, name in zip(error.faults, names, strict=True)
+            ]
+    return found, wrong
+
+
+def _step(
+    asked: AlarmsSection, requests: Mapping[str, PlannedRelease], earlier: Callable[[AlarmsSection], EarlierTable]
+) -> AlarmStep:
+    late = requests[asked.late]
+    if not isinstance(late, CountRequest | FlowRequest):
+        raise _no_table(asked.late, "late")
+    if "research" not in late.source.output.forms:
+        raise DataError(
+            "Alarms are asked for, and the research form is not written.",
+            "The ends of a change follow from numbers as they were drawn.",
+            "Add 'research' to forms of [output].",
+            about="late",
+        )
+    if isinstance(late, FlowRequest) and isinstance(late.release, Changes):
+        return _own_change(asked, late)
+    if asked.early is None:
+        raise DataError(
+            "The early release is missing.",
+            f"{asked.late!r} is of one time; a release of kind 'changes' alone says how two differ.",
+            "Name the release that it is compared with.",
+            about="early",
+        )
+    by = _table(late, asked)
+    if asked.folder is None:
+        early = requests[asked.early]
+        if not isinstance(early, CountRequest | FlowRequest) or type(early) is not type(late):
+            raise _no_table(asked.early, "early")
+        _alike(_told(early, _table(early, asked, by)), _told(late, by), asked.early)
+        return AlarmStep(asked, late, by, early=early)
+    if not isinstance(late, CountRequest):
+        raise DataError(
+            "An earlier folder is given for flows.",
+            "Flows are compared with flows of the same plan, whose histories have all quarters.",
+            "Release both in one plan.",
+            about="folder",
+        )
+    known = earlier(asked)
+    _alike(known.about, _told(late, by), str(asked.early))
+    return AlarmStep(asked, late, by, earlier=known)
+
+
+def _no_table(name: str, about: str) -> DataError:
+    return DataError(
+        f"{name!r} is no table that can be compared here.",
+        "Alarms are between two releases of counts or sums, or two of flows; a release of changes has its own.",
+        "Name another release.",
+        about=about,
+    )
+
+
+def _own_change(asked: AlarmsSection, late: FlowRequest) -> AlarmStep:
+    if asked.early is not None or asked.folder is not None:
+        raise DataError(
+            f"{asked.late!r} is a release of changes, and an early release is named too.",
+            "It compares its own quarters, drawn together, which errs less.",
+            "Leave it out.",
+            about="early" if asked.early is not None else "folder",
+        )
+    _refuse_value(asked.value, ("change",))
+    return AlarmStep(asked, late, tuple(late.places[0][1]))
+
+
+def _table(
+    request: CountRequest | FlowRequest, asked: AlarmsSection, like: Sequence[str] | None = None
+) -> tuple[str, ...]:
+    """The attributes of the table that is compared; of the early one they are `like` those of the late one."""
+    if isinstance(request, FlowRequest):
+        names = [name.removesuffix("_quality") for name in request.columns if name.endswith("_quality")]
+        _refuse_value(asked.value, names)
+        return tuple(request.query.by)
+    _refuse_value(asked.value, ("count" if request.queries[0].magnitude is None else "sum",))
+    tables = [tuple(by) for _, by in request.places]
+    wanted = asked.by if like is None else like
+    if wanted is None and len(tables) == 1:
+        return tables[0]
+    chosen = [by for by in tables if wanted is not None and {*by} == {*wanted}]
+    if not chosen:
+        listed = "; ".join(", ".join(by) or "nothing" for by in tables)
+        raise DataError(
+            f"{request.release.name!r} has no table by {', '.join(wanted or ()) or 'nothing that is named'}.",
+            f"It has tables by: {listed}.",
+            "Name the attributes of one of them." if like is None else "Name a release with this table.",
+            about="by" if like is None else "early",
+        )
+    return chosen[0]
+
+
+def _refuse_value(value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        raise DataError(
+            f"value = {value!r} is not published there.",
+            f"Numbers are: {', '.join(known)}.",
+            f"Use {known[0]!r}.",
+            about="value",
+        )
+
+
+def _told(request: CountRequest | FlowRequest, by: tuple[str, ...]) -> dict[str, Any]:
+    """What the ledger knows of a table: whose jobs it counts, and whom it protects."""
+    tables = request.details["tables"]
+    if isinstance(request, CountRequest) and list(by) not in [list(query.by) for query in request.queries]:
+        return {**{key: tables[0].get(key) for key in SAME}, "by": list(by), "levels": None}
+    return dict(tables[0] if isinstance(request, FlowRequest) else tables[_number(request, by)])
+
+
+def _number(request: CountRequest, by: Sequence[str]) -> int:
+    return [list(query.by) for query in request.queries].index(list(by))
+
+
+def _alike(early: Mapping[str, Any], late: Mapping[str, Any], name: str) -> None:
+    odd = [key for key in SAME if key != "levels" and early.get(key) != late.get(key)]
+    both = early.get("levels"), late.get("levels")
+    if odd or (None not in both and both[0] != both[1]):
+        raise DataError(
+            f"{name!r} is about something else: {', '.join(odd) or 'other kinds of workers'} differs.",
+            "Both tables have the same attributes in the same order, filters, unit and magnitude.",
+            "Name a release that asks for the same of another time.",
+            about="early",
+        )
+
+
+def read_earlier(path: Path, name: str) -> EarlierTable:
+    """The table of a release in the output folder of another plan, whose files are as they were released."""
+    release = open_release(path / name)
+    tables = [of for of in release.tables("research") if "noise" in of.about]
+    if len(tables) != 1:
+        raise DataError(
+            f"{name!r} of that folder has {len(tables)} drawn tables in the research form.",
+            "One table is compared with one.",
+            "Name a release of one table of counts or sums.",
+            about="early",
+        )
+    [of] = tables
+    digest = sha256((path / name / MANIFEST).read_bytes()).hexdigest()
+    about = {**of.about, "release": name, "dataset": release.dataset, MANIFEST: digest}
+    return EarlierTable(about, of.read())
+
+
+def _of_earlier(earlier: EarlierTable, late: CountRequest, by: tuple[str, ...]) -> Numbers:
+    """Numbers of another plan's table; the constants of its noise are those that its release states."""
+    about, table, query = earlier.about, earlier.table, late.queries[_number(late, by)]
+    unit: Any = late.guarantee.unit
+    paid = {"loss": from_dict(dict(about["loss"])), "calibration": about["calibration"]}
+    mechanism = named(about["mechanism"]).stated(about["noise"], unit=unit, **paid)
+    sized = about["noise"].get("sizes")
+    sizes = None if sized is None else NoisySizes.stated(sized, unit=unit, loss=paid["loss"], calibration="tight")
+    value = "count" if query.magnitude is None else "sum"
+    counts = np.array(table[value], dtype=np.int64)
+    each = {
+        name: np.array(table[name], dtype=np.float64)[:: query.levels]
+        for name in ("largest", "at_most")
+        if name in table.column_names
+    }
+    largest = each["largest"].astype(np.int64) if "largest" in each else None
+    drawn = Drawn(counts.reshape(-1, query.levels), largest, each.get("at_most"))
+    ends = query.ends(Prepared(mechanism, late.guarantee, {}, sizes), drawn)
+    return Numbers(_cells(table, by), counts.astype(np.float64), ends)
+
+
+def _numbers(request: CountRequest | FlowRequest, folder: Path, by: tuple[str, ...], value: str) -> Numbers:
+    """Numbers of a release of the plan, from its published files."""
+    if isinstance(request, FlowRequest):
+        table = request.published(folder, "research")
+        values = np.array([np.nan if each is None else each for each in table[value].to_pylist()], dtype=np.float64)
+        return Numbers(_cells(table, by), values, _flow_ends(request, table, value))
+    drawn = [request._published(folder, number) for number in range(len(request.queries))]
+    found = next(each for each in (*drawn, *request.sums(drawn)) if each.by == by)
+    assert found.ends is not None  # of the research form
+    return Numbers(_cells(found.to_arrow(), by), found.counts.ravel().astype(np.float64), found.ends)
+
+
+def _flow_ends(request: FlowRequest, table: pa.Table, value: str) -> Ends:
+    asked = {"epsilon": request.release.epsilon, "scale_share": request.release.scale_share}
+
+    def ends(level: float) -> tuple[Vector, Vector]:
+        again = request.query.prepare(**asked, level=level).again(table)
+        return next(each.ends for each in again.statistics() if each.name == value)
+
+    return ends
+
+
+def _cells(table: pa.Table, by: Sequence[str]) -> list[tuple[str, ...]]:
+    if not by:
+        return [()] * len(table)
+    return list(zip(*([str(each) for each in table[name].to_pylist()] for name in by), strict=True))
+
+
+def write_alarms(folder: Path, steps: Sequence[AlarmStep], formats: Sequence[Format]) -> None:
+    """Write the alarms of a plan beside its releases, and what they are; none of an earlier plan stay listed."""
+    index = folder / INDEX
+    if not steps:
+        index.unlink(missing_ok=True)
+        return
+    told: dict[str, Any] = {}
+    for step in steps:
+        found, files = step.found(folder), {}
+        tables = {f"alarms-{step.asked.name}": found.to_arrow()}
+        if step.earlier is not None:
+            tables[f"earlier-{step.asked.name}"] = step.earlier.table
+        for name, table in tables.items():
+            for kind in for_programs(formats):
+                write_table(table, folder / f"{name}.{kind}")
+                files[f"{name}.{kind}"] = sha256((folder / f"{name}.{kind}").read_bytes()).hexdigest()
+        told[step.asked.name] = about(step, found) | {"files": files}
+    index.write_bytes(as_json({"words": COSTS, "alarms": told}))
+
+
+def about(step: AlarmStep, found: SureChanges) -> dict[str, Any]:
+    """What is said of alarms beside their table."""
+    asked = step.asked
+    return {
+        "title": asked.title,
+        "early": asked.early,
+        "late": asked.late,
+        "by": list(step.by),
+        "value": asked.value,
+        "direction": asked.direction,
+        "least": float(asked.least),
+        "rate": found.rate,
+        "cells": len(found.cells),
+        "alarms": int(found.alarm.sum()),
+        "expected_false_at_most": found.expected_false,
+        **({} if step.earlier is None else {"earlier": dict(step.earlier.about)}),
+    }
+
+
+def kept_earlier(folder: Path, name: str) -> EarlierTable:
+    """The table of another plan that alarms are about, as it was kept beside them."""
+    known = kept(folder)[name]
+    return EarlierTable(known["earlier"], kept_table(folder, f"earlier-{name}", known["by"]))
+
+
+def alarm_files(folder: Path, asked: Iterable[AlarmsSection]) -> Iterator[str]:
+    """The files of a plan's alarms."""
+    known = kept(folder)
+    listed = [name for each in asked for name in known[each.name]["files"]]
+    yield from [INDEX, *listed] if listed else []
+
+
+def shown(folder: Path, asked: Sequence[AlarmsSection]) -> list[AlarmTable]:
+    """What the report says of alarms, from their files."""
+    known = kept(folder) if asked else {}
+    return [
+        AlarmTable(each.name, known[each.name], kept_table(folder, f"alarms-{each.name}", known[each.name]["by"]))
+        for each in asked
+    ]
+
+
+def earlier_of(path: Callable[[str], Path]) -> Callable[[AlarmsSection], EarlierTable]:
+    """How a run reads tables of other plans: where the plan says they are."""
+
+    return lambda asked: read_earlier(path(str(asked.folder)), str(asked.early))

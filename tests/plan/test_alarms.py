@@ -1,0 +1,227 @@
+"""Alarms of a plan: from published numbers, for nothing; in report, bundle and site; a reviewer computes them again."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from discreet.archive.findings import RefutedError
+from discreet.errors import DataError, PlanError
+from discreet.ledger import Ledger
+from discreet.plan.check import check
+from discreet.plan.reading import read_plan
+from discreet.plan.run import run
+from discreet.publication.publish import publish_files
+from discreet.publication.site import site
+from discreet.release.alarms import kept
+from discreet.review.rebuild import Rebuilt
+from discreet.review.verdict import verify_bundle
+
+SOURCE = """
+[source.{q}.data]
+source = "{q}.csv"
+[source.{q}.data.schema]
+workplace_attributes = ["place"]
+worker_attributes = {{}}
+size = "n"
+[source.{q}.unit]
+kind = "establishments"
+alpha = 0.1
+[source.{q}.budget]
+epsilon = 20
+ledger = "ledger.db"
+dataset = "jobs"
+"""
+RELEASE = """
+[[release]]
+name = "jobs-{q}"
+source = "{q}"
+kind = "count"
+mechanism = "polynomial"
+by = ["place"]
+epsilon = 4
+"""
+ALARMS = """
+[[alarms]]
+name = "first-half"
+title = "From winter to spring"
+early = "jobs-q1"
+late = "jobs-q2"
+rate = 0.05
+"""
+OUTPUT = """
+[output]
+folder = "{}"
+"""
+
+
+def write_data(folder: Path) -> None:
+    """Ten places of ten small establishments; the second loses nearly all of its jobs."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for q in ("q1", "q2"):
+        rows = [
+            f"{10 * place + i},p{place},{1 if (place, q) == (2, 'q2') else 40 + place + i}"
+            for place in range(10)
+            for i in range(10)
+        ]
+        (folder / f"{q}.csv").write_text("\n".join(["workplace,place,n", *rows]) + "\n")
+
+
+def write_plan(folder: Path, *parts: str, name: str = "plan.toml") -> Path:
+    write_data(folder)
+    plan = folder / name
+    plan.write_text("\n".join(parts), encoding="utf-8")
+    return plan
+
+
+def both(folder: Path, alarms: str = ALARMS) -> Path:
+    quarters = ("q1", "q2")
+    sources, releases = ([text.format(q=q) for q in quarters] for text in (SOURCE, RELEASE))
+    return write_plan(folder, *sources, *releases, alarms, OUTPUT.format("out"))
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    plan = both(tmp_path_factory.mktemp("alarms") / "plan")
+    run(plan)
+    return plan
+
+
+def test_the_cell_that_fell_is_found_for_nothing(released: Path) -> None:
+    with Ledger.open(released.parent / "ledger.db", read_only=True) as ledger:
+        [budget] = ledger.budgets()
+        assert [entry.release for entry in ledger.entries() if entry.kind == "charge"] == ["jobs-q1", "jobs-q2"]
+    assert str(budget.spent) == "epsilon=8"
+    table = pq.read_table(released.parent / "out" / "alarms-first-half.parquet").to_pylist()
+    assert len(table) == 10 and table[0]["place"] == "p2" and table[0]["alarm"] and table[0]["high"] < 0
+    for name, row in (("jobs-q1", "before"), ("jobs-q2", "after")):
+        drawn = pq.read_table(released.parent / "out" / name / "research.parquet").to_pylist()
+        assert {each["place"]: each["count"] for each in drawn} == {each["place"]: each[row] for each in table}
+    about = kept(released.parent / "out")["first-half"]
+    assert about["rate"] == 0.05 and about["expected_false_at_most"] == pytest.approx(0.5)
+    assert about["alarms"] == sum(each["alarm"] for each in table)
+
+
+def test_check_report_bundle_and_site_say_so(released: Path, tmp_path: Path, command) -> None:
+    code, out, _ = command("check", released)
+    assert code == 0 and "from jobs-q1 to jobs-q2" in out and "cost nothing" in out
+    assert "jobs-q2" in json.loads(command("check", released, "--json")[1])["alarms"]["first-half"]
+    assert "for nothing, in alarms-first-half" in command("run", released)[1]
+    page = (released.parent / "out" / "report.html").read_text(encoding="utf-8")
+    assert "Alarms first-half: From winter to spring" in page and "it costs nothing" in page
+    findings = {one.subject: one for one in verify_bundle(released.parent / "out" / "bundle.zip")}
+    assert not [one for one in findings.values() if one.wrong], findings
+    assert findings["alarms"].holds and "computed again" in findings["alarms"].words
+    site(released.parent / "out", tmp_path / "site")
+    text = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+    assert "From winter to spring" in text and "costs nothing" in text and "downloads/alarms-first-half.csv" in text
+    done = publish_files(released.parent / "out", tmp_path / "files", formats=["csv"])
+    assert "alarms-first-half.csv" in done.files
+
+
+def test_a_reviewer_refutes_other_alarms(released: Path, tmp_path: Path) -> None:
+    """Alarms that were changed with all hashes made to fit: what they follow from decides."""
+    with zipfile.ZipFile(released.parent / "out" / "bundle.zip") as packed:
+        packed.extractall(tmp_path)
+    plan = Rebuilt(tmp_path, ("jobs-q1", "jobs-q2"), (10,) * 8)
+    assert "computed again" in plan.check_alarms()
+    table, index = tmp_path / "alarms-first-half.csv", tmp_path / "alarms.json"
+    for path, old, new in (
+        (table, "true", "false"),
+        (table, '"p2"', '"p7"'),
+        (index, '"expected_false_at_most": 0.5', '"expected_false_at_most": 0.1'),
+        (index, '"first-half": {', '"more": {}, "first-half": {'),
+        (index, '"first-half"', '"second-half"'),
+    ):
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new, 1))
+        with pytest.raises(RefutedError):
+            plan.check_alarms()
+        path.write_text(text)
+    for path in (index, *tmp_path.glob("alarms-*")):
+        path.unlink()
+    assert plan.alarmed
+    with pytest.raises(RefutedError):
+        plan.check_alarms()
+
+
+def test_another_plan_made_the_early_release(tmp_path: Path) -> None:
+    """Two quarters in two plans; the alarms are those of one plan on the same files."""
+    folder = tmp_path / "plan"
+    run(write_plan(folder, SOURCE.format(q="q1"), RELEASE.format(q="q1"), OUTPUT.format("early"), name="early.toml"))
+    alarms = ALARMS + 'folder = "early"\n'
+    plan = write_plan(folder, SOURCE.format(q="q2"), RELEASE.format(q="q2"), alarms, OUTPUT.format("out"))
+    done = run(plan)
+    table = pq.read_table(folder / "out" / "alarms-first-half.parquet").to_pylist()
+    drawn = pq.read_table(folder / "early" / "jobs-q1" / "research.parquet").to_pylist()
+    assert {each["place"]: each["count"] for each in drawn} == {each["place"]: each["before"] for each in table}
+    assert table[0]["place"] == "p2" and table[0]["alarm"]
+    findings = {one.subject: one for one in verify_bundle(done.bundle)}
+    assert not [one for one in findings.values() if one.wrong], findings
+    assert "other plans" in findings["alarms"].words
+    with zipfile.ZipFile(done.bundle) as packed:
+        assert (
+            'early"' not in packed.read("request.json").decode() or "/early" not in packed.read("request.json").decode()
+        )
+    # alarms are added, changed and taken out of a plan whose releases are made: nothing is paid or drawn again
+    before = (folder / "out" / "jobs-q2" / "research.csv").read_bytes()
+    plan.write_text(plan.read_text().replace("rate = 0.05", 'rate = 0.2\ndirection = "increase"'))
+    assert run(plan).alarms["first-half"]["alarms"] < 9
+    plan.write_text(plan.read_text().partition("[[alarms]]")[0] + OUTPUT.format("out"))
+    done = run(plan)
+    assert done.alarms == {} and not (folder / "out" / "alarms.json").exists()
+    assert (folder / "out" / "jobs-q2" / "research.csv").read_bytes() == before
+    assert str(done.remaining) == "epsilon=12"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key"),
+    [
+        ('late = "jobs-q2"', 'late = "jobs-q3"', "late"),
+        ('early = "jobs-q1"', 'early = "jobs-q2"', "early"),
+        ('early = "jobs-q1"\n', "", "early"),
+        ("rate = 0.05", "rate = 0.05\nleast = -1", "least"),
+        ("rate = 0.05", "rate = 1.5", "rate"),
+        ("rate = 0.05", 'value = "sum"', "value"),
+        ("rate = 0.05", 'by = ["sector"]', "by"),
+        ("rate = 0.05", 'folder = "nowhere"', "folder"),
+        ("rate = 0.05", "level = 0.05", "level"),
+    ],
+)
+def test_what_is_wrong_is_found_before_anything_is_spent(
+    tmp_path: Path, old: str, new: str, key: str, contents
+) -> None:
+    plan = both(tmp_path / "plan", ALARMS.replace(old, new))
+    before = contents(plan.parent)
+    with pytest.raises(PlanError) as error:
+        run(plan)
+    assert [fault.place for fault in error.value.faults] == [("alarms", 0, key)]
+    assert contents(plan.parent) == before
+
+
+def test_tables_that_are_not_alike(tmp_path: Path) -> None:
+    text = both(tmp_path / "plan").read_text(encoding="utf-8")
+    other = text.replace(
+        'name = "jobs-q1"\nsource = "q1"\nkind = "count"\nmechanism = "polynomial"\nby = ["place"]',
+        'name = "jobs-q1"\nsource = "q1"\nkind = "count"\nmechanism = "polynomial"\nby = []',
+    )
+    assert other != text
+    (tmp_path / "plan" / "plan.toml").write_text(other, encoding="utf-8")
+    found = check(read_plan(tmp_path / "plan" / "plan.toml"))
+    assert [fault.place for fault in found.faults] == [("alarms", 0, "early")]
+
+
+def test_a_changed_file_of_alarms_is_not_published_further(released: Path, tmp_path: Path) -> None:
+    import shutil
+
+    copy = tmp_path / "out"
+    shutil.copytree(released.parent / "out", copy)
+    path = copy / "alarms-first-half.csv"
+    path.write_text(path.read_text().replace("true", "false"))
+    with pytest.raises(DataError):
+        site(copy, tmp_path / "site")

@@ -115,8 +115,8 @@ def _unknown_releases(plan: Plan) -> Iterator[Fault]:
             place = ("alarms", i, "early")
             yield Fault(place, "it is missing.", "The folder holds releases by name.", "Name one of them.")
         if each.early == each.late and each.folder is None:
-            place, words = ("alarms", i, "early"), f"{each.early!r} is compared with itself."
-            yield Fault(place, words, "A change is between two releases.", "Name an earlier one.")
+            place, asked = ("alarms", i, "early"), f"{each.early!r} is compared with itself."
+            yield Fault(place, asked, "A change is between two releases.", "Name an earlier one.")
         if each.least < 0:
             yield Fault(("alarms", i, "least"), f"{each.least} is no size.", "It is 0 or more.", "Use 0.")
 

@@ -12,7 +12,9 @@ from typing import Literal, TypeAlias
 
 from discreet.errors import MissingExtra
 
-Extra: TypeAlias = Literal["plan", "charts", "cli", "web", "postgres", "mysql", "excel", "spark", "forecast", "rda"]
+Extra: TypeAlias = Literal[
+    "plan", "charts", "cli", "web", "postgres", "mysql", "excel", "spark", "forecast", "rda", "arviz"
+]
 
 PURPOSE: dict[Extra, str] = {
     "plan": "reads plans and reports on them",
@@ -25,6 +27,7 @@ PURPOSE: dict[Extra, str] = {
     "spark": "reads data with Spark",
     "forecast": "forecasts panels",
     "rda": "reads files of R",
+    "arviz": "hands draws to arviz",
 }
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from discreet.bayes.blmm.fit import BayesMixed
     from discreet.bayes.blmm.prior import Prior
+    from discreet.bayes.blmm.terms_fit import BayesTerms
     from discreet.formula.contrasts import Contrasts
     from discreet.formula.source import Missing
     from discreet.lmm.families import FamilyName
@@ -39,12 +40,12 @@ def mixed(
     data: Any,
     *,
     method: Literal["exact", "gibbs"] | None = None,
-    prior: Prior | Mapping[str, float],
+    prior: Prior | Mapping[str, Any],
     draws: int | None = None,
     chains: int | None = None,
     warmup: int | None = None,
     seed: int | np.random.Generator | None = None,
-) -> BayesMixed: ...
+) -> BayesMixed | BayesTerms: ...
 @overload
 def mixed(
     formula: str,
@@ -78,7 +79,7 @@ def mixed(
     residual_by: str | None = None,
     series: str | Sequence[str] | None = None,
     time: str | None = None,
-) -> MixedFit | BayesMixed | GeneralisedFit:
+) -> MixedFit | BayesMixed | BayesTerms | GeneralisedFit:
     """Fit a linear mixed model in lme4's syntax, such as "y ~ x + (1 | g)".
 
     Parameters
@@ -87,7 +88,8 @@ def mixed(
     data : a pandas, Polars, PyArrow, DuckDB or Spark frame, a mapping of columns, or the path of a CSV or Parquet
         file. Files and lazy frames are read once, by their engine.
     method : "REML" (the default) or "ML"; with a prior "exact" (the default) or "gibbs".
-    prior : a `Prior` or its numbers by name; the answer is then the posterior, a `BayesMixed` instead of a `MixedFit`.
+    prior : a `Prior` or its numbers by name; the answer is then the posterior: a `BayesMixed` for one random intercept,
+        a `BayesTerms` for several variances.
     draws, chains, warmup, seed : of the Gibbs sampler, with a prior only; see `discreet.bayes_mixed`.
     family : "gaussian" (the default), or for shares and counts "binomial", "poisson", "negative-binomial",
         "zero-inflated-poisson" or "zero-inflated-negative-binomial", fitted by maximum likelihood.
@@ -105,7 +107,7 @@ def mixed(
 
     Returns
     -------
-    A `MixedFit`; with a prior a `BayesMixed`, with a family of counts or shares a `GeneralisedFit`.
+    A `MixedFit`; with a prior a `BayesMixed` or `BayesTerms`, with a family of counts or shares a `GeneralisedFit`.
 
     Examples
     --------

@@ -227,8 +227,8 @@ def audit_posterior(
 def refuse_other_fits(model: object) -> None:
     if not isinstance(model, BayesMixed):
         raise DataError(
-            f"A {type(model).__name__} has no posterior to audit. A fit with a prior has. "
-            "Use mixed(formula, data, prior=Prior()).",
+            f"A {type(model).__name__} has no posterior to audit. A fit with a prior and one random intercept has. "
+            "Use mixed('y ~ x + (1 | g)', data, prior=Prior()).",
             about="model",
         )
 
@@ -310,6 +310,7 @@ def sensitivity(model: BayesMixed, rows: Integers, nus: tuple[float, ...], *, bi
     found = []
     for nu in nus:
         other = of_fit(model.fit, prior=Prior.paper(nu))
+        assert isinstance(other, BayesMixed)
         at = own_epsilon(other, rows, bins=bins)
         variances = [other.posterior.variance(which).mean for which in (0, 1)]
         found.append({"nu": nu, "epsilon": float(at.max()), "residual": variances[0], "group": variances[1]})

@@ -22,5 +22,5 @@ spending     what is asked of a summary by parts, and what each question may spe
 erm          regularised regression by objective perturbation
 curvature    how much rows tell about its coefficients: two noisy sums, and standard errors from them
 predictor    its result, and what is expected of it
-blmm         Bayesian linear mixed models with one random intercept: exact posteriors, and a Gibbs sampler to check them
+blmm         Bayesian linear mixed models: exact posteriors of one random intercept, samplers of it and of several terms
 """

@@ -39,6 +39,12 @@ def fit(
     residual_by: Annotated[
         str | None, typer.Option(help="A column, for each level of which a residual variance is estimated.")
     ] = None,
+    prior: Annotated[
+        str | None,
+        typer.Option(
+            help="Answer by the posterior under this prior: 'sd=10; county=half-t(3, 0.5); Residual=pc(1, 0.05)'."
+        ),
+    ] = None,
     epsilon: Annotated[
         str | None, typer.Option(help="Release privately: the loss of everything printed.", rich_help_panel=PRIVATE)
     ] = None,
@@ -130,21 +136,26 @@ def fit(
         if family == "gaussian" and exposure:
             raise typer.BadParameter("--exposure is of families of counts and shares. Add --family.")
         if family != "gaussian":
-            if ml or intervals or report or any(laws.values()):
+            if ml or intervals or report or prior or any(laws.values()):
                 raise typer.BadParameter(
-                    "--ml, --intervals, --report, --residual-by, --series and --time are of the gaussian family. "
-                    "Drop them."
+                    "--ml, --intervals, --report, --prior, --residual-by, --series and --time are of the gaussian "
+                    "family. Drop them."
                 )
             columns = {"exposure": exposure, "weights": weights, "contrasts": _contrasts(contrasts)}
             _fit_general(formula, data, as_json=as_json, family=family, **columns)
             return
+        if prior is not None:
+            if ml or intervals or report or weights or contrasts or any(laws.values()):
+                raise typer.BadParameter("--prior goes with a formula and data alone. Drop the other options.")
+            _posterior(formula, data, as_json=as_json, prior=prior)
+            return
         own = {"method": "ML" if ml else "REML", "weights": weights, "contrasts": _contrasts(contrasts), **laws}
         _fit(formula, data, intervals=intervals, as_json=as_json, report=report, asked=own)
         return
-    if ml or intervals or report or family != "gaussian" or exposure or weights or contrasts or residual_by:
+    if ml or intervals or report or family != "gaussian" or exposure or weights or contrasts or residual_by or prior:
         raise typer.BadParameter(
-            "--ml, --intervals, --report, --family, --exposure, --weights, --contrasts and --residual-by are of the "
-            "fit itself, not of a private release. Drop them."
+            "--ml, --intervals, --report, --family, --exposure, --weights, --contrasts, --residual-by and --prior are "
+            "of the fit itself, not of a private release. Drop them."
         )
     if given.pop("check", False):
         _check(formula, data, as_json=as_json, asked={"epsilon": epsilon, "rho": rho, **given})
@@ -185,6 +196,17 @@ def _fit(
         typer.echo("\n95 % profile intervals:")
         for name, (low, high) in ends.items():
             typer.echo(f" {name}  {low:.5g}  {high:.5g}")
+
+
+def _posterior(formula: str, data: Path, *, as_json: bool, prior: str) -> None:
+    from discreet.bayes.blmm import ConvergenceWarning, bayes_mixed
+    from discreet.bayes.blmm.prior import prior_of_text
+
+    law = prior_of_text(prior)
+    with Console(stderr=True).status("Computing the posterior"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the first line of the summary says it
+        found = bayes_mixed(formula, data, prior=law)
+    typer.echo(json.dumps(found.to_dict(), indent=2) if as_json else found.summary())
 
 
 def _check(formula: str, data: Path, *, as_json: bool, asked: dict[str, Any]) -> None:

@@ -33,8 +33,8 @@ def posterior_command(
     Example: `discreet audit posterior 'jcr ~ 0 + industry + quarter + (1 | county)' flows/qwi.parquet`
     """
     from discreet.audit.influential import monte_carlo_audit
-    from discreet.audit.posterior import audit_posterior
-    from discreet.bayes.blmm import ConvergenceWarning, Prior, bayes_mixed
+    from discreet.audit.posterior import audit_posterior, refuse_other_fits
+    from discreet.bayes.blmm import BayesMixed, ConvergenceWarning, Prior, bayes_mixed
     from discreet.errors import FitError, PlanError
 
     try:
@@ -44,6 +44,8 @@ def posterior_command(
     with progress_bar() as bar:
         task = bar.add_task("fitting", total=1.0)
         model = bayes_mixed(formula, data, prior=prior)
+        refuse_other_fits(model)
+        assert isinstance(model, BayesMixed)
         bar.update(task, description="deleting every row in turn")
         found = audit_posterior(model, bins=bins, progress=lambda share: bar.update(task, completed=share))
         told: dict[str, Any] = {"formula": formula, "prior": str(prior), **found.to_dict()}

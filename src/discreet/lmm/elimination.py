@@ -187,6 +187,11 @@ class Factored:
             solved = whole
         return solved
 
+    def normal(self, rng: np.random.Generator) -> Vector:
+        """A draw from the normal law whose covariance is the inverse: with inverse = F'F, F' times white noise."""
+        seen = [rng.normal(size=(len(pivot), 1)) * np.sqrt(pivot)[:, None] for pivot in self.pivots]
+        return np.asarray(self.back(seen, rng.normal(size=(self.how.core, 1)))[:, 0])
+
     def squares(self, seen: list[Matrix], core: Matrix) -> Matrix:
         """right' Omega^-1 right, from what `reduce` gave."""
         total = core.T @ core

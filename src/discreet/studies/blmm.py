@@ -74,6 +74,7 @@ def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progres
         frame = lagged(path / "qwi.parquet" if path.is_dir() else path)
     progress("exact posterior", 0.1)
     model = bayes_mixed(FORMULA, frame)
+    assert isinstance(model, BayesMixed)
     exact = audit_posterior(model, progress=lambda share: progress("deleting every row", 0.15 + 0.3 * share))
     draws, warmup = (QUICK_DRAWS, QUICK_WARMUP) if quick else (DRAWS, DRAWS)
     with warnings.catch_warnings():

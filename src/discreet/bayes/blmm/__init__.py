@@ -1,6 +1,7 @@
-"""Bayesian linear mixed models with one random intercept: exact posteriors, and a Gibbs sampler to check them.
+"""Bayesian linear mixed models: exact posteriors of one random intercept, samplers of it and of several terms.
 
-prior        proper conjugate priors, and the paper's scaling of them
+prior        proper priors, and the paper's scaling of them
+variance_prior  proper priors of one variance: inverse gamma, half-t, penalised complexity
 conditional  everything given the two variances: a normal law, from moments alone
 mixture      finite mixtures of normals: density, distribution, quantiles
 series       the same distribution where the normals lie close together
@@ -9,6 +10,9 @@ exact        the posterior by quadrature over the two variances
 deletion     the same posterior without one row, for many rows at once
 marginal     the posterior of one number: density, distribution, quantiles
 gibbs        draws whose cost does not depend on the number of rows
+terms        models of several variances: normal given them, and sampled over them with the rest integrated
+terms_fit    `BayesTerms`, their result
+predictive   draws of responses from a posterior, and its draws for arviz
 diagnostics  split R-hat and effective sample size
 fit          `BayesMixed`, the result; summary and charts show it
 estimate     `bayes_mixed`, the door, also reached by `mixed(..., prior=...)`
@@ -30,6 +34,8 @@ if TYPE_CHECKING:
     from discreet.bayes.blmm.fit import BayesMixed
     from discreet.bayes.blmm.gibbs import Chains, ConvergenceWarning
     from discreet.bayes.blmm.prior import Prior
+    from discreet.bayes.blmm.terms_fit import BayesTerms
+    from discreet.bayes.blmm.variance_prior import PC, HalfT, InverseGamma
 
 _HOME = {
     "BayesMixed": "fit",
@@ -38,8 +44,23 @@ _HOME = {
     "Chains": "gibbs",
     "ConvergenceWarning": "gibbs",
     "Prior": "prior",
+    "BayesTerms": "terms_fit",
+    "HalfT": "variance_prior",
+    "InverseGamma": "variance_prior",
+    "PC": "variance_prior",
 }
-__all__ = ["BayesMixed", "Chains", "ConvergenceWarning", "Posterior", "Prior", "bayes_mixed"]
+__all__ = [
+    "PC",
+    "BayesMixed",
+    "BayesTerms",
+    "Chains",
+    "ConvergenceWarning",
+    "HalfT",
+    "InverseGamma",
+    "Posterior",
+    "Prior",
+    "bayes_mixed",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 
 from discreet.arrays import Matrix, Vector
 from discreet.bayes.blmm.prior import Prior
+from discreet.bayes.blmm.variance_prior import VariancePrior
 from discreet.lmm.moments import Moments
 
 
@@ -25,6 +26,7 @@ class PosteriorModel:
     ----------
     n, means, within : group sizes, group means of [X y] and cross-products about them, as in `Moments`.
     precision, information : prior of the fixed effects: inverse covariance, and that times the mean.
+    laws : priors of the residual and of the group variance.
     """
 
     n: Vector
@@ -33,10 +35,17 @@ class PosteriorModel:
     precision: Matrix
     information: Vector
     prior: Prior
+    laws: tuple[VariancePrior, VariancePrior]
 
     @classmethod
     def of(
-        cls, moments: Moments, prior: Prior, *, restore: Matrix | None = None, offset: Vector | None = None
+        cls,
+        moments: Moments,
+        prior: Prior,
+        *,
+        restore: Matrix | None = None,
+        offset: Vector | None = None,
+        group: str | None = None,
     ) -> PosteriorModel:
         """`restore` and `offset` as in `mixed.fit.Origin`: effects as given = restore @ these + offset."""
         p = len(moments.Xy)
@@ -49,6 +58,7 @@ class PosteriorModel:
             precision=restore.T @ restore / prior.sd**2,
             information=-restore.T @ offset / prior.sd**2,
             prior=prior,
+            laws=(prior.of("Residual"), prior.of(group)),
         )
 
     @property
@@ -104,8 +114,8 @@ class PosteriorModel:
             + logdet
             - np.einsum("ki,ki->k", half, half)
         )
-        for variance in (residual, group):  # densities of log variances
-            log_density -= 0.5 * self.prior.nu * (np.log(variance) + self.prior.V / variance)
+        for law, variance in zip(self.laws, (residual, group), strict=True):
+            log_density += law.log_density(np.log(variance))
         beta = np.einsum("kij,kj->ki", root, half) - turn[:-1, -1]
         return Conditional(self, residual, group, beta, root, log_density)
 

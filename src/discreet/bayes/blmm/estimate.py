@@ -13,9 +13,13 @@ from discreet.bayes.blmm.exact import Posterior, find_peak
 from discreet.bayes.blmm.fit import BayesMixed, Method
 from discreet.bayes.blmm.gibbs import gibbs
 from discreet.bayes.blmm.prior import Prior, read_prior
+from discreet.bayes.blmm.terms import TermsModel, sample
+from discreet.bayes.blmm.terms_fit import BayesTerms, variance_names
+from discreet.bayes.blmm.variance_prior import InverseGamma
 from discreet.errors import FitError
 from discreet.faults import Argument
 from discreet.lmm.fit import MixedFit
+from discreet.lmm.inference import gram_of_fit
 from discreet.lmm.moments import Moments
 
 DRAWS = 2_000  # kept in each chain when a sampler is asked for without a number
@@ -25,26 +29,28 @@ def bayes_mixed(
     formula: str,
     data: Any,
     *,
-    prior: Prior | Mapping[str, float] = Prior(),  # noqa: B008 - frozen
+    prior: Prior | Mapping[str, Any] = Prior(),  # noqa: B008 - frozen
     method: Method = "exact",
     draws: int | None = None,
     chains: int = 4,
     warmup: int | None = None,
     seed: int | np.random.Generator = 0,
-) -> BayesMixed:
-    """Fit a linear mixed model with one random intercept under a conjugate prior. `mixed(..., prior=...)` is the same.
+) -> BayesMixed | BayesTerms:
+    """Fit a linear mixed model under a proper prior. `mixed(..., prior=...)` is the same.
 
     Parameters
     ----------
-    formula, data : as for `mixed`; the formula has one random term, (1 | group).
+    formula, data : as for `mixed`; random terms have one variance each, as (1 | group) and (x || group).
     prior : a `Prior`, or its numbers by name, such as {"nu": 12, "V": 0.1, "sd": 1}.
-    method : "exact" integrates by quadrature, without Monte Carlo error; "gibbs" answers from draws.
+    method : "exact" integrates by quadrature, without Monte Carlo error, where the only random term is an intercept;
+        other models are sampled. "gibbs" answers from draws.
     draws, chains, warmup, seed : of the Gibbs sampler: draws kept in each chain, and as many before them unless
         `warmup` says otherwise. With "exact", `draws` > 0 adds chains beside the exact answers, for joint questions.
 
     Returns
     -------
-    The posterior. Chains that have not converged raise a `ConvergenceWarning`, which also stays on it as `notes`.
+    The posterior: a `BayesMixed` for one random intercept, else a `BayesTerms`. Chains that have not converged raise a
+    `ConvergenceWarning`, which also stays on it as `notes`.
 
     Examples
     --------
@@ -75,21 +81,35 @@ def of_fit(
     chains: int = 4,
     warmup: int | None = None,
     seed: int | np.random.Generator = 0,
-) -> BayesMixed:
+) -> BayesMixed | BayesTerms:
     """The posterior of a model that was fitted by REML: its sums are reused."""
-    if not isinstance(fit.statistics, Moments):
-        raise FitError(
-            f"{fit.formula!r} has more than a random intercept. A posterior needs one grouping factor and no slopes, "
-            "as in 'y ~ x + (1 | g)'. Reduce the random part, or use `mixed` without a prior.",
-            about="formula",
-        )
-    model = PosteriorModel.of(fit.statistics, prior, restore=fit.origin.restore, offset=fit.origin.offset)
-    exact = Posterior.of(model) if method == "exact" else None
+    for random in fit.random:
+        if len(random.names) > 1:
+            raise FitError(
+                f"{fit.formula!r} gives {', '.join(random.names)} of {random.group!r} a covariance matrix.",
+                "Priors are of single variances, so that effects of one level are independent before data.",
+                "Write (x || g) instead of (x | g), or use `mixed` without a prior.",
+                about="formula",
+            )
+    prior.refuse_unknown(("Residual", *variance_names(fit)))
+    restore, offset = fit.origin.restore, fit.origin.offset
     asked = draws if draws is not None else DRAWS if method == "gibbs" else 0
-    sampled = None
+    if not isinstance(fit.statistics, Moments):
+        names = variance_names(fit)
+        terms = TermsModel.of(gram_of_fit(fit), prior, names, restore=restore, offset=offset)
+        sampled = sample(terms, draws=asked or DRAWS, chains=chains, warmup=warmup, rng=seed)
+        return BayesTerms(fit, prior, terms, sampled)
+    group = fit.random[0].group
+    model = PosteriorModel.of(fit.statistics, prior, restore=restore, offset=offset, group=group)
+    exact = Posterior.of(model) if method == "exact" else None
+    drawn = None
     if asked or method == "gibbs":
-        sampled = gibbs(exact or find_peak(model), draws=asked, chains=chains, warmup=warmup, rng=seed)
-    return BayesMixed(fit, prior, model, method, sampled, exact)
+        if all(isinstance(law, InverseGamma) for law in model.laws):
+            drawn = gibbs(exact or find_peak(model), draws=asked, chains=chains, warmup=warmup, rng=seed)
+        else:
+            terms = TermsModel.of(gram_of_fit(fit), prior, (group,), restore=restore, offset=offset)
+            drawn = sample(terms, draws=asked, chains=chains, warmup=warmup, rng=seed)
+    return BayesMixed(fit, prior, model, method, drawn, exact)
 
 
 def check_method(method: str) -> None:

@@ -97,6 +97,28 @@ class BayesMixed(Result):
             return chains.variances[:, :, self.variances.index(name)]
         return chains.u[:, :, _place(name, self.levels, "fixed effect, a variance or a level")]
 
+    def predictive(self, data: Any = None, *, draws: int = 1_000, seed: int | np.random.Generator = 0) -> Matrix:
+        """Responses from the posterior predictive law, shape (draws, rows), of the fitted rows or of new `data`."""
+        from discreet.bayes.blmm.predictive import responses
+
+        chains = self._sampled
+        effects = [chains.u.reshape(chains.count, -1)]
+        return responses(self.fit, chains, effects, data, draws=draws, rng=np.random.default_rng(seed))
+
+    def to_arviz(self, *, predictive: int = 0, seed: int | np.random.Generator = 0) -> Any:
+        """Draws as arviz's `InferenceData`, with so many of the posterior predictive law; needs the extra `arviz`."""
+        from discreet.bayes.blmm.predictive import inference_data
+
+        chains, group = self._sampled, self.variances[1]
+        fixed = np.stack([self.draws(name) for name in self.fit.names], axis=2)
+        found = {
+            "fixed": (fixed, "coefficient", self.fit.names),
+            "variance": (chains.variances, "component", self.variances),
+            f"effects of {group}": (chains.u, f"level of {group}", self.levels),
+        }
+        predicted = self.predictive(draws=predictive, seed=seed) if predictive else None
+        return inference_data(found, observed=self.fit.response, predicted=predicted)
+
     def design(self, rows: Integers) -> tuple[Integers, Matrix, Vector]:
         """Groups, fixed columns and responses of some rows, in the posterior's coordinates."""
         fit = self.fit

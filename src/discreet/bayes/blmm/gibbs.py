@@ -18,6 +18,7 @@ from discreet.arrays import Matrix, Vector
 from discreet.bayes.blmm.conditional import PosteriorModel
 from discreet.bayes.blmm.diagnostics import effective_size, rhat
 from discreet.bayes.blmm.exact import Peak, Posterior
+from discreet.bayes.blmm.variance_prior import InverseGamma
 from discreet.errors import DataError
 
 WIDTH, DEGREE = 2.0, 40  # of the interval of log lambda where A is a Chebyshev series; poles at distance pi
@@ -89,7 +90,8 @@ def gibbs(
         )
     rng = np.random.default_rng(rng)
     model = posterior.model if model is None else model
-    prior = model.prior
+    laws = model.laws
+    assert all(isinstance(law, InverseGamma) for law in laws), "conjugate laws only; `terms` samples others"
     if start is None:
         start = posterior.mode + DISPERSION * rng.standard_normal((chains, 2)) @ posterior.scale.T
     products = _Products.around(model, float(posterior.mode[1] - posterior.mode[0]))
@@ -100,7 +102,8 @@ def gibbs(
     variances = np.empty((chains, draws, 2))
     residual, group = np.exp(start.T)
     total = warmup + draws
-    chi = rng.chisquare([prior.nu + model.rows, prior.nu + G], (total, chains, 2))
+    of_residual, of_group = laws
+    chi = rng.chisquare([of_residual.freedom + model.rows, of_group.freedom + G], (total, chains, 2))
     d = np.full((chains, p + 1), -1.0)
     for i in range(total):
         A = products(group / residual)
@@ -116,8 +119,8 @@ def gibbs(
         effect += (spread * sizes / residual[:, None])[:, at] * gap
         gap -= effect
         error = np.einsum("ci,ij,cj->c", d, within, d) + np.einsum("cg,cg,g->c", gap, gap, n)
-        residual = (prior.nu * prior.V + error) / chi[i, :, 0]
-        group = (prior.nu * prior.V + np.einsum("cg,cg->c", effect, effect)) / chi[i, :, 1]
+        residual = (of_residual.squares + error) / chi[i, :, 0]
+        group = (of_group.squares + np.einsum("cg,cg->c", effect, effect)) / chi[i, :, 1]
         if i >= warmup:
             j = i - warmup
             beta[:, j], u[:, j] = d[:, :p], effect
@@ -127,23 +130,24 @@ def gibbs(
     found = Chains(beta, u, variances)
     if not judge:
         return found
-    notes = _judge(found)
+    notes = judged(found)
     for note in notes:
         warnings.warn(note, ConvergenceWarning, stacklevel=2)
     return Chains(beta, u, variances, notes)
 
 
-def _judge(chains: Chains) -> tuple[str, ...]:
+def judged(chains: Chains, *, other: str = ", or use the exact posterior") -> tuple[str, ...]:
+    """What is wrong with chains, if anything."""
     notes = []
     if chains.rhat_max > RHAT_LIMIT:
         notes.append(
             f"Chains have not converged: split R-hat reaches {chains.rhat_max:.3f}, {RHAT_LIMIT} is accepted. "
-            "Raise `warmup` and `draws`, or use the exact posterior."
+            f"Raise `warmup` and `draws`{other}."
         )
     if chains.effective_min < SIZE_LIMIT:
         notes.append(
             f"The chains hold as little as {chains.effective_min:.0f} independent draws of a parameter; tail quantiles "
-            f"need {SIZE_LIMIT:.0f}. Raise `draws`, or use the exact posterior."
+            f"need {SIZE_LIMIT:.0f}. Raise `draws`{other}."
         )
     return tuple(notes)
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from discreet.arrays import Matrix, Vector
 from discreet.bayes.blmm.conditional import PosteriorModel
+from discreet.bayes.blmm.variance_prior import InverseGamma
 from discreet.errors import FitError
 
 RATIO_STEP, RESIDUAL_STEPS = 0.5, 21  # of the search for modes: steps of the log ratio, points of the log residual
@@ -103,7 +104,8 @@ def find_modes(model: PosteriorModel) -> Matrix:
 
 def least_deviations(model: PosteriorModel) -> Vector:
     """The least standard deviations that the two log variances can have: all rows, all groups tell of them."""
-    found: Vector = np.sqrt([2 / (model.rows + model.prior.nu), 2 / (model.groups + model.prior.nu)])
+    of_residual, of_group = (law.freedom for law in model.laws)
+    found: Vector = np.sqrt([2 / (model.rows + of_residual), 2 / (model.groups + of_group)])
     return found
 
 
@@ -127,11 +129,13 @@ def _search(model: PosteriorModel) -> tuple[Matrix, Matrix]:
     At one ratio of the variances the residual's is all but an inverse gamma, its scale between the squares that the
     fixed effects leave when they are free and those when they stay at their prior mean.
     """
-    nu, V = model.prior.nu, model.prior.V
-    turn, scale = model.from_prior_mean, nu * V
-    total = float((turn.T @ model.cross_products(np.zeros(1))[0] @ turn)[-1, -1]) + scale
-    lowest = np.log(scale / (nu + model.groups) / 10 / total)
-    highest = np.log(10 * total * (model.rows + 2 * nu) / scale)
+    residual_law, group_law = model.laws
+    nu, turn = residual_law.freedom + group_law.freedom, model.from_prior_mean
+    total = float((turn.T @ model.cross_products(np.zeros(1))[0] @ turn)[-1, -1]) + residual_law.squares
+    lowest = np.log(group_law.squares / (group_law.freedom + model.groups) / 10 / total)
+    highest = np.log(10 * total * (model.rows + nu) / residual_law.squares)
+    if not all(isinstance(law, InverseGamma) for law in model.laws):  # these keep no variance away from zero
+        lowest, highest = min(lowest, np.log(0.01 / model.n.max())), max(highest, np.log(1e4 * model.groups))
     log_ratio = np.arange(lowest, highest + RATIO_STEP, RATIO_STEP)
     A = turn.T @ model.cross_products(np.exp(log_ratio)) @ turn
     fixed = A[:, -1, -1]
@@ -139,9 +143,9 @@ def _search(model: PosteriorModel) -> tuple[Matrix, Matrix]:
     if turn.shape[0] > 1:
         inverse = np.linalg.pinv(A[:, :-1, :-1], rcond=1e-12, hermitian=True)
         free = fixed - np.einsum("ki,kij,kj->k", A[:, :-1, -1], inverse, A[:, :-1, -1])
-    own = scale * (1 + np.exp(-log_ratio))
-    free = np.log((np.maximum(free, 1e-10 * fixed) + own) / (model.rows + 2 * nu))
-    fixed = np.log((fixed + own) / (max(model.rows - turn.shape[0], 0) + 2 * nu))
+    own = residual_law.squares + group_law.squares * np.exp(-log_ratio)
+    free = np.log((np.maximum(free, 1e-10 * fixed) + own) / (model.rows + nu))
+    fixed = np.log((fixed + own) / (max(model.rows - turn.shape[0], 0) + nu))
     residual = np.linspace(free, fixed, RESIDUAL_STEPS, axis=1)
     return residual, residual + log_ratio[:, None]
 

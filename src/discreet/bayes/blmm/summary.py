@@ -15,6 +15,8 @@ from discreet.results import tidy_table
 if TYPE_CHECKING:
     from discreet.arrays import Matrix
     from discreet.bayes.blmm.fit import BayesMixed
+    from discreet.bayes.blmm.gibbs import Chains
+    from discreet.bayes.blmm.prior import Prior
 
 INTERCEPT = "(Intercept)"
 ENDS = np.array([0.025, 0.975])
@@ -65,7 +67,7 @@ def to_dict(model: BayesMixed) -> dict[str, Any]:
     return {
         "formula": model.fit.formula,
         "method": model.method,
-        "prior": {"V": model.prior.V, "nu": model.prior.nu, "sd": model.prior.sd},
+        "prior": prior_values(model.prior),
         "rows": model.fit.rows,
         "groups": {model.fit.random[0].group: len(model.levels)},
         "posterior": table(model),
@@ -75,22 +77,32 @@ def to_dict(model: BayesMixed) -> dict[str, Any]:
     }
 
 
+def prior_values(prior: Prior) -> dict[str, Any]:
+    """A prior as plain values, which read as one again."""
+    own = {name: str(law) for name, law in prior.variances.items()}
+    return {"V": prior.V, "nu": prior.nu, "sd": prior.sd} | ({"variances": own} if own else {})
+
+
 def summary(model: BayesMixed) -> str:
     way = "exact posterior" if model.method == "exact" else "posterior by Gibbs sampling"
-    head = [f"Bayesian linear mixed model, {way}: {model.fit.formula}", f"Prior: {model.prior}"]
+    head = [convergence(model.chains)] if model.chains else []
+    head += [f"Bayesian linear mixed model, {way}: {model.fit.formula}", f"Prior: {model.prior}"]
     head.append(f"{model.fit.rows:,} rows, {len(model.levels):,} levels of {model.fit.random[0].group}")
-    if model.chains:
-        chains, length = model.chains.u.shape[:2]
-        head.append(
-            f"{chains} chains of {length:,} draws: split R-hat at most {model.chains.rhat_max:.4f}, "
-            f"{model.chains.effective_min:,.0f} effective draws at least"
-        )
     rows = table(model)
     columns = [key for key in (*NUMBERS, *JUDGED) if key in rows[0]]
     wide = max(len(str(row["parameter"])) for row in rows) + 2
     body = ["".join([" " * wide, *(f"{key:>12}" for key in columns)])]
     body += [f"{row['parameter']!s:{wide}}" + "".join(f"{row[key]:12.5g}" for key in columns) for row in rows]
     return "\n".join([*head, "", *body, *(f"Note: {note}" for note in model.notes), SUPPOSED])
+
+
+def convergence(chains: Chains) -> str:
+    """Whether chains can be trusted, in a line."""
+    count, length = chains.u.shape[:2]
+    return (
+        f"{'Converged' if chains.converged else 'NOT CONVERGED'}: split R-hat at most {chains.rhat_max:.4f}, "
+        f"{chains.effective_min:,.0f} effective draws at least, in {count} chains of {length:,} draws"
+    )
 
 
 def _numbers(law: Marginal) -> dict[str, float]:

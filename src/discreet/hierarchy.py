@@ -14,6 +14,7 @@ from typing import Any
 
 from discreet.errors import DataError
 from discreet.faults import Argument, Fault, Sentence
+from discreet.names import misnamed
 
 ORDER = "Levels go from the finest to the coarsest: a code of each has one parent in the next."
 
@@ -78,7 +79,9 @@ def declared(given: Mapping[str, Any]) -> dict[str, Hierarchy]:
         faults += [Fault(f"hierarchy.{name}", f"The hierarchy {name!r} {words}", *more) for words, *more in wrong]
         if hierarchy is not None and not wrong:
             found[name] = hierarchy
+            faults += misnamed(hierarchy.derived, f"hierarchy.{name}", what="Level")
     faults += _shared(found)
+    faults += misnamed(map(str, given), "hierarchy", what="Hierarchy")
     if faults:
         raise DataError(*faults)
     return found

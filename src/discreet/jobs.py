@@ -219,9 +219,9 @@ class Jobs:
                 remedy=("Raise it to the most that one worker may have, or drop jobs.", WHERE),
             )
             jobs = nw.col(self.schema.establishment).n_unique().over(key)
-            checks.append(RowCheck(fault, count_if(nw.col("jobs") > self.most_jobs), jobs > self.most_jobs))
+            checks.append(RowCheck(fault, count_if(nw.col("__jobs") > self.most_jobs), jobs > self.most_jobs))
         if checks:
-            by_worker = self._distinct().group_by(key).agg(nw.len().alias("jobs"), *ends(attributes))
+            by_worker = self._distinct().group_by(key).agg(nw.len().alias("__jobs"), *ends(attributes))
             yield Pass("source", by_worker, checks, self.table)
 
     def passes(self, *, sound_lists: bool, may_be_empty: bool = False) -> Iterator[Pass]:

@@ -158,6 +158,37 @@ def derive(frame: Frame, schema: Schema, send: Callable[..., Frame] | None) -> F
     return frame
 
 
+def with_levels(table: pa.Table, schema: Schema) -> pa.Table:
+    """A public table by some levels, also with the coarser ones that follow from these by prefix or lookup."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for name, hierarchy in schema.hierarchy.items():
+        own = next((level for level in hierarchy.levels if level in table.column_names), None)
+        for i, level in enumerate(hierarchy.levels):
+            if own is None or level in table.column_names or level not in hierarchy.derived:
+                continue
+            if hierarchy.prefix is not None:
+                code = pc.cast(table[own], pa.string())
+                parents = pc.utf8_slice_codeunits(code, 0, hierarchy.prefix[i])
+            else:
+                codes = _codes_of(name, hierarchy)
+                known = dict(zip(codes[own].to_pylist(), codes[level].to_pylist(), strict=True))
+                parents = pa.array([known.get(str(code)) for code in table[own].to_pylist()], pa.string())
+            if not parents.null_count:
+                table = table.append_column(level, parents)
+    return table
+
+
+def _codes_of(name: str, hierarchy: Hierarchy) -> pa.Table:
+    """The lookup file as text."""
+    levels = dict.fromkeys(hierarchy.levels, "text")
+    assert hierarchy.lookup is not None
+    frame = open_frame(hierarchy.lookup, name=f"the lookup of {name!r}", readings=levels)  # type: ignore[arg-type]
+    require(frame, dict.fromkeys(levels, "label"), name=f"the lookup of {name!r}")
+    return collect(frame.select(*levels), step=f"read the lookup of {name!r}")
+
+
 def _looked_up(name: str, hierarchy: Hierarchy, frame: Frame, send: Callable[..., Frame] | None) -> Frame:
     """The lookup file, after each code was found there once."""
     import narwhals.stable.v2 as nw

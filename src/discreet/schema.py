@@ -20,6 +20,7 @@ from discreet.errors import DataError
 from discreet.faults import Argument, Fault, Value
 from discreet.hierarchy import Hierarchy, declared
 from discreet.magnitude import declared_magnitudes
+from discreet.names import misnamed
 
 Label: TypeAlias = str | int | bool
 
@@ -90,8 +91,9 @@ class Schema:
                 remedy="Rename it at the source.",
             )
             for name in roles
-            if name in RESERVED or name.startswith("__")
+            if name.casefold() in RESERVED or name.startswith("__")
         ]
+        faults += misnamed(roles, "schema", what="Column")
         if faults:
             raise DataError(*faults)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 SIZES = "place,sector,jobs,largest\n" + "".join(
@@ -69,3 +71,52 @@ def test_another_kind_of_error_is_refused(plan: Path, command) -> None:
 def _number(text: str) -> float:
     top, _, bottom = text.partition("/")
     return float(top) / float(bottom or 1)
+
+
+def test_sizes_of_the_finest_level_are_sizes_of_every_level_above(tmp_path: Path, command) -> None:
+    """Prefixes and a lookup: public sizes by industry and county are enough for tables by sector and region."""
+    rows = {"workplace": [1, 2, 3, 4], "n": [5, 9, 20, 7], "county": ["01001", "01003", "02001", "02001"]}
+    rows["naics"] = ["1111", "1121", "2361", "2371"]
+    pq.write_table(pa.table(rows), tmp_path / "jobs.parquet")
+    (tmp_path / "regions.csv").write_text("county,region\n01001,north\n01003,north\n02001,south\n")
+    sizes = "naics,county,jobs,largest\n1111,01001,500,90\n1121,01003,90,9\n2361,02001,200,20\n2371,02001,70,7\n"
+    (tmp_path / "sizes.csv").write_text(sizes)
+    (tmp_path / "plan.toml").write_text(LEVELS)
+    found = json.loads(command("check", tmp_path / "plan.toml", "--advise", "absolute", "--json")[1])
+    tables = found["releases"][0]["tables"]
+    assert [table["expected_error"]["cells"] for table in tables] == [4, 4, 2, 2]
+    assert len(found["advice"]["levels"]["choices"]) > 1
+    largest = [table["expected_error"]["by_cell_size"][-1] for table in tables]
+    assert largest[2]["from"] == 100 and largest[2]["cells"] == 2, "both sectors have 100 jobs or more"
+
+
+LEVELS = """
+[data]
+source = "jobs.parquet"
+[data.schema]
+workplace_attributes = ["naics", "county"]
+worker_attributes = {}
+size = "n"
+[hierarchy.industry]
+levels = ["naics", "naics3", "sector"]
+prefix = [4, 3, 2]
+[hierarchy.place]
+levels = ["county", "region"]
+lookup = "regions.csv"
+[unit]
+kind = "establishments"
+alpha = 0.1
+[budget]
+epsilon = 8
+ledger = "ledger.db"
+dataset = "jobs"
+[public]
+sizes = "sizes.csv"
+[[release]]
+name = "levels"
+kind = "counts"
+tables = [["naics", "county"], ["naics3", "region"], ["sector"], ["region"]]
+epsilon = 8
+[output]
+folder = "out"
+"""

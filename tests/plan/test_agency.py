@@ -76,6 +76,18 @@ def test_from_the_check_to_the_reviewer(plan: Path, command) -> None:
     assert check(read_plan(plan)).faults[0].place == ("release", 0, "compare")
 
 
+def test_factors_of_infused_noise_say_how_far_off_the_agency_is(plan: Path, command) -> None:
+    """A number of one establishment is off by (0.05 + 0.15) / 2 on average, one of several by less."""
+    asked = '{ file = "agency.csv", columns = { place = "area", count = "emp" }, factors = [0.05, 0.15] }'
+    with_agency(plan, compare=asked, rows=[["P0", "farm", 200, ""], ["P1", "shop", 200, ""]])
+    told = json.loads(command("check", plan, "--json")[1])["releases"][0]["agency"]
+    assert told["off"] == pytest.approx(0.1) and told["by_size"][0]["mean"] == 200
+    assert "at most about 20" in command("check", plan)[1]
+    with_out = plan.read_text().replace(", factors = [0.05, 0.15]", "")
+    plan.write_text(with_out)
+    assert json.loads(command("check", plan, "--json")[1])["releases"][0]["agency"]["off"] is None
+
+
 @pytest.mark.parametrize(
     ("compare", "rows", "about"),
     [
@@ -93,9 +105,13 @@ def test_from_the_check_to_the_reviewer(plan: Path, command) -> None:
             ("compare", "where"),
         ),
         ("", [["P0", "farm", 1, ""], ["P0", "farm", 2, ""]], ("compare",)),
+        ("", [["p0", "farm", 1, ""], ["P0", "Farm", 2, ""]], ("compare",)),
         ("", [["P0", "farm", "many", ""]], ("compare", "suppressed")),
         ("", [["P0", "farm", "inf", ""]], ("compare", "suppressed")),
         ('{ path = "agency.csv" }', None, ("compare", "file")),
+        ('{ file = "agency.csv", factors = [0.15, 0.05] }', None, ("compare", "factors")),
+        ('{ file = "agency.csv", factors = [0.5, 1.5] }', None, ("compare", "factors")),
+        ('{ file = "agency.csv", factors = [0, 0.1] }', None, ("compare", "factors", 0)),
     ],
 )
 def test_bad_tables_are_refused_before_anything_is_spent(plan: Path, compare: str, rows, about, contents) -> None:

@@ -18,6 +18,7 @@ from discreet.plan.reading import read_plan
 from discreet.plan.run import run
 from discreet.review.recompute import check_intervals
 from discreet.review.verdict import verify_bundle
+from faults_of import about
 
 PLAN = """
 [data]
@@ -183,3 +184,33 @@ def test_codes_that_are_no_hierarchy_are_refused_with_nothing_spent(
     assert [fault.place for fault in caught.value.faults] == [("hierarchy", name)]
     after = contents(firms.parent)
     assert {name: after[name] for name in before} == before and not any("ledger" in name for name in after)
+
+
+def test_odd_names_go_from_plan_to_reviewer_and_stay_in_their_folder(firms: Path) -> None:
+    """Two hierarchies are spelled alike in paths, and attributes are as long as names may be."""
+    names = {"naics6": "x" * 100, "county": 'order "by"/select', "state": "y" * 99 + "北", "naics2": "%s;{0}"}
+    table = pq.read_table(firms.parent / "data" / "jobs.parquet")
+    table = table.rename_columns([names.get(name, name) for name in table.column_names])
+    table = table.append_column("'pay'", table["n"])
+    pq.write_table(table, firms.parent / "data" / "jobs.parquet")
+    text = firms.read_text().replace("[hierarchy]\nplace =", '[hierarchy]\n"北京" =')
+    text = text.replace("[hierarchy.industry]", '[hierarchy."東京"]')
+    text = text.replace('kind = "counts"', 'kind = "sums"\nof = "\'pay\'"')  # whose noise costs a reviewer little
+    text = text.replace('size = "n"', 'size = "n"\nmagnitudes = { "\'pay\'" = { cap = 9 } }')
+    for old, new in names.items():
+        text = text.replace(json.dumps(old), json.dumps(new))
+    firms.write_text(text)
+    done = run(firms)
+    there = {path.relative_to(firms.parent).parts[0] for path in firms.parent.rglob("*")}
+    assert there == {"data", "plan.toml", "ledger.db", "out"}
+    parents = sorted(path.name for path in (firms.parent / "out" / "levels").glob("parents*.csv"))
+    assert parents == ["parents-untitled-2.csv", "parents-untitled.csv"]
+    assert not [one for one in verify_bundle(done.bundle) if one.wrong]
+
+
+def test_a_level_with_a_path_for_a_name_is_refused_at_its_line_before_anything_is_spent(firms: Path) -> None:
+    changed(firms, '"naics2"', '"../../n2"')
+    with pytest.raises(PlanError, check=about("hierarchy.industry")):
+        run(firms)
+    assert not (firms.parent / "ledger.db").exists()
+    assert not (firms.parent / "out").exists()

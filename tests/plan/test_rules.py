@@ -3,14 +3,89 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from openpyxl import load_workbook
 
 from discreet.errors import PlanError
-from discreet.plan.run import run
+from discreet.plan.run import RunResult, run
+from discreet.publication.site import site
 from discreet.review.verdict import verify_bundle
+from discreet.tables.quality import SUPPRESSED
+
+HEAD = """
+[data]
+source = "jobs.parquet"
+{more}
+[data.schema]
+workplace_attributes = ["county", "state"]
+worker_attributes = {{}}
+{pay}
+[hierarchy]
+place = ["county", "state"]
+[unit]
+kind = "establishments"
+alpha = 0.1
+[budget]
+epsilon = 20
+ledger = "ledger.db"
+dataset = "jobs"
+"""
+OUTPUT = """
+[output]
+folder = "out"
+formats = ["parquet"]
+"""
+MOVED = (
+    HEAD.format(more='quarters = ["2024Q1", "2024Q2", "2024Q3"]', pay="").replace("{}", "{{}}")
+    + """
+[[release]]
+name = "moved"
+kind = "{kind}"
+{asked}
+by = ["county"]
+round_to = 10
+suppress = {{ below = 60 }}
+epsilon = 8
+"""
+    + OUTPUT
+)
+SUMS = (
+    HEAD.format(more="", pay="magnitudes = { pay = { cap = 100 } }").replace("jobs.parquet", "now.parquet")
+    + """
+[[release]]
+name = "paid"
+kind = "sums"
+of = "pay"
+tables = [["county"], ["state"], []]
+measure = "finest"
+round_to = 100
+epsilon = 8
+"""
+    + OUTPUT
+)
+
+
+def histories(folder: Path) -> None:
+    """Jobs of three quarters in eight counties of two states, and those of one quarter with pay."""
+    rng = np.random.default_rng(3)
+    workplace = np.repeat(np.arange(80), rng.integers(5, 60, 80))
+    county = np.array([f"c{i % 8}" for i in range(80)])
+    rows = {"worker": np.arange(len(workplace)), "workplace": workplace, "county": county[workplace]}
+    rows["state"] = np.array([f"s{int(name[1:]) // 4}" for name in rows["county"]])
+    kept = [rng.random(len(workplace)) < 0.8 for _ in range(3)]
+    quarters = [pa.table({k: v[keep] for k, v in rows.items()}) for keep in kept]
+    told = [q.append_column("quarter", pa.array([f"2024Q{i}"] * len(q))) for i, q in enumerate(quarters, start=1)]
+    pq.write_table(pa.concat_tables(told), folder / "jobs.parquet")
+    pay = pa.array(rng.integers(10, 100, len(quarters[0])))
+    pq.write_table(quarters[0].append_column("pay", pay), folder / "now.parquet")
 
 
 def ruled(plan: Path) -> Path:
@@ -40,9 +115,93 @@ def test_a_rule_goes_from_the_plan_to_the_reviewer(plan: Path) -> None:
     )
     report = (folder / "report.html").read_text()
     assert f"leaves out numbers below 40: {gone.sum()} of {len(basic)}" in report
+    assert "below 40" in about["columns"]["quality"] and "of quality 'poor'" in report.replace("&#x27;", "'")
+    cells = rows_of(report, "Jobs by place, sector")
+    for place, sector, count, left in zip(basic["place"], basic["sector"], basic["count"], gone, strict=True):
+        assert cells[f"{place}, {sector}"] == (SUPPRESSED if left else f"{count:,.0f}"), (place, sector)
+    assert "P0, farm" in cells, "labels are those of the basic form"
     findings = {one.subject: one for one in verify_bundle(done.bundle)}
     assert not [one for one in findings.values() if one.wrong], findings
     assert findings["places: basic form"].holds and findings["report.html"].holds
+
+
+def rows_of(report: str, caption: str) -> dict[str, str]:
+    """What a report shows of each cell of the table with this caption: its number, or that it is suppressed."""
+    table = next(part for part in report.split("<table") if f"{caption}, " in part)
+    found = re.findall(r'<th scope="row">(.*?)</th><td class="number"><b>(.*?)</b>.*?(?:<td>([^<]*)</td>)?</tr>', table)
+    return {cell: number or flag for cell, number, flag in found}
+
+
+def assert_rates_are_inside(done: RunResult, drawn: pa.Table) -> None:
+    """Noise may take a rate below zero, where no true one is: readers see the nearest that its interval holds."""
+    rate = "jcr" if "jcr" in drawn.column_names else "rate"
+    for off, end in ((-9.0, "lower"), (9.0, "upper")):
+        at = drawn.column_names.index(rate)
+        far = drawn.set_column(at, rate, pa.array(np.full(len(drawn), off)))
+        request = done.check.releases[0].request
+        seen = replace(request, release=request.release.model_copy(update={"suppress": None})).basic(far, {})
+        moved, ends = np.array(seen[rate]), np.array(seen[f"{rate}_{end}"], dtype=np.float64)
+        known = np.isfinite(ends)
+        assert known.any() and moved[known] == pytest.approx(ends[known], rel=1e-3), (rate, end)
+
+
+@pytest.mark.parametrize("kind", ["flows", "changes"])
+def test_a_rule_holds_in_the_report_of_flows_and_changes(kind: str, tmp_path: Path) -> None:
+    histories(tmp_path)
+    asked = {"flows": 'quarter = "2024Q2"', "changes": 'quarters = ["2024Q1", "2024Q2"]'}[kind]
+    plan = tmp_path / "plan.toml"
+    plan.write_text(MOVED.format(kind=kind, asked=asked))
+    done = run(plan)
+    basic = pq.read_table(tmp_path / "out" / "moved" / "basic.parquet").to_pandas()
+    assert_rates_are_inside(done, pq.read_table(tmp_path / "out" / "moved" / "research.parquet"))
+    report = (tmp_path / "out" / "report.html").read_text()
+    assert "Numbers of moved are multiples of 10" in report and "leaves out numbers below 60" in report
+    number, flag, caption = {
+        "flows": ("jcr", "creation_quality", "Job creation rate"),
+        "changes": ("change", "change_quality", "Changes with intervals"),
+    }[kind]
+    cells = rows_of(report, caption)
+    gone = basic[flag] == SUPPRESSED
+    assert gone.any() and basic.loc[gone, number].isna().all()
+    for cell, left, value in zip(basic["county"], gone, basic[number], strict=True):
+        shown = cells[cell if kind == "flows" else f"{cell}, 2024Q2"]
+        assert (shown == SUPPRESSED) == left, cell
+        assert left or float(shown.replace(",", "").replace("\u2212", "-")) == pytest.approx(value, abs=0.005)
+
+
+def test_reports_of_sums_speak_of_their_magnitude_and_show_every_table(tmp_path: Path) -> None:
+    """Tables that are sums of drawn ones are in the report too, rounded as the agency rounds."""
+    histories(tmp_path)
+    plan = tmp_path / "plan.toml"
+    plan.write_text(SUMS)
+    done = run(plan)
+    report = (tmp_path / "out" / "report.html").read_text()
+    assert "Numbers of paid are multiples of 100" in report
+    for place, caption in (("1-county", "Pay by county"), ("2-state", "Pay by state"), ("3-total", "Pay in all")):
+        table = pq.read_table(tmp_path / "out" / "paid" / place / "basic.parquet").to_pandas()
+        shown = rows_of(report, caption)
+        assert sorted(int(value.replace(",", "")) for value in shown.values()) == sorted(table["sum"])
+    for wrong in ("Jobs by", "jobs by", "all jobs", "every count", "one count", "true count", "All jobs"):
+        assert wrong not in report, wrong
+    assert not [one for one in verify_bundle(done.bundle) if one.wrong]
+
+
+def test_a_rule_holds_and_is_named_in_every_format_of_a_publication(plan: Path) -> None:
+    text = ruled(plan).read_text().replace("suppress = { below = 40 }", "suppress = { below = 40 }\nround_to = 20")
+    plan.write_text(text)
+    run(plan)
+    data = plan.parent / "site" / "downloads"
+    site(plan.parent / "out", plan.parent / "site", formats=("csv", "parquet", "xlsx", "csvw", "sdmx"))
+    gone = pq.read_table(data / "places.parquet")["quality"].to_pandas() == SUPPRESSED
+    assert gone.any()
+    sdmx = pd.read_csv(data / "places.sdmx.csv")
+    assert (sdmx["OBS_STATUS"] == "Q").tolist() == gone.tolist() and sdmx.loc[gone, "OBS_VALUE"].isna().all()
+    for name in ("csv-metadata.json", "structure.xml", "../table-places.html"):
+        told = (data / name).read_text()
+        assert "below 40" in told and "multiples of 20" in told, name
+    book = load_workbook(data / "places.xlsx")
+    told = " ".join(str(cell) for sheet in book for row in sheet.iter_rows(values_only=True) for cell in row)
+    assert "below 40" in told and "multiple of 20" in told
 
 
 def test_another_rule_than_the_one_that_was_paid_for_is_refused(plan: Path) -> None:

@@ -25,7 +25,7 @@ SOURCE = ROOT / "src" / "discreet"
 LAYERS = [
     {"voices"},
     {"faults"},
-    {"errors", "arrays", "chart", "caveats", "later"},
+    {"errors", "arrays", "chart", "caveats", "later", "names"},
     {"extras", "delimited", "hierarchy", "magnitude"},
     {"databases"},
     {"scans"},

@@ -271,6 +271,8 @@ def _print_check(found: PlanCheck) -> None:
         typer.echo(note)
     for each in found.spending:
         typer.echo(f"The plan costs {each}")
+    if len(found.spending) > 1:
+        typer.echo(f"All {len(found.spending)} data sets together: {amounts(found.cost)}.")
 
 
 def _beside_agencies(found: PlanCheck) -> Iterator[RichTable]:
@@ -289,7 +291,7 @@ def _beside_agencies(found: PlanCheck) -> Iterator[RichTable]:
             title=escape(f"{known.name} beside {beside.title}, by {', '.join(beside.by) or 'nothing'}"),
         )  # fmt: skip
         for low, cells, mean, error, bound in beside.by_size:
-            theirs = "unknown" if beside.off is None else f"about {told(beside.off * mean)}"
+            theirs = "unknown" if beside.off is None else f"at most about {told(beside.off * mean)}"
             table.add_row(f"from {low:,} on, mean {mean:,.0f}", f"{cells:,}", told(error, bound), theirs)
         if not beside.by_size:
             table.add_row("published", f"{beside.cells - beside.suppressed:,}", "see above", "unknown")

@@ -29,7 +29,9 @@ sheets        Excel files of a release, for people
 run           carry a plan out, resumably
 steady        whether the data stay what they are, while they are read and until a run is resumed
 doors         plans from Python, by the name of their file
-agency        a public table of the agency: read, matched, written beside the release and compared with it
+agency        a public table of the agency: read before anything is paid, and matched with cells of a release
+beside        its numbers, kept in the release's folder and compared with those of the release
+readers       the tables of a release, read from its folder: as drawn, and as its readers see them
 comparison    errors beside noise infusion, on simulated data of a release's shape
 curves        error over epsilon and alpha beside noise infusion, on simulated cells
 facts         what the report says

@@ -1,39 +1,31 @@
-"""The agency's own table beside a release: a public file, matched by attributes, kept in the release and compared.
+"""The agency's own table that a release is to be shown beside: a public file, matched by attributes.
 
-What is kept are the file's numbers under our names, so that a reviewer computes the comparison again from the folder
-alone; the file itself is known by its SHA-256. Reading it costs no privacy, and it is read before anything is paid.
+Reading it costs no privacy, and it is read before anything is paid. How it is kept and compared is in `beside`.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import file_digest
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from discreet.arrays import Mask, Vector
+from discreet.arrays import Vector
 from discreet.errors import DataError, concerning
 from discreet.frames import collect, open_frame
+from discreet.lineage import Lineage, parent_column
 from discreet.plan.confidential import is_secret
 from discreet.plan.file import PlanSource
 from discreet.plan.shape import AnyRelease, Changes, Compare, Form
 from discreet.plan.sizes import CLASSES, Expected, PublicSizes
-from discreet.release.files import column_names, read_table, write_table
-from discreet.release.folder import AGENCY, ATTRIBUTE, VALUES
-from discreet.report.agency import AgencyTable
-from discreet.tables.quality import NOISE
-from discreet.utility.agency import agreement
+from discreet.release.folder import ATTRIBUTE, VALUES
+from discreet.schema import Label
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-COMPARISON = "comparison.json"
-MOST_NAMED = 5
-"""Values of an attribute that are named where only one side has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +59,7 @@ class PublicTable:
 
     def known(self, number: str) -> Vector:
         """The agency's numbers; NaN where they are suppressed."""
-        return _floats(self.table[number])
+        return floats(self.table[number])
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,9 +174,9 @@ def read_public(request: Compared, asked: Compare) -> PublicTable:
             about="compare.columns" if asked.columns else "compare",
         )
     place, by = _matched(_timeless(request, theirs, names), theirs, names, path.name, rows=len(table))
-    found = {name: _texts(table[theirs[name]]) for name in by}
+    found = {name: texts(table[theirs[name]]) for name in by}
     made = pa.table(found | {name: _numbers(table, theirs[name], asked, path.name) for name in there})
-    if len(made) != len(_keys(made, by).unique()):
+    if len(made) != len(cell_keys(made, by).unique()):
         raise DataError(
             f"{path.name!r} has several rows for one cell by {', '.join(by) or 'nothing'}.",
             "One row is compared with one cell.",
@@ -196,6 +188,39 @@ def read_public(request: Compared, asked: Compare) -> PublicTable:
         with path.open("rb") as file:
             sha256 = file_digest(file, "sha256").hexdigest()
     return PublicTable(asked.title or path.name, path.name, sha256, place, tuple(by), tuple(there), made)
+
+
+def refuse_unmatched(
+    found: PublicTable, cells: Iterable[tuple[pa.Table, Lineage | None]], others: Mapping[str, Sequence[Label]]
+) -> None:
+    """Refuse a file of which no row is a cell of the release. Cells are public; no number is read for this.
+
+    `cells` are keys of drawn tables with the parents of their codes, `others` the values of what is not in these keys.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    places = [name for name in found.by if name not in others]
+    alike = pa.array([True] * len(found.table))
+    for name in found.by:
+        if name in others:
+            alike = pc.and_(alike, pc.is_in(texts(found.table[name]), value_set=pa.array(map(str, others[name]))))
+    for keys, lineage in cells:
+        with contextlib.suppress(LookupError):
+            ours = pa.table({name: parent_column(keys, name, lineage).dictionary_decode() for name in places})
+            if pc.any(
+                pc.and_(alike, pc.is_in(cell_keys(found.table, places), value_set=cell_keys(ours, places)))
+            ).as_py():
+                return
+            if not places and pc.any(alike).as_py():
+                return
+    first = ", ".join(f"{name} {found.table[name][0].as_py()!r}" for name in found.by)
+    raise DataError(
+        f"No row of {found.file!r} is a cell of the release.",
+        f"Cells are by {', '.join(found.by)}, and codes are compared as text; the first row has {first}.",
+        "Correct columns or where, or write the file's codes as the data have them.",
+        about="compare",
+    )
 
 
 def _timeless(request: Compared, theirs: Mapping[str, str], names: Sequence[str]) -> list[tuple[str, list[str]]]:
@@ -221,7 +246,7 @@ def _kept(table: pa.Table, asked: Compare, name: str) -> pa.Table:
         if column not in table.column_names:
             raise _no_column(column, table.column_names, name, "compare.where")
         words = pa.array([str(value) for value in values], pa.string())
-        table = table.filter(pc.is_in(_texts(table[column]), value_set=words))
+        table = table.filter(pc.is_in(texts(table[column]), value_set=words))
     if not len(table):
         raise DataError(
             f"{name!r} has no rows to compare.",
@@ -274,11 +299,11 @@ def _numbers(table: pa.Table, column: str, asked: Compare, name: str) -> pa.Arra
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    words = pc.utf8_trim_whitespace(_texts(table[column]))
+    words = pc.utf8_trim_whitespace(texts(table[column]))
     marks = pa.array(asked.suppressed, pa.string())
     gone = pc.or_(pc.is_in(words, value_set=marks), pc.fill_null(pc.equal(words, ""), fill_value=True))
     if asked.flag is not None:
-        gone = pc.or_(gone, pc.is_in(pc.utf8_trim_whitespace(_texts(table[asked.flag])), value_set=marks))
+        gone = pc.or_(gone, pc.is_in(pc.utf8_trim_whitespace(texts(table[asked.flag])), value_set=marks))
     left = pc.if_else(gone, pa.scalar(None, pa.string()), words)
     try:
         values = np.array(pc.cast(left, pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
@@ -302,7 +327,7 @@ def _is_number(word: str) -> bool:
         return False
 
 
-def _texts(column: Any) -> Any:
+def texts(column: Any) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -312,84 +337,20 @@ def _texts(column: Any) -> Any:
     return pc.cast(whole, pa.string())
 
 
-def _keys(table: pa.Table, by: Sequence[str]) -> Any:
+def cell_keys(table: pa.Table, by: Sequence[str]) -> Any:
     """One text for each row, by which cells are told apart."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if not by:
         return pa.array([""] * len(table))
-    parts = [pc.fill_null(_texts(table[name]), "") for name in by]
+    parts = [pc.fill_null(texts(table[name]), "") for name in by]
     return pc.binary_join_element_wise(*parts, "\x1f")
 
 
-def _floats(column: Any) -> Vector:
+def floats(column: Any) -> Vector:
     import pyarrow as pa
     import pyarrow.compute as pc
 
     values = pc.cast(column, pa.float64())
     return np.array(values.to_numpy(zero_copy_only=False) if isinstance(values, pa.Array) else values, dtype=np.float64)
-
-
-def write_public(folder: Path, found: PublicTable, formats: Sequence[str]) -> None:
-    """Keep the agency's numbers beside the release, and what follows from both."""
-    for kind in formats:
-        write_table(found.table, folder / f"{AGENCY}.{kind}")
-    text = json.dumps(found.about() | {"found": compared(folder, found.about())}, indent=2, ensure_ascii=False)
-    (folder / COMPARISON).write_text(text + "\n", encoding="utf-8")
-
-
-def compared(folder: Path, about: Mapping[str, Any]) -> dict[str, Any]:
-    """The comparison, from the files of a release alone: by number, and the values that one side lacks."""
-    import pyarrow.compute as pc
-
-    by, numbers = [str(name) for name in about["by"]], [str(name) for name in about["numbers"]]
-    ours, theirs = _file(folder / str(about["table"]), "research", by), _file(folder, AGENCY, by)
-    mine, listed = _keys(ours, by), _keys(theirs, by)
-    row = np.array(pc.fill_null(pc.index_in(mine, value_set=listed), -1))
-    there: Mask = row >= 0
-    elsewhere = len(theirs) - int(np.unique(row[there]).size)
-    found = {}
-    for number in numbers:
-        value = _floats(theirs[number])
-        lower, upper, flag = (
-            f"{number}_{part}" if f"{number}_{part}" in ours.column_names else part
-            for part in ("lower", "upper", "quality")
-        )
-        ends = [_floats(ours[end]) for end in (lower, upper)]
-        noisy = np.array([word == NOISE for word in ours[flag].to_pylist()], dtype=np.bool_)
-        matched = np.where(there, value[np.maximum(row, 0)] if len(value) else np.nan, np.nan)
-        told = agreement(_floats(ours[number]), *ends, noisy=noisy, theirs=matched, listed=there, elsewhere=elsewhere)
-        found[number] = asdict(told)
-    lacking = {
-        name: {"here": _lacking(ours[name], theirs[name]), "there": _lacking(theirs[name], ours[name])} for name in by
-    }
-    return {"numbers": found, "only": {name: each for name, each in lacking.items() if any(each.values())}}
-
-
-def _lacking(one: Any, other: Any) -> list[str]:
-    """Values of an attribute that the other side does not have, the first few."""
-    gone = sorted({*_texts(one).unique().to_pylist()} - {*_texts(other).unique().to_pylist()} - {None})
-    return [*gone[:MOST_NAMED], *([f"and {len(gone) - MOST_NAMED:,} more"] if len(gone) > MOST_NAMED else [])]
-
-
-def _file(folder: Path, form: str, by: Sequence[str]) -> pa.Table:
-    path = next(p for kind in ("parquet", "csv") if (p := folder / f"{form}.{kind}").is_file())
-    names = column_names(path)
-    return read_table(path, kind=path.suffix[1:], attributes=[name for name in by if name in names])
-
-
-def kept(folder: Path) -> dict[str, Any] | None:
-    """What a release says of the agency's table, if it has one."""
-    path = folder / COMPARISON
-    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
-
-
-def shown(folder: Path) -> AgencyTable | None:
-    """What the report says of the agency's table, computed again from the release's files."""
-    about = kept(folder)
-    if about is None:
-        return None
-    return AgencyTable(
-        str(about["title"]), str(about["file"]), str(about["sha256"]), tuple(about["by"]), compared(folder, about)
-    )

@@ -20,6 +20,7 @@ from discreet.errors import DataError
 from discreet.faults import Fault
 from discreet.plan.counts import CountRequest
 from discreet.plan.flows import FlowRequest
+from discreet.plan.readers import drawn_table
 from discreet.plan.requests import PlannedRelease
 from discreet.plan.shape import AlarmsSection, Changes, Format
 from discreet.plan.sheets import for_programs
@@ -280,7 +281,7 @@ def _numbers(request: CountRequest | FlowRequest, folder: Path, by: tuple[str, .
         table = request.published(folder, "research")
         values = np.array([np.nan if each is None else each for each in table[value].to_pylist()], dtype=np.float64)
         return Numbers(_cells(table, by), values, _flow_ends(request, table, value))
-    drawn = [request._published(folder, number) for number in range(len(request.queries))]
+    drawn = [drawn_table(request, folder, number) for number in range(len(request.queries))]
     found = next(each for each in (*drawn, *request.sums(drawn)) if each.by == by)
     assert found.ends is not None  # of the research form
     return Numbers(_cells(found.to_arrow(), by), found.counts.ravel().astype(np.float64), found.ends)

@@ -34,7 +34,7 @@ from discreet.plan.shape import ModelSection, PosteriorSection
 from discreet.plan.sheets import require_writer
 from discreet.plan.sizes import PublicSizes, TableCheck
 from discreet.plan.standing import Spending, State, spend, standings
-from discreet.privacy.losses import Loss, shown
+from discreet.privacy.losses import Loss, shown, total
 from discreet.privacy.units import Rows
 from discreet.release.alarms import COSTS
 from discreet.release.offer import Offer, Outlook
@@ -109,8 +109,12 @@ class PlanCheck:
 
     def __repr__(self) -> str:
         name = self.file.document.path.name
-        cost = " and ".join(str(each.cost) for each in self.spending)
-        return f"<PlanCheck of {name!r}: {len(self.releases)} releases cost {cost}, {len(self.faults)} faults>"
+        return f"<PlanCheck of {name!r}: {len(self.releases)} releases cost {self.cost}, {len(self.faults)} faults>"
+
+    @property
+    def cost(self) -> Loss:
+        """What all releases that are not paid yet cost together, whichever data set they are of."""
+        return total([each.cost for each in self.spending])
 
     @property
     def only(self) -> Spending:
@@ -147,6 +151,7 @@ class PlanCheck:
             "notes": list(self.notes),
             **(self.only.to_dict() if len(self.spending) == 1 else {}),
             "budgets": [each.to_dict() for each in self.spending],
+            "cost": self.cost.to_dict(),
             "releases": [check.to_dict() for check in self.releases],
             **({"alarms": self.alarms} if self.file.plan.alarms else {}),
         }

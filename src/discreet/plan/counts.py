@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from discreet.errors import DataError
 from discreet.jobs import Jobs
 from discreet.ledger import Entry
 from discreet.lineage import merged
 from discreet.plan import rules
-from discreet.plan.agency import PublicTable
+from discreet.plan.agency import PublicTable, refuse_unmatched
 from discreet.plan.comparison import compare
 from discreet.plan.confidential import Confidential
 from discreet.plan.file import PlanSource
-from discreet.plan.outputs import basic, hash_of, noise, read_parents, write_parents, write_release
+from discreet.plan.outputs import basic, hash_of, noise, write_parents, write_release
+from discreet.plan.readers import drawn_table, ruled, shown_tables
 from discreet.plan.shape import Count, Counts, Form, Sum, Sums
 from discreet.plan.sheets import refuse_long
 from discreet.plan.sizes import PublicSizes, TableCheck
@@ -29,7 +27,6 @@ from discreet.privacy.losses import total
 from discreet.privacy.split import divided
 from discreet.privacy.units import EstablishmentNodes
 from discreet.release.account import Account
-from discreet.release.files import column_names, read_table
 from discreet.release.offer import Offer
 from discreet.report.belief import MOST_TABLES
 from discreet.report.page import slug
@@ -41,7 +38,7 @@ from discreet.tables.consistency import finest_of
 from discreet.tables.derived import agreeing
 from discreet.tables.likelihood import beliefs_after
 from discreet.tables.mechanisms.defaults import chosen_before
-from discreet.tables.prepared import Drawn, Prepared, TableAsk
+from discreet.tables.prepared import Prepared, TableAsk
 from discreet.tables.quality import MEANING
 from discreet.tables.query import CountQuery
 from discreet.tables.release import CountRelease
@@ -125,9 +122,10 @@ class CountRequest:
         """What each column of the published tables is."""
         attributes = {name: "attribute" for _, by in self.places for name in by}
         of = self.queries[0].magnitude
-        jobs = {"count": "jobs, as published"} if of is None else {"sum": f"{of}, as published"}
+        steps = rules.rounded_to(self.release.round_to)
+        jobs = {"count": f"jobs, as published{steps}"} if of is None else {"sum": f"{of}, as published{steps}"}
         beside = EXISTING if self.release.establishments else {}
-        told = {"quality": COLUMNS["quality"] + rules.MEANING} if self.release.suppress is not None else {}
+        told = {"quality": COLUMNS["quality"] + rules.meaning(self.release.suppress)}
         return (
             attributes | jobs | COLUMNS | told | beside | (LARGEST if any(ready.sizes for ready in self.ready) else {})
         )
@@ -161,6 +159,9 @@ class CountRequest:
         def read(nothing: None) -> tuple[Cells, ...]:
             found = tuple(data.statistics(query, ready) for query, ready in zip(self.queries, self.ready, strict=True))
             refuse_long(self.source, [cells.counts.size for cells in found])
+            if self.beside is not None:
+                kinds = self.queries[0].jobs.schema.worker_attributes
+                refuse_unmatched(self.beside, [(cells.keys, cells.lineage) for cells in found], kinds)
             return found
 
         tables = together(self._parts(), self.details)
@@ -190,7 +191,8 @@ class CountRequest:
             simple = self.basic(moved, labels)
             forms[place] = {"research": table.to_arrow(), "basic": simple}
         if isinstance(self.release, Counts):
-            write_parents(folder, merged(table.lineage for table in tables), self.source.output.formats)
+            levels = self.queries[0].jobs.schema.hierarchy
+            write_parents(folder, merged(table.lineage for table in tables), levels, self.source.output.formats)
         about = [
             {**table, "noise": noise(ready)} for table, ready in zip(self.details["tables"], self.ready, strict=True)
         ]
@@ -209,7 +211,7 @@ class CountRequest:
         """What the report says, from the published files."""
         found = []
         for number, (query, ready) in enumerate(zip(self.queries, self.ready, strict=True)):
-            table = self._published(folder, number)
+            table = drawn_table(self, folder, number)
             found.append(
                 TableOfCounts(
                     table=table,
@@ -222,11 +224,8 @@ class CountRequest:
                     beliefs=beliefs_after(query, ready) if number < MOST_TABLES and query.magnitude is None else None,
                 )
             )
-        rule, shown = self.release.suppress, []
-        for place, by in self.places if rule is not None else ():
-            kind = "parquet" if "parquet" in self.details["formats"] else "csv"
-            shown.append(read_table(folder / place / f"basic.{kind}", kind=kind, attributes=by, columns=["quality"]))
-        return Results(counts=found, limits=rules.told(rule, shown))
+        shown = shown_tables(self, folder)
+        return Results(counts=found, shown=shown, ruled=ruled(self, shown))
 
     def _notes(self, query: CountQuery, ready: Prepared) -> tuple[str, ...]:
         """What a reader has to know about the expected errors."""
@@ -268,40 +267,6 @@ class CountRequest:
         towards = self.release.shrink if isinstance(self.release, Count) else None
         moved = [table if towards is None else table.shrunk(towards) for table in tables]
         return [table.non_negative() if self.release.non_negative else table for table in moved]
-
-    def _published(self, folder: Path, number: int) -> CountRelease:
-        """A published table: the research form, or the basic one where only that was released."""
-        forms = ("research.parquet", "research.csv", "basic.parquet", "basic.csv")
-        places = [folder / self.folders[number] / name for name in forms]
-        path = next((place for place in places if place.exists()), places[0])
-        query, domains = self.queries[number], self.details["tables"][number]["domains"]
-        numbers = ["count" if query.magnitude is None else "sum", "lower", "upper"]
-        sized = ["largest"] if self.ready[number].sizes is not None and path.stem == "research" else []
-        sized += ["at_most"] if path.stem == "research" and "at_most" in column_names(path) else []
-        beside = ["establishments"] if query.establishments else []
-        columns = [*query.workplace_by, *numbers, *sized, *beside]
-        table = read_table(path, kind=path.suffix[1:], attributes=query.workplace_by, columns=columns)
-        count, lower, upper = (np.array(table[name]).reshape(-1, query.levels) for name in numbers)
-        sizes = {name: np.array(table[name], dtype=np.float64)[:: query.levels] for name in sized}
-        lower, upper = lower.astype(np.float64), upper.astype(np.float64)
-        largest = sizes["largest"].astype(np.int64) if "largest" in sizes else None
-        drawn = Drawn(count.astype(np.int64), largest, sizes.get("at_most"))
-        return CountRelease(
-            keys=table.select(list(query.workplace_by)).take(np.arange(0, len(table), query.levels)),
-            worker_by=query.worker_by,
-            levels=tuple(product(*(domains[name] for name in query.worker_by))),
-            counts=drawn.counts,
-            lower=lower,
-            upper=np.where(np.isfinite(lower) & np.isnan(upper), np.inf, upper),
-            level=float(self.release.level),
-            guarantee=self.guarantee,
-            largest=largest,
-            at_most=drawn.at_most,
-            lineage=read_parents(folder, query.jobs.schema.hierarchy),
-            magnitude=query.magnitude,
-            establishments=np.array(table["establishments"])[:: query.levels] if beside else None,
-            ends=query.ends(self.ready[number], drawn) if path.stem == "research" else None,
-        )
 
 
 def tables_of(release: Count | Counts) -> tuple[tuple[str, ...], ...]:

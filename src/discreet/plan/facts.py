@@ -13,8 +13,8 @@ import numpy as np
 
 from discreet.ledger import Budget, Entry, Head
 from discreet.ledger.budget import readable
-from discreet.plan.agency import shown
 from discreet.plan.alarms import shown as alarms
+from discreet.plan.beside import shown
 from discreet.plan.check import PlanCheck, ReleaseCheck
 from discreet.release.files import MANIFEST
 from discreet.report.release import DataSet, Facts, Release

@@ -19,7 +19,7 @@ from discreet.histories import Histories
 from discreet.jobs import Jobs
 from discreet.ledger import Entry
 from discreet.plan import rules
-from discreet.plan.agency import PublicTable
+from discreet.plan.agency import PublicTable, refuse_unmatched
 from discreet.plan.confidential import Confidential
 from discreet.plan.file import PlanSource
 from discreet.plan.outputs import hash_of, labelled, rounded, write_release
@@ -35,11 +35,12 @@ from discreet.release.offer import Offer
 from discreet.report import flows
 from discreet.report import quarterly as changes
 from discreet.report.release import Results
+from discreet.schema import Label
 from discreet.tables.changes import ChangeQuery
 from discreet.tables.flow_release import RATES as RATE_OF
-from discreet.tables.flows import FlowQuery
+from discreet.tables.flows import FlowQuery, span
 from discreet.tables.movement import LARGEST, MovementErrors, MovementRelease, PreparedMovement, flags, offered
-from discreet.tables.quality import MEANING
+from discreet.tables.quality import MEANING, SUPPRESSED
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,7 +56,7 @@ WORDS = {
     "jcr": "job creation rate: creation over mean employment, (beginning + end) / 2",
     "jdr": "job destruction rate",
     "ar": "accession rate",
-    "sr": "separation rate; jcr - jdr = ar - sr",
+    "sr": "separation rate; jcr - jdr = ar - sr, exactly in the research form",
 }
 OF_CHANGES = {
     "earlier": "jobs of the quarter `from`, as published",
@@ -64,6 +65,7 @@ OF_CHANGES = {
     "rate": "the change over earlier jobs",
 }
 RATES = ("jcr", "jdr", "ar", "sr", "rate")
+INSIDE = "; in the basic form inside its interval"
 LIMITS = {
     "changes": "A change is the difference of the levels beside it, exactly in the research form.",
     "flows": "Flows of a quarter add up as their definitions say, exactly in the research form: beginning + accessions "
@@ -97,6 +99,14 @@ class FlowRequest:
         return {"quarter": WHEN["quarter"]}
 
     @property
+    def _values_of_times(self) -> dict[str, Sequence[Label]]:
+        """What the columns that say when a row is of hold."""
+        when = self.release.when
+        if isinstance(self.release, Changes):
+            return {"from": when[:-1], "to": when[1:]}
+        return {"quarter": [span(when)]}
+
+    @property
     def used(self) -> set[str]:
         """The attributes that the table rests on."""
         return {*self.query.by}
@@ -106,9 +116,10 @@ class FlowRequest:
         """What each column of the published table is."""
         found = dict.fromkeys(self.query.by, "attribute") | self._times
         for name, words in (OF_CHANGES if isinstance(self.release, Changes) else WORDS).items():
+            words += INSIDE if name in RATES else rules.rounded_to(self.release.round_to)
             found |= {name: words, f"{name}_lower": "lower end of its interval", f"{name}_upper": "upper end"}
             if name not in RATES:
-                found[f"{name}_quality"] = MEANING + rules.MEANING * (self.release.suppress is not None)
+                found[f"{name}_quality"] = MEANING + rules.meaning(self.release.suppress)
         sized = {LARGEST: "size of the cell's largest establishment, with noise of its own; in the research form"}
         return found | (sized if self.release.scale_share else {})
 
@@ -130,6 +141,8 @@ class FlowRequest:
             found = self.ready.read(data.histories())
             each = len(self.release.quarters) - 1 if isinstance(self.release, Changes) else 1
             refuse_long(self.source, [len(found.keys) * each])
+            if self.beside is not None:
+                refuse_unmatched(self.beside, [(found.keys, None)], self._values_of_times)
             return found
 
         return replace(made, details=self.details, read=read, write=self._write)  # type: ignore[return-value, arg-type]
@@ -170,6 +183,11 @@ class FlowRequest:
                 table = table.set_column(table.column_names.index(column), column, whole)
             words = pa.array(flags(near, ends).tolist(), pa.string())
             table = table.set_column(table.column_names.index(f"{name}_quality"), f"{name}_quality", words)
+        for rate in (name for name in RATES if name in table.column_names):
+            value, low, high = (np.array(table[f"{rate}{end}"], dtype=np.float64) for end in ("", "_lower", "_upper"))
+            inside = np.fmin(np.fmax(value, low), high)  # an end that does not exist bounds nothing
+            kept = pa.array(np.where(np.isnan(value), np.nan, inside), mask=np.isnan(value))
+            table = table.set_column(table.column_names.index(rate), rate, kept)
         over = {"change": "rate"} | {flow: rate for rate, flow in RATE_OF.items()}
         named: dict[str, Sequence[str]] = {
             f"{name}_quality": [
@@ -191,17 +209,23 @@ class FlowRequest:
         return read_table(path, kind=path.suffix[1:], attributes=self.places[0][1])
 
     def results(self, folder: Path) -> Results:
-        """What the report says, from the published files."""
-        table, rule = self.published(folder), self.release.suppress
-        about: dict[str, Any] = {"by": self.query.by}
+        """What the report says, from the published files: numbers as readers see them, errors as they were drawn."""
+        drawn, forms = self.published(folder), self.source.output.forms
+        seen = self.published(folder, "basic") if "basic" in forms else drawn
+        about: dict[str, Any] = {"by": self.query.by, "drawn": drawn}
         pages = changes if isinstance(self.release, Changes) else flows
+        flags = [word for name in seen.column_names if name.endswith("_quality") for word in seen[name].to_pylist()]
         return Results(
-            answers=list(pages.shown(table, self.release.name, expected=self.ready.expected(), **about)),
-            short=pages.in_short(table, self.release.name, **about),
-            limits=[
-                LIMITS[self.release.kind],
-                *rules.told(rule, [] if rule is None else [self.published(folder, "basic")]),
-            ],
+            answers=list(pages.shown(seen, self.release.name, expected=self.ready.expected(), **about)),
+            short=pages.in_short(seen, self.release.name, **about),
+            limits=[LIMITS[self.release.kind]],
+            ruled=rules.told(
+                self.release.name,
+                self.release.suppress,
+                gone=(flags.count(SUPPRESSED), len(flags)),
+                round_to=self.release.round_to if "basic" in forms else 1,
+                research="research" in forms,
+            ),
         )
 
 

@@ -22,7 +22,8 @@ from discreet.arrays import Vector
 from discreet.hierarchy import Hierarchy
 from discreet.ledger import Entry
 from discreet.lineage import Lineage
-from discreet.plan.agency import PublicTable, write_public
+from discreet.plan.agency import PublicTable
+from discreet.plan.beside import write_public
 from discreet.plan.shape import Form, Format, Output
 from discreet.plan.sheets import EXCEL, for_programs, told
 from discreet.privacy.guarantee import Guarantee
@@ -79,20 +80,33 @@ def write_release(
     )
 
 
-def write_parents(folder: Path, lineage: Lineage | None, formats: Sequence[Format]) -> None:
+def write_parents(
+    folder: Path, lineage: Lineage | None, hierarchy: Mapping[str, Hierarchy], formats: Sequence[Format]
+) -> None:
     """The codes of the hierarchies by which tables of a release are sums of each other, with their parents."""
+    files = _files_of_parents(hierarchy)
     for name, table in ({} if lineage is None else lineage.codes).items():
         for kind in for_programs(formats):
-            write_table(table, folder / f"{PARENTS}-{slug(name)}.{kind}")
+            write_table(table, folder / f"{files[name]}.{kind}")
+
+
+def _files_of_parents(hierarchy: Mapping[str, Hierarchy]) -> dict[str, str]:
+    """The file of each declared hierarchy; names that are spelled alike in paths are numbered."""
+    files: dict[str, str] = {}
+    for name in hierarchy:
+        file, again = f"{PARENTS}-{slug(name)}", 2
+        while file in files.values():
+            file, again = f"{PARENTS}-{slug(name)}-{again}", again + 1
+        files[name] = file
+    return files
 
 
 def read_parents(folder: Path, hierarchy: Mapping[str, Hierarchy]) -> Lineage | None:
     """What `write_parents` wrote."""
     levels, codes = {}, {}
+    files = _files_of_parents(hierarchy)
     for name, known in hierarchy.items():
-        path = next(
-            (p for kind in ("parquet", "csv") if (p := folder / f"{PARENTS}-{slug(name)}.{kind}").is_file()), None
-        )
+        path = next((p for kind in ("parquet", "csv") if (p := folder / f"{files[name]}.{kind}").is_file()), None)
         if path is not None:
             table = read_table(path, kind=path.suffix[1:], attributes=list(known.levels))
             levels[name] = Hierarchy([level for level in known.levels if level in table.column_names])

@@ -13,12 +13,25 @@ import numpy as np
 
 from discreet.errors import DataError
 from discreet.plan.shape import Form, Suppress
+from discreet.release.folder import left_out
+from discreet.tables.quality import SUPPRESSED
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SUPPRESSED = "suppressed"
-MEANING = f"; {SUPPRESSED}, where a rule of the agency leaves the number out"
+
+def meaning(rule: Suppress | None) -> str:
+    """What a flag of quality also says where there is a rule, for whoever reads the file."""
+    return (
+        ""
+        if rule is None
+        else f"; {SUPPRESSED}, where a rule of the agency leaves the number out: {left_out(**rule.model_dump())}"
+    )
+
+
+def rounded_to(to: int | None) -> str:
+    """What a number's description also says where the agency rounds."""
+    return f"; in the basic form a multiple of {to:,}, its interval rounded outwards" if to and to > 1 else ""
 
 
 def refuse_alone(rule: Suppress | None, forms: Sequence[Form]) -> None:
@@ -67,21 +80,16 @@ def without_suppressed(table: pa.Table, rule: Suppress | None, named: dict[str, 
     return table
 
 
-def told(rule: Suppress | None, tables: Sequence[pa.Table]) -> list[str]:
-    """What the report says of a rule: what it is, and how many numbers it left out."""
-    if rule is None:
-        return []
-    words = [
-        word
-        for table in tables
-        for column in table.column_names
-        if column.endswith("quality")
-        for word in table[column].to_pylist()
-    ]
-    parts = [f"of quality {flag!r}" for flag in rule.quality]
-    parts = parts if rule.below is None else [f"below {rule.below:,}", *parts]
-    gone = f"{words.count(SUPPRESSED):,} of {len(words):,}"
-    return [
-        f"By a rule of the agency the basic form leaves out numbers {' or '.join(parts)}: {gone}. The research form "
-        "has them; what is protected does not rest on this rule."
-    ]
+def told(name: str, rule: Suppress | None, *, gone: tuple[int, int], round_to: int, research: bool) -> list[str]:
+    """What the report says of a release's rules: what they are, and how many numbers of how many one leaves out."""
+    drawn = " The research form has every number as it was drawn." * research
+    found = []
+    if round_to > 1:
+        found.append(f"Numbers of {name} are multiples of {round_to:,}; their intervals are rounded outwards.{drawn}")
+    if rule is not None:
+        found.append(
+            f"By a rule of the agency the basic form of {name} leaves out numbers {left_out(**rule.model_dump())}: "
+            f"{gone[0]:,} of {gone[1]:,}. The research form has them; what is protected does not rest on this "
+            "rule."
+        )
+    return found

@@ -38,6 +38,7 @@ from discreet.plan.values import (
     different,
 )
 from discreet.privacy.guarantee import Calibration
+from discreet.voices import written
 
 Format: TypeAlias = Literal["csv", "parquet", "xlsx"]
 Form: TypeAlias = Literal["basic", "research"]
@@ -68,6 +69,16 @@ class Suppress(Section):
     )
 
 
+def _rising(factors: tuple[Fraction, Fraction]) -> tuple[Fraction, Fraction]:
+    if not factors[0] <= factors[1] < 1:
+        raise PlanError(
+            f"{written([float(factor) for factor in factors])} are no distances of factors from 1.",
+            "A factor is off 1 by at least the first and at most the second, and that is below 1.",
+            "Use for example [0.05, 0.15].",
+        )
+    return factors
+
+
 class Compare(Section):
     """compare = { file = "qcew.csv" }: a public table of the agency, beside which the release is shown."""
 
@@ -82,7 +93,7 @@ class Compare(Section):
     suppressed: Annotated[tuple[Line, ...], AfterValidator(different)] = Field(
         (), description="What is written where a number is suppressed, for example ['N']; an empty one always is."
     )
-    factors: tuple[Share, Share] | None = Field(
+    factors: Annotated[tuple[Share, Share], AfterValidator(_rising)] | None = Field(
         None, description="Where the agency infuses noise: how far its factors are off 1, for example [0.05, 0.15]."
     )
 

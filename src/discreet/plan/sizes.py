@@ -19,6 +19,7 @@ import numpy as np
 from discreet.arrays import Vector
 from discreet.errors import DataError, DiscreetError
 from discreet.faults import Fault
+from discreet.lineage import with_levels
 from discreet.plan.confidential import shown_as_public
 from discreet.plan.file import PlanSource
 from discreet.privacy.losses import Loss
@@ -161,9 +162,10 @@ class PublicSizes:
             ]
         try:
             if public.sizes is not None:
-                return cls(*read_sizes(source.path(public.sizes))), []
+                return cls(*read_sizes(source.path(public.sizes), source.schema())), []
             if public.previous is not None:
-                return _from_release(source.path(public.previous)), []
+                found = _from_release(source.path(public.previous))
+                return replace(found, table=with_levels(found.table, source.schema())), []
         except DiscreetError as error:
             key = "sizes" if public.sizes is not None else "previous"
             return None, [replace(fault, place=source.place("public", key)) for fault in error.faults]

@@ -24,6 +24,7 @@ from discreet.databases import Address
 from discreet.errors import DataError, PlanError, PrivacyError
 from discreet.ledger.book import named
 from discreet.ledger.periods import Period
+from discreet.names import unseen
 from discreet.privacy.losses import exact, shown
 from discreet.scans import is_remote
 from discreet.schema import Label
@@ -83,7 +84,7 @@ def _label(value: object) -> Label:
 
 
 def _line(text: str) -> str:
-    odd = next((c for c in text if category(c) in ("Cc", "Cs", "Zl", "Zp") or c in TURNING), None)
+    odd = unseen(text)
     if odd is not None:
         raise PlanError(
             f"{written(text)} holds the control character U+{ord(odd):04X}.",
@@ -91,10 +92,6 @@ def _line(text: str) -> str:
             "Leave it out.",
         )
     return text
-
-
-TURNING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-"""Characters that turn the direction of what follows, so that a page reads otherwise than its file."""
 
 
 def _path(text: str, *, addresses: bool = False) -> str:

@@ -78,6 +78,7 @@ def _table(
     ]
     if release.level is not None:
         notes.append({"kind": "interval level", "text": str(float(release.level))})
+    notes += [{"kind": "rule", "text": rule} for rule in release.rules(of.form)]
     if "quality" in of.columns:
         notes.append({"kind": "quality", "text": of.columns["quality"]})
     schema: dict[str, Any] = {"columns": columns}

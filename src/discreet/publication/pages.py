@@ -20,7 +20,7 @@ from discreet.report.alarms import blocks as alarm_blocks
 from discreet.report.numbers import percent, plural, text
 from discreet.report.page import Block, Heading, Note, Page, PageWriter, Prose, Table, document
 from discreet.report.protection import PRIORS, plain_words
-from discreet.tables.quality import NOISE, NONE, QUALITY
+from discreet.tables.quality import NOISE, NONE, QUALITY, SUPPRESSED
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,13 +29,14 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-s
 FEW, MANY = 2, 400
 """Categories of an attribute that can be chosen from a list."""
 
-FLAGS = (*QUALITY, NOISE, NONE)
+FLAGS = (*QUALITY, NOISE, NONE, SUPPRESSED)
 REACH = {
     "good": "the interval reaches at most 10 % from the number",
     "fair": "at most a third",
     "poor": "at most the number itself",
     NOISE: "further than the number itself: it says little",
     NONE: "an end of the interval is missing",
+    SUPPRESSED: "a rule of the agency leaves the number out",
 }
 OPENINGS = {"individuals": "A worker", "employer size": "An employer's size", "employer shape": "An employer's make-up"}
 
@@ -92,6 +93,7 @@ def table_page(
         crumbs,
         _explorer(of, about),
         f'<script type="application/json" id="about-table">{data}</script>',
+        *map(Prose, release.rules(of.form)),
         *_quality([(of, table)]),
         Heading("Downloads"),
         _downloads(downloads),
@@ -189,6 +191,7 @@ def _quality(tables: Sequence[tuple[PublishedTable, pa.Table]]) -> Iterator[Bloc
         f'rx="2"/></svg><strong>{escape(flag)}</strong>: {escape(REACH[flag])} '
         f"({escape(text(number))}{escape(f', {percent(number / whole)}' if number else '')})</li>"
         for flag, number in {flag: shares.get(flag, 0) for flag in FLAGS}.items()
+        if number or flag != SUPPRESSED
     )
     yield Heading("Quality flags")
     yield Prose("Every number has noise. A flag says how far its interval reaches, so read numbers with their flags.")

@@ -18,7 +18,7 @@ from discreet.publication.codes import CodeList, component, identifiers
 from discreet.publication.csvw import datatype
 from discreet.publication.imprint import Imprint
 from discreet.release.folder import BESIDE, PublishedTable, ReleaseFolder
-from discreet.tables.quality import NOISE, NONE, QUALITY
+from discreet.tables.quality import NOISE, NONE, QUALITY, SUPPRESSED
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,12 +27,13 @@ VERSION = "1.0.0"
 STRUCTURE = "structure.xml"
 CONCEPTS = "CS_DISCREET"
 TEXT_TYPES = {"integer": "Long", "double": "Double", "boolean": "Boolean", "string": "String"}
-STATUS = {"A": "Normal value", "U": "Low reliability"}
+STATUS = {"A": "Normal value", "U": "Low reliability", "Q": "Missing value; suppressed"}
 CONFIDENTIALITY = {"F": "Free: may be published"}
 FLAGS = {
     **{flag: f"The interval reaches at most {100 * share:.0f} % of the number" for flag, share in QUALITY.items()},
     NOISE: "The interval reaches further than the number itself",
     NONE: "There is no interval",
+    SUPPRESSED: "A rule of the agency leaves the number out",
 }
 UNRELIABLE = ("poor", NOISE)
 TOTAL = CodeList("total", ("all",), ("_T",), {})
@@ -96,7 +97,7 @@ def sdmx_csv(
     for part, name in zip(_measures(of, table), of.values, strict=True):
         columns[part.name] = table[name]
     flags = table["quality"].to_pylist() if "quality" in of.columns else []
-    status = ["U" if flag in UNRELIABLE else "A" for flag in flags] or ["A"] * rows
+    status = ["Q" if flag == SUPPRESSED else "U" if flag in UNRELIABLE else "A" for flag in flags] or ["A"] * rows
     columns |= {"OBS_STATUS": pa.array(status), "CONF_STATUS": _same("F", rows)}
     columns["UNIT_MEASURE"] = _same(unit(of)[0], rows)
     quality = dict(zip(FLAGS, identifiers(FLAGS), strict=True))
@@ -247,9 +248,10 @@ def _code_list(name: str, title: str, codes: Iterable[tuple[str, str]], imprint:
 
 def _flow(of: PublishedTable, release: ReleaseFolder, imprint: Imprint) -> str:
     refers = f"urn:sdmx:org.sdmx.infomodel.datastructure.DataStructure={imprint.agency}:{_structure(of)}({VERSION})"
+    told = " ".join([release.promise, *release.rules(of.form)])
     title = f"{imprint.title or of.release}: {', '.join(of.numbers)} by {', '.join(of.attributes) or 'nothing'}"
     return (
-        f"<str:Dataflow id={quoteattr(flow(of))} {_of(imprint)}>{_name(title)}{_text('Description', release.promise)}"
+        f"<str:Dataflow id={quoteattr(flow(of))} {_of(imprint)}>{_name(title)}{_text('Description', told)}"
         f"<str:Structure>{escape(refers)}</str:Structure></str:Dataflow>"
     )
 

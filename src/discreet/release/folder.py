@@ -75,6 +75,13 @@ def refuse_inside(out: Path, release: str | Path) -> None:
         )
 
 
+def left_out(*, below: int | None, quality: Sequence[str]) -> str:
+    """Which numbers a rule of the agency leaves out, in words."""
+    return " or ".join(
+        [*([] if below is None else [f"below {below:,}"]), *(f"of quality {flag!r}" for flag in quality)]
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class PublishedTable:
     """One published table in one form.
@@ -162,6 +169,14 @@ class ReleaseFolder:
     def promise(self) -> str:
         """The guarantee in a sentence."""
         return str(self.about["guarantee"]["sentence"])
+
+    def rules(self, form: str) -> list[str]:
+        """How a form differs from what was drawn, by rules of the agency; the research form does not."""
+        if form != "basic":
+            return []
+        to, rule = int(self._parameters.get("round_to") or 1), self._parameters.get("suppress")
+        told = [f"Numbers are multiples of {to:,}; their intervals are rounded outwards."] * (to > 1)
+        return told + ([] if rule is None else [f"By a rule of the agency numbers {left_out(**rule)} are left out."])
 
     @property
     def definition(self) -> str:

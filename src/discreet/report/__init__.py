@@ -7,9 +7,10 @@ agency      a release beside the agency's own table
 alarms      changes between two releases that are beyond their noise
 bar         one bar made of the parts of a whole
 belief      what can be believed about an establishment's size, before and after a release
+budget      what the budget of a data set paid for
 changes     reports on large changes: comparisons of forecasts, exception reports, backtests
 comparison  errors of a release beside those of noise infusion, on simulated data of the release's shape
-counts      what the report says about one published table of counts
+counts      what the report says about the numbers of one table as they were drawn
 diagnostics the page of a plain mixed fit, for those who hold the data
 estimates   what it shows of a model or of posterior summaries
 flags       what flags of answers mean, and what answers do not say
@@ -19,4 +20,5 @@ quarterly   what it shows of changes between quarters
 ranked      estimates with intervals as a table that is its own chart
 release     the report on a release
 requirements  the Tables paper's requirements by scheme, as a page
+shown       a published table as its readers see it
 """

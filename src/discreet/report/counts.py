@@ -1,4 +1,4 @@
-"""What the report says about one published table of counts: counts, intervals, quality flags, ranks."""
+"""What the report says about the numbers of one table as they were drawn: intervals, quality flags, ranks."""
 
 from __future__ import annotations
 
@@ -11,53 +11,14 @@ from discreet.caveats import CONFIDENTIAL, at_least
 from discreet.privacy.units import EstablishmentNodes, Unit
 from discreet.report.numbers import percent, text, unbroken
 from discreet.report.page import Block, Prose, Table
-from discreet.report.ranked import MOST, Mark, Ranked
 from discreet.tables.quality import MEANING, NOISE, NONE, QUALITY
 
 if TYPE_CHECKING:
-    from discreet.arrays import Integers, Vector
+    from discreet.arrays import Integers, Mask, Vector
     from discreet.tables.release import CountRelease
 
 TOP = 10
 """Cells of a ranking that are shown."""
-
-NAMED = 8
-"""Kinds of workers whose bars are named in the caption."""
-
-
-def cells(label: str, table: CountRelease) -> Iterator[Block]:
-    """The counts, the largest first; where a cell has several kinds of workers, its total with a bar for each kind."""
-    names = table.keys.column_names
-    total, kinds = table.counts.sum(axis=1), table.counts.shape[1]
-    order = np.argsort(-total, kind="stable")[:MOST]
-    values = table.keys.take(order.tolist()).to_pylist() if names else [{}] * len(order)
-    labels = [", ".join(str(value[name]) for name in names) or "all jobs" for value in values]
-    quality, marks = table.quality[order], []
-    for place, (row, name) in enumerate(zip(order.tolist(), labels, strict=True)):
-        if kinds == 1:
-            flag = str(quality[place, 0])
-            ends = float(table.lower[row, 0]), float(table.upper[row, 0])
-            marks.append(Mark(name, int(total[row]), *ends, flag, flag == NOISE))
-        else:
-            noisy = int((quality[place] == NOISE).sum())
-            told = f"{noisy} of {kinds}" if noisy else ""
-            marks.append(
-                Mark(name, int(total[row]), flag=told, faint=noisy == kinds, kinds=tuple(table.counts[row].tolist()))
-            )
-    some = f"the {len(marks)} largest of {text(len(total))}" if len(marks) < len(total) else "all"
-    what = ", ".join(name.replace("_", " ") for name in names).capitalize() or "Cell"
-    by = f"by {', '.join(names)}" if names else "in all"
-    named = "; ".join(", ".join(map(str, level)) for level in table.levels) if kinds <= NAMED else ""
-    bars = f"; bars, from the left: {named}" if named else f"; bars: {', '.join(table.worker_by)}"
-    known = np.isfinite(table.upper).any()
-    over = bars if kinds > 1 else f", with intervals of {percent(table.level)}" if known else ", without intervals"
-    yield Ranked(
-        (what, "Jobs", "Mostly noise" if kinds > 1 else "Quality"),
-        marks,
-        unbroken(f"Jobs {by}, {some}{over}. Grey: mostly noise"),
-        f"{label} cells",
-        ", ".join(table.worker_by).replace("_", " ").capitalize() if kinds > 1 else "Chart",
-    )
 
 
 def intervals(label: str, table: CountRelease) -> Iterator[Block]:
@@ -65,8 +26,8 @@ def intervals(label: str, table: CountRelease) -> Iterator[Block]:
     known = np.isfinite(lower) & np.isfinite(upper)
     if not known.any():
         yield Prose(
-            f"**No intervals.** Nothing public bounds the size of the establishments behind the counts of {label}. A "
-            "small part of epsilon (scale_share) would."
+            f"**No intervals.** Nothing public bounds the size of the establishments behind the {table.value}s of "
+            f"{label}. A small part of epsilon (scale_share) would."
         )
         return
     rows = []
@@ -78,37 +39,38 @@ def intervals(label: str, table: CountRelease) -> Iterator[Block]:
             name = "below 0" if np.isinf(low) else f"{text(low)} and more" if np.isinf(high) else between
             rows.append((name, int(chosen.sum()), float(np.median(width))))
     yield Table(
-        ("Published count", "Counts", "Median width of the interval"),
+        (f"{table.value.capitalize()} as drawn", "Cells", "Median width of the interval"),
         rows,
-        f"Intervals that hold {held(table.guarantee.unit)} with a probability of {percent(table.level)} or more, "
-        f"{label}",
+        f"Intervals that hold {held(table.guarantee.unit, table.value)} with a probability of {percent(table.level)} "
+        f"or more, {label}",
         f"{label} intervals",
     )
     yield Prose(unbroken(f"{at_least(CONFIDENTIAL)} **Quality** says {MEANING}."))
     flags, number = np.unique(table.quality, return_counts=True)
     found = dict(zip(flags.tolist(), number.tolist(), strict=True))
     yield Table(
-        ("Quality", "Counts"),
+        ("Quality", f"{table.value.capitalize()}s"),
         [(flag, found[flag]) for flag in (*QUALITY, NOISE, NONE) if flag in found],
         f"Quality flags, {label}",
         f"{label} quality",
     )
 
 
-def held(unit: Unit) -> str:
+def held(unit: Unit, what: str = "count") -> str:
     """What an interval is about."""
     if isinstance(unit, EstablishmentNodes):
-        return f"the true count without establishments of more than {unit.theta:,} workers"
-    return "the true count"
+        return f"the true {what} without establishments of more than {unit.theta:,} workers"
+    return f"the true {what}"
 
 
-def ranking(label: str, table: CountRelease) -> Iterator[Block]:
-    """The ranks that the intervals of the largest cells allow; only where a cell has one count with an interval."""
+def ranking(label: str, table: CountRelease, left_out: Mask) -> Iterator[Block]:
+    """The ranks that the intervals of the largest cells allow; only where a cell has one number with an interval."""
     names = table.keys.column_names
     lower, upper = table.lower[:, 0], table.upper[:, 0]
     if not names or len(table.counts) < 2 or table.counts.shape[1] > 1 or np.isnan(lower).any():
         return
-    order = np.argsort(-table.counts[:, 0], kind="stable")[:TOP]
+    order = np.argsort(-table.counts[:, 0], kind="stable")
+    order = order[~left_out[order, 0]][:TOP]
     best, worst = _rank_ranges(lower, upper)
     keys = table.keys.take(order.tolist()).to_pylist()
     rows = [

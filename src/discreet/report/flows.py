@@ -11,8 +11,9 @@ import numpy as np
 from discreet.report.numbers import percent, text, three
 from discreet.report.page import Block, Heading, Prose, Table
 from discreet.report.ranked import MOST, Mark, Ranked
+from discreet.tables.flow_release import RATES as FLOW_OF
 from discreet.tables.movement import HOLD
-from discreet.tables.quality import MEANING, NOISE, NONE, QUALITY
+from discreet.tables.quality import MEANING, NOISE, NONE, QUALITY, SUPPRESSED
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,8 +26,10 @@ LISTED = 50
 """Cells of the table of flows."""
 
 
-def shown(table: pa.Table, name: str, *, by: Sequence[str], expected: MovementErrors) -> Iterator[Block]:
-    """Blocks that show a published table of flows."""
+def shown(
+    table: pa.Table, name: str, *, by: Sequence[str], drawn: pa.Table, expected: MovementErrors
+) -> Iterator[Block]:
+    """Blocks that show a published table of flows as readers see it; how far off it is, is told from what was drawn."""
     columns = {each: table[each].to_pylist() for each in table.column_names}
     cells = _cells(columns, by, len(table))
     order = np.argsort([-(value or 0) for value in columns["employment"]], kind="stable").tolist()
@@ -46,7 +49,7 @@ def shown(table: pa.Table, name: str, *, by: Sequence[str], expected: MovementEr
             f"{name} {rate}",
             whole=False,
         )
-    yield from trusted(columns, name, expected)
+    yield from trusted({each: drawn[each].to_pylist() for each in drawn.column_names}, name, expected)
 
 
 def trusted(columns: Mapping[str, Sequence[Any]], name: str, expected: MovementErrors) -> Iterator[Block]:
@@ -70,9 +73,9 @@ def trusted(columns: Mapping[str, Sequence[Any]], name: str, expected: MovementE
     )
 
 
-def in_short(table: pa.Table, name: str, *, by: Sequence[str]) -> list[str]:
+def in_short(table: pa.Table, name: str, *, by: Sequence[str], drawn: pa.Table) -> list[str]:
     """What the flows say, in a line: all of them together, and the cell with the highest rate that is no noise."""
-    total = {flow: sum(value or 0 for value in table[flow].to_pylist()) for flow in FLOWS}
+    total = {flow: sum(value or 0 for value in drawn[flow].to_pylist()) for flow in FLOWS}
     lines = [
         f"{name}: {text(total['beginning'])} jobs at the beginning, {text(total['accessions'])} accessions, "
         f"{text(total['separations'])} separations; {text(total['creation'])} jobs created, "
@@ -102,5 +105,7 @@ def _mark(columns: Mapping[str, Sequence[Any]], rate: str, cell: str, row: int) 
         math.nan if columns[name][row] is None else float(columns[name][row])
         for name in (rate, f"{rate}_lower", f"{rate}_upper")
     )
+    if columns[f"{FLOW_OF[rate]}_quality"][row] == SUPPRESSED:
+        return Mark(cell, value, flag=SUPPRESSED)
     noisy = not (math.isfinite(high) and value > 0 and max(high - value, value - low) <= value)
     return Mark(cell, value, low, high, NOISE if noisy else "", noisy)

@@ -188,8 +188,9 @@ def named(blocks: Iterable[Any]) -> dict[str, Any]:
 
 
 def slug(text: str) -> str:
+    """Part of an address or of a path: few words, and never too long for a file."""
     words = re.findall(r"[a-z0-9]+", text.lower())
-    return "-".join(words[:8]) or "untitled"
+    return "-".join(words[:8])[:100].strip("-") or "untitled"
 
 
 def write_text(path: Path, content: str) -> Path:

@@ -10,6 +10,7 @@ from discreet.report.flows import trusted
 from discreet.report.numbers import percent, text
 from discreet.report.page import Block
 from discreet.report.ranked import MOST, Mark, Ranked
+from discreet.tables.quality import SUPPRESSED
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,8 +18,10 @@ if TYPE_CHECKING:
     from discreet.tables.movement import MovementErrors
 
 
-def shown(table: pa.Table, name: str, *, by: Sequence[str], expected: MovementErrors) -> Iterator[Block]:
-    """Blocks that show a published table of changes."""
+def shown(
+    table: pa.Table, name: str, *, by: Sequence[str], drawn: pa.Table, expected: MovementErrors
+) -> Iterator[Block]:
+    """Blocks that show a published table of changes as readers see it, and the errors of what was drawn."""
     columns = {each: table[each].to_pylist() for each in table.column_names}
     marks = [_mark(columns, row, by) for row in range(len(table))]
     rose, fell = [mark for mark in marks if mark.low > 0], [mark for mark in marks if mark.high < 0]
@@ -31,18 +34,18 @@ def shown(table: pa.Table, name: str, *, by: Sequence[str], expected: MovementEr
                 f"Cells whose jobs {what} by more than noise explains, {text(len(sure))} of {text(len(marks))}, {name}",
                 f"{name} {what}",
             )
-    largest = sorted(marks, key=lambda mark: -abs(mark.value))[:MOST]
+    largest = sorted(marks, key=lambda mark: -abs(mark.value) if math.isfinite(mark.value) else 1.0)[:MOST]
     caption = f"Changes with intervals, the largest first, {name}. Grey: the interval holds zero"
     yield Ranked(("Cell", "Change", "Flag"), largest, caption, f"{name} changes")
-    yield from trusted(columns, name, expected)
+    yield from trusted({each: drawn[each].to_pylist() for each in drawn.column_names}, name, expected)
 
 
-def in_short(table: pa.Table, name: str, *, by: Sequence[str]) -> list[str]:
+def in_short(table: pa.Table, name: str, *, by: Sequence[str], drawn: pa.Table) -> list[str]:
     """What the changes say, in a line."""
     columns = {each: table[each].to_pylist() for each in table.column_names}
     marks = [_mark(columns, row, by) for row in range(len(table))]
     rose, fell = sum(mark.low > 0 for mark in marks), sum(mark.high < 0 for mark in marks)
-    before, after = (sum(value or 0 for value in columns[each]) for each in ("earlier", "later"))
+    before, after = (sum(value or 0 for value in drawn[each].to_pylist()) for each in ("earlier", "later"))
     whole = f", {percent((after - before) / before)} of {text(before)}" if before > 0 else ""
     return [
         f"{name}: of {text(len(marks))} changes, {text(rose)} are surely above zero and {text(fell)} surely below. All "
@@ -56,4 +59,11 @@ def _mark(columns: dict[str, list[Any]], row: int, by: Sequence[str]) -> Mark:
         math.nan if columns[each][row] is None else float(columns[each][row])
         for each in ("change", "change_lower", "change_upper")
     )
-    return Mark(cell, value, low, high, "", bool(low <= 0 <= high))
+    return Mark(
+        cell,
+        value,
+        low,
+        high,
+        SUPPRESSED if columns["change_quality"][row] == SUPPRESSED else "",
+        bool(low <= 0 <= high),
+    )

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet.privacy.losses import Loss, Pure, total
+from discreet.privacy.losses import Loss, Pure
 from discreet.privacy.units import EstablishmentNodes, Establishments, Unit
-from discreet.report import agency, alarms, belief, charts, comparison, counts
+from discreet.report import agency, alarms, belief, budget, comparison, counts
 from discreet.report.agency import AgencyTable
 from discreet.report.alarms import AlarmTable
-from discreet.report.bar import Bar
 from discreet.report.comparison import SimulatedErrors
-from discreet.report.numbers import minute, plural, text, unbroken
 from discreet.report.numbers import percent as percent
+from discreet.report.numbers import plural, text, unbroken
 from discreet.report.page import Block, Code, Figure, Heading, Note, Page, Prose, Table
 from discreet.report.protection import plain_words, suspicions
+from discreet.report.shown import ShownTable
 from discreet.tables.expected import ByLargest, spans, three_digits
 from discreet.tables.quality import NOISE
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from discreet.tables.release import CountRelease
 
 FOLLOWS = {
-    "largest": "The expected error of a count depends on the largest establishment of its cell, whose size is "
+    "largest": "The expected error of a {0} depends on the largest establishment of its cell, whose size is "
     "confidential.",
-    "count": "The expected error of a count grows with the count itself, which is confidential.",
-    "left out": "The noise is the same for every count. The jobs of establishments that are left out come on top, and "
+    "count": "The expected error of a {0} grows with the {0} itself, which is confidential.",
+    "left out": "The noise is the same for every {0}. The jobs of establishments that are left out come on top, and "
     "how many these are is confidential.",
-    "nothing": "The expected error is the same for every count, whatever its cell.",
+    "nothing": "The expected error is the same for every {0}, whatever its cell.",
 }
-"""What the expected error depends on."""
+"""What the expected error of a count or a sum depends on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,7 @@ class Results:
     """What a release published: tables of counts, or answers that fit on a page; `limits` of what these say.
 
     `flagged` is what must be read before the answers, `short` what they say in a line, `agency` its own table beside.
+    `shown` are all tables as readers see them, drawn ones first and then their sums; `ruled` is how rules changed them.
     """
 
     counts: Sequence[TableOfCounts] = ()
@@ -76,6 +77,13 @@ class Results:
     flagged: Sequence[str] = ()
     short: Sequence[str] = ()
     agency: AgencyTable | None = None
+    shown: Sequence[ShownTable] = ()
+    ruled: Sequence[str] = ()
+
+    @property
+    def tables(self) -> list[ShownTable]:
+        """All tables as readers see them; as drawn where nothing else was released."""
+        return list(self.shown) or [ShownTable.as_drawn(part.table) for part in self.counts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +146,7 @@ def page(facts: Facts, *, more: Sequence[Block] = ()) -> Page:
         *(block for each in facts.alarms for block in alarms.blocks(each)),
         *_trust(facts),
         *_by_data_set("What was protected, and how", facts, _protection),
-        *_by_data_set("Budget", facts, _budget),
+        *_by_data_set("Budget", facts, budget.blocks),
         *_comparisons(facts),
         *agency.blocks(_agencies(facts)),
         *more,
@@ -174,16 +182,10 @@ def _summary(facts: Facts) -> Iterator[Block]:
     flagged = [line for release in facts.releases for line in release.results.flagged]
     if flagged:
         yield Note("warning", "\n".join(f"- {line}" for line in flagged))
-    tables = [part.table for release in facts.releases for part in release.results.counts]
-    all_counts = sum(table.counts.size for table in tables)
-    bounded = sum(int(np.isfinite(table.lower + table.upper).sum()) for table in tables)
-    which = "each" if bounded == all_counts else f"{text(bounded)} of them" if bounded else "none"
-    computed = " that was computed from published numbers alone" * bool(bounded)
-    words = f"{plural(all_counts, 'count')} in {plural(len(tables), 'table')}, {which} with an interval{computed}."
+    tables = [table for release in facts.releases for table in release.results.tables]
     lines = [line for release in facts.releases for line in release.results.short]
-    lines += [*(_largest(table) for table in tables), words] if tables else []
-    noisy = sum(int((table.quality == NOISE).sum()) for table in tables)
-    lines += [f"{plural(noisy, 'count')} {'is' if noisy == 1 else 'are'} mostly noise, and flagged so."] * bool(noisy)
+    lines += [*filter(None, (table.largest() for table in tables if table.drawn)), *_numbers(tables)]
+    lines += [line for release in facts.releases for line in release.results.ruled]
     for data in facts.datasets:
         of = f" of {data.dataset!r}" * (len(facts.datasets) > 1)
         lines.append(f"All releases{of} cost {data.spent} of {data.total}; {data.remaining} is left.")
@@ -196,15 +198,29 @@ def _summary(facts: Facts) -> Iterator[Block]:
     yield Note("in short", "\n".join(f"- {line}" for line in lines))
 
 
-def _largest(table: CountRelease) -> str:
-    """The finding of a table in one line: its largest count."""
-    if not table.counts.size or not table.keys.column_names:
-        return f"All jobs together: {text(int(table.counts.sum()))}."
-    row, kind = np.unravel_index(int(np.argmax(table.counts)), table.counts.shape)
-    values = [*table.keys.slice(int(row), 1).to_pylist()[0].values(), *table.levels[kind]]
-    low, high = table.lower[row, kind], table.upper[row, kind]
-    ends = f" ({text(int(low))} to {text(int(high))})" if np.isfinite(low + high) else ""
-    return f"Most {_by(table)}: {', '.join(map(str, values))}, {text(int(table.counts[row, kind]))}{ends}."
+def _numbers(tables: Sequence[ShownTable]) -> Iterator[str]:
+    """How many numbers there are, and how many of them say something."""
+    if not tables:
+        return
+    one = "count" if all(table.of is None for table in tables) else "number"
+    whole = sum(table.values.size for table in tables)
+    gone, noisy, bounded = (
+        sum(int(chosen.sum()) for chosen in found)
+        for found in (
+            [table.left_out for table in tables],
+            [table.flags == NOISE for table in tables],
+            [np.isfinite(table.lower + table.upper) for table in tables],
+        )
+    )
+    left = whole - gone
+    which = "each" if bounded == left else f"{text(bounded)} of them" if bounded else "none"
+    computed = " that was computed from published numbers alone" * bool(bounded)
+    yield f"{plural(left, one)} in {plural(len(tables), 'table')}, {which} with an interval{computed}."
+    sums = sum(not table.drawn for table in tables)
+    if sums:
+        yield f"{plural(sums, 'table')} {'is' if sums == 1 else 'are'} sums of drawn ones, and cost nothing."
+    if noisy:
+        yield f"{plural(noisy, one)} {'is' if noisy == 1 else 'are'} mostly noise, and flagged so."
 
 
 def _compared(facts: Facts) -> dict[str, SimulatedErrors]:
@@ -223,7 +239,7 @@ def _agencies(facts: Facts) -> dict[str, AgencyTable]:
 
 
 def _label(release: Release, number: int) -> str:
-    return release.name if len(release.results.counts) == 1 else f"{release.name}, table {number}"
+    return release.name if len(release.results.tables) == 1 else f"{release.name}, table {number}"
 
 
 def _protection(facts: DataSet) -> Iterator[Block]:
@@ -260,102 +276,65 @@ def _noisy(facts: DataSet) -> str:
     """What the noise was added to."""
     tables = [bool(release.results.counts) for release in facts.releases]
     sized = any(part.sized for release in facts.releases for part in release.results.counts)
-    what = ["every count"] * any(tables) + ["the size of the largest establishment of every cell"] * sized
+    kinds = dict.fromkeys(part.table.value for release in facts.releases for part in release.results.counts)
+    what = [f"every {kind}" for kind in kinds] + ["the size of the largest establishment of every cell"] * sized
     what += ["the statistics from which all answers are computed"] * (not all(tables))
     return " and ".join(what)
 
 
-def _budget(facts: DataSet) -> Iterator[Block]:
-    rows = [
-        (release.name, str(release.loss), release.entry, f"{minute(release.when)} UTC") for release in facts.releases
-    ]
-    others = facts.spent
-    for release in facts.releases:
-        others = others - release.loss if release.loss <= others else others.zero()
-    if others:
-        rows.append(("other releases of the same data", str(others), None, None))  # type: ignore[arg-type]
-    rows.append(("left", str(facts.remaining), None, None))  # type: ignore[arg-type]
-    yield Table(
-        ("Release", "Loss", "Ledger entry", "When"),
-        rows,
-        f"What {facts.total} of {facts.dataset!r} paid for",
-        "budget",
-    )
-    if facts.periods:
-        yield Table(("Period", "Spent", "Left"), facts.periods, f"Periods of {facts.dataset!r}", "periods")
-    name = next(iter(facts.total.amounts))
-    first, rest = facts.releases[: charts.MAX_SERIES - 2], facts.releases[charts.MAX_SERIES - 2 :]
-    others = total([release.loss for release in rest], zero=others)
-    parts = {
-        **{release.name: release.loss for release in first},
-        "other releases": others,
-        "left": facts.remaining,
-    }
-    bar = Bar(tuple((part, float(loss.amounts.get(name, 0))) for part, loss in parts.items() if loss), name)
-    yield Figure(
-        bar,
-        "One bar with the loss of each release and what is left: "
-        + "; ".join(f"{part} {length:.3g}" for part, length in bar.parts),
-        f"How the budget of {facts.total} is used",
-        "budget-used",
-    )
-
-
 def _release(release: Release) -> Iterator[Block]:
     """The statistics themselves."""
-    title, tables = f": {release.title}" if release.title else "", release.results.counts
-    if len(tables) == 1:
-        yield Heading(f"Release {release.name}{title or ': ' + _by(tables[0].table)}")
-        if release.changed:
-            yield Note("revision", release.changed)
-        yield from counts.cells(release.name, tables[0].table)
-        return
-    yield Heading(f"Release {release.name}{title}")
+    title, tables = f": {release.title}" if release.title else "", release.results.tables
+    alone = len(tables) == 1
+    yield Heading(f"Release {release.name}{title or (': ' + tables[0].by() if alone else '')}")
     if release.changed:
         yield Note("revision", release.changed)
+    for line in release.results.ruled:
+        yield Prose(line)
     yield from release.results.answers
-    for number, part in enumerate(tables, start=1):
+    for number, table in enumerate(tables, start=1):
         label = _label(release, number)
-        yield Heading(f"{label}: {_by(part.table)}", 3)
-        yield from counts.cells(label, part.table)
-
-
-def _by(table: CountRelease) -> str:
-    return f"jobs by {', '.join(table.by)}" if table.by else "all jobs"
+        if not alone:
+            yield Heading(f"{label}: {table.by()}{'' if table.drawn else ', sums of a drawn table'}", 3)
+        yield from table.cells(label)
 
 
 def _trust(facts: Facts) -> Iterator[Block]:
     """How far off each table is, and which of its counts are noise."""
     parts = [
-        (_label(release, number), part)
+        (_label(release, number), part, release.results.tables[number - 1])
         for release in facts.releases
         for number, part in enumerate(release.results.counts, start=1)
     ]
     if not parts:
         return
     yield Heading("What to trust, and what not")
-    for label, part in parts:
+    for label, part, shown in parts:
         if len(parts) > 1:
             yield Heading(f"{label}: how far off", 3)
-        yield from _table(label, part)
+        yield from _table(label, part, shown)
 
 
-def _table(label: str, part: TableOfCounts) -> Iterator[Block]:
+def _table(label: str, part: TableOfCounts, shown: ShownTable) -> Iterator[Block]:
     table = part.table
     cells, levels = (text(size) for size in table.counts.shape)
     kinds = "one in each workplace cell" if levels == "1" else f"{cells} workplace cells x {levels} kinds of workers"
     yield from counts.intervals(label, table)
     yield Prose(
-        f"{plural(table.counts.size, 'count')}, {kinds}: {_by(table)}. Mechanism {part.mechanism}, {part.loss}. "
-        f"{' '.join([FOLLOWS[part.expected.follows], *part.notes])}"
+        f"{plural(table.counts.size, table.value)}, {kinds}: {shown.by()}. Mechanism {part.mechanism}, {part.loss}. "
+        f"{' '.join([FOLLOWS[part.expected.follows].format(table.value), *part.notes])}"
     )
     yield Table(
-        ("Largest establishment of the cell", "Expected error of one count"),
+        (_sized(table), f"Expected error of one {table.value}"),
         [(label, _error(part.expected, size)) for label, size in spans([part.expected]).items()],
         f"Expected absolute error, {label}",
         f"{label} expected error",
     )
-    yield from counts.ranking(label, table)
+    yield from counts.ranking(label, table, shown.left_out)
+
+
+def _sized(table: CountRelease) -> str:
+    return "Largest establishment of the cell" + ("" if table.magnitude is None else f", by its {table.magnitude}")
 
 
 def _comparisons(facts: Facts) -> Iterator[Block]:
@@ -394,10 +373,11 @@ def _limits(facts: Facts) -> Iterator[Block]:
         told.insert(0, "That an establishment exists, where, in which sector and under which ownership is public.")
     if any(np.isfinite(table.lower).any() for table in tables):
         together = "all intervals together do so less often."
-        held = " or ".join(dict.fromkeys(map(counts.held, units)))
+        kinds = dict.fromkeys(table.value for table in tables)
+        held = " or ".join(dict.fromkeys(counts.held(unit, kind) for unit in units for kind in kinds))
         told.append(f"An interval holds {held} with the stated probability; {together}")
     if tables:
-        told.append("Counts of neighbouring tables need not add up unless the release says so.")
+        told.append("Numbers of neighbouring tables need not add up unless the release says so.")
     yield Heading("What this does not promise")
     yield Prose(unbroken("\n".join(f"- {line}" for line in told)))
 

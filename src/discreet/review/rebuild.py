@@ -18,8 +18,8 @@ from discreet.archive.findings import RefutedError, UncheckedError
 from discreet.archive.packing import as_json
 from discreet.ledger import Entry
 from discreet.ledger.entries import asked_then, canonical
-from discreet.plan.agency import COMPARISON
 from discreet.plan.alarms import alarm_steps, kept_earlier
+from discreet.plan.beside import COMPARISON
 from discreet.plan.bundle import REPORT, REQUEST
 from discreet.plan.bundle import request as public_request
 from discreet.plan.check import PlanCheck, ReleaseCheck
@@ -213,11 +213,16 @@ class Rebuilt:
                 continue
             schema = source.schema()
             used = {name for request in mine for name in request.used}
-            unused = [name for name in (*schema.workplace_attributes, *schema.worker_attributes) if name not in used]
+            used |= {each.finest for each in schema.hierarchies if used & {*each.derived}}
+            used |= {of for request in mine if (of := getattr(request.release, "of", None)) is not None}
+            every = (*schema.workplace_attributes, *schema.worker_attributes, *schema.magnitudes)
+            unused = [name for name in every if name not in used]
             charges = [paid.get((source.dataset, request.release.name)) for request in mine]
             sealed = all(charge is not None and "schema" in charge.payload["details"] for charge in charges)
-            loose += [repr(name) for name in (*(() if sealed else schema.keys), *unused)]
-        columns = f"no payment and no table depends on how {REQUEST} calls the columns {', '.join(loose)}"
+            names = ", ".join(repr(name) for name in (*(() if sealed else schema.keys), *unused))
+            where = f" of source {source.name!r}" if len(self.file.sources) > 1 else ""
+            loose += [f"{names}{where}"] if names else []
+        columns = f"no payment and no table depends on how {REQUEST} calls the columns {' and '.join(loose)}"
         names = ", ".join(repr(each.release.name) for each in tables if isinstance(each, CountRequest))
         strata = f"on the stratum of {names} the report alone depends" if names else ""
         if not (loose or names):

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.archive.findings import RefutedError, UncheckedError
-from discreet.plan.agency import compared, kept
 from discreet.plan.alarms import AlarmStep
 from discreet.plan.alarms import about as about_alarms
+from discreet.plan.beside import compared, kept
 from discreet.plan.counts import CountRequest
 from discreet.plan.flows import FlowRequest
 from discreet.plan.outputs import noise
+from discreet.plan.readers import drawn_table
 from discreet.plan.requests import PlannedRelease
 from discreet.plan.sheets import EXCEL, for_programs, told
 from discreet.plan.summaries import shortened
@@ -100,7 +101,7 @@ class Reread:
 
     @cached_property
     def tables(self) -> list[CountRelease]:
-        return [self.request._published(self.folder, number) for number in range(len(self.request.queries))]
+        return [drawn_table(self.request, self.folder, number) for number in range(len(self.request.queries))]
 
     @cached_property
     def sums(self) -> list[CountRelease]:

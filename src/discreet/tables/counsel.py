@@ -41,7 +41,7 @@ def advice_for(
     elif sizes is None:
         cells = [None] * len(queries)
     else:
-        table, is_bound = read_sizes(sizes)
+        table, is_bound = read_sizes(sizes, queries[0].jobs.schema)
         cells = [cells_of(table, query, is_bound=is_bound) for query in queries]
     return advice_on(queries, cells, epsilon=epsilon, measure=measure, add_up=add_up, asked=asked)
 

@@ -319,7 +319,7 @@ def workplace_names(schema: Schema, by: str | Sequence[str], *, what: str, taken
             f"Use some of {', '.join(schema.workplace_attributes) or 'none'}.",
             about="by",
         )
-    both = [name for name in names if name in taken or name.rpartition("_")[0] in taken]
+    both = [name for name in names if {name.casefold(), name.casefold().rpartition("_")[0]} & {*taken}]
     if both:
         raise DataError(
             (Argument("by", list(names)), f" has {both[0]!r}, which is the name of a published column."),

@@ -9,15 +9,23 @@ import numpy as np
 
 from discreet.errors import DataError
 from discreet.frames import collect, open_frame
+from discreet.lineage import with_levels
+from discreet.schema import Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from discreet.delimited import Reading
 
-def read_sizes(source: object) -> tuple[pa.Table, bool]:
-    """A file or a frame of public sizes with a column `largest`, and whether that only stands for the whole cell."""
+
+def read_sizes(source: object, schema: Schema) -> tuple[pa.Table, bool]:
+    """A file or a frame of public sizes with a column `largest`, and whether that only stands for the whole cell.
+
+    Levels that follow from codes of the table by the schema's hierarchies are columns too.
+    """
     name = source.name if isinstance(source, Path) else Path(source).name if isinstance(source, str) else "sizes"
-    table = collect(open_frame(source), step="read public sizes")
+    readings: dict[str, Reading] = dict.fromkeys(schema.workplace_attributes, "label")
+    table = with_levels(collect(open_frame(source, readings=readings), step="read public sizes"), schema)
     if "jobs" not in table.column_names:
         raise DataError(
             f"{name!r} has no column 'jobs'; it has: {', '.join(table.column_names)}. Public sizes have some "

@@ -21,6 +21,9 @@ QUALITY = {
 NOISE, NONE = "mostly noise", "no interval"
 """The flags of a count whose half-width is larger than the count, and of one without an interval."""
 
+SUPPRESSED = "suppressed"
+"""The flag of a number that a rule of the agency leaves out of the form for readers."""
+
 MEANING = (
     "how far the interval reaches from the count: good, at most 10 % of it; fair, at most a third; poor, at most all "
     "of it; mostly noise, further; no interval, where an end is missing"

@@ -15,7 +15,7 @@ from discreet.privacy.identification import posterior
 from discreet.privacy.losses import Approximate, Pure
 from discreet.privacy.units import EstablishmentNodes, Establishments, Rows, Workers
 from discreet.report.comparison import Group, SimulatedErrors
-from discreet.report.counts import _rank_ranges, cells
+from discreet.report.counts import _rank_ranges
 from discreet.report.flags import LIMITS
 from discreet.report.page import Heading, Note, Prose, Table
 from discreet.report.protection import plain_words, suspicions
@@ -29,6 +29,7 @@ from discreet.report.release import (
     page,
     percent,
 )
+from discreet.report.shown import ShownTable
 from discreet.tables.expected import ByLargest
 from discreet.tables.release import CountRelease
 
@@ -293,5 +294,5 @@ def test_comparisons_are_drawn_together() -> None:
 def test_a_caption_promises_no_intervals_where_there_are_none(upper: list[float], words: str) -> None:
     counts = np.array([[7], [3]])
     part = table(counts, np.zeros((2, 1)), np.array(upper)[:, None])
-    (ranked,) = (block for block in cells("A", part) if isinstance(block, Ranked))
+    (ranked,) = (block for block in ShownTable.as_drawn(part).cells("A") if isinstance(block, Ranked))
     assert words in " ".join(ranked.caption.split())

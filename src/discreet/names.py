@@ -1,0 +1,49 @@
+"""What a column, a level or a hierarchy may be called: text that every engine, file and page takes as it is.
+
+Names become columns of queries and files, and parts of paths. So they are refused before data are opened, by one rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from unicodedata import category
+
+from discreet.faults import Fault
+
+LONGEST = 100
+"""Characters of a name."""
+
+TURNING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+"""Characters that turn the direction of what follows, so that a page reads otherwise than its file."""
+
+POSSIBLE = f"A name is one line of 1 to {LONGEST} characters, without dots, and without spaces at its ends."
+
+
+def unseen(text: str) -> str | None:
+    """The first character of a text that readers cannot see, or that breaks the line."""
+    return next((c for c in text if category(c) in ("Cc", "Cs", "Zl", "Zp") or c in TURNING), None)
+
+
+def misnamed(names: Iterable[str], about: str, *, what: str) -> list[Fault]:
+    """What is wrong with the names of columns and the like, each by itself and beside the others."""
+    found, spelled = [], dict[str, str]()
+    for name in dict.fromkeys(names):
+        wrong = _wrong(name)
+        if wrong is not None:
+            found.append(Fault(about, f"{what} {name[:40]!r} {wrong}.", POSSIBLE, "Rename it."))
+        other = spelled.setdefault(name.casefold(), name)
+        if other != name:
+            asked = f"{what}s {other[:40]!r} and {name[:40]!r} differ in capitals alone."
+            found.append(Fault(about, asked, "Databases take them for one.", "Rename one of them at the source."))
+    return found
+
+
+def _wrong(name: str) -> str | None:
+    odd = unseen(name)
+    if odd is not None:
+        return f"holds the control character U+{ord(odd):04X}"
+    if name != name.strip() or not name:
+        return "has a space at an end" if name.strip() else "has no letter"
+    if "." in name or name == "*":
+        return "stands for several columns" if name == "*" else "has a dot, which separates a table from its column"
+    return f"has {len(name)} characters" if len(name) > LONGEST else None

@@ -1,0 +1,84 @@
+"""The tables of a release, read from its folder: as they were drawn, and as their readers see them."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from discreet.plan import rules
+from discreet.plan.outputs import read_parents
+from discreet.release.files import column_names, read_table
+from discreet.report.shown import ShownTable
+from discreet.tables.prepared import Drawn
+from discreet.tables.release import CountRelease
+
+if TYPE_CHECKING:
+    from discreet.plan.counts import CountRequest
+
+
+def shown_tables(request: CountRequest, folder: Path) -> list[ShownTable]:
+    """Every table, drawn ones first and then those that are sums of them."""
+    form = "basic" if "basic" in request.source.output.forms else "research"
+    kind = "parquet" if "parquet" in request.details["formats"] else "csv"
+    found, level = [], float(request.release.level)
+    for (place, _), query in zip(request.places, (*request.queries, *request.derived), strict=True):
+        attributes = [*query.workplace_by, *query.worker_by]
+        columns = [*attributes, "count" if query.magnitude is None else "sum", "lower", "upper", "quality"]
+        table = read_table(folder / place / f"{form}.{kind}", kind=kind, attributes=attributes, columns=columns)
+        domains = query.jobs.schema.worker_attributes
+        levels = tuple(product(*(domains[name] for name in query.worker_by)))
+        drawn, of = query in request.queries, query.magnitude
+        spanned = (query.workplace_by, query.worker_by, levels)
+        found.append(ShownTable.read(table, *spanned, level=level, of=of, drawn=drawn))
+    return found
+
+
+def ruled(request: CountRequest, tables: list[ShownTable]) -> list[str]:
+    """How the numbers that readers see differ from those that were drawn, by the release's name."""
+    gone, whole = sum(int(table.left_out.sum()) for table in tables), sum(table.values.size for table in tables)
+    forms = request.source.output.forms
+    return rules.told(
+        request.release.name,
+        request.release.suppress,
+        gone=(gone, whole),
+        round_to=request.rounding if "basic" in forms else 1,
+        research="research" in forms,
+    )
+
+
+def drawn_table(request: CountRequest, folder: Path, number: int) -> CountRelease:
+    """A published table: the research form, or the basic one where only that was released."""
+    forms = ("research.parquet", "research.csv", "basic.parquet", "basic.csv")
+    places = [folder / request.folders[number] / name for name in forms]
+    path = next((place for place in places if place.exists()), places[0])
+    query, domains = request.queries[number], request.details["tables"][number]["domains"]
+    numbers = ["count" if query.magnitude is None else "sum", "lower", "upper"]
+    sized = ["largest"] if request.ready[number].sizes is not None and path.stem == "research" else []
+    sized += ["at_most"] if path.stem == "research" and "at_most" in column_names(path) else []
+    beside = ["establishments"] if query.establishments else []
+    columns = [*query.workplace_by, *numbers, *sized, *beside]
+    table = read_table(path, kind=path.suffix[1:], attributes=query.workplace_by, columns=columns)
+    count, lower, upper = (np.array(table[name]).reshape(-1, query.levels) for name in numbers)
+    sizes = {name: np.array(table[name], dtype=np.float64)[:: query.levels] for name in sized}
+    lower, upper = lower.astype(np.float64), upper.astype(np.float64)
+    largest = sizes["largest"].astype(np.int64) if "largest" in sizes else None
+    drawn = Drawn(count.astype(np.int64), largest, sizes.get("at_most"))
+    return CountRelease(
+        keys=table.select(list(query.workplace_by)).take(np.arange(0, len(table), query.levels)),
+        worker_by=query.worker_by,
+        levels=tuple(product(*(domains[name] for name in query.worker_by))),
+        counts=drawn.counts,
+        lower=lower,
+        upper=np.where(np.isfinite(lower) & np.isnan(upper), np.inf, upper),
+        level=float(request.release.level),
+        guarantee=request.guarantee,
+        largest=largest,
+        at_most=drawn.at_most,
+        lineage=read_parents(folder, query.jobs.schema.hierarchy),
+        magnitude=query.magnitude,
+        establishments=np.array(table["establishments"])[:: query.levels] if beside else None,
+        ends=query.ends(request.ready[number], drawn) if path.stem == "research" else None,
+    )

@@ -119,7 +119,24 @@ class GPrior:
 
 
 @dataclass(frozen=True, slots=True)
-class Conjugate:
+class _Normal:
+    """A normal prior of the coefficients, and one of the error variance."""
+
+    mean: float | Vector = 0.0
+    covariance: float | Matrix = 100.0
+    nu: float = 1.0
+    variance: float = 1.0
+
+    def __post_init__(self) -> None:
+        _proper(self, nu=self.nu, variance=self.variance)
+
+    def check(self, coefficients: int) -> None:
+        """Refuse what does not fit a model with this many coefficients."""
+        _normal_prior(self, coefficients)
+
+
+@dataclass(frozen=True, slots=True)
+class Conjugate(_Normal):
     """beta | sigma^2 ~ N(mean, covariance sigma^2) and sigma^2 ~ IG(nu/2, nu variance/2).
 
     Parameters
@@ -133,18 +150,6 @@ class Conjugate:
     Conjugate(mean=0.0, covariance=10, nu=1.0, variance=1.0)
     """
 
-    mean: float | Vector = 0.0
-    covariance: float | Matrix = 100.0
-    nu: float = 1.0
-    variance: float = 1.0
-
-    def __post_init__(self) -> None:
-        _proper(self, nu=self.nu, variance=self.variance)
-
-    def check(self, coefficients: int) -> None:
-        """Refuse what does not fit a model with this many coefficients."""
-        _normal_prior(self, coefficients)
-
     def posterior(self, parts: Parts, columns: Integers, *, power: float = 1.0, share: float = 1.0) -> Marginals:
         """The posterior of the coefficients `columns` within each part."""
         mean, L = _normal_prior(self, parts.coefficients)
@@ -154,7 +159,7 @@ class Conjugate:
 
 
 @dataclass(frozen=True, slots=True)
-class SemiConjugate:
+class SemiConjugate(_Normal):
     """beta ~ N(mean, covariance), independent of sigma^2: normal given sigma^2, which is integrated by quadrature.
 
     Parameters
@@ -167,18 +172,6 @@ class SemiConjugate:
     >>> SemiConjugate(covariance=10)
     SemiConjugate(mean=0.0, covariance=10, nu=1.0, variance=1.0)
     """
-
-    mean: float | Vector = 0.0
-    covariance: float | Matrix = 100.0
-    nu: float = 1.0
-    variance: float = 1.0
-
-    def __post_init__(self) -> None:
-        _proper(self, nu=self.nu, variance=self.variance)
-
-    def check(self, coefficients: int) -> None:
-        """Refuse what does not fit a model with this many coefficients."""
-        _normal_prior(self, coefficients)
 
     def posterior(self, parts: Parts, columns: Integers, *, power: float = 1.0, share: float = 1.0) -> Marginals:
         """The posterior of the coefficients `columns` within each part."""
@@ -330,7 +323,7 @@ def _peak(function: Callable[[Matrix], Matrix], low: Vector, high: Vector) -> Ve
     return np.asarray((low + high) / 2)
 
 
-def _normal_prior(prior: Conjugate | SemiConjugate, p: int) -> tuple[Vector, Matrix]:
+def _normal_prior(prior: _Normal, p: int) -> tuple[Vector, Matrix]:
     """The prior's mean and the root L of its covariance L L', for p coefficients."""
     name = type(prior).__name__
     mean, covariance = np.asarray(prior.mean, dtype=np.float64), np.asarray(prior.covariance, dtype=np.float64)

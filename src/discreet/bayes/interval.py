@@ -29,7 +29,7 @@ from discreet.bayes.expected import IN_DEVIATIONS, SummaryErrors, answers
 from discreet.bayes.halves import lost
 from discreet.bayes.partition import Randomness, generator, number_of_parts
 from discreet.bayes.quantile import check_probabilities
-from discreet.bayes.question import PosteriorQuestion, answer_table, flags
+from discreet.bayes.question import Answers, PosteriorQuestion
 from discreet.bayes.reach import TRUST, reach_of
 from discreet.bayes.regression import Known
 from discreet.bayes.selection import find_magnitude
@@ -44,11 +44,8 @@ from discreet.release.account import Account, Released
 from discreet.release.offer import Offer
 from discreet.release.payer import Payer
 from discreet.release.question import Question, releases
-from discreet.results import Result, tidy_table
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from discreet.frames import AnyFrame
     from discreet.noise.source import Source
 
@@ -63,7 +60,7 @@ WIDER = 1.6  # scatter of the parts over the model's from which a note says so; 
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Intervals(Result):
+class Intervals(Answers):
     """Private credible intervals, one for each coefficient.
 
     Attributes
@@ -91,25 +88,8 @@ class Intervals(Result):
     notes: tuple[str, ...] = ()
     flag: tuple[str, ...] = ()
 
-    def tidy(self) -> pa.Table:
-        """One row for each answer, in the columns of `discreet.results.COLUMNS`; `level` is what was asked."""
-        return tidy_table(
-            effect="interval",
-            term=self.coefficient,
-            level=[repr(value) for value in self.level],
-            estimate=self.location,
-            lower=self.low,
-            upper=self.high,
-            flag=flags(self.flag),
-        )
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def to_arrow(self) -> pa.Table:
-        """One row for each answer."""
-        columns = {"at": self.level, "answer": self.location, "low": self.low, "high": self.high}
-        return answer_table(self.coefficient, flag=self.flag, **columns)
+    def _answered(self) -> tuple[str, Sequence[float], Sequence[float]]:
+        return "interval", self.level, self.location
 
     def __str__(self) -> str:
         rows = zip(self.coefficient, self.level, self.low, self.high, strict=True)

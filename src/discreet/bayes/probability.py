@@ -28,7 +28,7 @@ from discreet.bayes.conjugate import UNIT_INFORMATION, Prior, check_prior
 from discreet.bayes.doubts import Doubt, before_answers, told
 from discreet.bayes.expected import PROBABILITY, SummaryErrors, answers
 from discreet.bayes.partition import Randomness, generator, number_of_parts
-from discreet.bayes.question import PosteriorQuestion, answer_table, flags
+from discreet.bayes.question import Answers, PosteriorQuestion
 from discreet.bayes.reach import ALL_ROWS, TRUST, band
 from discreet.bayes.regression import Known
 from discreet.bayes.spending import PROOF, asked, by_question, floats, loss_of, only, public_note, questions
@@ -41,17 +41,14 @@ from discreet.release.account import Account, Released
 from discreet.release.offer import Offer
 from discreet.release.payer import Payer
 from discreet.release.question import Question, releases
-from discreet.results import Result, tidy_table
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from discreet.frames import AnyFrame
     from discreet.noise.source import Source
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Probabilities(Result):
+class Probabilities(Answers):
     """Private P(beta <= at), one for each question.
 
     Attributes
@@ -80,25 +77,8 @@ class Probabilities(Result):
     def __float__(self) -> float:
         return only(self.probability)
 
-    def tidy(self) -> pa.Table:
-        """One row for each answer, in the columns of `discreet.results.COLUMNS`; `level` is what was asked."""
-        return tidy_table(
-            effect="probability",
-            term=self.coefficient,
-            level=[repr(value) for value in self.at],
-            estimate=self.probability,
-            lower=self.low,
-            upper=self.high,
-            flag=flags(self.flag),
-        )
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def to_arrow(self) -> pa.Table:
-        """One row for each answer."""
-        columns = {"at": self.at, "answer": self.probability, "low": self.low, "high": self.high}
-        return answer_table(self.coefficient, flag=self.flag, **columns)
+    def _answered(self) -> tuple[str, Sequence[float], Sequence[float]]:
+        return "probability", self.at, self.probability
 
     def __str__(self) -> str:
         rows = zip(self.coefficient, self.at, self.probability, self.low, self.high, strict=True)

@@ -23,7 +23,7 @@ from discreet.bayes.doubts import before_answers, told
 from discreet.bayes.expected import IN_DEVIATIONS, OF_BOUND, SummaryErrors, answers
 from discreet.bayes.halves import lost
 from discreet.bayes.partition import Randomness, generator, number_of_parts
-from discreet.bayes.question import PosteriorQuestion, answer_table, flags
+from discreet.bayes.question import Answers, PosteriorQuestion
 from discreet.bayes.reach import ALL_ROWS, NOISE_ALONE, TRUST, band, reach_of
 from discreet.bayes.regression import Known
 from discreet.bayes.spending import (
@@ -48,12 +48,9 @@ from discreet.release.account import Account, Released
 from discreet.release.offer import Offer
 from discreet.release.payer import Payer
 from discreet.release.question import Question, releases
-from discreet.results import Result, tidy_table
 from discreet.voices import Symbol
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from discreet.frames import AnyFrame
     from discreet.noise.source import Source
 
@@ -63,7 +60,7 @@ AROUND_ZERO = Spelled(
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Quantiles(Result):
+class Quantiles(Answers):
     """Private posterior quantiles, one for each question.
 
     Attributes
@@ -95,25 +92,8 @@ class Quantiles(Result):
     def __float__(self) -> float:
         return only(self.quantile)
 
-    def tidy(self) -> pa.Table:
-        """One row for each answer, in the columns of `discreet.results.COLUMNS`; `level` is what was asked."""
-        return tidy_table(
-            effect="quantile",
-            term=self.coefficient,
-            level=[repr(value) for value in self.probability],
-            estimate=self.quantile,
-            lower=self.low,
-            upper=self.high,
-            flag=flags(self.flag),
-        )
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def to_arrow(self) -> pa.Table:
-        """One row for each answer."""
-        columns = {"at": self.probability, "answer": self.quantile, "low": self.low, "high": self.high}
-        return answer_table(self.coefficient, flag=self.flag, **columns)
+    def _answered(self) -> tuple[str, Sequence[float], Sequence[float]]:
+        return "quantile", self.probability, self.quantile
 
     def __str__(self) -> str:
         rows = zip(self.coefficient, self.probability, self.quantile, self.low, self.high, strict=True)

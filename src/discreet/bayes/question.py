@@ -1,7 +1,11 @@
-"""A question to a posterior: checked without data, offered once what is public of the data is known, then released."""
+"""A question to a posterior: checked without data, offered once what is public of the data is known, then released.
+
+`Answers` is the shape of what comes back.
+"""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,6 +17,7 @@ from discreet.release.account import Released
 from discreet.release.offer import Offer
 from discreet.release.payer import Payer
 from discreet.release.question import Question
+from discreet.results import Result, tidy_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,6 +41,41 @@ def answer_table(
 def flags(flag: Sequence[str]) -> list[str | None]:
     """Words against each answer; None where there are none."""
     return [words or None for words in flag]
+
+
+class Answers(Result):
+    """Private answers with their ends, one for each question."""
+
+    __slots__ = ()
+    coefficient: tuple[str, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    flag: tuple[str, ...]
+
+    @abstractmethod
+    def _answered(self) -> tuple[str, Sequence[float], Sequence[float]]:
+        """The kind of estimate, what was asked and what was answered."""
+
+    def tidy(self) -> pa.Table:
+        """One row for each answer, in the columns of `discreet.results.COLUMNS`; `level` is what was asked."""
+        effect, asked, answer = self._answered()
+        return tidy_table(
+            effect=effect,
+            term=self.coefficient,
+            level=[repr(value) for value in asked],
+            estimate=answer,
+            lower=self.low,
+            upper=self.high,
+            flag=flags(self.flag),
+        )
+
+    def to_arrow(self) -> pa.Table:
+        """One row for each answer."""
+        _, asked, answer = self._answered()
+        return answer_table(self.coefficient, at=asked, answer=answer, low=self.low, high=self.high, flag=self.flag)
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 @dataclass(frozen=True, slots=True)

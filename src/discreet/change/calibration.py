@@ -11,8 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import isotonic_regression
-from scipy.stats import betabinom, binom
 
 from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.change import roc
@@ -53,6 +51,8 @@ class Periods:
 
     def chances(self, score: Vector, *, lean: float = 1.0, seed: int = 0) -> tuple[Vector, Vector]:
         """Limits of the chance of a large change at these scores; `lean` draws them towards the prevalence."""
+        from scipy.optimize import isotonic_regression
+
         cases, hits = self.resampled(seed=seed)
         found = np.empty_like(cases)
         for k in range(len(cases)):
@@ -117,6 +117,8 @@ def right_alarms(chance: Vector, *, spread: float = 0.0, periods: int = 0, known
     `spread` is the variance of the period's factor, estimated on `periods` of them; `known` is the number of right
     alarms from which the chances were learnt.
     """
+    from scipy.stats import betabinom, binom
+
     size, mean = len(chance), float(chance.sum())
     if not size or mean <= 0:
         return RightAlarms(mean, 0, 0)

@@ -27,7 +27,6 @@ from math import factorial
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import rankdata
 
 from discreet.arrays import Integers, Mask, Matrix, Vector
 from discreet.change import roc
@@ -157,7 +156,7 @@ class ExchangedRanks:
     """Cases whose ranks change names: how many negatives rank above a positive is read off their sorted ranks."""
 
     def __init__(self, g: Mask, x: Matrix, lo: float, hi: float) -> None:
-        rank = rankdata(x, axis=1)
+        rank = roc.midranks(x)
         self.negatives, self.positives, self.range = rank[:, ~g], rank[:, g], (lo, hi)
 
     def areas(self, negatives: Integers, positives: Integers) -> Matrix:

@@ -20,7 +20,6 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
-from scipy.stats import rankdata
 
 from discreet.arrays import Mask, Matrix, Vector
 from discreet.errors import DataError
@@ -80,7 +79,7 @@ def auc(positive: ArrayLike, scores: ArrayLike) -> Vector:
     """The area under the curve: the chance that a positive outscores a negative, ties counting half."""
     g, x = checked(positive, scores)
     n, m = g.sum(), (~g).sum()
-    area = (rankdata(x, axis=1)[:, g].sum(axis=1) - n * (n + 1) / 2) / (n * m)
+    area = (midranks(x)[:, g].sum(axis=1) - n * (n + 1) / 2) / (n * m)
     return _shaped(area, scores)
 
 
@@ -174,6 +173,15 @@ def rescale(raw: Vector, lo: float, hi: float, scale: Scale) -> Vector:
     return np.asarray((1 + (raw - chance) / (hi - lo - chance)) / 2)
 
 
+def midranks(x: Matrix) -> Matrix:
+    """Ranks within each row, from one; equal numbers share the mean of theirs."""
+    found = np.empty(x.shape)
+    for row, ranks in zip(x, found, strict=True):
+        _, place, count = np.unique(row, return_inverse=True, return_counts=True)
+        ranks[:] = (np.cumsum(count) - (count - 1) / 2)[place]
+    return found
+
+
 def delong(positive: ArrayLike, scores: ArrayLike) -> DeLong:
     """Areas under correlated curves with DeLong's covariance, from midranks."""
     g, x = checked(positive, scores)
@@ -184,9 +192,9 @@ def delong(positive: ArrayLike, scores: ArrayLike) -> DeLong:
             "use a less extreme cutoff, or the area without its variance.",
             about="cutoff",
         )
-    ranks = rankdata(x, axis=1)
-    above = (ranks[:, g] - rankdata(x[:, g], axis=1)) / m  # share of negatives below each positive
-    below = 1 - (ranks[:, ~g] - rankdata(x[:, ~g], axis=1)) / n  # share of positives above each negative
+    ranks = midranks(x)
+    above = (ranks[:, g] - midranks(x[:, g])) / m  # share of negatives below each positive
+    below = 1 - (ranks[:, ~g] - midranks(x[:, ~g])) / n  # share of positives above each negative
     covariance = np.cov(above).reshape(len(x), -1) / n + np.cov(below).reshape(len(x), -1) / m
     return DeLong(auc=above.mean(axis=1), covariance=covariance)
 

@@ -14,7 +14,6 @@ from rich.console import Console
 from rich.table import Table as Screen
 
 from discreet.cli.panel_options import (
-    Cutoff,
     Cutoffs,
     Direction,
     Filling,
@@ -26,28 +25,24 @@ from discreet.cli.panel_options import (
     Horizon,
     Json,
     Lag,
-    Levels,
     Limit,
     MethodColumn,
-    Methods,
     Missing,
     Out,
     Panel,
+    RankingOptions,
     ResampledName,
     Scale,
     ScaleName,
-    Season,
     Series,
-    Shortest,
     StandardName,
     Time,
     Until,
     Value,
     Which,
-    Zeros,
-    asked_of,
     cutoff_of,
     cutoffs_of,
+    ranks,
 )
 from discreet.cli.progress import progress_bar
 
@@ -155,35 +150,17 @@ def compare(
 
 
 @app.command()
+@ranks
 def report(
     panel: Panel,
     forecasts: Forecasts = None,
     method: Annotated[str | None, typer.Option(help="Method that ranks; by default the best on the past.")] = None,
-    methods: Methods = None,
     capacity: Annotated[int | None, typer.Option(min=1, help="How many series you can look at.")] = None,
     cost_ratio: Annotated[float, typer.Option(help="False alarms that one missed large change is worth.")] = 10.0,
     prevalence: Annotated[float | None, typer.Option(help="Share of large changes; by default the past's.")] = None,
     by_value: Annotated[bool, typer.Option("--by-value", help="Rank by chance times the size of the series.")] = False,
-    horizon: Horizon = 1,
-    cutoff: Cutoff = "0.95",
-    direction: Which = Direction.decline,
-    standard: Gold = StandardName.relative,
-    scale: Scale = ScaleName.changes,
-    lag: Lag = 1,
-    fpr: Limit = 0.2,
-    missing: Gaps = Missing.refuse,
-    season: Season = None,
     past: Annotated[int, typer.Option(min=1, help="Past periods to forecast, when forecasts are made here.")] = 24,
-    gaps: Holes = Filling.skip,
-    until: Until = None,
-    shortest: Shortest = 8,
-    zeros: Zeros = 0.9,
-    series: Series = "series",
-    time: Time = "t",
-    value: Value = "value",
-    method_column: MethodColumn = "method",
-    forecast: Forecast = "forecast",
-    hierarchy: Levels = None,
+    asked: RankingOptions = RankingOptions(),
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -199,7 +176,6 @@ def report(
     Example: `discreet changes report sales.csv forecasts.csv --cost-ratio 10 --series sku --time month --value units`
     """
     from discreet.change.exceptions import exception_report
-    from discreet.change.tidy import in_our_names
     from discreet.report.changes import exception_page
     from discreet.report.page import Table
     from discreet.studies.study import Study, check_output
@@ -207,8 +183,7 @@ def report(
     if out is not None:
         check_output(out.resolve())
     with _working("ranking series") as progress:
-        names = {"series": series, "t": time, "value": value, "method": method_column, "forecast": forecast}
-        rows, made = in_our_names(panel, forecasts, names)
+        rows, made = asked.tables(panel, forecasts)
         found = exception_report(
             rows,
             made,
@@ -219,23 +194,7 @@ def report(
             by_value=by_value,
             past=past,
             progress=progress,
-            **asked_of(
-                methods,
-                horizon,
-                cutoff,
-                direction,
-                standard,
-                scale,
-                lag,
-                fpr,
-                missing,
-                season,
-                gaps,
-                until,
-                shortest,
-                zeros,
-                hierarchy,
-            ),
+            **asked.arguments(),
         )
         if out is not None:
             every = Table.of(found.rows, "Every series of the coming period.")
@@ -249,31 +208,13 @@ def report(
 
 
 @app.command()
+@ranks
 def backtest(
     panel: Panel,
     forecasts: Forecasts = None,
     periods: Annotated[int, typer.Option(min=1, help="How many past lists to make.")] = 24,
-    methods: Methods = None,
     capacity: Annotated[int, typer.Option(min=1, help="How many series you can look at.")] = 20,
-    horizon: Horizon = 1,
-    cutoff: Cutoff = "0.95",
-    direction: Which = Direction.decline,
-    standard: Gold = StandardName.relative,
-    scale: Scale = ScaleName.changes,
-    lag: Lag = 1,
-    fpr: Limit = 0.2,
-    missing: Gaps = Missing.refuse,
-    season: Season = None,
-    gaps: Holes = Filling.skip,
-    until: Until = None,
-    shortest: Shortest = 8,
-    zeros: Zeros = 0.9,
-    series: Series = "series",
-    time: Time = "t",
-    value: Value = "value",
-    method_column: MethodColumn = "method",
-    forecast: Forecast = "forecast",
-    hierarchy: Levels = None,
+    asked: RankingOptions = RankingOptions(),
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -282,38 +223,20 @@ def backtest(
     Example: `discreet changes backtest sales.csv --capacity 20 --periods 24`
     """
     from discreet.change.backtest import backtest_changes
-    from discreet.change.tidy import in_our_names
     from discreet.report.changes import backtest_page
     from discreet.studies.study import Study, check_output
 
     if out is not None:
         check_output(out.resolve())
     with _working("making past lists") as progress:
-        names = {"series": series, "t": time, "value": value, "method": method_column, "forecast": forecast}
-        rows, made = in_our_names(panel, forecasts, names)
+        rows, made = asked.tables(panel, forecasts)
         found = backtest_changes(
             rows,
             made,
             periods=periods,
             capacity=capacity,
             progress=progress,
-            **asked_of(
-                methods,
-                horizon,
-                cutoff,
-                direction,
-                standard,
-                scale,
-                lag,
-                fpr,
-                missing,
-                season,
-                gaps,
-                until,
-                shortest,
-                zeros,
-                hierarchy,
-            ),
+            **asked.arguments(),
         )
         if out is not None:
             page = backtest_page(found)

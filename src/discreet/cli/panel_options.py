@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -152,40 +156,72 @@ def _number(text: str) -> float:
         ) from None
 
 
-def asked_of(
-    methods: str | None,
-    horizon: int,
-    cutoff: str,
-    direction: Direction,
-    standard: StandardName,
-    scale: ScaleName,
-    lag: int,
-    fpr: float,
-    missing: Missing,
-    season: int | None,
-    gaps: Filling,
-    until: str | None,
-    shortest: int,
-    zeros: float,
-    hierarchy: str | None,
-) -> dict[str, Any]:
-    """What `report` and `backtest` have in common, as their functions take it."""
-    from discreet.change.forecasters import QUICK
-    from discreet.change.judged import Rules
+@dataclass(frozen=True)
+class RankingOptions:
+    """What `report` and `backtest` have in common: options of both, in this order."""
 
-    return {
-        "methods": QUICK if methods is None else tuple(name.strip() for name in methods.split(",")),
-        "horizon": horizon,
-        "cutoff": cutoff_of(cutoff),
-        "direction": direction.value,
-        "policy": standard.value,
-        "scale": scale.value,
-        "lag": lag,
-        "fpr": (0.0, fpr),
-        "missing": missing.value,
-        "season": season,
-        "gaps": gaps.value,
-        "until": until,
-        "hierarchy": [] if hierarchy is None else [name.strip() for name in hierarchy.split(",")],
-        "rules": Rules(shortest=shortest, zeros=zeros, quiet=12 if zeros < 1 else 0),
-    }
+    methods: Methods = None
+    horizon: Horizon = 1
+    cutoff: Cutoff = "0.95"
+    direction: Which = Direction.decline
+    standard: Gold = StandardName.relative
+    scale: Scale = ScaleName.changes
+    lag: Lag = 1
+    fpr: Limit = 0.2
+    missing: Gaps = Missing.refuse
+    season: Season = None
+    gaps: Holes = Filling.skip
+    until: Until = None
+    shortest: Shortest = 8
+    zeros: Zeros = 0.9
+    series: Series = "series"
+    time: Time = "t"
+    value: Value = "value"
+    method_column: MethodColumn = "method"
+    forecast: Forecast = "forecast"
+    hierarchy: Levels = None
+
+    def tables(self, panel: str, forecasts: str | None) -> tuple[Any, Any]:
+        """Both tables, in our names."""
+        from discreet.change.tidy import in_our_names
+
+        names = {"series": self.series, "t": self.time, "value": self.value}
+        return in_our_names(panel, forecasts, names | {"method": self.method_column, "forecast": self.forecast})
+
+    def arguments(self) -> dict[str, Any]:
+        """The rest, as the functions of both take it."""
+        from discreet.change.forecasters import QUICK
+        from discreet.change.judged import Rules
+
+        return {
+            "methods": QUICK if self.methods is None else tuple(name.strip() for name in self.methods.split(",")),
+            "horizon": self.horizon,
+            "cutoff": cutoff_of(self.cutoff),
+            "direction": self.direction.value,
+            "policy": self.standard.value,
+            "scale": self.scale.value,
+            "lag": self.lag,
+            "fpr": (0.0, self.fpr),
+            "missing": self.missing.value,
+            "season": self.season,
+            "gaps": self.gaps.value,
+            "until": self.until,
+            "hierarchy": [] if self.hierarchy is None else [name.strip() for name in self.hierarchy.split(",")],
+            "rules": Rules(shortest=self.shortest, zeros=self.zeros, quiet=12 if self.zeros < 1 else 0),
+        }
+
+
+def ranks(command: Callable[..., None]) -> Callable[..., None]:
+    """The command whose parameter `asked` is made of the options of `RankingOptions`."""
+    own, shared = (inspect.signature(each, eval_str=True).parameters for each in (command, RankingOptions))
+    listed = [each for name, one in own.items() for each in (shared.values() if name == "asked" else [one])]
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        asked = RankingOptions(**{name: given.pop(name) for name in shared})
+        command(asked=asked, **given)
+
+    run.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in listed}
+    del run.__wrapped__
+    return run

@@ -23,7 +23,6 @@ from discreet.histories import Histories
 from discreet.noise.rings import Rings
 from discreet.noise.sampler import draw_within
 from discreet.noise.source import SeededSource, Source
-from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Loss
 from discreet.privacy.units import Establishments
 from discreet.release.account import Account
@@ -41,6 +40,8 @@ from discreet.tables.movement import (
     MovementErrors,
     MovementQuery,
     MovementRelease,
+    Noise,
+    PreparedMovement,
     Statistic,
     establishments_only,
     mean_by,
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 
 PROOF = "docs/proofs/changes.md"
 COLUMNS = ("earlier", "later", "change", "rate")
-POINTS, FINE = 2**15, 2.0**40
+POINTS, FINE = 2**15, 2.0**24  # coarse enough that doubles decide nearly every draw
 
 
 class QuarterNoise(Protocol):
@@ -136,31 +137,17 @@ class ChangeRelease(MovementRelease):
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedChanges:
+class PreparedChanges(PreparedMovement[ChangeRelease]):
     """Changes with their noise: all that is decided before data are read."""
 
-    quarters: tuple[Label, ...]
-    by: tuple[str, ...]
     noise: QuarterNoise
-    sizes: NoisySizes | None
-    level: float
-    guarantee: Guarantee
-    details: dict[str, Any]
 
     @property
-    def mechanism(self) -> str:
-        """The name of the mechanism."""
-        return self.noise.name
-
-    @property
-    def constants(self) -> dict[str, Any]:
-        """The public constants of the noise."""
-        found = self.noise.constants()
-        return found if self.sizes is None else found | {"sizes": self.sizes.own_constants()}
+    def rings(self) -> Noise:
+        return self.noise
 
     @property
     def dimension(self) -> int:
-        """How many integers of a cell are drawn together."""
         return len(self.quarters)
 
     def expected(self) -> MovementErrors:
@@ -177,11 +164,9 @@ class PreparedChanges:
         )
 
     def on_sizes(self, largest: Vector) -> dict[str, float]:
-        """Mean expected errors over cells whose largest establishments have these sizes."""
         return mean_by(lambda sizes: expected_errors(self.noise, sizes), largest)
 
     def read(self, histories: Histories) -> ChangeCells:
-        """What the draw needs of the data."""
         return statistics(histories, self.quarters, self.by)
 
     def draw(self, cells: ChangeCells, source: Source) -> ChangeRelease:
@@ -194,7 +179,6 @@ class PreparedChanges:
         return self.released(cells.keys, levels, largest)
 
     def released(self, keys: pa.Table, levels: Integers, largest: Integers | None) -> ChangeRelease:
-        """Everything that follows from what was drawn."""
         ends = self._ends(levels, largest, level=self.level)
         both = self._ends(levels, largest, level=(1 + self.level) / 2)
         pairs = len(self.quarters) - 1
@@ -272,7 +256,7 @@ class ChangeQuery(MovementQuery[ChangeRelease]):
         k = len(self.quarters)
         noise = cast(QuarterNoise, calibrate("weak-joint", unit=unit, epsilon=epsilon, cells=k))
         guarantee = self._guarantee(unit, noise.loss, sizes, proof=PROOF, about=TOGETHER.format(k))
-        return PreparedChanges(self.quarters, self.by, noise, sizes, level, guarantee, details)
+        return PreparedChanges(self.quarters, self.by, sizes, level, guarantee, details, noise)
 
     def __repr__(self) -> str:
         return f"Changes of {len(self.quarters)} quarters by {', '.join(self.by) or 'nothing'}, not released"

@@ -21,7 +21,6 @@ from discreet.faults import Argument
 from discreet.histories import CAME, HISTORY, KINDS, LEFT, Histories
 from discreet.noise.flow_body import COORDINATES, FLOWS
 from discreet.noise.source import Source
-from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.units import Establishments
 from discreet.release.account import Account
 from discreet.schema import Label
@@ -34,6 +33,8 @@ from discreet.tables.movement import (
     TOGETHER,
     MovementErrors,
     MovementQuery,
+    Noise,
+    PreparedMovement,
     establishments_only,
     mean_by,
     merged_keys,
@@ -61,31 +62,17 @@ class FlowCells:
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedFlows:
+class PreparedFlows(PreparedMovement[FlowRelease]):
     """Flows with their noise: all that is decided before data are read."""
 
-    quarters: tuple[Label, ...]
-    by: tuple[str, ...]
     noise: FlowNoise
-    sizes: NoisySizes | None
-    level: float
-    guarantee: Guarantee
-    details: dict[str, Any]
 
     @property
-    def mechanism(self) -> str:
-        """The name of the mechanism."""
-        return self.noise.rings.name
-
-    @property
-    def constants(self) -> dict[str, Any]:
-        """The public constants of the noise."""
-        found = self.noise.rings.constants()
-        return found if self.sizes is None else found | {"sizes": self.sizes.own_constants()}
+    def rings(self) -> Noise:
+        return self.noise.rings
 
     @property
     def dimension(self) -> int:
-        """How many integers of a cell are drawn together."""
         return len(COORDINATES)
 
     def expected(self) -> MovementErrors:
@@ -94,11 +81,9 @@ class PreparedFlows:
         return MovementErrors({name: dict(zip(SIZES, found[name].tolist(), strict=True)) for name in FLOWS})
 
     def on_sizes(self, largest: Vector) -> dict[str, float]:
-        """Mean expected errors over cells whose largest establishments have these sizes."""
         return mean_by(self.noise.expected_error, largest)
 
     def read(self, histories: Histories) -> FlowCells:
-        """What the draw needs of the data."""
         return statistics(histories, self.quarters, self.by)
 
     def draw(self, cells: FlowCells, source: Source) -> FlowRelease:
@@ -111,7 +96,6 @@ class PreparedFlows:
         return self.released(cells.keys, vectors, largest)
 
     def released(self, keys: pa.Table, vectors: Integers, largest: Integers | None) -> FlowRelease:
-        """Everything that follows from what was drawn."""
         noise, sizes, level = self.noise, self.sizes, self.level
         return FlowRelease(
             keys=keys,
@@ -173,7 +157,7 @@ class FlowQuery(MovementQuery[FlowRelease]):
         noise = FlowNoise.calibrate(unit=unit, epsilon=epsilon, quarters=count)
         about = TOGETHER.format(count) if count > 1 else OF_ONE_QUARTER
         guarantee = self._guarantee(unit, noise.loss, sizes, proof=PROOF, about=about)
-        return PreparedFlows(self.quarters, self.by, noise, sizes, level, guarantee, details)
+        return PreparedFlows(self.quarters, self.by, sizes, level, guarantee, details, noise)
 
     def __repr__(self) -> str:
         return f"Flows of {span(self.quarters)} by {', '.join(self.by) or 'nothing'}, not released"

@@ -179,48 +179,72 @@ class MovementErrors:
         return found
 
 
-R_co = TypeVar("R_co", bound=MovementRelease, covariant=True)
+R = TypeVar("R", bound=MovementRelease)
 
 
-class PreparedMovement(Protocol[R_co]):
-    """A query with its noise: all that is decided before data are read."""
-
-    @property
-    def guarantee(self) -> Guarantee: ...
+class Noise(Protocol):
+    """What is published of the noise."""
 
     @property
-    def details(self) -> dict[str, Any]:
-        """Public parameters for the ledger."""
+    def name(self) -> str: ...
+    def constants(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedMovement(ABC, Generic[R]):
+    """A query with its noise: all that is decided before data are read. `details` are for the ledger."""
+
+    quarters: tuple[Label, ...]
+    by: tuple[str, ...]
+    sizes: NoisySizes | None
+    level: float
+    guarantee: Guarantee
+    details: dict[str, Any]
 
     @property
-    def constants(self) -> dict[str, Any]:
-        """The public constants of the noise."""
+    @abstractmethod
+    def rings(self) -> Noise:
+        """The mechanism."""
 
     @property
+    @abstractmethod
     def dimension(self) -> int:
         """How many integers of a cell are drawn together."""
 
     @property
     def mechanism(self) -> str:
         """The name of the mechanism."""
+        return self.rings.name
 
-    def expected(self) -> MovementErrors: ...
+    @property
+    def constants(self) -> dict[str, Any]:
+        """The public constants of the noise."""
+        found = self.rings.constants()
+        return found if self.sizes is None else found | {"sizes": self.sizes.own_constants()}
 
+    @abstractmethod
+    def expected(self) -> MovementErrors:
+        """Expected errors for some sizes of a cell's largest establishment."""
+
+    @abstractmethod
     def on_sizes(self, largest: Vector) -> dict[str, float]:
         """Mean expected errors over cells whose largest establishments have these sizes."""
 
-    def read(self, histories: Histories) -> Any: ...
+    @abstractmethod
+    def read(self, histories: Histories) -> Any:
+        """What the draw needs of the data."""
 
-    def draw(self, cells: Any, source: Source) -> R_co: ...
+    @abstractmethod
+    def draw(self, cells: Any, source: Source) -> R:
+        """The numbers with noise, and noisy sizes where they were paid for."""
 
-    def released(self, keys: pa.Table, vectors: Integers, largest: Integers | None, /) -> R_co:
+    @abstractmethod
+    def released(self, keys: pa.Table, vectors: Integers, largest: Integers | None, /) -> R:
         """Everything that follows from what was drawn."""
 
-    def again(self, table: pa.Table) -> R_co:
+    @abstractmethod
+    def again(self, table: pa.Table) -> R:
         """The release that the drawn integers of a published table give, with everything computed anew."""
-
-
-R = TypeVar("R", bound=MovementRelease)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import re
 import secrets
 import time
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias, get_args
 
 from argon2 import PasswordHasher
@@ -40,7 +41,12 @@ HOURS = 12
 """A session's life."""
 
 _hasher = PasswordHasher()
-_NOBODY = _hasher.hash(secrets.token_hex(16))
+
+
+@lru_cache(maxsize=1)
+def _nobody(hasher: PasswordHasher) -> str:
+    """The hash of a password that nobody has."""
+    return hasher.hash(secrets.token_hex(16))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +181,9 @@ def is_password(store: DeskStore, name: str, password: str) -> bool:
     """Whether this is the person's password; as slow for unknown names as for known ones."""
     with store.reading() as connection:
         row = connection.execute(select(accounts.c.password).where(accounts.c.name == name)).first()
+    nobody = _nobody(_hasher)  # made at the first log-in, whoever comes: how long it takes says nothing about names
     try:
-        return _hasher.verify(_NOBODY if row is None else row.password, password[:1024]) and row is not None
+        return _hasher.verify(nobody if row is None else row.password, password[:1024]) and row is not None
     except (VerificationError, InvalidHashError):
         return False
 

@@ -233,3 +233,25 @@ def test_every_line_that_reading_leaves_is_folded() -> None:
     folder = Path(audit_log.__file__).parent
     texts = {path.name: path.read_text() for path in (*folder.glob("pages/*.py"), folder / "app.py")}
     assert [name for name, text in texts.items() if "import record" in text or "audit_log.record(" in text] == []
+
+
+@pytest.mark.parametrize("first", ["zoe", "nobody"])
+def test_no_name_takes_longer_than_another(first: str, app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What unknown names are compared with is made at the first log-in, whoever comes; then all take one comparison."""
+    done: list[str] = []
+    own = accounts._hasher
+
+    class Counted:
+        def hash(self, password: str) -> str:
+            done.append("hash")
+            return own.hash(password)
+
+        def verify(self, hashed: str, password: str) -> bool:
+            done.append("verify")
+            return own.verify(hashed, password)
+
+    monkeypatch.setattr(accounts, "_hasher", Counted())
+    store = app.state.here.store
+    for name in (first, "zoe", "nobody"):
+        assert not accounts.is_password(store, name, WRONG)
+    assert done == ["hash", "verify", "verify", "verify"]

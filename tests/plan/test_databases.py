@@ -11,7 +11,6 @@ import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -20,10 +19,18 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet as dc
+from database_cases import (
+    PASSWORD,
+    desk_takes_an_address_and_no_password,
+    driver_is_missed,
+    jobs_are_those_of_the_files,
+    refused_and_not_repeated,
+    refused_at_its_place,
+    rows_go_between_tables,
+)
 from discreet import databases
 from discreet.databases import Address, moment
-from discreet.errors import DataError, MissingExtra, PlanError
-from discreet.ledger import Ledger
+from discreet.errors import DataError, PlanError
 from discreet.plan import run as run_module
 from discreet.plan.check import check
 from discreet.plan.reading import read_plan
@@ -35,7 +42,6 @@ from postgres_server import postgres, postgres_server, postgres_url
 
 __all__ = ["postgres", "postgres_server", "postgres_url"]
 
-PASSWORD = "s3cret-Pa55-word"
 COLUMNS = {"workplace": "bigint", "worker": "bigint", "sex": "varchar(1)", "place": "character(4)", "sector": "text"}
 
 
@@ -108,30 +114,14 @@ def test_a_plan_on_a_server_runs_to_a_verified_bundle(plan: Path) -> None:
 
 
 def test_jobs_are_those_of_the_files(database: Database, plan: Path, tmp_path: Path) -> None:
-    """All columns that a release needs, with the same values, and no other."""
-    schema = dc.Schema(["place", "sector"], {"sex": ["f", "m"]})
-    there = dc.read_jobs(database.address("jobs"), workplaces=database.address("places"), schema=schema)
-    here = dc.read_jobs(tmp_path / "jobs.parquet", workplaces=tmp_path / "places.parquet", schema=schema)
-    for mine, theirs in ((there.frame, here.frame), (there.workplaces, here.workplaces)):
-        order = "worker" if mine is there.frame else "workplace"
-        found, expected = (each.sort(order).collect("pyarrow").to_native() for each in (mine, theirs))
-        assert found.to_pylist() == expected.select(found.column_names).to_pylist()
-    assert there.name == "jobs"
+    assert jobs_are_those_of_the_files(database, tmp_path).name == "jobs"
 
 
 def test_everything_of_a_run_is_read_at_one_moment(
     database: Database, plan: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between two tables, and between the check of rows and the release, rows go; the run sees none of it."""
-    fetch, seen = moment._fetch, []
-
-    def changing(connection: Any, address: Address, columns: Any) -> Any:
-        found = fetch(connection, address, columns)
-        seen.append(pq.read_table(found).num_rows)
-        database.run("DELETE FROM jobs WHERE worker % 2 = 0", "DELETE FROM places WHERE workplace > 3")
-        return found
-
-    monkeypatch.setattr(moment, "_fetch", changing)
+    seen = rows_go_between_tables(database, monkeypatch)
     assert len(run(plan).publications) == 3
     assert seen[0] == 40
     assert len(seen) == 2
@@ -252,13 +242,6 @@ def test_the_password_is_nowhere(plan: Path) -> None:
     assert PASSWORD not in json.dumps(outcome.to_dict()) + repr(outcome)
 
 
-def spent_nothing(plan: Path) -> None:
-    assert not (plan.parent / "out").exists()
-    if (plan.parent / "ledger.db").exists():
-        with Ledger.open(plan.parent / "ledger.db", read_only=True) as ledger:
-            assert not [entry for entry in ledger.entries() if entry.kind == "charge"]
-
-
 FAILURES = {
     "wrong password": ({"PGPASSWORD": "an0ther-Pa55"}, "", "", "did not take the user or the password"),
     "no password": ({"PGPASSWORD": None, "PGPASSFILE": "/dev/null"}, "", "", "did not take the user or the password"),
@@ -282,13 +265,7 @@ def test_what_fails_is_said_and_costs_nothing(
         monkeypatch.delenv(name, raising=False) if value is None else monkeypatch.setenv(name, value)
     if old:
         plan.write_text(re.sub(old, new, plan.read_text(), count=1))
-    with pytest.raises(PlanError) as refusal:
-        run(plan)
-    said = str(refusal.value)
-    assert words in said
-    assert "[data], source" in said or "[data], workplaces" in said
-    assert not any(secret in said for secret in (PASSWORD, "an0ther-Pa55"))
-    spent_nothing(plan)
+    refused_at_its_place(plan, words, PASSWORD, "an0ther-Pa55")
 
 
 SECRETS = (
@@ -312,18 +289,7 @@ SECRETS = (
 def test_an_address_with_a_secret_is_refused_and_not_repeated(
     address: str, toys: Callable[[Path], Path], tmp_path: Path
 ) -> None:
-    plan = toys(tmp_path)
-    plan.write_text(re.sub(r'source = "[^"]*"', f'source = "{address}"', plan.read_text()))
-    with pytest.raises(PlanError) as refusal:
-        read_plan(plan)
-    assert "hunter2" not in str(refusal.value)
-    assert "[data], source" in str(refusal.value)
-    if not address.startswith("mysql"):
-        with pytest.raises(DataError) as refusal_here:
-            dc.read_jobs(address, schema=dc.Schema(["place"], {}))
-        assert "hunter2" not in str(refusal_here.value)
-        assert refusal_here.value.about == "source"
-    spent_nothing(plan)
+    refused_and_not_repeated(address, toys(tmp_path), here=not address.startswith("mysql"))
 
 
 def test_an_address_without_a_table_says_how_it_is_named() -> None:
@@ -350,10 +316,7 @@ def test_a_password_file_outside_the_plan_is_enough(
 
 
 def test_a_missing_driver_says_how_to_get_it(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "adbc_driver_postgresql", None)
-    with pytest.raises(MissingExtra) as refusal:
-        databases.copied(database.address("jobs"))
-    assert "adbc_driver_postgresql" in str(refusal.value) and "pip install" in str(refusal.value)
+    driver_is_missed("adbc_driver_postgresql", "adbc_driver_postgresql", database, monkeypatch)
 
 
 def test_a_full_disk_is_said_and_costs_nothing(plan: Path) -> None:
@@ -386,26 +349,7 @@ def test_the_transaction_can_write_nothing(database: Database) -> None:
 
 
 def test_a_desk_takes_an_address_and_no_password(database: Database, tmp_path: Path) -> None:
-    from discreet.web.desk import Desk
-
-    source = """
-[[source]]
-name = "jobs"
-path = "{}"
-dataset = "jobs"
-epsilon = 4
-unit = {{ kind = "establishments", alpha = 0.1 }}
-schema = {{ workplace_attributes = ["place"], worker_attributes = {{ sex = ["f", "m"] }} }}
-"""
-    (tmp_path / "desk").mkdir()
-    settings = tmp_path / "desk" / "desk.toml"
-    settings.write_text(source.format(database.address("jobs")))
-    desk = Desk.open(tmp_path / "desk")
-    assert desk.fixed_tables(desk.sources["jobs"], "p")["data"]["source"] == database.address("jobs")
-    settings.write_text(source.format("postgresql://reader:hunter2@host/db::jobs"))
-    with pytest.raises(PlanError, check=about("desk")) as refusal:
-        Desk.open(tmp_path / "desk")
-    assert "hunter2" not in str(refusal.value)
+    desk_takes_an_address_and_no_password(database, "postgresql://reader:hunter2@host/db::jobs", tmp_path / "desk")
 
 
 LARGE = """

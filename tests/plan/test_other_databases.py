@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 import sqlite3
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
@@ -16,16 +14,24 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet as dc
-from discreet.databases import Address, copied, moment
-from discreet.errors import DataError, MissingExtra, PlanError
-from discreet.ledger import Ledger
-from discreet.plan.reading import read_plan
+from database_cases import (
+    PASSWORD,
+    SCHEMA,
+    desk_takes_an_address_and_no_password,
+    driver_is_missed,
+    jobs_are_those_of_the_files,
+    refused_and_not_repeated,
+    refused_at_its_place,
+    rows_go_between_tables,
+    spent_nothing,
+)
+from discreet.databases import Address, copied
+from discreet.errors import DataError, PlanError
 from discreet.plan.run import run
 from mariadb_server import mariadb_server
 
 __all__ = ["mariadb_server"]
 
-PASSWORD = "s3cret-Pa55-word"
 COLUMNS = {"sex": "varchar(1)", "place": "char(4)", "sector": "text"}
 
 
@@ -105,13 +111,6 @@ def plan(database: Mariadb | Lite, tmp_path: Path) -> Path:
     return path
 
 
-def spent_nothing(plan: Path) -> None:
-    assert not (plan.parent / "out").exists()
-    if (plan.parent / "ledger.db").exists():
-        with Ledger.open(plan.parent / "ledger.db", read_only=True) as ledger:
-            assert not [entry for entry in ledger.entries() if entry.kind == "charge"]
-
-
 def test_a_plan_runs_and_no_secret_is_in_its_files(plan: Path) -> None:
     outcome = run(plan)
     assert outcome.remaining.epsilon == 4
@@ -123,32 +122,17 @@ def test_a_plan_runs_and_no_secret_is_in_its_files(plan: Path) -> None:
 
 
 def test_jobs_are_those_of_the_files(database: Mariadb | Lite, plan: Path, tmp_path: Path) -> None:
-    schema = dc.Schema(["place", "sector"], {"sex": ["f", "m"]})
-    there = dc.read_jobs(database.address("jobs"), workplaces=database.address("places"), schema=schema)
-    here = dc.read_jobs(tmp_path / "jobs.parquet", workplaces=tmp_path / "places.parquet", schema=schema)
-    for mine, theirs in ((there.frame, here.frame), (there.workplaces, here.workplaces)):
-        order = "worker" if mine is there.frame else "workplace"
-        found, expected = (each.sort(order).collect("pyarrow").to_native() for each in (mine, theirs))
-        assert found.to_pylist() == expected.select(found.column_names).to_pylist()
+    jobs_are_those_of_the_files(database, tmp_path)
 
 
 def test_all_tables_are_read_at_one_moment(
     database: Mariadb | Lite, plan: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between two tables rows go; the run sees none of it. A file of SQLite without a log lets nobody write."""
-    fetch, seen = moment._fetch, []
     if isinstance(database, Lite):
         database.run("PRAGMA journal_mode = WAL")
-
-    def changing(connection: Any, address: Address, columns: Any) -> Any:
-        found = fetch(connection, address, columns)
-        seen.append(pq.read_table(found).num_rows)
-        database.run("DELETE FROM jobs WHERE worker % 2 = 0", "DELETE FROM places WHERE workplace > 3")
-        return found
-
-    monkeypatch.setattr(moment, "_fetch", changing)
-    schema = dc.Schema(["place", "sector"], {"sex": ["f", "m"]})
-    dc.read_jobs(database.address("jobs"), workplaces=database.address("places"), schema=schema)
+    seen = rows_go_between_tables(database, monkeypatch)
+    dc.read_jobs(database.address("jobs"), workplaces=database.address("places"), schema=SCHEMA)
     assert seen[0] == 40 and seen[1] > 100
 
 
@@ -249,13 +233,7 @@ def test_what_fails_is_said_and_costs_nothing(failure: str, plan: Path, monkeypa
     monkeypatch.setenv("MYSQL_PWD", password)
     if old:
         plan.write_text(re.sub(old, new, plan.read_text(), count=1))
-    with pytest.raises(PlanError) as refusal:
-        run(plan)
-    said = str(refusal.value)
-    assert words in said
-    assert "[data], source" in said or "[data], workplaces" in said
-    assert password not in said
-    spent_nothing(plan)
+    refused_at_its_place(plan, words, password)
 
 
 @pytest.mark.parametrize("database", ["mariadb"], indirect=True)
@@ -320,15 +298,7 @@ SECRETS = (
 def test_an_address_with_a_secret_is_refused_and_not_repeated(
     address: str, toys: Callable[[Path], Path], tmp_path: Path
 ) -> None:
-    plan = toys(tmp_path)
-    plan.write_text(re.sub(r'source = "[^"]*"', f'source = "{address}"', plan.read_text()))
-    with pytest.raises(PlanError) as refusal:
-        read_plan(plan)
-    assert "hunter2" not in str(refusal.value)
-    assert "[data], source" in str(refusal.value)
-    with pytest.raises(DataError) as refusal_here:
-        dc.read_jobs(address, schema=dc.Schema(["place"], {}))
-    assert "hunter2" not in str(refusal_here.value)
+    refused_and_not_repeated(address, toys(tmp_path))
 
 
 def test_two_names_of_one_table_are_one_data_set() -> None:
@@ -340,31 +310,9 @@ def test_two_names_of_one_table_are_one_data_set() -> None:
 
 @pytest.mark.parametrize("database", ["mariadb"], indirect=True)
 def test_a_missing_driver_says_how_to_get_it(database: Mariadb, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pymysql", None)
-    with pytest.raises(MissingExtra) as refusal:
-        copied(database.address("jobs"))
-    assert "[mysql]" in str(refusal.value) and "pip install" in str(refusal.value)
+    driver_is_missed("pymysql", "[mysql]", database, monkeypatch)
 
 
 @pytest.mark.parametrize("database", ["mariadb"], indirect=True)
 def test_a_desk_takes_an_address_and_no_password(database: Mariadb, tmp_path: Path) -> None:
-    from discreet.web.desk import Desk
-
-    source = """
-[[source]]
-name = "jobs"
-path = "{}"
-dataset = "jobs"
-epsilon = 4
-unit = {{ kind = "establishments", alpha = 0.1 }}
-schema = {{ workplace_attributes = ["place"], worker_attributes = {{ sex = ["f", "m"] }} }}
-"""
-    (tmp_path / "desk").mkdir()
-    settings = tmp_path / "desk" / "desk.toml"
-    settings.write_text(source.format(database.address("jobs")))
-    desk = Desk.open(tmp_path / "desk")
-    assert desk.fixed_tables(desk.sources["jobs"], "p")["data"]["source"] == database.address("jobs")
-    settings.write_text(source.format("mysql://reader:hunter2@host/db::jobs"))
-    with pytest.raises(PlanError) as refusal:
-        Desk.open(tmp_path / "desk")
-    assert "hunter2" not in str(refusal.value)
+    desk_takes_an_address_and_no_password(database, "mysql://reader:hunter2@host/db::jobs", tmp_path / "desk")

@@ -88,7 +88,7 @@ class Histories:
         """
         table, schema = self.jobs.table, self.schema
         checks = [*empty(self.name), *nulls(self.name, [*schema.keys, self.time])]
-        checks += outside(self.name, {self.time: self.quarters})
+        checks += outside(self.name, {self.time: self.quarters}, "the list of quarters")
         with working(f"check {self.name}"):
             refuse(Pass("source", table, checks, table).faults())
             if self.jobs.workplaces is None and schema.workplace_attributes:

@@ -103,7 +103,9 @@ def nulls(name: str, columns: Iterable[str]) -> list[RowCheck]:
     ]
 
 
-def outside(name: str, domains: Mapping[str, Sequence[Label]]) -> list[RowCheck]:
+def outside(
+    name: str, domains: Mapping[str, Sequence[Label]], declared: str = "the schema's worker_attributes"
+) -> list[RowCheck]:
     """Categories that the public domain does not have. The domain is shown, what was found is not."""
     import narwhals.stable.v2 as nw
 
@@ -113,7 +115,7 @@ def outside(name: str, domains: Mapping[str, Sequence[Label]]) -> list[RowCheck]
                 role(name),
                 f"Column {column!r} of {name} has rows outside its public domain, which is: "
                 f"{', '.join(map(str, domain))}.",
-                remedy=("Recode them, or add the category to the schema's worker_attributes.", WHERE),
+                remedy=(f"Recode them, or add the category to {declared}.", WHERE),
             ),
             ~nw.col(column).is_null() & ~nw.col(column).is_in(domain),
         )

@@ -169,6 +169,24 @@ def test_a_rule_holds_in_the_report_of_flows_and_changes(kind: str, tmp_path: Pa
         assert left or float(shown.replace(",", "").replace("\u2212", "-")) == pytest.approx(value, abs=0.005)
 
 
+@pytest.mark.parametrize("by", ["county", "state"])
+def test_a_revision_of_flows_says_what_changed(by: str, tmp_path: Path) -> None:
+    histories(tmp_path)
+    plan = tmp_path / "plan.toml"
+    text = MOVED.format(kind="flows", asked='quarter = "2024Q2"')
+    first, second = text.index("[[release]]"), text.index("[output]")
+    again = text[first:second].replace("moved", "again").replace('["county"]', f'["{by}"]') + 'replaces = "moved"\n'
+    plan.write_text(text[:second] + again + text[second:])
+    done = run(plan)
+    page = (tmp_path / "out" / "report.html").read_text()
+    one, two = (pq.read_table(tmp_path / "out" / name / "research.parquet").to_pandas() for name in ("moved", "again"))
+    if by == "state":
+        assert "By state, quarter: the cells are not the same." in page
+    else:
+        assert f"employment {(one['employment'] - two['employment']).abs().mean():.3g}, beginning" in page
+    assert next(one for one in verify_bundle(done.bundle) if one.subject == "report.html").holds
+
+
 def test_reports_of_sums_speak_of_their_magnitude_and_show_every_table(tmp_path: Path) -> None:
     """Tables that are sums of drawn ones are in the report too, rounded as the agency rounds."""
     histories(tmp_path)

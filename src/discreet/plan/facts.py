@@ -8,6 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,8 +17,15 @@ from discreet.ledger.budget import readable
 from discreet.plan.alarms import shown as alarms
 from discreet.plan.beside import shown
 from discreet.plan.check import PlanCheck, ReleaseCheck
+from discreet.plan.flows import FlowRequest
 from discreet.release.files import MANIFEST
 from discreet.report.release import DataSet, Facts, Release
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+ANEW = "Noise was drawn anew, so small differences mean nothing."
 
 
 def facts_of(found: PlanCheck, publications: Mapping[str, Entry], *, budgets: Iterable[Budget], head: Head) -> Facts:
@@ -73,15 +81,34 @@ def _changed(known: ReleaseCheck, every: Sequence[ReleaseCheck], folder: Path) -
     earlier = next((each for each in every if each.name == name), None)
     if earlier is None:
         return f"{words[0]} That release is not part of this plan, so its numbers are not compared here."
+    if isinstance(known.request, FlowRequest) and isinstance(earlier.request, FlowRequest):
+        new, old = known.request.published(folder / known.name), earlier.request.published(folder / name)
+        return " ".join([*words, _changed_flows(known.request, new, old)])
     now, then = (each.request.results(folder / each.name).counts for each in (known, earlier))
-    for new, old in zip(now, then, strict=False):
-        moved = np.abs(new.table.counts - old.table.counts) if new.table.keys == old.table.keys else None
-        by = ", ".join(new.table.by) or "nothing"
+    for one, other in zip(now, then, strict=False):
+        table, before = one.table, other.table
+        same = table.keys == before.keys and table.levels == before.levels
+        moved = np.abs(table.counts - before.counts) if same else None
+        by = ", ".join(table.by) or "nothing"
         words.append(
             f"By {by}: the cells are not the same."
             if moved is None
-            else f"By {by}: {int((moved > 0).sum()):,} of {moved.size:,} counts differ, by {moved.mean():.3g} on "
-            f"average and {int(moved.max(initial=0)):,} at most; their sum went from {int(old.table.counts.sum()):,} "
-            f"to {int(new.table.counts.sum()):,}. Noise was drawn anew, so small differences mean nothing."
+            else f"By {by}: {int((moved > 0).sum()):,} of {moved.size:,} {table.value}s differ, by "
+            f"{moved.mean():.3g} on average and {int(moved.max(initial=0)):,} at most; their sum went from "
+            f"{int(before.counts.sum()):,} to {int(table.counts.sum()):,}. {ANEW}"
         )
     return " ".join(words)
+
+
+def _changed_flows(request: FlowRequest, new: pa.Table, old: pa.Table) -> str:
+    """How far the numbers of a revision are from those that it replaces, number by number."""
+    [(_, by)] = request.places
+    if new.column_names != old.column_names or new.select(by) != old.select(by):
+        return f"By {', '.join(by)}: the cells are not the same."
+    told = []
+    for column in new.column_names:
+        name = column.removesuffix("_quality")
+        if name != column:
+            moved = np.abs(np.array(new[name], dtype=np.float64) - np.array(old[name], dtype=np.float64))
+            told.append(f"{name} {moved.mean():.3g}")
+    return f"By {', '.join(by)}, {len(new):,} rows differ on average by: {', '.join(told)}. {ANEW}"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -22,7 +22,9 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, Valida
 
 from discreet.databases import is_address
 from discreet.errors import DataError, PlanError
-from discreet.plan.source import AnyUnit, Columns
+from discreet.faults import Fault, Place
+from discreet.plan.shape import Compare
+from discreet.plan.source import AnyLevels, AnyUnit, Columns, LevelsSection
 from discreet.plan.values import DataPlace, PeriodName, Positive, Probability
 from discreet.privacy.losses import loss
 from discreet.privacy.units import Unit
@@ -64,6 +66,8 @@ class DataSource(_Settings):
     per_quarter: Positive | None = None
     per_month: Positive | None = None
     sizes: str | None = None
+    hierarchy: dict[str, AnyLevels] = Field(default_factory=dict)
+    agency: dict[Annotated[str, Field(pattern=NAME.pattern)], Compare] = Field(default_factory=dict)
     formula: str = ""
     stand_in: str | None = None
     simulated: bool = False
@@ -101,6 +105,19 @@ def no_source(name: str) -> str:
 def _has_password(address: str) -> bool:
     found = urlsplit(address) if "://" in address else None
     return found is not None and (found.password is not None or "password" in parse_qs(found.query))
+
+
+def _levels(source: DataSource, folder: Path) -> dict[str, Any]:
+    """The hierarchies of a source as a plan has them, whose lookups lie in this folder."""
+    found: dict[str, Any] = {}
+    for name, levels in source.hierarchy.items():
+        if not isinstance(levels, LevelsSection):
+            found[name] = list(levels)
+            continue
+        found[name] = levels.model_dump(mode="json", exclude_none=True)
+        if levels.lookup is not None:
+            found[name]["lookup"] = str(folder / levels.lookup)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,12 +210,16 @@ class Desk:
         if source.kind != "jobs":
             return None
         if source.columns is not None:
-            return source.columns.schema_of_jobs()
-        return None if is_address(source.path) else Schema.beside(self.folder / source.path)
+            found: Schema | None = source.columns.schema_of_jobs()
+        else:
+            found = None if is_address(source.path) else Schema.beside(self.folder / source.path)
+        if found is None or not source.hierarchy:
+            return found
+        return replace(found, hierarchy={**found.hierarchy, **_levels(source, self.folder)})
 
     def _columns(self, source: DataSource) -> Columns | None:
         """The schema as a plan holds it, also one that lies beside the data: it is approved with the plan's text."""
-        beside = None if source.columns is not None else self.schema(source)
+        beside = None if source.columns is not None else self.schema(source.model_copy(update={"hierarchy": {}}))
         if beside is None:
             return source.columns
         content = {key: value for key, value in beside.to_dict().items() if key in Columns.model_fields}
@@ -243,7 +264,24 @@ class Desk:
         tables: dict[str, dict[str, Any]] = {"data": data, "budget": budget}
         if source.sizes is not None:
             tables["public"] = {"sizes": self._from_plans(source.sizes)}
+        if source.hierarchy:
+            tables["hierarchy"] = _levels(source, Path(".."))
         return tables | {"output": {"folder": f"../releases/{plan}"}}
+
+    def agency(self, source: DataSource, name: object, place: Place) -> dict[str, Any]:
+        """A public table of the agency as a plan has it, by the name that desk.toml gives it; no form names a file."""
+        known = source.agency.get(name) if isinstance(name, str) else None
+        if known is None:
+            raise DataError(
+                Fault(
+                    place,
+                    f"{str(name)[:64]!r} is no table of the agency.",
+                    f"There are: {', '.join(source.agency) or 'none'}.",
+                    f"Name one of these, or have the file listed in {SETTINGS}.",
+                )
+            )
+        content = known.model_dump(mode="json", exclude_defaults=True)
+        return content | {"file": self._from_plans(known.file)}
 
     @staticmethod
     def _from_plans(place: str) -> str:

@@ -27,7 +27,7 @@ from discreet.web.desk import DataSource, Desk
 Scalar: TypeAlias = str | int | float | bool
 Scalars: TypeAlias = Annotated[list[Scalar], Field(fail_fast=True)]
 Texts: TypeAlias = Annotated[list[Annotated[list[str], Field(fail_fast=True)]], Field(fail_fast=True)]
-Values: TypeAlias = dict[str, Scalar | Scalars | Texts | dict[str, Scalars]]
+Values: TypeAlias = dict[str, Scalar | Scalars | Texts | dict[str, Scalar | Scalars]]
 MOST_RELEASES, MOST_FAULTS = 12, 50
 
 NUMBERS = frozenset(
@@ -50,14 +50,18 @@ OF_UNIT = {
     "establishment-nodes": ("theta",),
     "rows": ("lower", "upper", "response"),
 }
-OF_TABLES = ("delta", "level", "scale_share", "where", "stratum", "round_to", "establishments")
+OF_READERS = ("level", "scale_share", "round_to", "suppress", "compare", "replaces")
+OF_TABLES = ("delta", "where", "stratum", "establishments", *OF_READERS)
+OF_ONE, OF_SEVERAL = ("by", "mechanism", "shrink", *OF_TABLES), ("tables", "split", "add_up", "measure", *OF_TABLES)
 OF_KIND = {
-    "count": ("by", "mechanism", "shrink", *OF_TABLES),
-    "counts": ("tables", "split", "add_up", "measure", *OF_TABLES),
-    "flows": ("quarter", "by", "level", "scale_share", "round_to"),
-    "changes": ("quarters", "by", "level", "scale_share", "round_to"),
-    "model": ("formula", "clip", "lagged", "series", "time"),
-    "posterior": ("formula", "summary", "coefficient", "at", "scale"),
+    "count": OF_ONE,
+    "counts": OF_SEVERAL,
+    "sum": ("of", *OF_ONE),
+    "sums": ("of", *OF_SEVERAL),
+    "flows": ("quarter", "by", *OF_READERS),
+    "changes": ("quarters", "by", *OF_READERS),
+    "model": ("formula", "clip", "lagged", "series", "time", "replaces"),
+    "posterior": ("formula", "summary", "coefficient", "at", "scale", "replaces"),
 }
 """What the forms ask for; a plan may hold more."""
 
@@ -78,15 +82,21 @@ class Draft(BaseModel):
 
     def content(self, desk: Desk, plan: str) -> dict[str, Any]:
         """The whole plan, with what the desk's settings say."""
-        fixed = desk.fixed_tables(desk.sources[self.source], plan)
+        source = desk.sources[self.source]
+        fixed = desk.fixed_tables(source, plan)
         output = fixed.pop("output") | {"formats": self.formats, "forms": self.forms}
+        releases: list[dict[str, Any]] = [dict(release) for release in self.release]
+        for number, release in enumerate(releases):
+            if "compare" in release:
+                release["compare"] = desk.agency(source, release["compare"], ("release", number, "compare"))
         return {
             "title": self.title,
             "data": fixed["data"],
+            **({"hierarchy": fixed["hierarchy"]} if "hierarchy" in fixed else {}),
             "unit": self.unit,
             "budget": fixed["budget"],
             **({"public": fixed["public"]} if "public" in fixed else {}),
-            "release": self.release,
+            "release": releases,
             "output": output,
         }
 
@@ -150,6 +160,10 @@ def _release(form: FormData, number: int, schema: Schema | None) -> Values:
 def _value(form: FormData, name: str, key: str, schema: Schema | None = None) -> Any:
     if key in TICKED:
         return name in form
+    if key == "suppress":
+        below, flags = _text(form, f"{name}-below"), [str(flag) for flag in form.getlist(f"{name}-quality")]
+        number = int(below) if re.fullmatch(r"\d{1,9}", below) else below
+        return ({"below": number} if below else {}) | ({"quality": flags} if flags else {})
     if key == "where":
         return filters.read(_text(form, name, most=FILTER), schema)
     if key == "tables":

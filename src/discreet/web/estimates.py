@@ -10,7 +10,7 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from discreet.databases import is_address
-from discreet.errors import DiscreetError, PrivacyError
+from discreet.errors import DataError, DiscreetError, PrivacyError
 from discreet.faults import Fault, Place
 from discreet.ledger.budget import amounts
 from discreet.plan.advice import advice_of
@@ -94,7 +94,7 @@ async def estimate(desk: Desk, draft: Draft, plan: str, *, by: str, advise: Meas
     if source is None:
         return JudgedDraft(None, (Trouble("", no_source(draft.source), ""),))
     asked = draft.model_dump_json()
-    public = [source.path, *([source.sizes] if source.sizes else [])]
+    public = [source.path, *([source.sizes] if source.sizes else []), *(each.file for each in source.agency.values())]
     facts = [*(stamp(desk.folder / path) for path in public), stamp(desk.releases / plan)]
     elsewhere = "://" in desk.ledger or is_address(source.path)  # nothing tells whether a server has changed
     key = None if elsewhere else (desk, digest(asked), plan, advise, *facts, *stamps(Path(desk.ledger)))
@@ -125,7 +125,11 @@ def judge(desk: Desk, draft: Draft, plan: str) -> JudgedDraft:
     """Judge a draft as the plan that it would become."""
     if draft.source not in desk.sources:
         return JudgedDraft(None, (Trouble("", no_source(draft.source), ""),))
-    content = draft.content(desk, plan)
+    document = Document(desk.plan_file(plan), {}, {})
+    try:
+        content = draft.content(desk, plan)
+    except DataError as error:
+        return JudgedDraft(None, told(document, error.faults))
     document = Document(desk.plan_file(plan), content, {})
     try:
         shaped = Plan.model_validate(content)

@@ -75,7 +75,7 @@ class Published:
         return read_table(self.folder / name, kind=name.rsplit(".", 1)[1], attributes=by)
 
 
-VALUES = ("count", "lower", "upper", "quality")
+VALUES = ("count", "sum", "lower", "upper", "quality", "establishments")
 """Columns of a published table that are no attributes."""
 
 

@@ -244,7 +244,8 @@ def _compared(here: Here, before: str, after: str, least: str) -> dict[str, Any]
             about="second",
         )
     levels = [each.about["parameters"].get("level") or LEVEL for each in (first, second)]
-    found = changes_between(early, late, by=keys, level=min(levels), least=_least(least))
+    value = "sum" if "sum" in early.column_names else "count"
+    found = changes_between(early, late, by=keys, level=min(levels), least=_least(least), value=value)
     rows = [
         {
             "cell": ", ".join(str(row[key]) for key in keys),

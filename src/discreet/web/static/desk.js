@@ -13,7 +13,7 @@ if (current) {
 function fit(form) {
   for (const part of form.querySelectorAll("[data-when]")) {
     const chosen = form.elements[part.dataset.when];
-    part.hidden = Boolean(chosen) && chosen.value !== part.dataset.is;
+    part.hidden = Boolean(chosen) && !part.dataset.is.split(" ").includes(chosen.value);
   }
 }
 

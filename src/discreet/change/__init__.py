@@ -10,12 +10,15 @@ what can be judged (`judged`, `scored`). ROC analysis on a range of false positi
 cutoffs      the same comparison at several cutoffs
 estimators   the models as estimators with `fit` and `predict`, in scikit-learn's manner and without needing it
 families     the models of rolling forecasts, each over a grid of its metaparameter
+indicators   columns beside the values, lagged or known ahead, in models of large changes
 intermittent Croston's method and TSB for intermittent series
 kendall      Kendall's tau-b with the normal test for tied data and a continuity correction
 levels       sums of series by region and city, with alarms that do not repeat each other
 listed       what a report lists
+listwise     ranking by lists
 pairwise     ranking by pairs
 seasons      is a series seasonal, and what is left without them
+smooth_pauc  the partial area, smoothed, with gradients
 smoothing    exponential smoothing of many series at once, from every origin in one pass
 sparkline    small pictures of series, and the list of a report for notebooks
 tracking     Trigg's and Brown's tracking signals, baselines of forecasts

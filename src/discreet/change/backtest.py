@@ -15,10 +15,11 @@ import numpy as np
 
 from discreet.arrays import Vector
 from discreet.change import judged
-from discreet.change.alarms import ListLength, alarms
+from discreet.change.alarms import BARELY, ListLength, alarms
 from discreet.change.calibration import LEVEL
 from discreet.change.cases import Missing, cases
 from discreet.change.forecasters import QUICK, Progress, forecast_cases
+from discreet.change.indicators import Beside
 from discreet.change.judged import Rules
 from discreet.change.levels import Unrepeated, branching
 from discreet.change.panel import Gaps, read_panel, spelled
@@ -93,7 +94,8 @@ class Backtest(Result):
         ours, naive, last, lot = (self.precision(each) for each in ("right", "naive", "last_change", "by_lot"))
         expected = sum(row["expected"] for row in self.rows)
         found = sum(row["right"] for row in self.rows)
-        loud = "BARELY BETTER THAN CHANCE. " if ours < 1.5 * lot else ""
+        loud = "BARELY BETTER THAN CHANCE. " if ours < BARELY * lot else ""
+        loud += "NO BETTER THAN THE NAIVE RANKING. " if ours <= naive else ""
         return (
             f"{loud}{len(self.rows)} periods, {self.rows[0]['t']} to {self.rows[-1]['t']}: {found} of "
             f"{sum(row['flagged'] for row in self.rows)} alarms were right ({100 * ours:.1f} %), {expected:.1f} were "
@@ -140,6 +142,9 @@ def backtest_changes(
     rules: Rules = judged.USUAL,
     columns: Mapping[str, str] | None = None,
     hierarchy: Sequence[str] = (),
+    indicators: Sequence[str] = (),
+    known: Sequence[str] = (),
+    calendar: Any = None,
     progress: Progress = lambda step, share: None,
 ) -> Backtest:
     """Make the lists of past periods as a report would have made them, and count the right alarms.
@@ -152,6 +157,7 @@ def backtest_changes(
     methods, season : how forecasts are made, if they are made here.
     horizon, fpr, cost_ratio, missing : as for `exception_report`.
     cutoff, direction, policy, regression, lag, scale : the gold standard, as for `exception_report`.
+    indicators, known, calendar : as for `exception_report`.
     gaps, until, rules, columns, hierarchy : how the panel is read and what can be judged, as for `exception_report`.
     progress : called with what is being done and the share of it that is done.
 
@@ -167,6 +173,10 @@ def backtest_changes(
     if periods < 1:
         raise DataError(f"{periods} periods are no backtest; ask for 1 or more.", about="periods")
     held = read_panel(panel, gaps=gaps, until=until, names=columns)
+    gold = Gold(cutoff, direction, policy, regression, lag, scale)
+    beside = Beside.of(
+        panel, held, columns, indicators, known, calendar, horizon=horizon, hierarchy=hierarchy, gaps=gaps, coming=False
+    )
     tree = branching(panel, held, hierarchy, columns, line) if hierarchy else None
     held = held if tree is None else tree.panel
     made = (
@@ -174,7 +184,7 @@ def backtest_changes(
         if forecasts is None
         else cases(held, forecasts, horizon=horizon, missing=missing)
     )
-    gold = Gold(cutoff, direction, policy, regression, lag, scale)
+    made = made if beside is None else beside.modelled(made, gold, season=season, rules=rules)
     scored = score(made, gold, horizon=horizon, rules=rules)
     scored = scored.select(scored.known & ~scored.impossible)
     origins, period = np.unique(scored.cases.origin, return_inverse=True)

@@ -21,6 +21,7 @@ from discreet.change.alarms import BARELY, ListLength, alarms
 from discreet.change.calibration import LEVEL
 from discreet.change.cases import Missing, cases
 from discreet.change.forecasters import QUICK, Progress, forecast_cases
+from discreet.change.indicators import NAMES, Beside
 from discreet.change.judged import Rules
 from discreet.change.levels import Unrepeated, branching
 from discreet.change.operating import OperatingPoint
@@ -252,6 +253,9 @@ def exception_report(
     rules: Rules = judged.USUAL,
     columns: Mapping[str, str] | None = None,
     hierarchy: Sequence[str] = (),
+    indicators: Sequence[str] = (),
+    known: Sequence[str] = (),
+    calendar: Any = None,
     progress: Progress = lambda step, share: None,
 ) -> ExceptionReport:
     """Rank the coming period's series by alarm and flag those worth a look.
@@ -282,6 +286,9 @@ def exception_report(
     columns : what our columns are called in the panel, such as {"value": "sales"}.
     hierarchy : columns of the panel from the top down, such as ["region", "city"]. Sums of series are ranked with the
         series, and the list has no alarm that only repeats another (see `levels`); it needs a capacity.
+    indicators, known, calendar : columns that models of large changes read beside the series (see `indicators`): up to
+        the origin; or ahead, such as holidays and promotions, from rows of the coming period without a value or from a
+        calendar of `t` and such columns. The past decides whether these models rank.
     progress : called with what is being done and the share of it that is done.
 
     Returns
@@ -295,6 +302,10 @@ def exception_report(
     line = ListLength(capacity, cost_ratio)
     lo, hi = roc.false_positive_range(fpr)
     held = read_panel(panel, gaps=gaps, until=until, names=columns)
+    gold = Gold(cutoff, direction, policy, regression, lag, scale)
+    beside = Beside.of(
+        panel, held, columns, indicators, known, calendar, horizon=horizon, hierarchy=hierarchy, gaps=gaps
+    )
     if hierarchy and by_value:
         raise DataError(
             "Levels and a ranking by value were asked for. Sums are larger than their parts, and would come first. "
@@ -306,7 +317,7 @@ def exception_report(
     made = (
         forecast_cases(
             held,
-            methods=methods if method is None else (method,),
+            methods=methods if method is None or method in NAMES else (method,),
             horizon=horizon,
             season=season,
             past=past,
@@ -315,7 +326,7 @@ def exception_report(
         if forecasts is None
         else cases(held, forecasts, horizon=horizon, missing=missing)
     )
-    gold = Gold(cutoff, direction, policy, regression, lag, scale)
+    made = made if beside is None else beside.modelled(made, gold, season=season, rules=rules)
     progress("ranking series", 1.0)
     scored = score(made, gold, horizon=horizon, rules=rules)
     teach, rank = (scored.select(mask & ~scored.impossible) for mask in (scored.known, ~scored.known))

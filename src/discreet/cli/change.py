@@ -173,6 +173,8 @@ def report(
 
     Example: `discreet changes report crimes.csv --capacity 20 --hierarchy region,city`
 
+    Example: `discreet changes report sales.csv --capacity 20 --indicators price --known holiday --calendar days.csv`
+
     Example: `discreet changes report sales.csv forecasts.csv --cost-ratio 10 --series sku --time month --value units`
     """
     from discreet.change.exceptions import exception_report

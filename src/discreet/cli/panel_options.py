@@ -130,6 +130,30 @@ Levels: TypeAlias = Annotated[
         rich_help_panel=COLUMNS,
     ),
 ]
+BESIDE = "What models of large changes know beside the series"
+Lagged: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMNS",
+        help="Indicators that lead, with commas between: read up to the origin.",
+        rich_help_panel=BESIDE,
+    ),
+]
+Ahead: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMNS",
+        help="What is known ahead: holidays, promotions, with commas between.",
+        rich_help_panel=BESIDE,
+    ),
+]
+Holidays: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE", help="A table of t and columns known ahead that are the same for all series.",
+        rich_help_panel=BESIDE,
+    ),
+]  # fmt: skip
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
@@ -156,6 +180,10 @@ def _number(text: str) -> float:
         ) from None
 
 
+def _names(text: str | None) -> list[str]:
+    return [] if text is None else [name.strip() for name in text.split(",")]
+
+
 @dataclass(frozen=True)
 class RankingOptions:
     """What `report` and `backtest` have in common: options of both, in this order."""
@@ -180,6 +208,9 @@ class RankingOptions:
     method_column: MethodColumn = "method"
     forecast: Forecast = "forecast"
     hierarchy: Levels = None
+    indicators: Lagged = None
+    known: Ahead = None
+    calendar: Holidays = None
 
     def tables(self, panel: str, forecasts: str | None) -> tuple[Any, Any]:
         """Both tables, in our names."""
@@ -206,7 +237,10 @@ class RankingOptions:
             "season": self.season,
             "gaps": self.gaps.value,
             "until": self.until,
-            "hierarchy": [] if self.hierarchy is None else [name.strip() for name in self.hierarchy.split(",")],
+            "hierarchy": _names(self.hierarchy),
+            "indicators": _names(self.indicators),
+            "known": _names(self.known),
+            "calendar": self.calendar,
             "rules": Rules(shortest=self.shortest, zeros=self.zeros, quiet=12 if self.zeros < 1 else 0),
         }
 

@@ -31,6 +31,7 @@ lodes_grid       the Tables paper's grid
 lodes_page       the report of the LODES study
 m3               large declines in the M3 competition's monthly micro series: chapter 1 of the Dissertation
 perturbation_kinds  objective perturbation on kinds of data: do its intervals hold, and what is said before?
+pmf              what wins, where: losses, optimisers and columns on real cities and in the paper's regime
 posterior        posterior probabilities and quantiles by parts
 posterior_kinds  posterior summaries on data that the thesis did not try: skewed, heavy-tailed, uneven and curved
 posterior_page   the page of the posterior study
@@ -63,6 +64,7 @@ STUDIES = {
     "posterior": "discreet.studies.posterior:run",
     "m3": "discreet.studies.m3:run",
     "crime": "discreet.studies.crime:run",
+    "pmf": "discreet.studies.pmf:run",
     "alarms": "discreet.studies.alarms:run",
 }
 

@@ -19,6 +19,7 @@ import pytest
 import discreet as dc
 from discreet.bayes.erm import objective_perturbation
 from discreet.bayes.interval import posterior_interval
+from discreet.bayes.posterior_draw import release_draw
 from discreet.bayes.probability import posterior_probability
 from discreet.bayes.quantile import posterior_quantile
 from discreet.ledger import Ledger
@@ -43,6 +44,9 @@ DOORS: dict[str, Callable[[Any], Any]] = {
     "moments without groups": lambda data: release_mixed("y ~ x", data, **MIXED),
     "strict": lambda data: release_mixed("y ~ x + (1 | g)", data, method="strict", blocks=10, **MIXED),
     "paper": lambda data: release_mixed("y ~ x + (1 | g)", data, method="paper", blocks=10, **MIXED),
+    "posterior draw": lambda data: release_draw(
+        "y ~ x + (1 | g)", data, variances={"Residual": 1, "g": 1}, sd=3, public=["x", "g"], bounds=(-10, 10), seed=1
+    ),
     "probability": lambda data: posterior_probability("y ~ x", data, "x", at=2.0, **SUMMARY).value,
     "quantile": lambda data: posterior_quantile("y ~ x", data, "x", probability=0.5, **SUMMARY).value,
     "interval": lambda data: posterior_interval("y ~ x", data, "x", level=0.9, **SUMMARY).value,

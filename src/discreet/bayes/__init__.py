@@ -22,5 +22,8 @@ spending     what is asked of a summary by parts, and what each question may spe
 erm          regularised regression by objective perturbation
 curvature    how much rows tell about its coefficients: two noisy sums, and standard errors from them
 predictor    its result, and what is expected of it
+posterior_draw  one draw from the posterior of a mixed model as the release, with declared variances
+drawn        its result
+draw_law     its law: Gaussian noise in sums of the response, with a public covariance
 blmm         Bayesian linear mixed models: exact posteriors of one random intercept, samplers of it and of several terms
 """

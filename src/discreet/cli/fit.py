@@ -11,6 +11,10 @@ import typer
 from rich.console import Console
 
 PRIVATE = "Private release"
+UNCOUNTED = (
+    "No ledger was named, so this release is counted nowhere: the next one of these data adds to its loss, and nothing "
+    "will stop it. Add --ledger book.db --dataset flows --budget 4."
+)
 
 
 def fit(
@@ -50,6 +54,13 @@ def fit(
     ] = None,
     rho: Annotated[
         str | None, typer.Option(help="The same with Gaussian noise (zCDP).", rich_help_panel=PRIVATE)
+    ] = None,
+    draw: Annotated[
+        str | None,
+        typer.Option(
+            help="Release one posterior draw under declared variances: 'Residual=0.03, county=0.01, sd=1'.",
+            rich_help_panel=PRIVATE,
+        ),
     ] = None,
     public: Annotated[
         list[str] | None,
@@ -127,6 +138,14 @@ def fit(
         "check": check or None,
     }
     given = {option: value for option, value in asked.items() if value is not None}
+    if draw is not None:
+        others = {"method", "blocks", "protect", "series", "time"} & set(given)
+        if others or epsilon or ml or intervals or report or family != "gaussian" or prior or contrasts or residual_by:
+            raise typer.BadParameter(
+                "--draw goes with --rho, --public, --bounds, --clip and a ledger. Drop the others."
+            )
+        _draw(formula, data, as_json=as_json, declared=draw, asked=given | ({} if rho is None else {"rho": rho}))
+        return
     if epsilon is None and rho is None:
         laws = {"residual_by": residual_by, "series": given.pop("series", None), "time": given.pop("time", None)}
         if given:
@@ -219,6 +238,34 @@ def _check(formula: str, data: Path, *, as_json: bool, asked: dict[str, Any]) ->
     typer.echo(json.dumps(found.to_dict(), indent=2) if as_json else str(found))
 
 
+def _draw(formula: str, data: Path, *, as_json: bool, declared: str, asked: dict[str, Any]) -> None:
+    """One posterior draw under declared variances."""
+    from discreet.bayes.posterior_draw import release_draw
+
+    known: dict[str, float] = {}
+    for part in declared.split(","):
+        name, _, number = (piece.strip() for piece in part.partition("="))
+        try:
+            known[name] = float(number)
+        except ValueError:
+            raise typer.BadParameter(
+                f"--draw has {part.strip()!r}. It has a number for each variance and for sd: 'Residual=0.03, sd=1'."
+            ) from None
+    if "sd" not in known:
+        raise typer.BadParameter("--draw needs sd, the prior's deviation of the fixed effects: add sd=1.")
+    sd = known.pop("sd")
+    if asked.pop("check", False):
+        kept = {key: value for key, value in asked.items() if key not in ("ledger", "budget", "dataset", "name")}
+        found = release_draw.check(formula, data, variances=known, sd=sd, **kept)
+        typer.echo(json.dumps(found.to_dict(), indent=2) if as_json else str(found))
+        return
+    with Console(stderr=True).status("Releasing"):
+        drawn = release_draw(formula, data, variances=known, sd=sd, **asked)
+    if "ledger" not in asked:
+        typer.echo(UNCOUNTED, err=True)
+    typer.echo(json.dumps(drawn.to_dict(), indent=2) if as_json else drawn.summary())
+
+
 def _fit_general(formula: str, data: Path, *, as_json: bool, **asked: Any) -> None:
     from discreet.lmm import MixedWarning
     from discreet.lmm.generalised import generalised
@@ -239,9 +286,5 @@ def _release(formula: str, data: Path, *, as_json: bool, asked: dict[str, Any]) 
 
         found = release_mixed(formula, data, progress=progress, **asked)
     if "ledger" not in asked:
-        typer.echo(
-            "No ledger was named, so this release is counted nowhere: the next one of these data adds to its loss, and "
-            "nothing will stop it. Add --ledger book.db --dataset flows --budget 4.",
-            err=True,
-        )
+        typer.echo(UNCOUNTED, err=True)
     typer.echo(json.dumps(found.to_dict(), indent=2) if as_json else found.summary())

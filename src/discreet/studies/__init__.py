@@ -14,6 +14,7 @@ crime            models fitted to large changes in crime counts: chapter 2 of th
 crime_page       the crime study for people: its tables and figures in order. Every number comes from `crime`
 crime_trials     PMF beside least squares under what the paper leaves open
 defaults         the product's defaults on the workloads of `lodes`, beside infusion and what was tried
+draw             one posterior draw as the release, beside noisy sums at equal loss
 fit_kinds        models without noise, Bayesian ones and lags on kinds of data: every interval that they print
 kinds            private models on kinds of data that no document tried: do intervals hold, and is it said?
 limits           the least error that each definition allows, computed, and every mechanism beside it
@@ -61,6 +62,7 @@ STUDIES = {
     "synthetic": "discreet.studies.synthetic:run",
     "coverage": "discreet.studies.coverage:run",
     "blmm": "discreet.studies.blmm:run",
+    "draw": "discreet.studies.draw:run",
     "posterior": "discreet.studies.posterior:run",
     "m3": "discreet.studies.m3:run",
     "crime": "discreet.studies.crime:run",

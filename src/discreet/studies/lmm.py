@@ -77,8 +77,8 @@ PAPER_TRIALS, MOMENT_TRIALS, NESTED_TRIALS = 30, 10, 5
 def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progress: Progress = silent) -> Study:
     """Fit, release and compare; `quick` simulates a fiftieth of the rows and draws three times at fewer epsilons."""
     trials = (3, 3, 2) if quick else (PAPER_TRIALS, MOMENT_TRIALS, NESTED_TRIALS)
-    with _file(data, seed=seed, share=QUICK_SHARE if quick else 1.0, progress=progress) as path:
-        table = _read(path)
+    with flows_file(data, seed=seed, share=QUICK_SHARE if quick else 1.0, progress=progress) as path:
+        table = read_flows(path)
         results: dict[str, Any] = {
             "data": {"rows": table.num_rows, "counties": len(table["county"].unique()), "trials": trials[0]},
             "k_star": k_star(table.num_rows),
@@ -109,7 +109,7 @@ def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progres
 
 
 @contextmanager
-def _file(data: Path | None, *, seed: int, share: float, progress: Progress) -> Iterator[Path]:
+def flows_file(data: Path | None, *, seed: int, share: float, progress: Progress) -> Iterator[Path]:
     """The data given, or simulated ones for as long as they are read."""
     if data is not None:
         yield data / "qwi.parquet" if data.is_dir() else data
@@ -123,7 +123,7 @@ def _file(data: Path | None, *, seed: int, share: float, progress: Progress) -> 
         yield Path(folder, "qwi", "qwi.parquet")
 
 
-def _read(path: Path, columns: list[str] = COLUMNS) -> Any:
+def read_flows(path: Path, columns: list[str] = COLUMNS) -> Any:
     import pyarrow.parquet as pq
 
     try:
@@ -272,7 +272,7 @@ def rate_rows(table: Any, trials: Trials) -> list[dict[str, Any]]:
 
 def improved(path: Path, trials: Trials, few: Trials, progress: Progress) -> dict[str, Any]:
     """The model with four lagged rates: its fit, Table III / 3.4, and what noisy sums keep with lags of either kind."""
-    frame, table = lagged(path), _read(path, LAGGED_COLUMNS)
+    frame, table = lagged(path), read_flows(path, LAGGED_COLUMNS)
     case = Case.of("LMM with lags", IMPROVED, frame, lagged=LAGS)
     fit = mixed(IMPROVED, frame)
     progress("leaving counties out", 0.9)

@@ -83,6 +83,18 @@ def test_laws_of_residuals(panel: dict, tmp_path: Path) -> None:
     assert CliRunner().invoke(app, [FORMULA, str(path), "--residual-by", "k", "--epsilon", "1"]).exit_code == 2
 
 
+def test_one_posterior_draw(path: Path) -> None:
+    options = ["--draw", "Residual=400, g=400, sd=100", "--bounds", "-200", "200", *PUBLIC]
+    checked = CliRunner().invoke(app, [FORMULA, str(path), *options, "--rho", "0.5", "--check", "--json"])
+    assert json.loads(checked.stdout)["loss"]["rho"]
+    done = CliRunner().invoke(app, [FORMULA, str(path), *options, "--rho", "0.5", "--json"])
+    assert len(json.loads(done.stdout)["effects"]["g"]) > 1
+    for wrong in (["--epsilon", "1"], ["--ml"], ["--method", "strict"]):
+        assert CliRunner().invoke(app, [FORMULA, str(path), *options, *wrong]).exit_code == 2
+    for text in ("Residual=1, g=1", "Residual=much"):
+        assert CliRunner().invoke(app, [FORMULA, str(path), "--draw", text, *PUBLIC]).exit_code == 2
+
+
 def test_refusals(path: Path) -> None:
     assert isinstance(CliRunner().invoke(app, ["y ~ t", str(path)]).exception, FormulaError)
     assert isinstance(CliRunner().invoke(app, [FORMULA, "absent.csv"]).exception, DataError)

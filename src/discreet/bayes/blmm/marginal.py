@@ -134,14 +134,17 @@ class DrawnMarginal(_Printed):
 
     @property
     def mean(self) -> float:
+        """The mean of the draws."""
         return float(self.draws.mean())
 
     @property
     def sd(self) -> float:
+        """Their standard deviation."""
         return float(self.draws.std(ddof=1))
 
     @cached_property
     def rhat(self) -> float:
+        """Split R-hat; 1 where all chains tell the same."""
         return float(rhat(self.draws[:, :, None])[0])
 
     @cached_property
@@ -166,9 +169,11 @@ class DrawnMarginal(_Printed):
         return np.array([np.exp(-0.5 * ((at - known) / width) ** 2).mean() / (width * SQRT_2PI) for at in x])
 
     def cdf(self, x: Numbers) -> Vector:
+        """The share of draws up to each of `x`."""
         return np.asarray(np.searchsorted(self._ordered, _vector(x), side="right") / self._ordered.size)
 
     def quantile(self, levels: Numbers) -> Vector:
+        """Quantiles of the draws."""
         return np.asarray(np.quantile(self._ordered, inside(levels)))
 
 

@@ -98,12 +98,14 @@ def open_frame(
     import narwhals.stable.v2 as nw
 
     home, name = connection or _home(), name or called(data)
+    columns, data = (data.columns, data.table) if isinstance(data, SomeColumns) else (None, data)
     with concerning("data" if ordered else None):
-        if isinstance(data, SomeColumns) or is_address(data):
+        if is_address(data):
             with _TURN:
-                frame = nw.from_native(home.read_parquet(copied(data)))
+                frame = nw.from_native(home.read_parquet(copied(data, columns)))
         elif isinstance(data, str | Path):
-            frame = nw.from_native(scan(str(data), name=name, table=table, connection=home, readings=readings))
+            found = scan(str(data), name=name, table=table, connection=home, readings=readings, columns=columns)
+            frame = nw.from_native(found)
         elif ordered:
             return _in_memory(data, name=name, readings=readings or {})
         elif isinstance(data, nw.DataFrame | nw.LazyFrame):
@@ -295,6 +297,20 @@ def count_if(condition: nw.Expr) -> nw.Expr:
     import narwhals.stable.v2 as nw
 
     return condition.cast(nw.Int64).sum()
+
+
+def repetitions(frame: Frame, key: str) -> Frame:
+    """How many `rows` and `values` of a key there are, in groups that share no value; Spark has 64 numbers as bits."""
+    import narwhals.stable.v2 as nw
+
+    if not (frame.implementation.is_pyspark() and frame.collect_schema()[key].is_integer()):
+        return frame.select(nw.len().alias("rows"), nw.col(key).n_unique().alias("values"))
+    from pyspark.sql.functions import expr
+
+    number = f"cast(`{key}` AS bigint)"
+    bits = f"bit_or(shiftleft(1L, cast({number} & 63L AS int)))"
+    groups = frame.to_native().groupBy(expr(f"shiftright({number}, 6)"))  # few, where keys are numbered through
+    return nw.from_native(groups.agg(expr("count(*) AS rows"), expr(f"coalesce(bit_count({bits}), 1) AS values")))
 
 
 def tally(frame: Frame, aggregates: Mapping[Name, nw.Expr], *, step: str) -> dict[Name, int]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.databases import SomeColumns, one_moment
 from discreet.errors import concerning
 from discreet.faults import Argument, Fault
-from discreet.frames import Kind, called, count_if, holds, open_frame, refuse, require, working
+from discreet.frames import Kind, called, holds, open_frame, refuse, require, working
 from discreet.lineage import Lineage, derive, trace
 from discreet.privacy.units import EstablishmentNodes, Establishments, Unit
 from discreet.row_checks import (
@@ -29,6 +29,7 @@ from discreet.row_checks import (
     each_row,
     empty,
     ends,
+    faults_of,
     nulls,
     once,
     one_row_per_job,
@@ -157,24 +158,15 @@ class Jobs:
         return "\n".join([head, *(f"  {name:20}  {value}" for name, value in lines.items())])
 
     def validate(self, *, may_be_empty: bool = False) -> Jobs:
-        """Check every row, with one query per table, and report all faults together.
+        """Check every row, lists first, and report all faults together.
 
         No value is missing; every category is in its public domain; every job has an establishment and a worker that
         exist; a worker has as many jobs as allowed, and one value of each attribute; an establishment has one value of
         each attribute, the same in every table; sizes are not negative, nor huge, and no counted row is there twice.
         """
         with working(f"check {self.name}"):
-            listed = [fault for one in self.passes_of_lists() for fault in one.faults()]
-            refuse(
-                [
-                    *listed,
-                    *(
-                        fault
-                        for one in self.passes(sound_lists=not listed, may_be_empty=may_be_empty)
-                        for fault in one.faults()
-                    ),
-                ]
-            )
+            listed = faults_of(self.passes_of_lists())
+            refuse([*listed, *faults_of(self.passes(sound_lists=not listed, may_be_empty=may_be_empty))])
         return replace(self, validated=True, table=self._distinct())
 
     def _distinct(self) -> Frame:
@@ -219,7 +211,7 @@ class Jobs:
                 remedy=("Raise it to the most that one worker may have, or drop jobs.", WHERE),
             )
             jobs = nw.col(self.schema.establishment).n_unique().over(key)
-            checks.append(RowCheck(fault, count_if(nw.col("__jobs") > self.most_jobs), jobs > self.most_jobs))
+            checks.append(RowCheck(fault, (nw.col("__jobs") > self.most_jobs).any(), jobs > self.most_jobs))
         if checks:
             by_worker = self._distinct().group_by(key).agg(nw.len().alias("__jobs"), *ends(attributes))
             yield Pass("source", by_worker, checks, self.table)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from discreet.errors import DataError
 from discreet.faults import Argument, Fault, Phrase, Spelled
-from discreet.frames import count_if, tally
+from discreet.frames import collect, count_if, repetitions, tally
 from discreet.magnitude import Magnitude
 from discreet.schema import Label, Schema
 
@@ -35,7 +35,7 @@ class RowCheck:
     Attributes
     ----------
     fault : in the words of a refusal.
-    found : the aggregate that is not zero where it occurs. How often it does is confidential.
+    found : the aggregate that is true, or not zero, where it occurs. How often it does is confidential.
     rows : what rows at fault have in common; None where the fault is of all rows together, and none may have it where
         it is of their sum.
     """
@@ -68,9 +68,25 @@ class Pass:
         return [fault for fault, n in found.items() if n]
 
 
+def faults_of(passes: Iterable[Pass]) -> list[Fault]:
+    """The faults that rows have, of all passes; Spark is asked once, because every query has a start of its own."""
+    import narwhals.stable.v2 as nw
+
+    asked = list(passes)
+    if not all(one.frame.implementation.is_spark_like() for one in asked) or len(asked) < 2:
+        return [fault for one in asked for fault in one.faults()]
+    checks = {f"n{i} {j}": check for i, one in enumerate(asked) for j, check in enumerate(one.checks)}
+    each = (
+        one.frame.select(*(check.found.alias(f"n{i} {j}") for j, check in enumerate(one.checks)))
+        for i, one in enumerate(asked)
+    )
+    found = collect(nw.concat(each, how="diagonal"), step=f"check {asked[-1].table}").to_pylist()
+    return [check.fault for name, check in checks.items() if any(row[name] for row in found)]
+
+
 def each_row(fault: Fault, at_fault: nw.Expr) -> RowCheck:
     """A fault that a row has by itself."""
-    return RowCheck(fault, count_if(at_fault), at_fault)
+    return RowCheck(fault, at_fault.any(), at_fault)
 
 
 def empty(name: str) -> list[RowCheck]:
@@ -130,7 +146,7 @@ def differ(name: str, key: str, columns: Iterable[str], whose: str, remedy: str)
     return [
         RowCheck(
             Fault("source", f"Column {column!r} of {name} has more than one value {whose}.", "", (remedy, WHERE)),
-            count_if(nw.col(f"min {column}") != nw.col(f"max {column}")),
+            (nw.col(f"min {column}") != nw.col(f"max {column}")).any(),
             nw.col(column).min().over(key) != nw.col(column).max().over(key),
         )
         for column in columns
@@ -156,7 +172,7 @@ def twice(rows: Frame, *, name: str) -> Pass:
     )
     columns = [column for column in rows.collect_schema() if column != ROW]
     times = rows.group_by(*columns).agg(nw.len().alias("__times"))
-    check = RowCheck(fault, count_if(nw.col("__times") > 1), nw.len().over(*columns) > 1)
+    check = RowCheck(fault, (nw.col("__times") > 1).any(), nw.len().over(*columns) > 1)
     return Pass("source", times, [check], rows)
 
 
@@ -170,10 +186,7 @@ SEVERAL = (
 
 
 def once(rows: Frame, name: str, key: str, way_out: tuple[str | Phrase, ...] = ()) -> Pass:
-    """Whether a key is there more than once, in a query of the key alone.
-
-    Beside other aggregates an engine that is spread over machines would move all of them with every key.
-    """
+    """Whether a key is there more than once. It is looked at alone: Spark moves what is beside it with every key."""
     import narwhals.stable.v2 as nw
 
     fault = Fault(
@@ -181,8 +194,8 @@ def once(rows: Frame, name: str, key: str, way_out: tuple[str | Phrase, ...] = (
         f"Column {key!r} of {name} repeats; each must be there once.",
         remedy=("Drop the repetitions.", *way_out, WHERE),
     )
-    check = RowCheck(fault, nw.len() - nw.col(key).n_unique(), nw.len().over(key) > 1)
-    return Pass(role(name), rows.select(key), [check], rows)
+    check = RowCheck(fault, (nw.col("rows") > nw.col("values")).any(), nw.len().over(key) > 1)
+    return Pass(role(name), repetitions(rows, key), [check], rows)
 
 
 def refuse_values_for_names(frame: Frame, columns: Iterable[str] | None = None, *, name: str = "the file") -> None:

@@ -10,7 +10,7 @@ import glob
 import hashlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,8 +30,9 @@ def scan(
     table: str | None,
     connection: duckdb.DuckDBPyConnection,
     readings: Mapping[str, Reading] | None,
+    columns: Sequence[str] | None = None,
 ) -> Any:
-    """A DuckDB relation over the file or files at a path."""
+    """A DuckDB relation over the file or files at a path; of a table that is copied, no more than `columns`."""
     import duckdb
 
     text, _, inner = text.partition("::")
@@ -42,7 +43,7 @@ def scan(
         if kind == "DuckDB":
             return _attach(path, table, name=name, connection=connection)
         if kind == "SQLite":
-            return connection.read_parquet(copied(Address.of_file(str(path), table or "")))
+            return connection.read_parquet(copied(Address.of_file(str(path), table or ""), columns))
         if kind == "CSV":
             return delimited.scan(text, name=name, connection=connection, readings=readings)
         if path.is_dir():

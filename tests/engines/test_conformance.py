@@ -12,7 +12,7 @@ import pytest
 
 from discreet import engines
 from discreet.errors import DataError, EngineError
-from discreet.frames import collect, count_if, open_frame, require, tally, working
+from discreet.frames import collect, count_if, open_frame, repetitions, require, tally, working
 from discreet.jobs import read_jobs
 from discreet.schema import Schema
 from discreet.tables import cells
@@ -189,6 +189,26 @@ def test_every_fault_is_found_and_told_without_values(into: Any, tables: Any, sc
         "Some rows of jobs have a 'workplace' not in workplaces. Add the workplace or drop the rows.",
         "Some rows of jobs have a 'worker' not in workers. Add the worker or drop the rows.",
     ]
+
+
+KEYS: dict[str, list[Any]] = {
+    "apart": [-(2**63), -65, -64, -1, 0, 1, 63, 64, 127, 2**63 - 1, 128, 32],
+    "one of them null": [None, 0, 1, 31, 32, 33, 63, 64, 65, 95, 96, 128],
+    "two nulls": [None, None, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
+    "twice in a word": [5, 6, 7, 8, 9, 10, 11, 5, 12, 13, 14, 15],
+    "texts": [*"abcdefghijkl"],
+    "a text twice": [*"abcdefghijka"],
+}
+
+
+def test_a_key_that_repeats_is_found_whatever_it_is(into: Any) -> None:
+    """Also where an engine has whole numbers in the bits of others: at the ends of words, below zero, null."""
+    frame = open_frame(into(pa.table(KEYS), "keys"))
+    found = {name for name in KEYS if tally(repetitions(frame, name), {"n": MORE}, step="keys")["n"]}
+    assert found == {name for name, values in KEYS.items() if len({*values}) < len(values)}
+
+
+MORE = (nw.col("rows") > nw.col("values")).any()
 
 
 def test_an_establishment_in_two_cells_is_refused(into: Any, tables: Any, schema: Schema) -> None:

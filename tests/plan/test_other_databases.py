@@ -16,7 +16,6 @@ import pytest
 import discreet as dc
 from database_cases import (
     PASSWORD,
-    SCHEMA,
     desk_takes_an_address_and_no_password,
     driver_is_missed,
     jobs_are_those_of_the_files,
@@ -25,9 +24,10 @@ from database_cases import (
     rows_go_between_tables,
     spent_nothing,
 )
-from discreet.databases import Address, copied
+from discreet.databases import Address, copied, moment
 from discreet.errors import DataError, PlanError
 from discreet.plan.run import run
+from faults_of import about
 from mariadb_server import mariadb_server
 
 __all__ = ["mariadb_server"]
@@ -132,7 +132,7 @@ def test_all_tables_are_read_at_one_moment(
     if isinstance(database, Lite):
         database.run("PRAGMA journal_mode = WAL")
     seen = rows_go_between_tables(database, monkeypatch)
-    dc.read_jobs(database.address("jobs"), workplaces=database.address("places"), schema=SCHEMA)
+    dc.read_jobs(database.address("jobs"), workplaces=database.address("places"), schema=dc.Schema(["place"], {}))
     assert seen[0] == 40 and seen[1] > 100
 
 
@@ -150,6 +150,23 @@ def test_rows_come_in_batches(database: Mariadb | Lite, monkeypatch: pytest.Monk
 
 def _file(database: Lite) -> Address:
     return Address.of_file(str(database.path), "jobs")
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_of_a_file_no_more_columns_are_read_than_are_needed(database: Lite) -> None:
+    with moment.one_moment():
+        dc.read_jobs(database.address("jobs"), workplaces=database.address("places"), schema=dc.Schema(["place"], {}))
+        found = moment._MOMENT.get()
+        assert found is not None
+        names = {address.table: pq.read_schema(copy).names for (address, _), copy in found.copies.items()}
+    assert names == {"jobs": ["workplace", "worker"], "places": ["workplace", "place"]}
+
+
+@pytest.mark.parametrize(("scheme", "way"), [("oracle", "oracle_fdw"), ("mssql+pyodbc", "tds_fdw")])
+def test_servers_that_are_not_read_are_named_with_the_ways_from_there(scheme: str, way: str) -> None:
+    with pytest.raises(DataError, check=about("source", naming=(way, "Parquet"))) as refusal:
+        dc.read_jobs(f"{scheme}://reader:hunter2@host/db::jobs", schema=dc.Schema(["place"], {}))
+    assert "hunter2" not in str(refusal.value)
 
 
 def test_an_empty_table_has_its_columns(database: Mariadb | Lite) -> None:

@@ -62,6 +62,13 @@ SERVERS = {
         "MYSQL_PWD, or under [client] in ~/.my.cnf or in another file (option_file)",
     ),
 }
+UNREAD = {
+    "oracle": ("Oracle", "oracle_fdw"),
+    "mssql": ("SQL Server", "tds_fdw"),
+    "sqlserver": ("SQL Server", "tds_fdw"),
+}
+"""Servers that people ask for and nothing here reads, and what shows their tables in PostgreSQL."""
+
 SQLITE = (".sqlite", ".sqlite3", ".db")
 """How files of SQLite are called."""
 
@@ -82,6 +89,15 @@ class Address:
     def of(cls, text: str) -> Address:
         """Read an address."""
         scheme = text.partition("://")[0]
+        asked = scheme.partition("+")[0].casefold()
+        if asked in UNREAD:
+            name, wrapper = UNREAD[asked]
+            raise DataError(
+                f"Tables of {name} are not read: no driver for it could be tested.",
+                "Read are PostgreSQL, MariaDB, MySQL, SQLite, DuckDB, Parquet and CSV.",
+                f"Write the table to Parquet; or show it in a PostgreSQL as a foreign table ({wrapper}), which is read "
+                "in a stream; or give a frame that its own driver fetched, in Python.",
+            )
         known = next((kind for kind, server in SERVERS.items() if scheme in server.schemes), None)
         if known is None:
             named = "; ".join(f"those of {server.name} as {server.form}" for server in SERVERS.values())
@@ -149,20 +165,21 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class SomeColumns:
-    """Some columns of the table at an address; of those that are not there, nothing."""
+    """Some columns of the table at an address, or in a file of SQLite; of those that are not there, nothing."""
 
-    address: str
+    table: str
     columns: tuple[str, ...]
 
     @classmethod
     def of(cls, data: Any, columns: Sequence[str]) -> Any:
-        """Data at an address with no more columns than are needed; other data as they are."""
-        return cls(str(data), tuple(columns)) if is_address(data) else data
+        """The table of a database with no more columns than are needed; other data as they are."""
+        lite = isinstance(data, str | Path) and is_sqlite(Path(str(data).partition("::")[0]))
+        return cls(str(data), tuple(columns)) if lite or is_address(data) else data
 
 
 def is_address(data: object) -> bool:
     """Whether data are named by an address of a server, and not by a path; `hdfs://` and the like are paths."""
-    known = r"(?:postgres|mysql|mariadb|sqlite|oracle|mssql)\w*(?:\+\w+)?://"
+    known = r"(?:postgres|mysql|mariadb|sqlite|oracle|mssql|sqlserver)\w*(?:\+\w+)?://"
     return isinstance(data, str) and re.match(known, data, re.IGNORECASE) is not None
 
 

@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import IO, TYPE_CHECKING, Any
 
 from discreet.databases import postgres, sql
-from discreet.databases.address import Address, SomeColumns
+from discreet.databases.address import Address
 from discreet.errors import DataError, DiscreetError
 
 if TYPE_CHECKING:
@@ -90,11 +90,9 @@ def one_moment(*, keep: bool = False) -> Iterator[None]:
                 copy.close()
 
 
-def copied(data: str | SomeColumns | Address) -> str:
+def copied(table: str | Address, columns: Sequence[str] | None = None) -> str:
     """The path of a Parquet file with the rows of the table at an address; only this process can open it."""
-    columns = data.columns if isinstance(data, SomeColumns) else None
-    text = data.address if isinstance(data, SomeColumns) else data
-    address = text if isinstance(text, Address) else Address.of(text)
+    address = table if isinstance(table, Address) else Address.of(table)
     with one_moment(keep=True):
         moment = _MOMENT.get()
         assert moment is not None

@@ -91,7 +91,7 @@ class Spark:
             source = self._kept[source]
         elif isinstance(source, SomeColumns) or is_address(source):
             raise DataError(
-                "Spark does not read tables of PostgreSQL here.",
+                "Spark does not read tables of databases here.",
                 "It reads Parquet and CSV at a path that every executor sees.",
                 "Leave the engine out for DuckDB, or write the table to Parquet.",
                 about="source",

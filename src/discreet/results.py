@@ -15,6 +15,7 @@ from importlib import import_module
 from io import BytesIO
 from os import PathLike
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -200,6 +201,7 @@ def write_excel(table: pa.Table, path: Path | BytesIO, about: dict[str, str]) ->
     """Words stay words: none becomes a formula or a link."""
     with needs("excel", "Saving a result as an Excel file"):
         import xlsxwriter
+        from xlsxwriter.exceptions import FileCreateError
 
     if len(table) > EXCEL_ROWS:
         raise DataError(
@@ -208,23 +210,33 @@ def write_excel(table: pa.Table, path: Path | BytesIO, about: dict[str, str]) ->
             "Save it as .csv or .parquet.",
             about="path",
         )
-    with xlsxwriter.Workbook(path, {"constant_memory": True}) as book:
-        book.set_properties({"created": EXCEL_TIME})  # the same table, the same bytes
-        sheet = book.add_worksheet("result")
-        for column, name in enumerate(table.column_names):
-            sheet.write_string(0, column, name)
-        for row, values in enumerate(_rows(table), start=1):
-            for column, value in enumerate(values):
-                if isinstance(value, bool):
-                    sheet.write_boolean(row, column, value)
-                elif isinstance(value, int | float) and np.isfinite(value):
-                    sheet.write_number(row, column, value)
-                elif value is not None:
-                    sheet.write_string(row, column, str(value))
-        sheet = book.add_worksheet("about")
-        for row, (name, text) in enumerate(about.items()):
-            sheet.write_string(row, 0, name)
-            sheet.write_string(row, 1, text)
+    beside = path.parent if isinstance(path, Path) else None  # what is full is then the disk of the file itself
+    with TemporaryDirectory(dir=beside, prefix=".", ignore_cleanup_errors=True) as scratch:
+        options = {"constant_memory": True, "tmpdir": scratch, "use_zip64": True}
+        try:
+            with xlsxwriter.Workbook(path, options) as book:
+                _fill(book, table, about)
+        except FileCreateError as error:
+            raise error.args[0] from None
+
+
+def _fill(book: Any, table: pa.Table, about: dict[str, str]) -> None:
+    book.set_properties({"created": EXCEL_TIME})  # the same table, the same bytes
+    sheet = book.add_worksheet("result")
+    for column, name in enumerate(table.column_names):
+        sheet.write_string(0, column, name)
+    for row, values in enumerate(_rows(table), start=1):
+        for column, value in enumerate(values):
+            if isinstance(value, bool):
+                sheet.write_boolean(row, column, value)
+            elif isinstance(value, int | float) and np.isfinite(value):
+                sheet.write_number(row, column, value)
+            elif value is not None:
+                sheet.write_string(row, column, str(value))
+    sheet = book.add_worksheet("about")
+    for row, (name, text) in enumerate(about.items()):
+        sheet.write_string(row, 0, name)
+        sheet.write_string(row, 1, text)
 
 
 def _rows(table: pa.Table) -> Any:

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.errors import DiscreetError
+from discreet import results
+from discreet.errors import DiscreetError, PlanError
 from discreet.plan.run import run
 from faults_of import about
 
@@ -81,3 +82,26 @@ def test_refused_before_anything_is_spent(folder: Path, formula: str, fact: str)
         run(folder / "plan.toml")
     assert [fault.place for fault in refused.value.faults] == [("release", 0, "formula")]
     assert not (folder / "ledger.db").exists() and not (folder / "out").exists()
+
+
+def test_a_model_with_more_estimates_than_a_sheet_has_rows_costs_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Levels of public columns are counted before the charge, exactly: one row more would fit."""
+    from discreet.plan import sheets
+
+    plan = folder / "plan.toml"
+    text = PLAN.replace("FORMULA", "y ~ x + (1 | g)").replace("[output]", '[output]\nformats = ["parquet", "xlsx"]')
+    plan.write_text(text)
+    estimates = 2 + 6 + 2
+    monkeypatch.setattr(sheets, "EXCEL_ROWS", estimates - 1)
+    monkeypatch.setattr(results, "EXCEL_ROWS", estimates - 1)
+    for dry in (True, False):
+        with pytest.raises(PlanError) as refusal:
+            run(plan, dry_run=dry)
+        assert "[output], formats" in str(refusal.value)
+    assert not (folder / "ledger.db").exists()
+    monkeypatch.setattr(sheets, "EXCEL_ROWS", estimates)
+    monkeypatch.setattr(results, "EXCEL_ROWS", estimates)
+    run(plan)
+    assert pq.read_table(next((folder / "out").rglob("research.parquet"))).num_rows == estimates

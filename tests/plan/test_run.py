@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -16,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.errors import PlanError, PrivacyError
+from discreet.errors import DiscreetError, PlanError, PrivacyError
 from discreet.ledger import Ledger
 from discreet.ledger.publication import check_release, fingerprints
 from discreet.plan.check import check
@@ -317,6 +318,21 @@ def test_a_report_that_cannot_be_written_costs_nothing_more(plan: Path, command)
     assert code == 0
     assert out.count("was released before, unchanged") == 3
     assert (plan.parent / "out" / "bundle.zip").exists()
+
+
+def test_a_folder_that_disappears_before_the_report_is_said(plan: Path) -> None:
+    """Red before: an error of the system, without a word on what was paid for."""
+    before, first, *_ = plan.read_text().split("[[release]]")
+    plan.write_text(f'{before}[[release]]{first}[output]\nfolder = "out"\n')
+
+    def lose(step: str, done: int, steps: int) -> None:
+        if step == "write the report":
+            shutil.rmtree(plan.parent / "out")
+
+    with pytest.raises(DiscreetError, check=about("folder")):
+        run(plan, progress=lose)
+    with Ledger.open(plan.parent / "ledger.db", read_only=True) as ledger:
+        assert [entry.kind for entry in ledger.entries()][-2:] == ["charge", "publish"]
 
 
 def test_what_follows_the_noise_is_rehearsed_before_the_charge(plan: Path, monkeypatch: pytest.MonkeyPatch) -> None:

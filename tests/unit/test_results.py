@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import pickle
+import resource
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +19,7 @@ import pytest
 
 import discreet as dc
 from discreet.errors import DataError, MissingExtra
-from discreet.results import COLUMNS, KEYS, Result, tidy_table
+from discreet.results import COLUMNS, KEYS, Result, tidy_table, write_excel
 from faults_of import about
 
 FORMULA = "y ~ x + (1 | g)"
@@ -193,3 +195,19 @@ def test_what_is_not_installed_is_named(module: str, ask: Any, tmp_path: Path, m
     with pytest.raises(MissingExtra, check=about("extra")):
         ask(made("mixed"), tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("rows", "room"), [(20_000, 200_000), (10, 100)])
+def test_a_full_disk_in_the_middle_of_an_excel_file_is_an_error_of_the_system(
+    rows: int, room: int, tmp_path: Path
+) -> None:
+    """While rows are written, and when the file is closed: the writer has errors of its own kind for that."""
+    table = pa.table({"a": np.random.default_rng(0).random(rows)})
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
+    try:
+        with pytest.raises(OSError, check=lambda error: error.errno == errno.EFBIG):
+            write_excel(table, tmp_path / "r.xlsx", {})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert [path.name for path in tmp_path.iterdir()] in ([], ["r.xlsx"])

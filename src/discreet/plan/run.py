@@ -184,10 +184,10 @@ def _run(file: PlanFile, *, dry_run: bool, changed_data: bool, progress: Progres
     alarms, _ = alarm_steps(
         file.plan.alarms, {known.name: known.request for known in found.releases}, earlier_of(file.path)
     )
+    bundle = None
     with _written(folder):
         write_alarms(folder, alarms, file.plan.output.formats)
-    facts, bundle = facts_of(found, published, budgets=budgets, head=head), None
-    with _written(folder):
+        facts = facts_of(found, published, budgets=budgets, head=head)
         set_aside(folder, published)
         report = replace_file(folder / REPORT, page(facts).html().encode())
         steps.next("write the reviewer's bundle")
@@ -202,6 +202,13 @@ def _written(folder: Path) -> Iterator[None]:
     """Say what is left to do where papers cannot be written."""
     try:
         yield
+    except FileNotFoundError:
+        raise DiscreetError(
+            f"No report could be made in {str(folder)!r}: files of a release are gone from there.",
+            "All releases are made and paid for. They are not drawn again.",
+            "Bring the files back, then run the plan again.",
+            about="folder",
+        ) from None
     except OSError as error:
         raise DiscreetError(
             f"The report or the bundle could not be written to {str(folder)!r}: {error.strerror}. All releases are "

@@ -18,6 +18,7 @@ from discreet.plan.confidential import Confidential
 from discreet.plan.file import PlanSource
 from discreet.plan.outputs import write_release
 from discreet.plan.shape import ModelSection, PosteriorSection, as_first_written
+from discreet.plan.sheets import refuse_long
 from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Pure, shown
@@ -80,8 +81,14 @@ class SummaryRequest:
                 "Report this with its formula.",
                 about="release",
             )
+
+        def read(nothing: None) -> Any:
+            known: Any = found.expected()
+            refuse_long(self.source, [known.estimates] if isinstance(self.release, ModelSection) else [])
+            return found.read(nothing)
+
         write = partial(self._write, found.details)
-        return replace(found, guarantee=self.guarantee, details=self.details, write=write)
+        return replace(found, guarantee=self.guarantee, details=self.details, read=read, write=write)
 
     def _needs_rows(self, table: Frame, model: Formula) -> bool:
         """Whether sums by categories, which an engine computes, are not enough."""

@@ -43,6 +43,7 @@ class ModelErrors:
     ----------
     names : fixed effects. `error` : their expected standard errors; `noise`, the part that is noise.
     groups : of random effects, for the smallest, the middle and the largest group.
+    beside : how many effects and variances are estimated beside the fixed effects.
     assumed : what was taken for granted about the rows.
     notes : what has to be known before anything is paid: which estimates will be flagged, or have no error, whatever
         the responses are.
@@ -56,6 +57,12 @@ class ModelErrors:
     groups: tuple[GroupError, ...]
     assumed: str
     notes: tuple[str, ...]
+    beside: int
+
+    @property
+    def estimates(self) -> int:
+        """How many numbers the release would publish."""
+        return len(self.names) + self.beside
 
     def __str__(self) -> str:
         lines = [f"Before paying: {note}." for note in self.notes]
@@ -120,6 +127,7 @@ def moments_errors_of(
             f"The noise is exact. {HOLD}"
         ),
         notes=(*hidden, *equal_variances(public.names, found.residuals)),
+        beside=_beside(public),
     )
 
 
@@ -136,7 +144,12 @@ def noise_errors(
         groups += _by_size(public.design.random[term].term.name, size, public.in_runs(position, effects[position]))
     told = tuple(np.asarray(fixed).tolist())
     notes = (small_blocks(rows), *([] if method == "strict" else [NO_ERRORS]))
-    return ModelErrors(method, public.rows, public.names, told, told, tuple(groups), assumed, notes)
+    return ModelErrors(method, public.rows, public.names, told, told, tuple(groups), assumed, notes, _beside(public))
+
+
+def _beside(public: PublicDesign) -> int:
+    """The effects of all levels, their variances and that of residuals."""
+    return sum(len(public.design.random[term].grouping) + 1 for term in public.terms) + 1
 
 
 def widest_noise(mechanism: strict.BlockNoise, presence: strict.Presence) -> tuple[Vector, tuple[Vector, ...]]:

@@ -310,7 +310,9 @@ def repetitions(frame: Frame, key: str) -> Frame:
     number = f"cast(`{key}` AS bigint)"
     bits = f"bit_or(shiftleft(1L, cast({number} & 63L AS int)))"
     groups = frame.to_native().groupBy(expr(f"shiftright({number}, 6)"))  # few, where keys are numbered through
-    return nw.from_native(groups.agg(expr("count(*) AS rows"), expr(f"coalesce(bit_count({bits}), 1) AS values")))
+    counted = groups.agg(expr("count(*) AS rows"), expr(f"coalesce(bit_count({bits}), 1) AS values"))
+    found: Frame = nw.from_native(counted)
+    return found
 
 
 def tally(frame: Frame, aggregates: Mapping[Name, nw.Expr], *, step: str) -> dict[Name, int]:

@@ -225,3 +225,13 @@ def test_a_changed_file_of_alarms_is_not_published_further(released: Path, tmp_p
     path.write_text(path.read_text().replace("true", "false"))
     with pytest.raises(DataError):
         site(copy, tmp_path / "site")
+
+
+def test_what_a_rule_of_the_agency_leaves_out_is_in_no_alarm(tmp_path: Path) -> None:
+    """Red before: the number that fell below the bound stood in the list of alarms and in the report."""
+    plan = both(tmp_path)
+    plan.write_text(plan.read_text().replace('by = ["place"]\n', 'by = ["place"]\nsuppress = { below = 100 }\n'))
+    done = run(plan)
+    listed = pq.read_table(tmp_path / "out" / "alarms-first-half.parquet")["place"].to_pylist()
+    assert len(listed) == 9 and "p2" not in listed
+    assert not [one for one in verify_bundle(done.bundle) if one.wrong]

@@ -20,7 +20,7 @@ from discreet.errors import DataError
 from discreet.faults import Fault
 from discreet.plan.counts import CountRequest
 from discreet.plan.flows import FlowRequest
-from discreet.plan.readers import drawn_table
+from discreet.plan.readers import drawn_table, shown_tables
 from discreet.plan.requests import PlannedRelease
 from discreet.plan.shape import AlarmsSection, Changes, Format
 from discreet.plan.sheets import for_programs
@@ -75,8 +75,10 @@ class AlarmStep:
         if self.early is None and self.earlier is None:
             assert isinstance(self.late, FlowRequest)
             before, after = (_numbers(self.late, folder / asked.late, self.by, name) for name in ("earlier", "later"))
-            ends = late.ends(1 - rate)  # of the change itself, whose levels were drawn together
-            return sure_changes(self.by, late.cells, before.values, after.values, ends, **about)
+            low, high = late.ends(1 - rate)  # of the change itself, whose levels were drawn together
+            seen = np.isfinite(before.values + after.values + late.values)
+            cells, ends = [late.cells[i] for i in np.flatnonzero(seen)], (low[seen], high[seen])
+            return sure_changes(self.by, cells, before.values[seen], after.values[seen], ends, **about)
         if self.earlier is not None:
             assert isinstance(self.late, CountRequest)
             early = _of_earlier(self.earlier, self.late, self.by)
@@ -276,15 +278,23 @@ def _of_earlier(earlier: EarlierTable, late: CountRequest, by: tuple[str, ...]) 
 
 
 def _numbers(request: CountRequest | FlowRequest, folder: Path, by: tuple[str, ...], value: str) -> Numbers:
-    """Numbers of a release of the plan, from its published files."""
+    """Numbers of a release of the plan, from its published files; none where a rule of the agency leaves one out."""
     if isinstance(request, FlowRequest):
         table = request.published(folder, "research")
-        values = np.array([np.nan if each is None else each for each in table[value].to_pylist()], dtype=np.float64)
-        return Numbers(_cells(table, by), values, _flow_ends(request, table, value))
+        seen = table if request.release.suppress is None else request.published(folder, "basic")
+        numbers = [
+            np.nan if shown is None else each
+            for shown, each in zip(seen[value].to_pylist(), table[value].to_pylist(), strict=True)
+        ]
+        return Numbers(_cells(table, by), np.array(numbers, dtype=np.float64), _flow_ends(request, table, value))
     drawn = [drawn_table(request, folder, number) for number in range(len(request.queries))]
     found = next(each for each in (*drawn, *request.sums(drawn)) if each.by == by)
     assert found.ends is not None  # of the research form
-    return Numbers(_cells(found.to_arrow(), by), found.counts.ravel().astype(np.float64), found.ends)
+    values = found.counts.ravel().astype(np.float64)
+    if request.release.suppress is not None:
+        names = [tuple(each) for _, each in request.places]
+        values[shown_tables(request, folder)[names.index(by)].left_out.ravel()] = np.nan
+    return Numbers(_cells(found.to_arrow(), by), values, found.ends)
 
 
 def _flow_ends(request: FlowRequest, table: pa.Table, value: str) -> Ends:

@@ -8,6 +8,8 @@ import gc
 import os
 import pickle
 from collections.abc import Iterator
+from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +72,34 @@ def kept_tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(_of_all_workers(tmp_path_factory) / "cache"))
         patch.setenv("XDG_STATE_HOME", str(_of_all_workers(tmp_path_factory) / "state"))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_verdicts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The worst loss of a mechanism takes seconds to find: the workers of a run find each once, for both."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        yield
+        return
+    from discreet.privacy import verify
+
+    folder, find = _of_all_workers(tmp_path_factory) / "verdicts", verify._over_all
+    folder.mkdir(exist_ok=True)
+
+    @lru_cache(maxsize=256)
+    def found(mechanism: Any) -> Any:
+        try:
+            kept = folder / sha256(pickle.dumps(mechanism)).hexdigest()
+        except (pickle.PicklingError, AttributeError, TypeError):  # a mechanism that a test has made up
+            return find(mechanism)
+        if not kept.exists():
+            beside = kept.with_suffix(f".{os.getpid()}")
+            beside.write_bytes(pickle.dumps(find(mechanism)))
+            beside.rename(kept)
+        return pickle.loads(kept.read_bytes())
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(verify, "_over_all", found)
         yield
 
 

@@ -156,10 +156,10 @@ def check_data(
     public: Sequence[str] = (),
     bounds: tuple[Number, Number] | None = None,
 ) -> DataCheck:
-    """Look for faults in a table before any plan exists: for its owner, never for whoever asks for a release.
+    """Look for faults in a table before any plan exists: for its owner, never for the person who asks for a release.
 
-    Without a schema or a response it finds what can be told of any table: an encoding, a line, names, missing values,
-    spellings, codes that lost zeros, rows that are there twice.
+    Without a schema or a response it finds what can be wrong with any table: an encoding, a line, names, missing
+    values, spellings, codes that lost zeros, rows that are there twice.
 
     Parameters
     ----------

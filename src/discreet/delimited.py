@@ -85,7 +85,7 @@ def scan(
 
 
 def lines(text: str, columns: list[str], *, rows: int) -> list[tuple[str, int]] | None:
-    """The file and the line where each row of a scan begins, as an editor counts; None where that cannot be told.
+    """The file and the line where each row of a scan begins, as an editor counts; None if nobody can know.
 
     Titles and blank lines are no rows, and a quoted field may go over several lines.
     """

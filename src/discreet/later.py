@@ -1,4 +1,4 @@
-"""A sequence that is found when somebody looks at it: what is told of a release before it is drawn, and seldom read."""
+"""A sequence that is found when somebody looks at it: what few people read of a check."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +69,16 @@ def in_type(table: pa.Table, name: str, kind: pa.DataType) -> pa.Table:
     return table.set_column(table.column_names.index(name), name, pa.array(values, kind))
 
 
-def frames(table: pa.Table, path: Path) -> Iterator[tuple[str, Any]]:
-    """The table as every kind of data that a door takes and that has its types."""
+EVERY = [pytest.param(3, id="some"), pytest.param(1, id="every frame", marks=pytest.mark.full_size)]
+"""The daily run takes every third kind of data, and begins with another one at every turn."""
+
+
+def frames(table: pa.Table, path: Path, *, every: int = 1, turn: int = 0) -> Iterator[tuple[str, Any]]:
+    """The table as every kind of data that a door takes and that has its types, or as some of them."""
+    yield from islice(_frames(table, path), turn % every, None, every)
+
+
+def _frames(table: pa.Table, path: Path) -> Iterator[tuple[str, Any]]:
     import duckdb
     import narwhals.stable.v2 as nw
     import pandas
@@ -133,27 +142,30 @@ def test_no_response_stops_a_model(door: str, kind: str) -> None:
         assert modelled(with_row(base(kind), y=odd), MODELS[door]) == found
 
 
+@pytest.mark.parametrize("every", EVERY)
 @pytest.mark.parametrize("kind", ODD_NUMBERS, ids=str)
-def test_no_number_of_another_type_stops_a_model(kind: pa.DataType, tmp_path: Path) -> None:
+def test_no_number_of_another_type_stops_a_model(kind: pa.DataType, every: int, tmp_path: Path) -> None:
     """Nor is it quoted: every kind of data counts it as the nearer end, or the middle where there is none."""
-    table = in_type(base(), "y", kind)
+    table, turns = in_type(base(), "y", kind), count(list(ODD_NUMBERS).index(kind))
     for odd in ODD_NUMBERS[kind]:
         counted = with_row(in_type(base(), "y", pa.float64()), y=0.5 if odd is None else float(odd > 0))
         for door in ("moments", "moments, row by row", "strict", "paper")[: 4 if odd == ODD_NUMBERS[kind][0] else 1]:
             asked = {"epsilon": 2, "bounds": (0, 1), "public": KNOWN, "seed": 1} | MODELS[door]
             formula = asked.pop("formula")
             expected = release_mixed(formula, counted, **asked).fixed
-            for name, data in frames(with_row(table, y=odd), tmp_path):
+            for name, data in frames(with_row(table, y=odd), tmp_path, every=every, turn=next(turns)):
                 if door.startswith("moments") or name in ("arrow", "pandas, Arrow", "duckdb"):
                     assert release_mixed(formula, data, **asked).fixed == pytest.approx(expected), (name, door, odd)
 
 
+@pytest.mark.parametrize("every", EVERY)
 @pytest.mark.parametrize("kind", ODD_NUMBERS, ids=str)
 @pytest.mark.parametrize("formula", [ONE, "y ~ x"])
-def test_no_public_number_is_quoted(kind: pa.DataType, formula: str, tmp_path: Path) -> None:
+def test_no_public_number_is_quoted(kind: pa.DataType, formula: str, every: int, tmp_path: Path) -> None:
     odd = ODD_NUMBERS[kind][0]
     table = with_row(in_type(base(), "x", kind), x=odd)
-    for name, data in frames(table, tmp_path):
+    turn = list(ODD_NUMBERS).index(kind) + (formula == ONE)
+    for name, data in frames(table, tmp_path, every=every, turn=turn):
         found = outcome(lambda data=data: release_mixed(formula, data, epsilon=2, bounds=(0, 1), public=KNOWN, seed=1))
         objects = pa.types.is_decimal(kind) and name.startswith("pandas") and name != "pandas, Arrow"
         assert str(odd) not in found[1] and (objects or found[0] == "released"), (name, found)
@@ -228,12 +240,13 @@ def test_no_row_stops_a_summary(door: str, tmp_path: Path) -> None:
         assert asked(tmp_path / f"{i}.csv")[0] == "released"
 
 
+@pytest.mark.parametrize("every", EVERY)
 @pytest.mark.parametrize("kind", ODD_NUMBERS, ids=str)
 @pytest.mark.parametrize("door", SUMMARIES)
-def test_no_number_of_another_type_stops_a_summary(door: str, kind: pa.DataType, tmp_path: Path) -> None:
-    table = in_type(in_type(base(), "y", kind), "x", kind)
+def test_no_number_of_another_type_stops_a_summary(door: str, kind: pa.DataType, every: int, tmp_path: Path) -> None:
+    table, turns = in_type(in_type(base(), "y", kind), "x", kind), count(list(ODD_NUMBERS).index(kind))
     for odd in ODD_NUMBERS[kind][:1] if door != "perturbation" else ODD_NUMBERS[kind]:
-        for name, data in frames(with_row(table, y=odd, x=odd), tmp_path):
+        for name, data in frames(with_row(table, y=odd, x=odd), tmp_path, every=every, turn=next(turns)):
             if door == "perturbation" or name in ("arrow", "pandas, Arrow", "duckdb"):
                 told = outcome(lambda data=data: SUMMARIES[door]("y ~ x + h", data, public=["h"]))
                 assert told[0] == "released", (name, odd, told)

@@ -35,7 +35,7 @@ TABLES = (".csv", ".parquet")
 
 
 class _Bounded(io.FileIO):
-    """A file of which no more is read at once than a list of files may have."""
+    """A file that never reads more at once than a list of files may have."""
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is not None and size > DIRECTORY:

@@ -9,7 +9,7 @@ posterior. With M parts, power = M stands for the whole data (section 4), and sh
 parts together (docs/explanation/posterior-summaries.md says why that matters).
 
 A part that cannot be used (a design without full rank under `GPrior`, numbers that overflow) is answered with 1/2 or 0
-and never with an exception or a warning: either would tell something about its rows.
+and never with an exception or a warning: either would reveal something about its rows.
 
 A part's number is a function of its own rows, to the last bit: that is what privacy rests on. Shapes depend on public
 numbers only, matrices are factored one by one, and in a search a part that has converged stays while others go on.

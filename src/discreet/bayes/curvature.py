@@ -76,7 +76,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """Of each coefficient: standard error, and how far the interval reaches; infinite where rows tell nothing."""
+    """Of each coefficient: standard error, and how far the interval reaches; infinite without information."""
 
     std_error: Vector
     reach: Vector

@@ -49,11 +49,12 @@ class Predictor(Result):
     coefficient : names, as R writes them.
     value : the private coefficients.
     std_error : of noise and sampling together; nan where `error_share` was 0.
-    low, high : ends of 95 % intervals for the coefficients without penalty; infinite where rows tell too little.
+    low, high : ends of 95 % intervals for the coefficients without penalty; infinite if the rows contain too little
+        information.
     penalty : the regularisation used; raised from the one asked for where privacy needs more.
     asked : the regularisation asked for.
     scale : of the Laplace noise in each coordinate of the gradient; the coefficients move by at most this over the
-        penalty, and by less the more the rows tell.
+        penalty, and by less if the rows are more informative.
     smoothing : scale of the Laplace noise on each coefficient.
     flag : why a coefficient must not be read as it stands, one text each.
     notes : the sentences for it.
@@ -114,7 +115,8 @@ class FitErrors:
     ----------
     at_most : bound of the root mean square of the whole vector's shift by noise: the penalty alone holds it back.
     smoothing : scale of the noise on each coefficient itself, which comes on top.
-    std_error, half_width : expected, for each coefficient; infinite where rows will tell too little, nan if not paid.
+    std_error, half_width : expected, for each coefficient; infinite if the rows will contain too little information,
+        nan if not paid.
     shrinkage : the share by which the penalty draws each coefficient to zero.
     public : whether the design is public and was read; else it is supposed.
     least : a column of numbers whose mean square is smaller is not seen, and its coefficient has no interval.

@@ -67,8 +67,8 @@ class Quantiles(Answers):
     ----------
     quantile : the private answers.
     low, high : the answer of all rows at once lies between them with probability 0.95, if the model is right, also with
-        skewed or heavy-tailed errors; around zero, where nothing tells how the parts scatter, what would have been
-        answered without noise.
+        skewed or heavy-tailed errors; with `centre="zero"`, where nothing shows how the parts scatter, what would have
+        been answered without noise.
     centre, width : the private bounds, centre -+ width, to which the parts' quantiles were clipped.
     partitions : the number M of parts.
     notes : where parts are too small, where the model is in doubt or cannot be looked at, where a bound is the last

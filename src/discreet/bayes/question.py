@@ -105,7 +105,7 @@ class PosteriorQuestion(Question[Released[T]]):
             )
 
     def offer(self, data: Any) -> Offer[None, Any, T]:
-        """The offer for these data, of which the number of rows and the levels of public columns are read."""
+        """The offer for these data. It reads the number of rows and the levels of public columns."""
         account = self.payer.account
         known = public_facts(self.formula, data, self.coefficients, public=self.public, account=account)
         return self.offered(known, AnyRow() if account is None else account.unit).on(known.frame)

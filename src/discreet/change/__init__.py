@@ -1,4 +1,4 @@
-"""Large changes: which series will jump next month, and which forecasts can tell.
+"""Large changes: which series will jump next month, and which forecasts foresee it.
 
 The way of the data: a tidy table (`tidy`) becomes a `panel` in the periods that its `calendar` knows; forecasts beside
 it, given or made here (`forecasters`), become `cases`; a gold standard marks the large changes (`standards`) and scores

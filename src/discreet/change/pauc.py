@@ -4,8 +4,9 @@ Only arrays. In month t the coefficients b*_t make the index X_t b rank that mon
 forecasts for t + 1 use the smoothed b_{t+1} = lambda b*_t + (1 - lambda) b_t. The maximiser of a step function is
 found by Nelder and Mead's simplex with R's starting simplex and 500 evaluations, as in the paper.
 
-The simplex starts from "the OLS estimates", the paper says, not of what. The size of its printed indices (0.1) and
-their correlation with the gold standard speak for least squares of the gold standard itself, which is the default.
+The paper starts the simplex from "the OLS estimates" and does not say of which response. The size of its printed
+indices (0.1) and their correlation with the gold standard speak for least squares of the gold standard itself, which is
+the default.
 """
 
 from __future__ import annotations

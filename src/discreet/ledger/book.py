@@ -90,7 +90,7 @@ class Ledger:
         origin: str | None = None,
         by: str | None = None,
     ) -> Budget:
-        """Set what `dataset` may give away in total, and with `policy` about each period.
+        """Set what `dataset` may reveal in total, and with `policy` about each period.
 
         Asking again for the same changes nothing; without a policy, the one that is there stays. `origin` stands for
         the files that are read: under a second name they are refused, and so is a name in another spelling.

@@ -1,4 +1,4 @@
-"""What a data set may give away in total, what it has given, and whether one more release fits.
+"""What a data set may reveal in total, what it has revealed, and whether one more release fits.
 
 The only place where the rule of spending is written: the ledger applies it before a charge, the verifier when it
 replays the book.

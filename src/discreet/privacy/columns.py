@@ -2,7 +2,7 @@
 
 A design names the values of its columns: levels of a category are printed beside their estimates. So a column enters
 a release as a public one only if it was declared, and no column is public for one release of a data set and protected
-by another: each would tell what the other hides.
+by another: each would reveal what the other hides.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ class Guarantee:
     Attributes
     ----------
     unit : whose change is hidden.
-    loss : how much the release may tell about such a change.
+    loss : how much the release may reveal about such a change.
     calibration : "tight" for the least noise the definition allows, "paper" for the document's own constants.
     basis : "proved" (see `proof`), "as published" (a document's claim that we could not prove, or refute), or
         "empirical" (measured on these data; not a promise).

@@ -27,7 +27,7 @@ class Question(ABC, Generic[T]):
 
     @abstractmethod
     def offer(self, data: Any) -> Offer[None, Any, Any]:
-        """The offer for these data, of which only public facts are read."""
+        """The offer for these data; only their public facts are read."""
 
     @abstractmethod
     def release(self, data: Any) -> T:

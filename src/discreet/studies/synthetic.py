@@ -2,7 +2,8 @@
 
 Jobs are simulated, three tables of them are released and a synthetic file is drawn from the release. Then the file is
 compared with the jobs behind it, which nobody could do outside a simulation: margins that were released, margins that
-were not, and regressions. A release with hardly any noise stands beside: what the file lacks there, no epsilon buys.
+were not, and regressions. A release with hardly any noise stands beside: no epsilon brings back what the file lacks
+there.
 """
 
 from __future__ import annotations

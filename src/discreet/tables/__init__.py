@@ -6,7 +6,7 @@ published count.
 advice          which tables to draw and what share of epsilon each gets, so that the total error is least
 amounts         sums of a declared magnitude: what is refused, and what is promised
 attributes      what is asked of a table, checked without data
-attacks         what a published table gives away: the three attacks of Haney et al. (2017, section 5.2) as code
+attacks         what a published table reveals: the three attacks of Haney et al. (2017, section 5.2) as code
 changes         levels of several quarters and what changed between them: a question about job histories
 consistency     tables of one release made to agree, in non-negative integers: post-processing that costs nothing
 derived         tables that are sums of one that was drawn

@@ -1,4 +1,4 @@
-"""What a published table gives away: the three attacks of Haney et al. (2017, section 5.2), and the p % rule, as code.
+"""What a published table reveals: the three attacks of Haney et al. (2017, section 5.2), and the p % rule, as code.
 
 An attacker has the published counts, the public list of establishments, and where stated one fact from elsewhere. He
 returns claims; whether they are true is found by `score`, which only someone with the confidential table can call.

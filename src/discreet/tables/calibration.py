@@ -151,7 +151,7 @@ def calibrate(
 
 
 def above_zero(epsilon: Number) -> Fraction:
-    """An epsilon that buys something."""
+    """An epsilon above zero."""
     amount = exact(epsilon, name="epsilon")
     if amount <= 0:
         raise PrivacyError(

@@ -159,7 +159,7 @@ def _allowed(
 def refuse_absent(jobs: Jobs, where: Mapping[str, Sequence[Label]]) -> None:
     """Refuse a filter for values of workplace attributes that no establishment has, before anything is paid.
 
-    Where establishments are is public, so to say that there are none somewhere tells nothing about any workforce.
+    Where establishments are is public, so an empty place reveals nothing about any workforce.
     """
     import narwhals.stable.v2 as nw
 

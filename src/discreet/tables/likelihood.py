@@ -1,4 +1,4 @@
-"""What a table typically tells about the size of an establishment that is alone in its cell.
+"""What a table typically reveals about the size of an establishment that is alone in its cell.
 
 Somebody sees the published counts, knows how its workers divide into kinds (equally, here) and applies Bayes' rule with
 the exact law of the noise. The belief is the mean over outputs for an establishment of a made-up size, with noise that

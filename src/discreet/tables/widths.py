@@ -1,4 +1,4 @@
-"""How wide intervals will be, told before anything is paid: from public constants and assumed or public sizes."""
+"""How wide intervals will be, before anything is paid: from public constants and assumed or public sizes."""
 
 from __future__ import annotations
 

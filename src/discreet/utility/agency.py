@@ -1,6 +1,6 @@
 """A release beside the agency's own table of the same cells: who publishes what, how far apart, in which order.
 
-Only published numbers enter, those of the release and those of a public file, so that nothing is told that was not
+Only published numbers enter, those of the release and those of a public file, so they reveal nothing that was not
 public. Where the agency suppresses a cell nobody outside knows its number, and none is guessed here.
 """
 

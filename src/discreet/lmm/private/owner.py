@@ -1,8 +1,8 @@
 """The owner's own look at the data, before a release and outside of it: what a release must not say.
 
-A release takes declared columns as public, and pulls responses into their bounds without a word, because a word would
-tell about rows. Whoever may see the data can look here whether a declared column holds the response again and how many
-responses would be pulled in. What comes out of here is confidential.
+A release takes declared columns as public, and pulls responses into their bounds silently, because a message would
+reveal something about rows. Whoever may see the data can look here whether a declared column holds the response again
+and how many responses would be pulled in. What comes out of here is confidential.
 """
 
 from __future__ import annotations

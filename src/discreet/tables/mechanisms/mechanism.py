@@ -1,7 +1,7 @@
 """What a count mechanism is: all that a release, a check, a report and a reviewer ask of it.
 
 A mechanism knows its constants and its law. Its file also holds how they are calibrated, its expected errors, its
-intervals, and the proof's name; nothing outside asks of which kind it is. Here is no mechanism.
+intervals, and the proof's name; nothing outside asks of which kind it is. This module contains no mechanism.
 """
 
 from __future__ import annotations

@@ -96,7 +96,8 @@ def test_the_error_moves_with_alpha_epsilon_and_workload(make: Callable[..., Any
     def mean(**changes: Any) -> float:
         draft = first_draft(desk, desk.sources["jobs"])
         draft.unit["alpha"] = changes.pop("alpha", "0.1")
-        draft.release[0].update({"by": ["place", "sector"], "epsilon": "1", **changes})
+        asked = {"by": ["place", "sector"], "epsilon": "1", "mechanism": "polynomial"}
+        draft.release[0].update({**asked, **changes})
         found = judge(desk, draft, "x").found
         assert found is not None
         expected = found.releases[0].tables[0].expected
@@ -147,7 +148,11 @@ def test_the_same_table_twice_is_warned_about(tmp_path: Any, with_data: Any) -> 
     draft = first_draft(desk, desk.sources["jobs"])
 
     def warned(*releases: dict[str, Any]) -> list[tuple[str, str]]:
-        named = [{"kind": "count", "name": f"r{i}", "epsilon": "0.5", **each} for i, each in enumerate(releases)]
+        count = {"kind": "count", "mechanism": "polynomial"}
+        named = [
+            {"name": f"r{i}", "epsilon": "0.5", **({} if "kind" in each else count), **each}
+            for i, each in enumerate(releases)
+        ]
         found = judge(desk, draft.model_copy(update={"release": named}), "x")
         assert found.can_run, found.trouble
         assert found.to_dict()["warnings"] == [

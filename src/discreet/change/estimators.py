@@ -149,6 +149,10 @@ class Ranking(Estimator):
 
     fpr: Range
 
+    def decision_function(self, X: ArrayLike) -> Vector:
+        """The index of each row, by the name that scikit-learn's measures of rankings ask for."""
+        return self.predict(X)
+
     def score(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> float:
         """The partial area of the index over the range of false positive rates, months pooled."""
         return float(roc.partial_auc(_large(np.asarray(y, float)), self.predict(X), fpr=self.fpr))

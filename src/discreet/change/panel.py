@@ -140,8 +140,8 @@ def named(places: Sequence[int] | Integers, name: Callable[[int], str]) -> list[
 
 
 def spelled(label: Any) -> str:
-    """A period as people write it: a date without the time of midnight."""
-    return re.sub(r"T00:00(:00(\.0+)?)?$", "", str(label)) if isinstance(label, np.datetime64) else str(label)
+    """A period as people write it: a day without a time, an hour without the seconds that it does not have."""
+    return re.sub(r"(T\d\d:\d\d)(:00)?(\.0+)?$", r"\1", str(label)) if isinstance(label, np.datetime64) else str(label)
 
 
 def _rows(column: tidy.Labels, kept: Mask) -> tidy.Labels:

@@ -158,7 +158,7 @@ def labels(column: Any, *, name: str, what: str) -> Labels:
     if name in ("series", "method"):
         known = known.astype(str)
     if name in ("t", "origin"):
-        known = dates(known)
+        known = _of_days(dates(known))
     order, place = np.unique(known, return_inverse=True)
     return Labels(order, place[coded.indices.to_numpy(zero_copy_only=False)])
 
@@ -172,6 +172,14 @@ def _dated(values: np.ndarray) -> np.ndarray:
             )
         return values.astype("datetime64[us]")
     return values
+
+
+def _of_days(known: np.ndarray) -> np.ndarray:
+    """Times that are all midnight as days: with other times among them, midnight is a time of day."""
+    if known.dtype.kind != "M":
+        return known
+    days = known.astype("datetime64[D]")
+    return days if (days == known).all() else known
 
 
 def dates(known: np.ndarray) -> np.ndarray:

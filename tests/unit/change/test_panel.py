@@ -11,7 +11,7 @@ import pytest
 
 from discreet.change.exceptions import exception_report
 from discreet.change.forecasters import forecast_panel
-from discreet.change.panel import read_panel
+from discreet.change.panel import read_panel, spelled
 from discreet.errors import DataError
 from faults_of import about
 
@@ -230,3 +230,17 @@ def test_forecasts_of_several_origins_are_named_or_told_apart():
     late = wide.drop(columns="method").assign(cutoff=wide.ds)
     with pytest.raises(DataError, check=about("forecasts")):
         exception_report(rows, late)
+
+
+@pytest.mark.parametrize(
+    ("frequency", "coming"),
+    [("h", "2018-01-04T00:00"), ("30min", "2018-01-02T12:00"), ("D", "2018-03-14"), ("ME", "2024-01-31")],
+)
+def test_midnight_is_an_hour_of_hours_and_no_part_of_a_day(frequency, coming):
+    """Before, the period after 23:00 was called by its day alone."""
+    times = pd.date_range("2018-01-01", periods=72, freq=frequency)
+    values = np.random.default_rng(1).normal(100, 10, (12, 72))
+    panel = pd.DataFrame({"series": np.repeat(np.arange(12), 72), "t": np.tile(times, 12), "value": values.ravel()})
+    hours = frequency in ("h", "30min")
+    assert spelled(read_panel(panel).periods[48]) == (times[48].isoformat()[:16] if hours else str(times[48].date()))
+    assert {row["t"] for row in exception_report(panel, capacity=3).to_arrow().to_pylist()} == {coming}

@@ -13,6 +13,7 @@ sklearn = pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 from sklearn.base import clone, is_regressor  # noqa: E402
 from sklearn.exceptions import NotFittedError  # noqa: E402
 from sklearn.linear_model import LinearRegression, QuantileRegressor  # noqa: E402
+from sklearn.metrics import average_precision_score, roc_auc_score  # noqa: E402
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
@@ -95,6 +96,28 @@ def test_months_reach_the_models_of_ranking(kind):
     np.testing.assert_array_equal(found.best_estimator_.coef_, alone.coef_)
     piped = make_pipeline(StandardScaler(), kind()).fit(X, y, **{f"{kind.__name__.lower()}__groups": groups})
     assert np.corrcoef(piped.predict(X), alone.predict(X))[0, 1] > 0.99
+
+
+@pytest.mark.parametrize("scoring", ["roc_auc", "average_precision"])
+@pytest.mark.parametrize("kind", RANKS, ids=lambda k: k.__name__)
+def test_scikit_learns_measures_of_rankings_score_ours(kind, scoring):
+    """Before, each of these was nan, because its scorers found no `decision_function`."""
+    X, y, groups = target(kind)
+    folds = GroupKFold(2)
+    measure = {"roc_auc": roc_auc_score, "average_precision": average_precision_score}[scoring]
+    expected = [
+        measure(y[test], kind().fit(X[train], y[train]).predict(X[test])) for train, test in folds.split(X, y, groups)
+    ]
+    found = cross_val_score(kind(), X, y, groups=groups, cv=folds, scoring=scoring, error_score="raise")
+    assert found == pytest.approx(expected) and (found > 0.3).all()
+    piped = make_pipeline(StandardScaler(), kind())
+    assert np.isfinite(cross_val_score(piped, X, y, cv=2, scoring=scoring, error_score="raise")).all()
+    for model, grid in (
+        (kind(), GRIDS[kind]),
+        (piped, {f"{kind.__name__.lower()}__{name}": values for name, values in GRIDS[kind].items()}),
+    ):
+        search = GridSearchCV(model, grid, cv=2, scoring=scoring, error_score="raise").fit(X, y)
+        assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
 SENSIBLE = [

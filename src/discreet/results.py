@@ -145,7 +145,24 @@ def tidy_table(
     numbers = {"estimate": estimate, "std_error": std_error, "lower": lower, "upper": upper}
     columns = {name: _words(given, size) for name, given in words.items()}
     columns |= {name: _numbers(given, size) for name, given in numbers.items()}
+    if lower is not None and upper is not None:
+        columns["lower"], columns["upper"] = both_ends(lower, upper)
     return pa.table({name: columns[name] for name in COLUMNS})
+
+
+def complete(lower: Any, upper: Any) -> tuple[Vector, Vector]:
+    """The ends of intervals, both NaN where one is missing: in files an interval has two ends or none."""
+    low, high = (np.asarray(values, dtype=float) for values in (lower, upper))
+    missing = ~(np.isfinite(low) & np.isfinite(high))
+    return np.where(missing, np.nan, low), np.where(missing, np.nan, high)
+
+
+def both_ends(lower: Any, upper: Any) -> tuple[pa.Array, pa.Array]:
+    """The ends of intervals as columns, both null where one is missing."""
+    import pyarrow as pa
+
+    low, high = (pa.array(end, pa.float64(), mask=np.isnan(end)) for end in complete(lower, upper))
+    return low, high
 
 
 def normal_ends(estimate: Any, std_error: Any) -> tuple[Vector, Vector]:

@@ -72,7 +72,7 @@ def drawn_table(request: CountRequest, folder: Path, number: int) -> CountReleas
         levels=tuple(product(*(domains[name] for name in query.worker_by))),
         counts=drawn.counts,
         lower=lower,
-        upper=np.where(np.isfinite(lower) & np.isnan(upper), np.inf, upper),
+        upper=upper,
         level=float(request.release.level),
         guarantee=request.guarantee,
         largest=largest,

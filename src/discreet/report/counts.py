@@ -67,8 +67,9 @@ def ranking(label: str, table: CountRelease, left_out: Mask) -> Iterator[Block]:
     """The ranks that the intervals of the largest cells allow; only where a cell has one number with an interval."""
     names = table.keys.column_names
     lower, upper = table.lower[:, 0], table.upper[:, 0]
-    if not names or len(table.counts) < 2 or table.counts.shape[1] > 1 or np.isnan(lower).any():
+    if not names or len(table.counts) < 2 or table.counts.shape[1] > 1 or not np.isfinite(lower).any():
         return
+    lower, upper = np.nan_to_num(lower, nan=-np.inf), np.where(np.isnan(upper), np.inf, upper)
     order = np.argsort(-table.counts[:, 0], kind="stable")
     order = order[~left_out[order, 0]][:TOP]
     best, worst = _rank_ranges(lower, upper)

@@ -65,5 +65,5 @@ def _mark(columns: dict[str, list[Any]], row: int, by: Sequence[str]) -> Mark:
         low,
         high,
         SUPPRESSED if columns["change_quality"][row] == SUPPRESSED else "",
-        bool(low <= 0 <= high),
+        not (low > 0 or high < 0),
     )

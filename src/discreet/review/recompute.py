@@ -31,6 +31,7 @@ from discreet.privacy.units import Establishments
 from discreet.release.alarms import kept_table
 from discreet.release.files import read_table
 from discreet.release.folder import AGENCY
+from discreet.results import complete
 from discreet.review.books import check_book
 from discreet.review.columns import close, distinct, equal, relabelled, repeats, same_rows
 from discreet.tables.prepared import Drawn
@@ -129,7 +130,7 @@ def check_intervals(request: PlannedRelease, folder: Path, about: dict[str, Any]
             raise UncheckedError("the stated constants are not those that this code would use")
         table = read.tables[number]
         ends = query.ends(ready, Drawn(table.counts, table.largest, table.at_most))(table.level)
-        for stated, found in zip((table.lower, table.upper), ends, strict=True):
+        for stated, found in zip((table.lower, table.upper), complete(*ends), strict=True):
             if not np.allclose(stated, found, rtol=1e-9, atol=1e-9, equal_nan=True):
                 raise RefutedError("they are not those that the counts and the constants give")
         flags = _read(request, folder / request.folders[number], "research", [], columns=["quality"])["quality"]

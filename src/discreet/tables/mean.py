@@ -20,7 +20,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Number, exact
 from discreet.privacy.split import divided
 from discreet.release.offer import Check, Offer
-from discreet.results import Result, tidy_table
+from discreet.results import Result, both_ends, tidy_table
 from discreet.tables.prepared import TableAsk, TablesErrors
 from discreet.tables.query import CountQuery
 from discreet.tables.release import CountRelease
@@ -65,10 +65,10 @@ class MeanRelease(Result):
         import pyarrow as pa
 
         table = self.sums.to_arrow().select([*self.sums.by, "sum"])
-        lower, upper = (end.ravel() for end in self.ends)
         means = self.means.ravel()
-        for name, values in {"mean": means, "lower": lower, "upper": upper}.items():
-            table = table.append_column(name, pa.array(values, mask=~np.isfinite(values)))
+        table = table.append_column("mean", pa.array(means, mask=~np.isfinite(means)))
+        for name, end in zip(("lower", "upper"), both_ends(*(end.ravel() for end in self.ends)), strict=True):
+            table = table.append_column(name, end)
         table = table.append_column("count", pa.array(self.counts.counts.ravel()))
         return table.select([*self.sums.by, "mean", "lower", "upper", "sum", "count"])
 

@@ -27,7 +27,7 @@ from discreet.privacy.units import BY_ESTABLISHMENTS, Establishments, Unit
 from discreet.release.account import Account
 from discreet.release.files import SAMPLER, write_value
 from discreet.release.offer import Check, Offer
-from discreet.results import Result, tidy_table
+from discreet.results import Result, both_ends, tidy_table
 from discreet.schema import Label, Schema
 from discreet.tables.attributes import spanned
 from discreet.tables.calibration import above_zero, refuse_extremes
@@ -101,8 +101,7 @@ class MovementRelease(Result, ABC):
         columns |= {name: pa.array(values) for name, values in self.about().items()}
         for name, values, ends, counted in self.statistics():
             columns[name] = pa.array(values, mask=~np.isfinite(values))
-            for end, numbers in zip(("lower", "upper"), ends, strict=True):
-                columns[f"{name}_{end}"] = pa.array(numbers, mask=~np.isfinite(numbers))
+            columns[f"{name}_lower"], columns[f"{name}_upper"] = both_ends(*ends)
             if counted:
                 columns[f"{name}_quality"] = pa.array(flags(values, ends).tolist(), pa.string())
         if self.largest is not None:

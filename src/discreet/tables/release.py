@@ -17,7 +17,7 @@ from discreet.hierarchy import covers
 from discreet.ledger import Entry
 from discreet.lineage import Lineage
 from discreet.privacy.guarantee import Guarantee
-from discreet.results import Result, tidy_table
+from discreet.results import Result, both_ends, tidy_table
 from discreet.schema import Label
 from discreet.tables.quality import Words, quality
 
@@ -95,7 +95,7 @@ class CountRelease(Result):
     def to_arrow(self) -> pa.Table:
         """One row per count: the attributes, `count` or `sum`, `lower`, `upper`, `quality`; `largest`, `at_most`.
 
-        An end that does not exist is null.
+        An interval that lacks an end is none, and both are null.
         """
         import pyarrow as pa
 
@@ -107,8 +107,7 @@ class CountRelease(Result):
         for i, name in enumerate(self.worker_by):
             columns[name] = pa.array([level[i] for level in self.levels] * cells)
         columns[self.value] = pa.array(self.counts.ravel())
-        for name, ends in (("lower", self.lower.ravel()), ("upper", self.upper.ravel())):
-            columns[name] = pa.array(ends, mask=~np.isfinite(ends))  # from_pandas=True would load pandas
+        columns["lower"], columns["upper"] = both_ends(self.lower.ravel(), self.upper.ravel())
         columns["quality"] = pa.array(self.quality.ravel().tolist(), pa.string())
         if self.establishments is not None:
             columns["establishments"] = pa.array(np.repeat(self.establishments, d))

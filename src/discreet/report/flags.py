@@ -41,6 +41,6 @@ FLAGS = {
     "no centre": "No private centre was found: the ends hold and are needlessly wide. Ask again.",
     "informative sizes": "Effects go with the public sizes of their groups in a way that the model does not know of. "
     "The estimate was moved to what groups would say that count as without noise. Add `log_size(group)`, or "
-    "`size_class(group)`.",
+    "`size_class(group)`. Where noise hides whether they do, the estimate may be off by more than its interval.",
 }
 """What the words in the column `flag` mean, to be read before the estimates."""

@@ -18,11 +18,13 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Matrix, Vector
+from discreet.lmm.private.estimation import least_seen
 from discreet.lmm.private.noisy import NoisyEstimate, NoisySums, evaluate, of_responses
 from discreet.lmm.private.notes import Flag
 
-LINE, PARABOLA = 0.4, 0.4  # deviations of effects along log size and its square, in deviations of effects: the prior's
-LARGEST = ((0.05, 0.5), (0.01, 0.5))  # shares of groups, the largest, and the deviation of what they have in common
+LARGEST = (0.05, 0.01)  # shares of groups, the largest, which may have something in common
+FREE = 1.0  # deviation of that, and of effects along log size and its square, in deviations of effects: the prior's
+USUAL = (0.4, 0.4, 0.5, 0.5)  # the same as they are looked for: a wide prior pulls less to zero, a narrow one sees more
 CLASS = 0.25  # the deviation of what groups have in common whose sizes lie between two powers of two
 NEGLIGIBLE = 0.02  # of the deviation of effects: shapes that vary less are left out
 DETECTED = 2.0  # standard errors: the level is 5 % for each estimate where effects do not go with sizes
@@ -37,11 +39,15 @@ UNUSED = 1e10  # noise of a sum that nobody drew, in variances of what it would 
 class SizeShift:
     """What was taken out of the fixed effects (`moved`), because effects go with sizes.
 
-    `chance` is the covariance that it would have if they did not.
+    `sign` is what shapes of usual size would have moved them by, and `chance` the covariance that it would have if
+    effects did not go with sizes; `unseen`, that of what is left in the estimates if variances that are not told from
+    zero are the least that would be.
     """
 
     moved: Vector
+    sign: Vector
     chance: Matrix
+    unseen: Matrix
 
 
 def allowing_for_sizes(sums: NoisySums, found: NoisyEstimate) -> tuple[NoisyEstimate, SizeShift | None]:
@@ -50,7 +56,7 @@ def allowing_for_sizes(sums: NoisySums, found: NoisyEstimate) -> tuple[NoisyEsti
     Estimates are then those that the sums without noise would give, at the variances found, and doubt about how effects
     go with sizes is in their variances.
     """
-    shapes = _shapes(sums)
+    shapes, usual = _shapes(sums)
     k, p = shapes.shape[1], len(sums.XX)
     if not k:
         return found, None
@@ -68,6 +74,12 @@ def allowing_for_sizes(sums: NoisySums, found: NoisyEstimate) -> tuple[NoisyEsti
     believed = prior @ np.linalg.inv(prior + S)
     doubt = believed @ S
     moved = -off @ believed @ slope
+    usual = float(supposed.sum()) * usual
+    seeing = off @ usual @ np.linalg.inv(usual + S)
+    possible, left = _possible(sums, found, supposed), np.zeros_like(off)
+    if (possible > supposed).any():
+        without = of_responses(quiet, *own, sigma2=found.sigma2, variances=possible)[0]
+        left = noisy - without - off @ believed
     effects, variances = [], []
     parts = (found.effects, found.effect_variances, noisy_effects, still_effects)
     for u, v, with_noise, without in zip(*parts, strict=True):
@@ -80,51 +92,62 @@ def allowing_for_sizes(sums: NoisySums, found: NoisyEstimate) -> tuple[NoisyEsti
         covariance=found.covariance + off @ doubt @ off.T,
         effects=tuple(effects),
         effect_variances=tuple(variances),
-    ), SizeShift(moved, off @ doubt @ believed.T @ off.T)
+    ), SizeShift(moved, -seeing @ slope, seeing @ S @ seeing.T, float(possible.sum()) * left @ left.T)
 
 
 def size_flags(shift: SizeShift | None, found: NoisyEstimate, restore: Matrix, names: Sequence[str]) -> list[Flag]:
     """Flags of the fixed effects that effects which go with sizes have moved by more than chance and than is harmless.
 
-    `restore` turns coefficients of centred columns into those of the columns as given, which have these `names`.
+    And of those that they may have moved as far where noise hides it. `restore` turns coefficients of centred columns
+    into those of the columns as given, which have these `names`.
     """
     if shift is None:
         return []
-    moved = restore @ shift.moved
-    error, chance = (np.sqrt(np.diag(restore @ C @ restore.T)) for C in (found.covariance, shift.chance))
+    moved, sign = restore @ shift.moved, restore @ shift.sign
+    error, chance, unseen = (
+        np.sqrt(np.diag(restore @ C @ restore.T)) for C in (found.covariance, shift.chance, shift.unseen)
+    )
     told = [column for column in ("log_size(", "size_class(") if any(column in name for name in names)]
     remedy = "Add public sizes to the formula: " + {0: "log_size(group)", 1: "size_class(group)"}.get(
         len(told), "a column of classes of your own"
     )
-    return [
-        Flag(
-            "fixed",
-            None,
-            "informative sizes",
-            f"effects go with the sizes of their groups, and {names[j]} was moved by {moved[j]:.2g} to allow for it, "
-            f"with a standard error of {error[j]:.2g}. {remedy}",
-            names[j],
-        )
-        for j in np.flatnonzero((np.abs(moved) > HARMLESS * error) & (np.abs(moved) > DETECTED * chance)).tolist()
-    ]
+    seen = (np.abs(moved) > HARMLESS * error) & (np.abs(sign) > DETECTED * chance)
+    notes = {
+        j: f"effects go with the sizes of their groups, and {names[j]} was moved by {moved[j]:.2g} to allow for it, "
+        f"with a standard error of {error[j]:.2g}. {remedy}"
+        for j in np.flatnonzero(seen).tolist()
+    }
+    notes |= {
+        j: f"noise hides whether effects go with the sizes of their groups. If they do, {names[j]} may be off by "
+        f"{unseen[j]:.2g} beside its standard error of {error[j]:.2g}. Spend more, or use fewer groups"
+        for j in np.flatnonzero(~seen & (unseen > HARMLESS * error)).tolist()
+    }
+    return [Flag("fixed", None, "informative sizes", notes[j], names[j]) for j in sorted(notes)]
 
 
-def _shapes(sums: NoisySums) -> Matrix:
+def _possible(sums: NoisySums, found: NoisyEstimate, supposed: Vector) -> Vector:
+    """Variances of effects; the least that noise would show, and no more than the response's, where it hides one."""
+    least = np.minimum(least_seen(sums, sigma2=found.sigma2, variances=found.variances), sums.squares / sums.rows)
+    return np.where(found.variances < least, np.maximum(least, supposed), supposed)
+
+
+def _shapes(sums: NoisySums) -> tuple[Matrix, Matrix]:
     """Columns (G, k), functions of sizes that the fixed part does not know; each has a slope of prior deviation one.
 
-    Slopes are in deviations of effects. What the fixed columns know of a shape moves nothing.
+    Beside them the covariance (k, k) of the slopes of shapes of usual size. Slopes are in deviations of effects. What
+    the fixed columns know of a shape moves nothing.
     """
     n = sums.n
     if not len(n) or n.min() == n.max():
-        return np.empty((len(n), 0))
+        return np.empty((len(n), 0)), np.empty((0, 0))
     line = (np.log(n) - np.log(n).mean()) / np.log(n).std()
     curve = line**2 - 1
     classes = np.unique(np.floor(np.log2(n)), return_inverse=True)[1]
     basis = np.column_stack(
         [
-            LINE * line,
-            PARABOLA * curve / max(curve.std(), FLAT),
-            *(deviation * (n >= np.quantile(n, 1 - share)) for share, deviation in LARGEST),
+            FREE * line,
+            FREE * curve / max(curve.std(), FLAT),
+            *(FREE * (n >= np.quantile(n, 1 - share)) for share in LARGEST),
             CLASS * (classes[:, None] == np.arange(classes.max() + 1)),
         ]
     )
@@ -133,8 +156,11 @@ def _shapes(sums: NoisySums) -> Matrix:
     constant = squares - np.einsum("gi,gi->i", means, sums.Sx) <= CONSTANT * squares
     known = np.column_stack([np.ones(len(n)), means[:, constant]])
     known = known / np.maximum(np.linalg.norm(known, axis=0), 1e-300)
-    U, deviations, _ = np.linalg.svd(basis - known @ np.linalg.lstsq(known, basis)[0], full_matrices=False)
-    return np.asarray((U * deviations)[:, deviations > NEGLIGIBLE * len(n) ** 0.5])
+    U, deviations, V = np.linalg.svd(basis - known @ np.linalg.lstsq(known, basis)[0], full_matrices=False)
+    kept = deviations > NEGLIGIBLE * len(n) ** 0.5
+    narrow = np.ones(basis.shape[1])
+    narrow[: len(USUAL)] = np.array(USUAL) / FREE
+    return (U * deviations)[:, kept], (V[kept] * narrow**2) @ V[kept].T
 
 
 def _with_columns(sums: NoisySums, shapes: Matrix, sigma2: float) -> NoisySums:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import replace
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -56,9 +57,14 @@ def released(formula: str, data: Any, **asked: Any) -> Any:
     return release_mixed(formula, data, **{"epsilon": 1, "public": ["x", "g"], "bounds": (-10, 20), **asked})
 
 
-def holds(private: Any, fit: Any) -> bool:
-    """Whether all intervals but the slope's hold the fit without noise."""
-    return all(abs(private.fixed[k] - fit.fixed[k]) < 1.96 * private.se[k] for k in fit.fixed if k != "x")
+def distances(private: Any, fit: Any) -> np.ndarray:
+    """What all fixed effects but the slope are from the fit without noise, in standard errors."""
+    return np.array([abs(private.fixed[k] - fit.fixed[k]) / private.se[k] for k in fit.fixed if k != "x"])
+
+
+def joint(intervals: int) -> float:
+    """Standard errors within which all of so many independent estimates lie in 95 % (Šidák)."""
+    return NormalDist().inv_cdf((1 + 0.95 ** (1 / intervals)) / 2)
 
 
 def told(private: Any) -> bool:
@@ -67,14 +73,18 @@ def told(private: Any) -> bool:
 
 
 def study(formula: str, together: float | str, epsilon: float, sets: int) -> tuple[int, int, int]:
-    """Sets whose intervals hold the fit without noise; that are told of sizes; that miss it and carry no flag."""
+    """Sets whose intervals hold the fit without noise; that are told of sizes; that miss it and are not told.
+
+    Classes have an interval each, so one of many may miss: a set with classes misses where it does jointly.
+    """
     held = flagged = silent = 0
     for seed in range(sets):
         data = grouped(together, seed)
         private, fit = released(formula, data, epsilon=epsilon, seed=seed), mixed(formula, data)
-        held += (holding := holds(private, fit))
+        farthest, own = distances(private, fit).max(), len(fit.fixed) - 1
+        held += bool(farthest < 1.96)
         flagged += told(private)
-        silent += not holding and not private.flags
+        silent += bool(farthest >= (joint(own) if formula == CLASSED else 1.96)) and not told(private)
     return held, flagged, silent
 
 
@@ -110,8 +120,24 @@ def test_classes_of_sizes_know_what_the_flag_told_of() -> None:
 def test_the_table_of_the_page(shape: float | str, formula: str) -> None:
     found = [study(formula, shape, epsilon, 12) for epsilon in (1, 5)]
     print(shape, formula, found)
-    assert all(silent <= (formula == CLASSED) for _, _, silent in found)  # a level has an interval of its own: nine
+    assert all(silent == 0 for _, _, silent in found)
     assert found[1][0] >= 11
+
+
+@pytest.mark.full_size
+@pytest.mark.parametrize("epsilon", [1, 5])
+def test_each_class_of_sizes_has_an_interval_that_holds_in_95_per_cent(epsilon: int) -> None:
+    """All classes of 40 sets: a share of misses within three standard errors of 5 %, or fewer; none far out."""
+    far = []
+    for seed in range(40):
+        data = grouped("parabola", 100 + seed)
+        far.append(distances(released(CLASSED, data, epsilon=epsilon, seed=seed), mixed(CLASSED, data)))
+    every = np.concatenate(far)
+    # Estimates of one set share their intercept: what counts as one observation is a set.
+    shares = np.array([np.mean(each >= 1.96) for each in far])
+    print(epsilon, len(every), shares.mean(), every.max())
+    assert shares.mean() < 0.05 + 3 * shares.std(ddof=1) / len(far) ** 0.5
+    assert every.max() < joint(len(every)) + 1
 
 
 def designed(groups: int, rows: int) -> Any:
@@ -144,7 +170,19 @@ def detections(together: float, noise: float, sets: int) -> float:
         sums = drawn(design, together, noise, rng)
         at = evaluate(sums, sigma2=1.0, variances=np.ones(1))
         shift = informative.allowing_for_sizes(sums, at)[1]
-        found += abs(shift.moved[0]) > informative.DETECTED * shift.chance[0, 0] ** 0.5
+        found += abs(shift.sign[0]) > informative.DETECTED * shift.chance[0, 0] ** 0.5
+    return found / sets
+
+
+def flags(together: float, noise: float, sets: int) -> float:
+    """Share of sets in which the intercept is flagged as moved."""
+    rng, design = np.random.default_rng(11), designed(150, 3_000)
+    found = 0
+    for _ in range(sets):
+        sums = drawn(design, together, noise, rng)
+        at, shift = informative.allowing_for_sizes(sums, evaluate(sums, sigma2=1.0, variances=np.ones(1)))
+        notes = [flag.note for flag in informative.size_flags(shift, at, np.eye(2), ("a", "b")) if flag.term == "a"]
+        found += any("was moved" in note for note in notes)
     return found / sets
 
 
@@ -153,6 +191,8 @@ def test_the_level_of_the_flag_is_five_per_cent_and_it_finds_what_is_there(noise
     """Before, a fixed effect was flagged in every set that had nothing to flag."""
     assert detections(0.0, noise, 400) < 0.075
     assert detections(0.5, noise, 100) > (0.95 if noise < 10 else 0.5)
+    assert flags(0.0, noise, 150) < 0.1
+    assert flags(0.5, noise, 50) == 0 if noise < 10 else flags(0.5, noise, 50) > 0.3  # little noise moves nothing far
 
 
 def test_estimates_that_allow_for_sizes_are_those_of_a_model_with_a_prior() -> None:
@@ -164,7 +204,7 @@ def test_estimates_that_allow_for_sizes_are_those_of_a_model_with_a_prior() -> N
     sigma2, v = 1.3, 0.7
     at = evaluate(sums, sigma2=sigma2, variances=np.array([v]))
     found, _ = informative.allowing_for_sizes(sums, at)
-    B = informative._shapes(sums)
+    B = informative._shapes(sums)[0]
     k = B.shape[1]
     means, weight = Sx / n[:, None], n / (sigma2 + v * n)
     A = (XX - means.T @ Sx) / sigma2 + means.T @ (weight[:, None] * means)
@@ -185,17 +225,69 @@ def test_estimates_that_allow_for_sizes_are_those_of_a_model_with_a_prior() -> N
     assert found.effect_variances[0] == pytest.approx(errors, rel=1e-5)
 
 
+def left_over(common: np.ndarray, noise: float, design: Any) -> tuple[np.ndarray, np.ndarray]:
+    """What estimates are off by, in their standard errors, and these over those of estimates that allow for nothing.
+
+    At given variances estimates are linear in the sums: their mean is the estimate from the sums' means.
+    """
+    n, Sx, XX = design
+    levels, at = (Level.of(np.arange(len(n))),), {"sigma2": 4.0, "variances": np.ones(1)}
+
+    def with_noise(deviation: float) -> NoisySums:
+        d = 2 * deviation**2
+        means = (n * common, Sx.T @ common, d, np.full(len(XX), d))
+        return NoisySums(n, Sx, XX, levels, *means, 5 * n.sum(), 1.0, n.sum(), 3.0)
+
+    still, alone = (evaluate(with_noise(deviation), **at) for deviation in (1e-4, noise))
+    found, _ = informative.allowing_for_sizes(with_noise(noise), alone)
+    error = np.sqrt(np.diag(found.covariance))
+    return (found.beta - still.beta) / error, error / np.sqrt(np.diag(alone.covariance))
+
+
+@pytest.mark.parametrize("noise", [10.0, 20.0, 48.0, 100.0])
+@pytest.mark.parametrize("shape", ["linear", "parabola", "largest", "step"])
+def test_the_bias_that_is_left_is_small(shape: str, noise: float) -> None:
+    """0.15 standard errors are three standard errors of the mean of 400 data sets.
+
+    Before, the prior pulled a line in log size to zero, and 0.24 and 0.35 standard errors were left at the last two
+    noises; a study found it at epsilon 2.
+    """
+    design = designed(150, 6_000)
+    log = np.log(design[0])
+    common = SHAPES[shape]((log - log.mean()) / log.std(), np.random.default_rng(1))
+    off, wider = left_over(0.25 * (common - common.mean()) / common.std(), noise, design)
+    assert abs(off[0]) < 0.15 and wider[0] < 2.3
+
+
+def test_the_largest_groups_leave_little_bias_beside_a_column_of_sizes() -> None:
+    """Without a shape of their own 0.44 standard errors of the column were left."""
+    n, Sx, XX = designed(2_400, 31_000)
+    log = (np.log(n) - np.log(n).mean()) / np.log(n).std()
+    sized = np.block([[XX, (Sx.T @ log)[:, None]], [Sx.T @ log, n @ log**2]])
+    off, _ = left_over(1.1 * (log >= np.quantile(log, 0.95)), 10.0, (n, np.column_stack([Sx, n * log]), sized))
+    assert np.abs(off[[0, 2]]).max() < 0.15
+
+
+def test_where_noise_hides_whether_effects_go_with_sizes_one_word_says_so() -> None:
+    """Before, a release that missed the fit without noise was flagged by a variance that was hardly seen, or not."""
+    fit = released(SIZED, grouped("largest", 5), epsilon=1, seed=5)
+    flags = {flag.term: flag.note for flag in fit.flags if flag.word == WORD}
+    assert {*flags} == {"(Intercept)", "log_size(g)"} and all("noise hides whether" in note for note in flags.values())
+    assert not told(released(SIZED, grouped(0.24, 0), epsilon=5, seed=0))
+
+
 def test_shapes_are_what_the_fixed_part_leaves_of_functions_of_sizes() -> None:
     sums = drawn(designed(150, 3_000), 0.0, 5.0, np.random.default_rng(3))
     log = np.log(sums.n)
-    free = informative._shapes(sums)
+    free = informative._shapes(sums)[0]
     assert np.abs(free.T @ np.ones(len(log))).max() < 1e-9
     known = replace(
         sums,
         Sx=np.column_stack([sums.Sx, sums.n * log]),
         XX=np.block([[sums.XX, (sums.Sx.T @ log)[:, None]], [sums.Sx.T @ log, sums.n @ log**2]]),
     )
-    left = informative._shapes(known)
+    left = informative._shapes(known)[0]
+    assert free.shape[1] > 4  # a line, a parabola and two shares of the largest are four: classes of sizes are more
     assert 0 < left.shape[1] < free.shape[1]
     assert np.abs(left.T @ np.column_stack([np.ones(len(log)), log])).max() < 1e-9
 

@@ -16,7 +16,9 @@ def study(
     name: Annotated[
         str,
         typer.Argument(
-            help="lodes, defaults, limits, lmm, kinds, tables, blmm, posterior, m3 or crime.", show_default=False
+            help="lodes, defaults, lmm, limits, kinds, tables, synthetic, coverage, blmm, draw, posterior, m3, crime, pmf "
+            "or alarms.",
+            show_default=False,
         ),
     ],
     out: Annotated[Path, typer.Option(help="Directory to write; an earlier study there is replaced.")],

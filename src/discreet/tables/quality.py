@@ -26,7 +26,7 @@ SUPPRESSED = "suppressed"
 
 MEANING = (
     "how far the interval reaches from the count: good, at most 10 % of it; fair, at most a third; poor, at most all "
-    "of it; mostly noise, further; no interval, where both ends are empty"
+    "of it; mostly noise, further; no interval, where an end is missing"
 )
 
 

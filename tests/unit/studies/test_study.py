@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import json
+import re
 import sys
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args
 from xml.etree import ElementTree
 
 import numpy as np
@@ -132,6 +134,12 @@ def test_only_present_studies_are_listed(registered: list[dict[str, Any]]) -> No
     for name in ("absent", "unknown"):
         with pytest.raises(PlanError, check=about("study")):
             studies.load(name)
+
+
+def test_help_names_every_study() -> None:
+    """Before, three were missing."""
+    [argument] = get_args(inspect.get_annotations(command, eval_str=True)["name"])[1:]
+    assert [*re.findall(r"[a-z0-9]+", argument.help.replace(" or ", ", "))] == [*studies.STUDIES]
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ def beside(module: str) -> Any:
 pages = beside("pages")
 notebooks = beside("notebooks")
 PAGES, BLOCK, ROOT, name = pages.PAGES, pages.BLOCK, pages.ROOT, pages.name
-TUTORIALS = notebooks.TUTORIALS
+TUTORIALS, LONG = notebooks.TUTORIALS, {"auditor", "labour-market", "planner"}
 
 
 def runs(page: Path) -> Iterator[Any]:
@@ -46,10 +46,20 @@ def runs(page: Path) -> Iterator[Any]:
 
 @pytest.mark.parametrize(("page", "found"), [case for page in PAGES for case in runs(page)])
 def test_page_runs(page: Path, found: list[Any], tmp_path: Path) -> None:
-    """A tutorial runs a second time where it has run before, now as its notebook."""
-    with pages.beside_examples(tmp_path):
+    """A tutorial runs a second time where it has run before, now as its notebook; the long ones in `make test-full`."""
+    run_page(page, found, tmp_path, again=page in TUTORIALS and page.stem not in LONG)
+
+
+@pytest.mark.full_size
+@pytest.mark.parametrize("page", [page for page in TUTORIALS if page.stem in LONG], ids=name)
+def test_a_long_tutorial_runs_again_as_its_notebook(page: Path, tmp_path: Path) -> None:
+    run_page(page, pages.runnable(page), tmp_path, again=True)
+
+
+def run_page(page: Path, found: list[Any], folder: Path, *, again: bool) -> None:
+    with pages.beside_examples(folder):
         differences = pages.run(page, found)
-        if page in TUTORIALS:
+        if again:
             written = notebooks.path(page)
             differences += pages.run(written, notebooks.blocks(written), again=True)
     assert not differences, "\n".join(map(str, differences))

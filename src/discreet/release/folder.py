@@ -82,6 +82,15 @@ def left_out(*, below: int | None, quality: Sequence[str]) -> str:
     )
 
 
+def rules_of(parameters: Mapping[str, Any], form: str) -> list[str]:
+    """How a form of a release with these parameters differs from what was drawn; the research form does not."""
+    if form != "basic":
+        return []
+    to, rule = int(parameters.get("round_to") or 1), parameters.get("suppress")
+    told = [f"Numbers are multiples of {to:,}; their intervals are rounded outwards."] * (to > 1)
+    return told + ([] if rule is None else [f"By a rule of the agency numbers {left_out(**rule)} are left out."])
+
+
 @dataclass(frozen=True, slots=True)
 class PublishedTable:
     """One published table in one form.
@@ -171,12 +180,8 @@ class ReleaseFolder:
         return str(self.about["guarantee"]["sentence"])
 
     def rules(self, form: str) -> list[str]:
-        """How a form differs from what was drawn, by rules of the agency; the research form does not."""
-        if form != "basic":
-            return []
-        to, rule = int(self._parameters.get("round_to") or 1), self._parameters.get("suppress")
-        told = [f"Numbers are multiples of {to:,}; their intervals are rounded outwards."] * (to > 1)
-        return told + ([] if rule is None else [f"By a rule of the agency numbers {left_out(**rule)} are left out."])
+        """How a form differs from what was drawn, by rules of the agency."""
+        return rules_of(self._parameters, form)
 
     @property
     def definition(self) -> str:

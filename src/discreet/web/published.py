@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from discreet.plan.bundle import PAPER, packed_releases
-from discreet.release.files import MANIFEST, read_table
+from discreet.release.files import MANIFEST, column_names, read_table
+from discreet.release.folder import ATTRIBUTE
 from discreet.web.book import LedgerView, book_at, stamp
 from discreet.web.desk import NAME, DataSource, Desk
 
@@ -66,13 +67,10 @@ class Published:
 
     def table(self, name: str) -> Any:
         """A published table as arrow."""
-        by = [
-            attribute
-            for table in self.about["parameters"].get("tables", [])
-            for attribute in table["by"]
-            if table["folder"] == (str(Path(name).parent) if Path(name).parent.name else "")
-        ]
-        return read_table(self.folder / name, kind=name.rsplit(".", 1)[1], attributes=by)
+        path = self.folder / name
+        there = column_names(path)
+        by = [column for column, words in self.about["columns"].items() if words == ATTRIBUTE and column in there]
+        return read_table(path, kind=name.rsplit(".", 1)[1], attributes=by)
 
 
 VALUES = ("count", "sum", "lower", "upper", "quality", "establishments")

@@ -56,7 +56,7 @@ FORM = [
     *(("release-0-name", "pay"), ("release-0-kind", "sums"), ("release-0-of", "pay"), ("release-0-epsilon", "4")),
     *(("release-0-tables", "naics, county\nsector, region\nregion"), ("release-0-measure", "finest")),
     *(
-        ("release-0-suppress-below", "200"),
+        ("release-0-suppress-below", "4000"),
         ("release-0-suppress-quality", "mostly noise"),
         ("release-0-round_to", "10"),
     ),
@@ -97,7 +97,7 @@ def judged(desk: Desk, changes: dict[str, str]) -> JudgedDraft:
     return judge(desk, draft_of(desk, [(key, changes.get(key, value)) for key, value in FORM]), "p")
 
 
-def test_a_form_becomes_a_programme_that_is_run_and_verified(desk: Desk) -> None:
+def test_a_form_becomes_a_programme_that_is_run_and_verified(desk: Desk, client: Any) -> None:
     draft = draft_of(desk, FORM)
     found = judge(desk, draft, "p")
     assert not found.trouble and found.found is not None and str(found.found.only.cost) == "epsilon=8"
@@ -105,7 +105,7 @@ def test_a_form_becomes_a_programme_that_is_run_and_verified(desk: Desk) -> None
     assert beside is not None and (beside.cells, beside.suppressed, beside.off) == (3, 1, pytest.approx(0.1))
     text = as_toml(draft.content(desk, "p"))
     asked = tomllib.loads(text)
-    assert asked["release"][0]["suppress"] == {"below": 200, "quality": ["mostly noise"]}
+    assert asked["release"][0]["suppress"] == {"below": 4000, "quality": ["mostly noise"]}
     assert asked["release"][0]["compare"]["file"] == "../data/qcew.csv"
     assert asked["hierarchy"]["place"]["lookup"] == "../data/regions.csv"
     desk.plan_file("p").write_text(text)
@@ -113,10 +113,17 @@ def test_a_form_becomes_a_programme_that_is_run_and_verified(desk: Desk) -> None
     basic = pq.read_table(desk.releases / "p" / "pay" / "2-sector-region" / "basic.parquet").to_pandas()
     assert basic["establishments"].sum() == 90
     shown = basic.loc[basic["quality"] != "suppressed", "sum"]
-    assert (shown >= 200).all() and (shown % 10 == 0).all()
+    assert (shown >= 4000).all() and (shown % 10 == 0).all()
     report = done.report.read_text()
     assert "pay beside QCEW" in report and "replaces &#x27;pay&#x27;" in report and "2026-Q1" in report
     assert not [one for one in verify_bundle(done.bundle) if one.wrong]
+    pages = [client.get("/releases/p/pay", params={"table": number}) for number in range(4)]
+    assert [page.status_code for page in pages] == [200] * 4
+    gone = (
+        pq.read_table(desk.releases / "p" / "pay" / "1-naics-county" / "basic.parquet")["quality"].to_pandas()
+    ) == "suppressed"
+    assert gone.any() and pages[0].text.count(">suppressed<") >= gone.sum()
+    assert "north" in pages[1].text and "numbers below 4,000 or of quality" in pages[0].text
 
 
 def test_what_is_wrong_stands_at_its_field(desk: Desk) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import FileResponse, Response
 
+from discreet.release.folder import rules_of
 from discreet.report.estimates import estimates
 from discreet.report.page import SCRIPTED, Table
 from discreet.report.ranked import Mark, Ranked
@@ -59,6 +60,7 @@ def shown(request: Request, here: At, asking: Asking, plan: str, name: str, tabl
         table=Table(content.column_names, rows, f"{names[number]}, rows {first + 1} to {first + len(rows)}"),
         faint=[i for i, flag in enumerate(_flags(content, first)) if flag == NOISE],
         level=release.about["parameters"].get("level"),
+        rules=rules_of(release.about["parameters"], names[number].rpartition("/")[2].partition(".")[0]),
         first=first,
         total=len(content),
         preview=PREVIEW,
@@ -74,17 +76,18 @@ def _flags(content: Any, first: int) -> list[str]:
 
 def _charts(content: Any, release: Published) -> list[RankedTable]:
     """The largest counts with their intervals, or all effects of a model."""
-    if "count" not in content.column_names:
+    value = next((name for name in ("count", "sum") if name in content.column_names), None)
+    if value is None:
         blocks = estimates(content, release.name) if {"effect", "answer"} & {*content.column_names} else ()
         return [ranked_table(block) for block in blocks if isinstance(block, Ranked)]
     if len(content) < 2:
         return []
-    order = np.argsort(-np.array(content["count"]), kind="stable")[:TOP]
+    order = np.argsort(-np.array(content[value], dtype=np.float64), kind="stable")[:TOP]
     keys = keys_of(content)
     marks = [
         Mark(
             ", ".join(str(row[key]) for key in keys),
-            row["count"],
+            _end(row, value),
             _end(row, "lower"),
             _end(row, "upper"),
             str(row.get("quality", "")),
@@ -93,8 +96,9 @@ def _charts(content: Any, release: Published) -> list[RankedTable]:
         for row in content.take(order.tolist()).to_pylist()
     ]
     names = ", ".join(key.replace("_", " ") for key in keys).capitalize()
-    caption = f"The {len(marks)} largest counts and their intervals"
-    return [ranked_table(Ranked((names, "Jobs", "Quality"), marks, caption))]
+    what = "Jobs" if value == "count" else str(release.about["columns"]["sum"]).partition(",")[0].capitalize()
+    caption = f"The {len(marks)} largest {value}s and their intervals"
+    return [ranked_table(Ranked((names, what, "Quality"), marks, caption))]
 
 
 def _end(row: dict[str, Any], name: str) -> float:

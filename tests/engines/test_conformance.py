@@ -119,6 +119,24 @@ def test_every_union_of_kinds(into: Any, tables: Any, schema: Schema, where: dic
     assert found.unions is not None and found.unions.tolist() == wanted
 
 
+def test_the_second_largest_establishment_of_every_level(into: Any, tables: Any, schema: Schema) -> None:
+    """One job at a time; 0 where no second establishment has one."""
+    jobs = read_jobs(into(tables["jobs"], "jobs"), schema=schema)
+    found = cell_statistics(jobs, workplace_by=["state", "sector"], worker_by=["sex"], second=True)
+    firms: dict[Any, Counter[Any]] = {}
+    for row in tables["jobs"].to_pylist():
+        firms.setdefault((row["workplace"], row["state"], row["sector"]), Counter())[row["sex"]] += 1
+    keys = list(zip(*(column.to_pylist() for column in found.keys.columns), strict=True))
+    wanted = [
+        [
+            sorted([0, 0, *(firm[level] for (_, *place), firm in firms.items() if tuple(place) == key)])[-2]
+            for (level,) in found.levels
+        ]
+        for key in keys
+    ]
+    assert found.second is not None and found.second.tolist() == wanted
+
+
 def test_cells_of_counted_rows(into: Any, tables: Any, schema: Schema, loop: Any, as_loop: Any) -> None:
     counted = tables["jobs"].drop_columns(["worker"]).append_column("jobs", pa.array(range(300)))
     jobs = read_jobs(into(counted, "counted"), schema=Schema.of({**schema.to_dict(), "size": "jobs"}))

@@ -13,7 +13,6 @@ from discreet.archive.findings import RefutedError
 from discreet.errors import DataError, PlanError
 from discreet.ledger import Ledger
 from discreet.plan.check import check
-from discreet.plan.joined import join_plans
 from discreet.plan.reading import read_plan
 from discreet.plan.run import run
 from discreet.publication.publish import publish_files
@@ -21,8 +20,6 @@ from discreet.publication.site import site
 from discreet.release.alarms import kept
 from discreet.review.rebuild import Rebuilt
 from discreet.review.verdict import verify_bundle
-from discreet.utility.between import changes_between
-from faults_of import about
 
 SOURCE = """
 [source.{q}.data]
@@ -104,9 +101,9 @@ def test_the_cell_that_fell_is_found_for_nothing(released: Path) -> None:
     for name, row in (("jobs-q1", "before"), ("jobs-q2", "after")):
         drawn = pq.read_table(released.parent / "out" / name / "research.parquet").to_pylist()
         assert {each["place"]: each["count"] for each in drawn} == {each["place"]: each[row] for each in table}
-    told = kept(released.parent / "out")["first-half"]
-    assert told["rate"] == 0.05 and told["expected_false_at_most"] == pytest.approx(0.5)
-    assert told["alarms"] == sum(each["alarm"] for each in table)
+    about = kept(released.parent / "out")["first-half"]
+    assert about["rate"] == 0.05 and about["expected_false_at_most"] == pytest.approx(0.5)
+    assert about["alarms"] == sum(each["alarm"] for each in table)
 
 
 def test_check_report_bundle_and_site_say_so(released: Path, tmp_path: Path, command) -> None:
@@ -124,41 +121,6 @@ def test_check_report_bundle_and_site_say_so(released: Path, tmp_path: Path, com
     assert "From winter to spring" in text and "costs nothing" in text and "downloads/alarms-first-half.csv" in text
     done = publish_files(released.parent / "out", tmp_path / "files", formats=["csv"])
     assert "alarms-first-half.csv" in done.files
-
-
-def test_folders_of_two_releases_have_the_same_alarms(released: Path, command) -> None:
-    """A release opened again has the ends of any level; tables of one release are not taken for independent."""
-    early, late = (released.parent / "out" / name for name in ("jobs-q1", "jobs-q2"))
-    found = changes_between(early, late, rate=0.05)
-    [planned] = [pq.read_table(released.parent / "out" / "alarms-first-half.parquet").to_pylist()]
-    assert [{**row, "place": row["place"]} for row in found.rows()] == planned
-    tables = [folder / "research.parquet" for folder in (early, late)]
-    wide, tight = changes_between(*tables, by=["place"]), changes_between(early, late)  # at the published level
-    assert wide.rate == pytest.approx(tight.rate) == pytest.approx(0.1)
-    assert (tight.high - tight.low).mean() < 0.85 * (wide.high - wide.low).mean()
-    same = changes_between(early, early, rate=0.05)
-    union = changes_between(tables[0], tables[0], by=["place"], level=0.95)  # of the published level
-    assert same.rate == 0.05 and not same.alarm.any() and (same.high - same.low > union.high - union.low).all()
-    code, out, err = command("changes", "between", early, late, "--rate", "0.05")
-    assert code == 0 and "1 of 10 cells" in out, err
-    code, _, _ = command("changes", "between", *tables, "--rate", "0.05", "--by", "place")
-    assert code == 2
-
-
-def test_the_desk_has_the_same_alarms(released: Path, monkeypatch) -> None:
-    """On real folders, whose level is a fraction in words, and with ends of the draws."""
-    pytest.importorskip("fastapi")
-    from discreet.web.pages import changes
-    from discreet.web.published import Published
-
-    def chosen(here, text):
-        folder = released.parent / "out" / text
-        return Published("plan", text, folder, json.loads((folder / "release.json").read_text()))
-
-    monkeypatch.setattr(changes, "_chosen", chosen)
-    found = changes._compared(None, "jobs-q1", "jobs-q2", "")
-    expected = changes_between(*(released.parent / "out" / name for name in ("jobs-q1", "jobs-q2")))
-    assert found["said"] == expected.summary() and "1 of 10 cells" in found["said"]
 
 
 def test_a_reviewer_refutes_other_alarms(released: Path, tmp_path: Path) -> None:
@@ -216,19 +178,6 @@ def test_another_plan_made_the_early_release(tmp_path: Path) -> None:
     assert str(done.remaining) == "epsilon=12"
 
 
-def test_joined_plans_keep_their_alarms(tmp_path: Path) -> None:
-    """Also where they stand after the output; red before: these of the second plan were gone."""
-    parts = []
-    for q, other in (("q1", "q2"), ("q2", "q1")):
-        alarms = ALARMS.replace("first-half", f"from-{q}").replace('late = "jobs-q2"', f'late = "jobs-{q}"')
-        alarms = alarms.replace('early = "jobs-q1"', f'early = "jobs-{other}"\nfolder = "earlier"')
-        text = (SOURCE.format(q=q).replace(f"source.{q}.", ""), RELEASE.format(q=q).replace(f'source = "{q}"\n', ""))
-        source = text[0].replace('dataset = "jobs"', f'dataset = "{q}"')
-        parts.append(write_plan(tmp_path, source, text[1], OUTPUT.format("out"), alarms, name=f"{q}.toml"))
-    joined = read_plan(join_plans(parts, tmp_path / "both.toml")).plan
-    assert [each.name for each in joined.alarms] == ["from-q1", "from-q2"] and len(joined.release) == 2
-
-
 @pytest.mark.parametrize(
     ("old", "new", "key"),
     [
@@ -284,15 +233,4 @@ def test_what_a_rule_of_the_agency_leaves_out_is_in_no_alarm(tmp_path: Path) -> 
     done = run(plan)
     listed = pq.read_table(tmp_path / "out" / "alarms-first-half.parquet")["place"].to_pylist()
     assert len(listed) == 9 and "p2" not in listed
-    assert not [one for one in verify_bundle(done.bundle) if one.wrong]
-    with pytest.raises(DataError, check=about("release")):  # nor in those between two folders
-        changes_between(*(tmp_path / "out" / name for name in ("jobs-q1", "jobs-q2")))
-    # the release with the rule as the earlier one of another plan
-    turned = ALARMS.replace('early = "jobs-q1"', 'early = "jobs-q2"\nfolder = "out"').replace(
-        'late = "jobs-q2"', 'late = "again"'
-    )
-    release = RELEASE.format(q="q1").replace('"jobs-q1"', '"again"')
-    again = write_plan(tmp_path, SOURCE.format(q="q1"), release, turned, OUTPUT.format("next"), name="next.toml")
-    done = run(again)
-    assert "p2" not in pq.read_table(tmp_path / "next" / "alarms-first-half.parquet")["place"].to_pylist()
     assert not [one for one in verify_bundle(done.bundle) if one.wrong]

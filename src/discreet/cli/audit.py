@@ -67,8 +67,8 @@ def verify_command(
 
     Establishments of 0 to 1,000,000 workers, alone or beside others, are grown by alpha or by one worker; the worst
     log ratio over all outputs is compared with the claim. Ends with 1 when the claim is refuted. With --grid the
-    alphas and epsilons (and deltas) are those of a grid, and establishments have up to 150 workers; for `ladder` up to
-    270, beyond its tables.
+    alphas and epsilons (and deltas) are those of a grid, and establishments have up to 150 workers; for `ladder` and
+    `two-sizes` up to 270, beyond their tables.
 
     Example: `discreet audit verify --mechanism polynomial --alpha 0.1 --epsilon 2`
     """
@@ -93,7 +93,7 @@ def verify_command(
     if grid:
         violated = False
         deltas = DELTAS if named(mechanism).needs_delta else (None,)
-        points, largest = (SOLVED, 270) if mechanism == "ladder" else (GRID, 150)
+        points, largest = (SOLVED, 270) if mechanism in ("ladder", "two-sizes") else (GRID, 150)
         for a, e, d in product(points["alpha"], points["epsilon"], deltas):
             point = {"mechanism": mechanism, "calibration": calibration, "alpha": a, "epsilon": e, "delta": d}
             found: dict[str, object]

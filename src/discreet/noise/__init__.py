@@ -14,6 +14,8 @@ law         what a law of noise is: probabilities of integers, tails and moments
 least       the law of least mean error in proportion to a scale: a linear programme, and its finite proof
 mass        the mass that a density gives to the cube which rounding sends to one integer vector
 rings       the law of rings of constant density, in a norm of several coordinates
+row_search  how rows are found: between those of the package, or by a linear programme
+rows        laws of steps by the ratio of the two largest sizes, and their finite proof
 staircase   the law of a plateau and rings of constant density, with growing steps
 steps       that law: steps of one width, and rings beyond
 transforms  each law as an elementary function of a few uniform variables, written once for every arithmetic

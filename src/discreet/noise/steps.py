@@ -192,14 +192,14 @@ def _solved(law: Steps) -> NDArray[np.object_]:
     cells, near = law.cells, anchors.between("steps", law.growth, law.epsilon)
     if near is None:
         return least.solve(cells, law.epsilon)
-    level = (1 - near.share) * _on(cells, near.lower[0]) + near.share * _on(cells, near.upper[0])
+    level = (1 - near.share) * on_cells(cells, near.lower[0]) + near.share * on_cells(cells, near.upper[0])
     try:
         return least.repaired(cells, law.epsilon, level)
     except Unsolved:
         return least.solve(cells, law.epsilon)
 
 
-def _on(cells: least.StepCells, anchor: Vector) -> Vector:
+def on_cells(cells: least.StepCells, anchor: Vector) -> Vector:
     """The levels of an anchor where these cells lie; its first number is how many parts `shift` has there."""
     parts, levels = round(anchor[0] / anchors.UNIT), anchor[1:]
     middle = (cells.edges[1:] + cells.edges[:-1]) / 2

@@ -24,19 +24,19 @@ from discreet.plan.readers import drawn_table, shown_tables
 from discreet.plan.requests import PlannedRelease
 from discreet.plan.shape import AlarmsSection, Changes, Format
 from discreet.plan.sheets import for_programs
+from discreet.privacy.losses import from_dict
 from discreet.release.alarms import COSTS, INDEX, kept, kept_table
 from discreet.release.files import MANIFEST, write_table
 from discreet.release.folder import open_release
 from discreet.report.alarms import AlarmTable
-from discreet.tables.reopened import from_constants
+from discreet.tables.mechanisms.registry import named
+from discreet.tables.prepared import Drawn, Prepared
+from discreet.tables.sizes import NoisySizes
 from discreet.utility.between import SureChanges, matched, sure_changes
 from discreet.utility.paired import Ends, change_ends
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-LEFT_OUT = "left_out"
-"""A column of an earlier table: 1 where a rule of the agency leaves the number out."""
 
 SAME = ("by", "where", "unit", "levels", "of")
 """What two tables have in common whose numbers are compared."""
@@ -253,24 +253,28 @@ def read_earlier(path: Path, name: str) -> EarlierTable:
     [of] = tables
     digest = sha256((path / name / MANIFEST).read_bytes()).hexdigest()
     about = {**of.about, "release": name, "dataset": release.dataset, MANIFEST: digest}
-    table = of.read()
-    if release.about["parameters"].get("suppress"):
-        shown = next(each for each in release.tables("basic") if each.place == of.place).read()
-        value = "count" if "count" in shown.column_names else "sum"
-        table = table.append_column(LEFT_OUT, shown[value].is_null().cast("int8"))
-    return EarlierTable(about, table)
+    return EarlierTable(about, of.read())
 
 
 def _of_earlier(earlier: EarlierTable, late: CountRequest, by: tuple[str, ...]) -> Numbers:
     """Numbers of another plan's table; the constants of its noise are those that its release states."""
-    query, level = late.queries[_number(late, by)], float(late.release.level)
-    about: Any = {"level": level, "bounds_size": query.bounds_size}
-    found = from_constants(earlier.about, earlier.table, late.guarantee.unit, **about)
-    assert found.ends is not None
-    values = found.counts.ravel().astype(np.float64)
-    if LEFT_OUT in earlier.table.column_names:
-        values[np.array(earlier.table[LEFT_OUT], dtype=np.bool_)] = np.nan
-    return Numbers(_cells(earlier.table, by), values, found.ends)
+    about, table, query = earlier.about, earlier.table, late.queries[_number(late, by)]
+    unit: Any = late.guarantee.unit
+    paid = {"loss": from_dict(dict(about["loss"])), "calibration": about["calibration"]}
+    mechanism = named(about["mechanism"]).stated(about["noise"], unit=unit, **paid)
+    sized = about["noise"].get("sizes")
+    sizes = None if sized is None else NoisySizes.stated(sized, unit=unit, loss=paid["loss"], calibration="tight")
+    value = "count" if query.magnitude is None else "sum"
+    counts = np.array(table[value], dtype=np.int64)
+    each = {
+        name: np.array(table[name], dtype=np.float64)[:: query.levels]
+        for name in ("largest", "at_most")
+        if name in table.column_names
+    }
+    largest = each["largest"].astype(np.int64) if "largest" in each else None
+    drawn = Drawn(counts.reshape(-1, query.levels), largest, each.get("at_most"))
+    ends = query.ends(Prepared(mechanism, late.guarantee, {}, sizes), drawn)
+    return Numbers(_cells(table, by), counts.astype(np.float64), ends)
 
 
 def _numbers(request: CountRequest | FlowRequest, folder: Path, by: tuple[str, ...], value: str) -> Numbers:

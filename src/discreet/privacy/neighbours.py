@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -34,6 +35,23 @@ class Neighbours:
         """The pairs in which one worker is hired, who adds at most `step`."""
         one = self.after <= self.before + step
         return Neighbours(self.before[one], self.after[one], self.other[one], self.rest[one])
+
+    def of_three(self, shares: Sequence[float]) -> Neighbours:
+        """The same growths beside two others, of which the smaller one is all the `rest`.
+
+        The larger one also lies on either side of these shares of the one that grows, before and after; the smaller one
+        is absent, as large, and on either side of these shares of the larger one.
+        """
+        around = [(share, more) for share in shares for more in (0, 1)]
+        cells = np.unique(np.stack([self.before, self.after, self.other]), axis=1)
+        growths = np.unique(cells[:2], axis=1)
+        sizes = [np.floor(size * share).astype(np.int64) + more for size in growths for share, more in around]
+        cells = np.unique(np.concatenate([cells, *(np.vstack([growths, size]) for size in sizes)], axis=1), axis=1)
+        larger = cells[:, cells[2] > cells[0]]
+        thirds = [larger[2], *(np.floor(larger[2] * share).astype(np.int64) + more for share, more in around)]
+        found = [np.vstack([cells, np.zeros_like(cells[:1])])]
+        found += [np.vstack([larger, np.minimum(third, larger[2])]) for third in thirds]
+        return Neighbours(*np.unique(np.concatenate(found, axis=1), axis=1))
 
 
 @lru_cache(maxsize=8)

@@ -21,7 +21,7 @@ from typing import Protocol, cast
 import numpy as np
 
 from discreet.arrays import Integers, Vector
-from discreet.privacy.integers import IntegerMechanism, integer_supremum
+from discreet.privacy.integers import IntegerMechanism, PairMechanism, integer_supremum
 from discreet.privacy.kinds import KindsMechanism, kinds_supremum
 from discreet.privacy.losses import Approximate, Loss, half
 from discreet.privacy.maxima import golden, peaks
@@ -185,6 +185,8 @@ def _over(mechanism: CountMechanism, pairs: Neighbours) -> LossVerdict:
 def examine(mechanism: CountMechanism, pairs: Neighbours, loss: Loss) -> LossVerdict:
     """What `mechanism` loses between `pairs`, against a claim of `loss`."""
     if isinstance(mechanism, IntegerMechanism):
+        if isinstance(mechanism, PairMechanism):
+            pairs = pairs.of_three(mechanism.shares)
         worst, at, output = integer_supremum(mechanism, pairs)
         return _verdict(loss, worst, 0.0, worst, (pairs, at, output))
     if isinstance(mechanism, KindsMechanism):

@@ -23,8 +23,8 @@ from discreet.studies.lodes import QUICK_SHARE, QUICK_TRIALS, TRIALS, WORKER_BY,
 from discreet.studies.lodes_defaults import default_rows
 from discreet.studies.study import Progress, Study, silent
 from discreet.tables.calibration import calibrate
-from discreet.tables.establishments import Histograms, histograms
-from discreet.tables.limits import far_floor, floor
+from discreet.tables.establishments import histograms
+from discreet.tables.limits import alone, far_floor, floor
 from discreet.tables.two_sizes import RatioRows, two_sizes
 from discreet.utility import strata
 
@@ -37,16 +37,21 @@ NEAR, FAR = 1_000, 12.0
 PARTS = 16
 """Cells of the programme of two sizes in a growth by 1 + alpha."""
 
+SINGLY, REACH = 100, 40
+"""Sizes and noise up to which the limit of all laws is computed on integers."""
+
 SMALLER = "10k-100k"
 """The first stratum of places that are not small."""
 
 WORDS = """
 Workload 1 under the strong definition. `unbiased` is what `ladder` publishes. `at least one job each` replaces a count
 below the public number of the cell's establishments by that number: it errs less and is biased upwards, so totals are
-not to be made of it. `floor` is below every law of noise that follows the largest establishment. `two sizes` is what
-a law could err that follows the second largest, too, from the size on at which the table of `ladder` ends; no mechanism
-has it yet (`tables.two_sizes`, docs/explanation/limits.md). Its `limit` is where cells of one width and of half that
-point to: the error of a grid falls in proportion to its width.
+not to be made of it. `two-sizes` is the mechanism of that name, which follows the second largest establishment, too.
+`two sizes, programme` is the best law that does, on cells of another kind, from the size on at which the table of
+`ladder` ends (`tables.two_sizes`, docs/explanation/limits.md). Its `limit` is where cells of one width and of half that
+point to: the error of a grid falls in proportion to its width. `floor` is below every law of noise that follows the
+largest establishment alone. `mean zero, limit`, of small places at epsilon 4, is below every law with mean zero,
+whatever it follows, where sizes are as frequent as in these cells; beyond 100 workers it is that of large ones.
 """
 
 
@@ -60,7 +65,7 @@ def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progres
     progress("infusing noise", 0.4)
     economy = infused(firms, seed=seed, trials=trials, source=source)
     progress("workload 1", 0.6)
-    tried = tried_rows(economy, second_largest(firms))
+    tried = tried_rows(economy, firms.second(firms.size))
     progress("all defaults", 0.7)
     rows = default_rows(economy, trials=trials, source=source)
     results = {"jobs": int(firms.counts.sum()), "trials": trials, "defaults": rows, "workload_1": tried}
@@ -77,14 +82,6 @@ def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progres
     return Study(name="defaults", title=TITLE, results=results, page=page)
 
 
-def second_largest(firms: Histograms) -> Integers:
-    """The second largest establishment of each cell; 0 where there is one only."""
-    cell = np.repeat(np.arange(len(firms.start)), firms.establishments)
-    ordered = firms.size[np.lexsort((-firms.size, cell))]
-    beside = np.minimum(firms.start + 1, len(ordered) - 1)
-    return np.asarray(np.where(firms.establishments > 1, ordered[beside], 0))
-
-
 def tried_rows(economy: grid.Economy, second: Integers) -> list[Row]:
     """Errors of workload 1 over infusion's: as published, held to public facts, by two sizes, and the floor."""
     cells, rows = economy.cells, []
@@ -98,6 +95,8 @@ def tried_rows(economy: grid.Economy, second: Integers) -> list[Row]:
             x.astype(np.float64), x.astype(np.float64)
         )
         gain = bound_gain(mechanism.integer_probability, x, n - cells.establishments, error)
+        both = np.stack([x, second], axis=-1).astype(np.float64)
+        pairs = calibrate("two-sizes", unit=Establishments(ALPHA), epsilon=epsilon).integer_error(both[:, 0], both)
         coarse, fine = (
             by_two_sizes(error, x, second, epsilon, least=mechanism.tabled, parts=parts)
             for parts in (PARTS // 2, PARTS)
@@ -105,7 +104,8 @@ def tried_rows(economy: grid.Economy, second: Integers) -> list[Row]:
         for what, errors, bias in (
             ("unbiased", error, np.zeros(len(error))),
             ("at least one job each", error - gain, gain),
-            ("two sizes", fine, np.zeros(len(error))),
+            ("two-sizes", pairs, np.zeros(len(error))),
+            ("two sizes, programme", fine, np.zeros(len(error))),
             ("two sizes, limit", 2 * fine - coarse, np.zeros(len(error))),
             ("floor", floors(x, epsilon), None),
         ):
@@ -119,7 +119,29 @@ def tried_rows(economy: grid.Economy, second: Integers) -> list[Row]:
                     "bias": None if bias is None else float(bias.sum() / error.sum()),
                 }
             )
+        if epsilon == EPSILONS[-1]:
+            least = least_of_all(x[small], epsilon)
+            rows.append(
+                {
+                    "epsilon": epsilon,
+                    "what": "mean zero, limit",
+                    "over infusion": None,
+                    "below 10,000 inhabitants": least / float(infusion[small].sum()),
+                    "there over polynomial": least / float(before[small].sum()),
+                    "bias": 0.0,
+                }
+            )
     return rows
+
+
+def least_of_all(largest: Integers, epsilon: float) -> float:
+    """The least sum of mean errors of cells with these largest establishments: `limits.alone`, and in proportion."""
+    near = np.bincount(np.clip(largest, 1, SINGLY + 1), minlength=SINGLY + 2)[1:-1].astype(np.float64)
+    coarse, fine = (two_sizes(RatioRows(float(Fraction(ALPHA)), epsilon, parts)) for parts in (PARTS // 2, PARTS))
+    far = 2 * float(fine.errors[-1]) - float(coarse.errors[-1])
+    every = near + near.mean() / 1_000  # no size is given up
+    far_sum = float(largest[largest > SINGLY].sum())
+    return alone(Fraction(ALPHA), epsilon, reach=REACH, weight=every) + far * float(Fraction(ALPHA)) * far_sum
 
 
 def by_two_sizes(

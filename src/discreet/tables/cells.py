@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -58,6 +58,7 @@ class Cells:
     gains : how many more jobs of one level than of another the establishments with more of it have, shape (cells,).
     unions : the largest establishment's jobs in every set of levels, shape (cells, 2^d), if asked for: level c is in
         the set of column A if bit c of A is 1.
+    second : the second largest establishment's jobs, as `largest`, if asked for; 0 where there is one only.
     """
 
     keys: pa.Table
@@ -70,6 +71,11 @@ class Cells:
     lineage: Lineage | None = None
     gains: Integers | None = None
     unions: Integers | None = None
+    second: Integers | None = None
+
+    def pairs(self, largest: Integers) -> Integers:
+        """The two largest sizes on a last axis, where the second ones were asked for."""
+        return np.stack([largest, cast("Integers", self.second)], axis=-1)
 
     def __repr__(self) -> str:
         by = ", ".join([*self.keys.column_names, *self.worker_by]) or "nothing"
@@ -87,6 +93,7 @@ def cell_statistics(
     gains: tuple[int, int] | None = None,
     magnitude: str | None = None,
     unions: bool = False,
+    second: bool = False,
 ) -> Cells:
     """Count jobs in every workplace cell that exists, by every combination of the workers' attributes.
 
@@ -95,7 +102,7 @@ def cell_statistics(
     whole workforce is above `largest_establishment` are not counted. More than `most_counts` counts are refused.
     `gains` names two levels: over the establishments with more jobs of the first, how many more is added up. With a
     `magnitude`, its amounts are added up in place of jobs. With `unions`, the largest establishment's jobs in every
-    set of levels are found, too; there are 2^d, so d is small.
+    set of levels are found, too; there are 2^d, so d is small. With `second`, those of the second largest are.
     """
     allowed = _allowed(jobs, workplace_by, worker_by, where or {})
     domains = {**jobs.schema.worker_attributes, **allowed}
@@ -108,7 +115,9 @@ def cell_statistics(
         for start in range(0, len(levels), LEVELS_PER_PASS):
             block = range(start, min(start + LEVELS_PER_PASS, len(levels)))
             within = () if whole else block
-            query = _by_cell(jobs, rows, workplace_by, within, allowed, largest_establishment, gains, magnitude, unions)
+            query = _by_cell(
+                jobs, rows, workplace_by, within, allowed, largest_establishment, gains, magnitude, unions, second
+            )
             blocks.append(collect(query, step=step))
             counts = len(blocks[0]) * len(levels)
             if most_counts is not None and counts > most_counts:
@@ -209,6 +218,7 @@ def _by_cell(
     gains: tuple[int, int] | None = None,
     magnitude: str | None = None,
     unions: bool = False,
+    second: bool = False,
 ) -> Frame:
     """One row per workplace cell: establishments, the largest workforce, and sum and maximum of a block of levels.
 
@@ -252,9 +262,23 @@ def _by_cell(
             **{name: sum(map(nw.col, kinds[1:]), nw.col(kinds[0])) for name, kinds in sets.items()}
         )
         joined = [nw.col(name).max() for name in sets]
+    below = []
+    if second:
+        by, within = workplace_by or ["__one"], list(summed.values())
+        firms = firms.with_columns(**{f"__top{name}": nw.col(name).max().over(*by) for name in within})
+        tops = {name: nw.col(name) == nw.col(f"__top{name}") for name in within}
+        firms = firms.with_columns(
+            **{f"__tied{i}": nw.when(top).then(nw.lit(1)).otherwise(nw.lit(0)) for i, top in enumerate(tops.values())},
+            **{
+                f"__below{i}": nw.when(top).then(nw.lit(0)).otherwise(nw.col(name))
+                for i, (name, top) in enumerate(tops.items())
+            },
+        )
+        below = [each for i in range(len(tops)) for each in (nw.col(f"__tied{i}").sum(), nw.col(f"__below{i}").max())]
     return firms.group_by(*workplace_by or ["__one"]).agg(
         *gained,
         *joined,
+        *below,
         nw.len().alias("__establishments"),
         nw.col("__all").max(),
         *(nw.col(counter).sum().alias(name) for name, counter in summed.items()),
@@ -293,16 +317,19 @@ def _assemble(
 
     total = columns("all")[:, 0]
     largest = columns("max")
+    largest = largest if largest.shape[1] else total[:, None]
+    tied = columns("tied")
     return Cells(
         keys=keys,
         worker_by=worker_by,
         levels=levels,
         counts=columns("sum"),
-        largest=largest if largest.shape[1] else total[:, None],
+        largest=largest,
         largest_total=total,
         establishments=columns("establishments")[:, 0],
         gains=columns("gains")[:, 0] if "__gains" in tables[0].column_names else None,
         unions=np.column_stack([np.zeros_like(total), joined]) if (joined := columns("union")).size else None,
+        second=np.where(tied > 1, largest, columns("below")) if tied.shape[1] else None,
     )
 
 

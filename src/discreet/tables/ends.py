@@ -6,11 +6,22 @@ The proofs are docs/proofs/intervals.md and, for what noisy sizes give, docs/pro
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 
 from discreet.arrays import Vector
-from discreet.noise.law import Rounded, Symmetric
+from discreet.noise.law import Symmetric
+
+
+class Tail(Protocol):
+    """What quantiles of |Z| need of a law."""
+
+    def __hash__(self) -> int: ...
+
+    def beyond(self, x: Vector) -> Vector:
+        """P(|Z| > x), of one coordinate."""
+
 
 OUTWARD = 1 + 2.0**-30
 """More than the relative error of a quantile."""
@@ -24,7 +35,7 @@ LOWEST, HIGHEST, FAR = -12.0, 25.0, 40.0
 
 
 @lru_cache(maxsize=64)
-def line_quantile(law: Rounded, level: float) -> float:
+def line_quantile(law: Tail, level: float) -> float:
     """q with P(|Z| <= q) >= level: in closed form, or by bisection."""
     if isinstance(law, Symmetric):
         return -float(law.quantile((1 - level) / 2)) * OUTWARD
@@ -39,14 +50,14 @@ def line_quantile(law: Rounded, level: float) -> float:
 
 
 @lru_cache(maxsize=64)
-def _tail(law: Rounded) -> tuple[Vector, Vector]:
+def _tail(law: Tail) -> tuple[Vector, Vector]:
     """P(|Z| > e^u), of one coordinate of Z, on the grid of u."""
     u = np.arange(LOWEST, HIGHEST, STEP)
     return u, law.beyond(np.exp(u).reshape(-1, 64)).ravel() * OUTWARD
 
 
 @lru_cache(maxsize=256)
-def pivot_quantile(law: Rounded, exponent: float, level: float, within: float = np.inf) -> float:
+def pivot_quantile(law: Tail, exponent: float, level: float, within: float = np.inf) -> float:
     """q with P(|Z| e^(-l L) > q, |Z| <= within) <= 1 - level, Z one coordinate of the law and L ~ Laplace(1).
 
     On a grid of ln q with T(u) = P(e^u < |Z| <= within), which falls: over every step of l L the larger end stands for

@@ -71,6 +71,13 @@ class Histograms:
             unions=self._unions() if unions else None,
         )
 
+    def second(self, values: Integers) -> Integers:
+        """In each workplace cell the second largest of something that each of its establishments has; 0 if alone."""
+        most = np.maximum.reduceat(values, self.start, axis=0)
+        top = values == np.repeat(most, self.establishments, axis=0)
+        below = np.maximum.reduceat(np.where(top, 0, values), self.start, axis=0)
+        return np.where(self.total(top.astype(np.int64)) > 1, most, below)
+
     def _unions(self) -> Integers:
         d = self.counts.shape[1]
         sets = np.arange(2**d)[:, None] >> np.arange(d) & 1

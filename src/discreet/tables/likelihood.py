@@ -69,6 +69,8 @@ def _outputs(mechanism: Mechanism, levels: int, truth: int, hides_all: bool) -> 
     count = np.tile(_kept(mechanism, kinds, truth), (OUTPUTS, 1))
     hidden = np.full_like(count, truth) if hides_all else np.tile(kinds, (OUTPUTS, 1))
     largest = np.full(OUTPUTS, truth) if mechanism.joint else hidden
+    if mechanism.by_pairs:
+        largest = np.stack([hidden, np.zeros_like(hidden)], axis=-1)
     return mechanism.draw(count, largest, SeededSource(truth))
 
 

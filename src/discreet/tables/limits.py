@@ -61,6 +61,22 @@ def one_count(alpha: Fraction, epsilon: float, *, most: int, reach: int, unbiase
     return np.asarray((found * far).reshape(most, -1).sum(axis=1))
 
 
+def alone(alpha: Fraction, epsilon: float, *, reach: int, weight: Vector) -> float:
+    """The least sum of mean errors, each times its weight, of noise with mean zero that may follow all of a cell.
+
+    Sizes are 1 to as many as there are weights. Whatever noise follows, with the other establishments of a cell given
+    it is a law for every size of one of them, and the growths of that one are held here; no other move is.
+    """
+    most, k = len(weight), np.arange(-reach, reach + 1)
+    here, there = _pairs(alpha, most, reach, alone=True)
+    far = np.tile(np.abs(k), most).astype(np.float64)
+    row = np.repeat(np.arange(most), len(k))
+    sides = [(row, np.ones(len(far)), 1.0), (row, np.tile(k, most).astype(np.float64), 0.0)]
+    cost = np.repeat(weight / weight.mean(), len(k)) * far
+    found = minimised(cost, here, there, np.full(len(here), epsilon), sides, np.ones(len(far)), method="highs-ipm")
+    return float(np.repeat(weight, len(k)) * far @ found)
+
+
 def in_proportion(alpha: float, epsilon: float, *, parts: int, unbiased: bool) -> float:
     """The least E|noise| over alpha x of noise in proportion to a large x.
 
@@ -118,11 +134,13 @@ def _radius(law: Rings) -> float:
     return float(density @ first / size)
 
 
-def _pairs(alpha: Fraction, most: int, reach: int) -> tuple[Integers, Integers]:
-    """Both ways of every move: places of (x, k) and of its neighbour in an array of `most` rows."""
+def _pairs(alpha: Fraction, most: int, reach: int, *, alone: bool = False) -> tuple[Integers, Integers]:
+    """Both ways of every move, or of those of the largest itself: places of (x, k) and of its neighbour, by rows."""
     width = 2 * reach + 1
     here, there = [], []
     for rise, shift, least in moves(alpha, most + 1):
+        if alone and rise < shift:
+            continue
         x = np.arange(least, most + 1 - rise)[:, None]
         k = np.arange(shift, width)[None, :]
         here.append(((x - 1) * width + k).ravel())
@@ -138,6 +156,8 @@ def minimised(
     gain: Vector,
     sides: list[tuple[Integers, Vector, float]],
     scale: Vector,
+    *,
+    method: str = "highs",
 ) -> Matrix:
     """p >= 0 of the least cost with p[here] <= e^gain p[there] and sums by row as `sides` say."""
     from scipy.optimize import linprog
@@ -152,7 +172,7 @@ def minimised(
     equal = [coo_matrix((value * scale, (row, column))) for row, value, _ in sides]
     total = np.concatenate([np.full(side.shape[0], value) for side, (_, _, value) in zip(equal, sides, strict=True)])
     done = linprog(
-        cost * scale, A_ub=keep.tocsr(), b_ub=np.zeros(n), A_eq=vstack(equal).tocsr(), b_eq=total, method="highs"
+        cost * scale, A_ub=keep.tocsr(), b_ub=np.zeros(n), A_eq=vstack(equal).tocsr(), b_eq=total, method=method
     )
     if done.x is None:
         raise Unsolved

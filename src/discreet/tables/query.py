@@ -295,6 +295,7 @@ class CountQuery:
             most_counts=MOST_COUNTS,
             magnitude=self.magnitude,
             unions=ready.mechanism.by_unions,
+            second=ready.mechanism.by_pairs,
         )
         refuse_absent(self.jobs, self.where)
         if not len(found.counts):
@@ -328,7 +329,8 @@ class CountQuery:
             return mechanism.draw(cells.counts, np.column_stack([cells.largest, cells.largest_total]), source)
         if mechanism.joint:
             return mechanism.draw(cells.counts, cells.largest_total, source)
-        return mechanism.draw(cells.counts, self._hidden(cells), source)
+        hidden = self._hidden(cells)
+        return mechanism.draw(cells.counts, cells.pairs(hidden) if mechanism.by_pairs else hidden, source)
 
     def _wrap(self, ready: Prepared, cells: Cells, published: Drawn, *, level: float) -> CountRelease:
         """The public table: from here on nothing confidential is left."""

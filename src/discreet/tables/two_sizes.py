@@ -1,5 +1,6 @@
-"""What noise could err that follows the two largest establishments of a cell: a linear programme. No mechanism has it.
+"""What noise can err at best that follows the two largest establishments of a cell: a linear programme.
 
+The mechanism `two-sizes` comes close to it; here are cells in proportion to x + noise, which growths carry into cells.
 Where one establishment dominates, the count falls mostly because that one shrinks, and then the scale may fall with it;
 noise that follows the largest alone must allow for another of the same size. The state is x, the largest, and
 t = x2 / x, x2 the second largest. RatioRows are intervals of t, cells are intervals of z = noise / (alpha x), and the

@@ -37,6 +37,8 @@ def table(name: str, epsilon: float, *, share: float = 1.0, cells: int = 1):
 
     def draw(cell: tuple[list[int], int], n: int) -> np.ndarray:
         counts, largest = cell
+        if mechanism.by_pairs:  # alone in its cell
+            return mechanism.draw(np.full(n, counts[0]), np.tile([largest, 0], (n, 1)), source)
         if cells == 1:
             return mechanism.draw(np.full(n, counts[0]), np.full(n, largest), source)
         return mechanism.draw(np.tile(counts, (n, 1)), np.tile(largest, (n, 1)).squeeze(), source)

@@ -23,7 +23,7 @@ from discreet.noise.laws import DiscreteLaplace, Gaussian, Laplace
 from discreet.noise.transforms import LOG_LAPLACE, Transform
 from discreet.release import account
 from discreet.tables import flow_noise
-from discreet.tables.mechanisms import ladder, weak_joint, weak_unions
+from discreet.tables.mechanisms import ladder, two_sizes, weak_joint, weak_unions
 
 
 @dataclass(eq=False)
@@ -53,7 +53,7 @@ class Draw:
 
     @property
     def scale(self) -> np.ndarray:
-        return self.parameters[0]
+        return np.stack(self.parameters, axis=1) if isinstance(self.law, Paired) else self.parameters[0]
 
 
 class Noise(np.lib.mixins.NDArrayOperatorsMixin):
@@ -198,10 +198,24 @@ class Laddered:
         return self.mechanism.integer_probability(j, size)
 
 
+@dataclass(frozen=True)
+class Paired(Laddered):
+    """The law of noise that follows the two largest establishments, whose workers are its parameters."""
+
+    def probability(self, j: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        return self.mechanism.integer_probability(j, *sizes)
+
+
 def _ladder(mechanism: Any, largest: np.ndarray, source: Any) -> Any:
     size = np.maximum(largest, 1).ravel().astype(np.float64)
     noise = source.draw(Tagged(Laddered(mechanism), 1), [size], source=source, exact=False)
     return noise.reshape(largest.shape)
+
+
+def _two_sizes(mechanism: Any, largest: np.ndarray, source: Any) -> Any:
+    sizes = [np.maximum(largest[..., 0], 1).ravel().astype(np.float64), largest[..., 1].ravel().astype(np.float64)]
+    noise = source.draw(Tagged(Paired(mechanism), 1), sizes, source=source, exact=False)
+    return noise.reshape(largest.shape[:-1])
 
 
 @dataclass(frozen=True)
@@ -229,6 +243,7 @@ def record(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Record]:
     """
     monkeypatch.setattr(sampler, "ring_radii", lambda law, n, source: [])  # rings are part of the draw
     monkeypatch.setattr(ladder.LadderNoise, "noise", _ladder)
+    monkeypatch.setattr(two_sizes.TwoSizesNoise, "noise", _two_sizes)
     own = Transform.of
     monkeypatch.setattr(Transform, "of", lambda law: Tagged(law, own(law).outputs))
     monkeypatch.setattr(sampler, "LOG_LAPLACE", Tagged("log-laplace", LOG_LAPLACE.outputs))

@@ -91,6 +91,8 @@ LEAST = {
 }
 DOORS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "ladder": (STRONG, "place", {}),
+    "two-sizes": (STRONG, "place", {"mechanism": "two-sizes"}),
+    "two-sizes, one kind, weak": (WEAK, "place", {"mechanism": "two-sizes", "where": {"sex": ["f"]}}),
     "ladder, one kind, weak": (WEAK, "place", {"where": {"sex": ["f"]}}),
     "polynomial": (STRONG, "place", {"mechanism": "polynomial"}),
     "polynomial, two kinds": (STRONG, ["place", "sex"], {"mechanism": "polynomial"}),
@@ -237,7 +239,7 @@ def table_loss(a: Any, b: Any, delta_at: float | None) -> float:
     total = 0.0
     for x, s, y, t in pairs:
         x, y = x.astype(float), y.astype(float)
-        if np.array_equal(x, y) and s == t:
+        if np.array_equal(x, y) and np.array_equal(s, t):
             continue
         total += line_loss(a.law, (x[0], s), (y[0], t), delta_at) if d == 1 else joint_loss(a.law, (x, s), (y, t))
     return total

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
-
 import numpy as np
 import pytest
 
 from discreet.noise.source import SeededSource
 from discreet.privacy.units import Establishments
-from discreet.studies.defaults import bound_gain, by_two_sizes, floors, second_largest
+from discreet.studies.defaults import bound_gain, by_two_sizes, floors
 from discreet.tables.calibration import calibrate
 
 
@@ -32,13 +29,6 @@ def test_floors_are_below_the_product() -> None:
         mechanism = calibrate("ladder", unit=Establishments("0.1"), epsilon=epsilon)
         ratio = mechanism.integer_error(sizes.astype(float), sizes.astype(float)) / floors(sizes, epsilon)
         assert ((ratio > 1) & (ratio < 1.6)).all()
-
-
-def test_the_second_largest_establishment_of_a_cell() -> None:
-    firms: Any = SimpleNamespace(
-        start=np.array([0, 1, 4, 6]), establishments=np.array([1, 3, 2, 1]), size=np.array([9, 4, 7, 7, 0, 5, 8])
-    )
-    assert second_largest(firms).tolist() == [0, 7, 0, 0]
 
 
 def test_two_sizes_take_off_where_one_establishment_dominates() -> None:

@@ -12,6 +12,7 @@ joint_rings       the same with less noise, under the strong definition
 weak_joint        the same under the weak definition, with noise for every kind of workers
 weak_unions       that with noise for every set of kinds, which is less
 ladder            for one count: a checked table for small cells, close to the least noise of any law
+two_sizes         that with less noise where one establishment dominates, by name
 smooth_gamma      the Tables paper's, of pure epsilon
 smooth_laplace    the Tables paper's, of epsilon and delta
 log_laplace       the Tables paper's, which multiplies

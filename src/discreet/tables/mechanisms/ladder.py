@@ -27,7 +27,7 @@ from discreet.noise.steps import Steps
 from discreet.privacy.guarantee import Calibration
 from discreet.privacy.losses import Loss, Pure
 from discreet.privacy.units import Establishments
-from discreet.tables.ends import BLUR, OUTWARD, line_quantile, not_below_zero, pivot_quantile
+from discreet.tables.ends import BLUR, OUTWARD, Tail, line_quantile, not_below_zero, pivot_quantile
 from discreet.tables.ladder import FORMAT, Window, seconds, solve
 from discreet.tables.mechanisms.mechanism import MARGIN, Request
 from discreet.tables.mechanisms.smooth import SmoothNoise
@@ -85,7 +85,7 @@ class LadderNoise(SmoothNoise):
         ask.only_tight(cls)
         if ask.unit.substitution:
             raise PrivacyError(
-                "ladder with substitution=True: its noise is for one step, and an exchange of workers is two. "
+                f"{cls.name} with substitution=True: its noise is for one step, and an exchange of workers is two. "
                 "polynomial covers both within one epsilon. Use that one, or leave substitution out.",
                 about="substitution",
             )
@@ -99,7 +99,7 @@ class LadderNoise(SmoothNoise):
             )
         found = cls._with(ask.unit, ask.loss, epsilon)
         try:
-            found.window  # noqa: B018  found now or never: nothing was read and nothing is spent
+            found.found()  # now or never: nothing was read and nothing is spent
         except Unsolved:
             raise ask.refuse(
                 cls, "tables of noise that are found for this alpha and epsilon", "Use polynomial."
@@ -131,6 +131,15 @@ class LadderNoise(SmoothNoise):
         return 1.0
 
     @property
+    def tail(self) -> Tail:
+        """The law whose tail no noise beyond the table exceeds."""
+        return self.law
+
+    def found(self) -> None:
+        """Find all that is solved for, or raise `Unsolved`."""
+        self.window  # noqa: B018
+
+    @property
     def window(self) -> Window:
         """The table, computed once and kept; it is checked whenever it is read."""
         return _window(self.promising(Pure(self.epsilon)))
@@ -157,6 +166,10 @@ class LadderNoise(SmoothNoise):
     def noise(self, largest: Integers, source: Source) -> Integers:
         """The outer law's noise; what falls inside the window is drawn again from the table."""
         noise = draw_integers(self.law, scale=self.scale(largest.astype(np.float64)), source=source)
+        return self.within(noise, largest, source)
+
+    def within(self, noise: Integers, largest: Integers, source: Source) -> Integers:
+        """The same noise, drawn again from the table where it falls inside the window."""
         x = np.maximum(largest, 1)
         inside = self.window.covers(noise, x)
         noise[inside] = _table(self).draw(x[inside], source)
@@ -186,14 +199,14 @@ class LadderNoise(SmoothNoise):
 
     def reach(self, most: Vector, *, level: float) -> Vector:
         """h with P(|noise| <= h) >= level for a largest establishment of this size or any smaller one."""
-        table, q = _reach(self, level), line_quantile(self.law, level)
+        table, q = _reach(self, level), line_quantile(self.tail, level)
         return self._by_size(np.floor(most), table, lambda scale: np.maximum(scale * q + 0.5, table[-1]))
 
     def _bounded_ends(self, counts: Vector, *, level: float) -> tuple[Vector, Vector]:
         """All n with |m - n| <= reach(n): the largest establishment has at most n workers."""
         n = np.arange(self.tabled, dtype=np.float64)
         reach = self.reach(n, level=level)
-        q = line_quantile(self.law, level) * self.factor
+        q = line_quantile(self.tail, level) * self.factor
         slope = q * float(self.unit.alpha)
         last = n[-1] + reach[-1]
         lower = np.where(
@@ -212,9 +225,9 @@ class LadderNoise(SmoothNoise):
     ) -> Vector:
         """As by the outer law, and as far beyond as noise of the table goes; a part of what may fail is for tails."""
         rare = RARE * (1 - level)
-        within = np.inf if beside is None else line_quantile(self.law, beside)
+        within = np.inf if beside is None else line_quantile(self.tail, beside)
         size = float(self.unit.alpha) * (np.asarray(published, dtype=np.float64) + 0.5)
-        reach = size * pivot_quantile(self.law, sizes.exponent, level + rare, within)
+        reach = size * pivot_quantile(self.tail, sizes.exponent, level + rare, within)
         return np.asarray(self.factor * reach * OUTWARD + _beyond(self, rare))
 
     def scaled(self, share: float) -> Self:
@@ -261,7 +274,7 @@ def _beyond(mechanism: LadderNoise, rare: float) -> float:
     # What the outer law has outside the window may lie anywhere beyond it.
     tail = np.cumsum(inside[:, ::-1], axis=1)[:, ::-1] + (1 - table.room + BLUR)[:, None]
     z = np.linspace(0, 4 * cast(Steps, mechanism.law).cells.last, GRID)
-    beyond = mechanism.law.beyond(z)
+    beyond = mechanism.tail.beyond(z)
     place = np.searchsorted(-beyond, -tail, side="right") - 1  # the largest z of the grid with P(|Z| > z) >= tail
     scale = np.maximum(float(mechanism.unit.alpha) * np.arange(1.0, window.sizes), 1.0)[:, None]
     further = m - scale * z[np.maximum(place, 0)]

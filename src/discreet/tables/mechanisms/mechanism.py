@@ -97,6 +97,7 @@ class Mechanism(ABC):
     name, proof, basis : what it is called, the file that proves its promise, and whether that is proved.
     hides_establishments : a baseline does not.
     by_kinds : `draw` takes the largest establishment's workers of every kind and, last, of all.
+    by_pairs : `draw` takes the two largest establishments' workers on a last axis.
     by_unions : `draw` takes the largest establishment's workers in every set of kinds, as `Cells.unions`.
     vector : its loss covers as many counts of the same establishments as are asked for.
     needs_delta : it promises (epsilon, delta).
@@ -120,6 +121,7 @@ class Mechanism(ABC):
     basis: ClassVar[Basis] = "proved"
     hides_establishments: ClassVar[bool] = True
     by_kinds: ClassVar[bool] = False
+    by_pairs: ClassVar[bool] = False
     by_unions: ClassVar[bool] = False
     vector: ClassVar[bool] = False
     needs_delta: ClassVar[bool] = False

@@ -23,6 +23,7 @@ from discreet.tables.mechanisms.polynomial import PolynomialNoise
 from discreet.tables.mechanisms.smooth_gamma import SmoothGamma
 from discreet.tables.mechanisms.smooth_laplace import SmoothLaplace
 from discreet.tables.mechanisms.staircase import StaircaseNoise
+from discreet.tables.mechanisms.two_sizes import TwoSizesNoise
 from discreet.tables.mechanisms.weak_joint import WeakJoint
 from discreet.tables.mechanisms.weak_unions import WeakUnions
 
@@ -36,6 +37,7 @@ OURS: tuple[type[Mechanism], ...] = (
     SmoothGamma,
     SmoothLaplace,
     StaircaseNoise,
+    TwoSizesNoise,
     WeakJoint,
     WeakUnions,
     EdgeLaplace,

@@ -73,11 +73,16 @@ class SmoothNoise(Mechanism):
     @property
     def square_bound(self) -> tuple[float, float] | None:
         """Rounding adds at most 1/2 to a root mean square s sd(Z), s the scale; docs/proofs/consistency.md."""
-        if not np.isfinite(self.law.variance):
+        if not np.isfinite(self.variance):
             return None
-        sd = self.factor * float(np.sqrt(self.law.variance)) * OUTWARD
+        sd = self.factor * float(np.sqrt(self.variance)) * OUTWARD
         least = sd * self.floor
         return sd * float(self.unit.alpha) * float(np.sqrt(1 + 1 / least)), least + 0.5
+
+    @property
+    def variance(self) -> float:
+        """That of Z, or the largest that it has."""
+        return self.law.variance
 
     def scale(self, largest: Vector) -> Vector:
         return self.factor * np.maximum(float(self.unit.alpha) * largest, self.floor)

@@ -21,6 +21,8 @@ from discreet.release.alarms import kept
 from discreet.review.rebuild import Rebuilt
 from discreet.review.verdict import verify_bundle
 
+from .test_flows import written
+
 SOURCE = """
 [source.{q}.data]
 source = "{q}.csv"
@@ -56,6 +58,42 @@ rate = 0.05
 OUTPUT = """
 [output]
 folder = "{}"
+"""
+
+
+FLOWS = """
+[data]
+source = "data/jobs.parquet"
+quarters = ["q1", "q2", "q3", "q4"]
+[data.schema]
+workplace_attributes = ["county", "sector"]
+worker_attributes = {}
+[unit]
+kind = "establishments"
+alpha = 0.1
+[budget]
+epsilon = 8
+ledger = "ledger.db"
+dataset = "histories"
+[[release]]
+name = "flows-q2"
+kind = "flows"
+quarter = "q2"
+by = ["county"]
+epsilon = 4
+[[release]]
+name = "flows-q3"
+kind = "flows"
+quarter = "q3"
+by = ["county"]
+epsilon = 4
+[[alarms]]
+name = "lost"
+early = "flows-q2"
+late = "flows-q3"
+value = "destruction"
+[output]
+folder = "out"
 """
 
 
@@ -224,6 +262,46 @@ def test_a_changed_file_of_alarms_is_not_published_further(released: Path, tmp_p
     path.write_text(path.read_text().replace("true", "false"))
     with pytest.raises(DataError):
         site(copy, tmp_path / "site")
+
+
+@pytest.mark.full_size
+def test_tables_of_several_and_sums_of_drawn_ones(tmp_path: Path) -> None:
+    """One table of each of two releases by name; a table that is a sum of drawn ones has its own ends."""
+    plan = both(tmp_path, ALARMS + 'by = ["place"]\n' + ALARMS.replace("first-half", "total") + "by = []\n")
+    several = 'kind = "counts"\ntables = [["place"], []]\nmeasure = "finest"\n'
+    text = plan.read_text().replace('kind = "count"\nmechanism = "polynomial"\nby = ["place"]\n', several)
+    plan.write_text(text)
+    done = run(plan)
+    assert done.alarms["first-half"]["cells"] == 10 and done.alarms["first-half"]["alarms"] >= 1
+    [whole] = pq.read_table(tmp_path / "out" / "alarms-total.parquet").to_pylist()
+    drawn = [pq.read_table(tmp_path / "out" / f"jobs-{q}" / "1-place" / "research.parquet") for q in ("q1", "q2")]
+    before, after = (sum(table["count"].to_pylist()) for table in drawn)
+    assert (whole["before"], whole["after"]) == (before, after) and whole["low"] <= after - before <= whole["high"]
+    findings = {one.subject: one for one in verify_bundle(done.bundle)}
+    assert not [one for one in findings.values() if one.wrong] and findings["alarms"].holds
+    plan.write_text(text.replace('by = ["place"]\n', "", 1))  # which of the two?
+    assert [fault.place for fault in check(read_plan(plan)).faults] == [("alarms", 0, "by")]
+
+
+@pytest.mark.full_size
+def test_flows_of_two_quarters(tmp_path: Path) -> None:
+    """Two releases of flows, by a number that is named; each has draws of its own."""
+    plan = written(tmp_path, text=FLOWS)
+    done = run(plan)
+    table = pq.read_table(tmp_path / "out" / "alarms-lost.parquet").to_pylist()
+    for name, key in (("flows-q2", "before"), ("flows-q3", "after")):
+        drawn = pq.read_table(tmp_path / "out" / name / "research.parquet").to_pylist()
+        assert {row["county"]: row["destruction"] for row in drawn} == {row["county"]: row[key] for row in table}
+    assert all(row["low"] <= row["change"] <= row["high"] for row in table if row["low"] is not None)
+    findings = {one.subject: one for one in verify_bundle(done.bundle)}
+    assert not [one for one in findings.values() if one.wrong] and findings["alarms"].holds
+    for old, new, key in (
+        ('value = "destruction"', 'value = "count"', "value"),
+        ('early = "flows-q2"', 'early = "flows-q2"\nfolder = "out"', "folder"),
+        ('early = "flows-q2"\n', "", "early"),
+    ):
+        plan.write_text(FLOWS.replace(old, new))
+        assert [fault.place for fault in check(read_plan(plan)).faults] == [("alarms", 0, key)], key
 
 
 def test_what_a_rule_of_the_agency_leaves_out_is_in_no_alarm(tmp_path: Path) -> None:

@@ -64,3 +64,14 @@ def test_a_public_file_is_one(folder: Path) -> None:
     (folder / "plan.toml").write_text(PLAN.replace("LOOKUP", "areas.csv"), encoding="utf-8")
     run(folder / "plan.toml")
     assert (folder / "out" / "a").is_dir()
+
+
+@pytest.mark.parametrize(("lookup", "known"), [("areas.csv", True), ("jobs.csv", False), ("link.csv", False)])
+def test_no_expected_error_is_computed_from_a_confidential_lookup(folder: Path, lookup: str, known: bool) -> None:
+    """Red before: the number of public cells by a level told how many different values the confidential file has."""
+    text = PLAN.replace("LOOKUP", lookup).replace('measure = "finest"\n', "").replace("epsilon = 1\n", "epsilon = 4\n")
+    (folder / "sizes.csv").write_text("code,jobs\nc1,30\nc2,20\nc3,50\n", encoding="utf-8")
+    (folder / "plan.toml").write_text(text.replace("[[release]]", '[public]\nsizes = "sizes.csv"\n[[release]]'))
+    found = check(read_plan(folder / "plan.toml"))
+    assert [table.expected is not None for known in found.releases for table in known.tables] == [known, known]
+    assert bool(found.faults) is not known

@@ -20,7 +20,7 @@ from discreet.arrays import Vector
 from discreet.errors import DataError, DiscreetError
 from discreet.faults import Fault
 from discreet.lineage import with_levels
-from discreet.plan.confidential import shown_as_public
+from discreet.plan.confidential import secret_lookups, shown_as_public
 from discreet.plan.file import PlanSource
 from discreet.privacy.losses import Loss
 from discreet.release.files import MANIFEST, read_table
@@ -155,6 +155,8 @@ class PublicSizes:
         """What [public] of a source names, if anything, or what is wrong with it."""
         if secret := list(shown_as_public(source)):
             return None, secret
+        if any(secret_lookups(source.file)):
+            return None, []  # the plan is refused: nothing is computed from confidential codes
         public = source.tables.public
         if public.sizes is not None and public.previous is not None:
             return None, [

@@ -134,4 +134,4 @@ def solve_parts(parts: Sequence[Gram], law: Weighing, *, reml: bool) -> tuple[So
                 break
             best = other
         found = solution_at(at(free), scales, theta, reml=reml, evaluations=count)
-    return replace(found, criterion=found.criterion + law.weights(free).logdet), free
+    return replace(found, criterion=float(found.criterion + law.weights(free).logdet)), free

@@ -26,7 +26,7 @@ from discreet.lmm.sparse import Gram
 if TYPE_CHECKING:
     from discreet.frames import AnyFrame
 
-MOST_GAPS = 50  # different distances in time; each has three Gram matrices
+MOST_GAPS = 200  # different distances in time; each has three Gram matrices
 
 
 @dataclass(frozen=True)

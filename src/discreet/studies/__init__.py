@@ -38,6 +38,7 @@ posterior_kinds  posterior summaries on data that the thesis did not try: skewed
 posterior_page   the page of the posterior study
 study            what a study is: numbers for machines, a page for people, and one directory that holds both
 synthetic        what synthetic jobs keep of the data, in simulation only
+time_effects     what trends and autoregression within series of a county and an industry add to the fit
 tables           published tables on kinds of data: coverage, widths, and what adding up changes
 """
 
@@ -63,6 +64,7 @@ STUDIES = {
     "coverage": "discreet.studies.coverage:run",
     "blmm": "discreet.studies.blmm:run",
     "draw": "discreet.studies.draw:run",
+    "time": "discreet.studies.time_effects:run",
     "posterior": "discreet.studies.posterior:run",
     "m3": "discreet.studies.m3:run",
     "crime": "discreet.studies.crime:run",

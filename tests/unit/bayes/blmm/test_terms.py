@@ -125,28 +125,29 @@ def test_slopes_have_variances_of_their_own_and_draws_those_of_the_exact_posteri
     )
     assert fit.variances == ("Residual", "g", "g: x")
     assert fit.effect("c", "g: x").sd > 0
-    exact = dc.mixed("y ~ x + (1 | g)", data, prior={"sd": SD, "variances": {"g": "half-t(3, 1)"}}, draws=1000, seed=2)
+    exact = dc.mixed("y ~ x + (1 | g)", data, prior={"sd": SD, "variances": {"g": "half-t(3, 1)"}}, draws=350, seed=2)
     drawn = exact.chains.variances[:, :, 1]
-    assert drawn.mean() == pytest.approx(exact.variance("g").mean, rel=0.12)
-    assert exact.chains.u[:, :, 2].mean() == pytest.approx(exact.effect("c").mean, abs=0.05)
+    assert drawn.mean() == pytest.approx(exact.variance("g").mean, rel=0.2)
+    assert exact.chains.u[:, :, 2].mean() == pytest.approx(exact.effect("c").mean, abs=0.08)
 
 
 def test_predictive_draws_have_the_spread_of_rows_and_of_new_levels() -> None:
     data = small()
-    fit = dc.mixed("y ~ x + (1 | g) + (1 | h)", data, prior={"sd": SD}, draws=800, seed=5)
-    drawn = fit.predictive(draws=2000)
-    assert drawn.shape == (2000, 32)
+    fit = dc.mixed("y ~ x + (1 | g) + (1 | h)", data, prior={"sd": SD}, draws=150, seed=5)
+    drawn = fit.predictive(draws=600)
+    assert drawn.shape == (600, 32)
     assert np.abs(drawn.mean(axis=0) - data["y"]).mean() < 1.0
     inside = (data["y"] > np.quantile(drawn, 0.05, axis=0)) & (data["y"] < np.quantile(drawn, 0.95, axis=0))
     assert inside.mean() > 0.8
     old = {"x": [0.0], "g": ["a"], "h": ["k"]}
-    new = fit.predictive(old | {"g": ["new"]}, draws=2000)
-    gain = new.var() - fit.predictive(old, draws=2000).var()
-    assert gain == pytest.approx(fit.variance("g").mean, rel=0.5)
+    new = fit.predictive(old | {"g": ["new"]}, draws=600)
+    gain = new.var() - fit.predictive(old, draws=600).var()
+    assert gain == pytest.approx(fit.variance("g").mean, rel=0.6)
     with pytest.raises(DiscreetError, check=about("draws")):
         fit.predictive(draws=10**6)
 
 
+@pytest.mark.full_size  # importing arviz takes seconds
 def test_arviz_gets_chains_coordinates_and_its_own_r_hat() -> None:
     arviz = pytest.importorskip("arviz")
     fit = dc.mixed("y ~ x + (1 | g) + (1 | h)", small(), prior={"sd": SD}, draws=200, seed=5, warmup=400)

@@ -40,8 +40,8 @@ class SizeShift:
     """What was taken out of the fixed effects (`moved`), because effects go with sizes.
 
     `sign` is what shapes of usual size would have moved them by, and `chance` the covariance that it would have if
-    effects did not go with sizes; `unseen`, that of what is left in the estimates if variances that are not told from
-    zero are the least that would be.
+    effects did not go with sizes; `unseen`, that of what shapes of usual size leave in the estimates if variances that
+    are not told from zero are the least that would be.
     """
 
     moved: Vector
@@ -74,8 +74,8 @@ def allowing_for_sizes(sums: NoisySums, found: NoisyEstimate) -> tuple[NoisyEsti
     believed = prior @ np.linalg.inv(prior + S)
     doubt = believed @ S
     moved = -off @ believed @ slope
-    usual = float(supposed.sum()) * usual
-    seeing = off @ usual @ np.linalg.inv(usual + S)
+    likely = float(supposed.sum()) * usual
+    seeing = off @ likely @ np.linalg.inv(likely + S)
     possible, left = _possible(sums, found, supposed), np.zeros_like(off)
     if (possible > supposed).any():
         without = of_responses(quiet, *own, sigma2=found.sigma2, variances=possible)[0]
@@ -92,7 +92,7 @@ def allowing_for_sizes(sums: NoisySums, found: NoisyEstimate) -> tuple[NoisyEsti
         covariance=found.covariance + off @ doubt @ off.T,
         effects=tuple(effects),
         effect_variances=tuple(variances),
-    ), SizeShift(moved, -seeing @ slope, seeing @ S @ seeing.T, float(possible.sum()) * left @ left.T)
+    ), SizeShift(moved, -seeing @ slope, seeing @ S @ seeing.T, float(possible.sum()) * left @ usual @ left.T)
 
 
 def size_flags(shift: SizeShift | None, found: NoisyEstimate, restore: Matrix, names: Sequence[str]) -> list[Flag]:

@@ -208,11 +208,8 @@ def refuse_unmatched(
     for keys, lineage in cells:
         with contextlib.suppress(LookupError):
             ours = pa.table({name: parent_column(keys, name, lineage).dictionary_decode() for name in places})
-            if pc.any(
-                pc.and_(alike, pc.is_in(cell_keys(found.table, places), value_set=cell_keys(ours, places)))
-            ).as_py():
-                return
-            if not places and pc.any(alike).as_py():
+            known = pc.is_in(cell_keys(found.table, places), value_set=cell_keys(ours, places)) if places else alike
+            if pc.any(pc.and_(alike, known)).as_py():
                 return
     first = ", ".join(f"{name} {found.table[name][0].as_py()!r}" for name in found.by)
     raise DataError(

@@ -57,7 +57,7 @@ class TableErrors:
         return (
             f"{self.mechanism}, {self._counts()} per workplace cell.\n"
             f"Expected error of a {kind}, by the {size} of the cell's largest establishment: {self.error}.\n"
-            f"{told_widths(self.widths, self.tradeoff)}\n{at_least(CONFIDENTIAL)}"
+            f"{told_widths(self.widths, self.tradeoff, self.magnitude)}\n{at_least(CONFIDENTIAL)}"
         )
 
     def _counts(self) -> str:

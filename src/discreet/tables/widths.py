@@ -138,10 +138,13 @@ def told_width(width: float) -> str:
     return f"{three_digits(width):,.15g}" if np.isfinite(width) else "no interval"
 
 
-def told_widths(by_largest: Mapping[int, tuple[float, float]], trades: Sequence[Trade]) -> str:
+def told_widths(
+    by_largest: Mapping[int, tuple[float, float]], trades: Sequence[Trade], magnitude: str | None = None
+) -> str:
     """Widths, and what a share of epsilon for sizes would change, in words."""
+    more = "as many jobs" if magnitude is None else f"as much {magnitude}"
     told = "; ".join(
-        f"{size:,} {told_width(alone)} alone, {told_width(among)} among {MANY} times as many jobs"
+        f"{size:,} {told_width(alone)} alone, {told_width(among)} among {MANY} times {more}"
         for size, (alone, among) in by_largest.items()
     )
     others = "; ".join(

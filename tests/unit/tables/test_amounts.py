@@ -126,6 +126,7 @@ def test_tables_of_sums_add_up() -> None:
 def test_the_guarantee_says_that_amounts_are_hidden_up_to_a_share_or_the_cap() -> None:
     told = str(session().sum("payroll", "county").check(epsilon=1).guarantee)
     assert all(part in told for part in ("payroll", "10 %", "250,000", "docs/proofs/magnitudes.md", "is not hidden"))
+    assert "50 times as much payroll" in str(session().sum("payroll", "county").check(epsilon=1))
     assert "payroll" not in str(session().count("county").check(epsilon=1).guarantee)
     clipped = dc.Session(dc.read_jobs(rows(), schema=schema(beyond="clip")), unit=ALPHA, budget=9)
     assert "were cut" in str(clipped.sum("payroll").check(epsilon=1).guarantee)

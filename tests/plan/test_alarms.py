@@ -20,6 +20,7 @@ from discreet.publication.site import site
 from discreet.release.alarms import kept
 from discreet.review.rebuild import Rebuilt
 from discreet.review.verdict import verify_bundle
+from discreet.utility.between import changes_between
 
 from .test_flows import written
 
@@ -159,6 +160,25 @@ def test_check_report_bundle_and_site_say_so(released: Path, tmp_path: Path, com
     assert "From winter to spring" in text and "costs nothing" in text and "downloads/alarms-first-half.csv" in text
     done = publish_files(released.parent / "out", tmp_path / "files", formats=["csv"])
     assert "alarms-first-half.csv" in done.files
+
+
+def test_folders_of_two_releases_have_the_same_alarms(released: Path, command) -> None:
+    """A release opened again has the ends of any level; tables of one release are not taken for independent."""
+    early, late = (released.parent / "out" / name for name in ("jobs-q1", "jobs-q2"))
+    found = changes_between(early, late, rate=0.05)
+    [planned] = [pq.read_table(released.parent / "out" / "alarms-first-half.parquet").to_pylist()]
+    assert [{**row, "place": row["place"]} for row in found.rows()] == planned
+    tables = [folder / "research.parquet" for folder in (early, late)]
+    wide, tight = changes_between(*tables, by=["place"]), changes_between(early, late)  # at the published level
+    assert wide.rate == pytest.approx(tight.rate) == pytest.approx(0.1)
+    assert (tight.high - tight.low).mean() < 0.85 * (wide.high - wide.low).mean()
+    same = changes_between(early, early, rate=0.05)
+    union = changes_between(tables[0], tables[0], by=["place"], level=0.95)  # of the published level
+    assert same.rate == 0.05 and not same.alarm.any() and (same.high - same.low > union.high - union.low).all()
+    code, out, err = command("changes", "between", early, late, "--rate", "0.05")
+    assert code == 0 and "1 of 10 cells" in out, err
+    code, _, _ = command("changes", "between", *tables, "--rate", "0.05", "--by", "place")
+    assert code == 2
 
 
 def test_a_reviewer_refutes_other_alarms(released: Path, tmp_path: Path) -> None:

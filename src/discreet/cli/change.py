@@ -259,11 +259,18 @@ def backtest(
 @app.command()
 def between(
     early: Annotated[
-        str, typer.Argument(help="Published table of the earlier release: attributes, count, lower, upper.")
+        str, typer.Argument(help="Folder of the earlier release, or its table: attributes, count, lower, upper.")
     ],
     late: Annotated[str, typer.Argument(help="That of the later one.")],
-    by: Annotated[str, typer.Option(help="Attributes that make a cell, with commas between.")],
-    level: Annotated[float, typer.Option(help="Probability with which the intervals of both hold.")] = 0.95,
+    by: Annotated[
+        str | None, typer.Option(help="Attributes that make a cell, with commas between; a folder has them.")
+    ] = None,
+    level: Annotated[
+        float | None, typer.Option(help="Probability with which the intervals of tables hold; 0.95 if left out.")
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option(help="Of two folders: the largest chance of a false alarm, for example 0.1.")
+    ] = None,
     least: Annotated[float, typer.Option(min=0, help="By how much a count must have changed at least.")] = 0.0,
     value: Annotated[
         str, typer.Option(help="The published number: count, sum, or of flows destruction, jdr, ...")
@@ -272,14 +279,17 @@ def between(
 ) -> None:
     """List the counts of two private releases that changed by more than their noise can explain.
 
-    Only published numbers are read, so this costs no privacy.
+    Only published numbers are read, so this costs no privacy. Two folders of releases of counts have narrower ends than
+    their tables, because their draws are independent.
+
+    Example: `discreet changes between out/q1/jobs out/q2/jobs --rate 0.1`
 
     Example: `discreet changes between out/q1/tables/place.csv out/q2/tables/place.csv --by place`
     """
     from discreet.utility.between import changes_between
 
-    attributes = [name.strip() for name in by.split(",")]
-    found = changes_between(early, late, by=attributes, level=level, least=least, value=value)
+    attributes = None if by is None else [name.strip() for name in by.split(",")]
+    found = changes_between(early, late, by=attributes, level=level, rate=rate, least=least, value=value)
     if as_json:
         typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False))
         return
@@ -288,12 +298,12 @@ def between(
     def told(number: float) -> str:
         return f"{number:,.0f}" if whole else f"{number:.3f}"
 
-    table = Screen(*attributes, "before", "after", "true change", title=None)
+    table = Screen(*found.by, "before", "after", "true change", title=None)
     for row in [row for row in found.rows() if row["alarm"]][:SHOWN]:
         low, high, before, after = (
             "?" if row[end] is None else told(row[end]) for end in ("low", "high", "before", "after")
         )
-        table.add_row(*(row[name] for name in attributes), before, after, f"{low} to {high}")
+        table.add_row(*(row[name] for name in found.by), before, after, f"{low} to {high}")
     if found.alarm.any():
         Console().print(table)
     typer.echo(found.summary())

@@ -24,14 +24,11 @@ from discreet.plan.readers import drawn_table, shown_tables
 from discreet.plan.requests import PlannedRelease
 from discreet.plan.shape import AlarmsSection, Changes, Format
 from discreet.plan.sheets import for_programs
-from discreet.privacy.losses import from_dict
 from discreet.release.alarms import COSTS, INDEX, kept, kept_table
 from discreet.release.files import MANIFEST, write_table
 from discreet.release.folder import open_release
 from discreet.report.alarms import AlarmTable
-from discreet.tables.mechanisms.registry import named
-from discreet.tables.prepared import Drawn, Prepared
-from discreet.tables.sizes import NoisySizes
+from discreet.tables.reopened import from_constants
 from discreet.utility.between import SureChanges, matched, sure_changes
 from discreet.utility.paired import Ends, change_ends
 
@@ -258,23 +255,11 @@ def read_earlier(path: Path, name: str) -> EarlierTable:
 
 def _of_earlier(earlier: EarlierTable, late: CountRequest, by: tuple[str, ...]) -> Numbers:
     """Numbers of another plan's table; the constants of its noise are those that its release states."""
-    about, table, query = earlier.about, earlier.table, late.queries[_number(late, by)]
-    unit: Any = late.guarantee.unit
-    paid = {"loss": from_dict(dict(about["loss"])), "calibration": about["calibration"]}
-    mechanism = named(about["mechanism"]).stated(about["noise"], unit=unit, **paid)
-    sized = about["noise"].get("sizes")
-    sizes = None if sized is None else NoisySizes.stated(sized, unit=unit, loss=paid["loss"], calibration="tight")
-    value = "count" if query.magnitude is None else "sum"
-    counts = np.array(table[value], dtype=np.int64)
-    each = {
-        name: np.array(table[name], dtype=np.float64)[:: query.levels]
-        for name in ("largest", "at_most")
-        if name in table.column_names
-    }
-    largest = each["largest"].astype(np.int64) if "largest" in each else None
-    drawn = Drawn(counts.reshape(-1, query.levels), largest, each.get("at_most"))
-    ends = query.ends(Prepared(mechanism, late.guarantee, {}, sizes), drawn)
-    return Numbers(_cells(table, by), counts.astype(np.float64), ends)
+    query, level = late.queries[_number(late, by)], float(late.release.level)
+    about: Any = {"level": level, "bounds_size": query.bounds_size}
+    found = from_constants(earlier.about, earlier.table, late.guarantee.unit, **about)
+    assert found.ends is not None
+    return Numbers(_cells(earlier.table, by), found.counts.ravel().astype(np.float64), found.ends)
 
 
 def _numbers(request: CountRequest | FlowRequest, folder: Path, by: tuple[str, ...], value: str) -> Numbers:

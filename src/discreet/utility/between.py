@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,11 @@ from discreet.arrays import Mask, Vector
 from discreet.caveats import TWO, at_least
 from discreet.errors import DataError
 from discreet.faults import Argument
+from discreet.release.files import MANIFEST
 from discreet.results import Result, tidy_table
 from discreet.tables.movement import MovementRelease
 from discreet.tables.release import CountRelease
+from discreet.tables.reopened import reopened
 from discreet.utility.flags import Direction
 from discreet.utility.paired import Ends, change_ends
 
@@ -134,8 +137,8 @@ def changes_between(
 
     Parameters
     ----------
-    early, late : two releases of counts or flows by the same attributes, or their published tables: the attributes,
-        `count`, `lower` and `upper`. Cells that only one of them has a number for are left out.
+    early, late : two releases of counts or flows by the same attributes, folders of releases of counts, or published
+        tables: the attributes, `count`, `lower` and `upper`. Cells that only one of them has a number for are left out.
     by : the attributes that make a cell; known of a release, needed for tables.
     level : the probability with which the intervals hold; known of a release, 0.95 for tables if it is left out.
     rate : the largest chance of a false alarm of a cell, for two releases of counts, whose ends at any level are
@@ -164,6 +167,7 @@ def changes_between(
         raise DataError(
             (Argument("least", least), " is no size of a change."), "It is 0 or more.", "Use 0.", about="least"
         )
+    early, late = (_opened(each) for each in (early, late))
     releases = [each for each in (early, late) if isinstance(each, CountRelease | MovementRelease)]
     level = min([each.level for each in releases], default=0.95) if level is None else level
     if not 0.5 < level < 1:
@@ -245,6 +249,13 @@ def sure_changes(
     )
 
 
+def _opened(table: Any) -> Any:
+    """The release in a folder; anything else as it is."""
+    if isinstance(table, str | Path) and (Path(table) / MANIFEST).is_file():
+        return reopened(table)
+    return table
+
+
 def _at_any_level(early: Any, late: Any, value: str) -> bool:
     """Whether both are releases of counts whose ends at any level follow from what was published."""
     both = isinstance(early, CountRelease) and isinstance(late, CountRelease)
@@ -255,7 +266,8 @@ def _of_releases(
     early: CountRelease, late: CountRelease, *, rate: float, least: float, direction: Direction
 ) -> SureChanges:
     """Those of two releases of counts, by the ends of pairs of levels where their draws are independent."""
-    apart = early.entry is None or late.entry is None or early.entry.hash != late.entry.hash
+    drawn = [each.parameters.get("ledger") if each.entry is None else each.entry.hash for each in (early, late)]
+    apart = drawn[0] != drawn[1] or drawn[0] is None
     assert early.ends is not None and late.ends is not None
     (mine, one), (theirs, other) = (_cells(each) for each in (early, late))
     row = {cell: i for i, cell in enumerate(mine)}

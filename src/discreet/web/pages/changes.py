@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from functools import partial
 from typing import Annotated, Any, get_args
 
@@ -20,6 +21,7 @@ from discreet.change.standards import Direction
 from discreet.errors import DataError, DiscreetError
 from discreet.report import charts
 from discreet.report.page import Figure, Table
+from discreet.tables.reopened import reopened
 from discreet.utility.between import changes_between
 from discreet.web import analyses, published
 from discreet.web.accounts import Person
@@ -243,9 +245,13 @@ def _compared(here: Here, before: str, after: str, least: str) -> dict[str, Any]
             "Choose two releases by the same attributes.",
             about="second",
         )
-    levels = [each.about["parameters"].get("level") or LEVEL for each in (first, second)]
     value = "sum" if "sum" in early.column_names else "count"
-    found = changes_between(early, late, by=keys, level=min(levels), least=_least(least), value=value)
+    both, about = [_drawn(each) for each in (first, second)], {"least": _least(least), "value": value}
+    if None not in both and both[0].by == both[1].by:
+        keys, found = list(both[0].by), changes_between(*both, **about)
+    else:
+        levels = [float(Fraction(str(each.about["parameters"].get("level") or LEVEL))) for each in (first, second)]
+        found = changes_between(early, late, by=keys, level=min(levels), **about)
     rows = [
         {
             "cell": ", ".join(str(row[key]) for key in keys),
@@ -270,6 +276,15 @@ def _compared(here: Here, before: str, after: str, least: str) -> dict[str, Any]
             "moved",
         ),
     }
+
+
+def _drawn(release: Published) -> Any:
+    """Numbers as drawn, whose ends at any level are known; None where a table for readers says more, or is alone."""
+    labelled = any(table.get("labels") for table in release.about["parameters"].get("tables", ()))
+    try:
+        return None if labelled else reopened(release.folder)
+    except DataError:
+        return None
 
 
 def _told(end: float | None) -> str:

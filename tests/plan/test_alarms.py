@@ -181,6 +181,22 @@ def test_folders_of_two_releases_have_the_same_alarms(released: Path, command) -
     assert code == 2
 
 
+def test_the_desk_has_the_same_alarms(released: Path, monkeypatch) -> None:
+    """On real folders, whose level is a fraction in words, and with ends of the draws."""
+    pytest.importorskip("fastapi")
+    from discreet.web.pages import changes
+    from discreet.web.published import Published
+
+    def chosen(here, text):
+        folder = released.parent / "out" / text
+        return Published("plan", text, folder, json.loads((folder / "release.json").read_text()))
+
+    monkeypatch.setattr(changes, "_chosen", chosen)
+    found = changes._compared(None, "jobs-q1", "jobs-q2", "")
+    expected = changes_between(*(released.parent / "out" / name for name in ("jobs-q1", "jobs-q2")))
+    assert found["said"] == expected.summary() and "1 of 10 cells" in found["said"]
+
+
 def test_a_reviewer_refutes_other_alarms(released: Path, tmp_path: Path) -> None:
     """Alarms that were changed with all hashes made to fit: what they follow from decides."""
     with zipfile.ZipFile(released.parent / "out" / "bundle.zip") as packed:

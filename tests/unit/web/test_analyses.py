@@ -117,7 +117,8 @@ def test_cells_are_compared_whatever_their_quality(client: Any, monkeypatch: Any
     def release(count: list[int], quality: list[str]) -> Any:
         ends = {"lower": [n - 1 for n in count], "upper": [n + 1 for n in count]}
         table = pa.table({"place": ["A", "B"], "count": count, **ends, "quality": quality})
-        return SimpleNamespace(name="r", tables=["x"], table=lambda _: table, about={"parameters": {"level": 0.9}})
+        told = {"tables": ["x"], "folder": "nowhere", "about": {"parameters": {"level": "9/10"}}}  # a table alone
+        return SimpleNamespace(name="r", table=lambda _: table, **told)
 
     def answer(least: str) -> Any:
         both = iter([release([10, 50], ["good", "good"]), release([90, 50], ["poor", "good"])])

@@ -246,7 +246,8 @@ def _compared(here: Here, before: str, after: str, least: str) -> dict[str, Any]
             about="second",
         )
     value = "sum" if "sum" in early.column_names else "count"
-    both, about = [_drawn(each) for each in (first, second)], {"least": _least(least), "value": value}
+    both = [_drawn(each) for each in (first, second)]
+    about: dict[str, Any] = {"least": _least(least), "value": value}
     if None not in both and both[0].by == both[1].by:
         keys, found = list(both[0].by), changes_between(*both, **about)
     else:

@@ -21,6 +21,7 @@ from discreet.release.alarms import kept
 from discreet.review.rebuild import Rebuilt
 from discreet.review.verdict import verify_bundle
 from discreet.utility.between import changes_between
+from faults_of import about
 
 from .test_flows import written
 
@@ -140,9 +141,9 @@ def test_the_cell_that_fell_is_found_for_nothing(released: Path) -> None:
     for name, row in (("jobs-q1", "before"), ("jobs-q2", "after")):
         drawn = pq.read_table(released.parent / "out" / name / "research.parquet").to_pylist()
         assert {each["place"]: each["count"] for each in drawn} == {each["place"]: each[row] for each in table}
-    about = kept(released.parent / "out")["first-half"]
-    assert about["rate"] == 0.05 and about["expected_false_at_most"] == pytest.approx(0.5)
-    assert about["alarms"] == sum(each["alarm"] for each in table)
+    told = kept(released.parent / "out")["first-half"]
+    assert told["rate"] == 0.05 and told["expected_false_at_most"] == pytest.approx(0.5)
+    assert told["alarms"] == sum(each["alarm"] for each in table)
 
 
 def test_check_report_bundle_and_site_say_so(released: Path, tmp_path: Path, command) -> None:
@@ -347,4 +348,15 @@ def test_what_a_rule_of_the_agency_leaves_out_is_in_no_alarm(tmp_path: Path) -> 
     done = run(plan)
     listed = pq.read_table(tmp_path / "out" / "alarms-first-half.parquet")["place"].to_pylist()
     assert len(listed) == 9 and "p2" not in listed
+    assert not [one for one in verify_bundle(done.bundle) if one.wrong]
+    with pytest.raises(DataError, check=about("release")):  # nor in those between two folders
+        changes_between(*(tmp_path / "out" / name for name in ("jobs-q1", "jobs-q2")))
+    # the release with the rule as the earlier one of another plan
+    turned = ALARMS.replace('early = "jobs-q1"', 'early = "jobs-q2"\nfolder = "out"').replace(
+        'late = "jobs-q2"', 'late = "again"'
+    )
+    release = RELEASE.format(q="q1").replace('"jobs-q1"', '"again"')
+    again = write_plan(tmp_path, SOURCE.format(q="q1"), release, turned, OUTPUT.format("next"), name="next.toml")
+    done = run(again)
+    assert "p2" not in pq.read_table(tmp_path / "next" / "alarms-first-half.parquet")["place"].to_pylist()
     assert not [one for one in verify_bundle(done.bundle) if one.wrong]

@@ -35,6 +35,9 @@ from discreet.utility.paired import Ends, change_ends
 if TYPE_CHECKING:
     import pyarrow as pa
 
+LEFT_OUT = "left_out"
+"""A column of an earlier table: 1 where a rule of the agency leaves the number out."""
+
 SAME = ("by", "where", "unit", "levels", "of")
 """What two tables have in common whose numbers are compared."""
 
@@ -250,7 +253,12 @@ def read_earlier(path: Path, name: str) -> EarlierTable:
     [of] = tables
     digest = sha256((path / name / MANIFEST).read_bytes()).hexdigest()
     about = {**of.about, "release": name, "dataset": release.dataset, MANIFEST: digest}
-    return EarlierTable(about, of.read())
+    table = of.read()
+    if release.about["parameters"].get("suppress"):
+        shown = next(each for each in release.tables("basic") if each.place == of.place).read()
+        value = "count" if "count" in shown.column_names else "sum"
+        table = table.append_column(LEFT_OUT, shown[value].is_null().cast("int8"))
+    return EarlierTable(about, table)
 
 
 def _of_earlier(earlier: EarlierTable, late: CountRequest, by: tuple[str, ...]) -> Numbers:
@@ -259,7 +267,10 @@ def _of_earlier(earlier: EarlierTable, late: CountRequest, by: tuple[str, ...]) 
     about: Any = {"level": level, "bounds_size": query.bounds_size}
     found = from_constants(earlier.about, earlier.table, late.guarantee.unit, **about)
     assert found.ends is not None
-    return Numbers(_cells(earlier.table, by), found.counts.ravel().astype(np.float64), found.ends)
+    values = found.counts.ravel().astype(np.float64)
+    if LEFT_OUT in earlier.table.column_names:
+        values[np.array(earlier.table[LEFT_OUT], dtype=np.bool_)] = np.nan
+    return Numbers(_cells(earlier.table, by), values, found.ends)
 
 
 def _numbers(request: CountRequest | FlowRequest, folder: Path, by: tuple[str, ...], value: str) -> Numbers:

@@ -41,6 +41,13 @@ def reopened(folder: str | Path) -> CountRelease:
             "Give a release of one table, or the files of two tables.",
             about="release",
         )
+    if release.about["parameters"].get("suppress"):
+        raise DataError(
+            f"{str(folder)!r} has numbers that a rule of the agency leaves out.",
+            "They are in its research form, and not in the form for readers.",
+            "Give the tables of the form for readers.",
+            about="release",
+        )
     [of] = tables
     found = from_constants(of.about, of.read(), release.unit, level=float(release.level or 0.95))
     ledger = {"ledger": release.about.get("ledger"), "dataset": release.dataset}

@@ -13,6 +13,7 @@ from discreet.archive.findings import RefutedError
 from discreet.errors import DataError, PlanError
 from discreet.ledger import Ledger
 from discreet.plan.check import check
+from discreet.plan.joined import join_plans
 from discreet.plan.reading import read_plan
 from discreet.plan.run import run
 from discreet.publication.publish import publish_files
@@ -251,6 +252,19 @@ def test_another_plan_made_the_early_release(tmp_path: Path) -> None:
     assert done.alarms == {} and not (folder / "out" / "alarms.json").exists()
     assert (folder / "out" / "jobs-q2" / "research.csv").read_bytes() == before
     assert str(done.remaining) == "epsilon=12"
+
+
+def test_joined_plans_keep_their_alarms(tmp_path: Path) -> None:
+    """Also where they stand after the output; red before: these of the second plan were gone."""
+    parts = []
+    for q, other in (("q1", "q2"), ("q2", "q1")):
+        alarms = ALARMS.replace("first-half", f"from-{q}").replace('late = "jobs-q2"', f'late = "jobs-{q}"')
+        alarms = alarms.replace('early = "jobs-q1"', f'early = "jobs-{other}"\nfolder = "earlier"')
+        text = (SOURCE.format(q=q).replace(f"source.{q}.", ""), RELEASE.format(q=q).replace(f'source = "{q}"\n', ""))
+        source = text[0].replace('dataset = "jobs"', f'dataset = "{q}"')
+        parts.append(write_plan(tmp_path, source, text[1], OUTPUT.format("out"), alarms, name=f"{q}.toml"))
+    joined = read_plan(join_plans(parts, tmp_path / "both.toml")).plan
+    assert [each.name for each in joined.alarms] == ["from-q1", "from-q2"] and len(joined.release) == 2
 
 
 @pytest.mark.parametrize(

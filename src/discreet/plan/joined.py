@@ -18,6 +18,7 @@ from discreet.report.page import slug
 
 HEAD = re.compile(r"^(?P<mark>\s*(?:#\s*)?)\[(?P<name>[A-Za-z0-9_-]+)(?P<rest>[^\]\n]*)\](?P<after>.*)$")
 RELEASE = re.compile(r"^\s*\[\[\s*release\s*\]\].*$")
+ALARMS = re.compile(r"^\s*\[\[\s*alarms\s*\]\].*$")
 
 
 def join_plans(paths: Sequence[str | Path], out: str | Path) -> Path:
@@ -37,7 +38,8 @@ def join_plans(paths: Sequence[str | Path], out: str | Path) -> Path:
     joined = read_plan(out, text.encode()).plan
     releases = [release.model_copy(update={"source": None}) for release in joined.release]
     same = [joined.source[name] for name in names] == [plan.plan.only for plan in plans]
-    if not same or releases != [release for plan in plans for release in plan.plan.release]:
+    alarms = tuple(each for plan in plans for each in plan.plan.alarms)
+    if not same or joined.alarms != alarms or releases != [each for plan in plans for each in plan.plan.release]:
         raise PlanError(
             "The texts of these plans cannot be put together.",
             "Tables have headings of their own, such as [data].",
@@ -87,9 +89,11 @@ def _renamed(text: str, name: str, *, whole: bool) -> Iterator[str]:
             table = "release"
             yield from (line, f'source = "{name}"')
             continue
-        if head is not None and not head["mark"].strip():
+        if ALARMS.match(line):
+            table = "alarms"
+        elif head is not None and not head["mark"].strip():
             table = head["name"]
         if head is not None and head["name"] in OF_A_SOURCE:
             yield f"{head['mark']}[source.{name}.{head['name']}{head['rest']}]{head['after']}"
-        elif whole or table in (*OF_A_SOURCE, "release"):
+        elif whole or table in (*OF_A_SOURCE, "release", "alarms"):
             yield line

@@ -69,6 +69,7 @@ _HOMES = {
     "read_histories": "discreet.histories",
     "read_jobs": "discreet.jobs",
     "read_plan": "discreet.plan.reading",
+    "release_audited_draw": "discreet.bayes.audited_draw",
     "release_draw": "discreet.bayes.posterior_draw",
     "release_mixed": "discreet.lmm.private.release",
     "run_plan": "discreet.plan.doors",

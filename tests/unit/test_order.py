@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet as dc
+from discreet.bayes.audited_draw import release_audited_draw
 from discreet.bayes.erm import objective_perturbation
 from discreet.bayes.interval import posterior_interval
 from discreet.bayes.posterior_draw import release_draw
@@ -46,6 +47,9 @@ DOORS: dict[str, Callable[[Any], Any]] = {
     "paper": lambda data: release_mixed("y ~ x + (1 | g)", data, method="paper", blocks=10, **MIXED),
     "posterior draw": lambda data: release_draw(
         "y ~ x + (1 | g)", data, variances={"Residual": 1, "g": 1}, sd=3, public=["x", "g"], bounds=(-10, 10), seed=1
+    ),
+    "audited draw": lambda data: release_audited_draw(
+        "y ~ x + (1 | g)", data, prior={"V": 1, "sd": 3}, audited=4, public=["x", "g"], bounds=(-10, 10), seed=1
     ),
     "probability": lambda data: posterior_probability("y ~ x", data, "x", at=2.0, **SUMMARY).value,
     "quantile": lambda data: posterior_quantile("y ~ x", data, "x", probability=0.5, **SUMMARY).value,

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from discreet.arrays import Integers, Vector
 from discreet.formula.design import Design
 from discreet.formula.rows import Learned
@@ -36,7 +38,8 @@ class PosteriorDraw(Result):
     ----------
     formula : what was asked.
     names, beta : one draw of the fixed effects. `random` : of the effects of the only random term.
-    std_error : standard deviations of the posterior that was drawn from; of effects in `effect_errors`.
+    std_error : standard deviations of the posterior that was drawn from; of effects in `effect_errors`. Not numbers
+        where they would depend on responses.
     residual, power : the declared residual variance, and the power with which the likelihood counted.
     rows, guarantee, entry, name, check, notes : as in `PrivateFit`.
     """
@@ -52,7 +55,7 @@ class PosteriorDraw(Result):
     rows: int
     guarantee: Guarantee
     notes: tuple[str, ...]
-    released: tuple[Integers, Integers] = field(repr=False, compare=False)
+    released: tuple[Integers, ...] = field(repr=False, compare=False)
     design: Design = field(repr=False, compare=False)
     learned: Learned = field(repr=False, compare=False)
     centred: Vector = field(repr=False)
@@ -81,12 +84,14 @@ class PosteriorDraw(Result):
     def tidy(self, *, levels: bool = False) -> Any:
         """The draw in the columns of `discreet.results.COLUMNS`; if asked, also the effects of all levels."""
         rows: list[tuple[Any, ...]] = [
-            ("fixed", None, name, None, b, s) for name, b, s in zip(self.names, self.beta, self.std_error, strict=True)
+            ("fixed", None, name, None, b, None if np.isnan(s) else s)
+            for name, b, s in zip(self.names, self.beta, self.std_error, strict=True)
         ]
         if levels:
             (term,) = self.random
             drawn = zip(term.levels, term.values, self.effect_errors, strict=True)
-            rows += [("random", term.group, "(Intercept)", level, b, s) for level, b, s in drawn]
+            at = "random", term.group, "(Intercept)"
+            rows += [(*at, level, b, None if np.isnan(s) else s) for level, b, s in drawn]
         effect, group, name, level, value, error = (list(column) for column in zip(*rows, strict=True))
         return tidy_table(
             effect=effect,
@@ -114,7 +119,7 @@ class PosteriorDraw(Result):
             "power": self.power,
             "rows": self.rows,
             "fixed": self.fixed,
-            "deviations": dict(zip(self.names, self.std_error.tolist(), strict=True)),
+            "deviations": {n: s for n, s in zip(self.names, self.std_error.tolist(), strict=True) if not np.isnan(s)},
             "effects": {term.group: dict(zip(term.levels, term.values.tolist(), strict=True)) for term in self.random},
             "notes": list(self.notes),
         }
@@ -124,7 +129,7 @@ class PosteriorDraw(Result):
         lines = [f"One draw from the posterior of {self.formula}", *(f"Note: {note}" for note in self.notes)]
         wide = max(map(len, self.names))
         for name, b, s in zip(self.names, self.beta, self.std_error, strict=True):
-            lines.append(f"  {name:{wide}}  {b:.5g}  (posterior deviation {s:.3g})")
+            lines.append(f"  {name:{wide}}  {b:.5g}" + ("" if np.isnan(s) else f"  (posterior deviation {s:.3g})"))
         (term,) = self.random
         lines.append(f"  and effects of {len(term.levels):,} levels of {term.group}")
         return "\n".join([*lines, str(self.guarantee)])
@@ -147,6 +152,8 @@ class DrawErrors:
     group: str
 
     def __str__(self) -> str:
+        if not self.fixed:
+            return "One posterior draw. How wide the posterior is depends on responses, so that no error can be told."
         lines = [f"One posterior draw, the likelihood to the power {self.power:.4g}. Expected errors:"]
         lines += [f"  {name}: {error:.3g}" for name, error in zip(self.names, self.fixed, strict=True)]
         lines += [f"  effect of a {self.group} with {rows:,} rows: {error:.3g}" for rows, error in self.effects]
@@ -157,6 +164,6 @@ class DrawErrors:
     def to_dict(self) -> dict[str, Any]:
         return {
             "power": self.power,
-            "fixed": dict(zip(self.names, self.fixed, strict=True)),
+            "fixed": dict(zip(self.names, self.fixed, strict=False)),
             "effects": [{"group": self.group, "rows": rows, "error": error} for rows, error in self.effects],
         }

@@ -1,0 +1,230 @@
+"""`release_audited_draw`: one draw from the whole posterior, variances included, as the LMM paper publishes it.
+
+Its epsilon is the figure of an audit (`audit_posterior`), which deletes every row of these data in turn: empirical,
+and no promise. The owner audits, and states the figure; the ledger is charged it and says that it is none. What is
+published is the draw alone: posterior deviations are confidential here, for they depend on responses.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.arrays import Vector
+from discreet.bayes.blmm.conditional import PosteriorModel
+from discreet.bayes.blmm.exact import Posterior
+from discreet.bayes.blmm.prior import Prior, read_prior
+from discreet.bayes.drawn import DrawErrors, DrawnEffects, PosteriorDraw
+from discreet.errors import DiscreetError, FormulaError, PrivacyError
+from discreet.formula.formula import Formula, read_formula, refuse_lags
+from discreet.formula.rows import with_sizes
+from discreet.frames import open_frame
+from discreet.lmm.private.public import PublicDesign, public_design
+from discreet.lmm.private.request import PUBLIC, Interval, ModelRequest, loss_of, scale_of, unit_of
+from discreet.lmm.private.sums import confined
+from discreet.noise.laws import Gaussian
+from discreet.noise.sampler import draw_integers
+from discreet.privacy.columns import declared, refuse_undeclared, taken
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.losses import Loss, Number
+from discreet.privacy.units import Rows
+from discreet.release.account import Account
+from discreet.release.offer import Offer
+from discreet.release.payer import Payer
+from discreet.release.question import Question, releases
+
+if TYPE_CHECKING:
+    from discreet.frames import AnyFrame
+    from discreet.noise.source import Source
+
+GRID = 2.0**-40  # of normal draws
+STEP = 0.25  # of the lattice of log variances from which a pair is drawn, in their least deviations
+AUDITED = (
+    "Its epsilon is empirical: the largest change of the posterior of one effect when one row of these data is "
+    "deleted, in 20 bins. It is a figure about these data and about one effect at a time, not a promise"
+)
+
+
+@releases
+def release_audited_draw(
+    formula: str,
+    *,
+    prior: Prior | Mapping[str, Any],
+    audited: Number,
+    public: Sequence[str] = (),
+    bounds: Interval | None = None,
+    account: Account | None = None,
+    ledger: str | Path | None = None,
+    budget: Number | Loss | None = None,
+    dataset: str | None = None,
+    name: str | None = None,
+    seed: int | None = None,
+) -> Question[PosteriorDraw]:
+    """Release one draw from the posterior of a mixed model with one random intercept, at the epsilon of an audit.
+
+    Parameters
+    ----------
+    formula, data : as for `mixed`; one random term such as (1 | county).
+    prior : as for `mixed`.
+    audited : the epsilon that `audit_posterior` found on these data, which the ledger is charged. The guarantee says
+        that it is empirical; `release_draw` has a proved one.
+    public, bounds : as for `release_draw`.
+    account, ledger, budget, dataset, name, seed : who pays and under which name, as for `release_mixed`.
+
+    Returns
+    -------
+    The draw, without posterior deviations, which are confidential.
+
+    Examples
+    --------
+    >>> data = {"y": [0.1, 0.4, 0.3, 0.9, 0.8, 0.7] * 50, "g": list("aaabbb") * 50}
+    >>> ask = {"prior": Prior(), "audited": 4, "public": ["g"], "bounds": (0, 1), "seed": 1}
+    >>> release_audited_draw("y ~ 1 + (1 | g)", data, **ask).guarantee.basis
+    'empirical'
+    """
+    payer = Payer(account=account, ledger=ledger, budget=budget, dataset=dataset, name=name, seed=seed)
+    spent, law, model = loss_of(audited, None), read_prior(prior), read_formula(formula)
+    refuse_lags(model)
+    if len(model.random) != 1:
+        raise FormulaError(
+            f"{formula!r} has {len(model.random)} random terms.",
+            "An audited draw is of a model with one random intercept.",
+            "Keep one term such as (1 | county).",
+            about="formula",
+        )
+    law.refuse_unknown(("Residual", model.random[0].name))
+    response = model.response.column
+    unit, natural = unit_of(response, bounds, account, ())
+    if not isinstance(unit, Rows):
+        raise PrivacyError(
+            f"The account protects {unit.key}.",
+            "A posterior draw protects one row's response.",
+            "Open an account with unit=Rows(lower, upper, response).",
+            about="account",
+        )
+    columns = model.columns[1:]
+    refuse_undeclared(columns, declared(public, unit), why=PUBLIC.format(response))
+    request = ModelRequest(spent, unit, scale_of(None, natural), tuple(columns), (), seed)
+    return AuditedQuestion(payer, model, request, law)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedQuestion(Question[PosteriorDraw]):
+    """A draw that was asked for and found possible without data."""
+
+    payer: Payer
+    model: Formula
+    request: ModelRequest
+    prior: Prior
+
+    def offer(self, data: Any) -> Offer[None, Any, PosteriorDraw]:
+        """The draw as an offer, made from the public columns of `data`."""
+        request = self.request
+        frame = open_frame(data, readings=dict.fromkeys([self.model.response.column], "number"), ordered=True)
+        frame, model = with_sizes(frame, self.model)
+        known = public_design(frame, model)
+        frame = confined(frame, known, request.scale)
+        notes = (*request.notes(), AUDITED)
+        guarantee = Guarantee(request.unit, request.loss, basis="empirical", notes=notes)
+        details = {
+            "formula": model.text,
+            "method": "audited posterior draw",
+            **taken(request.unit, request.public),
+            "prior": str(self.prior),
+        }
+        group = known.design.random[0].term.name
+        return Offer(
+            guarantee=guarantee,
+            details=details,
+            expected=lambda: DrawErrors(known.names, (), (), 1.0, group),
+            read=lambda nothing: _posterior(frame, model, self.prior),
+            draw=partial(_draw, public=known, prior=self.prior, guarantee=guarantee),
+        )
+
+    def release(self, data: Any) -> PosteriorDraw:
+        """Pay and draw."""
+        released = self.paid(data)
+        paid = {key: getattr(released, key) for key in ("guarantee", "entry", "name", "check")}
+        drawn: PosteriorDraw = replace(released.value, **paid)
+        return drawn
+
+
+@dataclass(frozen=True)
+class KnownPosterior:
+    """The posterior, and the way to coefficients of the columns as given. Confidential."""
+
+    model: PosteriorModel
+    nodes: tuple[Vector, Vector, Any]
+    restore: Any
+    offset: Vector
+
+
+def _posterior(frame: AnyFrame, model: Formula, prior: Prior) -> KnownPosterior | None:
+    """The exact posterior; None where these responses have none that can be computed, which nobody is told."""
+    from discreet.lmm.estimate import mixed
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a warning would tell about the data
+        try:
+            fit = mixed(model.text, frame)
+            origin, group = fit.origin, fit.random[0].group
+            found = PosteriorModel.of(fit.moments, prior, restore=origin.restore, offset=origin.offset, group=group)
+            return KnownPosterior(found, Posterior.of(found).lattice.nodes(STEP), origin.restore, origin.offset)
+        except DiscreetError:
+            return None
+
+
+def _normals(count: int, source: Source) -> Vector:
+    return np.asarray(draw_integers(Gaussian(), scale=np.full(count, 1 / GRID), source=source) * GRID)
+
+
+def _draw(
+    reading: KnownPosterior | None, source: Source, *, public: PublicDesign, prior: Prior, guarantee: Guarantee
+) -> PosteriorDraw:
+    from scipy.special import ndtr
+
+    p, groups = len(public.kept), len(public.n)
+    white = _normals(3 + p + groups, source)
+    if reading is None:  # a draw from the prior of the fixed effects, with effects of zero
+        beta, u = prior.sd * white[3 : 3 + p], np.zeros(groups)
+    else:
+        chance, *inside = ndtr(white[:3]).tolist()
+        first, second, weight = reading.nodes
+        at = min(int(np.searchsorted(np.cumsum(weight), chance)), weight.size - 1)
+        i, j = divmod(at, len(second))
+        logs = [
+            axis[k] + (where - 0.5) * (axis[1] - axis[0])
+            for axis, k, where in ((first, i, inside[0]), (second, j, inside[1]))
+        ]
+        law = reading.model.at(*(np.exp([value]) for value in logs))
+        centred = law.beta[0] + law.root[0] @ white[3 : 3 + p]
+        means, n = reading.model.means, reading.model.n
+        spread = 1 / (1 / law.group[0] + n / law.residual[0])
+        u = spread * n / law.residual[0] * (means[:, -1] - means[:, :-1] @ centred) + np.sqrt(spread) * white[3 + p :]
+        beta = reading.restore @ centred + reading.offset
+    everywhere = np.zeros(len(public.design.names))
+    everywhere[public.kept] = np.linalg.solve(public.origin.restore, beta - public.origin.offset)
+    random = public.design.random[0]
+    return PosteriorDraw(
+        formula=public.model.text,
+        names=public.names,
+        beta=np.asarray(beta),
+        std_error=np.full(p, np.nan),
+        random=(DrawnEffects(random.term.name, random.grouping.labels, float("nan"), np.asarray(u)),),
+        effect_errors=np.full(groups, np.nan),
+        residual=float("nan"),
+        power=1.0,
+        rows=public.rows,
+        guarantee=guarantee,
+        notes=guarantee.notes,
+        released=(),
+        design=public.design,
+        learned=public.learned,
+        centred=everywhere,
+    )

@@ -1,0 +1,73 @@
+"""One draw from the whole posterior: its law against the exact posterior, its guarantee, and what it never shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import discreet as dc
+from discreet.bayes.audited_draw import release_audited_draw
+from discreet.errors import DiscreetError
+from discreet.noise.source import SeededSource
+from faults_of import about
+
+PRIOR = dc.Prior(V=0.05, nu=8, sd=2)
+ASK: dict[str, Any] = {"prior": PRIOR, "audited": "3.5", "public": ["x", "g"], "bounds": (0, 2)}
+FORMULA = "y ~ x + (1 | g)"
+
+
+def panel(n: int = 120) -> dict[str, Any]:
+    rng = np.random.default_rng(5)
+    g, x = np.arange(n) % 8, rng.uniform(-1, 1, n)
+    y = np.clip(1 + 0.3 * x + 0.2 * rng.normal(size=8)[g] + 0.2 * rng.normal(size=n), 0, 2)
+    return {"y": y, "x": x, "g": np.array([f"g{k}" for k in g])}
+
+
+def test_draws_follow_the_exact_posterior() -> None:
+    data, count = panel(), 600
+    exact = dc.mixed(FORMULA, data, prior=PRIOR)
+    offer = release_audited_draw.ask(FORMULA, **ASK).offer(data)
+    reading, source = offer.read(None), SeededSource(3)
+    found = [offer.draw(reading, source) for _ in range(count)]
+    for name in ("(Intercept)", "x"):
+        law, drawn = exact.coefficient(name), np.array([each.fixed[name] for each in found])
+        assert abs(drawn.mean() - law.mean) < 4.5 * law.sd / np.sqrt(count)
+        ranks = law.cdf(drawn)
+        assert np.abs(np.sort(ranks) - (np.arange(count) + 0.5) / count).max() < 2 / np.sqrt(count)
+        assert (
+            np.abs(np.sort(law.cdf(law.mean + 1.5 * (drawn - law.mean))) - (np.arange(count) + 0.5) / count).max()
+            > 0.06
+        )
+    level, u = exact.effect("g3"), np.array([each.effects["g"]["g3"] for each in found])
+    assert np.abs(np.sort(level.cdf(u)) - (np.arange(count) + 0.5) / count).max() < 2 / np.sqrt(count)
+
+
+def test_the_ledger_is_charged_what_was_audited_and_says_that_it_is_empirical(tmp_path: Path) -> None:
+    data = panel()
+    figure = dc.audit_posterior(dc.mixed(FORMULA, data, prior=PRIOR)).epsilon
+    stated = f"{np.ceil(100 * figure) / 100:.2f}"
+    paid = {"ledger": tmp_path / "book.db", "budget": 10, "dataset": "panel", "name": "one"}
+    drawn = release_audited_draw(FORMULA, data, **(ASK | {"audited": stated}), **paid)
+    assert drawn.guarantee.basis == "empirical" and drawn.entry.loss == dc.Pure(stated)
+    assert "not a promise" in str(drawn.guarantee)
+    assert drawn.to_dict()["deviations"] == {} and "deviation" not in drawn.summary()
+    assert drawn.tidy(levels=True)["std_error"].null_count == 10
+    assert "no error can be told" in str(release_audited_draw.check(FORMULA, data, **ASK))
+
+
+def test_responses_that_have_no_posterior_stop_nothing() -> None:
+    data = panel()
+    for y in (np.full(120, 1.0), np.full(120, np.nan), np.where(np.arange(120) == 3, np.inf, 1e300)):
+        assert np.isfinite(release_audited_draw(FORMULA, data | {"y": y}, **ASK, seed=1).beta).all()
+
+
+def test_refusals() -> None:
+    data = panel()
+    for change, of in (({"audited": 0}, "epsilon"), ({"prior": {"nu": 0}}, "prior"), ({"public": ["x"]}, "public")):
+        with pytest.raises(DiscreetError, check=about(of)):
+            release_audited_draw(FORMULA, data, **(ASK | change))
+    with pytest.raises(DiscreetError, check=about("formula")):
+        release_audited_draw("y ~ x + (1 | g) + (x | g)", data, **ASK)

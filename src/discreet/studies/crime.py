@@ -121,6 +121,7 @@ def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progres
         "summary": _summary(first_panel),
         **_tested(first, resamples=resamples, seed=seed),
         "over_panels": _over_panels([outcome.areas() for outcome in (first, *rest[main - 1 :])]),
+        "tract_ranks": tract_ranks(first_panel, first, schedule),
         "advantage": advantage(range_),
         "trials": range_,
         "cities": [
@@ -316,6 +317,19 @@ def _over_panels(merged: Sequence[Mapping[str, float]]) -> list[dict[str, Any]]:
                 "paper over OLS": PAPER[name][0] / PAPER["OLS"][0] - 1 if name in PAPER else None,
             }
         )
+    return rows
+
+
+def tract_ranks(panel: Panel, outcome: PanelScores, schedule: rolling.Schedule) -> list[dict[str, Any]]:
+    """Where PMF and least squares rank the large increases of two tracts among all test months of the tract."""
+    rows = []
+    truth = outcome.positive.reshape(-1, panel.y.shape[1])
+    for kind, k in zip(("low-crime tract", "high-crime tract"), _two_tracts(panel.y), strict=True):
+        places = {name: 1 + np.argsort(np.argsort(-outcome.fits[name].scores[:, k])) for name in ("PMF", "OLS")}
+        rows += [
+            {"tract": kind, "month": int(t) + 1, **{f"{name} rank": int(found[t]) for name, found in places.items()}}
+            for t in np.flatnonzero(truth[:, k])
+        ]
     return rows
 
 

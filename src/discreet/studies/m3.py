@@ -26,7 +26,12 @@ SERIES, FORECASTS = "m3_monthly_micro_series.csv", "m3_monthly_micro_forecasts.c
 HORIZONS, CUTOFFS = (1, 2), (0.99, 0.95, 0.90)
 COMBINED = ("ForecastPro", "Auto-ANN", "THETA")
 RULES = {"Min": Rule(COMBINED, "any"), "Median": Rule(COMBINED, 2), "Max": Rule(COMBINED, "all")}
-SHOWN = ("THETA", "Auto-ANN", "ForecastPro", "DAMPEN", "HOLT")
+SHOWN = ("THETA", "Auto-ANN", "ForecastPro", "DAMPEN", "HOLT", "SINGLE")
+"""Three complex methods, three simple ones."""
+
+IN_TEXT = {0.05: ("0.32 to 0.42", "0.15 to 0.28"), 0.1: ("0.61 to 0.63", "0.40 to 0.49")}
+"""What the text reads off Figure 1.1: ranges of the complex and of the simple methods at two false positive rates."""
+
 NOT_COMPARED = ("AAM1", "AAM2", "RBF", "COMB S-H-D")
 
 EXPERTS = """
@@ -253,6 +258,16 @@ def _results(found: Mapping[tuple[int, float], Comparison], *, real: bool) -> di
     }
 
 
+def rates(found: Comparison) -> list[dict[str, Any]]:
+    """True positive rates of the methods of Figure 1.1, beside the ranges that the text gives."""
+    rows = []
+    for fpr, printed in IN_TEXT.items():
+        for kind, methods, paper in zip(("complex", "simple"), (SHOWN[:3], SHOWN[3:]), printed, strict=True):
+            tpr = [float(found.curve(name).at([fpr])[0]) for name in methods]
+            rows.append({"fpr": fpr, "methods": kind, "least": min(tpr), "most": max(tpr), "paper": paper})
+    return rows
+
+
 def _result(one_step: list[dict[str, Any]], distance: list[float]) -> Note:
     """What the page shows, first."""
     usual = [row for row in one_step if row["cutoff"] == 0.95]
@@ -320,7 +335,12 @@ def _blocks(
                 f"table-1-3-{horizon}-{cutoff * 100:.0f}",
             )
         )
-    blocks += [figure, Heading("Complexity")]
+    blocks.append(figure)
+    if real:
+        blocks.append(
+            Table.of(rates(found[1, 0.95]), "True positive rates that the text reads off it.", "figure-1-1-rates")
+        )
+    blocks.append(Heading("Complexity"))
     if real:
         experts = [(name, *ranks) for name, ranks in _printed(EXPERTS).items()]
         agree = sum(row["agree"] for row in results["errors"])

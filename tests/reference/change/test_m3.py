@@ -104,4 +104,13 @@ def test_best_and_worst_by_ordinary_errors(study):
 
 def test_study_is_complete(study):
     assert {"table-1-1", "table-1-2", "table-1-3-1-99", "table-1-4", "table-1-5"} <= set(study.page.tables)
-    assert "figure-1-1" in study.page.figures
+    assert "figure-1-1" in study.page.figures and "SINGLE" in study.page.figures["figure-1-1"].alt
+
+
+def test_rates_that_the_text_reads_off_the_figure(study):
+    """Read by eye from curves of 57 positives: within two of them."""
+    rows = study.page.tables["figure-1-1-rates"].rows
+    assert len(rows) == 4
+    for _, _, least, most, paper in rows:
+        low, high = map(float, paper.split(" to "))
+        assert abs(least - low) < 2 / 57 and abs(most - high) < 2 / 57

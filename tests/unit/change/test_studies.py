@@ -101,6 +101,12 @@ def test_outcomes_on_one_panel(counts_file):
     positive, score = outcome.positive, outcome.fits["OLS"].scores.ravel()
     by_hand = np.corrcoef(positive, score)[0, 1]
     assert tested["correlation"][-1]["correlation"] == pytest.approx(by_hand)
+    low, high = crime._two_tracts(panel.y)
+    for row in crime.tract_ranks(panel, outcome, SHORT):
+        scores = outcome.fits["OLS"].scores[:, low if row["tract"].startswith("low") else high]
+        assert row["OLS rank"] == 1 + (scores > scores[row["month"] - 1]).sum()
+    ranked = outcome.positive.reshape(-1, panel.y.shape[1])[:, [low, high]].sum()
+    assert len(crime.tract_ranks(panel, outcome, SHORT)) == ranked > 0
     spread = crime._over_panels([areas, {name: 2 * area for name, area in areas.items()}])
     assert spread[0]["mean"] == pytest.approx(1.5 * areas["PMF"])
 

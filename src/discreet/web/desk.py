@@ -272,14 +272,15 @@ class Desk:
         """A public table of the agency as a plan has it, by the name that desk.toml gives it; no form names a file."""
         known = source.agency.get(name) if isinstance(name, str) else None
         if known is None:
-            raise DataError(
+            wrong = [
                 Fault(
                     place,
                     f"{str(name)[:64]!r} is no table of the agency.",
                     f"There are: {', '.join(source.agency) or 'none'}.",
                     f"Name one of these, or have the file listed in {SETTINGS}.",
                 )
-            )
+            ]
+            raise DataError(*wrong)
         content = known.model_dump(mode="json", exclude_defaults=True)
         return content | {"file": self._from_plans(known.file)}
 

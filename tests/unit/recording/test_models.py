@@ -54,6 +54,8 @@ def door(formula: str, **ask: Any) -> Any:
     def release(data: Panel) -> tuple[Any, Any]:
         fit = release_mixed(formula, data, bounds=(LOWER, UPPER), public=["x", "kind", "g", "h"], seed=1, **ask)
         assert fit.guarantee.loss == fit.entry.loss
+        (charged,) = fit.entry.loss.amounts.values()
+        assert charged <= Fraction(next(ask[name] for name in ("epsilon", "rho") if name in ask))
         effects = [(term.values, term.std_errors) for term in fit.random]
         return (fit.released, fit.beta, fit.sigma2, effects, fit.notes, str(fit.guarantee)), fit.entry.loss
 

@@ -16,8 +16,8 @@ def study(
     name: Annotated[
         str,
         typer.Argument(
-            help="lodes, defaults, lmm, limits, kinds, tables, synthetic, coverage, blmm, draw, posterior, m3, crime, "
-            "pmf or alarms.",
+            help="lodes, defaults, lmm, limits, kinds, tables, synthetic, coverage, blmm, draw, time, posterior, m3, "
+            "crime, pmf or alarms.",
             show_default=False,
         ),
     ],

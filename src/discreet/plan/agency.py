@@ -193,7 +193,7 @@ def read_public(request: Compared, asked: Compare) -> PublicTable:
 def refuse_unmatched(
     found: PublicTable, cells: Iterable[tuple[pa.Table, Lineage | None]], others: Mapping[str, Sequence[Label]]
 ) -> None:
-    """Refuse a file of which no row is a cell of the release. Cells are public; no number is read for this.
+    """Refuse a file of which no row is a cell of the release. Only where cells are public; no number is read for this.
 
     `cells` are keys of drawn tables with the parents of their codes, `others` the values of what is not in these keys.
     """

@@ -138,10 +138,12 @@ class FlowRequest:
         made = offered(self.ready)
 
         def read(nothing: None) -> Any:
-            found = self.ready.read(data.histories())
+            histories = data.histories()
+            found = self.ready.read(histories)
             each = len(self.release.quarters) - 1 if isinstance(self.release, Changes) else 1
             refuse_long(self.source, [len(found.keys) * each])
-            if self.beside is not None:
+            listed = histories.jobs.workplaces is not None  # otherwise a quarter has the cells of its own jobs
+            if self.beside is not None and listed:
                 refuse_unmatched(self.beside, [(found.keys, None)], self._values_of_times)
             return found
 

@@ -136,6 +136,14 @@ def mixed(
     return call
 
 
+def drawn(release: Callable[..., Any], **asked: Any) -> Callable[[Any], object]:
+    def call(data: Any) -> object:
+        value = release("y ~ x + (1 | g)", data, bounds=(0, 2), public=["x", "g"], **asked)
+        return [*value.beta, *(value.effects["g"][level] for level in "abcd")]
+
+    return call
+
+
 DOORS = {
     "counts by workplace": Door("tables/query.py", counted(["place"]), 10, 11, slow=False),
     "counts by worker too": Door("tables/query.py", counted(["place", "sex"]), 10, 11, slow=False),
@@ -152,6 +160,18 @@ DOORS = {
         mixed("y ~ x + lag(y, 1) + (1 | g)", ("x", "g", "t"), epsilon=1, series=["g"], time="t"),
         RATES | TIMES,
         OTHER | TIMES,
+    ),
+    "one draw": Door(  # (1/18)-zCDP: a loss above 1 has a chance below 0.003
+        "bayes/posterior_draw.py",
+        drawn(dc.release_draw, variances={"Residual": 0.06, "g": 0.02}, sd=2.0, rho="1/18"),
+        RATES,
+        OTHER,
+    ),
+    "one draw, audited": Door(
+        "bayes/audited_draw.py",
+        drawn(dc.release_audited_draw, prior=dc.Prior(V=0.05, nu=8, sd=2), audited=1),
+        RATES,
+        OTHER,
     ),
     "probability": Door(
         "bayes/probability.py", summary(dc.posterior_probability, coefficient="x", at=2.0), LINE, MOVED, slow=False

@@ -22,12 +22,14 @@ def test_noise_that_was_cut_hides_the_sum(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_every_sum_with_noise_goes_through_one_function() -> None:
-    """Elsewhere noise is compared (selection), continued beyond the cut (erm) or drawn again (ladder)."""
+    """Elsewhere noise is compared (selection), continued beyond the cut (erm), drawn again (ladder) or a
+    number of its own (audited_draw)."""
     root = Path(discreet.__file__).parent
     uses = {
         path.relative_to(root).as_posix()
         for path in root.rglob("*.py")
         if re.search(r"\bdraw_integers\(|\bdraw_on_grid\(", path.read_text()) and path.parent.name != "noise"
     }
-    assert uses == {"bayes/selection.py", "bayes/erm.py", "lmm/private/paper.py", "tables/mechanisms/ladder.py"}
+    tables = {"tables/mechanisms/ladder.py", "tables/mechanisms/two_sizes.py"}
+    assert uses == {"bayes/selection.py", "bayes/erm.py", "bayes/audited_draw.py", "lmm/private/paper.py", *tables}
     assert "return add(count, self.noise(largest, source))" in (root / "tables/mechanisms/ladder.py").read_text()

@@ -83,7 +83,9 @@ def test_shares_add_up_and_noise_falls_with_epsilon() -> None:
         assert min(told[-1].noise.min(), told[-1].residuals.min(), told[-1].groups.min()) > -1e-9
         assert told[-1].effects[0] > told[-1].effects[-1]
     for one, more in itertools.pairwise(told):
-        assert (one.fixed > more.fixed).all() and (one.noise > more.noise).all() and one.least[0] > more.least[0]
+        assert (one.fixed > more.fixed).all() and one.least[0] > more.least[0]
+        assert (one.noise * one.fixed**2 > more.noise * more.fixed**2).all()
+        assert (one.noise[1:] > more.noise[1:]).all()  # the intercept's rest allows for effects that go with sizes
     assert told[-1].noise.max() < 0.01
 
 

@@ -67,6 +67,7 @@ def test_block_numbers_are_the_documents() -> None:
 
 def test_the_study_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lmm, "QUICK_SHARE", 0.004)
+    monkeypatch.setattr(lmm, "Trials", lambda _, source, seed: Trials(1, source, seed))  # one draw has every property
     steps: list[float] = []
     outcome = lmm.run(quick=True, seed=1, progress=lambda step, share: steps.append(share))
     assert isinstance(outcome.page.blocks[0], Note) and outcome.page.blocks[0].kind == "result", (

@@ -104,7 +104,7 @@ def test_no_growth_of_any_of_three_establishments_is_told_by_more_than_epsilon(o
 
 
 @pytest.mark.parametrize(
-    ("alpha", "epsilon"), [("0.1", "1"), *(pytest.param(*each, marks=LONG) for each in GRID if each != ("0.1", "1"))]
+    ("alpha", "epsilon"), [("0.2", "4"), *(pytest.param(*each, marks=LONG) for each in GRID if each != ("0.2", "4"))]
 )
 def test_the_verifier_agrees_and_rejects_five_per_cent_less_noise(alpha: str, epsilon: str) -> None:
     unit = Establishments(alpha)
@@ -120,7 +120,8 @@ def test_the_verifier_agrees_and_rejects_five_per_cent_less_noise(alpha: str, ep
     found = verify(mechanism, neighbours=pairs)
     assert found.holds and found.worst_loss > 0.95 * float(epsilon), found
     assert found.neighbours > 3 * len(pairs)
-    assert not verify(mechanism.scaled(0.95), neighbours=pairs).holds
+    worst = Neighbours(*(column[-6:] for column in (pairs.before, pairs.after, pairs.other, pairs.rest)))
+    assert not verify(mechanism.scaled(0.95), neighbours=worst).holds  # beyond the table, by the most
 
 
 def test_the_verifier_sees_a_row_that_is_taken_for_another(one: TwoSizesNoise, monkeypatch: pytest.MonkeyPatch) -> None:

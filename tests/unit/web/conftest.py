@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import re
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ import pytest
 from argon2 import PasswordHasher
 from fastapi.routing import APIRoute
 
+from discreet.web import sandbox
 from discreet.web.accounts import add_account
 from discreet.web.app import ROUTERS, create
 from discreet.web.desk import Desk
@@ -83,6 +87,35 @@ def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Passwords hashed with little memory: how long argon2 takes is not tested here."""
     cheap = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
     monkeypatch.setattr("discreet.web.accounts._hasher", cheap)
+
+
+class Unfenced:
+    """The far side of the fence in this process: asked and answered in the same text, without its limits."""
+
+    def __init__(self, *_: Any, **__: Any) -> None: ...
+
+    def __enter__(self) -> Unfenced:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def communicate(self, asked: str, timeout: int) -> tuple[str, None]:
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as said:
+            patch.setattr(sys, "stdin", io.StringIO(asked))
+            patch.setattr(sys, "argv", ["sandbox", "0"])
+            patch.setattr(sandbox.tether, "hold", lambda _: None)
+            patch.setattr(sandbox, "_limit", lambda: None)
+            sandbox.main()
+        return said.getvalue(), None
+
+
+@pytest.fixture
+def unfenced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of what pages say of a result; a process of its own takes a second to start, and has tests of its own.
+
+    Those are in `test_bounded_work`, and the first report, the first model and refusals in `test_analyses`.
+    """
+    monkeypatch.setattr(sandbox.subprocess, "Popen", Unfenced)
 
 
 @pytest.fixture(scope="session")

@@ -136,6 +136,7 @@ def test_cells_are_compared_whatever_their_quality(client: Any, monkeypatch: Any
     assert wrong.status_code == 409 and 'role="alert"' in wrong.text
 
 
+@pytest.mark.usefixtures("unfenced")
 def test_a_report_by_levels(client: Any, csrf: Any) -> None:
     """Sums of series are ranked with them, and the page says what is not listed twice."""
     rng = np.random.default_rng(0)
@@ -173,6 +174,7 @@ def test_a_formula_is_never_tried_on_a_source(client: Any, csrf: Any) -> None:
     assert client.post("/models", data=form, headers=ORIGIN).status_code == 409
 
 
+@pytest.mark.usefixtures("unfenced")
 def test_columns_have_any_names(client: Any, csrf: Any, panel: Any) -> None:
     names = {"series": "shop", "time": "month", "value": "sales", "method": "who", "forecast": "guess"}
     heads = {"panel": "shop,month,sales", "forecasts": "shop,who,month,guess"}
@@ -201,6 +203,7 @@ def test_two_releases_that_cannot_be_compared_stay_chosen(client: Any, monkeypat
     assert chosen == ["two", "one"]
 
 
+@pytest.mark.usefixtures("unfenced")
 def test_forecasts_are_made_here_and_each_series_has_its_picture(client: Any, csrf: Any, panel: Any) -> None:
     form = {"csrf": csrf(client), "capacity": "5", "cutoff": "0.8", "direction": "both", "season": "1"}
     answer = client.post("/changes", data=form, files={"panel": panel["panel"]}, headers=ORIGIN)
@@ -209,6 +212,7 @@ def test_forecasts_are_made_here_and_each_series_has_its_picture(client: Any, cs
     assert page.count('class="spark"') == 5 and "Past lists by the same rule" in page
 
 
+@pytest.mark.usefixtures("unfenced")
 @pytest.mark.parametrize("ends", [("", ""), ("-5", "5")])
 def test_a_curve_has_the_bounds_that_were_typed(client: Any, csrf: Any, ends: tuple[str, str]) -> None:
     rng = np.random.default_rng(1)

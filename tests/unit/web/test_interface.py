@@ -43,7 +43,7 @@ ASKED = settings(deadline=None, derandomize=True, suppress_health_check=list(Hea
 
 
 @interface.parametrize()
-@settings(ASKED, max_examples=8)
+@settings(ASKED, max_examples=3)
 def test_no_request_breaks_the_desk(case: schemathesis.Case, headers: dict[str, str]) -> None:
     ask(case, headers)
 

@@ -57,7 +57,7 @@ def covered(errors: np.ndarray, level: float) -> float:
     return float((np.abs(errors) < Z[level]).mean())
 
 
-@pytest.mark.parametrize("epsilon", [1.0, 3.0])
+@pytest.mark.parametrize("epsilon", [1.0, pytest.param(3.0, marks=pytest.mark.full_size)])
 def test_intervals_cover(epsilon: float) -> None:
     found = simulate(rows=2400, groups=60, width=8, tau=0.5, epsilon=epsilon, repeats=250)
     assert abs(covered(found["beta"], 0.95) - 0.95) < POINTS

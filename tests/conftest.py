@@ -24,8 +24,6 @@ LONGEST = (
     "tests/web/desk/test_people.py",
     "tests/plan/test_kills.py",
     "tests/distribution/audit/test_product_doors.py",
-    "tests/unit/web/test_analyses.py",
-    "tests/unit/web/test_sources.py",
     "tests/unit/test_refusals_rows.py",
     "tests/plan/test_examples.py",
     "tests/plan/test_verification.py",

@@ -24,7 +24,7 @@ MANY = {"x": np.array([-3, 3, 2, 3, 3, 2, 3, 1]), "g": np.array(list("abbbbbbc")
 EQUAL = dict.fromkeys(("groups", "fixed", "squares"), "1/3")  # by default so few groups would not be drawn
 Y = np.array([0.0, 0.3, 0.2, 0.1, 0.5, 0.4, 0.2, 0.3])
 NEIGHBOUR = np.where(np.arange(8) == 0, 2.0, Y)
-TRIALS = 3_000
+TRIALS = pytest.mark.parametrize("trials", [1_500, pytest.param(3_000, marks=pytest.mark.full_size)])
 
 
 def opened(
@@ -48,20 +48,22 @@ def outputs(epsilon: float, source: SeededSource, by: str = "", design: Design =
     return draw
 
 
-def test_black_box_does_not_refute_the_claim_and_has_power() -> None:
+@TRIALS
+def test_black_box_does_not_refute_the_claim_and_has_power(trials: int) -> None:
     source = SeededSource(11)
-    verdict = blackbox(outputs(1.0, source), Y, NEIGHBOUR, claimed=1, trials=TRIALS, confidence=0.999999, many=True)
+    verdict = blackbox(outputs(1.0, source), Y, NEIGHBOUR, claimed=1, trials=trials, confidence=0.999999, many=True)
     assert not verdict.refuted, str(verdict)
-    cheat = blackbox(outputs(4.0, source), Y, NEIGHBOUR, claimed=1, trials=TRIALS, confidence=0.999, many=True)
+    cheat = blackbox(outputs(4.0, source), Y, NEIGHBOUR, claimed=1, trials=trials, confidence=0.999, many=True)
     assert cheat.refuted, str(cheat)
 
 
-def test_black_box_does_not_refute_groups_of_rows_and_has_power() -> None:
+@TRIALS
+def test_black_box_does_not_refute_groups_of_rows_and_has_power(trials: int) -> None:
     """All six responses of one group change from the lower to the upper end; noise for single rows fails at the same
     epsilon, which is the one that is claimed."""
     source, mine = SeededSource(12), MANY["g"] == "b"
     before, other = np.where(mine, 0.0, Y), np.where(mine, 2.0, Y)
-    asked = {"claimed": 1, "trials": TRIALS, "many": True}
+    asked = {"claimed": 1, "trials": trials, "many": True}
     verdict = blackbox(outputs(1.0, source, "g", MANY), before, other, confidence=0.999999, **asked)
     assert not verdict.refuted, str(verdict)
     cheat = blackbox(outputs(1.0, source, "", MANY), before, other, confidence=0.999, **asked)

@@ -24,6 +24,7 @@ curvature    how much rows tell about its coefficients: two noisy sums, and stan
 predictor    its result, and what is expected of it
 posterior_draw  one draw from the posterior of a mixed model as the release, with declared variances
 audited_draw  one draw from the whole posterior at the epsilon of an audit, which is empirical
+draw_question  what is asked of both
 drawn        the result of both
 draw_law     its law: Gaussian noise in sums of the response, with a public covariance
 blmm         Bayesian linear mixed models: exact posteriors of one random intercept, samplers of it and of several terms

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,20 +20,17 @@ from discreet.arrays import Vector
 from discreet.bayes.blmm.conditional import PosteriorModel
 from discreet.bayes.blmm.exact import Posterior
 from discreet.bayes.blmm.prior import Prior, read_prior
+from discreet.bayes.draw_question import DrawQuestion, read_model, requested
 from discreet.bayes.drawn import DrawErrors, DrawnEffects, PosteriorDraw
-from discreet.errors import DiscreetError, FormulaError, PrivacyError
-from discreet.formula.formula import Formula, read_formula, refuse_lags
-from discreet.formula.rows import with_sizes
-from discreet.frames import open_frame
-from discreet.lmm.private.public import PublicDesign, public_design
-from discreet.lmm.private.request import PUBLIC, Interval, ModelRequest, loss_of, scale_of, unit_of
-from discreet.lmm.private.sums import confined
+from discreet.errors import DiscreetError
+from discreet.formula.formula import Formula
+from discreet.lmm.private.public import PublicDesign
+from discreet.lmm.private.request import Interval, loss_of
 from discreet.noise.laws import Gaussian
 from discreet.noise.sampler import draw_integers
-from discreet.privacy.columns import declared, refuse_undeclared, taken
+from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Loss, Number
-from discreet.privacy.units import Rows
 from discreet.release.account import Account
 from discreet.release.offer import Offer
 from discreet.release.payer import Payer
@@ -89,51 +86,26 @@ def release_audited_draw(
     'empirical'
     """
     payer = Payer(account=account, ledger=ledger, budget=budget, dataset=dataset, name=name, seed=seed)
-    spent, law, model = loss_of(audited, None), read_prior(prior), read_formula(formula)
-    refuse_lags(model)
-    if len(model.random) != 1:
-        raise FormulaError(
-            f"{formula!r} has {len(model.random)} random terms.",
-            "An audited draw is of a model with one random intercept.",
-            "Keep one term such as (1 | county).",
-            about="formula",
-        )
+    spent, law, model = loss_of(audited, None), read_prior(prior), read_model(formula)
     law.refuse_unknown(("Residual", model.random[0].name))
-    response = model.response.column
-    unit, natural = unit_of(response, bounds, account, ())
-    if not isinstance(unit, Rows):
-        raise PrivacyError(
-            f"The account protects {unit.key}.",
-            "A posterior draw protects one row's response.",
-            "Open an account with unit=Rows(lower, upper, response).",
-            about="account",
-        )
-    columns = model.columns[1:]
-    refuse_undeclared(columns, declared(public, unit), why=PUBLIC.format(response))
-    request = ModelRequest(spent, unit, scale_of(None, natural), tuple(columns), (), seed)
+    request = requested(model, spent, public=public, bounds=bounds, clip=None, account=account, seed=seed)
     return AuditedQuestion(payer, model, request, law)
 
 
 @dataclass(frozen=True, slots=True)
-class AuditedQuestion(Question[PosteriorDraw]):
-    """A draw that was asked for and found possible without data."""
+class AuditedQuestion(DrawQuestion):
+    """A draw from the whole posterior."""
 
-    payer: Payer
-    model: Formula
-    request: ModelRequest
     prior: Prior
 
     def offer(self, data: Any) -> Offer[None, Any, PosteriorDraw]:
         """The draw as an offer, made from the public columns of `data`."""
         request = self.request
-        frame = open_frame(data, readings=dict.fromkeys([self.model.response.column], "number"), ordered=True)
-        frame, model = with_sizes(frame, self.model)
-        known = public_design(frame, model)
-        frame = confined(frame, known, request.scale)
+        frame, known = self.opened(data)
         notes = (*request.notes(), AUDITED)
         guarantee = Guarantee(request.unit, request.loss, basis="empirical", notes=notes)
         details = {
-            "formula": model.text,
+            "formula": known.model.text,
             "method": "audited posterior draw",
             **taken(request.unit, request.public),
             "prior": str(self.prior),
@@ -143,16 +115,9 @@ class AuditedQuestion(Question[PosteriorDraw]):
             guarantee=guarantee,
             details=details,
             expected=lambda: DrawErrors(known.names, (), (), 1.0, group),
-            read=lambda nothing: _posterior(frame, model, self.prior),
+            read=lambda nothing: _posterior(frame, known.model, self.prior),
             draw=partial(_draw, public=known, prior=self.prior, guarantee=guarantee),
         )
-
-    def release(self, data: Any) -> PosteriorDraw:
-        """Pay and draw."""
-        released = self.paid(data)
-        paid = {key: getattr(released, key) for key in ("guarantee", "entry", "name", "check")}
-        drawn: PosteriorDraw = replace(released.value, **paid)
-        return drawn
 
 
 @dataclass(frozen=True)
@@ -176,7 +141,7 @@ def _posterior(frame: AnyFrame, model: Formula, prior: Prior) -> KnownPosterior 
             origin, group = fit.origin, fit.random[0].group
             found = PosteriorModel.of(fit.moments, prior, restore=origin.restore, offset=origin.offset, group=group)
             return KnownPosterior(found, Posterior.of(found).lattice.nodes(STEP), origin.restore, origin.offset)
-        except DiscreetError:
+        except (DiscreetError, ArithmeticError, ValueError):  # NumPy's LinAlgError is one
             return None
 
 

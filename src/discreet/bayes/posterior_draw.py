@@ -19,22 +19,20 @@ import numpy as np
 
 from discreet.arrays import Integers, Matrix
 from discreet.bayes.draw_law import GRID, DrawLaw
+from discreet.bayes.draw_question import DrawQuestion, read_model, requested
 from discreet.bayes.drawn import DrawErrors, DrawnEffects, PosteriorDraw
-from discreet.errors import FitError, FormulaError, PrivacyError
+from discreet.errors import FitError, PrivacyError
 from discreet.faults import Argument
 from discreet.formula.design import ONE
-from discreet.formula.formula import Formula, read_formula, refuse_lags
-from discreet.formula.rows import ModelRows, read_rows, with_sizes
-from discreet.frames import open_frame
-from discreet.lmm.private.public import PublicDesign, hidden, monomials, public_design
-from discreet.lmm.private.request import PUBLIC, Interval, ModelRequest, loss_of, scale_of, unit_of
-from discreet.lmm.private.sums import HALF, ResponseSums, Units, confined, response_sums, summed, units_of, whole_column
+from discreet.formula.rows import ModelRows, read_rows
+from discreet.lmm.private.public import PublicDesign, hidden, monomials
+from discreet.lmm.private.request import Interval, ModelRequest, loss_of
+from discreet.lmm.private.sums import HALF, ResponseSums, Units, response_sums, summed, units_of, whole_column
 from discreet.noise.laws import Gaussian
 from discreet.noise.sampler import add_noise
-from discreet.privacy.columns import declared, refuse_undeclared, taken
+from discreet.privacy.columns import taken
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.losses import Concentrated, Loss, Number
-from discreet.privacy.units import Rows
 from discreet.release.account import Account
 from discreet.release.offer import Offer
 from discreet.release.payer import Payer
@@ -98,15 +96,7 @@ def release_draw(
     """
     payer = Payer(account=account, ledger=ledger, budget=budget, dataset=dataset, name=name, seed=seed)
     most = None if rho is None else loss_of(None, rho)
-    model = read_formula(formula)
-    refuse_lags(model)
-    if len(model.random) != 1:
-        raise FormulaError(
-            f"{formula!r} has {len(model.random)} random terms.",
-            "A posterior draw is of a model with one random intercept.",
-            "Keep one term such as (1 | county).",
-            about="formula",
-        )
+    model = read_model(formula)
     known = _declared(variances, model.random[0].name)
     if not (_positive(sd)):
         raise FitError(
@@ -115,20 +105,9 @@ def release_draw(
             "Use the size that a coefficient may well have.",
             about="sd",
         )
-    response = model.response.column
-    unit, natural = unit_of(response, bounds, account, ())
-    if not isinstance(unit, Rows):
-        raise PrivacyError(
-            f"The account protects {unit.key}.",
-            "A posterior draw protects one row's response.",
-            "Open an account with unit=Rows(lower, upper, response).",
-            about="account",
-        )
-    columns = model.columns[1:]
-    refuse_undeclared(columns, declared(public, unit), why=PUBLIC.format(response))
     spent = most if isinstance(most, Concentrated) else Concentrated(1)
-    request = ModelRequest(spent, unit, scale_of(clip, natural), tuple(columns), (), seed)
-    return DrawQuestion(payer, model, request, known, float(sd), most is not None)
+    request = requested(model, spent, public=public, bounds=bounds, clip=clip, account=account, seed=seed)
+    return DeclaredQuestion(payer, model, request, known, float(sd), most is not None)
 
 
 def _positive(value: object) -> bool:
@@ -148,12 +127,9 @@ def _declared(variances: Any, group: str) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class DrawQuestion(Question[PosteriorDraw]):
-    """A posterior draw that was asked for and found possible without data."""
+class DeclaredQuestion(DrawQuestion):
+    """A draw with declared variances."""
 
-    payer: Payer
-    model: Formula
-    request: ModelRequest
     variances: tuple[float, float]
     sd: float
     limited: bool
@@ -161,10 +137,7 @@ class DrawQuestion(Question[PosteriorDraw]):
     def offer(self, data: Any) -> Offer[None, Any, PosteriorDraw]:
         """The draw as an offer, made from the public columns of `data`."""
         request = self.request
-        frame = open_frame(data, readings=dict.fromkeys([self.model.response.column], "number"), ordered=True)
-        frame, model = with_sizes(frame, self.model)
-        known = public_design(frame, model)
-        frame = confined(frame, known, request.scale)
+        frame, known = self.opened(data)
         units = units_of(frame, known)
         law, price = _calibrated(frame, known, units, self)
         spent = Concentrated(Fraction(math.ceil(price * FINE), FINE))
@@ -175,7 +148,7 @@ class DrawQuestion(Question[PosteriorDraw]):
             said.append(f"The likelihood counted with the power {law.power:.6g}, which widens the posterior")
         guarantee = Guarantee(request.unit, spent, proof=PROOF, notes=tuple(said))
         details = {
-            "formula": model.text,
+            "formula": known.model.text,
             "method": "posterior draw",
             **taken(request.unit, request.public),
             "variances": list(self.variances),
@@ -190,15 +163,8 @@ class DrawQuestion(Question[PosteriorDraw]):
             draw=partial(_draw, law=law, public=known, asked=self, guarantee=guarantee),
         )
 
-    def release(self, data: Any) -> PosteriorDraw:
-        """Pay and draw."""
-        released = self.paid(data)
-        paid = {key: getattr(released, key) for key in ("guarantee", "entry", "name", "check")}
-        drawn: PosteriorDraw = replace(released.value, **paid)
-        return drawn
 
-
-def _calibrated(frame: AnyFrame, public: PublicDesign, units: Units, asked: DrawQuestion) -> tuple[DrawLaw, float]:
+def _calibrated(frame: AnyFrame, public: PublicDesign, units: Units, asked: DeclaredQuestion) -> tuple[DrawLaw, float]:
     """The law with the largest power that may be spent, and its price; from the public design alone."""
     restore = public.origin.restore
     law = DrawLaw(public.n, public.Sx, public.XX, restore.T @ restore / asked.sd**2, *asked.variances)
@@ -279,7 +245,7 @@ def _draw(
     *,
     law: DrawLaw,
     public: PublicDesign,
-    asked: DrawQuestion,
+    asked: DeclaredQuestion,
     guarantee: Guarantee,
 ) -> PosteriorDraw:
     """Noise, and the draw that follows from the noisy sums and public numbers."""

@@ -15,6 +15,7 @@ intermittent Croston's method and TSB for intermittent series
 kendall      Kendall's tau-b with the normal test for tied data and a continuity correction
 levels       sums of series by region and city, with alarms that do not repeat each other
 listed       what a report lists
+newton       the least of a smooth convex loss
 listwise     ranking by lists
 pairwise     ranking by pairs
 seasons      is a series seasonal, and what is left without them

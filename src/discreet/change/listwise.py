@@ -11,9 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from discreet.arrays import Integers, Mask, Matrix, Vector
+from discreet.change.newton import least
 from discreet.errors import FitError
 
-ITERATIONS, TOLERANCE = 50, 1e-8
+TOLERANCE = 1e-8
 
 
 def list_regression(
@@ -42,16 +43,12 @@ def list_regression(
     number = np.bincount(period, weights=positive)
     share = positive / number[period] / len(number)  # every period has the same weight
     b = np.zeros(Z.shape[1]) if start is None else start[varies] * spread[varies]
-    value = _loss(b, Z, share, period, penalty)
-    for _ in range(ITERATIONS):
-        step = _newton(b, Z, share, period, penalty)
-        ahead = _loss(b + step, Z, share, period, penalty)
-        while ahead > value + TOLERANCE and np.abs(step).max() > TOLERANCE:
-            step = step / 2
-            ahead = _loss(b + step, Z, share, period, penalty)
-        b, value = b + step, ahead
-        if np.abs(step).max() < TOLERANCE:
-            break
+    b = least(
+        b,
+        lambda at: _loss(at, Z, share, period, penalty),
+        lambda at: _newton(at, Z, share, period, penalty),
+        tolerance=TOLERANCE,
+    )
     coefficients = np.zeros(X.shape[1])
     coefficients[varies] = b / spread[varies]
     return coefficients

@@ -13,9 +13,10 @@ import numpy as np
 from scipy.special import expit
 
 from discreet.arrays import Mask, Matrix, Vector
+from discreet.change.newton import least
 from discreet.errors import FitError
 
-ITERATIONS, TOLERANCE = 50, 1e-9
+TOLERANCE = 1e-9
 
 
 def rank_regression(X: Matrix, positive: Mask, *, penalty: float, start: Vector | None = None) -> Vector:
@@ -44,16 +45,12 @@ def rank_regression(X: Matrix, positive: Mask, *, penalty: float, start: Vector 
     pairs = np.take_along_axis(positive, chosen, axis=1)[:, :, None] & ~positive[:, None, :]
     weight = pairs / pairs.sum(axis=(1, 2), keepdims=True) / len(Z)
     b = np.zeros(Z.shape[2]) if start is None else start[varies] * spread[varies]
-    value = _loss(b, Z, up, weight, penalty)
-    for _ in range(ITERATIONS):
-        step = _newton(b, Z, up, weight, penalty)
-        ahead = _loss(b + step, Z, up, weight, penalty)
-        while ahead > value + TOLERANCE and np.abs(step).max() > TOLERANCE:
-            step = step / 2
-            ahead = _loss(b + step, Z, up, weight, penalty)
-        b, value = b + step, ahead
-        if np.abs(step).max() < TOLERANCE:
-            break
+    b = least(
+        b,
+        lambda at: _loss(at, Z, up, weight, penalty),
+        lambda at: _newton(at, Z, up, weight, penalty),
+        tolerance=TOLERANCE,
+    )
     coefficients = np.zeros(X.shape[2])
     coefficients[varies] = b / spread[varies]
     return coefficients

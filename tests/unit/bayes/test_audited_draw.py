@@ -64,6 +64,16 @@ def test_responses_that_have_no_posterior_stop_nothing() -> None:
         assert np.isfinite(release_audited_draw(FORMULA, data | {"y": y}, **ASK, seed=1).beta).all()
 
 
+def test_algebra_that_fails_on_some_responses_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether a release is refused would tell about responses."""
+
+    def fails(*args: object, **kwargs: object) -> None:
+        raise np.linalg.LinAlgError("singular")
+
+    monkeypatch.setattr("discreet.bayes.audited_draw.PosteriorModel.of", fails)
+    assert np.isfinite(release_audited_draw(FORMULA, panel(), **ASK, seed=1).beta).all()
+
+
 def test_refusals() -> None:
     data = panel()
     for change, of in (({"audited": 0}, "epsilon"), ({"prior": {"nu": 0}}, "prior"), ({"public": ["x"]}, "public")):

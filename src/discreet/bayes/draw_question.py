@@ -1,0 +1,87 @@
+"""What is asked of any posterior draw: a model with one random intercept, whose responses are protected row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from discreet.bayes.drawn import PosteriorDraw
+from discreet.errors import FormulaError, PrivacyError
+from discreet.formula.formula import Formula, read_formula, refuse_lags
+from discreet.formula.rows import with_sizes
+from discreet.frames import open_frame
+from discreet.lmm.private.public import PublicDesign, public_design
+from discreet.lmm.private.request import PUBLIC, Interval, ModelRequest, scale_of, unit_of
+from discreet.lmm.private.sums import confined
+from discreet.privacy.columns import declared, refuse_undeclared
+from discreet.privacy.losses import Concentrated, Pure
+from discreet.privacy.units import Rows
+from discreet.release.account import Account
+from discreet.release.payer import Payer
+from discreet.release.question import Question
+
+if TYPE_CHECKING:
+    from discreet.frames import AnyFrame
+
+
+@dataclass(frozen=True, slots=True)
+class DrawQuestion(Question[PosteriorDraw]):
+    """A posterior draw that was asked for and found possible without data."""
+
+    payer: Payer
+    model: Formula
+    request: ModelRequest
+
+    def opened(self, data: Any) -> tuple[AnyFrame, PublicDesign]:
+        """The rows, with responses inside their bounds, and what their public columns tell."""
+        frame = open_frame(data, readings=dict.fromkeys([self.model.response.column], "number"), ordered=True)
+        frame, model = with_sizes(frame, self.model)
+        known = public_design(frame, model)
+        return confined(frame, known, self.request.scale), known
+
+    def release(self, data: Any) -> PosteriorDraw:
+        """Pay and draw."""
+        released = self.paid(data)
+        paid = {key: getattr(released, key) for key in ("guarantee", "entry", "name", "check")}
+        drawn: PosteriorDraw = replace(released.value, **paid)
+        return drawn
+
+
+def read_model(formula: str) -> Formula:
+    """A model with one random term and without lags, or a refusal."""
+    model = read_formula(formula)
+    refuse_lags(model)
+    if len(model.random) != 1:
+        raise FormulaError(
+            f"{formula!r} has {len(model.random)} random terms.",
+            "A posterior draw is of a model with one random intercept.",
+            "Keep one term such as (1 | county).",
+            about="formula",
+        )
+    return model
+
+
+def requested(
+    model: Formula,
+    loss: Pure | Concentrated,
+    *,
+    public: Sequence[str],
+    bounds: Interval | None,
+    clip: Interval | None,
+    account: Account | None,
+    seed: int | None,
+) -> ModelRequest:
+    """What is protected, where responses lie and which columns are public, or a refusal."""
+    response = model.response.column
+    unit, natural = unit_of(response, bounds, account, ())
+    if not isinstance(unit, Rows):
+        raise PrivacyError(
+            f"The account protects {unit.key}.",
+            "A posterior draw protects one row's response.",
+            "Open an account with unit=Rows(lower, upper, response).",
+            about="account",
+        )
+    columns = model.columns[1:]
+    refuse_undeclared(columns, declared(public, unit), why=PUBLIC.format(response))
+    return ModelRequest(loss, unit, scale_of(clip, natural), tuple(columns), (), seed)

@@ -1,4 +1,4 @@
-"""What intervals suppose, and why some of them hold more often than they say: words that checks and results print.
+"""Notes that checks and results print about intervals: what they assume, and why some cover more often than stated.
 
 Each is part of a printed sentence. The study of intervals gives the same words as its reasons, and a test looks for
 them in what is printed.
@@ -25,5 +25,5 @@ ABOVE_ZERO = "no interval of a variance holds 0"
 
 
 def at_least(*why: str) -> str:
-    """The sentence that an interval holds more often than it says."""
+    """The sentence that says that an interval covers more often than stated."""
     return f"Intervals hold with the stated probability or more: {', and '.join(why)}."

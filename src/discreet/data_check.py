@@ -1,7 +1,7 @@
-"""The owner's own look at a table before any plan exists: what a release would refuse, what is odd, and in which rows.
+"""A check of a table for its owner, before any plan exists: what a release would refuse and what is odd, by row.
 
 A refusal says what kind of fault there is, because whoever reads it may not be allowed to know more. Here the owner
-learns the rows. What comes out is confidential and no part of any release. No value is in it; nothing else calls it.
+learns the rows. The result is confidential and is part of no release. No value is in it; nothing else calls it.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from discreet.privacy.losses import Number
 
 Places: TypeAlias = "Mapping[str, Callable[[int], tuple[str, int | None]]]"
-"""For each table, by what messages call it: from the place of a row among all to its file and its number there."""
+"""For each table, by its name in messages: a function from the place of a row among all rows to its file and number."""
 
 KEPT = 10_000
 """Rows of one finding that are listed; its number is always whole."""
 
 ABSENT = ("na", "n/a", "#n/a", "nan", "null", "none", "nil", ".", "-", "--", "?", "(blank)")
-"""What people write where nothing is known, in small letters."""
+"""Words that people write for a missing value, in small letters."""
 
 COLUMNS = ("table", "row", "refused", "finding")
 NOTICE = "confidential: it is about single rows; keep it with the data"
@@ -73,7 +73,7 @@ class DataFinding:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DataCheck:
-    """What the owner of a table learns about it. Confidential.
+    """The owner's report on a table. Confidential.
 
     Attributes
     ----------
@@ -158,8 +158,8 @@ def check_data(
 ) -> DataCheck:
     """Look for faults in a table before any plan exists: for its owner, never for the person who asks for a release.
 
-    Without a schema or a response it finds what can be wrong with any table: an encoding, a line, names, missing
-    values, spellings, codes that lost zeros, rows that are there twice.
+    Without a schema or a response it finds what can be wrong with any table: an encoding, a bad line, names, missing
+    values, spellings, codes that lost zeros, repeated rows.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def _numbered(frame: Frame) -> Frame:
 
 
 def _place(data: Any, name: str, frame: Frame) -> Callable[[int], tuple[str, int | None]]:
-    """Where a row stands; the files of a CSV table are read for it once, and only if somebody asks."""
+    """The file and the number of a row. The files of a CSV table are read for it once, and only on request."""
     if not is_csv(data):
         return lambda row: (name, row)
     found: list[list[tuple[str, int]] | None] = []
@@ -244,7 +244,7 @@ def _place(data: Any, name: str, frame: Frame) -> Callable[[int], tuple[str, int
 
 
 def _refusals(jobs: Jobs, places: Places) -> Iterator[DataFinding]:
-    """What a release of counts would be refused for."""
+    """The faults for which a release of counts would be refused."""
     lists = [one for each in jobs.passes_of_lists() for one in _rows_of(each, jobs.name, places)]
     yield from lists
     for each in jobs.passes(sound_lists=not lists):
@@ -275,7 +275,7 @@ def _at(fault: Fault, rows: Sequence[int], table: str, places: Places, *, refuse
 
 
 def _oddities(frame: Frame, name: str, places: Places, *, required: Collection[str]) -> Iterator[DataFinding]:
-    """What is worth a look in any table; missing values of `required` columns are refused anyway."""
+    """Findings that are worth a look in any table; missing values of `required` columns are refused anyway."""
     import narwhals.stable.v2 as nw
 
     types = {column: dtype for column, dtype in frame.collect_schema().items() if column != ROW}

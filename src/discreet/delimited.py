@@ -1,7 +1,7 @@
 """CSV files as people write them: separators, compression, byte marks and types are found out, nothing is guessed.
 
-What would have to be guessed (an encoding, a line that does not fit) is refused, with the line's number and how to
-write the file again. A message never holds a value: in a file without a header line the first row stands for the names.
+Nothing is guessed. An unknown encoding or a line that does not fit is refused, with the line's number and a way to
+write the file again. A message never holds a value. A file without a header line has its first row in place of names.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     import duckdb
 
 Reading: TypeAlias = Literal["number", "text", "label", "key"]
-"""How a column of a CSV file is read, which has no types of its own.
+"""How a column of a CSV file is read; the file itself has no types.
 
-A number is one, or is missing. Text is text. A label is a whole number where all are, else the text as it is written,
-so that dates and codes such as 47.10 stay what they are. A key is text: it is compared and never shown.
+A number is one, or is missing. Text is text. Labels are whole numbers if all are; otherwise they are text as written,
+so that dates and codes such as 47.10 do not change. A key is text: it is compared and never shown.
 """
 
 ENDINGS = ("csv", "tsv", "txt")
@@ -49,7 +49,7 @@ CONTENTS = {
 
 
 class BadLine(DataError):
-    """A line of a CSV file cannot be read; which one is told, because nobody could find it otherwise."""
+    """A line of a CSV file cannot be read. The message gives its number, because nobody could find it otherwise."""
 
     def __init__(self, line: int, *said: str) -> None:
         super().__init__(*said)
@@ -117,7 +117,7 @@ def _header(path: str, how: Mapping[str, str], mark: str, columns: list[str]) ->
 
 
 def _names(cells: list[str], columns: list[str]) -> bool:
-    """Whether a line is what the columns were named by; DuckDB has names of its own for those without."""
+    """Whether the columns were named by this line; DuckDB has names of its own for those without."""
     spaces = SPACES + "\n\r"
     same = (cell.strip(spaces) in ("", found.strip(spaces)) for cell, found in zip(cells, columns, strict=False))
     return len(cells) == len(columns) and all(same)
@@ -218,7 +218,7 @@ def _typed(
 
 
 def _dialect(path: str, *, name: str) -> dict[str, str]:
-    """What the first bytes say: how the file is encoded, and the separator that spreadsheets may announce."""
+    """The encoding of a file by its first bytes, and the separator that spreadsheets may announce."""
     ending = path.casefold().rpartition(".")[2]
     with open(path, "rb") as raw:  # noqa: PTH123 (an odd path is no error of ours)
         start = raw.read(8)

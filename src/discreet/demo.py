@@ -67,7 +67,7 @@ folder = "release"
 
 @dataclass(frozen=True, slots=True)
 class DemoResult:
-    """What the demo wrote, and one line about each step."""
+    """The files that the demo wrote, and one line about each step."""
 
     folder: Path
     lines: tuple[str, ...]
@@ -229,7 +229,10 @@ def _refusal(out: Path, why: str) -> DataError:
 
 
 def _record(folder: Path) -> None:
-    """Note what the demo wrote, so that the next one may remove it. The folder was empty, so that is all there is."""
+    """Record the files that the demo wrote, so that the next demo may remove them.
+
+    The folder was empty before, so these are all files in it.
+    """
     written = {name: _digest(path) for name, path in _files(folder).items() if name != MARK}
     (folder / MARK).write_text(json.dumps(written, indent=0), encoding="utf-8")
 
@@ -248,7 +251,7 @@ def _files(folder: Path) -> dict[str, Path]:
 
 
 def _of_ledger(path: Path) -> bool:
-    """Whether a file is what SQLite leaves beside a ledger that was read; a log of changes that holds any is not."""
+    """Whether a file is one that SQLite leaves beside a ledger that was read; a log that holds changes is not."""
     return path.name == "ledger.db-shm" or (path.name == "ledger.db-wal" and not path.stat().st_size)
 
 

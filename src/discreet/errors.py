@@ -1,7 +1,7 @@
 """Every exception that discreet raises on purpose.
 
-An error carries faults: each says what it is about, what was asked, what is possible, the next step. It never carries
-a confidential value or a row. Each class also inherits the builtin that a Python user would catch.
+An error carries faults. Each has a subject, what was asked, what is possible and the next step. It never carries a
+confidential value or a row. Each class also inherits the builtin that a Python user would catch.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class DiscreetError(Exception):
     """
 
     subject: ClassVar[str | None] = None
-    """What errors of this class are about, where they do not say it."""
+    """The subject of errors of this class that do not name one."""
 
     def __init__(self, *said: Fault | Sentence, about: str | None = None, remedy: Sentence = "") -> None:
         super().__init__(*said)

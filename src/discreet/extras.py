@@ -33,7 +33,7 @@ PURPOSE: dict[Extra, str] = {
 
 @contextmanager
 def needs(extra: Extra, asked: str) -> Iterator[None]:
-    """Around the import of another package: where it is missing, says what asked for it and how to get it."""
+    """Wraps the import of another package. If it is missing, the error says what needs it and how to install it."""
     try:
         yield
     except ImportError as error:
@@ -47,7 +47,7 @@ def needs(extra: Extra, asked: str) -> Iterator[None]:
 
 
 def command(extra: Extra) -> str:
-    """What to type to install an extra: in a checkout its own environment is added to, elsewhere the package."""
+    """The command that installs an extra: into the environment of a checkout, or else as a package."""
     root = checkout()
     if root is None:
         return f"pip install 'discreet[{extra}]'"

@@ -1,8 +1,8 @@
-"""What is wrong, as a value; and how it is said to four kinds of readers.
+"""Faults as values, and their words for four kinds of readers.
 
-A fault says what it is about, what was asked, what is possible and the next step. Its sentences hold terms, such as
-`Argument("clip", (0, 1))`, whose spelling depends on who reads: somebody who writes Python, a plan, a command, or fills
-in a form. Programs use `about` and the error's class. Sentences are for people: nothing is ever looked up in them.
+A fault has a subject (`about`), what was asked, what is possible and the next step. Its sentences hold terms, such as
+`Argument("clip", (0, 1))`. Their spelling depends on the reader, who writes Python, a plan or a command, or fills in a
+form. Programs use `about` and the error's class. Sentences are for people: nothing is ever looked up in them.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Value(Phrase):
 
 @dataclass(frozen=True, slots=True)
 class Spelled(Phrase):
-    """Words that differ by no rule; a voice without its own says what Python says, a form what a plan says."""
+    """Words that differ by no rule. A voice without its own uses those of Python; a form uses those of a plan."""
 
     python: str
     plan: str | None = None
@@ -136,7 +136,7 @@ Sentence: TypeAlias = str | Phrase | tuple[str | Phrase, ...]
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where in a file: plan.toml:12, and what is there in a reader's words."""
+    """A place in a file, plan.toml:12, and its content in a reader's words."""
 
     file: str
     line: int
@@ -212,7 +212,7 @@ def _renamed(sentence: Sentence, names: Mapping[str, str]) -> Sentence:
 
 
 def as_faults(said: Iterable[Fault | Sentence], about: str | None, remedy: Sentence) -> tuple[Fault, ...]:
-    """What an error was raised with: faults, or the sentences of one."""
+    """The arguments of an error: faults, or the sentences of one."""
     given = list(said)
     sentences = [each for each in given if not isinstance(each, Fault)]
     if not sentences:

@@ -54,7 +54,7 @@ WRITTEN = {
     ),
     False: ("Numbers have a decimal point, and no mark for thousands.", "Cast it at the source, or write it so."),
 }
-"""How a label is written, and how a number is."""
+"""The spelling of a label, and of a number."""
 
 # DuckDB's other exceptions may quote the value that broke them.
 HARMLESS = frozenset(
@@ -93,7 +93,7 @@ def open_frame(
     it (a file is called by its own name); `connection` is the DuckDB connection for files and frames in memory (the
     process has one of its own).
     The rows of a CSV file decide the types of its columns, but for those with a reading. With `ordered`, a frame in
-    memory stays there and its rows keep their order.
+    memory stays in memory and its rows keep their order.
     """
     import narwhals.stable.v2 as nw
 
@@ -156,7 +156,7 @@ def _in_memory(data: Any, *, name: str, readings: Mapping[str, Reading]) -> AnyF
 
 
 def _as_numbers(values: Any) -> Any:
-    """Entries without a type of their own as doubles, nan for what is no number; as they are if there is no number.
+    """Entries without a type of their own as doubles, nan if one is not a number; unchanged if none is a number.
 
     Arrow would find one type for all of them, or none, and one row would decide.
     """
@@ -187,7 +187,7 @@ def _twice(name: str) -> DataError:
 
 
 def called(data: Any, otherwise: str = "data") -> str:
-    """What messages call data that were given no name."""
+    """The name in messages of data that were given none."""
     if is_address(data):
         return Address.of(data).table
     return Path(data).name if isinstance(data, str | Path) else otherwise
@@ -240,7 +240,7 @@ def require(frame: Frame, columns: Mapping[str, Kind], *, name: str) -> None:
 
 
 def _other_columns(columns: Mapping[str, Kind], present: list[str], *, name: str) -> Fault:
-    """A table has nothing that was asked for. Without a header line its names are a row, which must not be shown."""
+    """A table has nothing that was asked for. Without a header line the names are a row, which must not be shown."""
     asked = f"{name} has none of the columns {', '.join(map(repr, columns))}."
     if 2 * len(alike(columns, present)) > len(columns):  # they are names, and no row
         return Fault(
@@ -268,8 +268,8 @@ def alike(columns: Iterable[str], present: Iterable[str]) -> list[str]:
 def missing(column: str, present: Iterable[str], *, name: str, asked: Iterable[str] | None = None) -> str:
     """The words for a column that is not there: those that are, and the near misses.
 
-    Where none of the columns that were `asked` for is there, the names may be a row of a file without a header line,
-    and are not shown.
+    If none of the columns that were `asked` for exists, the names may be a row of a file without a header line. They
+    are then not shown.
     """
     there = list(present)
     if asked is not None and not alike((column, *asked), there):
@@ -284,7 +284,7 @@ def missing(column: str, present: Iterable[str], *, name: str, asked: Iterable[s
 
 
 def holds(dtype: nw.dtypes.DType, value: object) -> bool:
-    """Whether a column of that type can hold `value`: text, a truth or a whole number."""
+    """Whether a column of that type can hold `value`: text, a truth value or a whole number."""
     import narwhals.stable.v2 as nw
 
     if isinstance(value, int) and not isinstance(value, bool):
@@ -300,7 +300,7 @@ def count_if(condition: nw.Expr) -> nw.Expr:
 
 
 def repetitions(frame: Frame, key: str) -> Frame:
-    """How many `rows` and `values` of a key there are, in groups that share no value; Spark has 64 numbers as bits."""
+    """The numbers of `rows` and of `values` of a key, in groups that share no value; Spark has 64 numbers as bits."""
     import narwhals.stable.v2 as nw
 
     if not (frame.implementation.is_pyspark() and frame.collect_schema()[key].is_integer()):

@@ -55,7 +55,7 @@ class Hierarchy:
         return self.levels[0]
 
     def to_dict(self) -> list[str] | dict[str, Any]:
-        """What `declared` reads, for JSON; of a file its name alone is kept."""
+        """The form that `declared` reads, for JSON; only the name of a file is kept."""
         if not self.derived:
             return list(self.levels)
         where = None if self.lookup is None else self.lookup.replace("\\", "/").rpartition("/")[2]
@@ -88,7 +88,7 @@ def declared(given: Mapping[str, Any]) -> dict[str, Hierarchy]:
 
 
 def _one(value: object) -> tuple[Hierarchy | None, list[tuple[str, *tuple[Sentence, ...]]]]:
-    """One hierarchy as it was given, and what is wrong with it."""
+    """One hierarchy as declared, and its faults."""
     if isinstance(value, Hierarchy):
         return value, _wrong(value)
     content = dict(value) if isinstance(value, Mapping) else {"levels": value}
@@ -154,7 +154,7 @@ def ancestors(attribute: str, hierarchies: Iterable[Hierarchy]) -> frozenset[str
 
 
 def covers(fine: Iterable[str], coarse: Iterable[str], hierarchies: Iterable[Hierarchy] = ()) -> bool:
-    """Whether a table by `coarse` is a sum of one by `fine`: each of its attributes is there, or a level below it."""
+    """Whether a table by `coarse` is a sum of one by `fine`: `fine` has each of its attributes, or a level below it."""
     chains = tuple(hierarchies)
     known = {level for attribute in fine for level in ancestors(attribute, chains)}
     return known >= {*coarse}

@@ -1,4 +1,4 @@
-"""Job histories: who had a job where in which quarter, and what that makes of the workers of one quarter.
+"""Job histories: who had a job where in which quarter, and what follows for the workers of one quarter.
 
 Flows of quarter t follow the definitions of the Quarterly Workforce Indicators. A job is a worker at an establishment.
 Beginning employment are jobs of t that existed in t - 1, end employment those that exist in t + 1, accessions jobs of t
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 HISTORY = "history"
 STAYED, PASSED, CAME, LEFT = KINDS = ("stayed", "came and left", "came", "left")
-"""A job that existed before and after; neither; not before; not after."""
+"""Jobs that existed before and after; neither; not before; not after."""
 
 CHANGES = (STAYED, CAME, LEFT)
-"""What a job of either of two quarters can be."""
+"""The three states of a job that exists in at least one of two quarters."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -83,8 +83,8 @@ class Histories:
         """Check every row, and report all faults together.
 
         Every row is of a declared quarter, each quarter is a sound table of jobs, and an establishment stays in its
-        cell. What a job was before and is after describes the job, so no worker needs one value of it. A quarter may
-        have no rows: a refusal would reveal whether its only job exists.
+        cell. The state of a job before and after describes the job, so a worker may have several values of it. A
+        quarter may have no rows: a refusal would reveal whether its only job exists.
         """
         table, schema = self.jobs.table, self.schema
         checks = [*empty(self.name), *nulls(self.name, [*schema.keys, self.time])]
@@ -175,19 +175,20 @@ class Histories:
         return asked
 
     def limits(self, unit: Unit) -> tuple[str, ...]:
-        """What a promise about a quarter leaves out, as `Jobs.limits`."""
+        """What a promise about a quarter does not cover, as `Jobs.limits`."""
         return self.one_quarter.limits(unit)
 
     @property
     def one_quarter(self) -> Jobs:
-        """What is declared of the jobs of a quarter; all rows are in it."""
+        """The schema of the jobs of a quarter; it holds all rows."""
         return self._jobs(self.jobs.table, self.schema)
 
     def between(self, earlier: Label, later: Label) -> Jobs:
         """The jobs of either of two quarters, each with what became of it as the attribute `HISTORY`.
 
         A table of counts by `HISTORY` has both levels and the change: stayed and left are jobs of the earlier quarter,
-        stayed and came of the later one. Under one epsilon the change errs less than the difference of two tables.
+        stayed and came of the later one. At the same epsilon the change has less error than the difference of two
+        tables.
         """
         import narwhals.stable.v2 as nw
 

@@ -1,8 +1,8 @@
-"""The confidential table of jobs: how it is read, and what must hold before anything is published from it.
+"""The confidential table of jobs: how it is read, and what must be true before anything is published from it.
 
 Haney et al. (2017, section 3) have three tables: workplaces with public attributes, workers with private ones, and
 jobs that tie a worker to a workplace. They may come apart or joined, from any engine. Statistics are computed
-elsewhere (`tables.cells`). Nothing here prints a value: not an error, not a repr.
+elsewhere (`tables.cells`). No value is printed here, in an error or in a repr.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Jobs:
 
     @property
     def most_jobs(self) -> int | None:
-        """At how many establishments a worker may have a job; None where any number is allowed."""
+        """The number of establishments at which a worker may have a job; None where any number is allowed."""
         multiple = self.allow_multiple
         return (None if multiple else 1) if isinstance(multiple, bool) else multiple
 
@@ -120,7 +120,7 @@ class Jobs:
         return None if self.schema.worker is None else self.most_jobs
 
     def limits(self, unit: Unit) -> tuple[str, ...]:
-        """What a promise about these jobs leaves out, as follows from what was declared, never from the rows."""
+        """What a promise about these jobs does not cover. It depends on what was declared, never on the rows."""
         notes = {
             ASSUMED_PUBLIC: self.workplaces is None,
             NOT_VALIDATED: not self.validated,
@@ -131,7 +131,7 @@ class Jobs:
         return tuple(note for note, applies in notes.items() if applies and note)
 
     def _several(self) -> str:
-        """What the promise is about where a worker may have several jobs."""
+        """What the promise covers if a worker may have several jobs."""
         if self.schema.worker is None:
             return NO_NAMES
         if self.most_jobs is None:
@@ -160,9 +160,9 @@ class Jobs:
     def validate(self, *, may_be_empty: bool = False) -> Jobs:
         """Check every row, lists first, and report all faults together.
 
-        No value is missing; every category is in its public domain; every job has an establishment and a worker that
-        exist; a worker has as many jobs as allowed, and one value of each attribute; an establishment has one value of
-        each attribute, the same in every table; sizes are not negative, nor huge, and no counted row is there twice.
+        No value is missing. Every category is in its public domain. Every job has an establishment and a worker that
+        exist. A worker has as many jobs as allowed, and one value of each attribute. An establishment has one value of
+        each attribute, the same in every table. Sizes are not negative and not huge, and no counted row appears twice.
         """
         with working(f"check {self.name}"):
             listed = faults_of(self.passes_of_lists())
@@ -175,7 +175,7 @@ class Jobs:
         return self.table.unique() if named else self.table
 
     def passes_of_lists(self) -> Iterator[Pass]:
-        """What must not be in lists, or in the jobs of one establishment or worker."""
+        """Checks of lists, and of the jobs of one establishment or worker."""
         schema = self.schema
         key, attributes = schema.establishment, schema.listed
         if self.workplaces is not None:
@@ -195,7 +195,7 @@ class Jobs:
             yield from self._several_jobs(worker, () if self.workers is not None else tuple(domains))
 
     def _several_jobs(self, key: str, attributes: Sequence[str]) -> Iterator[Pass]:
-        """What is wrong with workers who have several jobs. A job is a worker at an establishment."""
+        """The faults of workers who have several jobs. A job is a worker at an establishment."""
         import narwhals.stable.v2 as nw
 
         remedy = "A worker has one value of each attribute: correct it, or give each person a number of their own."
@@ -217,7 +217,7 @@ class Jobs:
             yield Pass("source", by_worker, checks, self.table)
 
     def passes(self, *, sound_lists: bool, may_be_empty: bool = False) -> Iterator[Pass]:
-        """What must not be in the rows of jobs. Of lists that are not sound only the keys are taken, each once."""
+        """Checks of the rows of jobs. A list that is not sound gives only its keys, each once."""
         import narwhals.stable.v2 as nw
 
         schema, table = self.schema, self.table
@@ -348,7 +348,7 @@ def _bound_faults(allow_multiple: object) -> Iterator[Fault]:
 
 
 def readings_of(schema: Schema, tables: Sequence[Any]) -> dict[str, Reading]:
-    """How columns of CSV files are read: as their domains are; keys as text, unless a table that is no CSV has them."""
+    """How CSV columns are read: like their domains; keys as text, unless a table of another format has them."""
     keys = [key for key in schema.keys if key != schema.size]
     alone = all(is_csv(table) for table in tables if table is not None)
     readings: dict[str, Reading] = dict.fromkeys(keys, "key") if alone else {}
@@ -360,7 +360,7 @@ def readings_of(schema: Schema, tables: Sequence[Any]) -> dict[str, Reading]:
 
 
 def _own(column: str) -> str:
-    """What jobs call their own copy of a column that a list decides. Schemas have no such names."""
+    """The name in jobs of their own copy of a column that a list decides. Schemas have no such names."""
     return f"__own {column}"
 
 

@@ -10,7 +10,7 @@ Item = TypeVar("Item")
 
 
 class Later(Sequence[Item]):
-    """What `find` gives, found once; sent to another process, it is a tuple."""
+    """The value that `find` gives, computed once; in another process it is a tuple."""
 
     def __init__(self, find: Callable[[], Sequence[Item]]) -> None:
         self._found = cache(lambda: tuple(find()))

@@ -60,7 +60,7 @@ class Lineage:
         return [known[value] for value in values]
 
     def within(self, keys: pa.Table) -> Lineage:
-        """Only hierarchies of which a table has a level: its codes, and the levels from there up."""
+        """The hierarchies that have a level in this table: its codes, and the levels above."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -78,7 +78,7 @@ class Lineage:
 
 
 def merged(lineages: Iterable[Lineage | None]) -> Lineage | None:
-    """What the tables of a release know together: of each hierarchy the one with the most levels."""
+    """The lineage of all tables of a release together: each hierarchy with the most levels."""
     best: dict[str, tuple[Hierarchy, pa.Table]] = {}
     for lineage in lineages:
         for name, hierarchy in ({} if lineage is None else lineage.hierarchies).items():
@@ -91,7 +91,7 @@ def merged(lineages: Iterable[Lineage | None]) -> Lineage | None:
 
 
 def positions(fine: pa.Table, coarse: pa.Table, lineage: Lineage | None = None) -> Integers:
-    """For each row of keys, the row of the coarser keys that it lies in; `LookupError` where there is none."""
+    """For each row of keys, the row of the coarser keys that contains it; `LookupError` where there is none."""
     import pyarrow.compute as pc
 
     ours, theirs, size = np.zeros(len(fine), dtype=np.int64), np.zeros(len(coarse), dtype=np.int64), 1

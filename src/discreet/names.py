@@ -1,4 +1,4 @@
-"""What a column, a level or a hierarchy may be called: text that every engine, file and page takes as it is.
+"""Allowed names of columns, levels and hierarchies: text that every engine, file and page can hold unchanged.
 
 Names become columns of queries and files, and parts of paths. So they are refused before data are opened, by one rule.
 """
@@ -14,7 +14,7 @@ LONGEST = 100
 """Characters of a name."""
 
 TURNING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-"""Characters that turn the direction of what follows, so that a page reads otherwise than its file."""
+"""Characters that turn the direction of the text after them, so that a page shows something else than its file."""
 
 POSSIBLE = f"A name is one line of 1 to {LONGEST} characters, without dots, and without spaces at its ends."
 
@@ -25,7 +25,7 @@ def unseen(text: str) -> str | None:
 
 
 def misnamed(names: Iterable[str], about: str, *, what: str) -> list[Fault]:
-    """What is wrong with the names of columns and the like, each by itself and beside the others."""
+    """The faults of names of columns and the like, each by itself and beside the others."""
     found, spelled = [], dict[str, str]()
     for name in dict.fromkeys(names):
         wrong = _wrong(name)

@@ -1,6 +1,6 @@
 """The shape of every result: a table, its exports, a file and a page.
 
-`tidy` gives every result the columns of `COLUMNS`, so that a private fit joins a plain one on `KEYS`. `to_arrow` is the
+`tidy` gives every result the columns of `COLUMNS`, so a private fit joins a plain one on `KEYS`. `to_arrow` is the
 table as the result's own field knows it, such as one column for each attribute of a count. The rest follows from these.
 """
 
@@ -186,7 +186,7 @@ def _numbers(given: Any, size: int) -> pa.Array:
 
 
 def _about(result: Result) -> dict[str, str]:
-    """What a reader of the table must know beside it."""
+    """Notes that a reader of the table needs."""
     found = {"result": repr(result)}
     promise = getattr(result, "guarantee", None)
     if promise is not None and str(promise) not in found["result"]:

@@ -1,6 +1,6 @@
 """Checks of rows, as aggregates: each is not zero where its fault occurs. No value and no count leaves them.
 
-A check also knows which rows are at fault. Only the owner's own look at the data asks for them (`data_check`).
+A check also knows which rows are at fault. Only the owner's own check of the data asks for them (`data_check`).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from discreet.frames import Frame
 
 WHERE = Spelled(" `discreet data check` shows their owner which rows.")
-"""Whoever reads a refusal learns the kind of fault. Whoever owns the data can ask where it is."""
+"""The reader of a refusal learns the kind of fault. The owner of the data can ask where it is."""
 
 
 MOST_JOBS = 2**53
-"""Below this a double, in which noise is scaled and sums are checked, holds every whole number."""
+"""A double holds every whole number below this. Noise is scaled and sums are checked in doubles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ def ends(columns: Iterable[str]) -> list[nw.Expr]:
 
 
 def twice(rows: Frame, *, name: str) -> Pass:
-    """Whether some rows that carry a size are the same in every column."""
+    """Whether two rows with a size agree in every column."""
     import narwhals.stable.v2 as nw
 
     fault = Fault(
@@ -201,7 +201,7 @@ def once(rows: Frame, name: str, key: str, way_out: tuple[str | Phrase, ...] = (
 def refuse_values_for_names(frame: Frame, columns: Iterable[str] | None = None, *, name: str = "the file") -> None:
     """Refuse a table whose names may be its first row: one is a value of its own column.
 
-    Without `columns` that somebody declared, names without a letter are refused too: numbers, dates, codes.
+    Without `columns` that somebody declared, names without a letter are also refused: numbers, dates, codes.
     """
     import narwhals.stable.v2 as nw
 

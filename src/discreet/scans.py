@@ -81,7 +81,7 @@ def tables_in(folder: Path, workplaces: Any, workers: Any) -> tuple[Path, Any, A
 
 
 def is_remote(data: object) -> bool:
-    """Whether data are files on storage of a cluster, which Spark reads: hdfs, s3a, gs, abfss and the like."""
+    """Whether data are files on storage of a cluster (hdfs, s3a, gs, abfss and the like), which Spark reads."""
     kinds = r"(hdfs|viewfs|s3a?|s3n|gs|abfss?|wasbs?|dbfs|ofs|cosn|oss)://"
     return isinstance(data, str) and re.match(kinds, data) is not None
 
@@ -89,7 +89,7 @@ def is_remote(data: object) -> bool:
 def origin_of(data: Any) -> str | None:
     """A hash of where the files of jobs or rows are and when each was written last; None for what is no file.
 
-    Nothing of it depends on what the files hold.
+    The result does not depend on what the files hold.
     """
     folder = None if is_remote(data) else folder_of(data)
     if folder is None:
@@ -105,7 +105,7 @@ def origin_of(data: Any) -> str | None:
 
 
 def is_csv(data: Any) -> bool:
-    """Whether data are the path of a CSV file, as its name says."""
+    """Whether data are the path of a CSV file, by its name."""
     if not isinstance(data, str | Path) or is_address(data):
         return False
     *_, inner, ending = ["", *Path(data).name.casefold().split(".")]

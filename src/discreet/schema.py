@@ -1,7 +1,7 @@
-"""Which column of a table of jobs is what: the words that must be agreed before confidential data are read.
+"""The meaning of each column of a table of jobs; it is agreed before confidential data are read.
 
-That an establishment exists, and where, is public (Haney et al. 2017, section 3), so its attributes need no domain.
-Which values a worker's attribute can take is public too, and is declared here, never looked up in the data.
+The existence and the place of an establishment are public (Haney et al. 2017, section 3), so its attributes need no
+domain. Which values a worker's attribute can take is public too, and is declared here, never looked up in the data.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class Schema:
 
     @classmethod
     def read(cls, path: str | Path) -> Schema:
-        """From a TOML or JSON file that has these attributes as keys."""
+        """Read a TOML or JSON file that has these attributes as keys."""
         path = Path(path)
         try:
             text = path.read_text(encoding="utf-8")
@@ -183,7 +183,7 @@ class Schema:
     def beside(cls, data: str | Path) -> Schema | None:
         """The schema that lies beside a file or in a folder of data, or None; `discreet simulate lodes` leaves a note.
 
-        Every door asks here, so that all of them know the same data under the same schema.
+        Every way to open data uses this function, so all of them read the same data under the same schema.
         """
         folder = Path(data) if Path(data).is_dir() else Path(data).parent
         for name in ("schema.toml", "schema.json"):
@@ -193,7 +193,7 @@ class Schema:
 
     @classmethod
     def of(cls, content: Mapping[str, Any], *, name: str = "The schema") -> Schema:
-        """From a mapping, as a plan or a schema file holds it."""
+        """Read a mapping, as a plan or a schema file holds it."""
         needed = {"workplace_attributes", "worker_attributes"}
         faults = sorted(content.keys() - {field.name for field in fields(cls)} | needed - content.keys())
         if faults:
@@ -218,7 +218,7 @@ class Schema:
         return sha256(json.dumps(part, sort_keys=True).encode()).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
-        """What `of` reads: plain lists and names, for JSON."""
+        """The form that `of` reads: plain lists and names, for JSON."""
         kept = {"establishment": self.establishment, "worker": self.worker, "size": self.size}
         amounts = {name: magnitude.to_dict() for name, magnitude in self.magnitudes.items()}
         levels = {name: hierarchy.to_dict() for name, hierarchy in zip(self.hierarchy, self.hierarchies, strict=True)}

@@ -97,7 +97,7 @@ class Session:
     ) -> CountQuery:
         """Counts of jobs by any workplace and worker attributes, keeping the values in `where`.
 
-        With `establishments` their number is published beside, without noise: it is public.
+        With `establishments` their number is published too, without noise: it is public.
         """
         return self._counted(by, where=where, establishments=establishments)
 
@@ -133,8 +133,8 @@ class Session:
     def flows(self, quarter: Label | Sequence[Label], by: str | Sequence[str] = ()) -> FlowQuery:
         """Accessions, separations, jobs created and destroyed, and rates of a quarter, by workplace attributes.
 
-        Flows of several quarters that follow one another are added up, and rates are of all of them together: for one
-        epsilon they have much less noise than the sum of as many releases that cost as much together.
+        Flows of consecutive quarters are added up, and their rates are of all of them together. At the same total
+        epsilon they have much less noise than the sum of one release per quarter.
         """
         if not isinstance(self.jobs, Histories):
             raise DataError(
@@ -176,8 +176,8 @@ class Session:
 
         They count jobs, or are sums of the magnitude `of`; `establishments` are as in `count`.
 
-        `measure` lists those that are drawn, or is "finest" for the one of which all others are sums. What is not drawn
-        is a sum of what is, and costs nothing.
+        `measure` lists those that are drawn, or is "finest" for the one of which all others are sums. A table that is
+        not drawn is a sum of drawn ones and costs nothing.
         """
         queries = tuple(self._counted(by, where=where, magnitude=of, establishments=establishments) for by in tables)
         chosen = measured_tables([query.by for query in queries], measure, self.jobs.schema.hierarchies)

@@ -1,4 +1,4 @@
-"""How values and parameters are spelled for four kinds of readers: of Python, of a plan, of a command, of a form.
+"""How values and parameters are spelled for four kinds of readers: of Python, of a plan, of a command and of a form.
 
 Each voice names what its reader can set: a keyword, a key of a plan, an option of the command that runs, a label.
 """
@@ -73,7 +73,7 @@ def _cut(text: str) -> str:
 
 
 class Voice(ABC):
-    """How terms are spelled for one kind of reader.
+    """The spelling of terms for one kind of reader.
 
     `names_places` where each fault comes with the name of its key; `own` are the spellings that the reader takes, best
     first, of words that follow no rule.
@@ -121,7 +121,7 @@ METAVARIABLES = {"lower": "LOW", "upper": "HIGH"}
 
 
 class Command(Voice):
-    """What somebody writes on a command line; what the command does not take is said as `otherwise` says it.
+    """The spelling on a command line; `otherwise` spells what the command does not take.
 
     Attributes
     ----------
@@ -160,7 +160,7 @@ class Command(Voice):
         return taken if value is True else f"{taken} {self.value(value)}"
 
     def _taken(self, name: str) -> str | None:
-        """How the command takes a parameter, if it does."""
+        """The option or argument of the command for a parameter, if there is one."""
         option = f"--{name.replace('_', '-')}"
         return option if self.options is None or option in self.options else self.arguments.get(name)
 

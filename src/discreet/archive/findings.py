@@ -1,4 +1,4 @@
-"""What came of checking a claim: it holds, it is wrong, or it was not checked, and that is said."""
+"""The result of checking a claim: it holds, it is wrong, or it was not checked, and the result says so."""
 
 from __future__ import annotations
 

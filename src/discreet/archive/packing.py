@@ -1,7 +1,7 @@
 """The zip file of a bundle: how it is written, and whether anything is in it that this code would not have put there.
 
 The same files always give the same bytes, on any machine with the same zlib. Not here: what the files are (`bundle`)
-and whether what they say is true (`review`).
+and whether their statements are true (`review`).
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ LARGEST = 2**30
 """Bytes of a bundle that is checked byte by byte; beyond twice as many a zip file needs other headers."""
 
 EPOCH = (1980, 1, 1, 0, 0, 0)
-"""The time in every entry of a zip file, so that the time of packing does not change its bytes."""
+"""The time of every entry of a zip file; it is fixed, so the time of packing does not change the bytes."""
 
 CENTRAL = (
     *("date_time", "compress_type", "comment", "extra", "create_system", "create_version", "extract_version"),
     *("reserved", "flag_bits", "volume", "internal_attr", "external_attr"),
 )
-"""What the directory at the end of a zip file says of an entry beside its name, place and content."""
+"""The fields of an entry in the directory of a zip file, beside its name, place and content."""
 
 
 def pack(path: Path, names: Iterable[str], content: Callable[[str], bytes]) -> None:
@@ -45,7 +45,7 @@ def in_order(names: Iterable[str]) -> list[str]:
 
 
 def unaccounted(path: Path) -> str:
-    """What is in a bundle's bytes beside its files as `pack` puts them there; empty where there is nothing.
+    """The bytes of a bundle beside its files as `pack` writes them; empty if there are none.
 
     Compressed bytes are only asked to end where their file ends, because versions of zlib compress differently.
     """
@@ -95,7 +95,7 @@ def _entry(name: str) -> zipfile.ZipInfo:
 
 
 def _whole(file: BinaryIO, entry: zipfile.ZipInfo) -> bool:
-    """Whether the next bytes are a file of the declared size, and nothing follows it; unpacked piece by piece."""
+    """Whether the next bytes are a file of the declared size and nothing more; it is unpacked piece by piece."""
     left = entry.compress_size
     if entry.compress_type == zipfile.ZIP_STORED:
         file.seek(left, 1)

@@ -1,7 +1,7 @@
 """A zip file from somebody else, unpacked within bounds: number of files, bytes and growth.
 
-What the file declares is checked before anything is written, and what comes out is counted while it is written, so a
-header that lies gains nothing. Not here: whether what was unpacked is true (`review`).
+The declarations of the file are checked before anything is written, and the output is counted while it is written, so a
+false header gains nothing. Not here: whether the unpacked files are true (`review`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ROOM, GROWTH = 16 * 2**20, 100
 
 PIECE = 2**20
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-"""How discreet packs. Of other methods Python unpacks a piece at once, however long it becomes."""
+"""How discreet packs. With other methods Python unpacks a whole piece at once, however long it is."""
 
 TABLES = (".csv", ".parquet")
 
@@ -83,7 +83,7 @@ def unpack(packed: zipfile.ZipFile, folder: Path) -> list[str]:
 
 
 def is_table(name: str) -> bool:
-    """Whether a file of this name can be read as a table; some systems do not tell capital letters apart."""
+    """Whether a file of this name can be read as a table; some systems do not distinguish capital letters."""
     return name.lower().endswith(TABLES)
 
 

@@ -1,4 +1,4 @@
-"""What has been spent: an append-only, hash-chained book of privacy losses, one budget per data set and unit.
+"""What was spent: an append-only, hash-chained record of privacy losses, with one budget per data set and unit.
 
 `entries` is one sealed line, `budget` what is left and whether a loss fits, `periods` what each quarter of a series may
 spend, `openings` whether a data set has a budget by another name, `people` the names that lines have, `chain` the proof

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Ledger:
-    """Who spent what on which data, and what is left. Open it with `Ledger.open` or `Ledger.in_memory`.
+    """Who spent what on which data, and what remains. Open it with `Ledger.open` or `Ledger.in_memory`.
 
     Parameters
     ----------
@@ -257,11 +257,11 @@ class Ledger:
             return self._open_account(page, dataset, unit)
 
     def remaining(self, dataset: str, unit: Unit) -> Loss:
-        """What is left of a data set's budget under a unit."""
+        """What remains of a data set's budget under a unit."""
         return self.budget(dataset, unit).remaining
 
     def spent(self, dataset: str, unit: Unit) -> Loss:
-        """What releases of a data set have cost under a unit."""
+        """The cost of the releases of a data set under a unit."""
         return self.budget(dataset, unit).spent
 
     def budgets(self) -> list[Budget]:
@@ -389,7 +389,7 @@ def named(name: str, role: str) -> str:
 
 
 def _stamp(by: str | None) -> dict[str, Any]:
-    """Who, when and with which version; this user unless named."""
+    """The user, the time and the version; the present user unless one is named."""
     return {"by": by or user(), "at": datetime.now(UTC).isoformat(timespec="seconds"), "version": program()}
 
 

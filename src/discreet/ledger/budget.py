@@ -1,4 +1,4 @@
-"""What a data set may reveal in total, what it has revealed, and whether one more release fits.
+"""The total that a data set may reveal, what it has revealed, and whether one more release fits.
 
 The only place where the rule of spending is written: the ledger applies it before a charge, the verifier when it
 replays the book.
@@ -19,7 +19,7 @@ from discreet.privacy.losses import Approximate, Loss, Pure, shown
 class Budget:
     """The account of one data set under one unit of privacy; `total` and `spent` are in the same currency.
 
-    With a `policy`, releases about one period may cost no more than its limit; `periods` is what they have cost.
+    With a `policy`, releases about one period may not cost more than its limit; `periods` is what they have cost.
     """
 
     dataset: str

@@ -1,7 +1,7 @@
 """The proof that a ledger is whole: every line is replayed from its text and nothing stored is believed.
 
-What cannot be seen from inside is a tail that was cut off, or a chain that was rewritten from some line on. For that
-a verifier brings hashes it knows, from releases or from an earlier `ledger show`: the chain must contain them.
+The chain alone cannot show that its tail was cut off, or that it was rewritten from some line on. For that a verifier
+brings hashes that it knows, from releases or from an earlier `ledger show`, and the chain must contain them.
 """
 
 from __future__ import annotations

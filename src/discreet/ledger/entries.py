@@ -1,7 +1,8 @@
 """One line of the ledger, and the SHA-256 that seals it to the line before.
 
-No database and no rule about budgets: only what a line says, how it is written as text, and whether the text is the
-one that was sealed. The hash is taken over canonical JSON (sorted keys, no spaces, ASCII) of every column but itself.
+This module has no database and no rule about budgets. It has the content of a line, its text, and whether the text is
+the one that was sealed. The hash is taken over canonical JSON (sorted keys, no spaces, ASCII) of every column but
+itself.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class EntryError(LedgerError):
 
 
 class Head(NamedTuple):
-    """The last line of a chain. Whoever keeps it can tell later whether the chain was cut off or rewritten."""
+    """The last line of a chain. Anyone who keeps it can tell later whether the chain was cut off or rewritten."""
 
     seq: int
     hash: str
@@ -74,11 +75,11 @@ class Entry:
 
     @property
     def reference(self) -> dict[str, int | str]:
-        """What a release stores to point at its line: `{"seq": ..., "hash": ...}`."""
+        """The pointer to its line that a release stores: `{"seq": ..., "hash": ...}`."""
         return self.head._asdict()
 
     def pays_for(self, *, unit: str, loss: Loss, details: Mapping[str, Any]) -> bool:
-        """Whether this charge is for exactly this request, so that asking again is not a second release."""
+        """Whether this charge is for exactly this request; the same request is then not a second release."""
         mine, paid = self.to_dict(), self.payload.get("details") or {}
         asked = asked_then(paid, details)
         return canonical([unit, loss.to_dict(), asked]) == canonical([self.unit, mine["loss"], paid])
@@ -102,7 +103,7 @@ class Entry:
         return {**_content(self), "hash": self.hash}
 
     def to_dict(self) -> dict[str, Any]:
-        """For reading by people and programs; losses and payload are objects."""
+        """A form for people and programs; losses and payload are objects."""
         row = self.to_row()
         return row | {name: json.loads(row[name]) for name in _JSON if row[name] is not None}
 

@@ -1,7 +1,7 @@
 """One process at a time, by a lock of the kernel on a file or folder that is there anyway.
 
-Nothing is written, so nothing is left behind, and a process that is killed lets go. The lock is a courtesy between
-processes of one machine; where there is none (some network folders, Windows) and between machines the ledger decides.
+Nothing is written, so no file remains, and a killed process releases the lock. The lock is a courtesy between processes
+of one machine; where there is none (some network folders, Windows) and between machines the ledger decides.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A data set that looks like a second opening of one that has a budget: the same name in other spelling, or its files.
 
-Only names and origins are compared, which are public: an origin is a hash of where the files are and when they were
-written last, made by whoever reads them (`discreet.scans.origin_of`).
+Only names and origins are compared, and both are public. An origin is a hash of where the files are and when they were
+last written; the reader of the files computes it (`discreet.scans.origin_of`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def refuse_second_opening(dataset: str, origin: str | None, opened: Iterable[Ent
 
 
 def second_opening(dataset: str, origin: str | None, opened: Iterable[Entry]) -> list[Fault]:
-    """What makes `dataset` look like one that has a budget; nothing where it has one itself."""
+    """Why `dataset` may be another name of a data set that has a budget; empty if it has a budget itself."""
     lines = list(opened)
     if any(entry.dataset == dataset for entry in lines):
         return []

@@ -1,7 +1,7 @@
 """Periods of a series (years, quarters, months), and how much of a budget the releases about one period may spend.
 
-A series has no gaps: after 2026-Q1 comes 2026-Q2. A quarter that nobody published would else be found missing years
-later, when its amount can no longer be told from an amount that somebody saved.
+A series has no gaps: after 2026-Q1 comes 2026-Q2. Otherwise a quarter that nobody published would be noticed years
+later, when its amount cannot be told from one that was saved on purpose.
 """
 
 from __future__ import annotations

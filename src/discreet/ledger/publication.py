@@ -1,8 +1,8 @@
 """The order of steps by which a release can be killed at any instant and carried on without harm.
 
 0. The place of release is taken: another process with the same request waits, and then finds the release made.
-1. What earlier attempts drew and never published is deleted. A new private staging folder is made beside the place of
-   release: a path that cannot be written costs nothing.
+1. Files that earlier attempts drew and never published are deleted. A new private staging folder is made beside the
+   place of release: a path that cannot be written costs nothing.
 2. The loss is charged. Durable before any noise exists.
 3. The noise is drawn into the staging folder, which only this user can read.
 4. The hashes of the files are published in the ledger: from now on this draw, and no other, is the release.
@@ -10,8 +10,8 @@
 
 Publishing comes before the renaming because a charge pays for one draw. Were the files shown first, a crash, or a
 second process with the same request, would show a second draw of the same release for the same price. Deleting comes
-before the drawing so that there is at most one draw that nobody has published, however often a run is killed. Where
-processes cannot see each other's lock (other machines), nothing but the ledger decides, and the slower draw is dropped.
+before the drawing so that there is at most one draw that nobody has published, however often a run is killed. If
+processes cannot see each other's lock (on other machines), the ledger alone decides, and the slower draw is dropped.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def fingerprints(folder: Path) -> dict[str, str]:
 
 
 def check_release(ledger: Ledger, manifest: Path) -> str:
-    """What is wrong with the release described by `manifest`, empty when its files are the ones that were published.
+    """The faults of the release described by `manifest`; empty when its files are the published ones.
 
     The manifest is a JSON file among the release's files that holds `entry.reference` of its charge under "ledger".
     """
@@ -185,7 +185,7 @@ def _to_disk(folder: Path) -> None:
 
 
 def is_kept(published: Entry, folder: Path) -> bool:
-    """Whether `folder` holds the published files as they were, or, after a crash, a staging folder beside it does.
+    """Whether `folder`, or a staging folder beside it after a crash, holds the published files unchanged.
 
     A run that goes on meanwhile moves one to the other, so the folder is looked at last.
     """

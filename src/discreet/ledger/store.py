@@ -237,7 +237,7 @@ class Store:
             self._switch_to_wal()
 
     def _switch_to_wal(self) -> None:
-        """Readers no longer wait for the writer. Where another process is quicker the file is in WAL already."""
+        """Readers no longer wait for the writer. If another process is quicker, the file is in WAL mode already."""
         connection = self._connect_sqlite()
         with suppress(sqlite3.OperationalError):
             connection.execute("PRAGMA journal_mode = WAL")
@@ -273,9 +273,9 @@ def _found(path: Path) -> None:
 
 
 def _tidy(path: Path) -> None:
-    """Remove what `_found` left beside the ledger when it was killed.
+    """Remove the files that a killed `_found` left beside the ledger.
 
-    Where the owner is alive after all, a minute later, it makes the ledger in place, as without links.
+    If its owner is still alive a minute later, it makes the ledger in place, as without links.
     """
     with suppress(OSError):
         for other in path.parent.glob(f".{glob.escape(path.name)}.*"):

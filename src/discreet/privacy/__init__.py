@@ -1,7 +1,7 @@
-"""The formal words: what is protected, what it costs, what is proved, what was spent. No statistics.
+"""The formal words: who is protected, what a release costs, what is proved and what was spent. No statistics.
 
-`units` says who is protected, `losses` how much protection is given away, `composition` how losses add up,
-`guarantee` what a release promises, `verify` whether a mechanism keeps its word.
+`units` says who is protected, `losses` how much a release may reveal, `composition` how losses add up, `guarantee` what
+a release promises, `verify` whether a mechanism keeps its promise.
 
 columns   which columns everybody may know, and which a release protects
 split     how one loss is divided among the parts of a release

@@ -1,9 +1,9 @@
-"""What somebody can believe about an establishment's size, before and after: the Tables paper's Figure 1.
+"""What somebody can believe about an establishment's size before and after a release: the Tables paper's Figure 1.
 
 Before, every size from a fifth to five times the true one is as likely as any other. A definition lets the odds of two
-sizes move by e^(epsilon d), d their distance; so the most peaked belief that it permits falls by e^(-epsilon d) away
-from the truth: in logarithms a slope of epsilon / ln(1 + alpha) on both sides. Under the weak definition this attacker
-knows all workers but those of a kind of which there are none otherwise. All numbers are public.
+sizes at distance d move by e^(epsilon d). The most peaked belief that it permits therefore falls by e^(-epsilon d) away
+from the truth. In logarithms that is a slope of epsilon / ln(1 + alpha) on both sides. Under the weak definition this
+attacker knows all workers but those of one kind, and no other worker is of that kind. All numbers are public.
 """
 
 from __future__ import annotations

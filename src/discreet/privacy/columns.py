@@ -1,8 +1,8 @@
-"""Which columns everybody may know, and which a release protects: declared by name, never found out from the data.
+"""Which columns are public and which a release protects: they are declared by name, never derived from the data.
 
-A design names the values of its columns: levels of a category are printed beside their estimates. So a column enters
-a release as a public one only if it was declared, and no column is public for one release of a data set and protected
-by another: each would reveal what the other hides.
+A design names the values of its columns: levels of a category are printed beside their estimates. So a column enters a
+release as public only if it was declared. No column may be public for one release of a data set and protected by
+another: each would reveal what the other hides.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HEAD = Spelled("public: ", plan="", command="", form="")
 
 @dataclass(frozen=True, slots=True)
 class _Declared(Phrase):
-    """How a column becomes a public one; at the desk its settings say so."""
+    """How to declare a column public; at the desk this is in its settings."""
 
     columns: tuple[str, ...]
 
@@ -78,7 +78,7 @@ def protected(unit: Unit) -> tuple[str, ...]:
 
 
 def taken(unit: Unit, public: Sequence[str], columns: Sequence[str] = ()) -> dict[str, Any]:
-    """What the ledger keeps of a release's columns, so that later ones can be compared with it.
+    """The ledger's record of a release's columns, which later releases are compared with.
 
     `columns` are those of the formula, the response first: whole rows hide all of them that are not public.
     """
@@ -89,7 +89,7 @@ def taken(unit: Unit, public: Sequence[str], columns: Sequence[str] = ()) -> dic
 
 
 def concerns_columns(details: Mapping[str, Any]) -> bool:
-    """Whether a release says something of columns that others of the data have to agree with."""
+    """Whether a release declares something about columns that other releases of the data must agree with."""
     return bool(details.keys() & {"response", "public"} or _caps(details))
 
 

@@ -1,10 +1,10 @@
 """What several releases cost together.
 
 Proofs and the counter-example are in docs/proofs/composition.md. The Tables paper claims parallel composition
-over distinct workers of the same establishments for its strong definition. It does not hold: hiring one man and
-one woman is a single neighbouring step of an establishment with 2 / alpha workers or more, and it moves a release
-about men and a release about women at once. The claim stays available as `calibration="paper"`; joint mechanisms
-get one epsilon for the whole vector by a proof of their own.
+over distinct workers of the same establishments for its strong definition. It is wrong: hiring one man and one woman is
+a single neighbouring step of an establishment with 2 / alpha workers or more, and it changes both a release about men
+and one about women. The claim stays available as `calibration="paper"`; joint mechanisms get one epsilon for the whole
+vector by a proof of their own.
 """
 
 from __future__ import annotations

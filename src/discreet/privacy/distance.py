@@ -1,12 +1,12 @@
-"""How many neighbouring steps two workforces of one establishment are apart: d(D, D') of equations 8 and 13.
+"""The number of neighbouring steps between two workforces of one establishment: d(D, D') of equations 8 and 13.
 
 A workforce is a tuple with the number of workers of every kind. A release of loss eps moves the odds of two data sets
 by at most e^(eps d), d their distance (`Loss.at_distance` has the delta too). And no bound is better: publishing one
 event with probability c e^(-eps d(D, D0)), c small, keeps the definition and attains it. So the distance is the most
 that a definition lets anybody learn.
 
-Growth is never dearer from a larger workforce, so a shortest way first grows to all workers of both data sets and then
-shrinks: a step down followed by one up can be taken in the other order.
+Growth from a larger workforce never takes more steps. So a shortest way first grows to all workers of both data sets
+and then shrinks: a step down followed by a step up can be taken in the other order.
 """
 
 from __future__ import annotations

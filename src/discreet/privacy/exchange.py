@@ -1,4 +1,4 @@
-"""What is learnt about one worker: that they are there, which of two employers they have, of which kind they are.
+"""What a release reveals about one worker: that they exist, which of two employers they have, and their kind.
 
 Presence is one step of the definition; an employer or a kind are two, one worker less and one more. The figures are
 exact for the integers that are published, at an establishment of the size that tells most.
@@ -44,7 +44,7 @@ class OneWorker:
 
 
 def sure(log_odds: float) -> str:
-    """How sure somebody becomes who was undecided, in per cent, rounded up, with two digits of the doubt."""
+    """How sure an undecided person becomes, in per cent, rounded up, with two digits of the remaining doubt."""
     share = 1 / (1 + math.exp(log_odds))
     digits = max(1, -math.floor(math.log10(100 * share)))
     return f"{100 - math.floor(100 * share * 10**digits * (1 + 1e-9)) / 10**digits:.{digits}f}"

@@ -1,8 +1,8 @@
-"""How sure an informed attacker can become at most, from the guarantee alone.
+"""How sure an informed attacker can become at most, by the guarantee alone.
 
 The attacker knows everything but one thing (`privacy.requirements`). A release moves the log odds of two possibilities
-by at most epsilon for each neighbouring step between them, whatever the attacker computes; and so does everything that
-is computed from the release, such as a synthetic file. A delta is a probability with which this may fail.
+by at most epsilon for each neighbouring step between them, whatever the attacker computes. The same bound covers
+everything computed from the release, such as a synthetic file. A delta is a probability with which this may fail.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MOST = 700.0
 
 @dataclass(frozen=True, slots=True)
 class BeliefBound:
-    """What the guarantee says about one kind of knowledge.
+    """What the guarantee implies for one kind of knowledge.
 
     Attributes
     ----------
@@ -42,11 +42,11 @@ class BeliefBound:
     delta: float = 0.0
 
     def at_most(self, prior: float) -> float:
-        """How sure somebody can become who was this sure before."""
+        """How sure somebody can become, given how sure they were before."""
         return posterior(prior, self.log_factor)
 
     def to_dict(self) -> dict[str, object]:
-        """For machines; a factor without a bound is null."""
+        """For machines; an unbounded factor is null."""
         known = math.isfinite(self.log_factor)
         return {
             "about": self.about,
@@ -58,7 +58,7 @@ class BeliefBound:
 
 
 def belief_bounds(unit: Unit, loss: Loss) -> tuple[BeliefBound, ...]:
-    """What can be learnt at most from everything that cost `loss` together; nothing for losses without an epsilon."""
+    """The most that everything that cost `loss` together can reveal; empty for losses without an epsilon."""
     if "epsilon" not in loss.amounts:
         return ()
     epsilon, delta = float(loss.amounts["epsilon"]), float(loss.amounts.get("delta", 0))

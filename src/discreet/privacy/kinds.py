@@ -2,8 +2,8 @@
 
 Between neighbours every scale grows by a ratio of 1 to w, and the centre moves by at most u in the new norm. So the
 volume of the unit ball grows by 1 to w^d, and a radius r becomes at most r + u, or back at most w (r + u). The loss
-over all (u, w) is a bound for every pair (docs/proofs/rings.md). Beside it, pairs of real establishments are examined,
-with the exact volumes of their balls: a promise that is broken has a witness.
+over all (u, w) is a bound for every pair (docs/proofs/rings.md). Pairs of real establishments are also examined, with
+the exact volumes of their balls, so a broken promise has a witness.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Found(NamedTuple):
 
 
 def kinds_supremum(mechanism: KindsMechanism, pairs: Neighbours) -> Found:
-    """What such a mechanism loses at most, and the worst of some real pairs."""
+    """The most that such a mechanism loses, and the worst of some real pairs."""
     large, small = (mechanism.scale(np.maximum(x, pairs.other).astype(float)) for x in (pairs.after, pairs.before))
     shift, ratio = float(((pairs.after - pairs.before) / large).max()), float((large / small).max())
     law: SteppedLaw = mechanism.law
@@ -101,7 +101,7 @@ def _inside(edges: Vector) -> Vector:
 
 
 def _power(law: SteppedLaw) -> float:
-    """How fast the density falls at last: minus the slope of its logarithm."""
+    """How fast the density falls in the tail: minus the slope of its logarithm."""
     far = law.jumps[-1] * np.array([1e3, 1e6])
     return float(-np.diff(on_axis(law, far))[0] / np.diff(np.log(far))[0])
 
@@ -135,7 +135,7 @@ def real_pairs(unit: Establishments, d: int) -> Iterator[Pair]:
 
 
 def is_weak_pair(unit: Establishments, pair: Pair) -> bool:
-    """Whether every set of kinds grows by a share alpha, or by one worker, at most."""
+    """Whether every set of kinds grows at most by a share alpha, or by one worker."""
     kinds = range(len(pair.gain))
     return all(
         pair.before[list(some)].sum() + pair.gain[list(some)].sum()

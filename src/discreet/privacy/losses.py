@@ -60,7 +60,7 @@ def upward(amount: Fraction) -> float:
 
 
 class Loss(ABC):
-    """How much a release may reveal about one protected unit, in the worst case."""
+    """The most that a release may reveal about one protected unit."""
 
     @property
     @abstractmethod
@@ -76,7 +76,7 @@ class Loss(ABC):
         """The loss between data sets that are `distance` neighbouring steps apart."""
 
     def __sub__(self, other: Loss) -> Loss:
-        """What is left of this loss when `other` has been spent."""
+        """The remainder of this loss after `other` has been spent."""
         if not other <= self:
             raise PrivacyError(
                 f"Cannot take {other} from {self}: the rest would be negative.",

@@ -1,4 +1,4 @@
-"""Where functions of many rows are largest: golden section, and one point in each piece where densities jump."""
+"""Maxima of functions of many rows: golden section, and one point in each piece of a density with jumps."""
 
 from __future__ import annotations
 

@@ -39,8 +39,8 @@ class Neighbours:
     def of_three(self, shares: Sequence[float]) -> Neighbours:
         """The same growths beside two others, of which the smaller one is all the `rest`.
 
-        The larger one also lies on either side of these shares of the one that grows, before and after; the smaller one
-        is absent, as large, and on either side of these shares of the larger one.
+        The larger one also lies on either side of these shares of the one that grows, before and after. The smaller one
+        is absent, as large, or on either side of these shares of the larger one.
         """
         around = [(share, more) for share in shares for more in (0, 1)]
         cells = np.unique(np.stack([self.before, self.after, self.other]), axis=1)
@@ -58,10 +58,10 @@ class Neighbours:
 def neighbouring_cells(unit: Establishments, *, largest: int = LARGEST_SIZE, step: int = 1) -> Neighbours:
     """Neighbouring cells with establishments of 0 to `largest` workers, or times `step` where they add amounts.
 
-    Every size up to 200 with every size it may grow to; beyond that a geometric ladder together with the sizes at
-    which (1 + alpha) times the size is whole, where the worst growth is attained exactly. Other establishments of
-    the cell are absent, smaller, between, equal and larger. Amounts are no multiples of what one worker adds at most:
-    the small ones go by a twentieth of that.
+    Every size up to 200 is paired with every size it may grow to. Beyond that there is a geometric ladder, and the
+    sizes at which (1 + alpha) times the size is whole: the worst growth is attained exactly there. Other establishments
+    of the cell are absent, smaller, between, equal and larger. Amounts are no multiples of what one worker adds at
+    most: the small ones go by a twentieth of that.
     """
     whole = unit.alpha.denominator
     turning = math.floor(1 / unit.alpha)

@@ -1,16 +1,17 @@
 """The requirements of the Tables paper (Haney et al. 2017, Definitions 4.1 to 4.3), computed for every scheme.
 
 A requirement bounds the Bayes factor of an attacker who knows everything but one thing: a worker's record, the size of
-an establishment, or its shape. For an attacker who is sure of the rest, the factor is the ratio of two likelihoods; for
-one who is not, it is a ratio of their means and no larger. Among all mechanisms of a definition with a pure epsilon the
-worst log factor of two data sets is epsilon times their distance (`privacy.distance`), so the worst over the pairs of a
-requirement is a worst distance, searched for here over establishments of many sizes: where it goes on growing with the
-size there is no bound, and the requirement fails. Noise infusion has no epsilon; its likelihoods are compared directly.
+an establishment, or its shape. For an attacker who is sure of the rest, the factor is a ratio of two likelihoods. For
+any other it is a ratio of their means, which is no larger. Over all mechanisms of a definition with a pure epsilon, the
+worst log factor of two data sets is epsilon times their distance (`privacy.distance`). So the worst over the pairs of a
+requirement is a worst distance, and this module searches for it over establishments of many sizes. If it keeps growing
+with the size, there is no bound and the requirement fails. Noise infusion has no epsilon; its likelihoods are compared
+directly.
 
 The weak attacker (section 4.2) does not know kinds of workers. The worst factor is then one of two mixtures, and the
-worst over all mechanisms a linear programme. Definition 4.3 holds the size of the establishment, so that other kinds
-shrink as one grows; the paper's proof for the weak definition (equation 30) holds the number of all others instead, and
-that is examined as well.
+worst over all mechanisms a linear programme. Definition 4.3 fixes the size of the establishment, so other kinds shrink
+as one grows. The paper's proof for the weak definition (equation 30) fixes the number of all others instead, and that
+is examined too.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from discreet.privacy.units import EstablishmentNodes, Establishments, Workers
 Unit: TypeAlias = Establishments | Workers | EstablishmentNodes
 Requirement: TypeAlias = Literal["individuals", "employer size", "employer shape"]
 Attacker: TypeAlias = Literal["informed", "weak", "of one kind"]
-"""Who knows all but one thing; who knows no kinds of workers; who asks for the number of one kind, as equation 30."""
+"""One who knows all but one thing; who knows no kinds of workers; who asks for the number of one kind (equation 30)."""
 
 REQUIREMENTS: tuple[Requirement, ...] = ("individuals", "employer size", "employer shape")
 LESS_INFORMED: dict[Requirement, Attacker] = {"employer size": "weak", "employer shape": "of one kind"}
@@ -64,7 +65,7 @@ class InfusedTable:
 
 @dataclass(frozen=True, slots=True)
 class LearntAtMost:
-    """What one attacker can learn about one thing, at worst.
+    """The most that one attacker can learn about one thing.
 
     Attributes
     ----------
@@ -257,7 +258,7 @@ def _weak_table(unit: Establishments, forces: Sequence[tuple[int, int]]) -> Any:
 
 
 MARKS: dict[Attacker, str] = {"informed": "", "weak": "*", "of one kind": "+"}
-"""What a verdict is marked with: the paper's star, and a plus for what holds only as equation 30 reads it."""
+"""The marks of a verdict: the paper's star, and a plus for what is true only as equation 30 reads it."""
 
 
 @dataclass(frozen=True, slots=True)

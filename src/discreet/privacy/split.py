@@ -1,4 +1,4 @@
-"""How one loss is divided among parts: shares are above 0 and add up to exactly 1."""
+"""Divide one loss among parts: shares are above 0 and add up to exactly 1."""
 
 from __future__ import annotations
 

@@ -30,8 +30,9 @@ class SteppedLaw(Protocol):
 def stepped_supremum(law: SteppedLaw, *, shift: Vector, ratio: Vector) -> tuple[Vector, Vector]:
     """The largest |loss| for each (shift, ratio), and where: the worst outputs are at the far end of a ring.
 
-    A density that never rises makes the loss from the narrow law to the wide one largest behind the narrow one's
-    centre, where a radius r is (r + u) / w to the other, and backwards beyond the wide one's, where r is w r + u.
+    If a density never rises, the loss from the narrow law to the wide one is largest behind the narrow one's centre:
+    there a radius r is (r + u) / w for the other law. Backwards it is largest beyond the wide one's centre, where r is
+    w r + u.
     """
     edges = law.jumps
     middles = np.concatenate([[edges[0] / 2], (edges[1:] + edges[:-1]) / 2, [edges[-1]]])

@@ -1,8 +1,8 @@
 """Who is protected: the pairs of data sets that a release must keep apart by at most its loss.
 
-Definitions follow the Tables paper (Haney et al. 2017), section 7, with the weak definition's last term
-restored to phi(E) + 1: with the printed 1, hiring a sixth worker would not be a neighbouring change and the
-paper's own Theorem 7.2 would fail.
+Definitions are those of the Tables paper (Haney et al. 2017), section 7. The last term of the weak definition is
+restored to phi(E) + 1: with the printed 1, hiring a sixth worker would not be a neighbouring change, and the paper's
+own Theorem 7.2 would fail.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Establishments:
 
     Neighbours may be read in either direction: from E' to E a workforce shrinks to 1 / (1 + alpha) of its size. A
     worker of another kind, or with another employer, is one worker less and one more: two steps, and twice the loss.
-    With `substitution` one worker more or less takes half of the loss only: such an exchange is inside it.
+    With `substitution`, one worker more or less costs only half of the loss, so that such an exchange costs one loss.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class Establishments:
 
     @property
     def exchange(self) -> int:
-        """How many times the loss a worker of another kind, or with another employer, may take."""
+        """How many times the loss it may cost to give a worker another kind or another employer."""
         return 1 if self.substitution else 2
 
     @property

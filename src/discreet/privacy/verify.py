@@ -1,4 +1,4 @@
-"""Whether a count mechanism keeps its word, by exact computation over its neighbours.
+"""Whether a count mechanism keeps its promise, by exact computation over its neighbours.
 
 A count mechanism publishes `centre(count) + scale(largest) * Z`, where `largest` is the largest contribution of
 one establishment to the cell and Z follows a public law. Between two neighbouring cells the centre and the scale
@@ -6,9 +6,9 @@ move together, so the privacy loss is that of a location-scale pair
 
     loss(z) = log h(z) - log h((z - u) / w) + d log w,
 
-u the shift and w the ratio of the scales. This module builds the neighbours (one establishment grows beside others of
-every size), finds the supremum of the loss over all outputs, integrates the exact delta where the claim has one, and
-repeats both for the published integer. Notation follows docs/proofs/polynomial.md.
+u the shift and w the ratio of the scales. This module builds the neighbours: one establishment grows beside others of
+every size. It finds the supremum of the loss over all outputs, integrates the exact delta if the claim has one, and
+does both again for the published integer. Notation follows docs/proofs/polynomial.md.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class LineLaw(VerifiableLaw, Protocol):
 
 
 class CountMechanism(Protocol):
-    """What verification needs to know of a mechanism, which is a value that does not change."""
+    """What verification needs to know about a mechanism, which is an immutable value."""
 
     def __hash__(self) -> int: ...
 
@@ -71,7 +71,7 @@ class CountMechanism(Protocol):
 
     @property
     def additive(self) -> bool:
-        """Whether the output is the count plus noise, so that rounding it gives an integer law."""
+        """Whether the output is the count plus noise; its rounded value then has an integer law."""
 
     def centre(self, count: Vector) -> Vector: ...
 
@@ -183,7 +183,7 @@ def _over(mechanism: CountMechanism, pairs: Neighbours) -> LossVerdict:
 
 
 def examine(mechanism: CountMechanism, pairs: Neighbours, loss: Loss) -> LossVerdict:
-    """What `mechanism` loses between `pairs`, against a claim of `loss`."""
+    """The loss of `mechanism` between `pairs`, against a claim of `loss`."""
     if isinstance(mechanism, IntegerMechanism):
         if isinstance(mechanism, PairMechanism):
             pairs = pairs.of_three(mechanism.shares)
@@ -238,9 +238,9 @@ def _verdict(
 def supremum(law: VerifiableLaw, *, shift: Vector, ratio: Vector) -> tuple[Vector, Vector]:
     """The largest |loss| over all outputs for each (shift, ratio), and the output z where it occurs.
 
-    The loss has kinks only at z = 0 and z = shift, is smooth between, and in the tails tends to its limit: a grid
-    dense around both kinks brackets every maximum, and golden section finishes. Of a law that is constant between jumps
-    one point between any two of them is enough, or the ends of its rings where it is radial (`stepped`).
+    The loss has kinks only at z = 0 and z = shift, is smooth elsewhere, and tends to its limit in the tails. So a grid
+    that is dense around both kinks brackets every maximum, and golden section finds it. A law that is constant between
+    jumps needs one point between any two of them; a radial one needs the ends of its rings (`stepped`).
     """
     if getattr(law, "stepped", False):
         best, where = stepped_supremum(cast(SteppedLaw, law), shift=shift, ratio=ratio)
@@ -386,8 +386,8 @@ def _dominating(shift: Vector, ratio: Vector) -> Integers:
 def _rounded_supremum(mechanism: CountMechanism, pairs: Neighbours, rows: Integers) -> float:
     """The worst loss of the published integer, for the pairs in `rows`.
 
-    Outputs run over every integer near both counts and a geometric ladder into the tails, where the ratio of
-    probabilities tends to that of the densities; of several coordinates, over those along the shift's axis.
+    Outputs are every integer near both counts and a geometric ladder into the tails, where the ratio of probabilities
+    tends to that of the densities. With several coordinates they lie along the axis of the shift.
     """
     d = mechanism.law.dimension
     close = 3000 if d == 1 else 60

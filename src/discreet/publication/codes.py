@@ -57,7 +57,7 @@ def _alike(values: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def _above(lineage: pa.Table, level: str) -> dict[str, dict[Any, Any]]:
-    """Of each code of a level its parents in the levels above."""
+    """For each code of a level, its parents in the levels above."""
     levels = lineage.column_names
     if level not in levels:
         return {}
@@ -67,7 +67,7 @@ def _above(lineage: pa.Table, level: str) -> dict[str, dict[Any, Any]]:
 
 
 def identifiers(values: Iterable[Any]) -> tuple[str, ...]:
-    """Different identifiers of letters, digits, _ and - that stay as close to the values as that allows."""
+    """Distinct identifiers of letters, digits, _ and - that are as close to the values as possible."""
     taken: set[str] = set()
     found = []
     for value in values:

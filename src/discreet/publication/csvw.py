@@ -1,7 +1,7 @@
 """Metadata of published CSV files as W3C tabular metadata (CSV on the Web, 2015).
 
 One group of tables: the published ones, with titles, data types, primary keys and foreign keys into code lists, which
-are tables too. What readers must know stands beside: guarantee, level of the intervals, meaning of the quality flags.
+are tables too. Notes for readers are included: guarantee, level of the intervals, meaning of the quality flags.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who publishes, under which licence, for which period, whom to ask: what a release does not know of itself."""
+"""The publisher, the licence, the period and a contact: facts that a release does not contain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands on the pages of a site: words, links and pictures, from what the release's folder says.
+"""The content of the pages of a site: words, links and pictures, from the release's folder.
 
 Every text is escaped here. Blocks of text and tables are those of reports.
 """
@@ -42,7 +42,7 @@ OPENINGS = {"individuals": "A worker", "employer size": "An employer's size", "e
 
 
 def style() -> str:
-    """What all pages look like: reports', and what only a site has."""
+    """The style of all pages: that of reports, and additions for a site."""
     return "\n".join(files(package).joinpath(name).read_text(encoding="utf-8") for package, name in STYLES)
 
 

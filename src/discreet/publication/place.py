@@ -61,7 +61,7 @@ def refuse_place(out: Path, *, force: bool) -> None:
 
 
 def _is_ours(folder: Path) -> bool:
-    """Whether every file of a folder is on its own list, as it was written."""
+    """Whether every file of a folder is on its list and unchanged."""
     try:
         known = json.loads((folder / LIST).read_text(encoding="utf-8"))
         found = fingerprints(folder)

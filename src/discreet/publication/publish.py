@@ -141,7 +141,7 @@ def _ledger_line(release: ReleaseFolder) -> Any:
 
 
 def about_table(release: ReleaseFolder, of: PublishedTable) -> dict[str, str]:
-    """What a reader of one table must know beside it."""
+    """Notes that a reader of one table needs."""
     level = {} if release.level is None else {"interval level": str(float(release.level))}
     columns = {f"column {name}": meaning for name, meaning in of.columns.items() if meaning}
     return {

@@ -217,7 +217,7 @@ def _measures(of: PublishedTable, table: pa.Table) -> list[Part]:
 
 
 def _beside(of: PublishedTable) -> dict[str, str]:
-    """What stands beside the numbers, by the names of SDMX."""
+    """Facts beside the numbers, by their names in SDMX."""
     return {name: ENDS.get(name, component(name)) for name in of.columns if name in BESIDE}
 
 
@@ -326,7 +326,7 @@ def _name(text: str) -> str:
 
 
 def _text(tag: str, text: str) -> str:
-    """Words; characters that XML cannot hold are left out."""
+    """Words without the characters that XML cannot hold."""
     plain = "".join(
         c
         for c in text

@@ -1,4 +1,4 @@
-"""How anything leaves: offers, and the one door for noise.
+"""The way out of the package: offers, and the one door for noise.
 
 `offer` is a release before it is paid for; `account`, a data set's budget and the only way to its noise; `payer`, who
 pays where a function takes the keywords for it; `question`, a release that was asked for without data, and the function

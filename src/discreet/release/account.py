@@ -140,7 +140,7 @@ class Account:
         seed: int | None = None,
         origin: str | None = None,
     ) -> Account:
-        """The account in the ledger at `where`; None keeps the ledger in memory, for a trial or a single answer."""
+        """The account in the ledger at `where`; None keeps the ledger in memory, for a trial or a single release."""
         ledger = Ledger.in_memory() if where is None else Ledger.open(where)
         return cls(
             ledger=ledger,
@@ -179,8 +179,8 @@ class Account:
     def release(self, offer: Offer[Data, Any, T], data: Data, *, name: str | None = None) -> Released[T]:
         """Charge the offer's price, draw, fix the value, give it away.
 
-        A name stands for one request: released, it is never drawn again. Without a name each call is a release of its
-        own.
+        A name stands for one request: released, it is never drawn again. Without a name each call is a separate
+        release.
         """
         label = name if name is not None else f"release-{secrets.token_hex(6)}"
         self.compare(offer.details)
@@ -225,7 +225,7 @@ class Account:
         return replace(offer.guarantee, private=self.private)
 
     def _facts(self, offer: Offer[Any, Any, Any]) -> dict[str, Any]:
-        """What the ledger keeps of an offer, and what it must say of a loss that is not proved or not private."""
+        """The ledger's record of an offer, with a note if the loss is not proved or not private."""
         basis = offer.guarantee.basis
         dated = {} if self.period is None else {"period": self.period}
         facts = dated | dict(offer.details) | ({} if basis == "proved" else {"basis": basis})
@@ -233,7 +233,7 @@ class Account:
 
 
 def exchanged(name: str) -> DiscreetError:
-    """What is said of a release that the ledger knew a moment ago and does not know any more."""
+    """The error for a release that the ledger had a moment ago and has no longer."""
     return DiscreetError(
         f"Release {name!r} was released when the run began and is not now: the ledger was exchanged. Nothing was "
         "drawn. Put the right ledger in its place and run the plan again.",

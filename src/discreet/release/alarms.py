@@ -23,7 +23,7 @@ COSTS = "Post-processing of published numbers: alarms cost nothing."
 
 
 def kept(folder: Path) -> dict[str, Any]:
-    """What is said of alarms in the output of a plan, by name."""
+    """The alarms in the output of a plan, by name."""
     path = folder / INDEX
     return dict(json.loads(path.read_text(encoding="utf-8"))["alarms"]) if path.is_file() else {}
 

@@ -1,8 +1,8 @@
-"""Canonical bytes of a released value: the ledger keeps their SHA-256, so that it can say later what was paid for.
+"""Canonical bytes of a released value: the ledger keeps their SHA-256, so it can show later what was paid for.
 
-A value is one or more Arrow tables. Two tables with the same columns and values have the same bytes, however they were
-made: chunks are joined, dictionaries are written out, metadata are dropped, and a column with nulls is two columns, of
-values and of which of them are there. The bytes are those of an Arrow stream, so any reader of Arrow can take them.
+A value is one or more Arrow tables. Two tables with the same columns and values have the same bytes. Chunks are joined,
+dictionaries are written out, and metadata are dropped. A column with nulls becomes two columns: the values, and which
+of them are present. The bytes are those of an Arrow stream, so any reader of Arrow can take them.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MANIFEST = "release.json"
 FORMAT = "discreet release, format 1"
 LIBRARIES = ("duckdb", "narwhals", "numpy", "pyarrow", "python-flint", "scipy")
-"""What counts, draws and writes beside our own code."""
+"""The packages beside our own code that count, draw and write."""
 
 Sources: TypeAlias = tuple[tuple[str, Path], ...]
 SYSTEM = "operating system"
@@ -63,7 +63,7 @@ def write_manifest(
     sampler: str = SAMPLER,
     more: Sources = (),
 ) -> None:
-    """Say what the files in `folder` are, what they promise, who paid and which code drew them."""
+    """Describe the files in `folder`: what they are, what they promise, who paid and which code drew them."""
     about = {
         "format": FORMAT,
         "name": entry.release,
@@ -133,7 +133,7 @@ def read_table(
 
 @cache
 def source_hash(more: Sources = ()) -> str:
-    """SHA-256 over the package's own source files, so that a reviewer can tell which code drew the noise.
+    """SHA-256 over the package's own source files, so a reviewer can tell which code drew the noise.
 
     `more` are files of other packages that drew too, by name.
     """

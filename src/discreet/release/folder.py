@@ -1,7 +1,7 @@
 """A release as it lies in its folder: opened, its files compared with `release.json`, its tables read.
 
-Nothing but the folder is read, so whatever is made from it costs no privacy. `release.json` has the hash of every other
-file; a ledger has its own. With a ledger a forged `release.json` is found too.
+Only the folder is read, so everything made from it costs no privacy. `release.json` has the hash of every other file; a
+ledger has its own. With a ledger, a forged `release.json` is also found.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WHEN = {
     "from": "the earlier quarter",
     "to": "the later quarter",
 }
-"""What columns are called that say when a row of flows or changes is of: they tell rows apart, as attributes do."""
+"""Names of the columns that give the time of a row of flows or changes; they identify rows, as attributes do."""
 FORMS = ("basic", "research", "value")
 """The forms of a table, those for readers first."""
 
@@ -43,11 +43,11 @@ BESIDE = ("lower", "upper", "quality", "flag", "std_error", "largest", "at_most"
 """Columns that say something about a published number, or are public."""
 
 QUERY = ("by", "where", "of", "cap", "mechanism", "calibration", "levels")
-"""What a release of one table says of it, where no plan made it."""
+"""The description of a single table that no plan made."""
 
 PARENTS = "parents-"
 AGENCY = "agency"
-"""The file that keeps the agency's own numbers beside a release; they are none of ours."""
+"""The file with the agency's own numbers beside a release; they are not ours."""
 
 
 @contextmanager
@@ -83,7 +83,7 @@ def left_out(*, below: int | None, quality: Sequence[str]) -> str:
 
 
 def rules_of(parameters: Mapping[str, Any], form: str) -> list[str]:
-    """How a form of a release with these parameters differs from what was drawn; the research form does not."""
+    """How a form of a release with these parameters differs from the drawn numbers; the research form does not."""
     if form != "basic":
         return []
     to, rule = int(parameters.get("round_to") or 1), parameters.get("suppress")
@@ -180,7 +180,7 @@ class ReleaseFolder:
         return str(self.about["guarantee"]["sentence"])
 
     def rules(self, form: str) -> list[str]:
-        """How a form differs from what was drawn, by rules of the agency."""
+        """How a form differs from the drawn numbers, by rules of the agency."""
         return rules_of(self._parameters, form)
 
     @property

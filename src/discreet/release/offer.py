@@ -1,8 +1,9 @@
 """An offer: all of a release that is fixed before it is paid for.
 
-It says what the release promises and costs, how far off it is expected to be, how it reads the confidential data
-(before the charge) and how it draws (after it). Making an offer, and asking for its `check`, uses public numbers only.
-Whatever can fail with any draw fails when the offer is made: post-processing is run there once, on zeros.
+It states what the release promises and costs and how far off it is expected to be. It has one function that reads the
+confidential data, before the charge, and one that draws, after it. Making an offer, and asking for its `check`, uses
+public numbers only. Post-processing is run once on zeros when the offer is made, so a failure that every draw would
+cause happens there.
 
 `release.account` takes offers; tables, models and posterior summaries make them.
 """
@@ -41,7 +42,7 @@ E = TypeVar("E", bound=Outlook, covariant=True)
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Check(Generic[E]):
-    """What a release would cost and how far off it would be; nothing confidential was read and nothing spent.
+    """The price and the expected error of a release; nothing confidential was read and nothing was spent.
 
     Attributes
     ----------

@@ -44,7 +44,10 @@ class Question(ABC, Generic[T]):
 
 
 class Releases(Protocol[P, T]):
-    """A function that releases; beside it what comes before: the same arguments, checked, and without data, asked."""
+    """A function that releases.
+
+    Beside it are two steps that come before: `check` with the same arguments, and `ask` without data.
+    """
 
     def ask(self, formula: str, *args: P.args, **kwargs: P.kwargs) -> Question[T]: ...
     def __call__(self, formula: str, data: Any, *args: P.args, **kwargs: P.kwargs) -> T: ...

@@ -1,4 +1,4 @@
-"""How to divide the epsilon of a plan's releases of several tables, from what is public about their cells."""
+"""How to divide the epsilon of releases of several tables, from public facts about their cells."""
 
 from __future__ import annotations
 

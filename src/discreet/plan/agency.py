@@ -1,6 +1,6 @@
 """The agency's own table that a release is to be shown beside: a public file, matched by attributes.
 
-Reading it costs no privacy, and it is read before anything is paid. How it is kept and compared is in `beside`.
+Reading it costs no privacy, and it is read before anything is paid. `beside` keeps and compares it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PublicTable:
-    """What a file of the agency says about the cells of one table of a release.
+    """The content of an agency's file about the cells of one table of a release.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class PublicTable:
 
 @dataclass(frozen=True, slots=True)
 class AgencyCheck:
-    """What is known of the agency's table before a release exists.
+    """What is known about the agency's table before a release exists.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class AgencyCheck:
     def of(
         cls, found: PublicTable, asked: Compare, known: PublicSizes | None, expected: Expected | None
     ) -> AgencyCheck:
-        """From the file, and from our error on its numbers where that can be told."""
+        """From the file, and from our error on its numbers if that is known."""
         number = found.numbers[0]
         classes: tuple[tuple[int, int, float, float, bool], ...] = ()
         if known is not None and expected is not None:
@@ -126,7 +126,7 @@ def refuse_unwritten(forms: Sequence[Form]) -> None:
 
 
 def asked_of(asked: Compare) -> dict[str, Any]:
-    """What the ledger keeps of the request: all but where the file lies."""
+    """The ledger's record of the request, without the file's path."""
     return asked.model_dump(mode="json", exclude={"file"})
 
 
@@ -193,7 +193,7 @@ def read_public(request: Compared, asked: Compare) -> PublicTable:
 def refuse_unmatched(
     found: PublicTable, cells: Iterable[tuple[pa.Table, Lineage | None]], others: Mapping[str, Sequence[Label]]
 ) -> None:
-    """Refuse a file of which no row is a cell of the release. Only where cells are public; no number is read for this.
+    """Refuse a file of which no row is a cell of the release. This needs public cells; no number is read for it.
 
     `cells` are keys of drawn tables with the parents of their codes, `others` the values of what is not in these keys.
     """

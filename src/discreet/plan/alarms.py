@@ -39,7 +39,7 @@ LEFT_OUT = "left_out"
 """A column of an earlier table: 1 where a rule of the agency leaves the number out."""
 
 SAME = ("by", "where", "unit", "levels", "of")
-"""What two tables have in common whose numbers are compared."""
+"""What two compared tables have in common."""
 
 
 class EarlierTable(NamedTuple):
@@ -101,7 +101,7 @@ def alarm_steps(
     requests: Mapping[str, PlannedRelease],
     earlier: Callable[[AlarmsSection], EarlierTable],
 ) -> tuple[list[AlarmStep], list[Fault]]:
-    """The alarms of a plan with what they are about, and what is wrong with the others."""
+    """The alarms of a plan with their tables, and the faults of the others."""
     found: list[AlarmStep] = []
     wrong: list[Fault] = []
     for i, each in enumerate(asked):
@@ -216,7 +216,7 @@ def _refuse_value(value: str, known: Sequence[str]) -> None:
 
 
 def _told(request: CountRequest | FlowRequest, by: tuple[str, ...]) -> dict[str, Any]:
-    """What the ledger knows of a table: whose jobs it counts, and whom it protects."""
+    """The ledger's facts about a table: whose jobs it counts, and whom it protects."""
     tables = request.details["tables"]
     if isinstance(request, CountRequest) and list(by) not in [list(query.by) for query in request.queries]:
         return {**{key: tables[0].get(key) for key in SAME}, "by": list(by), "levels": None}
@@ -310,7 +310,7 @@ def _cells(table: pa.Table, by: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def write_alarms(folder: Path, steps: Sequence[AlarmStep], formats: Sequence[Format]) -> None:
-    """Write the alarms of a plan beside its releases, and what they are; none of an earlier plan stay listed."""
+    """Write the alarms of a plan beside its releases, with a list of them; alarms of an earlier plan leave the list."""
     index = folder / INDEX
     if not steps:
         index.unlink(missing_ok=True)
@@ -362,7 +362,7 @@ def alarm_files(folder: Path, asked: Iterable[AlarmsSection]) -> Iterator[str]:
 
 
 def shown(folder: Path, asked: Sequence[AlarmsSection]) -> list[AlarmTable]:
-    """What the report says of alarms, from their files."""
+    """The report's part on alarms, from their files."""
     known = kept(folder) if asked else {}
     return [
         AlarmTable(each.name, known[each.name], kept_table(folder, f"alarms-{each.name}", known[each.name]["by"]))
@@ -371,6 +371,6 @@ def shown(folder: Path, asked: Sequence[AlarmsSection]) -> list[AlarmTable]:
 
 
 def earlier_of(path: Callable[[str], Path]) -> Callable[[AlarmsSection], EarlierTable]:
-    """How a run reads tables of other plans: where the plan says they are."""
+    """How a run reads tables of other plans: from the paths in the plan."""
 
     return lambda asked: read_earlier(path(str(asked.folder)), str(asked.early))

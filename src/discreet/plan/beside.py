@@ -1,7 +1,7 @@
 """A release beside the agency's own table: its numbers are kept in the release's folder, and compared.
 
-What is kept are the file's numbers under our names, so that a reviewer computes the comparison again from the folder
-alone; the file itself is known by its SHA-256.
+The file's numbers are kept under our names, so a reviewer can compute the comparison again from the folder alone. The
+file itself is identified by its SHA-256.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MOST_NAMED = 5
 
 
 def write_public(folder: Path, found: PublicTable, formats: Sequence[str]) -> None:
-    """Keep the agency's numbers beside the release, and what follows from both."""
+    """Keep the agency's numbers beside the release, with the results of the comparison."""
     for kind in formats:
         write_table(found.table, folder / f"{AGENCY}.{kind}")
     text = json.dumps(found.about() | {"found": compared(folder, found.about())}, indent=2, ensure_ascii=False)
@@ -79,13 +79,13 @@ def _file(folder: Path, form: str, by: Sequence[str]) -> pa.Table:
 
 
 def kept(folder: Path) -> dict[str, Any] | None:
-    """What a release says of the agency's table, if it has one."""
+    """A release's entry about the agency's table, if it has one."""
     path = folder / COMPARISON
     return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
 
 
 def shown(folder: Path) -> AgencyTable | None:
-    """What the report says of the agency's table, computed again from the release's files."""
+    """The report's part on the agency's table, computed again from the release's files."""
     about = kept(folder)
     if about is None:
         return None

@@ -1,6 +1,6 @@
 """The key of a plan that a fault is about, which a function found that plans call.
 
-Such a function knows its parameters and no plan. A parameter is a key of the release, or of another table; where it is
+Such a function knows its parameters but no plan. A parameter is a key of the release, or of another table; where it is
 neither, or was left out, the kind of error and the kind of release decide.
 """
 

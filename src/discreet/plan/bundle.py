@@ -1,8 +1,8 @@
-"""What a reviewer gets: one zip file with the released files, the report, the request and the ledger's lines.
+"""The reviewer's bundle: one zip file with the released files, the report, the request and the ledger's lines.
 
-A bundle proves by itself that its files are the published ones, that its lines are as sealed and add up, and that the
-guarantees are what the mechanisms give. That the lines are those of the agency's ledger is proved with the ledger, or
-with a hash of it known from elsewhere. The zip file has the same bytes whenever it is made from the same things.
+A bundle alone proves three things: its files are the published ones, its lines are as sealed and add up, and the
+guarantees are those that the mechanisms give. To prove that the lines are from the agency's ledger, one needs the
+ledger, or a hash of it known from elsewhere. The zip file has the same bytes whenever it is made from the same things.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from discreet.plan.shape import ALONE, ModelSection, PosteriorSection, as_first_
 
 FORMAT = "discreet bundle, format 2"
 SEVERAL = "discreet bundle, format 3"
-"""Of plans with several sources, which versions that know one could not read."""
+"""For plans with several sources, which older versions of discreet cannot read."""
 ALARMED = "discreet bundle, format 4"
 """Of plans with alarms."""
 FORMATS = (FORMAT, SEVERAL, ALARMED)
@@ -64,8 +64,8 @@ def set_aside(folder: Path, published: Mapping[str, Entry]) -> None:
     """Give the bundle and the report of an earlier run names of their own where they tell of other releases.
 
     A plan that was changed is run into the same folder: what was published before keeps its papers. They are named
-    after the bundle's bytes, or the report's where there is none, so a run that was killed in between finishes what it
-    began.
+    after the bundle's bytes, or after the report's if there is no bundle, so a run that was killed in between finishes
+    the same names.
     """
     report, bundle, files = folder / REPORT, folder / BUNDLE, _files(published).items()
     if bundle.is_file() and not packed_releases(bundle).items() <= files:

@@ -1,10 +1,10 @@
-"""What a plan would cost and how far off it would be. Reads no confidential data and spends nothing.
+"""The cost and the expected error of a plan. Reads no confidential data and spends nothing.
 
-All that can be found wrong without confidential data is found here, all of it together: attributes that do not exist,
-noise that cannot be calibrated (with the inequality that decides), a budget that does not suffice, releases that were
-asked for differently before, an output folder that cannot be used. Where the data are here, the number of rows and the
-columns declared public are read, which tell how far off models and summaries will be. Data that are not here are told
-and are no fault: a plan may be priced where they are not.
+Everything that can be found wrong without confidential data is reported here, all faults together: attributes that do
+not exist, noise that cannot be calibrated (with the inequality that decides), a budget that is too small, releases that
+were requested differently before, an output folder that cannot be used. If the data are present, the number of rows and
+the columns declared public are read. They determine the expected error of models and summaries. Data that are not here
+are told and are no fault: a plan may be priced where they are not.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ReleaseCheck:
     Attributes
     ----------
     tables : what its tables of counts cost, and how far off they would be; computed when somebody looks.
-    expected : how far off a model or a summary would be; None where the public columns of the data are not here.
+    expected : how far off a model or a summary would be; None if the public columns of the data are not present.
     offer : what these errors are from, about the data of the plan.
     agency : what is known of the agency's own table, where the plan names one.
     """
@@ -98,7 +98,7 @@ class PlanCheck:
     ----------
     spending : what is spent of each data set.
     faults : what keeps the plan from being run; it can be run where there are none.
-    missing : files of the data that are not here, and that `run` needs.
+    missing : files of the data that `run` needs and that are not present.
     """
 
     file: PlanFile
@@ -113,12 +113,12 @@ class PlanCheck:
 
     @property
     def cost(self) -> Loss:
-        """What all releases that are not paid yet cost together, whichever data set they are of."""
+        """The total cost of all releases that are not paid yet, over all data sets."""
         return total([each.cost for each in self.spending])
 
     @property
     def only(self) -> Spending:
-        """What is spent, in a plan about one data set."""
+        """The amount spent, in a plan about one data set."""
         [spending] = self.spending
         return spending
 
@@ -132,7 +132,7 @@ class PlanCheck:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What whoever pays should ask the owner of the data first, from public facts alone."""
+        """Questions that the payer should ask the owner of the data first, from public facts alone."""
         rows = [source for source in self.file.sources if isinstance(source.unit, Rows)]
         return (UNTYPED,) if any(is_csv(source.data(source.tables.data.source)) for source in rows) else ()
 
@@ -158,7 +158,7 @@ class PlanCheck:
 
     @property
     def alarms(self) -> dict[str, str]:
-        """What each step of alarms would do, in a sentence."""
+        """One sentence about what each step of alarms would do."""
         return {
             each.name: (
                 f"changes {'' if each.early is None else f'from {each.early} '}"

@@ -1,8 +1,8 @@
-"""How far off a release is likely to be beside noise infusion, on simulated data of its own shape.
+"""The likely error of a release compared with noise infusion, on simulated data of the same shape.
 
 The truth is confidential, so it is made up: cells with the published counts, filled with establishments whose sizes
-are as skewed as in the LODES simulation. On them both protections can be compared with a truth that is known. Only
-published numbers and public constants enter, so the comparison tells nothing more than the release.
+are as skewed as in the LODES simulation. Their truth is known, so both protections can be compared with it. Only
+published numbers and public constants enter, so the comparison reveals nothing beyond the release.
 """
 
 from __future__ import annotations

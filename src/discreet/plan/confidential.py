@@ -49,7 +49,7 @@ class Confidential:
 
     @property
     def engine(self) -> Engine | None:
-        """What computes, if it is not the engine of this process."""
+        """The engine that computes, if it is not the one of this process."""
         return engine_of(self.source.file)
 
     def table(self, numbers: Iterable[str]) -> Any:
@@ -154,8 +154,8 @@ class Confidential:
     def statistics(self, query: CountQuery, ready: Prepared) -> Cells:
         """The confidential aggregates of a table.
 
-        Of all workers of a cell both the count and the largest establishment are known when the cell has been counted
-        by kinds of workers, so a table without worker attributes needs no pass of its own after one that has them.
+        A count by kinds of workers also gives the count and the largest establishment of all workers of a cell. So a
+        table without worker attributes needs no pass of its own after one that has them.
         """
         workers = query.jobs.schema.worker_attributes
         theta = ready.mechanism.theta
@@ -184,7 +184,7 @@ def _all_workers(cells: Cells) -> Cells:
 def shown_as_public(source: PlanSource) -> Iterator[Fault]:
     """Faults of [public] where it names confidential data, of which `check` would print numbers.
 
-    A file is known by its device and number, so that links, hard links, globs and folders are seen through. The list of
+    A file is identified by its device and number, so links, hard links, globs and folders cannot hide it. The list of
     establishments is public, wherever it lies.
     """
     public = source.tables.public
@@ -283,7 +283,7 @@ _NO_TABLE = (
 
 
 def _is_table(path: Path) -> bool:
-    """Whether a path can be one table, told without looking into folders below it."""
+    """Whether a path can be one table, without a look into folders below it."""
     if not os.path.isdir(path):  # noqa: PTH112 (no error for what cannot be a path)
         return "**" not in path.parts
     try:
@@ -296,7 +296,7 @@ def _is_table(path: Path) -> bool:
 
 
 def files_of(path: Path) -> Iterator[Path]:
-    """What is read at a path: a file, a table in a file, everything below a folder, all that a glob matches."""
+    """The files behind a path: a file, a table in a file, everything below a folder, all matches of a glob."""
     text = str(path).partition("::")[0]
     for start in {text, glob.escape(text)}:
         for pattern in (start, f"{start}/**/*"):
@@ -304,7 +304,7 @@ def files_of(path: Path) -> Iterator[Path]:
 
 
 def _manifested(folder: Path) -> Iterator[Path]:
-    """What is read of an earlier release: its manifest and the files that this names."""
+    """The files of an earlier release: its manifest and the files that the manifest names."""
     yield folder / MANIFEST
     try:
         yield from (folder / name for name in json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["files"])
@@ -313,7 +313,7 @@ def _manifested(folder: Path) -> Iterator[Path]:
 
 
 def _numbers(files: Iterable[Path]) -> set[tuple[int, int]]:
-    """Files by what tells them apart, whatever they are called; what is not there or cannot be seen is left out."""
+    """Files by their identity, under any name; files that are absent or cannot be seen are left out."""
     found = set()
     for path in files:
         try:

@@ -82,12 +82,12 @@ class CountRequest:
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """Where in the release's folder each drawn table is."""
+        """The place of each drawn table in the release's folder."""
         return tuple(self._every_folder[i] for i in self.measured)
 
     @property
     def derived_folders(self) -> tuple[str, ...]:
-        """Where each table is that is a sum of drawn ones."""
+        """The place of each table that is a sum of drawn ones."""
         return tuple(folder for i, folder in enumerate(self._every_folder) if i not in self.measured)
 
     @property
@@ -99,7 +99,7 @@ class CountRequest:
 
     @property
     def places(self) -> list[tuple[str, list[str]]]:
-        """Where every table is, drawn ones first, with its attributes."""
+        """The place of every table, drawn ones first, with its attributes."""
         asked = [*zip(self.folders, self.queries, strict=True), *zip(self.derived_folders, self.derived, strict=True)]
         return [(folder, list(query.by)) for folder, query in asked]
 
@@ -131,7 +131,7 @@ class CountRequest:
         )
 
     def check(self, sizes: PublicSizes | None) -> tuple[TableCheck, ...]:
-        """What each table costs and how far off it would be."""
+        """The price and the expected error of each table."""
         found, level = [], float(self.release.level)
         for query, ready, asked in zip(self.queries, self.ready, self.asked, strict=True):
             known = sizes is not None and query.magnitude is None
@@ -228,7 +228,7 @@ class CountRequest:
         return Results(counts=found, shown=shown, ruled=ruled(self, shown))
 
     def _notes(self, query: CountQuery, ready: Prepared) -> tuple[str, ...]:
-        """What a reader has to know about the expected errors."""
+        """Notes that a reader of the expected errors needs."""
         told, unit = query.expected_by_largest(ready), query.account.unit
         alone = "By the largest establishment, errors are of a cell without others: "
         sums = "; ".join(", ".join(other.by) or "nothing" for other in self.derived)
@@ -286,7 +286,7 @@ def count_request(
 ) -> CountRequest:
     """The request for a release of a plan, or an error that says what is wrong with it.
 
-    What was `paid` for keeps the mechanism that was chosen then.
+    A release that was `paid` for keeps the mechanism that was chosen then.
     """
     rules.refuse_alone(release.suppress, source.output.forms)
     every = queries_of(release, jobs, account)
@@ -330,7 +330,7 @@ def _before(paid: Entry | None, tables: int) -> list[str | None]:
 
 
 def _asked(release: Count | Counts, share: Fraction, before: str | None) -> TableAsk:
-    """What is asked of a table that has this share of the release's loss."""
+    """The request for a table that has this share of the release's loss."""
     return {
         "epsilon": release.epsilon * share,
         "delta": None if release.delta is None else release.delta * share,

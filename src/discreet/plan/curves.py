@@ -1,7 +1,7 @@
 """Error over epsilon and alpha beside noise infusion, on simulated cells of the size that is publicly known.
 
-The numbers come from the mechanisms' own expected errors and from `tables.infusion`; here is only the grid. Where
-no sizes are public, cells of the LODES simulation stand in.
+The numbers come from the mechanisms' own expected errors and from `tables.infusion`; here is only the grid. If no sizes
+are public, cells of the LODES simulation are used instead.
 """
 
 from __future__ import annotations

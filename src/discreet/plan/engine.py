@@ -1,7 +1,9 @@
-"""[engine]: what computes the aggregates of a plan, opened once for a check or a run, and what it has read of files.
+"""[engine]: what computes the aggregates of a plan.
 
-Which engine it is changes no number, so it is no part of what is paid for, published or reviewed: a run that was begun
-on a cluster can be ended without one. It is opened when data are first read, so that pricing needs no cluster.
+It is opened once for a check or a run, with the state of the files it read.
+
+The choice of engine changes no number, so it is not part of what is paid for, published or reviewed. A run that began
+on a cluster can end without one. It is opened when data are first read, so pricing needs no cluster.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class EngineSection(Section):
-    """[engine]: what computes the aggregates. Without it DuckDB does, in this process, with nothing to set up."""
+    """[engine]: what computes the aggregates. Without it DuckDB computes in this process, with nothing to set up."""
 
     kind: Literal["duckdb", "spark"] = Field("duckdb", description="DuckDB, or Spark for data on a cluster.")
     master: Text | None = Field(
@@ -75,7 +77,7 @@ class EngineSection(Section):
 
 @dataclass(slots=True)
 class Work:
-    """What is open for a plan: its engine, and how the files were when they were first read."""
+    """The open resources of a plan: its engine, and the state of the files when they were first read."""
 
     engine: Engine | None = None
     failed: DiscreetError | None = None

@@ -1,4 +1,4 @@
-"""What the report says about a plan that was carried out, gathered from published files and the ledger alone."""
+"""The report's facts about a plan that was run, from published files and the ledger alone."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def facts_of(found: PlanCheck, publications: Mapping[str, Entry], *, budgets: It
 
 
 def _changed(known: ReleaseCheck, every: Sequence[ReleaseCheck], folder: Path) -> str:
-    """What a revision says of the release that it replaces, from the published files of both."""
+    """A revision's facts about the release that it replaces, from the published files of both."""
     name = known.request.release.replaces
     if name is None:
         return ""
@@ -101,7 +101,7 @@ def _changed(known: ReleaseCheck, every: Sequence[ReleaseCheck], folder: Path) -
 
 
 def _changed_flows(request: FlowRequest, new: pa.Table, old: pa.Table) -> str:
-    """How far the numbers of a revision are from those that it replaces, number by number."""
+    """The differences between the numbers of a revision and those that it replaces, number by number."""
     [(_, by)] = request.places
     if new.column_names != old.column_names or new.select(by) != old.select(by):
         return f"By {', '.join(by)}: the cells are not the same."

@@ -49,7 +49,7 @@ class PlanFile:
 
     @property
     def ledger(self) -> str:
-        """Where the ledger is that keeps count for all sources: a file relative to the plan, or a server's address."""
+        """The place of the ledger of all sources: a file relative to the plan, or a server's address."""
         where = next(iter(self.plan.source.values())).budget.ledger
         return where if "://" in where else str(self.path(where))
 
@@ -70,7 +70,7 @@ class PlanSource:
 
     @property
     def tables(self) -> SourceSection:
-        """What the plan says of it: data, hierarchy, unit, budget, public."""
+        """The plan's entries for it: data, hierarchy, unit, budget, public."""
         return self.file.plan.source[self.name]
 
     @property
@@ -85,7 +85,7 @@ class PlanSource:
 
     @property
     def origin(self) -> str | None:
-        """Which files its rows are in, so that a ledger knows them again."""
+        """The files of its rows, so that a ledger recognises them."""
         return origin_of(self.data(self.tables.data.source))
 
     @property
@@ -103,7 +103,7 @@ class PlanSource:
         return self.file.path(text)
 
     def data(self, text: str) -> Path | str:
-        """Where data of the plan are: a path, or the address of a table on a server."""
+        """The place of the plan's data: a path, or the address of a table on a server."""
         return text if is_address(text) or is_remote(text) else self.path(text)
 
     def place(self, *keys: str) -> Place:
@@ -111,7 +111,7 @@ class PlanSource:
         return keys if self.name == ALONE else ("source", self.name, *keys)
 
     def schema(self) -> Schema:
-        """The schema that the plan holds, names, or finds beside the data. It is public and says nothing about rows.
+        """The schema that the plan contains, names, or finds beside the data. It is public and says nothing about rows.
 
         Hierarchies of the plan come on top of those of the schema.
         """

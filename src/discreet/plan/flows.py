@@ -100,7 +100,7 @@ class FlowRequest:
 
     @property
     def _values_of_times(self) -> dict[str, Sequence[Label]]:
-        """What the columns that say when a row is of hold."""
+        """The contents of the columns that give the time of a row."""
         when = self.release.when
         if isinstance(self.release, Changes):
             return {"from": when[:-1], "to": when[1:]}
@@ -124,7 +124,7 @@ class FlowRequest:
         return found | (sized if self.release.scale_share else {})
 
     def expected(self, sizes: PublicSizes | None) -> MovementErrors:
-        """How far off each flow is expected to be; nothing confidential is read."""
+        """The expected error of each flow; nothing confidential is read."""
         found = self.ready.expected()
         largest = None if sizes is None else sizes.largest(self.query.by)
         if sizes is None or largest is None:
@@ -211,7 +211,7 @@ class FlowRequest:
         return read_table(path, kind=path.suffix[1:], attributes=self.places[0][1])
 
     def results(self, folder: Path) -> Results:
-        """What the report says, from the published files: numbers as readers see them, errors as they were drawn."""
+        """The report's part, from the published files: numbers as readers see them, errors as they were drawn."""
         drawn, forms = self.published(folder), self.source.output.forms
         seen = self.published(folder, "basic") if "basic" in forms else drawn
         about: dict[str, Any] = {"by": self.query.by, "drawn": drawn}

@@ -1,4 +1,4 @@
-"""Whether releases can go where the plan puts them: the folder is free, apart from data and ledger, as published."""
+"""Whether releases can go into the plan's folder: it is free or as published, and apart from data and ledger."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Plans of one source each as one plan of several sources: their texts, with each table under its source's name.
 
-Comments stay. What was paid for under a single plan is found under the joined one: no request changes.
+Comments stay. Releases that were paid for under a single plan are recognised under the joined one: no request changes.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """The files of one release: tables in two forms, and `release.json` that says what they are and what they promise.
 
-The research form holds the integers as drawn and their intervals; nothing is rounded, cut off or left out. The basic
-form is for readers: labels for codes, rounded counts, no impossible values. It is computed from the research form and
-public settings alone, so whoever has the one can check the other.
+The research form holds the integers as drawn and their intervals; nothing is rounded, cut or left out. The basic form
+is for readers: labels for codes, rounded counts, no impossible values. It is computed from the research form and public
+settings alone, so whoever has the one can check the other.
 
-Categories are written as they are. A spreadsheet may take one that begins with =, +, - or @ for a formula; changing it
-would make the file differ from the data and from its other format, so such files are to be imported as text.
+Categories are written as they are. A spreadsheet may read a label that begins with =, +, - or @ as a formula. Changing
+it would make the file differ from the data and from its other format, so import such files as text.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def read_parents(folder: Path, hierarchy: Mapping[str, Hierarchy]) -> Lineage | 
 
 
 def basic(moved: pa.Table, labels: Mapping[str, Mapping[str, str]], *, round_to: int) -> pa.Table:
-    """The form for readers; interval ends are rounded outwards, so that they still hold what they held.
+    """The form for readers; interval ends are rounded outwards, so the intervals still contain what they contained.
 
     A flag is of the numbers beside it: rounding makes a small count less certain.
     """
@@ -164,6 +164,6 @@ def noise(ready: Prepared) -> dict[str, Any]:
 
 
 def hash_of(labels: Mapping[str, Mapping[str, str]], by: Sequence[str]) -> str | None:
-    """What stands for the labels that a table by these attributes uses."""
+    """A hash of the labels in a table by these attributes; None if there are none."""
     used = {name: labels[name] for name in by if name in labels}
     return sha256(json.dumps(used, sort_keys=True).encode()).hexdigest() if used else None

@@ -1,4 +1,4 @@
-"""What the owner of a plan's data should know before it is run: read from the data, and no part of any release."""
+"""What the owner of a plan's data should know before it is run. It is read from the data and is part of no release."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def shown_tables(request: CountRequest, folder: Path) -> list[ShownTable]:
 
 
 def ruled(request: CountRequest, tables: list[ShownTable]) -> list[str]:
-    """How the numbers that readers see differ from those that were drawn, by the release's name."""
+    """How the numbers for readers differ from the drawn ones, by the release's name."""
     gone, whole = sum(int(table.left_out.sum()) for table in tables), sum(table.values.size for table in tables)
     forms = request.source.output.forms
     return rules.told(

@@ -61,7 +61,7 @@ def read_plan(path: str | Path, text: bytes | None = None) -> PlanFile:
 
 
 def contradictions(plan: Plan) -> list[Fault]:
-    """What tables of the right shape have against each other."""
+    """Conflicts between tables of the right shape."""
     return [
         *_names_twice(plan),
         *_unnamed_sources(plan),

@@ -1,4 +1,4 @@
-"""What a plan asks for a second time: the same table or model, in the plan itself or paid for before.
+"""Requests that a plan repeats: the same table or model, in the plan itself or paid for before.
 
 It is no fault: a second draw may be meant. It is paid again, and both draws together reveal more than one.
 """
@@ -42,7 +42,7 @@ def repeated(asked: Sequence[PlannedRelease], charges: Iterable[Entry]) -> Itera
 
 
 def _things(details: Mapping[str, Any]) -> dict[str, str]:
-    """What a request is about, with the words for it: each of its tables, or its model."""
+    """The subjects of a request, with words for them: each of its tables, or its model."""
     found = {}
     for table in details.get("tables", []):
         by, where = sorted(map(str, table["by"])), table.get("where") or {}

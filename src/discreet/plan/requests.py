@@ -56,7 +56,7 @@ class PlannedRelease(Protocol):
 
 
 def requests(file: PlanFile, *, paid: Mapping[tuple[str, str], Entry]) -> tuple[list[PlannedRelease], list[Fault]]:
-    """All releases of the plan that make sense, and what is wrong with the others. Reads public files only.
+    """All valid releases of the plan, and the faults of the others. Reads public files only.
 
     `paid` are the charges of releases that were paid for already, by data set and name.
     """
@@ -86,7 +86,7 @@ def requests(file: PlanFile, *, paid: Mapping[tuple[str, str], Entry]) -> tuple[
 
 
 def _dated(made: PlannedRelease) -> PlannedRelease:
-    """A request that says which period it is about, and which release it replaces, where the plan says so.
+    """A request with its period, and with the release that it replaces, if the plan names them.
 
     Flows and changes are about the last of their quarters where the budget is divided among periods.
     """
@@ -135,18 +135,18 @@ def _opened(source: PlanSource, jobs: dict[str, Jobs]) -> Iterator[Fault]:
 
 
 def trial(source: PlanSource) -> Account:
-    """The budget of a source in a ledger that nobody keeps: enough to price, and nothing is spent."""
+    """The budget of a source in a ledger that is not kept: it is enough for pricing, and nothing is spent."""
     return Account.open(None, dataset="trial", unit=source.unit, budget=source.tables.budget.total())
 
 
 def in_schema(source: PlanSource, fault: Fault) -> Place:
-    """Where a plan says what a fault of its schema is about."""
+    """The place in a plan of a fault of its schema."""
     head, _, name = (fault.about or "").partition(".")
     return source.place("hierarchy", name) if head == "hierarchy" and name else source.place("data", "schema")
 
 
 def size(file: PlanFile) -> tuple[int, int]:
-    """How many tables a plan asks for, and how many kinds of workers they have together; nothing is priced."""
+    """The number of tables that a plan asks for, and of their kinds of workers together; nothing is priced."""
     tables = kinds = 0
     for source in file.sources:
         account = trial(source)

@@ -1,7 +1,7 @@
 """Rules of an agency for its readers: numbers that the basic form does not show.
 
-They are post-processing of what was published. Privacy does not rest on them, and the research form has every number,
-so that a reviewer computes the basic form again.
+They are post-processing of what was published. Privacy does not depend on them. The research form has every number, so
+a reviewer can compute the basic form again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def meaning(rule: Suppress | None) -> str:
-    """What a flag of quality also says where there is a rule, for whoever reads the file."""
+    """The addition to a quality flag's description if there is a rule, for readers of the file."""
     return (
         ""
         if rule is None
@@ -30,7 +30,7 @@ def meaning(rule: Suppress | None) -> str:
 
 
 def rounded_to(to: int | None) -> str:
-    """What a number's description also says where the agency rounds."""
+    """The addition to a number's description if the agency rounds."""
     return f"; in the basic form a multiple of {to:,}, its interval rounded outwards" if to and to > 1 else ""
 
 
@@ -81,7 +81,7 @@ def without_suppressed(table: pa.Table, rule: Suppress | None, named: dict[str, 
 
 
 def told(name: str, rule: Suppress | None, *, gone: tuple[int, int], round_to: int, research: bool) -> list[str]:
-    """What the report says of a release's rules: what they are, and how many numbers of how many one leaves out."""
+    """The report's part on a release's rules: what they are, and how many numbers each leaves out."""
     drawn = " The research form has every number as it was drawn." * research
     found = []
     if round_to > 1:

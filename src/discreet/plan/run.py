@@ -3,7 +3,7 @@
 Everything that can be wrong is found before the first charge: the plan, the ledger, the output folder, every row of
 the data, every aggregate of every release. Then each release is charged, drawn into a folder nobody else can read,
 fixed in the ledger and shown (`privacy.ledger.publication`). A run after a crash finds what is released, resumes what
-is paid and reads only what it still needs. Report and bundle are made from the published files alone.
+is paid for and reads only what it still needs. Report and bundle are made from the published files alone.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from discreet.release.offer import Offer
 from discreet.report.release import Facts, page
 
 Progress: TypeAlias = Callable[[str, int, int], None]
-"""Called as `progress("release jobs", 3, 7)`: what is being done, how many steps are done, how many there are."""
+"""Called as `progress("release jobs", 3, 7)`: the present step, the number of steps done, the number of all steps."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -74,12 +74,12 @@ class RunResult:
 
     @property
     def remaining(self) -> Loss:
-        """What the budget has left, in a plan about one data set; `budgets` are those of several."""
+        """What remains of the budget, in a plan about one data set; `budgets` are those of several."""
         [budget] = self.budgets
         return budget.remaining
 
     def other_files(self, name: str) -> list[str]:
-        """What lies in the folder of a release and was not released."""
+        """Files in the folder of a release that were not released."""
         entry = self.publications.get(name)
         return [] if entry is None else others(entry, self.folder / name)
 
@@ -115,7 +115,7 @@ class RunResult:
 
     @property
     def alarms(self) -> dict[str, Any]:
-        """What was written of alarms, by name; nothing after a dry run."""
+        """The alarms that were written, by name; empty after a dry run."""
         return kept(self.folder) if self.publications else {}
 
 

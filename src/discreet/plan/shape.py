@@ -1,7 +1,7 @@
-"""What a plan may hold: one model per table of the TOML file, unknown keys refused.
+"""The allowed content of a plan: one model per table of the TOML file; unknown keys are refused.
 
-Only the shape: types, ranges, and what can be told from one table alone. Whether the attributes exist, whether the
-noise can be calibrated and whether the budget suffices is found in `requests` and `check`. Amounts are exact.
+Only the shape is checked here: types, ranges, and everything that one table alone decides. `requests` and `check` find
+whether the attributes exist, whether the noise can be calibrated and whether the budget is enough. Amounts are exact.
 """
 
 from __future__ import annotations
@@ -313,7 +313,7 @@ LATER = ("source", "replaces", "series", "time", "measure", "establishments", "s
 
 
 def as_first_written(release: Mapping[str, Any]) -> dict[str, Any]:
-    """A release as JSON, without later keys that say nothing: what was paid before is asked for in the same words."""
+    """A release as JSON, without later keys that have no value: requests that were paid for before keep their text."""
     return {key: value for key, value in release.items() if value or key not in LATER}
 
 

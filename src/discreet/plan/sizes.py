@@ -1,9 +1,9 @@
-"""What is publicly known about the sizes of cells, and the error that a release is expected to have on them.
+"""Public facts about the sizes of cells, and the expected error of a release on them.
 
 Either a public table with jobs per cell, or an earlier release. The noise of a cell depends on its largest
-establishment. Where that is not public it is taken to be the whole cell, so the error told is the largest possible;
-so it is where noise follows the workers of one kind, whose numbers are not public.
-Where large establishments are left out of the counts, their jobs are part of the error.
+establishment. If that is not public, the whole cell is assumed, so the stated error is the largest possible. The same
+is done if the noise depends on the workers of one kind, whose numbers are not public. If large establishments are left
+out of the counts, their jobs are part of the error.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Expected:
     half_widths : for each of these classes the mean of the typical half-widths of intervals; infinite where some have
         none.
     mostly_noise : for each of these classes the counts that will be mostly noise.
-    is_bound : whether the mean is an upper bound, because it depends on sizes of establishments, or on how workers
-        divide into kinds, which are not public.
+    is_bound : whether the mean is an upper bound: it depends on sizes of establishments, or on how workers divide into
+        kinds, and these are not public.
     """
 
     cells: int
@@ -143,7 +143,7 @@ class PublicSizes:
     Attributes
     ----------
     is_bound : whether `largest` is not known and stands for the whole cell.
-    is_whole : whether all jobs are in it; an earlier release that left out large establishments tells no sizes.
+    is_whole : whether all jobs are in it; an earlier release that left out large establishments gives no sizes.
     """
 
     table: pa.Table
@@ -152,7 +152,7 @@ class PublicSizes:
 
     @classmethod
     def of(cls, source: PlanSource) -> tuple[PublicSizes | None, list[Fault]]:
-        """What [public] of a source names, if anything, or what is wrong with it."""
+        """The facts that [public] of a source names, if any, or its faults."""
         if secret := list(shown_as_public(source)):
             return None, secret
         if any(secret_lookups(source.file)):
@@ -187,7 +187,7 @@ class PublicSizes:
         return cls(cells.append_column("largest", cells["jobs"]), is_bound=True)
 
     def expected(self, query: CountQuery, ready: Prepared, *, level: float) -> Expected | None:
-        """The error of `query` on these sizes; None where they lack one of its attributes, or jobs."""
+        """The error of `query` on these sizes; None if they lack one of its attributes, or jobs."""
         import pyarrow.compute as pc
 
         workplace = query.jobs.schema.workplace_attributes

@@ -1,4 +1,4 @@
-"""One confidential source of a plan: where its data are, whom to protect, for how much, and what is public about it.
+"""One confidential source of a plan: its data, its unit, its budget, and the public facts about it.
 
 Only the shape, as in `shape`. A plan with one source writes these tables at its top: [data], [unit], [budget].
 """
@@ -122,7 +122,7 @@ class Data(Section):
 
     @property
     def places(self) -> list[tuple[str, str]]:
-        """Where the data are, by the key that says so."""
+        """The place of the data, by the key that names it."""
         named = {"source": self.source, "workplaces": self.workplaces, "workers": self.workers}
         return [(key, text) for key, text in named.items() if text is not None]
 
@@ -191,7 +191,7 @@ class BudgetSection(Section):
         return loss(epsilon=self.epsilon, delta=self.delta)
 
     def policy(self) -> Policy | None:
-        """What each period may cost, where the plan says so."""
+        """The limit of each period, if the plan has one."""
         steps: tuple[Step, ...] = ("year", "quarter", "month")
         stated = [Policy(step, limit) for step in steps if (limit := getattr(self, f"per_{step}")) is not None]
         return stated[0] if stated else None
@@ -206,7 +206,7 @@ class BudgetSection(Section):
 
 
 class Public(Section):
-    """[public]: what is known without the confidential data, so that the expected error is known beforehand."""
+    """[public]: facts that are known without the confidential data; they give the expected error before a release."""
 
     sizes: PathText | None = Field(
         None,

@@ -1,4 +1,4 @@
-"""What the ledger says about the data sets of a plan, and what the plan's releases would spend of their budgets."""
+"""The ledger's facts about the data sets of a plan, and what the plan's releases would spend of their budgets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ State: TypeAlias = Literal["new", "paid, not released", "released"]
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What the ledger says about one data set; empty where there is no ledger yet."""
+    """The ledger's facts about one data set; empty if there is no ledger yet."""
 
     budgets: tuple[Budget, ...] = ()
     charged: Mapping[str, Entry] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Standing:
 
 
 class PeriodSpent(NamedTuple):
-    """What releases about one period have cost of its limit."""
+    """The part of a period's limit that its releases have spent."""
 
     period: str
     limit: Fraction
@@ -48,7 +48,7 @@ class PeriodSpent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What the releases of one data set cost together.
+    """The total cost of the releases of one data set.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class Spending:
         )
 
     def periods(self, budget: Budget) -> list[PeriodSpent]:
-        """What the periods of the series have spent, where the budget is divided among periods."""
+        """What the periods of the series have spent, if the budget is divided among periods."""
         return [
             PeriodSpent(name, budget.policy.limit, budget.periods.get(name, Fraction(0)))
             for name in sorted(self.after.periods)
@@ -98,7 +98,7 @@ class Spending:
 
 
 def standings(file: PlanFile) -> tuple[dict[str, Standing], list[Fault]]:
-    """What the ledger says now about each data set of the plan, without making a ledger."""
+    """The ledger's present facts about each data set of the plan; no ledger is made."""
     where, datasets = file.ledger, {source.dataset: None for source in file.sources}
     place, nothing = file.sources[0].place("budget", "ledger"), {dataset: Standing() for dataset in datasets}
     if "://" not in where and not Path(where).exists():
@@ -162,7 +162,7 @@ def jobs_of_one_worker(asked: Sequence[PlannedRelease]) -> int | None:
 
 
 def _opened(source: PlanSource, standing: Standing) -> tuple[Budget, list[Fault]]:
-    """The budget of a data set as it is now, and what the plan says otherwise."""
+    """The present budget of a data set, and where the plan disagrees."""
     unit, whole = source.unit, source.tables.budget.total()
     place = source.place("budget", "dataset")
     faults = [replace(fault, place=place) for fault in second_opening(source.dataset, source.origin, standing.opened)]
@@ -192,7 +192,7 @@ def _columns(request: PlannedRelease, standing: Standing) -> Iterator[Fault]:
 
 
 def _replaced(request: PlannedRelease, asked: Sequence[PlannedRelease], standing: Standing) -> Iterator[Fault]:
-    """What is wrong with the release that a new one is a revision of."""
+    """The faults of the release that a new one revises."""
     name, place = request.release.replaces, ("release", request.source.file.index(request.release.name), "replaces")
     if name is None:
         return

@@ -29,7 +29,7 @@ LISTED = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What the owner of a table says about it.
+    """The owner's answers about a table.
 
     Attributes
     ----------

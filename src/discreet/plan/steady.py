@@ -1,12 +1,12 @@
-"""Whether the data of a plan stay what they are: while a run reads them, and until an interrupted run is resumed.
+"""Whether the data of a plan stay the same: while a run reads them, and until an interrupted run is resumed.
 
 Files are looked at before a run reads and again before it pays: what was written meanwhile is found, and nothing is
 spent. Tables of servers are copied as at one moment, and need no second look.
 
-A run that is killed between two releases leaves a note of what its data held, in a folder that only this user can open
-(XDG_STATE_HOME). The run that resumes it compares. The note holds hashes of whole tables, with which somebody who knows
-all rows but one could try out the last; so it is as confidential as the data, is in no ledger, release, report or
-bundle, and goes when the last release of the plan is published.
+A run that is killed between two releases leaves a note of its data's content, in a folder that only this user can open
+(XDG_STATE_HOME). The run that resumes it compares. The note holds hashes of whole tables. Somebody who knows all rows
+but one could use them to try out the last row, so the note is as confidential as the data. It is in no ledger, release,
+report or bundle, and it is deleted when the last release of the plan is published.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class DataFiles:
         )
 
     def held(self) -> dict[str, str]:
-        """What the data held: a hash of each key's files, and of each table of a server that was read."""
+        """The data's content: a hash of each key's files, and of each table of a server that was read."""
         if self.file.plan.engine.kind == "spark":  # files of a cluster are too long to be read here again
             return {f"times of {'/'.join(map(str, place))}": _times(found) for place, found in self.stamps.items()}
         return {"/".join(map(str, place)): _digest(found) for place, found in self.stamps.items()} | fingerprints()
@@ -64,7 +64,7 @@ class DataFiles:
 
 @dataclass(frozen=True, slots=True)
 class EarlierData:
-    """What the data held when a plan was first paid for."""
+    """The data's content when a plan was first paid for."""
 
     path: Path
 
@@ -76,7 +76,7 @@ class EarlierData:
         return cls(Path(state).expanduser() / "discreet" / f"{name}.json")
 
     def differs(self, held: dict[str, str]) -> bool:
-        """Whether something that is noted is otherwise now; what cannot be read tells nothing."""
+        """Whether something in the note has changed since; data that cannot be read do not count."""
         try:
             noted = json.loads(self.path.read_text(encoding="utf-8"))
             return any(noted.get(key, digest) != digest for key, digest in held.items())
@@ -84,7 +84,7 @@ class EarlierData:
             return False
 
     def write(self, held: dict[str, str]) -> None:
-        """Note it for this user alone. Where that is not possible, a resumed run cannot compare."""
+        """Note it for this user alone. If that is not possible, a resumed run cannot compare."""
         with suppress(OSError):
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             new = self.path.with_suffix(".new")

@@ -91,7 +91,7 @@ class SummaryRequest:
         return replace(found, guarantee=self.guarantee, details=self.details, read=read, write=write)
 
     def _needs_rows(self, table: Frame, model: Formula) -> bool:
-        """Whether sums by categories, which an engine computes, are not enough."""
+        """Whether sums by categories, which an engine can compute, are not enough."""
         from discreet.formula.rows import plan, with_sizes
         from discreet.lmm.cells import runs_in_engine
         from discreet.lmm.private.public import hidden
@@ -173,7 +173,7 @@ def summary_request(source: PlanSource, release: PosteriorSection | ModelSection
 
 
 Made: TypeAlias = tuple[Guarantee, tuple[str, ...], Callable[[Path | str], Offer[None, Any, Any]]]
-"""What a release promises, the columns that it takes as public, and its offer from the data."""
+"""The promise of a release, the columns that it takes as public, and its offer from the data."""
 
 
 def _model(release: ModelSection, public: tuple[str, ...], account: Account, unit: Rows) -> Made:
@@ -226,7 +226,7 @@ def _posterior(release: PosteriorSection, public: tuple[str, ...], account: Acco
 
 
 def _refuse_repeated(release: PosteriorSection) -> None:
-    """Coefficients and values pair up, or one of either goes with all of the others; a question is asked once."""
+    """Pair coefficients with values, or one of either with all of the others; a question is asked once."""
     names, at = release.coefficient, release.at
     if len(names) != len(at) and min(len(names), len(at)) > 1:
         raise PrivacyError(

@@ -1,6 +1,6 @@
 """Sources of a plan that hold the same rows under two budgets: a copy of a file, a view of a table.
 
-For the owner of the data alone: whether two tables are the same is as confidential as their rows.
+This is for the owner of the data alone: whether two tables are the same is as confidential as their rows.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def twins(file: PlanFile) -> Iterator[str]:
 
 
 def _texts(source: PlanSource) -> Frame:
-    """All columns as text, so that a CSV file and a Parquet file of the same rows are the same."""
+    """All columns as text, so a CSV file and a Parquet file of the same rows are equal."""
     import narwhals.stable.v2 as nw
 
     place = Confidential(source).path
@@ -49,7 +49,7 @@ def _texts(source: PlanSource) -> Frame:
 
 
 def _held(frame: Frame, columns: list[str]) -> Any:
-    """What a table holds in some columns, whatever the order of its rows."""
+    """The content of some columns of a table, for any order of its rows."""
     native = frame.select(columns).to_native()  # files and databases are tables of DuckDB
     with working("compare sources", frame):
         return native.query("t", "SELECT count(*), sum(hash(t)), bit_xor(hash(t)) FROM t").fetchall()

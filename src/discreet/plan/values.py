@@ -1,4 +1,4 @@
-"""What a single value of a plan may be: amounts, probabilities, names, paths, lists of attributes, filters."""
+"""The allowed single values of a plan: amounts, probabilities, names, paths, lists of attributes, filters."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _line(text: str) -> str:
 
 
 def _path(text: str, *, addresses: bool = False) -> str:
-    """A path that a file system can be asked about; addresses of servers are nobody's path."""
+    """A path that a file system can look up; addresses of servers are not paths."""
     odd = next((c for c in text if category(c) == "Cc"), None)
     if odd is not None:
         raise PlanError(
@@ -218,7 +218,7 @@ Responses: TypeAlias = Annotated[
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
 ]
 OF_A_KIND = ("[word]", "[list]", "[truth]", "[number]")
-"""What pydantic puts into the place of a value that may be of two kinds; it is no key of the plan."""
+"""Names that pydantic inserts for a value of two possible kinds; they are not keys of the plan."""
 
 
 def of_two_kinds(kind: type, tag: str, other: str) -> Discriminator:

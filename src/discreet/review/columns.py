@@ -26,7 +26,7 @@ def equal(one: pa.ChunkedArray, other: pa.ChunkedArray) -> bool:
 
 
 def close(stated: pa.ChunkedArray, found: pa.ChunkedArray) -> bool:
-    """Whether two columns hold the same, numbers up to the last digits."""
+    """Whether two columns are equal, numbers up to the last digits."""
     import pyarrow.types as kinds
 
     if not kinds.is_floating(found.type):
@@ -50,7 +50,7 @@ def distinct(columns: Sequence[pa.ChunkedArray]) -> pa.Table:
 
 
 def same_rows(one: pa.Table, other: pa.Table) -> bool:
-    """Whether two tables of distinct rows hold the same rows, in whatever order."""
+    """Whether two tables of distinct rows hold the same rows, in any order."""
     import pyarrow as pa
 
     both = pa.concat_tables([one, other])

@@ -1,7 +1,7 @@
 """The plan behind a bundle, built anew from its public request: what it asks for must be what the ledger was paid for.
 
-Paths and addresses are not in a bundle, and nothing here needs them: requests are priced without data, and the report
-is made of published files and lines of the ledger.
+A bundle has no paths and no addresses, and nothing here needs them. Requests are priced without data, and the report is
+made from published files and lines of the ledger.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Rebuilt:
         return dict(json.loads((self.folder / name / MANIFEST).read_text(encoding="utf-8")))
 
     def reread(self, name: str) -> Reread | None:
-        """What the checks of one release share; that of another is forgotten."""
+        """Values that the checks of one release share; those of another release are dropped."""
         kept = vars(self)
         if kept.get("_reread", ("",))[0] != name:
             kept["_reread"] = name, reread(self.requests[name], self.folder / name)
@@ -135,7 +135,7 @@ class Rebuilt:
         return found
 
     def compares(self, name: str) -> bool:
-        """Whether a comparison with the agency's table was asked for, or is there."""
+        """Whether a comparison with the agency's table was requested, or exists."""
         try:
             asked = "compare" in self.about(name)["parameters"]
         except Exception:
@@ -152,7 +152,7 @@ class Rebuilt:
         return asked or any(self.folder.glob("alarms*"))
 
     def check_alarms(self) -> str:
-        """The alarms follow from the numbers of the releases, and they are those that were asked for."""
+        """The alarms follow from the numbers of the releases, and they are the requested ones."""
         asked, known = self.file.plan.alarms, kept_alarms(self.folder)
         if {*known} != {each.name for each in asked}:
             odd = sorted({*known} ^ {each.name for each in asked})[0]
@@ -170,7 +170,7 @@ class Rebuilt:
         return f"{len(steps)} computed again from the published numbers: the same{more}"
 
     def check_request(self) -> str:
-        """Every release that was asked for is there, and the ledger was paid for exactly what was asked."""
+        """Every requested release is present, and the ledger was paid for exactly what was requested."""
         asked, charges, budgets = self.requests, self._paid(), self.lines.budgets
         if {*asked} != {*self.releases}:
             odd = sorted({*asked} ^ {*self.releases})[0]

@@ -202,7 +202,7 @@ def check_basic(
 
 
 def check_agency(request: PlannedRelease, folder: Path) -> str:
-    """The comparison with the agency's table follows from the numbers that the release keeps of both."""
+    """The comparison with the agency's table follows from the numbers of both in the release."""
     about, asked = kept(folder), request.details.get("compare")
     if about is None or asked is None:
         raise RefutedError("it was asked for, and is not there" if asked else "it is there, and nobody asked for it")
@@ -256,7 +256,7 @@ def _places(request: PlannedRelease) -> list[tuple[str, list[str]]]:
 
 
 def _has_labels(about: dict[str, Any], number: int) -> bool:
-    """Whether the basic form of a table calls its categories otherwise."""
+    """Whether the basic form of a table has other names for its categories."""
     parameters = about["parameters"]
     tables = [*parameters.get("tables", ()), *parameters.get("derived", ())]
     return bool(tables) and tables[number]["labels"] is not None
@@ -308,7 +308,7 @@ def _check_kinds(request: CountRequest, number: int, folder: Path, *, labelled: 
 
 
 def _alike(found: Any, stated: Any) -> bool:
-    """Whether two sets of constants are the same up to the last digits."""
+    """Whether two sets of constants are equal up to the last digits."""
     if isinstance(found, dict):
         return (
             isinstance(stated, dict)

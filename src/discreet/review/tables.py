@@ -22,7 +22,7 @@ MEMORY, SWELLING = 2**30, 500
 
 SECONDS = 600
 UNREADABLE = 3
-"""How the process that reads the tables ends where one cannot be read."""
+"""The exit of the process that reads the tables, if one cannot be read."""
 
 READER = (
     "import sys; from pathlib import Path; from discreet.review.tables import _limit, _try_tables; "
@@ -33,7 +33,7 @@ READER = (
 def check_tables(packed: zipfile.ZipFile, folder: Path) -> list[int]:
     """The rows of each table. Refuse what cannot be read, or not in the memory that a bundle of its size needs.
 
-    Nothing is read here: what can be read in part alone could swell when a check reads that part.
+    Nothing is read in this process: a file that can be read in part could still grow when a check reads that part.
     """
     tables = [name for name in packed.namelist() if is_table(name)]
     allowed = MEMORY + SWELLING * packed_size(packed)

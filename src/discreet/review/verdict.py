@@ -1,8 +1,8 @@
-"""Whether a reviewer's bundle is what it says: files, ledger lines, arithmetic and mechanisms, all checked anew.
+"""Whether a reviewer's bundle is what it claims: files, ledger lines, arithmetic and mechanisms are all checked again.
 
 Nothing in the bundle is believed. Hashes are taken again, seals recomputed, sums redone, the request priced again, the
-worst loss of the stated mechanisms found by `privacy.verify`, intervals, basic form and report made anew. What cannot
-be decided from a bundle is listed as not checked. No confidential data are needed.
+worst loss of the stated mechanisms found by `privacy.verify`, intervals, basic form and report made anew. Claims that a
+bundle cannot decide are listed as not checked. No confidential data are needed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ MALFORMED = (
     *(LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RuntimeError, OSError, EOFError),
     *(zipfile.BadZipFile, zlib.error),
 )
-"""What reading something that was not written by discreet may raise; brackets without end are a `RuntimeError`."""
+"""Errors that reading a file from elsewhere may raise; endless brackets are a `RuntimeError`."""
 
 MOST_SECONDS = 60.0
 """A reviewer solves no table of noise that may take longer: a stranger's bundle chooses alpha and epsilon."""
@@ -281,7 +281,7 @@ def _examined(table: Mapping[str, Any], unit: Establishments) -> list[tuple[Mech
 
 
 def _constants(about: Mapping[str, Any]) -> NoReturn:
-    """Of models and summaries the losses of the parts are added up; their scales rest on a proof and on the design."""
+    """For models and summaries the parts' losses are added up; their scales depend on a proof and the design."""
     constants, promised = about["parameters"]["mechanism"], stated_loss(about["guarantee"]["loss"])
     proof = about["guarantee"]["proof"]
     if "parts" not in constants:

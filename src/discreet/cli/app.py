@@ -1,7 +1,7 @@
 """The command tree and the one place where errors become words and exit codes.
 
-A command's file is loaded when it is called, so the list of all commands is quick. What that list says about each is
-written here; the tests hold it to what the command says about itself.
+A command's file is loaded when it is called, so the list of all commands is quick. The list's words about each are
+written here; the tests compare them with the command's own help.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ COMMANDS = {
         "A ledger of privacy losses: what was spent on which data, what may be, and that the chain is intact.",
     ),
 }
-"""Where a command is, and the first line of its help."""
+"""The module of a command, and the first line of its help."""
 
 
 class Loaded(Mapping[str, Any]):

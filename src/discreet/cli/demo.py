@@ -44,7 +44,7 @@ def demo(
 
 
 def program() -> str:
-    """What starts this program in the reader's shell: its name where that finds it, else the path from here."""
+    """The command that starts this program in the reader's shell: its name if the shell finds it, else the path."""
     scripts = sysconfig.get_path("scripts")
     own, found = shutil.which("discreet", path=scripts), shutil.which("discreet")
     if own is None:

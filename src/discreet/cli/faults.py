@@ -1,4 +1,4 @@
-"""What is wrong with a request, for the machine that asked for JSON."""
+"""The faults of a request, for a machine that asked for JSON."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from discreet.errors import DiscreetError
 from discreet.voices import COMMAND, PLAN, PYTHON, Command
 
 VOICE: ContextVar[Command] = ContextVar("VOICE", default=COMMAND)
-"""How the command that runs speaks: of the options that it has."""
+"""The voice of the command that runs: it uses the command's own options."""
 
 
 def speak(command: Any) -> None:
-    """Speak of what a command takes; of what is in its plan as plans do, and else as Python does."""
+    """Name things as the command does; keys of its plan as plans do; everything else as Python does."""
     taken = {parameter.name: parameter for parameter in command.params}
     VOICE.set(
         Command(

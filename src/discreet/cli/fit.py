@@ -229,7 +229,7 @@ def _posterior(formula: str, data: Path, *, as_json: bool, prior: str) -> None:
 
 
 def _check(formula: str, data: Path, *, as_json: bool, asked: dict[str, Any]) -> None:
-    """What a release would cost and how far off it would be; who pays is not asked."""
+    """The price and the expected error of a release, whoever pays."""
     from discreet.lmm.private import release_mixed
 
     payer = ("ledger", "budget", "dataset", "name")

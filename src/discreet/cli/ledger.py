@@ -213,7 +213,7 @@ def _opened(where: str) -> Ledger:
 
 
 def _unproved(book: Ledger) -> int:
-    """How many charges of the whole book bound nothing."""
+    """The number of charges in the whole ledger that bound nothing."""
     return sum(bool(entry.unproved) for entry in book.entries())
 
 

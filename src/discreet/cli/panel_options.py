@@ -186,7 +186,7 @@ def _names(text: str | None) -> list[str]:
 
 @dataclass(frozen=True)
 class RankingOptions:
-    """What `report` and `backtest` have in common: options of both, in this order."""
+    """The options that `report` and `backtest` share, in this order."""
 
     methods: Methods = None
     horizon: Horizon = 1

@@ -276,7 +276,7 @@ def _print_check(found: PlanCheck) -> None:
 
 
 def _beside_agencies(found: PlanCheck) -> Iterator[RichTable]:
-    """What is known of each public table of the agency that a release is to be shown beside."""
+    """The facts about each public table of the agency that is shown beside a release."""
     from rich.markup import escape
     from rich.table import Table
 

@@ -40,7 +40,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object inst
 def _command(written: str, default: str) -> Callable[[Callable[[Publication], None]], Callable[..., None]]:
     """A command that writes a release with `discreet.publication.{written}`, under the words of the function below.
 
-    That function says what comes after it, in text alone.
+    That function says what comes after it, only in text.
     """
 
     def command(after: Callable[[Publication], None]) -> Callable[..., None]:

@@ -67,7 +67,7 @@ UNREAD = {
     "mssql": ("SQL Server", "tds_fdw"),
     "sqlserver": ("SQL Server", "tds_fdw"),
 }
-"""Servers that people ask for and nothing here reads, and what shows their tables in PostgreSQL."""
+"""Servers that people ask for and that are not supported, and tools that show their tables in PostgreSQL."""
 
 SQLITE = (".sqlite", ".sqlite3", ".db")
 """How files of SQLite are called."""
@@ -146,7 +146,7 @@ class Address:
         return host.casefold(), port, said.get("service", ""), self.database or said.get("dbname", "")
 
     def same_as(self, other: Address) -> bool:
-        """Whether both name one table, as far as addresses tell, whoever reads it."""
+        """Whether both name one table, as far as addresses show, for any user."""
         mine, theirs = ((_machine(host), *rest) for host, *rest in (self.place, other.place))
         return (self.kind, mine, self._bare) == (other.kind, theirs, other._bare)
 
@@ -178,18 +178,18 @@ class SomeColumns:
 
 
 def is_address(data: object) -> bool:
-    """Whether data are named by an address of a server, and not by a path; `hdfs://` and the like are paths."""
+    """Whether data are named by a server's address and not by a path; `hdfs://` and the like are paths."""
     known = r"(?:postgres|mysql|mariadb|sqlite|oracle|mssql|sqlserver)\w*(?:\+\w+)?://"
     return isinstance(data, str) and re.match(known, data, re.IGNORECASE) is not None
 
 
 def is_sqlite(path: Path) -> bool:
-    """Whether a path is a file of SQLite, by its name."""
+    """Whether a path is a SQLite file, by its name."""
     return path.suffix.casefold() in SQLITE
 
 
 def no_table(address: Address, tables: Sequence[str]) -> DataError:
-    """What is said of a table that is not there."""
+    """The error for a table that does not exist."""
     near = get_close_matches(address.table, tables, n=2)
     return DataError(
         f"There is no table {address}."

@@ -30,7 +30,7 @@ ROWS = 500_000  # of a group in the copy
 
 @dataclass(slots=True)
 class Moment:
-    """What was read of databases at one moment: a transaction for each server, a file for each table."""
+    """Databases as read at one moment: a transaction for each server, a file for each table."""
 
     connections: dict[Address, Any] = field(default_factory=dict)
     copies: dict[tuple[Address, tuple[str, ...] | None], IO[bytes]] = field(default_factory=dict)
@@ -100,7 +100,7 @@ def copied(table: str | Address, columns: Sequence[str] | None = None) -> str:
 
 
 def fingerprints() -> dict[str, str]:
-    """What the tables that were read at this moment held, whatever the order of their rows.
+    """The content of the tables that were read at this moment, for any order of their rows.
 
     A fingerprint is as confidential as the rows: who knows all but one of them could try out the last.
     """

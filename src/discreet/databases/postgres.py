@@ -114,14 +114,14 @@ CAUSES: dict[str, tuple[str, str]] = {
         "there is no such service", "Correct its name, or set PGSERVICEFILE to the file that has it.",
     ),
 }  # fmt: skip
-"""What the driver says, and what it means: a cause and the way out."""
+"""Messages of the driver and their meaning: a cause and a remedy."""
 
 DRIVER = "[libpq]"
-"""How messages of the driver begin, also those that come through Arrow."""
+"""Prefixes of the driver's messages, also of those that come through Arrow."""
 
 
 def cause(error: Exception) -> tuple[str, str] | None:
-    """What a failure of the driver means, and the way out; None if it is not the driver's."""
+    """The meaning of a failure of the driver, and a remedy; None if it is not the driver's."""
     said = str(error)
     if not (said.startswith(DRIVER) or type(error).__module__.startswith("adbc_driver")):
         return None

@@ -54,7 +54,7 @@ def connect(address: Address) -> Any:
 
 
 def _login(address: Address) -> dict[str, Any]:
-    """What the driver needs to connect; passwords come from the environment or from a file outside the plan."""
+    """The driver's parameters for a connection; passwords come from the environment or from a file outside the plan."""
     said = dict(address.options)
     options = Path(said.pop("option_file", "") or "~/.my.cnf").expanduser()
     given = {
@@ -173,11 +173,11 @@ CAUSES: dict[int, tuple[str, str]] = {
     2002: ("no server answers there", "Check host, port and network, and that the server runs."),
     2003: ("no server answers there", "Check host, port and network, and that the server runs."),
 }
-"""The server's numbers of errors, and what they mean: a cause and the way out."""
+"""The server's error numbers and their meaning: a cause and a remedy."""
 
 
 def cause(error: Exception) -> tuple[str, str] | None:
-    """What a failure of the driver means, and the way out; None if it is not the driver's."""
+    """The meaning of a failure of the driver, and a remedy; None if it is not the driver's."""
     from sqlalchemy.exc import SQLAlchemyError
 
     own = getattr(error, "orig", error)

@@ -60,7 +60,7 @@ class Spark:
         properties: str | Path | None = None,
         wait: float = PATIENCE,
     ) -> None:
-        """Use `session`; or that of this process; or start one at `master`, closed to other machines if it is local.
+        """Use `session`, or that of this process, or start one at `master`; a local one is closed to other machines.
 
         `keep` writes to `checkpoints`, which survives the loss of an executor; without it, to executors' disks.
         `properties` is a file with further settings, secrets among them. A cluster that has not run an empty task in

@@ -1,7 +1,7 @@
-"""Settings of Spark: which ones a plan may state, which decide results and are ours, and which are secrets.
+"""Settings of Spark: those that a plan may state, those that decide results and are ours, and those that are secrets.
 
-Whoever reads a plan sees its settings, so none may be a secret, load code or change what is computed. Secrets are in a
-file of properties that only its owner can read; they reach Spark by that file's name and stand in no command line.
+Every reader of a plan sees its settings, so none may be a secret, load code or change what is computed. Secrets are in
+a file of properties that only its owner can read; they reach Spark by that file's name and stand in no command line.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OURS = {
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
 }
-"""What decides results: sums that overflow fail, files that are damaged or gone fail, codes of folders stay text."""
+"""Settings that decide results: overflowing sums fail, damaged or missing files fail, codes of folders stay text."""
 
 STATED = (
     *("spark.executor.memory", "spark.executor.memoryOverhead", "spark.executor.cores", "spark.executor.instances"),
@@ -41,7 +41,7 @@ FAMILIES = (
     *("spark.memory.", "spark.shuffle.", "spark.rpc.", "spark.locality.", "spark.ssl.", "spark.network.crypto."),
     *("spark.hadoop.fs.", "spark.hadoop.dfs.", "spark.excludeOnFailure.", "spark.decommission."),
 )
-"""What a plan may state: resources, addresses and ways of work. None of it changes a sum."""
+"""Settings that a plan may state: resources, addresses and ways of work. None of it changes a sum."""
 
 SECRET = re.compile(
     r"secret|passw|passphrase|passwd|pwd|token|credentials?$|(access|account|private|encryption|api|shared|sas)[._-]?key"
@@ -56,12 +56,12 @@ ASIDE = (
 
 
 def is_secret(name: str) -> bool:
-    """Whether a setting's name says that its value is one that nobody else may know."""
+    """Whether a setting's name shows that its value is a secret."""
     return SECRET.search(name) is not None
 
 
 def setting_faults(settings: Mapping[str, object]) -> Iterator[Fault]:
-    """What keeps settings out of a plan; no value is ever repeated."""
+    """Reasons why settings are not allowed in a plan; no value is ever repeated."""
     for name, value in settings.items():
         if is_secret(name) or SECRET_VALUE.search(str(value)):
             yield Fault(
@@ -89,7 +89,7 @@ def setting_faults(settings: Mapping[str, object]) -> Iterator[Fault]:
 
 
 def master_fault(master: str) -> Iterator[Fault]:
-    """What is wrong with the address of a master."""
+    """The faults of a master's address."""
     if SECRET_VALUE.search(master):
         yield Fault(
             "master",

@@ -50,7 +50,7 @@ class Splines:
     """B-splines without the first, which the intercept replaces; inner knots are quantiles."""
 
     knots: tuple[float, ...]
-    """With the ends of the range `degree` + 1 times each."""
+    """The ends of the range have multiplicity `degree` + 1."""
     degree: int
 
     @classmethod
@@ -86,7 +86,7 @@ class NaturalSplines:
     """Cubic splines that are linear beyond the range of the values that they were learned from; no constant."""
 
     knots: tuple[float, ...]
-    """With the ends of the range four times each."""
+    """The ends of the range have multiplicity four."""
 
     @classmethod
     def learn(cls, x: Vector, df: int) -> NaturalSplines:

@@ -1,7 +1,7 @@
 """Contrasts: how the levels of a factor become columns beside an intercept, as R's `contr.treatment` and others.
 
-A model is computed with treatment contrasts whatever was asked: every coding spans the same columns where the model has
-the margins of its products, and `lmm.origin` gives the coefficients of the coding that was asked for.
+A model is always computed with treatment contrasts. Every coding spans the same columns if the model has the margins of
+its products, and `lmm.origin` gives the coefficients of the requested coding.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CONTRASTS = ("treatment", "sum", "helmert")
 
 
 def coding(contrast: Contrast, levels: int) -> Matrix:
-    """What each level (row) has in each column, shape (levels, levels - 1)."""
+    """The value of each level (row) in each column, shape (levels, levels - 1)."""
     every = np.arange(levels)
     if contrast == "sum":
         return np.vstack([np.eye(levels - 1), np.full((1, levels - 1), -1.0)])
@@ -35,7 +35,7 @@ def coding(contrast: Contrast, levels: int) -> Matrix:
 
 
 def recodes(contrast: Contrast) -> bool:
-    """Whether a coding is another one than treatment contrasts, whose columns are indicators of levels."""
+    """Whether a coding differs from treatment contrasts, whose columns are indicators of levels."""
     return contrast in ("sum", "helmert")
 
 

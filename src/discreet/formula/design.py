@@ -32,7 +32,7 @@ class Monomial:
     """A product of numeric factors, each a `(factor, basis column)`.
 
     `shifts` are the origins from which the factors are measured, none where all are zero. `less` are multiples of other
-    monomials that are subtracted from the product, so that the column is not nearly a combination of theirs.
+    monomials that are subtracted from the product, so that the column is not nearly collinear with them.
     """
 
     atoms: tuple[tuple[Factor, int], ...] = ()
@@ -74,7 +74,7 @@ class Piece:
 
     @property
     def recoded(self) -> bool:
-        """Whether coefficients are of other contrasts than the columns, which are indicators of levels."""
+        """Whether coefficients have other contrasts than the columns, which are indicators of levels."""
         return any(reduced and recodes(self.factor(column).contrast) for column, reduced in self.coded)
 
     def position(self, codes: Codes, levels: Levels, count: int) -> Integers:
@@ -141,7 +141,7 @@ class Layout:
         return tuple(dict.fromkeys(factor for monomial in self.monomials for factor, _ in monomial.atoms))
 
     def centred(self, means: Mapping[Factor, Vector], distant: Collection[Factor]) -> Layout:
-        """The same column spaces with numbers near zero, so that sums of squares keep their digits.
+        """The same column spaces with numbers near zero, so that sums of squares do not lose digits.
 
         Products and random slopes are centred in `distant` factors, whose values lie far from zero: elsewhere there is
         nothing to gain, and one far value would move all others. `origin` undoes it.
@@ -174,7 +174,7 @@ def _centred(
 ) -> tuple[Piece, ...]:
     """The pieces with factors measured from their means where the span allows it.
 
-    That is a distant factor whose terms have all their margins and, if `alone`, every factor that is a term itself.
+    These are distant factors whose terms have all their margins and, if `alone`, every factor that is a term itself.
     """
     present = {frozenset(term) for term in terms} | ({frozenset[Factor]()} if _span_constant(pieces) else set())
     movable = {f for f in distant if all(frozenset(t) - {f} in present for t in terms if f in t)}
@@ -303,7 +303,7 @@ class Design:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """On factors of the fixed part: with one level, which R would refuse to code; whose levels are dates."""
+        """Notes on factors of the fixed part that have one level, which R refuses to code, or levels that are dates."""
         coded = {column: None for piece in self.layout.fixed for column, _ in piece.coded}
         constant = [
             f"factor {column} has one level, so it has no coefficient of its own"

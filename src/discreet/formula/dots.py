@@ -1,4 +1,4 @@
-"""What a dot stands for in a formula: every other column, or the old formula in an update."""
+"""The meaning of a dot in a formula: every other column, or the old formula in an update."""
 
 from __future__ import annotations
 

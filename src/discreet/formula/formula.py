@@ -34,7 +34,7 @@ class Factor:
     function: Function = ""
     arguments: tuple[tuple[str, float], ...] = ()
     contrast: Contrast = ""
-    """How levels of categories are coded: in the text for `C(x, sum)`, beside it where an option says so."""
+    """The coding of levels of categories: in the text by `C(x, sum)`, or beside it by an option."""
 
     def __str__(self) -> str:
         if not self.function:

@@ -1,8 +1,8 @@
 """The border between data and a mixed model: any frame or file in, coded columns out.
 
-A path (CSV, Parquet) or a lazy frame stays in its engine and is asked for aggregates; rows come into memory
-only when someone needs them, and then only the columns the formula names, categories as integers.
-Faulty data end here with a `DataError` that names the column and never a value.
+A path (CSV, Parquet) or a lazy frame stays in its engine, which computes aggregates. Rows come into memory only on
+demand, and then only the columns of the formula, with categories as integers. Faulty data end here with a `DataError`
+that names the column and never a value.
 """
 
 from __future__ import annotations
@@ -105,7 +105,8 @@ def _sized(model: Formula) -> list[Factor]:
 def plan(frame: AnyFrame, model: Formula, *, offsets: bool = False, contrasts: Contrasts | None = None) -> Layout:
     """Lay a formula out on a frame's schema; refuses unknown columns and columns that hold no numbers.
 
-    Only a caller who adds them to the linear predictor allows `offsets`, and one who recodes coefficients `contrasts`.
+    Only a caller who adds offsets to the linear predictor allows `offsets`, and only one who recodes coefficients
+    allows `contrasts`.
     """
     assert not _sized(model), "sizes become columns first"
     if model.offsets and not offsets:
@@ -202,7 +203,7 @@ class ModelRows:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What was learned while reading: levels of every coded column, states of every function, column means.
+    """Facts learned while reading: levels of every coded column, states of every function, column means.
 
     `distant` are the factors whose mean is at least `DISTANT` standard deviations from zero.
     """
@@ -218,7 +219,8 @@ def read_rows(
 ) -> tuple[ModelRows, Learned]:
     """Bring the model's columns into memory, learning levels and states, or applying `known` ones to new data.
 
-    A level that `known` does not have is coded -1. Without `response`, or where new data lack it, it is left out.
+    A level that `known` does not have is coded -1. Without `response`, or if new data lack it, the response is left
+    out.
     """
     import narwhals.stable.v2 as nw
 
@@ -259,7 +261,7 @@ def read_rows(
 
 
 def number_column(frame: AnyFrame, name: str, about: str, rows: int, *, positive: bool = False) -> Vector:
-    """A column of finite numbers that stands beside the formula, such as weights."""
+    """A column of finite numbers beside the formula, such as weights."""
     import narwhals.stable.v2 as nw
 
     schema = frame.collect_schema()
@@ -301,7 +303,10 @@ def given_order(frame: AnyFrame, columns: Sequence[str]) -> set[str]:
 
 
 def encode(column: Any, name: str, *, given_order: bool = False) -> tuple[Integers, tuple[str, ...]]:
-    """Codes and labels of a PyArrow column; levels sorted unless the type gives their order; unused ones dropped."""
+    """Codes and labels of a PyArrow column.
+
+    Levels are sorted unless the type gives their order; unused ones are dropped.
+    """
     import pyarrow as pa
 
     if column.null_count:

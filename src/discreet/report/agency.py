@@ -16,7 +16,7 @@ from discreet.tables.expected import three_digits
 
 @dataclass(frozen=True, slots=True)
 class AgencyTable:
-    """The agency's table by its title, file and hash, the attributes it was matched by, and what was found."""
+    """The agency's table: its title, file and hash, the attributes it was matched by, and the result."""
 
     title: str
     file: str

@@ -1,4 +1,4 @@
-"""What the report shows of alarms: the changes between two releases that are beyond their noise, the largest first."""
+"""The report's part on alarms: the changes between two releases that are larger than their noise, the largest first."""
 
 from __future__ import annotations
 

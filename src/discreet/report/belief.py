@@ -30,9 +30,9 @@ BEFORE, AT_MOST = "before", "after, at most"
 def size_beliefs(
     unit: Unit, loss: Loss, typical: Mapping[str, Mapping[int, Vector]], *, number: int | None = None
 ) -> Iterator[Block]:
-    """Beliefs about an establishment's size that a loss permits, and that tables typically lead to.
+    """Beliefs about an establishment's size: the most that a loss permits, and what tables typically lead to.
 
-    Nothing is drawn for units that protect no establishment's workers. `number` is the figure's in the paper.
+    Nothing is plotted for units that do not protect an establishment's workers. `number` is the figure's in the paper.
     """
     if not isinstance(unit, Establishments | Workers | EstablishmentNodes):
         return

@@ -1,4 +1,4 @@
-"""What the budget of a data set paid for, and what is left of it, in a report."""
+"""What the budget of a data set paid for, and what remains of it, in a report."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """The few chart forms that studies share; each function returns a Vega-Lite specification.
 
-Specifications are written here rather than with altair, whose import and validation cost more than most reports; the
-tests hold every form to altair's schema, and `altair.Chart.from_dict` takes any of them further.
-Rows are dictionaries, and only the fields named are kept, because what a chart draws is published with it.
-Histograms and distribution functions are computed here, so single observations do not travel with the picture.
-The look is `svg.THEME`, applied when a chart is drawn. Series differ in dash or shape as well as in colour.
+Specifications are written here and not with altair, whose import and validation take longer than most reports. The
+tests compare every form with altair's schema, and `altair.Chart.from_dict` reads any of them. Rows are dictionaries,
+and only the fields named are kept, because what a chart draws is published with it. Histograms and distribution
+functions are computed here, so single observations do not travel with the picture. The look is `svg.THEME`, applied
+when a chart is drawn. Series differ in dash or shape as well as in colour.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def histogram(
     titles: Titles = _EMPTY,
     reference: float | None = None,
 ) -> Specification:
-    """How often `x` falls into bins of equal width, the same bins for every series and panel; `bins` may be edges."""
+    """Histograms of `x` with bins of equal width, the same for every series and panel; `bins` may be edges."""
     edges = np.histogram_bin_edges(_numbers(rows, x), bins=np.asarray(bins) if np.ndim(bins) else bins)
     counted = []
     for keys, part in _parts(rows, series, facet):

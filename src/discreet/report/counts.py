@@ -1,4 +1,4 @@
-"""What the report says about the numbers of one table as they were drawn: intervals, quality flags, ranks."""
+"""The report's part on the drawn numbers of one table: intervals, quality flags, ranks."""
 
 from __future__ import annotations
 

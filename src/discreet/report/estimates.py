@@ -1,4 +1,4 @@
-"""What the report shows of a model or of posterior summaries: charts of effects with intervals, and few rows of text.
+"""The report's part on a model or on posterior summaries: charts of effects with intervals, and a few rows of text.
 
 The table is the published one. An interval is the estimate and 1.96 standard errors to both sides, which include the
 noise; posterior answers have ends of their own.
@@ -47,7 +47,7 @@ def estimates(table: pa.Table, name: str) -> Iterator[Block]:
 
 
 def in_short(table: pa.Table, name: str) -> list[str]:
-    """What a model says, in a line: how many effects are away from zero, and the one that is furthest."""
+    """A model in one line: how many effects differ from zero, and the largest of them."""
     rows = table.to_pylist() if "effect" in table.column_names else []
     fixed = [_effect(row) for row in rows if row["effect"] == "fixed"]
     known = [mark for mark in fixed if math.isfinite(mark.low) and mark.label != "(Intercept)"]

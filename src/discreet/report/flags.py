@@ -1,4 +1,4 @@
-"""What flags of answers mean, and what answers of each kind do not say: words for reports."""
+"""The meaning of flags, and what answers of each kind do not show: words for reports."""
 
 from __future__ import annotations
 
@@ -43,4 +43,4 @@ FLAGS = {
     "The estimate was moved to what groups would say that count as without noise. Add `log_size(group)`, or "
     "`size_class(group)`. Where noise hides whether they do, the estimate may be off by more than its interval.",
 }
-"""What the words in the column `flag` mean, to be read before the estimates."""
+"""The meaning of the words in the column `flag`, to be read before the estimates."""

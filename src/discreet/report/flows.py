@@ -1,4 +1,4 @@
-"""What the report shows of published flows: the flows of the largest cells, rates with intervals, flags, errors."""
+"""The report's part on published flows: the flows of the largest cells, rates with intervals, flags, errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LISTED = 50
 def shown(
     table: pa.Table, name: str, *, by: Sequence[str], drawn: pa.Table, expected: MovementErrors
 ) -> Iterator[Block]:
-    """Blocks that show a published table of flows as readers see it; how far off it is, is told from what was drawn."""
+    """A published table of flows as readers see it; its errors are computed from the drawn numbers."""
     columns = {each: table[each].to_pylist() for each in table.column_names}
     cells = _cells(columns, by, len(table))
     order = np.argsort([-(value or 0) for value in columns["employment"]], kind="stable").tolist()
@@ -74,7 +74,7 @@ def trusted(columns: Mapping[str, Sequence[Any]], name: str, expected: MovementE
 
 
 def in_short(table: pa.Table, name: str, *, by: Sequence[str], drawn: pa.Table) -> list[str]:
-    """What the flows say, in a line: all of them together, and the cell with the highest rate that is no noise."""
+    """The flows in one line: their totals, and the cell with the highest rate that is not noise."""
     total = {flow: sum(value or 0 for value in drawn[flow].to_pylist()) for flow in FLOWS}
     lines = [
         f"{name}: {text(total['beginning'])} jobs at the beginning, {text(total['accessions'])} accessions, "

@@ -1,4 +1,4 @@
-"""How a value is shown: to a reader with few digits and commas, as commands do, to a machine as finite JSON in full.
+"""The display of a value: few digits and commas for a reader, as in commands; full finite JSON for a machine.
 
 No tables and no files: one value or one column at a time.
 """
@@ -89,7 +89,7 @@ def unbroken(words: str) -> str:
 
 
 def column(values: Sequence[object]) -> list[str]:
-    """The values of one column; numbers of similar size share their decimals, so that the points line up.
+    """The values of one column; numbers of similar size have the same decimals, so the points line up.
 
     A column of years has no commas.
     """

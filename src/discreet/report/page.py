@@ -1,5 +1,6 @@
-"""A report as one HTML file: blocks of text, tables and figures, readable offline and without a script. The one script
-there may be adds a search to long tables.
+"""A report as one HTML file: blocks of text, tables and figures, readable offline and without a script.
+
+The one script there may be adds a search to long tables.
 
 A block is a value; `Page` puts the blocks in order, numbers them and writes the file. Every text is escaped here,
 so a block takes plain text. Charts come from `charts`, their drawing from `svg`.
@@ -31,7 +32,7 @@ HASH = re.compile("[0-9a-f]{64}")
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 SCRIPT = files("discreet.report").joinpath("page.js").read_text(encoding="utf-8")
 SCRIPTED = f"{POLICY}; script-src 'sha256-{b64encode(sha256(SCRIPT.encode()).digest()).decode()}'"
-"""What a page with tables to search may do: run this one script, known by its hash, and nothing else."""
+"""The rights of a page with searchable tables: it may run this one script, identified by its hash, and nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Prose:
-    """Paragraphs parted by empty lines; lines that start with `- ` are a list; `code` and **bold** are understood."""
+    """Paragraphs between empty lines; lines that start with `- ` are a list; `code` and **bold** are understood."""
 
     text: str
 
@@ -135,7 +136,7 @@ Block: TypeAlias = Heading | Prose | Table | Listed | Ranked | Figure | Code | N
 class Page:
     """A titled sequence of blocks, with a `lead` paragraph under the title.
 
-    What stands before the first heading is read first: the contents come after it.
+    The text before the first heading is read first: the contents come after it.
     """
 
     title: str
@@ -353,7 +354,7 @@ def document(
 
 
 def _look(text: str, align: str) -> str:
-    """How a cell is set: a hash may break anywhere, or it would be wider than any screen."""
+    """The style of a cell: a hash may break anywhere, otherwise it would be wider than any screen."""
     return ' class="hash"' if HASH.fullmatch(text) else align
 
 

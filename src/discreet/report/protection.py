@@ -1,4 +1,4 @@
-"""Whom a release protects, in words for a reader without mathematics, and what somebody can learn at most."""
+"""Whom a release protects, in words for a reader without mathematics, and the most that somebody can learn."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from discreet.report.numbers import PERCENT, percent
 from discreet.report.page import Table
 
 PRIORS = (0.01, 0.1, 0.5)
-"""How sure somebody may be beforehand, in the table of what they can learn."""
+"""Degrees of certainty before a release, in the table of what somebody can learn."""
 
 
 def plain_words(unit: Unit, jobs: int | None = 1) -> str:
@@ -68,14 +68,14 @@ def _several(unit: Unit, jobs: int | None) -> str:
 
 
 def _steps(unit: Unit) -> int:
-    """How many protected changes the kind or the employer in one job takes."""
+    """The number of protected changes that change the kind or the employer in one job."""
     if isinstance(unit, Rows | Groups | AnyRow):
         return 1
     return unit.exchange if isinstance(unit, Establishments) else 2
 
 
 def suspicions(unit: Unit, epsilon: float, jobs: int | None = 1) -> Table:
-    """What can be learnt from all releases, about one protected change and about one worker exchanged for another."""
+    """The most that all releases reveal about one protected change, and about one worker exchanged for another."""
     several = 1 if jobs is None or isinstance(unit, Rows | Groups | AnyRow) else jobs
     steps = sorted({1, several * _steps(unit)})
     reached = "can become sure, from all releases, to at most"

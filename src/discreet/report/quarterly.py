@@ -1,4 +1,4 @@
-"""What the report shows of published changes between quarters: the largest ones with intervals, flags, errors."""
+"""The report's part on published changes between quarters: the largest ones with intervals, flags, errors."""
 
 from __future__ import annotations
 

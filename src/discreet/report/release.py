@@ -1,4 +1,4 @@
-"""The report on a release: what was protected and how, what it cost, how far off it may be, what it does not promise.
+"""The report on a release: who was protected and how, what it cost, how far off it may be, what it does not promise.
 
 Everything on the page is published or public: released tables, constants of mechanisms, lines of the ledger, and a
 simulation made from these. The page is built from values; nothing is read here.
@@ -38,7 +38,7 @@ FOLLOWS = {
     "how many these are is confidential.",
     "nothing": "The expected error is the same for every {0}, whatever its cell.",
 }
-"""What the expected error of a count or a sum depends on."""
+"""The quantity on which the expected error of a count or a sum depends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,9 @@ class TableOfCounts:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What a release published: tables of counts, or answers that fit on a page; `limits` of what these say.
+    """The output of a release: tables of counts, or answers that fit on a page; `limits` of what these say.
 
-    `flagged` is what must be read before the answers, `short` what they say in a line, `agency` its own table beside.
+    `flagged` must be read before the answers, `short` is their summary in one line, `agency` is the agency's own table.
     `shown` are all tables as readers see them, drawn ones first and then their sums; `ruled` is how rules changed them.
     """
 
@@ -199,7 +199,7 @@ def _summary(facts: Facts) -> Iterator[Block]:
 
 
 def _numbers(tables: Sequence[ShownTable]) -> Iterator[str]:
-    """How many numbers there are, and how many of them say something."""
+    """The number of results, and how many of them are larger than noise."""
     if not tables:
         return
     one = "count" if all(table.of is None for table in tables) else "number"
@@ -300,7 +300,7 @@ def _release(release: Release) -> Iterator[Block]:
 
 
 def _trust(facts: Facts) -> Iterator[Block]:
-    """How far off each table is, and which of its counts are noise."""
+    """The error of each table, and which of its counts are noise."""
     parts = [
         (_label(release, number), part, release.results.tables[number - 1])
         for release in facts.releases

@@ -31,7 +31,7 @@ def bound(steps: float) -> str:
 
 
 def requirement_blocks(rows: Sequence[SchemeFindings]) -> Iterator[Block]:
-    """Table 1, and what tells most under each scheme."""
+    """Table 1, and the most revealing pair under each scheme."""
     yield Table(
         ("Scheme", "Section", *(name.capitalize() for name in REQUIREMENTS), "The paper"),
         [

@@ -1,6 +1,6 @@
 """A published table as its readers see it: the form for readers where one was released, with what rules leave out.
 
-How far off its numbers are is in `counts`, from the numbers as they were drawn. Nothing is computed from data here.
+`counts` has the errors of its numbers, from the drawn numbers. Nothing is computed from data here.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class ShownTable:
         of: str | None,
         drawn: bool,
     ) -> ShownTable:
-        """From a published file by these workplace attributes, whose rows are those of the levels, cell by cell."""
+        """Read a published file by these workplace attributes; its rows are those of the levels, cell by cell."""
         kinds = len(levels)
         columns = ("count" if of is None else "sum", "lower", "upper")
         values, lower, upper = (np.array(table[name], dtype=np.float64).reshape(-1, kinds) for name in columns)
@@ -92,7 +92,7 @@ class ShownTable:
         return np.asarray(self.flags == SUPPRESSED)
 
     def by(self) -> str:
-        """What the table is, in words: jobs by place."""
+        """The table in words: jobs by place."""
         names = (*self.keys.column_names, *self.worker_by)
         return f"{self.what} by {', '.join(names)}" if names else f"all {self.what}"
 

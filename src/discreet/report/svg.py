@@ -77,7 +77,7 @@ def specification(chart: Any) -> dict[str, Any]:
 
 
 def svg(chart: Any, *, alt: str, name: str = "figure", standalone: bool = False) -> str:
-    """Draw `chart`; `alt` is what a reader who cannot see it is told, `name` keeps ids apart in one page.
+    """Draw `chart`; `alt` is the text for a reader who cannot see the chart; `name` keeps ids distinct within a page.
 
     A standalone picture has a white ground, because a file does not know the page it will be shown on.
     """

@@ -1,7 +1,7 @@
 """People: names, argon2 passwords, roles, sessions.
 
-A session is a random token in a cookie; the database knows only its SHA-256. Without accounts there is one person,
-whoever started the desk, who comes in by the link that `discreet serve` prints, once.
+A session is a random token in a cookie; the database knows only its SHA-256. Without accounts there is one person: the
+one who started the desk. They enter once, by the link that `discreet serve` prints.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def has_account(store: DeskStore, name: str) -> bool:
 
 
 def is_password(store: DeskStore, name: str, password: str) -> bool:
-    """Whether this is the person's password; as slow for unknown names as for known ones."""
+    """Whether this is the person's password; unknown names take as long as known ones."""
     with store.reading() as connection:
         row = connection.execute(select(accounts.c.password).where(accounts.c.name == name)).first()
     nobody = _nobody(_hasher)  # made at the first log-in, whoever comes: how long it takes says nothing about names
@@ -233,7 +233,7 @@ def local_name() -> str:
 
 
 def same(one: str, other: str) -> bool:
-    """Whether two secrets are the same, in a time that does not tell where they differ."""
+    """Whether two secrets are equal, in a time that does not depend on where they differ."""
     return hmac.compare_digest(one.encode(), other.encode())
 
 

@@ -123,7 +123,7 @@ def _http(request: Request, error: Exception) -> Response:
 
 
 def _invalid(request: Request, error: Exception) -> Response:
-    """Where the request is not of the documented shape; the values sent are not repeated."""
+    """For a request that does not have the documented shape; the values sent are not repeated."""
     assert isinstance(error, RequestValidationError)
     places = sorted({".".join(map(str, fault["loc"])) for fault in error.errors()})
     return _told(request, 422, f"The request is not as documented at: {', '.join(places[:8])}. Correct it.")

@@ -1,10 +1,10 @@
 """Guesses at passwords: counted before they are checked, few at a time, apart from all else that the desk does.
 
-A guess counts for its name, for its address and for both. Of addresses the oldest is forgotten where there are too
-many. Names are not: each account has its own count and all other names share a fixed number, so nobody can push the
-count of a name out, and an answer does not tell which names have an account. A browser in which somebody logged in
-before carries a mark, and counts for that person alone: guesses of others, from behind the same proxy or at the same
-name, keep nobody out who works here.
+A guess counts for its name, for its address and for both. If there are too many addresses, the oldest is dropped. Names
+are never dropped: each account has its own count, and all other names share a fixed number of counts. So nobody can
+push out the count of a name, and an answer does not show which names have an account. A browser in which somebody
+logged in before has a mark and counts for that person alone. So guesses by others, behind the same proxy or at the same
+name, do not lock out a person who works here.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Attempts:
         return self.lasting if key.startswith(LASTING) else self.seen
 
     def _forget(self, now: float) -> None:
-        """What is old, and of the rest the oldest where there are too many."""
+        """Drop old counts, and the oldest of the rest if there are too many."""
         while self.seen:
             tries = next(iter(self.seen.values()))
             if len(self.seen) <= MOST and tries and tries[-1] >= now - 60 * MINUTES:
@@ -124,11 +124,11 @@ class Checks:
 
 
 LASTING = ("known ", "account ", "bucket ")
-"""How keys begin whose counts are never pushed out by others: as many as accounts and buckets."""
+"""Prefixes of keys whose counts others never push out: as many as accounts and buckets."""
 
 
 def keys_of(name: str, address: str, *, known: bool, exists: bool) -> dict[str, int]:
-    """What a guess counts for, and how many guesses each has."""
+    """The counts that a guess adds to, and the limit of each."""
     if known:
         return {f"known {name}": FOR_A_NAME}
     place, whose = _network(address), f"account {name}" if exists else f"bucket {_bucket(name)}"
@@ -136,7 +136,7 @@ def keys_of(name: str, address: str, *, known: bool, exists: bool) -> dict[str, 
 
 
 def _bucket(name: str) -> int:
-    """Which count a name without an account has; nobody outside can tell, so nobody can fill somebody's."""
+    """The count of a name without an account; nobody outside can know which one it is, so nobody can fill another's."""
     return int.from_bytes(hmac.digest(_SALT, name.encode(), hashlib.sha256)[:8], "big") % BUCKETS
 
 
@@ -150,7 +150,7 @@ def _network(address: str) -> str:
 
 
 def mark(store: DeskStore, name: str) -> str | None:
-    """What a browser carries in which this person has logged in; another password makes another mark."""
+    """The mark of a browser in which this person has logged in; another password gives another mark."""
     with store.reading() as connection:
         row = connection.execute(select(accounts.c.password).where(accounts.c.name == name)).first()
     return None if row is None else hmac.digest(row.password.encode(), f"known {name}".encode(), hashlib.sha256).hex()

@@ -62,7 +62,7 @@ def record(connection: Connection, who: str, action: str, subject: str = "", **d
 
 @dataclass
 class Counted:
-    """Lines about somebody: some each hour, then a count, so that they cannot fill the log."""
+    """Lines about somebody: some each hour, then a number only, so that they cannot fill the log."""
 
     who: str = "(nobody)"
     since: float = -math.inf
@@ -111,7 +111,7 @@ def lines(connection: Connection, *, last: int = 200) -> list[Line]:
 
 
 def verify(connection: Connection) -> str:
-    """What is wrong with the log; empty when every line is as it was sealed and none is missing in between."""
+    """The faults of the log; empty when every line is as sealed and none is missing in between."""
     rows = (dict(row._mapping) for row in connection.execute(select(audit).order_by(audit.c.seq)))
     return first_fault(rows)
 

@@ -12,7 +12,7 @@ from discreet.ledger import Budget, Entry, Head, Ledger
 from discreet.privacy.losses import Loss
 
 ONE_READER = threading.Lock()
-"""Of the ledger: while it changes, every page would read the whole of it at once."""
+"""One page at a time reads the ledger. Otherwise, while it changes, every page would read all of it at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class LedgerView:
         return next((budget for budget in self.budgets if budget.dataset == dataset), None)
 
     def total(self, dataset: str, declared: Loss) -> Loss:
-        """What a data set may cost: as declared, or what that total was changed to on purpose."""
+        """The total that a data set may cost: as declared, or as changed later on purpose."""
         had = [entry.loss for entry in self.entries if entry.kind == "budget" and entry.dataset == dataset]
         return had[-1] if had and had[-1] is not None and declared in had else declared
 

@@ -1,7 +1,7 @@
-"""Processes that compute what pages show, each one thing at a time, and that can be ended.
+"""Processes that compute the content of pages. Each does one thing at a time and can be ended.
 
-Whatever takes too long is ended together with its process, and another takes its place: no computation can hold the
-desk, or keep it from closing. What was computed is kept, and what is asked for twice at once is computed once.
+A computation that takes too long is ended together with its process, and a new process replaces it. So no computation
+can block the desk or keep it from closing. Results are kept, and two equal requests at the same time are computed once.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Calculators:
     Attributes
     ----------
     kept : what was computed, with its bytes, the last that was asked for at the end.
-    pending : what is computed or waits, by person: nobody stands in another's line.
+    pending : requests that run or wait, by person: nobody waits behind another person.
     """
 
     turns: Turns = field(default_factory=lambda: Turns("estimates", AT_ONCE, EACH, WAITING))
@@ -115,7 +115,10 @@ class Calculators:
     async def result(
         self, who: str, work: Callable[..., Any], *arguments: Any, key: Hashable = None, seconds: float = SECONDS
     ) -> Any:
-        """What `work` gives for the arguments, both of which can be sent to a process; kept under `key`, if any."""
+        """The result of `work` for the arguments; all of them can be sent to a process.
+
+        The result is kept under `key`, if there is one.
+        """
         if key is None:
             return (await self._computed(who, work, arguments, seconds))[0]
         if key in self.kept:
@@ -193,7 +196,7 @@ atexit.register(shared.close)
 
 
 def main(descriptor: int, line: int) -> None:
-    """Compute what is asked for until nobody is there to ask."""
+    """Compute requests until the desk is gone."""
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     tether.hold(line)

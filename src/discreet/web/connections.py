@@ -1,6 +1,6 @@
 """Connections that send nothing, or a little at a time: each has its time for a head and a body, and is then closed.
 
-Without it a stranger could hold as many connections as the desk has, for as long as they like.
+Without it a stranger could hold all connections of the desk for any length of time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The folder of a desk: desk.toml says what the desk may publish, everything else is found by name beside it.
+"""The folder of a desk: desk.toml says what the desk may publish; everything else is found beside it by name.
 
 desk.toml     title, sources of data with their budgets, rules; written by whoever answers for the data
 desk.db       accounts, sessions, plans, decisions, the audit log
@@ -33,7 +33,7 @@ from discreet.web.book import book_at
 
 SETTINGS = "desk.toml"
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
-"""What may stand in an address: plans, runs, sources and releases are asked for by such names, never by paths."""
+"""Characters of names in addresses: plans, runs, sources and releases are requested by such names, never by paths."""
 
 
 class _Settings(BaseModel):
@@ -41,7 +41,7 @@ class _Settings(BaseModel):
 
 
 class DataSource(_Settings):
-    """[[source]]: confidential data, what is public about them, and what all releases together may cost."""
+    """[[source]]: confidential data, the public facts about them, and the most that all releases together may cost."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,40}$")]
     title: str = ""
@@ -189,7 +189,7 @@ class Desk:
 
     @property
     def ledger(self) -> str:
-        """Where the ledger is: a path, or a server's address."""
+        """The place of the ledger: a path, or a server's address."""
         where = self.settings.ledger
         return where if "://" in where else str(self.folder / where)
 
@@ -206,7 +206,7 @@ class Desk:
         return self.plans / f"{plan}.toml"
 
     def schema(self, source: DataSource) -> Schema | None:
-        """Which column is what; public. None where the source is not a table of jobs or has no schema yet."""
+        """Which column is what; public. None if the source is not a table of jobs or has no schema yet."""
         if source.kind != "jobs":
             return None
         if source.columns is not None:
@@ -218,7 +218,7 @@ class Desk:
         return replace(found, hierarchy={**found.hierarchy, **_levels(source, self.folder)})
 
     def _columns(self, source: DataSource) -> Columns | None:
-        """The schema as a plan holds it, also one that lies beside the data: it is approved with the plan's text."""
+        """The schema as a plan holds it, also one from beside the data: it is approved with the plan's text."""
         beside = None if source.columns is not None else self.schema(source.model_copy(update={"hierarchy": {}}))
         if beside is None:
             return source.columns
@@ -227,14 +227,14 @@ class Desk:
         return written if written.schema_of_jobs() == beside else None  # a file can say more than a plan
 
     def jobs_of_one_worker(self, source: DataSource) -> int | None:
-        """As plans of the desk declare; None where there is no bound, or workers have no name."""
+        """As plans of the desk declare; None if there is no bound, or workers have no name."""
         schema, multiple = self.schema(source), source.allow_multiple
         if multiple is True or (schema is not None and schema.worker is None):
             return None
         return multiple or 1
 
     def fixed_tables(self, source: DataSource, plan: str) -> dict[str, dict[str, Any]]:
-        """What a plan says that nobody chooses at the desk: where the data, the ledger and the output are."""
+        """The part of a plan that nobody chooses at the desk: the places of the data, the ledger and the output."""
         data = {"source": self._from_plans(source.path)}
         data |= {
             key: self._from_plans(value)

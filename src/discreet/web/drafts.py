@@ -1,7 +1,7 @@
 """A plan as somebody fills it in at the desk, and as the TOML that `discreet run` takes.
 
-A draft holds what may be chosen: title, unit, releases, forms of output. Where data, ledger and output are comes from
-the desk's settings, so no form can name a path.
+A draft holds what may be chosen: title, unit, releases, forms of output. The desk's settings give the places of data,
+ledger and output, so no form can name a path.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ OF_KIND = {
     "model": ("formula", "clip", "lagged", "series", "time", "replaces"),
     "posterior": ("formula", "summary", "coefficient", "at", "scale", "replaces"),
 }
-"""What the forms ask for; a plan may hold more."""
+"""The fields of the forms; a plan may hold more."""
 
 
 class Draft(BaseModel):

@@ -1,4 +1,4 @@
-"""What a draft would cost and how far off its tables would be, from `plan.check`: no confidential data are read."""
+"""The cost of a draft and the errors of its tables, from `plan.check`: no confidential data are read."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ADVICE_SECONDS = 4 * SECONDS
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """What keeps a plan from being run, the form field that it stands in, and the parameter that it is about."""
+    """A reason why a plan cannot be run, with its form field and its parameter."""
 
     where: str
     text: str
@@ -88,7 +88,7 @@ class JudgedDraft:
 async def estimate(desk: Desk, draft: Draft, plan: str, *, by: str, advise: Measure | None = None) -> JudgedDraft:
     """Judge a draft for a person, in a process that can be ended; before the same public facts it is judged once.
 
-    With `advise`, releases of several tables are told how to divide epsilon.
+    With `advise`, releases of several tables get advice on how to divide epsilon.
     """
     source = desk.sources.get(draft.source)
     if source is None:
@@ -148,7 +148,7 @@ def judge(desk: Desk, draft: Draft, plan: str) -> JudgedDraft:
 
 
 def _refused(source: DataSource, plan: Plan) -> list[Fault]:
-    """What the desk's settings have against a plan; a unit that makes no sense is left to the plan's own check."""
+    """The conflicts of a plan with the desk's settings; an invalid unit is left to the plan's own check."""
     try:
         text = source.refusal(plan.only.unit.unit())
     except PrivacyError:

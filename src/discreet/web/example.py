@@ -1,4 +1,4 @@
-"""A desk on simulated data, so that everything can be tried: jobs by place and sector, and employment flows.
+"""A desk on simulated data, to try everything: jobs by place and sector, and employment flows.
 
 The public sizes are those of the year before the confidential one, as an agency would know them from last year's
 publication. Models are tried on a stand-in: flows of the same shape from another seed. `furnish` puts work on it: a

@@ -1,6 +1,6 @@
 """A filter as lines of a form, one attribute on each: `ownership: private, "11"`. What it means is the plan's `where`.
 
-Of a worker's attribute the public domain says what a value is. Elsewhere whole numbers, true and false are read as
+The public domain of a worker's attribute gives the type of a value. Elsewhere whole numbers, true and false are read as
 such, and quotes make text of anything.
 """
 

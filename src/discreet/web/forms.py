@@ -1,4 +1,4 @@
-"""What may be sent where, and how it is read: whatever arrives, nobody else waits for it.
+"""What may be sent to which address, and how it is read: no request makes others wait.
 
 Which bodies an address takes is decided by its head, before a byte is read. Text is UTF-8: other charsets can take
 minutes to decode. Only uploads are multipart, and only they are large.
@@ -21,7 +21,7 @@ JSON_BYTES = 250_000
 FIELDS = 2_000
 FILES = 4
 SMALL = 16_384
-"""Bytes that are read at once; more are read beside the loop that answers everybody."""
+"""Bytes that are read at once; larger bodies are read outside the loop that serves everybody."""
 
 UPLOADS = ("/changes", "/models", "/data/new")
 URLENCODED, MULTIPART, JSON = "application/x-www-form-urlencoded", "multipart/form-data", "application/json"

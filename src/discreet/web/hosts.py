@@ -24,7 +24,7 @@ class Host:
     port: int | None
 
     def origin(self, scheme: str) -> tuple[str, str, int | None]:
-        """What a browser compares when it asks whether two pages are of one site."""
+        """The parts that a browser compares to decide whether two pages are of one site."""
         return scheme, self.name, PORTS.get(scheme) if self.port is None else self.port
 
 

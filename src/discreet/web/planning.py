@@ -37,13 +37,13 @@ class StoredPlan:
     at: str
 
     def release_title(self, name: str) -> str:
-        """What the plan calls one of its releases; empty where it has no title, or is changed since."""
+        """The title of a release in the plan; empty if it has none, or has changed since."""
         releases = json.loads(self.filled_in)["release"]
         return next((str(release.get("title", "")) for release in releases if release.get("name") == name), "")
 
     @property
     def draft(self) -> Draft:
-        """What was filled in; read where it is needed, because lists hold hundreds of plans and show their titles."""
+        """The form's entries; they are read on demand, because lists hold hundreds of plans and show only titles."""
         return Draft.model_validate_json(self.filled_in)
 
 

@@ -1,4 +1,4 @@
-"""A desk behind a proxy that speaks TLS: only the proxy is answered, and what it says about its clients is believed.
+"""A desk behind a proxy that speaks TLS: only the proxy gets answers, and its statements about clients are trusted.
 
 `X-Forwarded-For` is read from its end: the last address that is no proxy of ours is the client, and whatever the client
 itself wrote before it counts for nothing. `Host` comes as the browser sent it; `X-Forwarded-Host` is not read.

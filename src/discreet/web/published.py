@@ -1,4 +1,4 @@
-"""What the ledger and the published folders say, read when they changed and not at every request."""
+"""The content of the ledger and of the published folders; it is read after a change and not at every request."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Published:
 
     @property
     def files(self) -> list[tuple[str, int]]:
-        """What may be downloaded: the manifest and the files that it lists."""
+        """Files for download: the manifest and the files that it lists."""
         names = [MANIFEST, *sorted(self.about["files"])]
         return [(name, (self.folder / name).stat().st_size) for name in names if (self.folder / name).is_file()]
 
@@ -116,7 +116,7 @@ def papers(desk: Desk, plan: str) -> dict[str, Path]:
 
 
 def mark(desk: Desk, plan: str, release: str) -> str:
-    """What the names of the report and the bundle that hold a release end with; nothing for those of the last run."""
+    """The ending of the names of the report and the bundle that hold a release; empty for those of the last run."""
     for key, path in papers(desk, plan).items():
         if key.startswith("bundle") and release in _releases(path, stamp(path)):
             return key.removeprefix("bundle")

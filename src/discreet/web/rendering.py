@@ -35,7 +35,7 @@ NAVIGATION = (
 
 @dataclass
 class Here:
-    """What every page needs: the desk, its database, who guesses passwords, the link's token.
+    """Objects that every page needs: the desk, its database, the guard of passwords, the link's token.
 
     `desk` is another one when a source was added.
     `used` is taken once, by the first who comes with the token, and never given back.
@@ -134,7 +134,7 @@ def page(request: Request, template: str, status: int = 200, **context: Any) -> 
 
 
 def refused(request: Request, person: Person, error: DiscreetError) -> str:
-    """What a page says above a form that is shown again; the log has a line for it."""
+    """The message above a form that is shown again; the log has a line for it."""
     here: Here = request.app.state.here
     here.repeats.record(here.store, person.name, "refused", request.url.path[:120], status=409)
     return error.said(FORM)

@@ -34,7 +34,7 @@ LEAN = {
     "ARROW_DEFAULT_MEMORY_POOL": "system",
     "MALLOC_ARENA_MAX": "2",
 }
-"""Libraries that take no memory before they need it, so that a limit is one of use."""
+"""Libraries that allocate no memory before they need it, so a limit is a limit of use."""
 
 FILE = 64 * 2**20
 AT_ONCE = 2
@@ -153,7 +153,7 @@ def check_source(
     public: Any = (),
     unit: dict[str, str] | None = None,
 ) -> list[str]:
-    """What the rows of a table do not keep of what is declared about them; no value and no number of rows."""
+    """The declarations that the rows of a table do not meet; no value and no number of rows."""
     try:
         if unit is None:
             from discreet.jobs import read_jobs

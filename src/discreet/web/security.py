@@ -1,8 +1,8 @@
-"""What every request must pass, and what every response carries.
+"""Tests that every request must pass, and headers that every response has.
 
-The guard stands before all routes: the Host must be ours (a name that an attacker points at loopback is not), a
-request that changes something must come from our own pages, bodies end at their limit, and everything but the log-in
-needs a session. Routes then check the token of their forms (`form_of`) and rights (`needs`).
+The guard comes before all routes. The Host must be ours (a name that an attacker points at loopback is not). A request
+that changes something must come from our own pages. Bodies end at their limit. Everything but the log-in needs a
+session. Routes then check the token of their forms (`form_of`) and rights (`needs`).
 """
 
 from __future__ import annotations

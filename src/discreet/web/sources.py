@@ -1,7 +1,7 @@
 """A source added at the desk: its file, what each column is, whom it protects; its data are checked before it counts.
 
-What is public (domains, units, budgets) is typed in, never learned from the data. A check says which declaration the
-rows do not keep, without a value and without a number. What is added is appended to desk.toml, which stays the only
+Public facts (domains, units, budgets) are typed in, never learned from the data. A check says which declaration the
+rows do not keep, without a value and without a number. A new source is appended to desk.toml, which remains the only
 place that says what the desk may publish.
 """
 
@@ -34,7 +34,7 @@ from discreet.web.store import DeskStore
 DATA = "data"
 ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".csv.zst", ".parquet")
 WAITING = "upload-"
-"""How the name of a file begins that was sent and is no source yet."""
+"""The prefix of the name of a file that was sent and is not a source yet."""
 
 KEPT_SECONDS = 24 * 3600
 """For how long such a file waits."""
@@ -44,7 +44,7 @@ ROLES = {
     "jobs": ("", "establishment", "worker", "workplace", "kind"),
     "rows": ("", "response", "public"),
 }
-"""What a column may be, by the kind of the source; empty: not used."""
+"""The possible roles of a column, by the kind of the source; empty: not used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +224,7 @@ def _fits_the_ledger(desk: Desk, source: DataSource) -> None:
 
 
 def faults(desk: Desk, source: DataSource) -> list[str]:
-    """What the rows do not keep of what is declared, in words for whoever answers for the data."""
+    """The declarations that the rows do not meet, in words for the person responsible for the data."""
     schema = desk.schema(source)
     arguments: dict[str, Any] = {"path": str(desk.folder / source.path)}
     if schema is not None:

@@ -1,7 +1,7 @@
 """The desk's database: one SQLite file in which people, plans, decisions and runs are rows.
 
-Only tables and transactions; what the rows mean is said where they are used. Whatever is written is written together
-with its line in the audit log, in one transaction.
+This module has only tables and transactions; the meaning of the rows is explained where they are used. Every change is
+written together with its line in the audit log, in one transaction.
 """
 
 from __future__ import annotations

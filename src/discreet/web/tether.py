@@ -1,6 +1,6 @@
-"""What makes a process end with the desk that started it, however the desk ends: a pipe that only the desk holds open.
+"""A process ends with the desk that started it, however the desk ends: a pipe that only the desk holds open.
 
-Not for the workers of runs, which go on by themselves.
+The workers of runs do not use it: they continue by themselves.
 """
 
 from __future__ import annotations

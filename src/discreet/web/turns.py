@@ -1,7 +1,7 @@
-"""Whose turn it is: heavy work is done a little at a time, and nobody's work keeps another's waiting for long.
+"""Turns: heavy work is done in small pieces, and nobody's work delays another's for long.
 
-Of one person `each` are done at once, of all together `at_once`. Next is whoever asked first among those of whom less
-than `each` is under way. Waiting takes no thread, and lines are short.
+At most `each` pieces of one person run at once, and `at_once` of all together. Next is whoever asked first among those
+of whom less than `each` is under way. Waiting takes no thread, and lines are short.
 """
 
 from __future__ import annotations

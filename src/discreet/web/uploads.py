@@ -1,6 +1,6 @@
 """Files that somebody sends: kept under names of our own for as long as the work on them lasts.
 
-A folder is locked while its desk is at work on it, so that a desk knows which folders one that was killed left behind.
+A folder is locked while its desk works on it, so a desk can find the folders that a killed one left.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ACCEPT = ".csv,.gz,.zst,.zip,.parquet"
 """What a browser offers to send."""
 
 EXPANDED, PIECE = 400_000_000, 1 << 20
-"""Bytes to which a compressed file may unpack, and that are unpacked at once."""
+"""The largest size of an unpacked file, and the bytes that are unpacked at once."""
 
 STARTING = 2
 """Seconds in which a folder that is not locked yet is left alone."""

@@ -2,7 +2,7 @@
 
 python -m discreet.web.worker PLAN FOLDER RUN DIGEST AT_ONCE, with the plan's text on standard input: PLAN says where
 the text is at home and is not read. It inherits the run's lock and needs nothing else of the server, so it goes on when
-the server ends. Killed, it leaves what `discreet run` leaves: something to resume.
+the server ends. If it is killed, it leaves the same as `discreet run`: a run to resume.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _begin_line(path: Path, file: Any) -> None:
 
 
 def _unforeseen(error: BaseException) -> str:
-    """Where it happened, without the message, which may hold a value of the data."""
+    """The place of the failure, without the message, which may hold a value of the data."""
     trace, where = error.__traceback__, ""
     while trace is not None:
         where = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"

@@ -50,7 +50,7 @@ class FaultAnswer(BaseModel):
 
 
 class EstimateAnswer(BaseModel):
-    """What a draft would cost and how far off it would be."""
+    """The cost and the expected errors of a draft."""
 
     can_run: bool
     faults: list[FaultAnswer]

@@ -61,13 +61,13 @@ OPTIONS: dict[str, tuple[str, Callable[[str], bool], str]] = {
     "gaps": ("skip", lambda text: text in get_args(Gaps), f"one of {', '.join(get_args(Gaps))}"),
     "direction": ("decline", lambda text: text in get_args(Direction), f"one of {', '.join(get_args(Direction))}"),
 }
-"""What a report is asked for with: usual value, test, and what passes it in words."""
+"""The settings of a report: usual value, test, and a description of what passes it."""
 
 COLUMNS = {"series": "series", "time": "t", "value": "value", "method": "method", "forecast": "forecast"}
 """Columns by what the form calls them, with our names, which are the usual ones."""
 
 LATER: dict[str, Any] = {"warning": "", "right_limits": None, "history": [], "choices": [], "details": []}
-"""What reports that were kept by earlier versions do not have."""
+"""Keys that are missing in reports kept by earlier versions."""
 
 TOP, MOST = 25, 500
 SHOWN = 12
@@ -158,7 +158,7 @@ def _report(here: Here, analyst: Person, form: FormData, options: dict[str, Any]
 
 
 def _options(form: FormData) -> dict[str, Any]:
-    """What the report is to be like; refused before any file is looked at."""
+    """The settings of the report; invalid ones are refused before any file is read."""
     given = {key: str(form.get(key, usual)).strip() for key, (usual, _, _) in OPTIONS.items()}
     for key, (usual, is_fit, words) in OPTIONS.items():
         try:
@@ -280,7 +280,7 @@ def _compared(here: Here, before: str, after: str, least: str) -> dict[str, Any]
 
 
 def _drawn(release: Published) -> Any:
-    """Numbers as drawn, whose ends at any level are known; None where a table for readers says more, or is alone."""
+    """Numbers as drawn, whose ends at any level are known; None if a table for readers has more, or is the only one."""
     labelled = any(table.get("labels") for table in release.about["parameters"].get("tables", ()))
     try:
         return None if labelled else reopened(release.folder)
@@ -293,7 +293,7 @@ def _told(end: float | None) -> str:
 
 
 def _least(text: str) -> float:
-    """By how much a count must have changed at least."""
+    """The least change of a count."""
     if not re.fullmatch(r"[0-9]{0,9}", text.strip()):
         raise DataError(
             f"{text[:20]!r} was sent as the least change. It is a whole number of jobs. Leave it empty for any change.",

@@ -1,4 +1,4 @@
-"""Ledger and audit log: what was spent, who did what, and that nobody has touched either book."""
+"""Ledger and audit log: what was spent, who did what, and whether either book was changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first page: what is left of each budget, what waits for whom, what was published last."""
+"""The first page: what remains of each budget, what waits for whom, what was published last."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def plan_of(here: Here, name: str) -> StoredPlan:
 
 
 def plan_and_draft(here: Here, name: str) -> tuple[StoredPlan, Draft]:
-    """A plan with what was filled in, which takes a while to read where it is long."""
+    """A plan with the form's entries; a long one takes a while to read."""
     plan = plan_of(here, name)
     return plan, plan.draft
 

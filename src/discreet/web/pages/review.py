@@ -57,7 +57,7 @@ def _shown(request: Request, here: Here, asking: Person, plan: StoredPlan, judge
 
 
 def _unit_facts(here: Here, source: DataSource, found: PlanCheck) -> list[str]:
-    """Where the plan's unit comes from, and what it decides for later plans."""
+    """The origin of the plan's unit, and what it decides for later plans."""
     unit, own = found.only.unit, source.unit.unit()
     if source.refusal(unit):
         return []  # among what keeps the plan from being run

@@ -84,7 +84,7 @@ async def events(
 
 
 async def _tail(here: Here, name: str, start: int, token: str) -> AsyncIterator[str]:
-    """What is new, for as long as whoever watches has a session."""
+    """New lines, for as long as the viewer has a session."""
     idle, local = 0, not here.desk.settings.accounts
     while await run_in_threadpool(partial(person_of, here.store, token, local=local)):
         alive = runs.is_alive(here.desk.runs / f"{name}.lock")

@@ -1,6 +1,6 @@
 """The attacks of the Tables paper on tables of the same establishments, scored with a truth that is known.
 
-The truth is simulated, or a stand-in: on confidential data nobody may score an attack.
+The truth is simulated, or a stand-in: nobody may score an attack on confidential data.
 """
 
 from __future__ import annotations
@@ -56,5 +56,5 @@ def attack(tables: Mapping[str, Matrix], firms: Histograms) -> list[dict[str, st
 
 
 def _constant_guess(truth: Matrix | Integers) -> int:
-    """How often the best guess is right that is the same for every case."""
+    """How often the best constant guess is right."""
     return int(np.unique(truth, axis=0, return_counts=True)[1].max()) if len(truth) else 0

@@ -1,9 +1,9 @@
 """A lower bound on the epsilon of any mechanism, from its outputs on two neighbouring data sets.
 
 Half of the outputs teach an event that is much likelier on one data set than on the other; the other half count it.
-Clopper-Pearson bounds of the two probabilities then bound epsilon from below, with a confidence that holds whatever
-the mechanism does, because the event was fixed before it was counted. A bound above the claim refutes the claim.
-A bound below it proves nothing: these two data sets, these events and this many trials have found nothing.
+Clopper-Pearson bounds of the two probabilities then bound epsilon from below. Their confidence holds for every
+mechanism, because the event was fixed before it was counted. A bound above the claim refutes the claim. A bound below
+it proves nothing: these two data sets, these events and this many trials have found nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What a release lets an attacker find out: the most that the guarantee allows, beside what attacks achieve.
+"""What a release reveals to an attacker: the most that the guarantee allows, and what attacks achieve.
 
 Nobody may score attacks on the confidential data. So they are scored on a stand-in: establishments of the published
-shape, from which a table is drawn again with the release's own mechanism, and infused tables beside it. Only published
-numbers and public constants enter.
+shape. A table is drawn from them again with the release's own mechanism, and infused tables are made from them for
+comparison. Only published numbers and public constants enter.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Identification:
 
 
 def identification(releases: Sequence[ReleaseFolder], *, seed: int = 0) -> Identification:
-    """What releases of one data set let an attacker find out, at most and in simulated attacks."""
+    """What releases of one data set reveal to an attacker: at most, and in simulated attacks."""
     one_data_set(releases)
     units = sorted({release.unit.key for release in releases})
     if len(units) > 1:
@@ -97,10 +97,10 @@ def identification(releases: Sequence[ReleaseFolder], *, seed: int = 0) -> Ident
 
 
 def of_synthetic(path: str | Path, releases: Sequence[ReleaseFolder] | None = None, *, seed: int = 0) -> Identification:
-    """What a synthetic file lets an attacker find out.
+    """What a synthetic file reveals to an attacker.
 
-    The bounds are those of its releases, from what is written beside it. With the folders of these releases, so are the
-    attacks, and the notes say of how many attacked counts the file has the published number.
+    The bounds are those of its releases, from what is written beside it. The same is true of the attacks if the folders
+    of these releases are given; the notes then report for how many attacked counts the file has the published number.
     """
     beside = Path(path).with_suffix(".json")
     try:
@@ -132,7 +132,7 @@ def of_synthetic(path: str | Path, releases: Sequence[ReleaseFolder] | None = No
 
 
 def _kept(path: Path, of: PublishedTable) -> str:
-    """How many counts of a table a synthetic file has as they were published; it has none below zero."""
+    """The number of a table's counts that a synthetic file has as published; it has none below zero."""
     keys = ", ".join(f"{quoted(name)}::varchar AS {quoted(name)}" for name in of.attributes)
     published = of.read().select([*of.attributes, "count"])
     with connect() as connection:
@@ -151,7 +151,7 @@ def _kept(path: Path, of: PublishedTable) -> str:
 
 
 def _as_drawn(release: ReleaseFolder) -> list[PublishedTable]:
-    """The tables as drawn, or as readers have them where only that was released."""
+    """The tables as drawn, or as readers have them if only that form was released."""
     drawn = any(of.form == "basic" for of in release.tables()) and any("/research." in f"/{n}" for n in release.files)
     return release.tables("research" if drawn else None)
 

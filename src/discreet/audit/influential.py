@@ -1,8 +1,8 @@
 """The empirical epsilon as published: Gibbs draws counted in bins, a few influential rows deleted, a replicate beside.
 
-Abowd, Schneider and Vilhuber (2012, V.B): 10,000 draws cut each u_c into 20 bins of 500; a sampler without row i
-is run anew and its draws are counted in those bins; epsilon is the largest |ln(count / 500)|. A replicate with all rows
-shows what chance alone gives, the noise floor. Without Monte Carlo error: `audit.posterior`.
+Abowd, Schneider and Vilhuber (2012, V.B): 10,000 draws cut each u_c into 20 bins of 500. A sampler without row i is run
+anew, and its draws are counted in those bins. Epsilon is the largest |ln(count / 500)|. A replicate with all rows shows
+what chance alone gives, the noise floor. Without Monte Carlo error: `audit.posterior`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class MonteCarloAudit:
 
     @property
     def noise_floor(self) -> float:
-        """What a replicate with all rows shows: no figure below it means anything."""
+        """The figure of a replicate with all rows: no figure below it means anything."""
         return float(log_ratio(self.replicate / self.draws).max())
 
     def __str__(self) -> str:

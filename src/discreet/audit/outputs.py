@@ -1,9 +1,9 @@
-"""What a mechanism gave back, as rows of numbers: a vector, a label, a failure, or any mixture of these.
+"""The outputs of a mechanism as rows of numbers: a vector, a label, a failure, or any mixture of these.
 
 An output is cut into its kind (what it looks like without its numbers) and its numbers. If all are of one kind, the
 numbers are the row. Else the kind's place in a list comes first and shorter rows are filled with zeros. A run that
-raised is an output as well: an error that only one data set causes gives that data set away. An integer beyond 2^53 is
-two numbers, the nearest double and what is left, so that no digit is lost.
+raised an error is an output as well: an error that only one data set causes reveals that data set. An integer beyond
+2^53 becomes two numbers, the nearest double and the rest, so that no digit is lost.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LONG = 60  # characters of a kind that are shown
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A run that raised; the message is left out, since it may hold data."""
+    """A run that raised an error; the message is left out, because it may hold data."""
 
     error: str
 
@@ -72,7 +72,7 @@ def _plain(drawn: Sequence[Sequence[Any]]) -> list[Outputs] | None:
 
 
 def _beyond_doubles(sample: Sequence[Any]) -> bool:
-    """Whether a sample holds integers that doubles would round; a list of several kinds is looked at one by one."""
+    """Whether a sample holds integers that doubles would round; a list of several kinds is examined one by one."""
     array = np.asarray(sample)
     if array.dtype.kind in "iu":
         return bool(array.size and (array.max() > EXACT or array.min() < -EXACT))

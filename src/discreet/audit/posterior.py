@@ -1,10 +1,10 @@
 """How much does one row show in a posterior? The empirical epsilon of Abowd, Schneider and Vilhuber (2012, V.B).
 
-The posterior of each random effect is cut into 20 bins of equal probability; a row is deleted; epsilon is the largest
-|ln(20 p)| over bins, random effects and rows. The paper counts draws and deletes 32 rows. `audit_posterior` computes
-bin probabilities without draws and deletes every row: its effect on its own group is exact, its effect on all other
-groups has a proved upper bound, exact for the rows examined. `monte_carlo_audit` is the published method.
-The figure is empirical: it speaks of these data and these deletions, and promises nothing.
+The posterior of each random effect is cut into 20 bins of equal probability, and a row is deleted. Epsilon is the
+largest |ln(20 p)| over bins, random effects and rows. The paper counts draws and deletes 32 rows. `audit_posterior`
+computes bin probabilities without draws and deletes every row. The effect of a row on its own group is exact. Its
+effect on all other groups has a proved upper bound, and is exact for the rows examined. `monte_carlo_audit` is the
+published method. The figure is empirical: it speaks of these data and these deletions, and promises nothing.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class PosteriorAudit:
 
     @property
     def bound(self) -> float:
-        """What no row exceeds: the exact figure, or the largest bound of a row that was not examined."""
+        """A bound for every row: the exact figure, or the largest bound of a row that was not examined."""
         rest = ~np.isin(self.rows, [finding.row for finding in self.findings])
         return max(self.epsilon, float(self.elsewhere[rest].max(initial=0.0)))
 

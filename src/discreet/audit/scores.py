@@ -94,7 +94,7 @@ class Additive:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How far the output is from the middle of all outputs: the sum of the coordinates' distances."""
+    """The distance of the output from the middle of all outputs: the sum of the coordinates' distances."""
 
     middle: Vector
     name: str = "the distance from the middle"

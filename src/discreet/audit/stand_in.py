@@ -1,6 +1,6 @@
 """Establishments that stand in for confidential ones: of a published table's shape, sizes as skewed as in LODES.
 
-Only published numbers and declared shapes enter, so what is computed from them reveals nothing more than the release.
+Only published numbers and declared shapes enter, so everything computed from them reveals nothing beyond the release.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Large changes: which series will jump next month, and which forecasts foresee it.
+"""Large changes: which series will jump next month, and which forecasts predict it.
 
-The way of the data: a tidy table (`tidy`) becomes a `panel` in the periods that its `calendar` knows; forecasts beside
-it, given or made here (`forecasters`), become `cases`; a gold standard marks the large changes (`standards`) and scores
-what can be judged (`judged`, `scored`). ROC analysis on a range of false positive rates compares methods (`compare`:
+The data take these steps. A tidy table (`tidy`) becomes a `panel` in the periods of its `calendar`. Forecasts, given or
+made here (`forecasters`), become `cases`. A gold standard marks the large changes (`standards`) and scores the cases
+that can be judged (`judged`, `scored`). ROC analysis on a range of false positive rates compares methods (`compare`:
 `roc`, `bootstrap`, `exchange`, `combine`); past cases teach which coming ones to look at (`alarms`: `operating`,
 `calibration`), for a report (`exceptions`) or over past lists (`backtest`). Models are fitted to that purpose (`pauc`,
 `quantile`, `power`, `regression`, through `rolling`).

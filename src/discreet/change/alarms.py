@@ -1,7 +1,8 @@
 """Alarms: which coming cases to look at, learnt from past ones. Only arrays.
 
-Past forecasts make the ROC curve and choose the method; a capacity or costs draw the line; past shares of large changes
-are the chances (`operating.calibrated`), and past lists say how many alarms to expect to be right (`calibration`).
+Past forecasts give the ROC curve and choose the method. A capacity or costs set the threshold. Past shares of large
+changes are the chances (`operating.calibrated`), and past lists tell how many alarms to expect to be right
+(`calibration`).
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from discreet.errors import DataError
 from discreet.faults import Argument
 
 Pick: TypeAlias = Callable[[bool, int, Integers, int], Integers]
-"""From whether cases are past, a method, places of cases of one period and how many at most: those to list."""
+"""The cases to list, given whether cases are past, a method, places of cases of one period and the largest number."""
 
 LONGEST = 100
-"""Cases that are picked where alarms must not repeat each other, so that other capacities can be shown beside."""
+"""Cases that are picked if alarms must not repeat each other, so that other capacities can be shown too."""
 
 BARELY = 1.5
 """Right alarms on a list, in multiples of what a list by lot would have, below which scores are barely better."""
@@ -34,7 +35,7 @@ BARELY = 1.5
 
 @dataclass(frozen=True, slots=True)
 class ListLength:
-    """Where a list ends: after `capacity` series, or where costs and prevalence say so."""
+    """The end of a list: after `capacity` series, or where costs and prevalence put it."""
 
     capacity: int | None = None
     cost_ratio: float = 10.0
@@ -124,7 +125,7 @@ def alarms(
     """Judge coming cases, shape (methods, cases), by past ones, whose outcomes and periods are known.
 
     `period` numbers past periods from 0 in order of time. With a `weight` for every coming case, cases are ranked by
-    chance times weight. With `pick`, lists have what it picks, as many as the capacity allows.
+    chance times weight. With `pick`, lists hold the cases that it picks, as many as the capacity allows.
     """
     lo, hi = roc.false_positive_range(fpr)
     areas = roc.partial_auc(positive, past, fpr=(lo, hi))

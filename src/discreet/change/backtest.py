@@ -1,7 +1,7 @@
 """A backtest: the lists that a report would have made in past periods, beside what happened then.
 
 Each list is made as it would have been at its time: the method is chosen and chances are learnt on the periods before
-it alone. Beside it stand lists of the same size by lot, by the naive forecast and by the last change, which is what a
+it alone. It is compared with lists of the same size: at random, by the naive forecast and by the last change, which a
 planner without forecasts looks at.
 """
 
@@ -42,8 +42,8 @@ class Backtest(Result):
 
     Attributes
     ----------
-    rows : one for each period: how many were flagged, by which method, the right alarms expected with limits, those
-        found, all large changes, and the right alarms of the same number of series by other rankings.
+    rows : one for each period: the number flagged, by which method, the right alarms expected with limits, those found,
+        all large changes, and the right alarms of the same number of series by other rankings.
     direction, capacity : what the lists were made for.
     """
 

@@ -1,14 +1,14 @@
 """Paired bootstrap of partial areas, tests between methods, confidence bands.
 
-A resample is a column of multiplicities, drawn once and used by every method; along a method's own ranking two
-running sums of it are the whole resampled curve, so a thousand resamples are one pass of array arithmetic.
-Positives and negatives are resampled apart, so that every resample has as many of each as the data, as in
-Robin et al. (2011, doi:10.1186/1471-2105-12-77), whose `roc.test` this reproduces.
+A resample is a column of multiplicities, drawn once and used by every method. Two running sums of it along a method's
+own ranking give the whole resampled curve, so a thousand resamples are one pass of array arithmetic. Positives and
+negatives are resampled separately, so every resample has as many of each as the data, as in Robin et al. (2011,
+doi:10.1186/1471-2105-12-77), whose `roc.test` this reproduces.
 
 Cases of one series, or of one period, are alike. With a `cluster` for every case whole clusters are drawn, so that
-limits allow for this (Field and Welsh 2007, doi:10.1111/j.1467-9868.2007.00593.x); with a `block` that many consecutive
-clusters at a time, around the end to the beginning (Politis and Romano 1992), for periods that depend on their
-neighbours. A resample that lacks positives or negatives is drawn again.
+limits allow for dependence within clusters (Field and Welsh 2007, doi:10.1111/j.1467-9868.2007.00593.x). With a
+`block`, that many consecutive clusters are drawn at a time, around the end to the beginning (Politis and Romano 1992),
+for periods that depend on their neighbours. A resample that lacks positives or negatives is drawn again.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def _of_clusters(
 
 
 def _multiplicities(g: Mask, resamples: int, rng: np.random.Generator) -> Iterator[Integers]:
-    """How often each case occurs in each resample, shape (cases, batch), batch by batch."""
+    """The number of times that each case occurs in each resample, shape (cases, batch), batch by batch."""
     for size in _batches(len(g), resamples):
         weights = np.zeros((len(g), size), np.int64)
         for cases in (np.flatnonzero(g), np.flatnonzero(~g)):
@@ -174,8 +174,8 @@ def _multiplicities(g: Mask, resamples: int, rng: np.random.Generator) -> Iterat
 def _areas(g: Mask, order: Integers, ends: Integers, weights: Matrix, lo: float, hi: float) -> Vector:
     """Partial areas of one method on each resample.
 
-    Only negatives move a curve to the right, so the sum runs over them, at the height of the positives ranked
-    above; a tie of both kinds adds its slope. Negatives far below `hi` are never read.
+    Only negatives move a curve to the right. So the sum is over negatives, at the height of the positives ranked above;
+    a tie of both kinds adds its slope. Negatives far below `hi` are never read.
     """
     hit = g[order]
     group = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=-1))

@@ -1,9 +1,9 @@
 """The calendar of a panel: how its periods follow each other, what a later one is called, how far ahead a label lies.
 
 Only labels. They are numbers at equal steps, or dates: days, weeks on any day, working days, and months, quarters or
-years by a day, by their end, by their last or first working day. Dates may be spelled as text (2024-01-31, 2024-01,
-2024Q1) or as whole numbers (20240131, 202401). Other text has an order and nothing more; dates that follow no rule
-have no successor.
+years by a day, by their end, or by their last or first working day. Dates may be spelled as text (2024-01-31, 2024-01,
+2024Q1) or as whole numbers (20240131, 202401). Other text has an order and nothing more; dates that follow no rule have
+no successor.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class PeriodRule(Protocol):
 
     @property
     def exact(self) -> bool:
-        """Whether later periods are certain; a calendar of working days does not know holidays to come."""
+        """Whether later periods are certain; a calendar of working days does not know future holidays."""
         ...
 
     def place(self, value: Any) -> int | None:
@@ -112,7 +112,7 @@ class Calendar:
         return f"{self.last} +{steps}" if self.rule is None else self.write(self.rule.at(steps))
 
     def ahead(self, labels: np.ndarray) -> Integers | None:
-        """How many periods after the last each label lies, or None where that cannot be known."""
+        """The number of periods from the last to each label, or None if that cannot be known."""
         if self.rule is None or not self.rule.exact:
             return None
         values = [self.read(label) for label in labels]

@@ -1,9 +1,9 @@
 """Calibration by period: how far chances and numbers of right alarms may be from what is expected.
 
 Cases of one period share its shocks: a month with a strike has many declines. So periods, not cases, are resampled
-(`Periods.resampled`), and the number of right alarms on a list varies more than independent alarms would: by a factor
-common to the period, whose variance past lists tell (`spread_of_periods`). An interval of that number is that of the
-beta-binomial law with this mean and variance.
+(`Periods.resampled`). The number of right alarms on a list varies more than with independent alarms: by a factor common
+to the period, whose variance is estimated from past lists (`spread_of_periods`). An interval of that number is that of
+the beta-binomial law with this mean and variance.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Periods:
 
 @dataclass(frozen=True, slots=True)
 class RightAlarms:
-    """How many alarms of a list will be right.
+    """The number of right alarms of a list.
 
     Attributes
     ----------

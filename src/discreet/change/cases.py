@@ -2,8 +2,8 @@
 
 Forecasts have `series`, `method`, `t`, `forecast`, where `t` is the period forecast, and may have `horizon` or
 `origin`; or `series`, `t` and one column per method. With a column `quantile` (0.1, 0.5, ...) or `sample` they are
-distributions: the chance of a large change comes straight from them. The origin of a case is `horizon` periods before
-its own, and later values are never read. Forecasts of periods after the panel's end are told apart by their labels
+distributions, which give the chance of a large change directly. The origin of a case is `horizon` periods before its
+own, and later values are never read. Forecasts of periods after the panel's end are told apart by their labels
 (`calendar`); a series that ended earlier has no coming period.
 """
 
@@ -298,7 +298,7 @@ def _arranged(
 def _at_horizon(held: TidyPanel, t: np.ndarray, horizon: int, *, declared: bool) -> Mask | bool:
     """Which forecasts of coming periods are `horizon` ahead of the panel's end, or why that is not known.
 
-    Without a column `horizon` the labels tell; with one they must agree.
+    Without a column `horizon` the labels give it; with one they must agree.
     """
     labels, place = np.unique(t, return_inverse=True)
     if not len(labels):

@@ -1,8 +1,8 @@
 """Rules made of rules: flag a case when any, k or all of several methods would.
 
-With every method on one standardised scale and one threshold, "at least k of n methods fire" is itself a score, the
-k-th largest of theirs. So a combination is compared with ROC analysis like any method. (For declines the paper
-names them after the forecasts: Min is any, Median two of three, Max all.)
+With every method on one standardised scale and one threshold, "at least k of n methods give an alarm" is itself a
+score: the k-th largest of theirs. So a combination is compared with ROC analysis like any method. (For declines the
+paper names them after the forecasts: Min is any, Median two of three, Max all.)
 """
 
 from __future__ import annotations

@@ -286,12 +286,12 @@ def compare_large_changes(
     panel : frame of `series`, `t`, `value`.
     forecasts : frame of `series`, `method`, `t`, `forecast` (and `horizon`, if it holds several).
     horizon : how many periods ahead the forecasts look.
-    cutoff, direction, policy, regression : the gold standard, see `standards.large_changes`. With direction "both" a
-        cutoff for each, such as {"decline": 0.99, "increase": 0.95}, is possible.
+    cutoff, direction, policy, regression : the gold standard, see `standards.large_changes`. With direction "both" each
+        direction may have its own cutoff, such as {"decline": 0.99, "increase": 0.95}.
     fpr : range of false positive rates that the planner can live with.
     combine : further methods by name, each a rule over given ones.
     complexity : a rank per method; those without one stay out of Kendall's tau, and so do combinations.
-    resamples, seed : how many resamples make the intervals and p-values, and what they are drawn from.
+    resamples, seed : the number of resamples for intervals and p-values, and the seed of their draws.
     missing : what to do with a case that a method does not forecast: "refuse" or "drop".
     lag : over how many periods changes are measured: 1, or a season, such as 12.
     gaps : what a period means that a series lacks: "skip" sets the series aside, "zero", or "carry" the value before.
@@ -302,8 +302,8 @@ def compare_large_changes(
     by_value : weight large changes by the size of the series, its mean up to the origin.
     resample, block : what is resampled and exchanged as a whole: "cases", all cases of a "series", or of a "period";
         with a block, that many consecutive periods.
-    randomised : with at most four large changes, draw p-values among equal leads: those of equally good methods are
-        below a level as often as it says, and not less often or never.
+    randomised : with at most four large changes, draw p-values at random among equal leads. Those of equally good
+        methods are then below a level exactly as often as the level says, and not less often or never.
 
     Returns
     -------

@@ -1,10 +1,10 @@
 """The models as estimators with `fit` and `predict`, in scikit-learn's manner and without needing it.
 
-Settings are constructor arguments, what was learnt ends in an underscore. scikit-learn's `clone`, `Pipeline`,
-`cross_val_score` and `GridSearchCV` take them as they are, and its own checks pass (tests hold them to version 1.9); it
-is imported only when it asks. `X` is (rows, columns) without a column of ones. Models of the ranking take the large
-changes as `y` and the month of each row as `groups`, since cases are only ranked against their own month; with
-scikit-learn's metadata routing a search hands `groups` on to them.
+Settings are constructor arguments; names of learned values end in an underscore. scikit-learn's `clone`, `Pipeline`,
+`cross_val_score` and `GridSearchCV` take these classes unchanged, and its own checks pass (tests use version 1.9). It
+is imported only when it calls them. `X` is (rows, columns) without a column of ones. Models of the ranking take the
+large changes as `y` and the month of each row as `groups`, because cases are ranked only against their own month. With
+scikit-learn's metadata routing a search passes `groups` on to them.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Estimator:
         return Tags("regressor", TargetTags(required=True), None, None, RegressorTags())
 
     def get_metadata_routing(self) -> Any:
-        """What scikit-learn hands on to `fit` and `score` beside X and y."""
+        """The arguments beside X and y that scikit-learn passes on to `fit` and `score`."""
         from sklearn.utils.metadata_routing import MetadataRequest
 
         return MetadataRequest(owner=self)
@@ -260,7 +260,7 @@ def _not_fitted(text: str) -> FitError:
 
 
 def _warn_of_a_column() -> None:
-    """What scikit-learn says of a y with one column, if it is there."""
+    """scikit-learn's warning about a y with one column, if it is installed."""
     if "sklearn" in sys.modules:
         from sklearn.exceptions import DataConversionWarning
 

@@ -1,9 +1,9 @@
 """The exception report: which series to look at next, ranked, with the right and wrong alarms to expect.
 
 Past forecasts, whose outcomes the panel holds, teach (`alarms`); forecasts of the coming period are ranked and flagged,
-as many as a capacity or costs allow. Only what can happen is ranked and counted: a series that the gold standard cannot
-call a large change, which is known at the origin, one that has ended and one that cannot be judged are set aside with
-the reason; past cases of these kinds do not teach. The report as a page is in `report.changes`.
+as many as a capacity or costs allow. Only possible changes are ranked and counted. A series is set aside with the
+reason if the gold standard cannot call it a large change, which is known at the origin, if it has ended, or if it
+cannot be judged. Past cases of these kinds are not learned from. The report as a page is in `report.changes`.
 """
 
 from __future__ import annotations
@@ -41,10 +41,11 @@ class ExceptionReport(Result):
     ----------
     method : whose forecasts rank the series; its partial area on the past is `pauc`, within `pauc_limits`.
     curve, point : its ROC curve on the past, and the decision rule on it.
-    capacity : how many series can be looked at, if that draws the line; costs do if it is None.
+    capacity : how many series can be looked at, if that sets the threshold; None if costs do.
     past, past_positives, past_periods : the cases that calibrate it.
-    left_out : false and true positive rates of past cases whose own period had no part in choosing the threshold,
-        which is what to expect; the point's own are flattered by the choice. NaN where none can be left out.
+    left_out : false and true positive rates of past cases whose own period had no part in choosing the threshold: these
+        rates are to be expected. The point's own rates are too good because of the choice. NaN where none can be left
+        out.
     rows : every series that may change in the coming period, most alarming first, with the chance that it is a large
         change, its limits, and the right and false alarms to expect when stopping there.
     details : of each series on the list: its recent values, the reason, its rank a period before, its alarms so far.
@@ -92,7 +93,7 @@ class ExceptionReport(Result):
 
     @property
     def warning(self) -> str:
-        """That the scores tell little or nothing, if so; empty otherwise."""
+        """A warning if the scores have little or no information; empty otherwise."""
         chance = (self.fpr[1] ** 2 - self.fpr[0] ** 2) / 2
         if self.pauc_limits[0] <= chance:
             return (
@@ -158,7 +159,7 @@ class ExceptionReport(Result):
 
     @property
     def expected_rates(self) -> str:
-        """What to expect of the rule on new cases, in words; empty where it cannot be told."""
+        """The expected performance of the rule on new cases, in words; empty if it cannot be estimated."""
         fpr, tpr = self.left_out
         return "" if np.isnan(tpr) else f" (on periods that did not choose it, {100 * tpr:.0f} % at {100 * fpr:.1f} %)"
 
@@ -174,7 +175,7 @@ class ExceptionReport(Result):
 
     @property
     def repeated(self) -> list[dict[str, Any]]:
-        """The rows that a plain list would have, and that only repeat one on this; a hierarchy has such rows."""
+        """The rows of a plain list that only repeat a row of this one; a hierarchy has such rows."""
         return [row for row in self.rows if row.get("repeats")]
 
     def _repeated(self) -> str:
@@ -266,8 +267,8 @@ def exception_report(
     forecasts : frame of `series`, `method`, `t`, `forecast`, of past periods and of the coming one; or one column per
         method. With a column `quantile` or `sample`, distributions. Made here by `methods` if left out.
     method : whose forecasts rank; by default the one with the largest partial area on the past.
-    methods, season, past : if forecasts are made here: by which methods, with how many periods in a season (by
-        default what the calendar says), and how many past periods are forecast to learn from.
+    methods, season, past : if forecasts are made here: the methods, the number of periods in a season (by default that
+        of the calendar), and the number of past periods that are forecast to learn from.
     horizon : how many periods ahead the forecasts look.
     cutoff, direction, policy, regression : the gold standard, see `standards.large_changes`; direction "both" looks for
         declines and increases at once, with a cutoff for each if it is a mapping. Series that cannot be large changes
@@ -278,7 +279,7 @@ def exception_report(
     capacity : how many series can be looked at; if it is given, that many are flagged, whatever the costs.
     cost_ratio : how many false alarms a missed large change costs.
     prevalence : the share of large changes to expect; by default that of the past.
-    by_value : rank by chance times the size of the series (its mean), so that large ones come first.
+    by_value : rank by chance times the size of the series (its mean), so large ones come first.
     missing : what to do with a case that a method does not forecast: "refuse" or "drop".
     gaps : what a period means that a series lacks: "skip" sets the series aside, "zero", or "carry" the value before.
     until : the last period of the panel to read.
@@ -286,9 +287,9 @@ def exception_report(
     columns : what our columns are called in the panel, such as {"value": "sales"}.
     hierarchy : columns of the panel from the top down, such as ["region", "city"]. Sums of series are ranked with the
         series, and the list has no alarm that only repeats another (see `levels`); it needs a capacity.
-    indicators, known, calendar : columns that models of large changes read beside the series (see `indicators`): up to
-        the origin; or ahead, such as holidays and promotions, from rows of the coming period without a value or from a
-        calendar of `t` and such columns. The past decides whether these models rank.
+    indicators, known, calendar : columns that models of large changes read beside the series (see `indicators`). They
+        are read up to the origin; or ahead, such as holidays and promotions, from rows of the coming period without a
+        value or from a calendar of `t` and such columns. The past decides whether these models rank.
     progress : called with what is being done and the share of it that is done.
 
     Returns

@@ -1,24 +1,24 @@
 """Are several methods equally good? A test of partial areas that stays true with one positive.
 
 Only arrays. If methods are equally good, their names could be exchanged case by case. A partial area is the mean over
-positives of what each adds to it (`roc.contributions`), so the names are exchanged positive by positive, and the lead
-of the best is held against the largest leads that exchanging makes (Venkatraman and Begg 1996, doi:10.1093/biomet/
-83.4.835, exchange ranks the same way). The largest lead of any method over any other takes part, since the best was
-chosen on the same cases: if all methods are equally good, the chance that some p-value falls below a level is at most
-that level. Exchanges are random with the data among them, which keeps the level exact (Phipson and Smyth 2010,
-doi:10.2202/1544-6115.1585).
+positives of what each adds to it (`roc.contributions`). So the names of the methods are exchanged positive by positive,
+and the lead of the best is compared with the largest leads after exchanges. Venkatraman and Begg (1996,
+doi:10.1093/biomet/83.4.835) exchange ranks in the same way. The largest lead of any method over any other is used,
+because the best was chosen on the same cases. If all methods are equally good, the chance that some p-value falls below
+a level is at most that level. Exchanges are random with the data among them, which keeps the level exact (Phipson and
+Smyth 2010, doi:10.2202/1544-6115.1585).
 
 Few positives make few leads by themselves, and a test of those rejects far too seldom. There the names are exchanged
 for negatives too, on ranks. Even so the number of positives bounds what can be found: see `least`. One or two tell
-nothing: all exchanges have nearly one lead, and no p-value is small. A test that rejects at its level even there must
-draw among leads that are equal: that is the `randomised` p-value, which is uniform if methods are equally good.
+nothing: all exchanges have nearly one lead, and no p-value is small. A test that rejects at its level even then must
+draw at random among equal leads. That is the `randomised` p-value, which is uniform if methods are equally good.
 
 Many positives are exchanged alone. Negatives are fixed there; their share of the variance, from the influence of each
 on the area, widens the leads of the exchanges. A resampling of one to five positives, by contrast, hardly varies, and
 calls noise a lead.
 
-Where cases come in clusters, such as the cases of one series or period, names are exchanged cluster by cluster: for
-what a cluster's positives add to the area, and what its negatives take from it, together.
+If cases come in clusters, such as the cases of one series or period, names are exchanged cluster by cluster: together
+for what a cluster's positives add to the area and what its negatives take from it.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class ExchangedRanks:
 
 
 def _taken(g: Mask, x: Matrix, share: Vector, lo: float, hi: float) -> Matrix:
-    """By how much each negative moves the area of each method, of shape (methods, negatives).
+    """The effect of each negative on the area of each method, of shape (methods, negatives).
 
     A negative at false positive rate u moves the area by the rise of the curve from u to the end of the range.
     """

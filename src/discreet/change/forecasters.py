@@ -1,6 +1,6 @@
 """Forecasts for those who have only a panel: eight methods on NumPy, three more through statsforecast.
 
-Beside them are two tracking signals as baselines (`tracking`), and two families that are fitted to the purpose
+There are also two tracking signals as baselines (`tracking`), and two families that are fitted to the purpose
 (Dissertation, section 2.6): `ses_pauc` and `damped_pauc` smooth all series with common constants, one member for each
 on a grid, and whoever judges takes the member with the largest partial area on the past.
 
@@ -31,7 +31,7 @@ Method: TypeAlias = Callable[[Matrix, Integers, int, int], Matrix]
 Progress: TypeAlias = Callable[[str, float], None]
 
 QUICK = ("seasonal_naive", "ses", "damped", "theta", "tsb", "ses_pauc")
-"""What a report tries if nothing else is asked for. Without `ses_pauc` fewer alarms are right on real panels."""
+"""The methods of a report by default. Without `ses_pauc` fewer alarms are right on real panels."""
 
 
 def _naive(values: Matrix, origins: Integers, horizon: int, season: int) -> Matrix:

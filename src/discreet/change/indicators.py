@@ -1,11 +1,12 @@
 """Indicators and holidays: models of large changes that know more than the series themselves.
 
-Columns of the panel, or of a calendar, become columns of a regression over all series at once. What leads is read at
-the origin and before (`lagged`); what is known ahead, such as holidays and promotions, is read at the period that is
-forecast, too (`known`). Beside them stand two forecasts of the series itself, in its own usual changes. Two models are
+Columns of the panel, or of a calendar, become columns of a regression over all series at once. Leading columns are read
+at the origin and before (`lagged`). Columns known ahead, such as holidays and promotions, are also read at the period
+that is forecast (`known`). Two forecasts of the series itself are added, in units of its usual changes. Two models are
 fitted again at every origin, to the cases whose outcomes were known there: least squares of the change (`indicators`),
-and ranking by lists of the large changes (`indicators_rank`), which is fitted to the purpose. They stand beside other
-methods, and the past decides which of all ranks. A forecast of a period never sees a lagged column of that period.
+and ranking by lists of the large changes (`indicators_rank`), which is fitted to the purpose. They are compared with
+other methods, and the past decides which method ranks. A forecast of a period never sees a lagged column of that
+period.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from discreet.change.scored import Gold, score
 from discreet.errors import DataError, FitError
 
 LAGS = (1, 2, 3)
-"""How many periods before the origin's next one lagged columns are read."""
+"""Lagged columns are read this many periods before the one after the origin."""
 
 LEAST = 8
 """Periods with known outcomes before models are fitted; until then forecasts are those of simple smoothing."""
@@ -145,8 +146,8 @@ def read_indicators(
 ) -> dict[str, Matrix]:
     """Every column by series and period, the coming period last: shape (series, periods + horizon).
 
-    A period without a row means for what leads what it means for the value. What is wrong is found before anything is
-    forecast: columns that are not there, are no numbers, do not vary, lack values where they are needed, or are the
+    A period without a row means for what leads what it means for the value. Faults are found before anything is
+    forecast: columns that do not exist, are not numbers, do not vary, lack values where they are needed, or are the
     value itself.
     """
     width = len(panel.periods) + horizon * coming
@@ -228,7 +229,7 @@ def _of_calendar(panel: TidyPanel, names: Sequence[str], calendar: Any, horizon:
 
 
 def _places(panel: TidyPanel, labels: np.ndarray, horizon: int) -> np.ndarray:
-    """Where periods stand on the panel's calendar, with the coming ones; -1 elsewhere."""
+    """Positions of periods on the panel's calendar, including the coming ones; -1 elsewhere."""
     known = [*panel.periods, *(panel.later(step) for step in range(1, horizon + 1))]
     table = {_spelling(label): place for place, label in enumerate(known)}
     return np.array([table.get(_spelling(label), -1) for label in labels], dtype=np.int64)

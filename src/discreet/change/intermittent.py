@@ -2,7 +2,7 @@
 
 Only arrays, as in `smoothing`. Croston (1972, doi:10.1057/jors.1972.50) smooths the sizes of events and the periods
 between them; `bias` corrected it is Syntetos and Boylan's (2005). TSB (Teunter, Syntetos and Babai 2011,
-doi:10.1016/j.ejor.2011.05.018) smooths the chance of an event in every period, so that it fades when nothing happens.
+doi:10.1016/j.ejor.2011.05.018) smooths the chance of an event in every period, so it decreases when nothing happens.
 """
 
 from __future__ import annotations

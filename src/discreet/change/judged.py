@@ -1,7 +1,7 @@
-"""What can be judged: cases whose history lets a change be measured, and the reason where it does not.
+"""Cases that can be judged: their history lets a change be measured. The others have a reason.
 
-Every rule looks at the history up to the forecast origin and no further, so that past cases are left out by the same
-rules as the coming one.
+Every rule uses the history up to the forecast origin only, so past cases are left out by the same rules as the coming
+one.
 """
 
 from __future__ import annotations
@@ -47,8 +47,10 @@ class Rules:
 
 
 USUAL = Rules(shortest=8, zeros=0.9, quiet=12)
-"""For reports. A standard deviation of fewer changes means little; a series that is nearly always zero has no changes
-but its events, which no forecast of one foresees."""
+"""The rules of reports. A standard deviation of fewer changes means little.
+
+A series that is nearly always zero changes only by rare events, which its forecasts cannot predict.
+"""
 
 REASONS = ("", "too short", "constant", "discontinued", "intermittent", "new to the methods")
 

@@ -1,11 +1,11 @@
 """Levels of a panel: regions, cities and tracts ranked together, with alarms that do not repeat each other.
 
 The sum of all series of a region is a series too, and so is that of a city. When a tract jumps its city and its region
-seem to jump, and when a region moves all its tracts do. A list takes the most alarming node first. What that node is
-forecast to change beyond the usual is then spread over its tracts in proportion to their size and taken off all
-others: what is above it keeps the rest of its change, what is below it keeps what is its own. The next node is the most
-alarming by what is left; of what is above or below a listed node half must be left. The chance of each is that of its
-own series, since that is what will be looked at.
+seem to jump, and when a region moves all its tracts do. A list takes the most alarming node first. The unusual part of
+that node's forecast change is then spread over its tracts in proportion to their size and subtracted from all other
+nodes. Nodes above it keep the rest of their change, and nodes below it keep their own part. The next node is the most
+alarming by what remains; a node above or below a listed one must have half of its change left. The chance of each is
+that of its own series, because the series is what will be looked at.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Branches:
         return found
 
     def level_of(self, row: int) -> str:
-        """What a row of the panel is: the name of a level, or "series"."""
+        """The kind of a row of the panel: the name of a level, or "series"."""
         places = np.flatnonzero((self.above == row).any(axis=0))
         return self.levels[int(places[0])] if len(places) else "series"
 
@@ -153,7 +153,7 @@ class Unrepeated:
     coming: Scored
 
     def __call__(self, past: bool, method: int, places: Integers, most: int) -> Integers:
-        """At most `most` of the cases at `places`, most alarming by what is left first.
+        """At most `most` of the cases at `places`, the most alarming by what remains first.
 
         It ends early where nothing alarming is left.
         """
@@ -203,7 +203,7 @@ class Unrepeated:
         return None if nearest is None else nearest & ~inside
 
     def repeats(self, rows: list[dict[str, Any]], capacity: int) -> None:
-        """Write into the rows of a report what each is, and which listed one it would repeat on a plain list."""
+        """Add to the rows of a report the level of each, and the listed row that it would repeat on a plain list."""
         row_of = {str(name): k for k, name in enumerate(self.tree.panel.names)}
         listed = [(row["series"], self.tree.within(row_of[row["series"]])) for row in rows if row["flag"]]
         least = sorted((row["score"] for row in rows), reverse=True)[: max(capacity, 1)][-1]

@@ -1,4 +1,4 @@
-"""What a report lists: ranked series, the reasons of those on the list, past lists, other lines, what is set aside."""
+"""The parts of a report: ranked series, reasons for those listed, past lists, other thresholds, series set aside."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from discreet.change.scored import Scored
 from discreet.change.standards import Direction
 
 RATIOS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
-"""Cost ratios that a report shows beside the one asked for."""
+"""Cost ratios that a report shows beside the requested one."""
 
 SIZES = (5, 10, 20, 50, 100)
-"""Capacities that a report shows beside the one asked for."""
+"""Capacities that a report shows beside the requested one."""
 
 SHOWN = 36
 """Periods of a sparkline."""
@@ -69,7 +69,7 @@ def rows(coming: Scored, found: Alarms) -> list[dict[str, Any]]:
 
 
 def details(teach: Scored, rank: Scored, found: Alarms, period: Integers) -> list[dict[str, Any]]:
-    """Of each series on the list: recent values, why it is there, its rank a period before, its alarms so far."""
+    """For each series on the list: recent values, why it is there, its rank a period before, its alarms so far."""
     of, past = rank.cases, teach.cases
     flagged = np.concatenate([each.flagged for each in found.lists]) if found.lists else np.zeros(0, np.int64)
     times = np.bincount(past.row[flagged], minlength=len(of.panel))

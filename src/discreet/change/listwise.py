@@ -1,6 +1,6 @@
 """Ranking by lists: coefficients under which the large changes of a period are the likeliest of its cases.
 
-Only arrays. Within a period a case is drawn with a probability in proportion to exp(score); the loss is minus the mean
+Only arrays. Within a period a case is drawn with a probability in proportion to exp(score). The loss is minus the mean
 log-probability of the large changes, with a ridge penalty on columns scaled to unit variance (ListNet's top one, Cao et
 al. 2007, doi:10.1145/1273496.1273513; conditional logit). It is smooth and convex, and periods may have any number of
 cases. One pass over the cases makes a step, where pairs make a pass over pairs.

@@ -14,7 +14,7 @@ ITERATIONS = 50
 def least(
     b: Vector, loss: Callable[[Vector], float], newton: Callable[[Vector], Vector], *, tolerance: float
 ) -> Vector:
-    """Where `loss` is least, from `b` on, by the steps of `newton`."""
+    """The minimum of `loss`, from `b` on, by the steps of `newton`."""
     value = loss(b)
     for _ in range(ITERATIONS):
         step = newton(b)

@@ -1,8 +1,8 @@
 """The operating point: where on a ROC curve to stop, given what mistakes cost.
 
-With prevalence q of large changes and a missed one costing r times a false alarm, expected utility is proportional to
-TPR - s FPR with s = ((1 - q) / q) / r. The best point is where a line of slope s touches the curve from above (Metz
-1978, doi:10.1016/S0001-2998(78)80014-2), which is always a vertex.
+Let q be the prevalence of large changes and r the cost of a missed one in false alarms. Expected utility is
+proportional to TPR - s FPR with s = ((1 - q) / q) / r. The best point is where a line of slope s touches the curve from
+above (Metz 1978, doi:10.1016/S0001-2998(78)80014-2), which is always a vertex.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def operating_point(
     """The rule of largest expected utility among those with at most `fpr_limit` false alarms.
 
     `cost_ratio` is the harm of missing a large change over that of a false alarm; Pittsburgh's police put it at 10
-    for serious violent crime. Nothing is flagged where no rule is worth its alarms.
+    for serious violent crime. Nothing is flagged if no rule is worth its alarms.
     """
     check_prevalence(prevalence)
     if not cost_ratio > 0 or not np.isfinite(cost_ratio):
@@ -78,7 +78,7 @@ def rates_left_out(
 ) -> tuple[float, float]:
     """False and true positive rates of past cases whose own fold had no part in choosing the threshold.
 
-    The rates of an operating point are of the cases that chose it, which flatters them: by 2 to 17 points of true
+    The rates of an operating point are of the cases that chose it, so they are too good: by 2 to 17 points of true
     positives with 20 to 150 large changes (`discreet study coverage`). NaN where a fold cannot be left out.
     """
     flagged = np.zeros(len(past), dtype=bool)
@@ -110,10 +110,10 @@ def calibrated(
 ) -> tuple[Vector, Vector, float]:
     """Chances of a large change, from past cases with such scores.
 
-    Past shares are pooled until they rise with the score, which follows the upper hull of the ROC curve; one case of
-    average chance is added at each end, so that a score beyond all others is not a certainty. A hull is too steep
-    where scores say little, so with `folds`, usually the past periods, chances are drawn towards the prevalence as far
-    as past cases ask for whose own fold was left out.
+    Past shares are pooled until they rise with the score, which gives the upper hull of the ROC curve. One case of
+    average chance is added at each end, so that a score beyond all others is not a certainty. A hull is too steep if
+    scores have little information. So with `folds`, usually the past periods, chances are shrunk towards the
+    prevalence; cases whose own fold was left out decide how far.
 
     Returns
     -------
@@ -137,7 +137,7 @@ def calibrated(
 
 
 def _weights(positive: Mask, prevalence: float) -> Vector:
-    """What each case stands for, if a share `prevalence` of cases is positive."""
+    """The weight of each case, if a share `prevalence` of cases is positive."""
     return np.asarray(np.where(positive, prevalence / positive.mean(), (1 - prevalence) / (1 - positive.mean())))
 
 

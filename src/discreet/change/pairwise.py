@@ -2,9 +2,9 @@
 
 Only arrays. The share of wrongly ranked pairs is replaced by the logistic loss log(1 + exp(-(s_i - s_j))) over every
 positive i and negative j of the same month, with a ridge penalty on the coefficients of columns scaled to unit
-variance: smooth and convex, so there is one answer. It is RankNet's loss (Burges et al. 2005,
-doi:10.1145/1102351.1102363) for a linear score. Compared with a month's own PAUC optimum it borrows strength from
-every month, which is what a handful of positives per month needs.
+variance. It is smooth and convex, so there is one minimum. It is RankNet's loss (Burges et al. 2005,
+doi:10.1145/1102351.1102363) for a linear score. Compared with a month's own PAUC optimum it borrows strength from every
+month, which is what a handful of positives per month needs.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def rank_regression(X: Matrix, positive: Mask, *, penalty: float, start: Vector 
 
 
 def _lead(b: Vector, Z: Matrix, up: Matrix) -> Matrix:
-    """By how much each positive outscores each case of its month, shape (months, positives, series)."""
+    """The lead of each positive's score over each case of its month, shape (months, positives, series)."""
     return np.asarray((up @ b)[:, :, None] - (Z @ b)[:, None, :])
 
 

@@ -1,9 +1,9 @@
-"""A panel: series in rows, periods in columns, and what cannot take part, with the reason.
+"""A panel: series in rows, periods in columns, and the series that cannot take part, with the reason.
 
 Any tidy table will do (`tidy`). Periods are the panel's own in order, with those in between that no row mentions where
 dates or numbers follow a rule (`calendar`). Series may begin and end at different times. A series that lacks periods in
-between, comes at another frequency or goes on after the others' end is set aside by its name; only what makes the
-whole panel ambiguous is refused, with the names of the series.
+between, has another frequency or continues after the others' end is set aside by its name. Only faults that make the
+whole panel ambiguous are refused, with the names of the series.
 """
 
 from __future__ import annotations
@@ -238,7 +238,7 @@ def _majority(series: tidy.Labels, t: tidy.Labels, apart: dict[int, str]) -> tid
 
 
 def _on(rule: Any, label: Any) -> bool:
-    """Whether a date is one of the rule's own, and not only near one."""
+    """Whether a date belongs to the rule, and is not only near one that does."""
     place = None if rule is None else rule.place(label)
     return place is not None and bool(rule.at(place) == label)
 

@@ -1,9 +1,9 @@
 """Regression under the loss |e|^p for many powers at once, by reweighted least squares.
 
-Only arrays. From p = 1 on the problem is convex and the answer is the minimum, to some millionths of the loss; below,
-the answer is the local minimum that graduated smoothing reaches from least squares: (e² + d²)^(p/2) with d falling from
-the residuals' own size (Chartrand and Yin 2008, doi:10.1109/ICASSP.2008.4518498), or that it reaches from a fit nearby,
-with d falling from a hundredth of it. At p = 0 the loss is its limit, the sum of log |e|.
+Only arrays. For p of 1 or more the problem is convex and the answer is the minimum, to some millionths of the loss.
+Below 1 the answer is a local minimum that graduated smoothing reaches from least squares: (e² + d²)^(p/2) with d
+falling from the residuals' own size (Chartrand and Yin 2008, doi:10.1109/ICASSP.2008.4518498). Or it starts from a fit
+nearby, with d falling from a hundredth of that size. At p = 0 the loss is its limit, the sum of log |e|.
 """
 
 from __future__ import annotations

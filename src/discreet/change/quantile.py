@@ -6,9 +6,9 @@ dual problem
     max y'a   subject to   X'a = (1 - tau) X'1,   0 <= a <= 1,
 
 whose multipliers are the coefficients. The interior solution is then moved to the vertex that it points at, which is
-the exact solution when it is unique. Given a fit nearby, only the rows in a band around it are kept one by one; those
+the exact solution when it is unique. Given a fit nearby, only the rows in a band around it are kept one by one. Those
 above and those below are summed to two rows, which changes nothing as long as they stay on their side (theirs too).
-Many rows get such a fit from a sample of them, so that the cost grows with the rows and not faster.
+Many rows get such a fit from a sample of them, so the cost grows no faster than the number of rows.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def _summed(X: Matrix, v: Matrix) -> Matrix:
 
 
 def _steps(x: Matrix, dx: Matrix, s: Matrix, z: Matrix, dz: Matrix, w: Matrix, dw: Matrix) -> tuple[Matrix, Matrix]:
-    """How far the primal and the dual may move and stay inside, one column each."""
+    """How far the primal and the dual may move and remain inside, one column each."""
     primal, dual = np.maximum(-dx / x, dx / s).max(1), np.maximum(-dz / z, -dw / w).max(1)
     return (STEP / np.maximum(primal, STEP))[:, None], (STEP / np.maximum(dual, STEP))[:, None]
 

@@ -1,11 +1,11 @@
 """Least squares and its Bayesian counterpart from cumulated moments, all forecast origins at once.
 
 Only arrays. Data come as months: y of shape (months, series), X of shape (months, series, columns). The moments after
-each month are running sums, so a model re-estimated at every origin is one batched solve, and row t of any result
-rests on months 0 to t and nothing later.
+each month are running sums. So a model that is re-estimated at every origin is one batched solve, and row t of any
+result depends on months 0 to t and nothing later.
 
 The Bayesian model is the paper's: normal errors, a diffuse normal prior on the coefficients and an inverse gamma (the
-one-dimensional inverse Wishart) with one degree of belief and a negligible scale on the variance; its Gibbs sampler
+one-dimensional inverse Wishart) with one degree of belief and a negligible scale on the variance. Its Gibbs sampler
 needs only the moments, so the chains of all origins run side by side.
 """
 

@@ -95,7 +95,7 @@ def partial_auc(
 
     `raw` is the area itself (the paper's PAUC; chance is (b² - a²) / 2); `mcclish` puts chance at 0.5 and a
     perfect forecast at 1. With a `value` for every case the true positive rate is the share of the positives' value
-    that is found; a false alarm costs a look, whatever the series is worth.
+    that is found. A false alarm costs one look, whatever the value of the series.
     """
     g, x = checked(positive, scores)
     lo, hi = false_positive_range(fpr)
@@ -110,7 +110,7 @@ def partial_area(g: Mask, x: Matrix, lo: float, hi: float, value: Vector | None 
 
 
 def worth(g: Mask, value: ArrayLike | None) -> Vector | None:
-    """What cases are worth, or why that cannot weight positives."""
+    """The values of cases, or why they cannot weight positives."""
     if value is None:
         return None
     found = np.asarray(value, float)
@@ -130,7 +130,7 @@ def partial_area_of(positives: Vector, negatives: Vector, lo: float, hi: float) 
 
 
 def contributions(positives: Vector, negatives: Vector, lo: float, hi: float) -> Vector:
-    """What each positive adds to the partial area, which is the mean of these.
+    """The contribution of each positive to the partial area, which is the mean of these.
 
     A positive raises the curve at the share of negatives above it, spread evenly over those it ties with; from
     there to the end of the range the rise stays. So it adds the mean of (hi - u)+ - (lo - u)+ for u uniform
@@ -143,7 +143,7 @@ def contributions(positives: Vector, negatives: Vector, lo: float, hi: float) ->
 
 
 def added(above: Vector, beside: Vector, lo: float, hi: float) -> Vector:
-    """What positives add to the area, from the shares of negatives strictly above them and not below them."""
+    """The contributions of positives to the area, from the shares of negatives strictly above and not below them."""
     total = np.maximum(hi - above, 0) - np.maximum(lo - above, 0)
     tied = beside > above
     if tied.any():

@@ -2,9 +2,9 @@
 
 Months are split into initialisation (estimation only), training (the metaparameter with the largest partial area of
 out-of-sample forecasts), burn-in and test. A forecast of month t sees the outcomes of months before t and the
-indicators known before t. Models that forecast counts are standardised by the smoothed Poisson mean before ranking,
-as the outcomes were; index models are ranked as they are. All forecasts of a span make one ROC curve.
-The models are in `families`.
+indicators known before t. Models that forecast counts are standardised by the smoothed Poisson mean before ranking, as
+the outcomes were; index models are ranked unchanged. All forecasts of a span make one ROC curve. The models are in
+`families`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class MonthlyPanel:
     X : what is known before each month, with a leading column of ones, shape (months, series, columns).
     mean : smoothed mean of the counts before each month, the shape of y.
     positive : the large changes.
-    standardised : whether y is in standard deviations already, so that forecasts of it are alarm scores.
+    standardised : whether y is in standard deviations already; forecasts of it are then alarm scores.
     """
 
     y: Matrix
@@ -113,8 +113,8 @@ def months(
 ) -> MonthlyPanel:
     """A panel with lagged indicators, shape (months, series, indicators), and the cross-sectional gold standard.
 
-    `standardise` treats the indicators as the gold standard treats the outcome: each in Poisson deviations from its
-    own smoothed mean; the outcome becomes its standardised value, and two columns tell the level of the series.
+    `standardise` treats the indicators as the gold standard treats the outcome: each in Poisson deviations from its own
+    smoothed mean. The outcome becomes its standardised value, and two columns give the level of the series.
     """
     first = max(lags)
     if indicators.shape[:2] != y.shape or min(lags) < 1 or first >= len(y):

@@ -1,15 +1,15 @@
 """Cases under a gold standard: scores, large changes, what cannot happen and what cannot be judged.
 
-Forecasts that are single numbers become scores in standard deviations (`standards`). Distributions become the chance
-of a large change as they state it, on the probit scale: between quantiles along normal pieces, beyond them along the
-last piece; samples by their share.
+Forecasts that are single numbers become scores in standard deviations (`standards`). Distributions give the chance of a
+large change, on the probit scale: between quantiles along normal pieces, beyond them along the last piece; samples give
+it by their share.
 
-Three scales of single numbers (Dissertation, section 1.3.1 and appendix A). *changes*: deviations of the series' own
-changes, for all methods alike, which is what one forecast of a series allows. *method*: the same divided by k_j, the
-spread of the method's scores over all cases, so that a bold and a timid method can be combined by one threshold.
-*forecasts*: mean and deviation of what the method itself forecast for that series at earlier origins.
+Single numbers have three scales (Dissertation, section 1.3.1 and appendix A). *changes*: deviations of the series' own
+changes, the same for all methods, which one forecast of a series allows. *method*: the same divided by k_j, the spread
+of the method's scores over all cases, so that a bold and a timid method can be combined by one threshold. *forecasts*:
+mean and deviation of the method's own forecasts for that series at earlier origins.
 
-With limits U and L of their own a rise and a fall are equally alarming at equal shares of their limits.
+If rises and falls have limits U and L of their own, they are equally alarming at equal shares of their limits.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ class Scored:
 
     Attributes
     ----------
-    cases, base : those that took part, and what was known at their origins.
+    cases, base : the cases that took part, and what was known at their origins.
     scores : of shape (methods, cases); larger is more alarming.
     positive : large changes among them; False where the outcome is not known.
     impossible : cases that the standard cannot call large, which is known at the origin.
     left_out : how many past cases cannot be judged; `unjudged`: coming ones by series, with the reason.
-    rises : forecasts on their scale, larger for a rise; None for distributions, and where they were not asked for.
+    rises : forecasts on their scale, larger for a rise; None for distributions, and if they were not requested.
     """
 
     cases: Cases
@@ -155,7 +155,7 @@ def score(cases: Cases, gold: Gold, *, horizon: int, rules: Rules, sided: bool =
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """What each method forecast for the series of a case at earlier origins: number, mean and deviation."""
+    """The forecasts of each method for the series of a case at earlier origins: number, mean and deviation."""
 
     count: Vector
     mean: Matrix

@@ -1,4 +1,4 @@
-"""Seasons: is a series seasonal, and what is left without them, as known at each origin.
+"""Seasons: whether a series is seasonal, and what remains without the season, as known at each origin.
 
 Only arrays. Classical decomposition with centred moving averages; the seasonal figures of an origin are means of what
 lies within its history. Positive series are divided by theirs, others have them taken off. A series is adjusted where
@@ -68,7 +68,7 @@ def restored(forecast: Vector, horizon: int, found: tuple[Mask, Mask, Matrix]) -
 
 
 def is_seasonal(known: Matrix, season: int) -> Mask:
-    """Whether the autocorrelation at the season's length stands out from those before it."""
+    """Whether the autocorrelation at the season's length is clearly larger than those before it."""
     present = np.isfinite(known)
     count = present.sum(axis=1)
     if season < 2 or known.shape[1] < SEASONS * season:

@@ -1,9 +1,9 @@
-"""The partial area under the ROC curve, smoothed, so that gradients lead to it: all months at once.
+"""The partial area under the ROC curve, smoothed, so that gradients can maximise it: all months at once.
 
-Only arrays. The share of negatives above a positive, u, is the mean of logistic functions of differences of scores, and
-the positive adds a smooth (b - u)+ to the area for false positive rates up to b. A ridge penalty on columns scaled to
-unit variance keeps scores small, which is how smooth the area is. It is no convex problem: L-BFGS starts from the
-ranking by lists, which is one, and ends at the nearest top. The paper climbs one month's area by a simplex (`pauc`).
+Only arrays. The share u of negatives above a positive is the mean of logistic functions of differences of scores. The
+positive adds a smooth (b - u)+ to the area for false positive rates up to b. A ridge penalty on columns scaled to unit
+variance keeps scores small, which is how smooth the area is. It is no convex problem: L-BFGS starts from the ranking by
+lists, which is one, and ends at the nearest top. The paper climbs one month's area by a simplex (`pauc`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from discreet.errors import FitError
 
 ITERATIONS = 60
 WIDTH = 0.05
-"""Over which false positive rates the end of the range is rounded off, so that a positive beyond it still pulls."""
+"""The end of the range is rounded off over these false positive rates, so a positive beyond it has a gradient."""
 
 
 def smooth_pauc_regression(

@@ -1,8 +1,8 @@
 """Exponential smoothing of many series at once, from every origin in one pass.
 
 Only arrays. `values` has shape (series, periods) with NaN before a series begins. All members of a grid of smoothing
-constants run along the periods together; at each origin the member with the least sum of squared one-step errors so far
-forecasts, so that constants are estimated again at each origin and no later value has a part in them.
+constants run along the periods together. At each origin the member with the least sum of squared one-step errors so far
+makes the forecast. So constants are estimated again at each origin, and no later value has a part in them.
 
 Levels start from the first value, trends from the mean of the first changes. Theta is that of Assimakopoulos and
 Nikolopoulos (2000) in the form of Hyndman and Billah (2003, doi:10.1016/S0169-2070(01)00143-1): simple smoothing with

@@ -1,9 +1,9 @@
 """Gold standards: which cases were large changes.
 
-Three policies. *Relative* (Gorr and Schneider 2013): the change from the forecast origin, in standard deviations of
-the series' own first differences. *Absolute* (Gorr 2009, doi:10.1016/j.ijforecast.2008.11.013): the level, in
-standard deviations of the series' own history. *Cross-sectional* (Dissertation, chapter 2): the few largest values
-of each month after standardising counts by a smoothed Poisson mean.
+There are three policies. *Relative* (Gorr and Schneider 2013): the change from the forecast origin, in standard
+deviations of the series' own first differences. *Absolute* (Gorr 2009, doi:10.1016/j.ijforecast.2008.11.013): the
+level, in standard deviations of the series' own history. *Cross-sectional* (Dissertation, chapter 2): the few largest
+values of each month after counts are standardised by a smoothed Poisson mean.
 
 Everything is oriented so that larger is more alarming, for declines as for increases. A forecast is put on the same
 scale as the outcome, with the moments of the history and nothing later.
@@ -30,7 +30,7 @@ Cutoff: TypeAlias = float | Mapping[OneDirection, float]
 """One normal quantile, or one for declines and one for increases: the paper's L and U (Dissertation, appendix A)."""
 
 SHORTEST = 3
-"""Values that a history needs, so that its first differences have a standard deviation."""
+"""The number of values in a history whose first differences have a standard deviation."""
 
 ROUNDING = 1e-12
 """Share of a history's largest value below which its standard deviation is rounding: the history does not vary."""
@@ -38,7 +38,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class AtOrigin:
-    """What the histories say at the forecast origin, one entry per case.
+    """The state of the histories at the forecast origin, one entry per case.
 
     Attributes
     ----------
@@ -104,8 +104,8 @@ def at_origins(
     Changes are measured from the origin, however far ahead the forecast looks. With a `horizon`, those over a longer
     `lag`, such as a year, are measured from `lag` periods before the period forecast.
 
-    Moments run along the columns (Welford 1962, doi:10.1080/00401706.1962.10490022), so that no later value has a part
-    in them, not even by rounding. A spread is NaN where the history is too short for one.
+    Moments run along the columns (Welford 1962, doi:10.1080/00401706.1962.10490022), so no later value has a part in
+    them, not even by rounding. A spread is NaN where the history is too short for one.
     """
     change = np.full_like(values, np.nan)
     change[:, lag:] = values[:, lag:] - values[:, :-lag]
@@ -208,10 +208,10 @@ def large_changes(
 ) -> Standard:
     """Mark the outcomes beyond the `cutoff` quantile of a normal law.
 
-    Regression to the mean (relative policy only): a case whose last change before the origin was as extreme in the
-    other direction is no discovery, since any forecast that ignores the outlier finds it. Such cases count as
-    negatives (`negative`, what the printed tables of the paper agree with), leave the analysis (`drop`, what its
-    text says) or stay positives (`keep`).
+    Regression to the mean (relative policy only): if the last change of a case before the origin was as extreme in the
+    other direction, the case is no discovery, because any forecast that ignores the outlier finds it. Such cases count
+    as negatives (`negative`, which the paper's printed tables agree with), leave the analysis (`drop`, as its text
+    says) or remain positives (`keep`).
     """
     if direction == "both":
         one, other = (
@@ -241,7 +241,7 @@ def jumped(
 ) -> Mask:
     """Cases whose last change before the origin was as extreme in the other direction (relative policy only).
 
-    Unless the rule is to keep them they can never be positives, and that is known at the origin.
+    Unless the rule is to keep them, they can never be positives, and that is known at the origin.
     """
     if policy != "relative" or direction == "both":  # a series that cannot fall may still rise
         return np.zeros(len(base.last), bool)
@@ -274,9 +274,9 @@ def normal_cutoff(cutoff: float) -> float:
 def smoothed_mean(counts: Matrix, *, smoothing: float = 0.05, start: int = 12) -> Matrix:
     """Each series' mean as known before each month, shape (months, series), under exponential smoothing.
 
-    The first `start` months are their own mean; from then on m_t = m_{t-1} + smoothing * (y_{t-1} - m_{t-1}), so
-    the row of a month never depends on that month. Means stay above half an event in `start` months: a series
-    without any event so far has no scale of its own.
+    The first `start` months are their own mean. From then on m_t = m_{t-1} + smoothing * (y_{t-1} - m_{t-1}), so the
+    row of a month never depends on that month. Means stay above half an event in `start` months: a series without any
+    event so far has no scale of its own.
     """
     if not 0 < smoothing < 1:
         raise DataError(

@@ -33,7 +33,7 @@ def brown(values: Matrix, origins: Integers, *, level: float = LEVEL, memory: fl
 def as_forecasts(signals: Matrix, values: Matrix, origins: Integers) -> Matrix:
     """Forecasts that lie as many usual changes from the origin as the signals say.
 
-    Under the relative standard their scores are the signals themselves, so that monitoring is ranked like any method.
+    Under the relative standard their scores are the signals themselves, so monitoring is ranked like any method.
     """
     series, columns = np.divmod(np.arange(signals.size), len(origins))
     base = standards.at_origins(values, series, origins[columns])

@@ -1,10 +1,10 @@
 """Monthly crime counts by census tract with leading indicators, in the shape of the dissertation's Pittsburgh data.
 
-Schneider (2014, section 2.4): violent crimes in 175 tracts and 144 months (January 1990 to December 2001), led by
-drug calls, shots-fired calls and simple assaults at lags of one to four months; table 2.1 gives their moments, which
-the constants here were chosen to meet. No forecasting model had a part in the choice, so the panel is of the paper's
-shape and not of its difficulty: least squares on the indicators correlates 8.6 % with the five largest counts of each
-month, where the paper prints 2.5 %. Without any lead (`follow=0`) it is still 5.5 %, since tracts drift slowly, as
+Schneider (2014, section 2.4): violent crimes in 175 tracts and 144 months (January 1990 to December 2001), led by drug
+calls, shots-fired calls and simple assaults at lags of one to four months. Table 2.1 gives their moments, and the
+constants here were chosen to meet them. No forecasting model had a part in the choice, so the panel has the paper's
+shape and not its difficulty: least squares on the indicators correlates 8.6 % with the five largest counts of each
+month, where the paper prints 2.5 %. Without any lead (`follow=0`) it is still 5.5 %, because tracts drift slowly, as
 Pittsburgh's do (6 % there). No strength of the lead reaches the paper's figure; more variance does (`studies.pmf`).
 
 A tract's level, the city's years and months and a slow local drift move all four series together. Flares, sudden
@@ -28,7 +28,7 @@ _MONTH = np.array([0.99, 0.90, 0.97, 0.95, 0.96, 0.96, 1.06, 1.05, 1.00, 1.08, 0
 _YEAR = np.array([1.12, 1.14, 1.29, 1.28, 1.09, 0.93, 0.75, 0.77, 0.83, 0.83, 0.94, 0.94])
 
 _BEFORE = 36
-"""Months drawn before the first, so that drift and flares are under way."""
+"""Months drawn before the first one, so that drift and flares have started."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Seeded draws that the data sets share.
 
-Every generator is keyed by the seed and a path of integers, so a block of rows has the same values whichever
-blocks are drawn before it, and whatever the year.
+Every generator is keyed by the seed and a path of integers. So a block of rows has the same values in any order of
+drawing and in any year.
 """
 
 from __future__ import annotations

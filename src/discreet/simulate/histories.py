@@ -1,9 +1,9 @@
-"""Job histories: who worked where in which quarter, shaped like what is behind the Quarterly Workforce Indicators.
+"""Job histories: who worked where in which quarter, shaped like the data behind the Quarterly Workforce Indicators.
 
 Establishments lie in counties of states and have an industry; sizes are lognormal around the industry's public mean. In
-every quarter an establishment has a target, a slow random walk whose steps are larger in some counties and industries;
-jobs end at a rate of their own besides, and new ones are filled by people without a job, of whom some worked before. A
-worker has one job in a quarter. Flows follow from the rows alone: nothing here computes them.
+every quarter an establishment has a target, a slow random walk whose steps are larger in some counties and industries.
+Jobs also end at a rate of their own. New jobs are filled by people without a job, some of whom worked before. A worker
+has one job in a quarter. Flows follow from the rows alone: nothing here computes them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _DESIGN, _LEVELS, _JOBS = range(3)
 
 @dataclass(frozen=True, slots=True)
 class HistoryShape:
-    """What the simulated histories look like at full size.
+    """The shape of the simulated histories at full size.
 
     Attributes
     ----------

@@ -1,8 +1,8 @@
 """Jobs, workers and workplaces of the Tables paper's size, in the shape of LODES.
 
-Haney et al. (2017, sections 3, 6 and 10) describe their extract: three tables, one job per worker, 10.9 million jobs
-at about 527,000 establishments, 740 to 815 of them above 1,000 workers; in place x sector x ownership at least half
-of the cells have one establishment with more than 65 % of the jobs, and over 93 % of the cells have fewer than 1,000.
+Haney et al. (2017, sections 3, 6 and 10) describe their extract: three tables, one job per worker, 10.9 million jobs at
+about 527,000 establishments, 740 to 815 of them above 1,000 workers. In place x sector x ownership at least half of the
+cells have one establishment with more than 65 % of the jobs, and over 93 % of the cells have fewer than 1,000.
 Employers and workers of a sector follow public margins (`sectors`); `EconomyShape` holds what was chosen to meet the
 paper's figures. Every establishment lies in a place, every establishment has at least one worker.
 """
@@ -60,7 +60,7 @@ _PLACES, _EMPLOYERS, _WORKFORCE, _WORKER, _YEAR = range(5)
 
 @dataclass(frozen=True, slots=True)
 class EconomyShape:
-    """What the simulated economy looks like at full size.
+    """The shape of the simulated economy at full size.
 
     Attributes
     ----------
@@ -180,7 +180,7 @@ def workplaces(*, seed: int = 0, share: float = 1.0, year: int = 0, shape: Econo
 
 
 def _frame(*, seed: int, share: float, year: int, shape: EconomyShape) -> Workplaces:
-    """Every establishment that ever opened, closed ones with size 0, so that row and id agree in every year."""
+    """Every establishment that ever opened; closed ones have size 0, so row and id agree in every year."""
     draws.check(seed, share)
     if year < 0:
         raise DataError(

@@ -3,7 +3,7 @@
 The Quarterly Census of Employment and Wages has employment, wages and establishments by county, six-digit industry and
 ownership. Numbers of establishments and mean sizes of the sectors are public (`sectors`); mean pay is set near the
 published annual averages of 2016. Codes are made up, but nest as real ones do: the first five, four, three and two
-digits of an industry are its parents, the first two of a county its state.
+digits of an industry are its parents, and the first two of a county are its state.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _CODES, _PLACES, _EMPLOYERS = range(3)
 
 @dataclass(frozen=True, slots=True)
 class NationalShape:
-    """What the simulated nation looks like at full size.
+    """The shape of the simulated nation at full size.
 
     Attributes
     ----------

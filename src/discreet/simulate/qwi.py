@@ -41,7 +41,7 @@ _DESIGN, _FLOWS = range(2)
 
 @dataclass(frozen=True, slots=True)
 class PanelShape:
-    """What the simulated panel looks like at full size.
+    """The shape of the simulated panel at full size.
 
     The second group was fitted, by a search over simulated panels, to the documents' REML variances and correlations
     of fit; none of it comes from a private estimator.
@@ -158,7 +158,7 @@ def batches(*, seed: int = 0, share: float = 1.0, shape: PanelShape = SHAPE) -> 
 
 
 def design(rng: np.random.Generator, *, share: float, shape: PanelShape) -> PanelCells:
-    """Which cells exist, from when to when, and how they grow; the rows add up to the share's number exactly."""
+    """The cells, their first and last periods, and their growth; the rows add up to the share's number exactly."""
     from scipy.special import betaincinv, ndtri
 
     def normal(n: int) -> Vector:

@@ -1,8 +1,7 @@
 """Named Arrow batches to a new directory of Parquet files: all of them or nothing.
 
 The files are written in a scratch directory beside the target and moved into place at the end, so an interrupted or
-failed run leaves no half-written data. The same request may be repeated: files that are there already, byte for byte,
-stay.
+failed run leaves no partial data. The same request may be repeated: files that are there already, byte for byte, stay.
 """
 
 from __future__ import annotations

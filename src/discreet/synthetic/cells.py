@@ -1,7 +1,7 @@
 """The cells that all released tables have together, and where each cell lies in each table.
 
 Tables that share attributes are joined on them; levels of a hierarchy follow from the finest by the published parents.
-Where no table has two attributes together, all pairs are possible.
+If no table has two attributes together, all pairs are possible.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class JointCells:
         return np.asarray(group, dtype=np.int64)
 
     def workplace_cells(self) -> tuple[Integers, Integers]:
-        """For each cell its workplace cell; and of each workplace cell its first cell."""
+        """For each cell its workplace cell, and for each workplace cell its first cell."""
         key = np.zeros(self.size, dtype=np.int64)
         for name in self.workplace:
             key = np.unique(key * len(self.values[name]) + self.codes[name], return_inverse=True)[1]
@@ -108,7 +108,7 @@ class JointCells:
 
 
 def sources(releases: Sequence[ReleaseFolder]) -> list[TableRows]:
-    """Every table of counts or sums, in the form that is as drawn where that was released."""
+    """Every table of counts or sums, in the drawn form if that was released."""
     forms = [{of.form for form in FORMS for of in _tables(release, form)} for release in releases]
     raw = all({*known} & {*AS_DRAWN} or not known for known in forms)
     chosen = AS_DRAWN if raw else FORMS[:1]

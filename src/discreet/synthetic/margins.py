@@ -1,9 +1,9 @@
 """Whole numbers in the cells of a table whose sums lie in given intervals.
 
-First real numbers: iterative proportional fitting to the published numbers, which is the least surprising table that
-has them (conditional independence where no table says more), then scaling of every sum that is outside its interval to
-the nearer end. Then whole numbers: running totals are rounded, in the order of the cells, so that every sum of
-neighbouring cells keeps its interval, as the ends are whole. Sums across are mended one by one. Intervals can
+Real numbers come first. Iterative proportional fitting to the published numbers gives the least surprising table that
+has them (conditional independence unless a table says otherwise). Then every sum outside its interval is scaled to the
+nearer end. Whole numbers come next. Running totals are rounded, in the order of the cells, so that every sum of
+neighbouring cells stays in its interval, because the ends are whole. Sums across are mended one by one. Intervals can
 contradict each other, as each fails with a small probability; what is left over is counted, never hidden.
 
 Functions on arrays. A margin's `group` says for each cell in which of its sums it is, -1 for none.
@@ -24,7 +24,7 @@ FITTING, SCALING, MENDING = 60, 400, 120
 LEAST_SCALING = 80
 CLOSE = 1e-9
 SEED_OF_A_CELL = 1e-6
-"""What an empty cell has before it is scaled: it can grow where a sum needs it."""
+"""The value of an empty cell before scaling: it can grow if a sum needs it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,9 +1,9 @@
 """The file of synthetic jobs: drawn from a release's folder alone, written in a stream.
 
 One row is one job, with its establishment's number and attributes, the worker's attributes and amounts. The column
-`synthetic` is true in every row, and the file's name and metadata say the same. Counts of cells are fitted first; then
+`synthetic` is true in every row, and the file's name and metadata say the same. Counts of cells are fitted first. Then
 establishments are drawn cell by cell, workers of each kind are put into them at random, and rows are written a batch at
-a time, so memory does not grow with the number of jobs.
+a time. So memory does not grow with the number of jobs.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Synthetic(Result):
-    """What was written, and how it agrees with the release.
+    """The written file, and how it agrees with the release.
 
     Attributes
     ----------
@@ -101,9 +101,9 @@ def synthesize(
 ) -> Synthetic:
     """Draw establishments and jobs that agree with a release, and write them as Parquet.
 
-    Only the release's folder is read, so this costs no privacy: the file promises what the release promises. It is no
-    sample of the data. What was not released, such as how attributes of different tables go together, follows the
-    declared shapes and nothing else.
+    Only the release's folder is read, so this costs no privacy: the file has the promise of the release. It is no
+    sample of the data. Facts that were not released, such as the association between attributes of different tables,
+    follow the declared shapes and nothing else.
 
     Parameters
     ----------
@@ -312,7 +312,7 @@ class _Unpaid:
 def _about(
     done: Synthetic, releases: Sequence[ReleaseFolder], dataset: str, seed: int, shape: SizeShape
 ) -> dict[str, Any]:
-    """What the file is. Nothing here depends on when or where the release was made."""
+    """What the file is. The result does not depend on when or where the release was made."""
     return {
         "format": FORMAT,
         WORD: True,

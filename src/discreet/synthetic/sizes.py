@@ -17,7 +17,7 @@ SHARING = 30
 
 @dataclass(frozen=True, slots=True)
 class SizeShape:
-    """What is declared about establishments where a release says nothing; public, never learned from the data.
+    """Declared facts about establishments that a release does not give; they are public, never learned from the data.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class SizeShape:
 
 
 def number(jobs: Integers, shape: SizeShape, rng: np.random.Generator) -> Integers:
-    """How many establishments each cell has, where that is not public: at least one where there is a job."""
+    """The number of establishments of each cell, if that is not public: at least one where there is a job."""
     drawn = rng.poisson(jobs / shape.mean)
     return np.clip(drawn, np.minimum(jobs, 1), jobs)
 
@@ -72,8 +72,8 @@ def workforces(
 def shared(totals: Integers, cell: Integers, weight: Vector, most: Vector) -> Integers:
     """Whole numbers in proportion to weights, none above `most`, that add up to the total of each cell.
 
-    Members of a cell are neighbours. Where all of `most` together are less than the total, what is left goes to the
-    first member.
+    Members of a cell are neighbours. If all of `most` together are less than the total, the rest goes to the first
+    member.
     """
     got, left = np.zeros(len(cell), dtype=np.int64), totals.astype(np.int64)
     filled, first = np.unique(cell, return_index=True)

@@ -1,7 +1,7 @@
-"""A release beside the agency's own table of the same cells: who publishes what, how far apart, in which order.
+"""A release compared with the agency's own table of the same cells: who publishes what, how far apart, in which order.
 
-Only published numbers enter, those of the release and those of a public file, so they reveal nothing that was not
-public. Where the agency suppresses a cell nobody outside knows its number, and none is guessed here.
+Only published numbers enter, those of the release and those of a public file, so the results reveal nothing that was
+not public. If the agency suppresses a cell, nobody outside knows its number, and none is guessed here.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Alarms from two private releases: which counts changed by more than their noise can explain.
 
 Both releases hold each true count within its interval with probability `level` at least. So the true change lies
-between the difference of the near ends and that of the far ends with probability 1 - 2 (1 - level) at least, whatever
-the noise and however it depends: a cell that did not change raises an alarm with probability 2 (1 - level) at most.
-Two releases with independent draws have narrower ends for the same chance (`paired`). Nothing but published numbers is
-read, so an alarm costs no privacy.
+between the difference of the near ends and that of the far ends with probability at least 1 - 2 (1 - level), for any
+noise and any dependence. A cell that did not change raises an alarm with probability at most 2 (1 - level). Two
+releases with independent draws have narrower ends for the same chance (`paired`). Only published numbers are read, so
+an alarm costs no privacy.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class SureChanges(Result):
         return self.summary()
 
     def summary(self) -> str:
-        """How many changes are beyond the noise, and how many of them may be false."""
+        """The number of changes that are larger than the noise, and how many of them may be false."""
         return (
             f"{int(self.alarm.sum()):,} of {len(self.cells):,} cells changed by more than their noise can explain. A "
             f"cell that did not would be among them with a chance of {100 * self.rate:.1f} % at most: fewer than "
@@ -140,7 +140,8 @@ def changes_between(
     early, late : two releases of counts or flows by the same attributes, folders of releases of counts, or published
         tables: the attributes, `count`, `lower` and `upper`. Cells that only one of them has a number for are left out.
     by : the attributes that make a cell; known of a release, needed for tables.
-    level : the probability with which the intervals hold; known of a release, 0.95 for tables if it is left out.
+    level : the probability with which the intervals hold; a release states it, and it is 0.95 for tables if it is left
+    out.
     rate : the largest chance of a false alarm of a cell, for two releases of counts, whose ends at any level are
         known. Left out, 2 (1 - level). Of published tables it follows from the level.
     least : by how much a count must have changed at least.
@@ -257,7 +258,7 @@ def _opened(table: Any) -> Any:
 
 
 def _at_any_level(early: Any, late: Any, value: str) -> bool:
-    """Whether both are releases of counts whose ends at any level follow from what was published."""
+    """Whether both are releases of counts whose ends at any level follow from the published numbers."""
     both = isinstance(early, CountRelease) and isinstance(late, CountRelease)
     return both and early.value == value == late.value and early.ends is not None and late.ends is not None
 

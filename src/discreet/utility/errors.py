@@ -1,7 +1,7 @@
 """Errors of published counts beside the errors of noise infusion, the measure of Haney et al. (2017, section 10).
 
-Arrays only. An error is the expected |published - true| of each cell, shape (cells,) or (cells, d), wherever it comes
-from: a mechanism's closed form, infusion's expectation, or the mean over trials.
+Arrays only. An error is the expected |published - true| of each cell, shape (cells,) or (cells, d), from any source: a
+mechanism's closed form, infusion's expectation, or the mean over trials.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Do two private releases raise the flags that the truth would raise? Large changes as a measure of utility.
 
 The truth's own largest changes are the gold standard and published changes are alarm scores, so the measure is that of
-`discreet.change`: the area under the ROC curve for few false alarms (PAUC), beside L1 errors and rank correlations.
-Any two releases will do that have a number per cell: tables of two years, effects of two fits. Array functions first,
-then the one for frames.
+`discreet.change`: the area under the ROC curve for few false alarms (PAUC). L1 errors and rank correlations are also
+given. Any two releases will do that have a number per cell: tables of two years, effects of two fits. Array functions
+first, then the one for frames.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Between which ends a change lies, from two published numbers whose noise is independent.
+"""The interval of a change, from two published numbers whose noise is independent.
 
-Two intervals of probability 1 - rate/2 hold both numbers, whatever their noise has to do with each other. Where draws
-are independent, less is needed: a wide interval of the one goes with a narrow one of the other, for several pairs of
-levels, and the change lies between the outermost ends of all pairs. The levels are chosen so that this fails with
-probability `rate` at most: docs/proofs/alarms.md. Ends are those of the exact law of the noise; nothing is normal here.
+Two intervals of probability 1 - rate/2 hold both numbers, whatever their noise has to do with each other. Independent
+draws need less. For several pairs of levels, a wide interval of one number is combined with a narrow one of the other,
+and the change lies between the outermost ends of all pairs. The levels are chosen so that this fails with probability
+`rate` at most: docs/proofs/alarms.md. Ends are those of the exact law of the noise; nothing is normal here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PAIRS, SPREAD = 8, 2.5
 
 @lru_cache(maxsize=64)
 def paired_misses(rate: float) -> tuple[tuple[float, float], ...]:
-    """Chances (u, v) to miss, u rising and v falling, so that some pair of intervals holds but with chance `rate`."""
+    """Chances (u, v) to miss, u rising and v falling; some pair of intervals holds except with chance `rate`."""
     steps = SPREAD ** np.linspace(-1, 1, PAIRS)
     low, high = 0.0, 1 / SPREAD
     for _ in range(60):
@@ -40,7 +40,7 @@ def _coverage(u: Vector, v: Vector) -> float:
 
 
 def change_ends(early: Ends, late: Ends, *, rate: float, independent: bool) -> tuple[Vector, Vector]:
-    """Between which ends late less early lies, but for a probability of `rate`."""
+    """The interval of late minus early, except with a probability of `rate`."""
     pairs = paired_misses(rate) if independent else ((rate / 2, rate / 2),)
     first = [early(1 - u) for u, _ in pairs]
     second = [late(1 - v) for _, v in pairs]

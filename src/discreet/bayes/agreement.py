@@ -1,9 +1,9 @@
 """Do parts agree with pieces of themselves? A private look at whether the model is in doubt.
 
 If a line is fitted to a curve, estimates from few rows are off to one side. Each part compares the mean of its pieces'
-least squares with its own, in units of what normal rows would differ by, cut at one unit: a number in [-1, 1]. Their
-mean is the `tilt`. It is 0 on average if the model is right, whatever the errors' law, and goes to one side with a
-curve. One row changes one part's number, by 2 at most: the price of a look is a small share of epsilon.
+least squares with its own. The difference is in units of that of normal rows, and is cut at one unit: a number in [-1,
+1]. Their mean is the `tilt`. It is 0 on average if the model is right, whatever the errors' law, and goes to one side
+with a curve. One row changes one part's number, by 2 at most: the price of a look is a small share of epsilon.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ SAME = 1e-6  # of a deviation: differences below are those of rounding
 
 
 def pieces(rows: int, parts: int, coefficients: int) -> int:
-    """How many pieces a part is compared with; 0 where its rows are too few. Public."""
+    """The number of pieces that a part is compared with; 0 if it has too few rows. Public."""
     if not corrects(rows, parts, coefficients):
         return 0
     return min(MOST_PIECES, max(2, rows // parts // (LEAST_PIECE * (coefficients + 1))))
 
 
 def differences(block: Matrix, count: int, columns: Integers) -> Matrix:
-    """What each part's pieces say more than the part, in [-1, 1]; 0 where one of them has no estimate."""
+    """The difference of each part's pieces from the part, in [-1, 1]; 0 if one of them has no estimate."""
     M, rows, p = len(block), block.shape[1] // count, block.shape[2] - 1
     whole = Parts.of(block[:, : rows * count], np.full(M, rows * count))
     piece = Parts.of(
@@ -88,7 +88,7 @@ class Tilt:
 
     @property
     def bias(self) -> float:
-        """Posterior deviations that an answer may be off by, as far as the tilt is more than its noise."""
+        """The possible error of an answer in posterior deviations, as far as the tilt is more than its noise."""
         return self.times * min(max(abs(self.value) - self.scale, 0.0), 1.0)
 
 
@@ -103,7 +103,7 @@ def look(values: Vector, *, count: int, rows: int, coefficients: int, epsilon: F
 
 
 def limit_of(M: int, epsilon: Fraction) -> float:
-    """What a right model's tilt stays below, for M parts and the epsilon of the look. Public."""
+    """A limit that the tilt of a right model stays below, for M parts and the epsilon of the look. Public."""
     return max(NOTHING, reach_of(SCATTER / math.sqrt(M), 2 / (M * float(epsilon)), SURE))
 
 

@@ -1,8 +1,8 @@
 """`release_audited_draw`: one draw from the whole posterior, variances included, as the LMM paper publishes it.
 
 Its epsilon is the figure of an audit (`audit_posterior`), which deletes every row of these data in turn: empirical,
-and no promise. The owner audits, and states the figure; the ledger is charged it and says that it is none. What is
-published is the draw alone: posterior deviations are confidential here, for they depend on responses.
+and no promise. The owner audits, and states the figure; the ledger is charged it and says that it is none. Only the
+draw is published: posterior deviations are confidential here, because they depend on responses.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class KnownPosterior:
 
 
 def _posterior(frame: AnyFrame, model: Formula, prior: Prior) -> KnownPosterior | None:
-    """The exact posterior; None where these responses have none that can be computed, which nobody is told."""
+    """The exact posterior; None if these responses have none that can be computed; nobody learns this."""
     from discreet.lmm.estimate import mixed
 
     with warnings.catch_warnings():

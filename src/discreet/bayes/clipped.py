@@ -87,7 +87,7 @@ class Clipped:
 class ClippedMean:
     """The mean of a list without bounds, one value for each part: private bounds first, then a noisy mean.
 
-    `shares` says which part of an epsilon each stage gets; unless they were `given`, a centre that is found for less
+    `shares` are the parts of an epsilon for each stage. Unless they were `given`, a centre that is found for less
     leaves the rest to the mean.
     """
 
@@ -98,7 +98,7 @@ class ClippedMean:
     given: bool = False
 
     def best_parts(self, rows: int, coefficients: int, epsilon: Fraction, carried: Carried) -> float:
-        """With least error and enough rows that carry a coefficient, and enough for two looks at a private centre."""
+        """The number with least error, with enough rows for each coefficient and for two looks at a private centre."""
         best = balanced(NOISE, bias=BIAS, rows=rows, coefficients=coefficients, epsilon=epsilon * self.shares["mean"])
         if self.centre == "zero":
             return best
@@ -137,7 +137,7 @@ class ClippedMean:
         p: int,
         count: int,
     ) -> list[list[Doubt]]:
-        """What is said against each answer before it is paid for; ends around zero promise nothing but the noise."""
+        """The warnings about each answer before it is paid for; ends around zero promise nothing but the noise."""
         if self.centre == "zero":
             return [[] for _ in names]
         spent = [e * self.shares.get(LOOK, Fraction(0)) for e in amounts]
@@ -152,7 +152,7 @@ class ClippedMean:
         tilts: Sequence[Tilt | None],
         scatter: Sequence[Doubt | None] = (),
     ) -> list[list[Doubt]]:
-        """What is said against each answer that was drawn; `scatter` is said of those whose tilt says nothing."""
+        """The warnings about each answer that was drawn; `scatter` is said of those whose tilt says nothing."""
         said: list[Doubt | None] = []
         for name, one, tilt, wide in zip(names, found, tilts, scatter or [None] * len(names), strict=True):
             if one.outermost:
@@ -185,7 +185,7 @@ class ClippedMean:
     ) -> tuple[float, float, float | None, bool]:
         """Expected error of a mean by all, by noise and by parts, in posterior deviations, and whether it is the least.
 
-        Around zero the noise is a share of the bound. A centre from a single look is coarse, so that bounds are wider.
+        Around zero the noise is a share of the bound. A centre from a single look is coarse, so bounds are wider.
         """
         scale = 2 / (M * float(epsilon * self.shares["mean"]))
         if self.centre == "zero":
@@ -195,7 +195,7 @@ class ClippedMean:
         return mean_absolute(own, scale), scale, mean_absolute(own, 0.0), once
 
     def unsure(self, M: int, epsilon: Fraction) -> float:
-        """How many times as wide the parts may scatter as the released width says: one deviation of its noise."""
+        """The parts may scatter this many times as widely as the released width says: one deviation of its noise."""
         spent = float(epsilon * self.shares["width"]) if "width" in self.shares else math.inf
         return 1 + 4 / (spent * DENSITY * M)
 
@@ -264,7 +264,7 @@ MISSED = (
 
 
 def outermost(name: str, scale: float) -> Doubt:
-    """What is said of a coefficient whose private centre is at the end of the ladder."""
+    """The warning about a coefficient whose private centre is at the end of the ladder."""
     return Doubt(
         "end of search",
         f"the centre of {name} is the last that was sought, {2.0**COARSEST * scale:.3g}: the coefficient may lie "

@@ -51,7 +51,7 @@ class Normality:
 
     @property
     def extrapolates(self) -> bool:
-        """Whether parts answer by way of their halves, where these are large enough."""
+        """Whether parts answer by way of their halves, if these are large enough."""
         return self.calibration == "tight"
 
     @property
@@ -76,7 +76,7 @@ class Normality:
 
         Given the whole's estimate, a mean of Phi(U), U normal, still varies by 1/12 - 1/(4 pi) for each part. Parts add
         variance, skewed errors a bias. All in posterior deviations, then on the scale of the sum. Parts that scatter r
-        times as widely as the model says would want the scale sqrt(M (1 + r^2)) where sqrt(2 M) is taken.
+        times as widely as the model says would need the scale sqrt(M (1 + r^2)), and sqrt(2 M) is used.
         """
         from scipy.special import ndtr, ndtri
 
@@ -173,7 +173,7 @@ class LogProbabilities:
     def ends(
         self, sums: LaplaceSums, M: int, off: Vector, one_in: Vector, *, rows: int, coefficients: int
     ) -> tuple[Vector, Vector]:
-        """Of the noise: nothing is known of the rest."""
+        """This is of the noise only: the rest is unknown."""
         return self.combine(sums.value + sums.reach, M), self.combine(sums.value - sums.reach, M)
 
     def expected(self, M: int, *, rows: int, coefficients: int, epsilon: float) -> tuple[float, float, float | None]:

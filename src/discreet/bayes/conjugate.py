@@ -5,11 +5,11 @@ sigma^2 ~ IG(nu/2, nu variance/2). Notation of Amitai (2018), sections 3 and 4, 
 the covariance that its posterior (3.2) uses: the posterior is right.
 
 Part j has the posterior proportional to likelihood_j^power * prior^share. With one part, power = share = 1 is the usual
-posterior. With M parts, power = M stands for the whole data (section 4), and share = 1/M counts the prior once in all
+posterior. With M parts, power = M represents the whole data (section 4), and share = 1/M counts the prior once in all
 parts together (docs/explanation/posterior-summaries.md says why that matters).
 
-A part that cannot be used (a design without full rank under `GPrior`, numbers that overflow) is answered with 1/2 or 0
-and never with an exception or a warning: either would reveal something about its rows.
+A part that cannot be used (a design without full rank under `GPrior`, numbers that overflow) gives 1/2 or 0, and never
+an exception or a warning: either would reveal something about its rows.
 
 A part's number is a function of its own rows, to the last bit: that is what privacy rests on. Shapes depend on public
 numbers only, matrices are factored one by one, and in a search a part that has converged stays while others go on.
@@ -314,7 +314,7 @@ def _inverse(R: Matrix) -> Matrix:
 
 
 def _peak(function: Callable[[Matrix], Matrix], low: Vector, high: Vector) -> Vector:
-    """Where a unimodal function of each part is largest, by golden section."""
+    """The maximum of a unimodal function of each part, by golden section."""
     g = (math.sqrt(5) - 1) / 2
     for _ in range(48):
         a, b = high - g * (high - low), low + g * (high - low)

@@ -1,9 +1,9 @@
-"""How much rows tell about the coefficients of a perturbed objective: two noisy sums, and standard errors from them.
+"""Information about the coefficients of a perturbed objective: two noisy sums, which give standard errors.
 
-The first sum is X'X, of rows that were shortened to the norm R, on a grid. Where columns are public it is exact and
-free. The second is that of the squared pulls over tau^2, (r / tau)^2 / (1 + (r / tau)^2), at the released coefficients.
-From both follow the objective's curvature H and the variance of a pull, and with them how far noise and sampling move
-the minimum. Doubt about the sums makes errors larger, never smaller. Derivation: section 3 of the proof.
+The first sum is X'X, of rows that were shortened to the norm R, on a grid. If columns are public, it is exact and free.
+The second is that of the squared pulls over tau^2, (r / tau)^2 / (1 + (r / tau)^2), at the released coefficients. Both
+give the objective's curvature H and the variance of a pull, and with these the effect of noise and sampling on the
+minimum. Doubt about the sums makes errors larger, never smaller. Derivation: section 3 of the proof.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DRAWS, LARGE = 4000, 12  # simulated matrices of noise, and the size from which 
 
 @dataclass(frozen=True, slots=True)
 class Paid:
-    """What the two sums cost, and what noise they have; `gram` is 0 where columns are public."""
+    """The cost of the two sums, and their noise; `gram` is 0 where columns are public."""
 
     gram: Fraction
     pulls: Fraction
@@ -45,7 +45,7 @@ class Paid:
         return cls(Fraction(0), epsilon) if public else cls(epsilon / 2, epsilon / 2)
 
     def gram_scale(self, norm: float) -> float:
-        """Of the Laplace noise in an entry of X'X."""
+        """The scale of the Laplace noise in an entry of X'X."""
         return 2 * norm**2 / float(self.gram) if self.gram else 0.0
 
 
@@ -76,7 +76,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """Of each coefficient: standard error, and how far the interval reaches; infinite without information."""
+    """For each coefficient: standard error and half-width of the interval; infinite without information."""
 
     std_error: Vector
     reach: Vector
@@ -145,7 +145,7 @@ def errors(
 
 @cache
 def noise_norm(p: int) -> float:
-    """What the largest eigenvalue of a symmetric matrix of Laplace(1) numbers exceeds with probability 1 - SURE.
+    """A value that the largest eigenvalue of a symmetric Laplace(1) matrix exceeds with probability 1 - SURE.
 
     Simulated, with numbers that have nothing to do with data; from `LARGE` on it grows with the square root of p.
     """

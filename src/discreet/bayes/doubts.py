@@ -1,8 +1,8 @@
-"""What is said against an answer, and which of it is known before anything is paid.
+"""Warnings about an answer, and which of them are known before anything is paid.
 
 A part's estimate of a coefficient is a sum of errors over the rows that carry it: those of a level, or those far out in
-a column. With few of them skewed errors stay skewed, and bounds cut one tail. How many there are is public where a unit
-protects responses alone and every column is declared. Elsewhere it is supposed, and said so.
+a column. With few such rows, skewed errors stay skewed, and bounds cut one tail. The number of these rows is public if
+a unit protects responses alone and every column is declared. Elsewhere it is supposed, and said so.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LEAST_PRESENT = 4  # rows of a part that carry any other coefficient: a part wit
 
 
 class Doubt(NamedTuple):
-    """Why an answer must not be read as it stands: a word beside it in tables, and the sentence it stands for."""
+    """Why an answer must not be used without care: a word for tables, and the sentence behind it."""
 
     word: str
     note: str
@@ -31,7 +31,7 @@ class Doubt(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """How many rows carry each coefficient that is asked about.
+    """The number of rows that carry each coefficient in question.
 
     Attributes
     ----------
@@ -50,7 +50,8 @@ class Carried:
 
     @classmethod
     def of(cls, X: Matrix, columns: Integers) -> Carried:
-        """From a public design: n times the sum of w^4, w the weights of the responses, whose squares sum to one."""
+        """From a public design: n times the sum of w^4, where the weights w of the responses have squares of sum
+        one."""
         rows = float(len(X))
         with np.errstate(all="ignore"):
             R = np.linalg.qr(X, mode="r")
@@ -64,11 +65,11 @@ class Carried:
             return cls(every[columns], float(every.max()), public=True)
 
     def most_parts(self, rows: int, coefficients: int) -> float:
-        """In which every coefficient is still carried by enough rows of a part; no limit where that is supposed."""
+        """The largest number of parts with enough rows for every coefficient; no limit if that is assumed."""
         return float((rows / self._needed(coefficients)).min()) if self.public else np.inf
 
     def small_parts(self, names: Sequence[str], *, rows: int, parts: int, coefficients: int) -> list[list[Doubt]]:
-        """What is said against each answer before it is paid for."""
+        """The warnings about each answer before it is paid for."""
         few = rows / parts < self._needed(coefficients)
         here = np.where(rows / parts < LEAST_PRESENT * self.rarest, self.rarest, self.one_in)
         found = []
@@ -102,7 +103,10 @@ REMEDY = (
 
 
 def rarely(one_in: float) -> float:
-    """How many times more skewed a part's estimate is than where a tenth of the rows carries it; 1 where more do."""
+    """The skewness of a part's estimate, relative to a coefficient carried by a tenth of the rows.
+
+    1 if more rows carry it.
+    """
     return max(1.0, math.sqrt(one_in / SUPPOSED))
 
 

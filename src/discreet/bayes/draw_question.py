@@ -1,4 +1,4 @@
-"""What is asked of any posterior draw: a model with one random intercept, whose responses are protected row by row."""
+"""The input of every posterior draw: a model with one random intercept, whose responses are protected row by row."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class DrawQuestion(Question[PosteriorDraw]):
     request: ModelRequest
 
     def opened(self, data: Any) -> tuple[AnyFrame, PublicDesign]:
-        """The rows, with responses inside their bounds, and what their public columns tell."""
+        """The rows, with responses inside their bounds, and the facts of their public columns."""
         frame = open_frame(data, readings=dict.fromkeys([self.model.response.column], "number"), ordered=True)
         frame, model = with_sizes(frame, self.model)
         known = public_design(frame, model)
@@ -72,7 +72,7 @@ def requested(
     account: Account | None,
     seed: int | None,
 ) -> ModelRequest:
-    """What is protected, where responses lie and which columns are public, or a refusal."""
+    """The unit, the bounds of responses and the public columns, or a refusal."""
     response = model.response.column
     unit, natural = unit_of(response, bounds, account, ())
     if not isinstance(unit, Rows):

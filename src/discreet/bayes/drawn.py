@@ -32,7 +32,7 @@ class DrawnEffects:
 
 @dataclass(frozen=True, repr=False)
 class PosteriorDraw(Result):
-    """One draw from a posterior, and what it promises.
+    """One draw from a posterior, and its guarantee.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class PosteriorDraw(Result):
         return ByGroup({term.group: term for term in self.random})
 
     def fitted(self, data: Any) -> Vector:
-        """What the draw predicts for rows of public columns; a level that was never seen is an error."""
+        """The draw's predictions for rows of public columns; a level that was never seen is an error."""
         rows = place_rows(data, self.design, self.learned)
         total = linear(rows, self.design.layout.fixed, self.design.levels, self.centred)
         for term, drawn in zip(self.design.random, self.random, strict=True):

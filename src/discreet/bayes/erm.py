@@ -1,7 +1,7 @@
 """Regularised regression by objective perturbation: the mode of a posterior, privately.
 
-The LMM paper (section V) starts from Chaudhuri, Monteleoni and Sarwate (2011), whose noise goes into the objective of
-a classifier, and observes that regularised risk minimisation is maximum a posteriori estimation. Here the response is
+The LMM paper (section V) starts from Chaudhuri, Monteleoni and Sarwate (2011), who add noise to the objective of a
+classifier. It observes that regularised risk minimisation is maximum a posteriori estimation. Here the response is
 continuous and bounded. The minimised function is
 
     sum_i loss(y_i - x_i'f) + penalty/2 ||f||^2 + b'f,
@@ -9,8 +9,8 @@ continuous and bounded. The minimised function is
 b Laplace noise, loss(r) = tau^2 (sqrt(1 + (r/tau)^2) - 1): squares for small residuals, straight beyond tau, so that
 no row pulls harder than tau. f is then the mode under a normal prior with variance 1 / penalty, in units of the error
 variance, and hyperbolic errors. Theorem and proof: docs/proofs/objective-perturbation.md. They need real-valued noise,
-which no computer has; a little Laplace noise on the result makes up for the noise's grid and the solver's tolerance,
-and its price is part of epsilon.
+which no computer has. A little Laplace noise on the result allows for the noise's grid and the solver's tolerance, and
+its price is part of epsilon.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Perturbation:
         return {"tau": self.tau, "penalty": self.penalty, "scale": self.scale, "smoothing": self.smoothing}
 
     def tolerance(self, p: int) -> float:
-        """Of the solver: the length of the computed gradient."""
+        """The solver's tolerance: the length of the computed gradient."""
         return 4 * self.rounding * math.sqrt(p)
 
 
@@ -329,7 +329,7 @@ def noise(p: int, constants: Perturbation, *, source: Source) -> Vector:
 def minimise(X: Matrix, y: Vector, b: Vector, constants: Perturbation) -> Vector:
     """The f of least sum loss(y - Xf) + penalty/2 ||f||^2 + b'f: Newton's method, or plain descent where that fails.
 
-    Rows of X are no longer than the norm. Where the noise is too large for doubles the result is fractions.
+    Rows of X are no longer than the norm. If the noise is too large for doubles, the result is fractions.
     """
     drawn = float(np.abs(b).sum())
     if drawn > constants.noise:

@@ -1,4 +1,4 @@
-"""How far off a posterior summary is expected to be, from public numbers: rows, coefficients, parts, epsilon.
+"""The expected error of a posterior summary, from public numbers: rows, coefficients, parts, epsilon.
 
 Two things move an answer away from that of all rows at once: the noise, and the parts, whose estimates are less
 efficient and scatter. Both are in units of the posterior's standard deviation, which is confidential, or in probability
@@ -40,7 +40,7 @@ class AnswerError:
     noise : its part by noise alone; `parts`, by working in parts alone, None where there is no theory.
     at_least : whether the bounds may be found so coarsely that the noise is several times as wide.
     bias : what skewed errors, a rare level or a slight curve may add, which the ends allow for; None where not told.
-    flag : why the answer must not be read as it stands, as far as that is public.
+    flag : why the answer must not be used without care, as far as that is public.
     """
 
     coefficient: str
@@ -55,9 +55,9 @@ class AnswerError:
 
 @dataclass(frozen=True, slots=True)
 class SummaryErrors:
-    """How far off the answers of a posterior summary are expected to be; `unit` says in what.
+    """The expected errors of the answers of a posterior summary; `unit` says in what.
 
-    `notes` have to be read before anything is paid: what makes answers doubtful whatever the rows hold.
+    Read `notes` before anything is paid: they say what makes answers doubtful whatever the rows hold.
     """
 
     summary: str
@@ -122,7 +122,7 @@ def answers(
     biases: Sequence[float] | None,
     doubts: Sequence[Sequence[Doubt]],
 ) -> tuple[AnswerError, ...]:
-    """One line for each question: error, noise alone, parts alone, whether it is the least, and what is doubtful."""
+    """One line for each question: error, noise alone, parts alone, whether the error is the least, and doubts."""
     words = told(doubts)[0]
     return tuple(
         replace(AnswerError(name, value, *error), bias=bias, flag=word)

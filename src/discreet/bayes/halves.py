@@ -1,10 +1,10 @@
 """The bias of small parts, corrected by their halves.
 
 A statistic of m rows is off by about c / m, c a number of the data: curvature, far values or skewness make it large. A
-part is off by c / m, its halves by 2 c / m, so their difference estimates c / m, and a part's posterior is shifted by
-it (1 - 1 / M of it: all rows are off by c / n themselves). A probability near 1/2 is off by a / sqrt(m), whatever the
-reason is, so its halves' are off by sqrt(2) times that (`Extrapolated`). This costs no privacy: halves are rows of the
-same part.
+part is off by c / m and its halves by 2 c / m, so their difference estimates c / m. A part's posterior is shifted by it
+(by 1 - 1 / M of it: the whole data are off by c / n themselves). A probability near 1/2 is off by a / sqrt(m), whatever
+the reason is, so its halves' are off by sqrt(2) times that (`Extrapolated`). This costs no privacy: halves are rows of
+the same part.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Shifted:
 class Extrapolated:
     """Probabilities of parts from those of their halves: 1/2 + 2 (p - 1/2) - sqrt(2) (h - 1/2), cut to [0, 1].
 
-    With t the deviations of a part between a cut-off near the middle and the truth, p is 1/2 + t k + a / sqrt(m) on
-    average, and h, the mean of the halves', 1/2 + t k / sqrt(2) + a sqrt(2 / m): a cancels, t k stays.
+    Let t be the deviations of a part between a cut-off near the middle and the truth. On average p is 1/2 + t k + a /
+    sqrt(m), and h, the mean of the halves', is 1/2 + t k / sqrt(2) + a sqrt(2 / m). So a cancels and t k stays.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Extrapolated:
 
 
 def extrapolated(p: Matrix, h: Matrix) -> Matrix:
-    """What parts would say without what is left out of their normal law, from parts and halves."""
+    """The parts' answers without the error of their normal approximation, from parts and halves."""
     return np.asarray(0.5 + 2 * (p - 0.5) - math.sqrt(2) * (h - 0.5))
 
 
@@ -73,8 +73,8 @@ def corrects(rows: int, parts: int, coefficients: int) -> bool:
 def lost(rows: int, parts: int, coefficients: int, one_in: float = 0.0) -> float:
     """Variance that working in parts adds, in units of the posterior's, for normal data: h / (h - p - 1) - 1.
 
-    h are the rows that least squares is done in: those of a half if these correct, else those of a part. Where
-    one row in more than p + 1 carries the coefficient, `one_in` takes that place.
+    h are the rows that least squares is done in: those of a half if these correct, else those of a part. If one row in
+    more than p + 1 carries the coefficient, `one_in` is used instead.
     """
     h = rows // parts // (2 if corrects(rows, parts, coefficients) else 1)
     numbers = max(coefficients + 1, one_in)
@@ -90,7 +90,9 @@ def halves(block: Matrix, rows: Integers) -> tuple[Matrix, Integers]:
 def drift(
     posterior: Callable[[Matrix, Integers], Marginals], whole: Marginals, block: Matrix, rows: Integers, columns: int
 ) -> Matrix:
-    """What halves of the parts say more than the parts, one number for each part and column; 0 if a half says nothing.
+    """The difference of the halves of a part from the part, one number for each part and column.
+
+    0 if a half has no answer.
 
     An odd last row of a block is left out of the halves.
     """

@@ -1,12 +1,12 @@
 """A private credible interval in one call.
 
-The interval is a location and a half-width, not two quantiles: the location needs bounds as wide as the parts'
-estimates scatter, sqrt(M) posterior deviations, while the half-widths of the parts nearly agree and their median costs
-little. Both come from posteriors whose likelihood counts M times. By default the interval also covers the Laplace
-noise of its own location, the variance of working in parts and what clipping takes from skewed parts, so that it holds
-its level for the coefficient and not only for the unpublished posterior. Where the parts' estimates scatter more widely
-than the model says, which the width of the bounds shows at no cost, the interval follows the scatter, and a note says
-so if that is much. A look at the model says where it is in doubt.
+The interval is a location and a half-width, not two quantiles. The location needs bounds as wide as the scatter of the
+parts' estimates, sqrt(M) posterior deviations. The half-widths of the parts nearly agree, so their median costs little.
+Both come from posteriors whose likelihood counts M times. By default the interval also covers the Laplace noise of its
+own location, the variance of working in parts and the effect of clipping skewed parts. So it holds its level for the
+coefficient and not only for the unpublished posterior. The width of the bounds shows at no cost whether the parts'
+estimates scatter more widely than the model says. If they do, the interval widens with the scatter, and a note reports
+it if it is large. A look at the model says where it is in doubt.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class Intervals(Answers):
     scale : of the Laplace noise in `location`.
     partitions : the number M of parts.
     scatter : what the parts' own scatter says of the deviation of `location`, from the private bounds.
-    notes : where an interval should not be trusted: parts that are too small, a model in doubt, parts that scatter
-        otherwise than the model says, or a centre that is the last that was sought.
+    notes : why an interval should not be trusted: parts that are too small, a model in doubt, parts that scatter
+        differently from the model, or a centre at the end of the search.
     flag : the words for it, one text for each answer.
     """
 
@@ -136,9 +136,9 @@ def posterior_interval(
         to one.
     partitions : the number M of parts; by default the one with the least error.
     account : whose budget pays.
-    ledger, budget, dataset : instead of an account, the ledger that pays, the total that opens the budget of `dataset`
-        in it (leave it out once it is open), and that name. With neither account nor ledger the release is counted
-        nowhere but in its own guarantee.
+    ledger, budget, dataset : the ledger that pays, instead of an account; the total that opens the budget of `dataset`
+        in it (leave it out once it is open); and that name. Without account and ledger the release is recorded only in
+        its own guarantee.
     name : the release's name in the ledger; a name is drawn once.
     seed : makes the noise reproducible and the release not private.
     rng : seeds the partition into parts, which is harmless.
@@ -251,7 +251,7 @@ def posterior_interval(
 
 
 def scattered(name: str, times: float) -> Doubt:
-    """What is said of a coefficient whose estimates scatter otherwise than the model says."""
+    """The warning about a coefficient whose estimates scatter differently from the model."""
     return Doubt(
         "wide scatter",
         f"do not trust the interval of {name}: the parts' estimates scatter {times:.1f} times as widely as the model "

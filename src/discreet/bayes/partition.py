@@ -52,9 +52,7 @@ def generator(rng: Randomness) -> np.random.Generator:
 
 
 def number_of_parts(asked: int | None, *, rows: int, coefficients: int, best: float) -> int:
-    """The number M of parts that was asked for, if it can be had; by default the `best` one, with parts that are not
-    too small for it.
-    """
+    """The requested number M of parts, if it is possible; by default the `best` one whose parts are not too small."""
     largest = rows // (coefficients + 1)
     if largest < 1:
         raise FitError(
@@ -82,7 +80,7 @@ def balanced(noise: float, *, bias: float, rows: int, coefficients: int, epsilon
     """The M at which noise and the price of working in parts together cost least.
 
     In units of the posterior variance the noise costs noise / (M epsilon^2). Least squares within parts of n / M rows
-    is less efficient and costs (p + 1) M / n. What skewed or curved data leave of a bias grows with (p + 1) M / n too,
+    is less efficient and costs (p + 1) M / n. The bias that skewed or curved data leave also grows with (p + 1) M / n,
     which is M (p + 1) / sqrt(n) posterior deviations, times `bias`. Only public numbers enter.
     """
     numbers, spent = coefficients + 1, float(epsilon)

@@ -1,8 +1,8 @@
 """`release_draw`: one draw from the posterior of a mixed model as the release, what the LMM paper finally publishes.
 
-With variances that are declared, the draw is a Gaussian mechanism with a public covariance, and its price is proved
+With declared variances, the draw is a Gaussian mechanism with a public covariance, and its price is proved
 (docs/proofs/posterior-draw.md): half the squared range of the response times the largest leverage, over the residual
-variance. Where less may be spent, the likelihood counts with a power below 1, which widens the posterior.
+variance. If less may be spent, the likelihood has a power below 1, which widens the posterior.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ def release_draw(
     variances : the declared variances by name, {"Residual": 0.03, "county": 0.01}: known without the data, or released
         privately before. They are a part of the prior; wrong ones make a worse draw and no weaker guarantee.
     sd : the prior's deviation of every fixed effect, about zero, in the units of the columns as given.
-    rho : the most that may be spent (zCDP). Where the posterior itself costs more, the likelihood counts with a power
-        below 1. Left out, the posterior itself is drawn from, at its price.
+    rho : the most that may be spent (zCDP). If the posterior itself costs more, the likelihood has a power below 1.
+        Left out, the posterior itself is drawn from, at its price.
     public : the columns that everybody may know. Every column of the formula but the response must be one of them.
     bounds, clip : where responses lie, known without the data, and a tighter range to pull them into, as for
         `release_mixed`.

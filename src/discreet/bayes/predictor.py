@@ -1,8 +1,8 @@
-"""A private linear predictor: coefficients, how far off they may be, and what is said of that before it is paid.
+"""A private linear predictor: coefficients, their errors, and warnings before they are paid for.
 
-What errors to expect is computed as they will be, on a supposed design: columns of numbers spread evenly over what the
-norm leaves them, levels of a category that are equally frequent, and residuals of a twentieth of the response's range.
-Where all columns are public, the design is the real one.
+Expected errors are computed in the same way as the later ones, on an assumed design: columns of numbers spread evenly
+over what the norm leaves them, equally frequent levels of a category, and residuals of a twentieth of the response's
+range. If all columns are public, the design is the real one.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Predictor(Result):
 
 @dataclass(frozen=True, slots=True)
 class FitErrors:
-    """How far off the coefficients of a perturbed objective are expected to be.
+    """The expected errors of the coefficients of a perturbed objective.
 
     Attributes
     ----------
@@ -216,7 +216,7 @@ def expected_errors(
     smoothing: float,
     public: bool,
 ) -> FitErrors:
-    """What to expect of a design with this X'X."""
+    """The expected errors for a design with this X'X."""
     p = len(names)
     least = float(np.linalg.eigvalsh(gram)[0])
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -246,7 +246,7 @@ def expected_errors(
 
 
 def said(reach: Any, least: float, penalty: float) -> list[Doubt]:
-    """What is said against coefficients whose rows have this least curvature."""
+    """The warnings about coefficients whose rows have this least curvature."""
     found = []
     if not np.isfinite(reach).all():
         found.append(

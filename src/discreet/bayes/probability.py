@@ -3,7 +3,7 @@
 Two methods of Amitai (2018, section 3), each with its correction:
 
 - normality: Phi(c Phi^-1(mean p_j + noise)). The thesis has c = sqrt(M), which ignores that the parts' own estimates
-  scatter as widely as their posteriors; with that scatter c = sqrt(2 M - 1), the default. A share of epsilon looks
+  scatter as widely as their posteriors. With that scatter c = sqrt(2 M - 1), the default. A share of epsilon looks
   whether the model is in doubt.
 - "-2 log p": 1 - F(-2 sum log p_j + noise), F of the chi-squared law with 2 M degrees. One part can move the sum by
   T = -2 log(floor), so the noise is Laplace(T / epsilon). The thesis divides by M once too often: not private.
@@ -54,9 +54,9 @@ class Probabilities(Answers):
     Attributes
     ----------
     probability : the private answers.
-    low, high : the answer of all rows at once lies between them with probability 0.95, if the model is right, also with
-        skewed or heavy-tailed errors; for "-2 log p" and the thesis's constants, which have no theory, what would have
-        been answered without noise.
+    low, high : the answer of all rows at once lies between them with probability 0.95 if the model is right, also with
+        skewed or heavy-tailed errors. For "-2 log p" and the thesis's constants, which have no theory, they cover the
+        answer without noise.
     partitions : the number M of parts.
     covers : which of these two.
     notes : where parts are too small, or where the model is in doubt or cannot be looked at.
@@ -124,9 +124,9 @@ def posterior_probability(
     calibration : "paper" for the thesis's constants. Those of "-2 log p" are not private as published: the release says
         so first, and an account is charged what is proved, M epsilon.
     account : whose budget pays.
-    ledger, budget, dataset : instead of an account, the ledger that pays, the total that opens the budget of `dataset`
-        in it (leave it out once it is open), and that name. With neither account nor ledger the release is counted
-        nowhere but in its own guarantee.
+    ledger, budget, dataset : the ledger that pays, instead of an account; the total that opens the budget of `dataset`
+        in it (leave it out once it is open); and that name. Without account and ledger the release is recorded only in
+        its own guarantee.
     name : the release's name in the ledger; a name is drawn once.
     seed : makes the noise reproducible and the release not private.
     rng : seeds the partition into parts, which is harmless.

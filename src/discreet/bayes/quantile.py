@@ -1,10 +1,10 @@
 """Private posterior quantiles, from the quantiles within disjoint parts whose likelihood counts M times.
 
 Amitai (2018, section 4) after Li, Srivastava and Dunson (2017): with the likelihood to the power M, a part's posterior
-is as wide as the whole data set's, and the mean of the parts' quantiles estimates the whole's. The mean needs bounds.
-The thesis finds them around zero by the sparse vector and names what is missing: a private centre. Here the centre is
-found first, then the width around it, then the mean of what lies within (docs/proofs/posterior.md). A last share looks
-whether the model is in doubt.
+is as wide as that of the whole data set, and the mean of the parts' quantiles estimates its quantile. The mean needs
+bounds. The thesis finds them around zero by the sparse vector and names what is missing: a private centre. Here the
+centre is found first, then the width around it, then the mean of what lies within (docs/proofs/posterior.md). A last
+share looks whether the model is in doubt.
 """
 
 from __future__ import annotations
@@ -66,13 +66,13 @@ class Quantiles(Answers):
     Attributes
     ----------
     quantile : the private answers.
-    low, high : the answer of all rows at once lies between them with probability 0.95, if the model is right, also with
-        skewed or heavy-tailed errors; with `centre="zero"`, where nothing shows how the parts scatter, what would have
-        been answered without noise.
+    low, high : the answer of all rows at once lies between them with probability 0.95 if the model is right, also with
+        skewed or heavy-tailed errors. With `centre="zero"` nothing shows how the parts scatter, and they cover the
+        answer without noise.
     centre, width : the private bounds, centre -+ width, to which the parts' quantiles were clipped.
     partitions : the number M of parts.
-    notes : where parts are too small, where the model is in doubt or cannot be looked at, where a bound is the last
-        that was sought, so that the answer may be cut off, or where no centre was found.
+    notes : set if parts are too small, if the model is in doubt or cannot be examined, if a bound is at the end of the
+        search, so that the answer may be cut off, or if no centre was found.
     flag : the words for it, one text for each answer.
     covers : what `low` and `high` hold.
     """
@@ -142,9 +142,9 @@ def posterior_quantile(
     partitions : the number M of parts; by default the one with the least error.
     calibration : "tight" for the least noise, "paper" for the thesis's constants.
     account : whose budget pays.
-    ledger, budget, dataset : instead of an account, the ledger that pays, the total that opens the budget of `dataset`
-        in it (leave it out once it is open), and that name. With neither account nor ledger the release is counted
-        nowhere but in its own guarantee.
+    ledger, budget, dataset : the ledger that pays, instead of an account; the total that opens the budget of `dataset`
+        in it (leave it out once it is open); and that name. Without account and ledger the release is recorded only in
+        its own guarantee.
     name : the release's name in the ledger; a name is drawn once.
     seed : makes the noise reproducible and the release not private.
     rng : seeds the partition into parts, which is harmless.

@@ -1,4 +1,4 @@
-"""How far an answer may be off: noise, and what parts of the rows say otherwise than all rows at once."""
+"""The possible error of an answer: noise, and the difference between parts of the rows and all rows at once."""
 
 from __future__ import annotations
 

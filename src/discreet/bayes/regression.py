@@ -3,8 +3,8 @@
 Formulas are those of `discreet.formula` without random terms. Functions that learn from all rows (center, scale,
 poly, bs, ns, log_size, size_class) are refused: through them one row would touch every part, and the proof would
 fail. The levels of categories are taken from the data and are public, so such columns must be declared; all others
-are numbers. Nothing else that a row holds can stop or warn: a row with an entry that is missing, infinite, the
-logarithm of what has none, or beyond 1e100, counts as a row of zeros and says nothing.
+are numbers. Nothing else in a row can cause an error or a warning. A row with an entry that is missing, infinite,
+beyond 1e100, or a logarithm that does not exist counts as a row of zeros and has no effect.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ANY_ROW = AnyRow()
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What everybody may know of a regression: the number of its rows and the levels of its public columns.
+    """The public facts of a regression: the number of its rows and the levels of its public columns.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class Known:
 
     @property
     def terms(self) -> tuple[list[bool], list[int]]:
-        """Of each term: whether it holds a column of numbers, and how many columns of X it has."""
+        """For each term: whether it holds a column of numbers, and its number of columns of X."""
         pieces = self.layout.fixed
         return [bool(piece.monomial.atoms) for piece in pieces], [piece.width(self.levels) for piece in pieces]
 
@@ -96,9 +96,9 @@ class Known:
         return Regression(y, X, self.names)
 
     def carried(self, columns: Integers, unit: Unit) -> Carried:
-        """How many rows carry these coefficients: from the columns if all are public, else supposed.
+        """The number of rows that carry these coefficients: from the columns if all are public, otherwise assumed.
 
-        Whole rows hide a row's columns beside their levels, so that nothing is read where these are protected.
+        Whole rows hide a row's columns beside their levels, so nothing is read if these are protected.
         """
         X = self.public_design(unit)
         return Carried.supposed(len(columns)) if X is None else Carried.of(X, columns)
@@ -147,10 +147,10 @@ def public_facts(
     public: Sequence[str] = (),
     account: Account | None = None,
 ) -> Known:
-    """What is public of the columns of `formula` in a frame, a mapping of columns or a file.
+    """The public facts about the columns of `formula` in a frame, a mapping of columns or a file.
 
     `public` names the columns whose levels everybody may know; they alone are read. `coefficients` are refused before
-    that if no level of any category could make them, and so are columns that `account` has seen in another role.
+    that if no level of any category could give them. Columns that `account` has seen in another role are refused too.
     """
     model = fixed_formula(formula)
     unit = _ANY_ROW if account is None else account.unit

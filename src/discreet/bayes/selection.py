@@ -1,4 +1,4 @@
-"""Private choices among public candidates: the sparse vector, the noisy maximum, and what they find about a list.
+"""Private choices among public candidates: the sparse vector, the noisy maximum, and their results on a list.
 
 `values` holds one number for each part of a data set; replacing a row changes one of them in any way. Ranks and counts
 then change by one at most, which is all that these choices look at, so the numbers themselves need no bounds. Proofs
@@ -46,7 +46,7 @@ class Cell:
         return (self.low + self.high) / 2
 
     def outermost(self, unit: float) -> bool:
-        """Whether it lies at an end of the ladder of centres, so that the median may lie beyond."""
+        """Whether it lies at an end of the ladder of centres; the median may then lie beyond."""
         return max(-self.low, self.high) >= unit * 2.0**COARSEST * (1 - 1e-9)
 
 
@@ -66,7 +66,7 @@ def first_above(
 
 
 def noisy_maximum(scores: Integers, *, epsilon: Fraction, source: Source) -> int:
-    """Where score plus one-sided noise is largest, the first such place; a replaced row moves each score by one."""
+    """The first place where score plus one-sided noise is largest; a replaced row moves each score by one."""
     noise = draw_integers(Laplace(), scale=np.full(len(scores), upward(2 / epsilon)), source=source)
     return int(np.argmax(scores + np.abs(noise)))
 
@@ -80,7 +80,7 @@ def median_cell(values: Vector, edges: Vector, *, epsilon: Fraction, source: Sou
 
 
 def looks_twice(parts: int, epsilon: Fraction) -> bool:
-    """Whether there is enough to spend to look for a centre again, within the cell that was found."""
+    """Whether enough is left to spend on another search for a centre, within the cell that was found."""
     return parts * epsilon >= SURER + SECOND
 
 

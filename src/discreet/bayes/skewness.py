@@ -1,7 +1,7 @@
-"""Skewness of a part's estimate, and what undoes it.
+"""Skewness of a part's estimate, and its correction.
 
-A part's estimate is a weighted sum of errors. If these are skewed, the sum is, by `estimate`, and it moves together
-with the part's own error variance, by `ratio`: both are third moments over the third power of a deviation, about the
+A part's estimate is a weighted sum of errors. If these are skewed, so is the sum, by `estimate`, and it moves together
+with the part's own error variance, by `ratio`. Both are third moments over the third power of a deviation: about the
 errors' skewness over the root of the part's rows. Hall's transformation (1992, after Johnson 1978) makes a ratio with
 such moments normal to the first order. Everything here is a function of the part's own rows: it costs no privacy.
 """

@@ -1,4 +1,4 @@
-"""What is asked of a summary by parts, and what each question may spend.
+"""The questions of a summary by parts, and what each may spend.
 
 Amounts are exact, and a noise scale computed from one is rounded up.
 """
@@ -24,7 +24,7 @@ LEAST, MOST = Fraction(1, 10**7), Fraction(10**8)  # of an epsilon: noise beyond
 
 
 def public_note(public: Sequence[str]) -> str:
-    """What every summary says of its input: its public columns, and what becomes of odd rows."""
+    """What every summary states about its input: its public columns, and the treatment of odd rows."""
     values = f", and the levels of {', '.join(public)}, which are not protected" if public else ""
     return f"Public: the number of rows{values}. A row with an entry that is no finite number counts as zeros"
 
@@ -111,7 +111,7 @@ def questions(coefficient: str | Sequence[str], values: float | Sequence[float])
 
 
 def by_question(names: Sequence[str], asked: Mapping[str, Number] | None, *, epsilon: Fraction) -> list[Fraction]:
-    """What each question may spend: equal amounts, or a coefficient's amount divided among its questions."""
+    """The amount that each question may spend: equal amounts, or a coefficient's amount divided among its questions."""
     count = Counter(names)
     default = {name: Fraction(times, len(names)) for name, times in count.items()}
     shares = read_split(asked, default)

@@ -1,7 +1,7 @@
 """Private sums of bounded numbers, one for each part of a data set, exact on a public grid.
 
-Each number is clipped to [0, span] and rounded to whole steps of a grid before anything is added, so the sum is an
-integer that a replaced row changes by at most the steps in the span. Rounding costs nothing: these are whole.
+Each number is clipped to [0, span] and rounded to whole steps of a grid before anything is added. So the sum is an
+integer, and a replaced row changes it by at most the steps in the span. Rounding costs nothing: these are whole.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the parts of a data set say, each about itself: posteriors without the bias of small parts, and their doubts.
+"""The parts of a data set, each with its own posterior, without the bias of small parts, and its doubts.
 
 Every number here is a function of one part's rows and of public numbers (docs/proofs/posterior.md).
 """

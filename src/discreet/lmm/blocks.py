@@ -1,10 +1,10 @@
 """Thousands of small mixed models at once: k random disjoint blocks of the rows, each fitted on its own.
 
 Sub-sample and aggregate (section IV of Abowd, Schneider and Vilhuber 2012) needs the estimates of every block.
-Within a block a group counts only through its size, so a block is a few matrices, one per group size, and all
-blocks are profiled together in batched linear algebra. As in the paper, a level that a block does not contain
-has no estimate there, a block may find no variance between groups, and a block whose moment matrix is singular, or
-whose response its fixed part reproduces, is not estimable: all are counted, none is hidden.
+Within a block only the size of a group matters. So a block is a few matrices, one per group size, and all blocks are
+profiled together in batched linear algebra. As in the paper, a level that a block does not contain has no estimate
+there, and a block may find no variance between groups. A block is not estimable if its moment matrix is singular, or if
+its fixed part reproduces its response. All these are counted, none is hidden.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Blocks:
 
     @property
     def presence(self) -> Integers:
-        """In how many estimable blocks each level has an EBLUP."""
+        """The number of estimable blocks in which each level has an EBLUP."""
         return np.bincount(self.level, minlength=len(self.levels))
 
     @property

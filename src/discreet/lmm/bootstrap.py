@@ -1,8 +1,9 @@
 """Simulated responses of a fitted model, refits to other responses, and bootstrap intervals of fixed effects.
 
 Parametric: responses drawn from the model, each fitted anew. Residual: marginal residuals keep their place, and all
-those of one group change sign together (Cameron, Gelbach and Miller 2008, doi:10.1162/rest.90.3.414), so that nothing
-is assumed of their variances or of correlations within a group; t values have errors that are robust likewise.
+those of one group change sign together (Cameron, Gelbach and Miller 2008, doi:10.1162/rest.90.3.414). So nothing is
+assumed about their variances or about correlations within a group; t values have errors that are robust in the same
+way.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def simulate(
 
 
 def with_response(fit: MixedFit, y: Vector) -> Gram:
-    """What the model needs to know of other responses to the same rows."""
+    """The Gram matrix of the model for another response to the same rows."""
     rows, design, gram = fit.data, fit.design, gram_of_fit(fit)
     y = y - design.layout.response.shift
     counted = y if fit.weights is None else y * fit.weights

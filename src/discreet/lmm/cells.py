@@ -1,7 +1,7 @@
 """One pass over the data: sums of products of the numeric columns within every combination of levels.
 
-A linear mixed model needs nothing else, whatever the number of rows. In an engine the pass is a group-by; in
-memory it is counting (`bincount`). Where combinations are as many as rows, each row is its own cell.
+A linear mixed model needs nothing else, whatever the number of rows. In an engine the pass is a group-by; in memory it
+is a count (`bincount`). If there are as many combinations as rows, each row is its own cell.
 """
 
 from __future__ import annotations
@@ -238,7 +238,7 @@ def _alone(factor: Factor) -> Monomial:
 
 
 def _moves(monomial: Monomial) -> bool:
-    """Whether a change of origin can be worked out from sums: of one factor, with nothing subtracted."""
+    """Whether a change of origin follows from sums: one factor, with nothing subtracted."""
     return len(monomial.atoms) == 1 and not monomial.less
 
 
@@ -283,7 +283,7 @@ def _first_means(frame: nw.LazyFrame[Any], layout: Layout) -> dict[Factor, float
 
 
 def _survey(frame: nw.LazyFrame[Any], layout: Layout) -> tuple[States, dict[Factor, float], frozenset[Factor]]:
-    """What functions learn from their columns, about where their values lie, and which lie far off, in one scan."""
+    """In one scan: what functions learn from their columns, where their values lie, and which of them lie far off."""
     import narwhals.stable.v2 as nw
 
     asked = [nw.len().alias("rows")]

@@ -1,7 +1,7 @@
 """Minimising a smooth function of a few variables whose slopes are known: BFGS with a line search that bears rounding.
 
-It ends where the decrease that the quadratic model still promises (half of g'Hg) is lost in rounding, whatever the
-units of the variables; near there, steps are judged by slopes and not by differences of values (Hager and Zhang, 2005).
+It ends when rounding hides the decrease that the quadratic model still promises (half of g'Hg), in any units of the
+variables. Near there, steps are judged by slopes and not by differences of values (Hager and Zhang, 2005).
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class ByGroup(dict[str, Term]):
 
 
 def place(level: object, levels: Sequence[str], group: str) -> int:
-    """Where a level is among those of its group."""
+    """The position of a level within its group."""
     if level not in levels:
         raise UnknownName(
             f"{level!r} is not a level of {group!r}, which has {len(levels):,}.",
@@ -64,7 +64,7 @@ class RandomEffects:
 
     @classmethod
     def of(cls, random: RandomDesign, covariance: Matrix, values: Matrix) -> RandomEffects:
-        """From the covariance and the effects of the columns as centred."""
+        """From the covariance and the effects of the centred columns."""
         back = np.linalg.inv(basis(random))
         return cls(random.term.name, random.names, random.grouping.labels, back @ covariance @ back.T, values @ back.T)
 

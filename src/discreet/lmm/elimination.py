@@ -1,13 +1,14 @@
 """Sparse Cholesky factors of matrices with one pattern and many values, by rounds of independent unknowns.
 
-Only arrays enter and only arrays leave. Unknowns that share no entry can be eliminated together, so a round takes a set
-of them with few neighbours each (Luby's independent sets in the order of minimum degree), and a round is a handful of
-operations on whole arrays. What no round makes cheaper is one dense core, left to LAPACK. The places where numbers go
-are found once per pattern (`Elimination`); a factor (`Factored`) then solves, and knows those entries of the inverse
-that the pattern has (Takahashi's recurrence, run backwards over the same rounds), which is what gradients need.
+Only arrays enter and only arrays leave. Unknowns that share no entry can be eliminated together. So a round takes a set
+of them with few neighbours each (Luby's independent sets in the order of minimum degree), and is a handful of
+operations on whole arrays. The part that no round makes cheaper is one dense core, left to LAPACK. The places of
+numbers are found once per pattern (`Elimination`). A factor (`Factored`) then solves, and gives the entries of the
+inverse that the pattern has (Takahashi's recurrence, run backwards over the same rounds), which gradients need.
 
-Of the wheels that exist, qdldl and SuperLU give no entries of the inverse and eliminate one column at a time, cholespy
-gives no determinant, cvxopt is under the GPL, and scikit-sparse has no wheel; NumPy and LAPACK are here anyway.
+Available wheels do not fit: qdldl and SuperLU give no entries of the inverse and eliminate one column at a time,
+cholespy gives no determinant, cvxopt is under the GPL, and scikit-sparse has no wheel; NumPy and LAPACK are here
+anyway.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class Elimination:
 
     @classmethod
     def of(cls, rows: Integers, columns: Integers, unknowns: int) -> Elimination:
-        """Of a symmetric matrix whose entries below the diagonal, each given once, are at `rows` and `columns`."""
+        """For a symmetric matrix whose entries below the diagonal, each given once, are at `rows` and `columns`."""
         a: Integers | None = np.maximum(rows, columns)
         b: Integers | None = np.minimum(rows, columns)
         n, pairs = unknowns, 0
@@ -162,7 +163,7 @@ class Factored:
         return total + sum(float(np.log(pivot).sum()) for pivot in self.pivots)
 
     def reduce(self, right: Matrix) -> tuple[list[Matrix], Matrix]:
-        """Forward substitution: what each round's leavers see of `right`, and what the core does."""
+        """Forward substitution: the values of `right` for each round's eliminated unknowns, and for the core."""
         seen = []
         for step, F in zip(self.how.rounds, self.couplings, strict=True):
             own, right = right[step.out], right[step.stay]

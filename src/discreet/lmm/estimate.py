@@ -149,7 +149,7 @@ def residual_law(
 
 
 def _statistics(cells: CellSums, design: Design, *, weighted: bool) -> Moments | Gram:
-    """Moments count rows by their sums, so that weighted rows need a Gram matrix."""
+    """Moments count rows by their sums, so weighted rows need a Gram matrix."""
     plain = is_one_intercept(design) and not weighted
     with np.errstate(over="ignore", invalid="ignore"):
         found: Moments | Gram = moments_of(cells, design) if plain else gram_of(cells, design)
@@ -202,7 +202,7 @@ def collect(
 
 
 def is_one_intercept(design: Design) -> bool:
-    """Whether the only random term is an intercept, so that moments say everything."""
+    """Whether the only random term is an intercept; moments are then sufficient."""
     return len(design.random) == 1 and design.random[0].pieces == (Piece(ONE),)
 
 

@@ -1,8 +1,8 @@
 """Laws of a response given its linear predictor: log-density of each row with its derivatives.
 
-Only arrays enter and only arrays leave. A family gives, at the linear predictor eta, the log-density l and l', -l''
-and -l''' in eta; and for each parameter of its own (the log of the negative binomial's size, the logit of the share of
-extra zeros) the derivatives of l, l' and -l'' in that parameter. Links are the canonical ones of R: logit and log.
+Only arrays enter and only arrays leave. At the linear predictor eta a family gives the log-density l, and l', -l'' and
+-l''' in eta. For each parameter of its own (the log of the negative binomial's size, the logit of the share of extra
+zeros) it gives the derivatives of l, l' and -l'' in that parameter. Links are the canonical ones of R: logit and log.
 """
 
 from __future__ import annotations

@@ -232,7 +232,7 @@ class MixedFit(Result):
     def contrast(self, weights: Mapping[str, float], *, level: float = 0.95) -> Test:
         """A combination of fixed effects, such as {"x": 1, "z": -1}, with Satterthwaite's test, as lmerTest's.
 
-        Where residuals have another law than one variance, the test is normal: its degrees of freedom are infinite.
+        If residuals do not all have one variance, the test is normal: its degrees of freedom are infinite.
         """
         from discreet.lmm.inference import Test, weights_of
 
@@ -395,7 +395,7 @@ class MixedFit(Result):
         return self.frame
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is stored: estimates and what predictions need, with the rows that are in memory, without the source."""
+        """The stored state: estimates, what predictions need, and the rows that are in memory, without the source."""
         return {field.name: getattr(self, field.name) for field in fields(self)} | {"frame": None}
 
     @cached_property

@@ -196,7 +196,7 @@ def _refuse_points(points: int, problem: Problem) -> None:
 
 
 def _constant(law: Family, y: Vector, weights: Vector | None) -> float:
-    """What of -2 log-likelihood does not depend on parameters: binomial coefficients of trials."""
+    """The part of -2 log-likelihood that does not depend on parameters: binomial coefficients of trials."""
     if law.counts or weights is None:
         return 0.0
     from scipy.special import gammaln

@@ -1,4 +1,4 @@
-"""From cells to the cross-products a model needs: moments for one random intercept, a Gram matrix for the rest."""
+"""The cross-products of a model from its cells: moments for one random intercept, a Gram matrix for the rest."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Tests of fixed effects: Satterthwaite's degrees of freedom, contrasts, and likelihood ratios along one coefficient.
 
-The deviance as a function of theta and sigma has second derivatives, whose inverse says how well variances are known;
-the degrees of freedom of a contrast follow from how its variance moves with them (Satterthwaite 1946; Kuznetsova et al.
-2017, doi:10.18637/jss.v082.i13, whose numbers these are). Profiles hold one combination of coefficients and fit the
-rest by maximum likelihood, as lme4's confint does.
+The deviance as a function of theta and sigma has second derivatives, and their inverse gives the precision of the
+variances. The degrees of freedom of a contrast follow from how its variance changes with them (Satterthwaite 1946;
+Kuznetsova et al. 2017, doi:10.18637/jss.v082.i13, whose numbers these are). Profiles hold one combination of
+coefficients and fit the rest by maximum likelihood, as lme4's confint does.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Test:
 
 
 def gram_of_fit(fit: MixedFit) -> Gram:
-    """What the fit knows of the data, as a Gram matrix."""
+    """The sums that the fit was computed from, as a Gram matrix."""
     found = fit.statistics
     if isinstance(found, Moments):
         Zxy = np.column_stack([found.Sx, found.Sy])
@@ -124,7 +124,7 @@ def weights_of(fit: MixedFit, contrast: Mapping[str, float]) -> Vector:
 
 
 def profile(fit: MixedFit, contrast: Vector, *, level: float) -> tuple[float, float]:
-    """Where the ML deviance, with this combination of coefficients held, has risen by the quantile of chi-squared."""
+    """Where the ML deviance, with this combination of coefficients fixed, has risen by the chi-squared quantile."""
     from scipy.optimize import brentq
     from scipy.stats import chi2
 

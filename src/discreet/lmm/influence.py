@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Influential:
-    """Rows chosen for a closer look, and which rule chose each."""
+    """Rows chosen for a closer look, and the rule that chose each."""
 
     rows: Integers
     reasons: tuple[str, ...]

@@ -37,8 +37,9 @@ def confint(
     ----------
     fit : of `dc.mixed`.
     method : "profile" (lme4's confint), "wald" (normal), "satterthwaite" (lmerTest's), "parametric" (responses drawn
-        from the model, quantiles of refits) or "residual" (residuals change sign by group: valid where variances differ
-        between rows and groups, or rows of a group are correlated in a way that the model does not know).
+        from the model, quantiles of refits) or "residual" (residuals change sign by group). "residual" is valid if
+        variances differ between rows and groups, or if rows of a group have correlations that the model does not
+        include.
     level : of the intervals.
     replicates, seed : of both bootstraps.
     group : the grouping factor by which signs change; by default the one with the fewest levels.

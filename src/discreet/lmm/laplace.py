@@ -1,10 +1,10 @@
 """Likelihoods of generalised mixed models: Laplace's approximation with its gradient, and adaptive quadrature.
 
 Only arrays enter and only arrays leave. Spherical effects u have the mode that penalised Newton steps find; Laplace's
-approximation is the log-density there and the determinant of its second derivatives Omega = Lambda'Z'W Z Lambda + I,
-with the observed W, as in TMB (Kristensen et al. 2016, doi:10.18637/jss.v070.i05). Its slopes need third derivatives
-of the law and the entries of Omega^-1 between effects that meet in a row, which `elimination` knows.
-Quadrature is for one scalar term: Pinheiro and Bates (1995), doi:10.1080/10618600.1995.10474663.
+approximation uses the log-density there and the determinant of its second derivatives Omega = Lambda'Z'W Z Lambda + I,
+with the observed W, as in TMB (Kristensen et al. 2016, doi:10.18637/jss.v070.i05). Its slopes need third derivatives of
+the law and the entries of Omega^-1 between effects that meet in a row, which `elimination` knows. Quadrature is for one
+scalar term: Pinheiro and Bates (1995), doi:10.1080/10618600.1995.10474663.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Problem:
 
     @cached_property
     def pairs(self) -> dict[tuple[int, int], tuple[Integers, Integers]]:
-        """For terms i < j, which pairs of levels meet, and the pair of each row."""
+        """For terms i < j, the pairs of levels that meet, and the pair of each row."""
         found = {}
         for j, right in enumerate(self.terms):
             for i, left in enumerate(self.terms[:j]):

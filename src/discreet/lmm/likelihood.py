@@ -1,6 +1,6 @@
 """The best parameters of a generalised mixed model: a start without random effects, then descent on the likelihood.
 
-Only arrays enter and only arrays leave, but for the names that a refusal of separated rows needs.
+Only arrays enter and only arrays leave, except for the names that a refusal of separated rows needs.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""From the columns a fit is computed with back to the columns of the formula.
+"""From the columns of the computation back to the columns of the formula.
 
-Sums of squares keep their digits only near zero. So a numeric column x is measured from its mean m wherever the model
-spans the same space either way: in `x` beside a constant, and in `x:z` as (x - m)(z - k) where `x`, `z` and the
-constant are in the model too. The same holds inside a random term, whose covariance has no zeros. Columns of factors
-are indicators of levels, whatever their contrasts. `basis` is the change of basis. It is worked out on the formula, so
-it is exact whatever the data.
+Sums of squares keep their digits only near zero. So a numeric column x is measured from its mean m if the model spans
+the same space either way: in `x` beside a constant, and in `x:z` as (x - m)(z - k) if `x`, `z` and the constant are in
+the model too. The same holds inside a random term, whose covariance has no zeros. Columns of factors are indicators of
+levels, whatever their contrasts. `basis` is the change of basis. It is worked out on the formula, so it is exact
+whatever the data.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Combination = dict[int, float]  # columns by position, with their coefficients
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """From coefficients of centred columns to those of the columns as given; holds for any part of the rows too.
+    """From coefficients of centred columns to those of the columns as given; valid for any part of the rows too.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Origin:
     def beta(self, centred: Matrix) -> Matrix:
         """One vector of coefficients, or one per row; a missing coefficient (NaN) stays missing alone.
 
-        In other contrasts every coefficient is missing that is made of it.
+        In other contrasts every coefficient that is made of it is missing.
         """
         lost = np.isnan(centred)
         present = np.where(lost, 0.0, centred)
@@ -60,8 +60,8 @@ class Origin:
 def origin(pieces: Sequence[Piece], levels: Levels, *, kept: Integers, own: Matrix, moved: float, XX: Matrix) -> Origin:
     """Undo centring of the fixed columns that are `kept`, with products `XX`, and of a response that was `moved`.
 
-    `own` has every centred column as a combination of the kept ones, shape (kept, columns). Where contrasts are others
-    than those of the columns, other columns may be combinations of earlier ones.
+    `own` has every centred column as a combination of the kept ones, shape (kept, columns). If contrasts differ from
+    those of the columns, other columns may be combinations of earlier ones.
     """
     columns = _Columns(pieces, levels)
     if not (columns.centred or moved):
@@ -141,7 +141,7 @@ class _Columns:
         return _sum((1.0, own), *((share, self._plain(other)) for share, other in monomial.less))
 
     def _together(self, atoms: frozenset[Atom], codes: dict[str, int], centred: frozenset[Atom]) -> Combination:
-        """What no piece stands for, such as the constant without an intercept: all levels of a coded piece together."""
+        """A term without a piece, such as the constant without an intercept: all levels of a coded piece together."""
         for piece in self.pieces:
             more = {column: reduced for column, reduced in piece.coded if column not in codes}
             if (

@@ -1,8 +1,8 @@
 """A Gram matrix that is a weighted sum of others, and the fit over theta and what the weights depend on, together.
 
 Residuals whose covariance has few parameters weigh the rows so (`residuals`). Only arrays enter and only arrays leave.
-The criterion's slope in a weight is that of log det Omega and of [X y]' V^-1 [X y] in it, for the residuals' precision
-is linear in the weights: with R = [X y] - Z b^, the latter is R' D R for the part's own matrix D.
+The criterion's slope in a weight is that of log det Omega and of [X y]' V^-1 [X y], because the residuals' precision is
+linear in the weights. With R = [X y] - Z b^, the latter is R' D R for the part's own matrix D.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How well a row is predicted: the variance of its fitted value, old levels and new ones.
+"""The precision of a prediction: the variance of the fitted value, for old levels and new ones.
 
 The hat matrix, prediction intervals and robust errors all need the same two things of a row: what its random columns
 know, and its fixed columns with that swept out.

@@ -1,8 +1,8 @@
 """Profile-likelihood intervals of standard deviations, correlations and the residual, as lme4's confint gives them.
 
-The deviance is the maximum-likelihood one even after REML, again as in lme4. Each parameter is moved away from
-its estimate, the others are re-optimised, and the interval ends where the deviance has risen by the quantile of
-a chi-squared variable with one degree of freedom. An end that is never reached is the parameter's own bound.
+The deviance is the maximum-likelihood one even after REML, again as in lme4. Each parameter is moved away from its
+estimate and the others are re-optimised. The interval ends where the deviance has risen by the quantile of a
+chi-squared variable with one degree of freedom. An end that is never reached is the parameter's own bound.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def _triangle(values: Vector, q: int) -> Matrix | None:
 
 
 class _Rise:
-    """How far the deviance rises when one parameter moves and the others follow."""
+    """The rise of the deviance when one parameter moves and the others are re-optimised."""
 
     def __init__(
         self,
@@ -172,7 +172,7 @@ class _Rise:
         return min(float(found.fun), constrained(np.array([bounds[0]])))
 
     def _several(self, constrained: Callable[[Vector], float]) -> float:
-        """From where the last search ended and from the estimates; the better one counts.
+        """Searches start where the last one ended and from the estimates; the better result counts.
 
         Logarithms of standard deviations and inverse hyperbolic tangents of correlations have no walls to run into.
         """

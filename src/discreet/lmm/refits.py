@@ -1,9 +1,9 @@
 """Exact refits without a row or a group, thousands at a time.
 
-A refit never touches the data again: it subtracts the removed rows from the moments and minimises. Sums over
-all groups are smooth in the logarithm of the variance ratio, so they are tabulated once at Chebyshev points,
-and every refit, at its own ratio, interpolates them to machine precision.
-Section VI.A.4 and table III of Abowd, Schneider and Vilhuber (2012).
+A refit never touches the data again: it subtracts the removed rows from the moments and minimises. Sums over all groups
+are smooth in the logarithm of the variance ratio. So they are tabulated once at Chebyshev points, and every refit
+interpolates them at its own ratio to machine precision. Section VI.A.4 and table III of Abowd, Schneider and Vilhuber
+(2012).
 """
 
 from __future__ import annotations

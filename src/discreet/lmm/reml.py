@@ -10,8 +10,8 @@ replace v by -v^2 and 2 v^3, which makes Newton's method in log lambda exact and
 sigma out follows Bates et al. (2015, doi:10.18637/jss.v067.i01), equations 34, 35, 41 and 42.
 
 Private releases need that a data set's result is a function of its own numbers, to the last bit, whatever else is in
-the batch. So shapes never depend on values, a data set that has converged stays as it is while others go on, matrices
-are factored one by one, and one that cannot be factored makes its own result NaN and raises nothing.
+the batch. So shapes never depend on values, and a data set that has converged does not change while others continue.
+Matrices are factored one by one; one that cannot be factored makes its own result NaN and raises nothing.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def best_ratio(curve: RatioProfile, *, reml: bool, start: Vector | None = None) 
 
 
 def _started(curve: RatioProfile, start: Vector | None, *, reml: bool) -> tuple[Vector, Vector, Vector]:
-    """Where to start, and between which logarithms to stay; a start of NaN where a criterion has no value."""
+    """The start, and the limits of the logarithms; the start is NaN if a criterion has no value."""
     size = len(curve.rows)
     if start is None:
         grid = _grid(*curve.span)
@@ -212,7 +212,7 @@ def _newton(curve: RatioProfile, ratio: Vector, low: Vector, high: Vector, *, re
 def _grid(smallest: float, largest: float) -> Vector:
     """Ratios to start from, half as large again each: the criterion may have more than one valley, some narrow.
 
-    Below the first, all weights v are n and above the last they are 1 / lambda, so no further valley hides there.
+    Below the first, all weights v are n, and above the last they are 1 / lambda, so there is no further minimum.
     """
     low, high = np.log10(0.03 / largest), np.log10(30 / smallest)
     return np.array([0.0, *np.logspace(low, high, int(np.ceil((high - low) / np.log10(1.5))) + 1)])

@@ -2,7 +2,7 @@
 
 `Strata` are nlme's varIdent and glmmTMB's dispformula: the residual variance of a row is that of its stratum.
 `Autoregression` is nlme's corAR1: residuals d periods apart within a series have correlation rho^d, gaps included.
-Given the one before, a residual is rho^d times it and an independent rest, so that the precision is a sum over pairs.
+Given the one before, a residual is rho^d times it plus an independent rest, so the precision is a sum over pairs.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ def effect_variances(solution: Solution, statistics: Moments | Gram) -> list[tup
 
 
 def standardised(gram: Gram) -> tuple[Gram, list[Vector]]:
-    """Random columns of unit mean square, so that the search is blind to the units of a slope; and their scales."""
+    """Random columns of unit mean square, and their scales: the search must not depend on the units of a slope."""
     scales = [np.sqrt(np.einsum("gii->i", zz) / gram.rows) for zz in gram.ZZ]
     return in_units(gram, scales), scales
 
@@ -169,8 +169,8 @@ def in_units(gram: Gram, scales: list[Vector]) -> Gram:
 def search(gram: Gram, *, reml: bool) -> tuple[Vector, int]:
     """Minimise over theta by BFGS, unbounded: the sign of a column of T is free, so zero is no wall to run into.
 
-    Where effects are `STEEP` times the residual, sums of squares lose the digits that slopes need, and a simplex in
-    relative steps goes on.
+    If effects are `STEEP` times the residual, sums of squares lose the digits that slopes need, and a simplex in
+    relative steps continues.
     """
     diagonal = gram.start > 0
     curvature = np.concatenate([np.full(q * (q + 1) // 2, 2.0 * count) for count, q, _ in map(np.shape, gram.ZZ)])

@@ -201,7 +201,7 @@ def criterion(eliminated: Eliminated, *, reml: bool) -> tuple[float, float]:
 def gradient(eliminated: Eliminated, *, reml: bool, sigma2: float | None = None) -> Vector:
     """The slope of the criterion in theta, with sigma profiled out or held.
 
-    It gives up the factor, so that `eliminated` is of no use after it.
+    It gives up the factor, so `eliminated` cannot be used afterwards.
     """
     return slopes(eliminated, (), reml=reml, sigma2=sigma2)[0]
 

@@ -1,8 +1,8 @@
 """False alarms: how often do cells that did not change raise one, and equally good methods a small p-value?
 
-Alarms between two private releases: the chance of a false one, by exact sums over all pairs of draws where a cell has
-one establishment, by drawing where it has several; and the chance to find a change. Comparisons of forecasts: the share
-of data sets of equally good methods whose smallest p-value is at most 10 %.
+Alarms between two private releases: the chance of a false alarm, and the chance to find a change. If a cell has one
+establishment, they are exact sums over all pairs of draws; if it has several, they are simulated. Comparisons of
+forecasts: the share of data sets of equally good methods whose smallest p-value is at most 10 %.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def _drawn(
 
 
 def rejections(methods: int, positives: int, *, trials: int, seed: int) -> Row:
-    """How often equally good methods are told apart at 10 %: errors in common, and scales that differ."""
+    """How often a test at 10 % separates equally good methods: errors in common, and scales that differ."""
     rng = np.random.default_rng((seed, methods, positives))
     positive = np.arange(positives + NEGATIVES) < positives
     found = {"p": 0, "randomised p": 0}

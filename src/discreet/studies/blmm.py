@@ -1,9 +1,9 @@
 """The Bayesian mixed model and its empirical epsilon: Abowd, Schneider and Vilhuber (2012), sections V and VI.B.
 
 Job creation rates with 20 industries, four lagged rates and a random effect for each county, on simulated flows.
-Figures 1, 8 and 9 of the paper, its convergence check and its Monte Carlo epsilon with 32 influential rows; beside them
-the exact posterior and every row deleted in turn. The paper's data are not public, so its numbers stand beside ours
-for orientation.
+Figures 1, 8 and 9 of the paper, its convergence check and its Monte Carlo epsilon with 32 influential rows, and in
+addition the exact posterior with every row deleted in turn. The paper's data are not public, so its numbers are shown
+beside ours only for orientation.
 """
 
 from __future__ import annotations
@@ -261,7 +261,7 @@ def _blocks(model: BayesMixed, exact: PosteriorAudit, sampled: MonteCarloAudit, 
 
 
 def _across(priors: list[dict[str, float]]) -> str:
-    """What the table of priors shows, from its ends."""
+    """The conclusion of the table of priors, from its ends."""
     first, last = min(priors, key=lambda row: row["nu"]), max(priors, key=lambda row: row["nu"])
     return (
         f"From {first['nu']:g} to {last['nu']:g} degrees of freedom the mean of the county variance goes from "

@@ -80,7 +80,7 @@ def panels(kind: str, rng: np.random.Generator) -> tuple[dict[str, Any], dict[st
 
 
 def chances(kind: str, sets: int, rng: np.random.Generator) -> dict[str, Any]:
-    """What reports of many panels said, and what happened: alarms, and the rates of the rule."""
+    """Predictions of reports of many panels, and the outcomes: alarms, and the rates of the rule."""
     seen: dict[str, list[float]] = {key: [] for key in ("flags", "ranked", "tpr", "fpr")}
     within = []
     for _ in range(sets):
@@ -109,7 +109,7 @@ def _right(rows: list[dict[str, Any]], positive: Mask) -> float:
 
 
 def areas(kind: str, positives: int, sets: int, rng: np.random.Generator) -> dict[str, Any]:
-    """How often the interval of a partial area holds that of very many cases."""
+    """How often the interval of a partial area contains that of very many cases."""
     make = AREAS[kind]
     up, down = make(np.random.default_rng(3), MANY, MANY)
     true = roc.partial_area_of(up, down, 0.0, 0.2)
@@ -135,5 +135,5 @@ def areas(kind: str, positives: int, sets: int, rng: np.random.Generator) -> dic
 
 
 def off(row: Mapping[str, Any], name: str) -> bool:
-    """Whether what was said differs from what happened by more than three of its standard errors."""
+    """Whether prediction and outcome differ by more than three standard errors."""
     return bool(abs(row[name]) > 3 * row[f"{name}_error"])

@@ -1,9 +1,10 @@
 """The rule of the study of intervals: when one is short, wide or off, and when that is a fault. No data are here.
 
-An interval for 95 % is *short* if it holds more rarely than in 93.5 % of trials and two standard errors do not explain
-it, and *wide* if it holds in more than 96.5 % likewise. An estimate is *off* if its mean error is beyond three standard
-errors, and beyond what is said to be allowed for. Short or off is a fault unless it is said: before paying, or by a
-flag in nine of ten releases. Wide is a fault unless the words beside the interval say that it holds at least so often.
+An interval for 95 % is *short* if it holds in fewer than 93.5 % of trials and two standard errors do not explain it. It
+is *wide* if it holds in more than 96.5 % in the same sense. An estimate is *off* if its mean error is beyond three
+standard errors, and beyond what is said to be allowed for. Short or off is a fault unless it is said: before paying, or
+by a flag in nine of ten releases. Wide is a fault unless the text beside the interval says that it holds at least so
+often.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def row(
     """One line of the table.
 
     `bias` is in standard errors, beyond what was said to be allowed for; `times` the half-width over what errors exceed
-    in 1 - `level` of trials; `at_least` why the interval holds at least so often, which is said beside it.
+    in 1 - `level` of trials; `at_least` why the interval holds at least so often, as the text beside it says.
     """
     silent = not before and told < MOSTLY
     short = held is not None and held < level - NEAR - 2 * error
@@ -62,7 +63,7 @@ def row(
 
 
 def doubtful(each: Row) -> bool:
-    """Whether first trials leave open that a cell is a fault: further trials, without these, then decide."""
+    """Whether the first trials leave open that a cell is a fault; further trials, without these, then decide."""
     silent = not each["before"] and each["told"] < MOSTLY
     held, error = each["held"], each["error"]
     short = held is not None and held < each["level"] - NEAR - error
@@ -104,7 +105,7 @@ def label(each: Row) -> str:
 
 
 def summary(rows: Sequence[Row]) -> list[Row]:
-    """One line for each interval: over how many kinds of data and epsilons, the least coverage, and what was said."""
+    """One line for each interval: the number of kinds of data and epsilons, the least coverage, and the warnings."""
     found = []
     for name in dict.fromkeys(each["interval"] for each in rows):
         own = [each for each in rows if each["interval"] == name]

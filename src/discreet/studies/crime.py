@@ -1,9 +1,9 @@
 """Models fitted to large changes in crime counts: chapter 2 of the Dissertation.
 
-Tables 2.1 to 2.4 and Figures 2.1 and 2.2 on simulated panels of the paper's shape (`simulate.crime`, whose generator
-was settled by Table 2.1 and by indicators that lead, before any model was run on it), with the paper's values beside
-ours; the same on real Pittsburgh data where a file is given, and PMF beside OLS as a range over cities, windows and
-smoothing constants. What came out, good or bad, and why, is in docs/explanation/large-changes.md.
+Tables 2.1 to 2.4 and Figures 2.1 and 2.2 on simulated panels of the paper's shape, with the paper's values beside ours.
+The generator `simulate.crime` was fixed by Table 2.1 and by leading indicators, before any model was run on it. If a
+file of real Pittsburgh data is given, the same is done on it. PMF is compared with OLS as a range over cities, windows
+and smoothing constants. docs/explanation/large-changes.md has the results, good or bad, and the reasons.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Job:
 
 
 def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progress: Progress = silent) -> Study:
-    """Run the five models, and what we add, on simulated panels and on the real one if `data` is given.
+    """Run the five models, and ours, on simulated panels and on the real one if `data` is given.
 
     The first panel uses the paper's grids of 101 values and the others 21. `quick`: one panel, 11 values, 24 test
     months.
@@ -321,7 +321,7 @@ def _over_panels(merged: Sequence[Mapping[str, float]]) -> list[dict[str, Any]]:
 
 
 def tract_ranks(panel: Panel, outcome: PanelScores, schedule: rolling.Schedule) -> list[dict[str, Any]]:
-    """Where PMF and least squares rank the large increases of two tracts among all test months of the tract."""
+    """Ranks of the large increases of two tracts among all test months of the tract, by PMF and least squares."""
     rows = []
     truth = outcome.positive.reshape(-1, panel.y.shape[1])
     for kind, k in zip(("low-crime tract", "high-crime tract"), _two_tracts(panel.y), strict=True):

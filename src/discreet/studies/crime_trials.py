@@ -1,4 +1,4 @@
-"""PMF beside least squares under what the paper leaves open: the window, and the smoothed mean's constant and start.
+"""PMF and least squares under choices that the paper leaves open: window, and constant and start of the smoothed mean.
 
 One figure for "how much better is PMF" depends on these choices, so the crime study gives a range over them and over
 cities.
@@ -23,7 +23,7 @@ SMOOTHING = (0.02, 0.05, 0.1)
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """PMF beside OLS under one choice of what the paper leaves open, in several windows.
+    """PMF and OLS under one of the choices that the paper leaves open, in several windows.
 
     Attributes
     ----------

@@ -1,7 +1,8 @@
-"""The product's defaults on the paper's workloads at full size, beside noise infusion and beside what was tried.
+"""The product's defaults on the paper's workloads at full size, compared with noise infusion and with alternatives.
 
-A part of `lodes` that runs by itself in a few minutes: simulated jobs of the paper's size, the errors of published
-integers by stratum, and for workload 1 the floor that no noise falls below and what public facts could still take off.
+This part of `lodes` runs by itself in a few minutes. It has simulated jobs of the paper's size and the errors of
+published integers by stratum. For workload 1 it also has the lower limit for any noise, and the gain that public facts
+could still give.
 """
 
 from __future__ import annotations
@@ -149,7 +150,7 @@ def by_two_sizes(
 ) -> Vector:
     """`error`, and from the size `least` on the error of the best law of both sizes on the cells of its programme.
 
-    Every cell has one establishment more of the size `least`, which does not exist: so the law is the one of a single
+    Every cell has one more establishment, of the size `least`, which does not exist. So the law is that of a single
     size where the table of smaller sizes begins.
     """
     rows, far = RatioRows(float(Fraction(ALPHA)), epsilon, parts), largest >= least

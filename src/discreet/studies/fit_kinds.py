@@ -34,7 +34,7 @@ BY_GROUP = "residual"  # valid where variances differ
 PHI, SERIES, PERIODS = 0.5, 100, 30
 FAR, OWN, SHIFTED = "heavy tails (t, 3 degrees)", "variances of their own", "a break in the middle"
 SAID = {SHIFTED: ONE_MEAN, "skewed shocks": AS_CLIPPED, FAR: AS_CLIPPED, OWN: ONE_VARIANCE}
-"""What is said of lags before they are paid for, where it matters."""
+"""The warnings about lags before they are paid for, where it matters."""
 
 LAGGED = "y ~ kind + lag(y, 1) + (1 | g)"
 SHOCKS: dict[str, Callable[[np.random.Generator, int, int], Matrix]] = {

@@ -1,8 +1,8 @@
 """Private models on kinds of data that no document tried: do intervals hold, are estimates off, and is it said?
 
-One public design of unequal groups, and responses that are normal, skewed, heavy-tailed, curved, of unequal variances,
-with effects that go with sizes, or without effects; columns that are skewed or a rare level; few large groups. Every
-release comes through the door that everybody uses. The truth of a fixed effect is what the fit of infinitely many
+One public design of unequal groups. Responses are normal, skewed, heavy-tailed, curved, of unequal variances, with
+effects that depend on sizes, or without effects. Columns are skewed or a rare level, or there are few large groups.
+Every release comes through the door that everybody uses. The truth of a fixed effect is what the fit of infinitely many
 responses of this design would find without noise. The study knows the truth and its noise has a seed: it is a
 simulation, never a release.
 """
@@ -55,7 +55,7 @@ Draw = Callable[["SimulatedDesign", np.random.Generator], tuple[Vector, Vector]]
 
 @dataclass(frozen=True)
 class SimulatedDesign:
-    """The public part of the simulated data, and what its columns make of a response without noise."""
+    """The public part of the simulated data, and the response without noise that its columns give."""
 
     n: Integers
     g: Integers
@@ -193,7 +193,7 @@ def measured(kind: str, method: Any, epsilon: float, sets: int, seed: int) -> di
 
 
 def _mean(kind: str, design: SimulatedDesign) -> Vector:
-    """What the mean of a response has beside the line."""
+    """The deviation of the response's mean from the line."""
     if kind == "a curve taken for a line":
         return _curve(design)
     return TAU * TOGETHER * design.log[design.g] if kind == "effects that go with sizes" else np.zeros(len(design.x))
@@ -244,7 +244,7 @@ def _one(fit: PrivateFit, fixed: Vector, u: Vector, true: dict[str, float]) -> d
 
 
 def _faults(row: dict[str, Any]) -> Iterator[str]:
-    """Intervals that hold too rarely or too often, and estimates that are off, unless most releases tell of it.
+    """Intervals that hold too rarely or too often, and biased estimates, unless most releases warn of it.
 
     Coverage has an error of its own, and is called wrong where two of its deviations do not explain it.
     """

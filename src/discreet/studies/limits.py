@@ -112,7 +112,7 @@ def count_rows(alpha: str, epsilon: str, *, growths: int, parts: int) -> list[Ro
 
 
 def pair_rows(alpha: str, epsilon: str, *, parts: int) -> list[Row]:
-    """What a law of the two largest establishments could err, by their ratio, beside `ladder`; in units of alpha x."""
+    """The error of laws of the two largest establishments by their ratio, and of `ladder`; in units of alpha x."""
     rows, size = RatioRows(float(Fraction(alpha)), float(epsilon), parts), np.array([float(LARGE)])
     try:
         known = calibrate("ladder", unit=Establishments(alpha), epsilon=epsilon).integer_error(size, size)

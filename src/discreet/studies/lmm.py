@@ -1,9 +1,9 @@
 """Private mixed models of job creation: Abowd, Schneider and Vilhuber (2012) and Schneider (2014, chapter 3).
 
 Figures 2 to 7 (3.3 to 3.10), Tables I to III (3.2 to 3.4), the numbers of blocks and the limits of estimability, on
-simulated flows of the documents' size; beside the published method one that is proved for the whole release, and noisy
-sums. Curves are computed in `lmm_curves`, the page is in `lmm_page`. The study knows the truth and its noise has a
-seed: it is a simulation, never a release.
+simulated flows of the documents' size. The published method is compared with one that is proved for the whole release,
+and with noisy sums. Curves are computed in `lmm_curves`, the page is in `lmm_page`. The study knows the truth and its
+noise has a seed: it is a simulation, never a release.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ EPSILONS = {
     "LMM + season": (3.0, 4.0, 4.6),
     "LMM + season with states": (),
 }
-"""Where the documents have points; with states fewer, because their blocks are fitted one after the other."""
+"""The points of the documents; fewer with states, because their blocks are fitted one after the other."""
 SHARES = {"LM": (("100", None),), "LMM": SPLITS, "LMM with states": STATE_SPLITS, "LMM + season": NESTED_SPLITS}
 
 LAGGED_COLUMNS = ["county", "industry", "quarter", "jcr"]

@@ -46,7 +46,7 @@ NESTED_SPLITS: tuple[Split, ...] = tuple(
 
 
 SERIES, TIME = ("county", "industry"), "quarter"
-"""What tells the series of the flows apart, and counts their periods."""
+"""The columns that identify the series of the flows, and the one that counts their periods."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Case:
         return self.correlation(centred, self.runs(self.whole.effects))
 
     def correlation(self, centred: Vector, effects: Sequence[Vector]) -> float:
-        """Of the response with fitted values, from coefficients of the centred columns and effects by level's runs."""
+        """The correlation of the response with fitted values, from centred coefficients and effects by level's runs."""
         public, (s, Xy, total, squares) = self.public, self.sums
         u = np.zeros(len(public.n))
         for level, values in zip(public.levels, effects, strict=True):
@@ -246,7 +246,7 @@ def row(case: Case, method: str, epsilon: float, split: str, found: Sequence[flo
 
 
 def estimable_blocks(case: Case, blocks: int, seed: int) -> dict[str, Any]:
-    """Of k random blocks, the share whose model can be estimated, and the share that has every fixed column.
+    """Of k random blocks: the share whose model can be estimated, and the share that has every fixed column.
 
     A variance between groups needs a group with two rows (lme4's rule: fewer groups than rows).
     """

@@ -46,7 +46,7 @@ QUICK_SHARE = 0.05
 QUICK_GRID: dict[str, Sequence[float]] = {"alphas": (0.01, 0.05, 0.1), "epsilons": (1.0, 2.0, 4.0)}
 Row: TypeAlias = dict[str, Any]
 BASE_POINTS = {1: ((0.1, 2.0),), 2: ((0.1, 2.0),), 3: ((0.05, 4.0), (0.1, 2.0), (0.1, 4.0))}
-"""Where published integers are drawn: the paper's baseline, and for whole tables the largest epsilon."""
+"""The points at which published integers are drawn: the paper's baseline, and for whole tables the largest epsilon."""
 
 
 def run(*, quick: bool = False, data: Path | None = None, seed: int = 0, progress: Progress = silent) -> Study:
@@ -113,7 +113,7 @@ def jobs_folder(data: Path | None, *, seed: int, share: float, progress: Progres
 
 
 def infused(firms: Histograms, *, seed: int, trials: int, source: Source) -> grid.Economy:
-    """Both tables with infused noise, and what the study needs to know of the cells."""
+    """Both tables with infused noise, and the facts about the cells that the study needs."""
     infusion, rng = Infusion(), np.random.default_rng(seed)
     total = replace(firms, worker_by=(), levels=((),), counts=firms.size[:, None])
     factors = infusion.factors(firms.establishment, key=seed.to_bytes(32, "big"))

@@ -1,7 +1,7 @@
 """The product's own mechanisms on the paper's workloads: errors of the published integers over infusion's, by stratum.
 
-Beside each default stands the closed form that was the default before. Errors are exact expectations of integers; only
-`weak-unions`, whose noise follows every set of kinds, and `weak-joint` are means over trials.
+The closed form that was the default before is shown beside each default. Errors are exact expectations of integers;
+only `weak-unions`, whose noise follows every set of kinds, and `weak-joint` are means over trials.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the Tables paper's definitions promise: its Table 1, Figure 1 and Table 2, computed beside the printed ones."""
+"""The promises of the Tables paper's definitions: its Table 1, Figure 1 and Table 2, printed and computed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The five findings of section 10.1: each statement of the paper beside the numbers that decide it here.
 
-Statements are shortened. Where one says "close to 1" or "nearly the same", the limits below decide. All numbers are
-in the paper's calibration, so that it is the paper that is checked.
+Statements are shortened. If a finding says "close to 1" or "nearly the same", the limits below decide. All numbers are
+in the paper's calibration, because the paper is what is checked.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def findings(results: Mapping[str, Any]) -> list[PaperStatement]:
 
 
 class _Numbers:
-    """Results by what they are about; NaN where there is none, so that no comparison holds."""
+    """Results by what they are about; NaN if there is none, so that no comparison is true."""
 
     def __init__(self, results: Mapping[str, Any]) -> None:
         def table(rows: Iterable[Mapping[str, Any]], key: Sequence[str], value: str) -> dict[tuple[Any, ...], float]:
@@ -76,7 +76,7 @@ def _said(values: Mapping[str, float]) -> str:
 
 
 def _known(values: Mapping[str, float]) -> list[float]:
-    """Without the NaN of what is not feasible; a lone NaN where nothing is, so that no comparison holds."""
+    """The feasible values, without NaN; a single NaN if there are none, so that no comparison is true."""
     return [value for value in values.values() if value == value] or [float("nan")]
 
 

@@ -1,8 +1,8 @@
 """The Tables paper's grid: every mechanism, workload, alpha and epsilon, measured against noise infusion.
 
 Expected errors come from the mechanisms' closed forms, before rounding; errors of the published integers and rank
-correlations come from trials. Workload 1 is place x sector x ownership; 3 adds sex x education and spends its
-epsilon on the whole table; 2 asks for single cells of that table, each with the whole epsilon.
+correlations come from trials. Workload 1 is place x sector x ownership. Workload 3 adds sex x education and spends its
+epsilon on the whole table. Workload 2 asks for single cells of that table, each with the whole epsilon.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ EPSILONS = (0.25, 0.5, 0.67, 1.0, 2.0, 4.0)
 DELTA = 0.05
 FINE = 2.0**10
 THETA = 1000
-"""Where node privacy cuts: section 6 of the paper."""
+"""The cut of node privacy: section 6 of the paper."""
 
 PUBLISHED: tuple[str, ...] = ("log-laplace", "smooth-gamma", "smooth-laplace")
 VECTORS: tuple[str, ...] = ("joint-polynomial", "joint-rings", "weak-joint", "weak-unions")
@@ -94,7 +94,7 @@ class Economy:
         return self.infusion_error_total if workload == 1 else self.infusion_error
 
     def largest(self, setting: Setting) -> Integers:
-        """What must be hidden: of the cell's largest establishment all workers, or those in the cell.
+        """The part that must be hidden: all workers of the cell's largest establishment, or its workers in the cell.
 
         Those in the cell are enough under the weak definition, and for a baseline that is asked for a single cell.
         """
@@ -102,7 +102,7 @@ class Economy:
         return self.cells.largest if setting.strength == "weak" or baseline else self.cells.largest_total[:, None]
 
     def hidden(self, found: Mechanism) -> Integers:
-        """What noise by kinds follows: of every kind and, last, of all, or of every set of kinds."""
+        """The sizes that noise by kinds depends on: of every kind and, last, of all; or of every set of kinds."""
         if found.by_unions:
             return cast("Integers", self.cells.unions)
         return np.column_stack([self.cells.largest, self.cells.largest_total])

@@ -161,7 +161,7 @@ def page(results: Mapping[str, Any], findings: Sequence[PaperStatement]) -> Page
 
 
 def _headline(row: Mapping[str, Any]) -> bool:
-    """At alpha 0.1 what each workload is about; the other rows are in the results."""
+    """The subject of each workload at alpha 0.1; the other rows are in the results."""
     own = (ALPHAS[2], "strong" if row["workload"] == 1 else "weak")
     return row["mechanism"] == "joint-polynomial" or (row["alpha"], row["strength"]) == own
 
@@ -273,7 +273,7 @@ def _labelled(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _shown(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """At alpha 0.1, the paper's three as published and ours: as many lines as a reader can tell apart."""
+    """The paper's three mechanisms as published and ours, at alpha 0.1: as many lines as a reader can distinguish."""
     return [
         {**row, "label": name}
         for name in (*THREE, *NEW)

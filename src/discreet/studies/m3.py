@@ -1,9 +1,9 @@
 """Large declines in the M3 competition's monthly micro series: chapter 1 of the Dissertation.
 
-Tables 1.1 to 1.5 and Figure 1.1 with the paper's values beside ours. The two rules that the text leaves open were
-settled by the printed tables: cutoffs are exact normal quantiles, and cases of regression to the mean count as
-negatives (docs/explanation/large-changes.md has the alternatives and their distances).
-Without the competition's files the same analysis runs on simulated series.
+Tables 1.1 to 1.5 and Figure 1.1 with the paper's values beside ours. The printed tables settled the two rules that the
+text leaves open: cutoffs are exact normal quantiles, and cases of regression to the mean count as negatives
+(docs/explanation/large-changes.md has the alternatives and their distances). Without the competition's files the same
+analysis runs on simulated series.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SHOWN = ("THETA", "Auto-ANN", "ForecastPro", "DAMPEN", "HOLT", "SINGLE")
 """Three complex methods, three simple ones."""
 
 IN_TEXT = {0.05: ("0.32 to 0.42", "0.15 to 0.28"), 0.1: ("0.61 to 0.63", "0.40 to 0.49")}
-"""What the text reads off Figure 1.1: ranges of the complex and of the simple methods at two false positive rates."""
+"""The paper's readings of Figure 1.1: ranges of the complex and of the simple methods at two false positive rates."""
 
 NOT_COMPARED = ("AAM1", "AAM2", "RBF", "COMB S-H-D")
 

@@ -1,4 +1,4 @@
-"""Objective perturbation on kinds of data: do its intervals hold, are coefficients off, and what is said before?
+"""Objective perturbation on kinds of data: do its intervals hold, are coefficients biased, and what is said before?
 
 Errors are normal, skewed, heavy-tailed, unequal, mostly zero, or have one in a hundred ten times as far; columns fill
 the norm, are narrow, or are a rare level. The truth is the minimum that infinitely many rows would have without
@@ -73,7 +73,7 @@ def kinds(
     of: Sequence[str] = tuple(KINDS),
     tell: Callable[[float], object] = lambda share: None,
 ) -> list[dict[str, Any]]:
-    """For each kind of data, coefficient and epsilon: coverage, bias in standard errors of its mean, and what is said.
+    """For each kind of data, coefficient and epsilon: coverage, bias in standard errors of its mean, and warnings.
 
     The truth of a million rows has an error too, which is part of that of a bias.
     `none` is the share of releases without an interval, which their flag says; `allowed`, what the penalty takes, which

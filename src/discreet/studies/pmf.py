@@ -1,10 +1,10 @@
 """What wins, where? Losses, optimisers and columns for models of large changes, compared out of sample.
 
 Chapter 2 of the Dissertation climbs each month's partial area by a simplex (PMF) and finds it ahead of least squares.
-Here PMF stands beside least squares and beside three losses that pool all months: ranking by pairs, ranking by lists,
-and the partial area smoothed, climbed by gradients. All read the same columns: the paper's, or each in deviations from
-its own smoothed mean. Three real panels, and cities simulated in the paper's regime: there least squares correlates
-with the gold standard as the paper prints (2.5 %), once with nothing that leads and once with a weak lead. The test
+Here PMF is compared with least squares and with three losses that pool all months: ranking by pairs, ranking by lists,
+and the smoothed partial area, maximised by gradients. All read the same columns: the paper's, or each in deviations
+from its own smoothed mean. Three real panels, and cities simulated in the paper's regime: there least squares
+correlates with the gold standard as the paper prints (2.5 %), once without any lead and once with a weak lead. The test
 window, and the constant and start of the smoothed mean, are varied, since the paper leaves them open.
 """
 
@@ -176,7 +176,7 @@ def _kind(city: str) -> str:
 
 
 def ranges(rows: Sequence[Row]) -> list[Row]:
-    """For every kind of city, columns and model: the least, median and most area over choices, and beside others."""
+    """For every kind of city, columns and model: the least, median and largest area over choices, and comparisons."""
     found = []
     keys = dict.fromkeys((_kind(row["city"]), row["columns"], row["model"]) for row in rows)
     for city, columns, model in keys:
@@ -206,7 +206,7 @@ def _same(one: Row, other: Row) -> bool:
 
 
 def regime(rows: Sequence[Row]) -> list[Row]:
-    """How near simulated cities are to what the paper prints, on its columns."""
+    """How near simulated cities are to the paper's printed values, on its columns."""
     found = []
     for city in dict.fromkeys(_kind(row["city"]) for row in rows if "regime" in row["city"] or "lead" in row["city"]):
         for model, paper in ((OLS, PRINTED["OLS"]), (PMF, PRINTED["PMF"]), (LEVEL, (None, None))):

@@ -1,9 +1,9 @@
 """Posterior probabilities and quantiles by parts: the simulations of Amitai's thesis (2018), Figures 3.1 to 4.2.
 
 Data sets of 100,000 rows, y = 1 + 2x + error. The thesis prints no numbers, only distributions over data sets, so its
-claim is what is checked: full, partitioned and private answers have the same means. Beside its constants stand the
-corrected ones, and the private centre that it asks for. The law of x is not stated there; here it is standard normal.
-Beside its data stand others (`posterior_kinds`), where errors are skewed or the line is a curve.
+claim is what is checked: full, partitioned and private answers have the same means. Its constants are compared with the
+corrected ones, and with the private centre that it calls for. The law of x is not stated there; here it is standard
+normal. Its data are compared with others (`posterior_kinds`), whose errors are skewed or whose line is a curve.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _simulate(rng: np.random.Generator, *, slope: float = SLOPE, deviation: floa
 
 
 def _released(account: Account, epsilon: Fraction, draw: Any) -> Any:
-    """What `draw` draws, for its price. How far off it is, is what the study finds out."""
+    """What `draw` draws, for its price. The study measures how far off it is."""
     offer: Offer[None, None, Any] = Offer(
         guarantee=Guarantee(AnyRow(), Pure(epsilon)),
         details={},
@@ -214,7 +214,7 @@ def _gain(sets: int, rng: np.random.Generator, account: Account) -> list[dict[st
 
 
 def _coverage(sets: int, rng: np.random.Generator, tell: Any) -> list[dict[str, Any]]:
-    """How often 95 % intervals hold the true slope, from all rows and from private answers."""
+    """How often 95 % intervals contain the true slope, from all rows and from private answers."""
     hits: dict[str, list[tuple[bool, float]]] = defaultdict(list)
     for i in range(sets):
         X, y = _simulate(rng)

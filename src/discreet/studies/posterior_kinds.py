@@ -115,10 +115,10 @@ def kinds(
     of: Mapping[str, Kind] | None = None,
     tell: Callable[[float], object] = lambda share: None,
 ) -> list[dict[str, Any]]:
-    """For each kind of data, coefficient and epsilon: how often ends hold what they are for, their bias and width.
+    """For each kind of data, coefficient and epsilon: how often ends cover their target, their bias and width.
 
-    Widths and biases are in posterior deviations. `before` is what is said against an answer before it is paid for,
-    `noted` how often something is said, `unnoted` misses that nothing warned of.
+    Widths and biases are in posterior deviations. `before` are the warnings about an answer before it is paid for,
+    `noted` how often there is a warning, `unnoted` misses without one.
     """
     of = KINDS | FURTHER if of is None else of
     found, done = [], 0
@@ -151,10 +151,10 @@ def _row(seen: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def unsaid(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Ends that hold too rarely and answers that are off, where nothing is said of it before anything is paid.
+    """Ends that hold too rarely and biased answers without a warning before anything is paid.
 
-    A line is supposed, and said so, so that curves are not among them. Coverage and bias have errors of their own, of
-    which two, or three, may explain them. A bias up to what ends allow for is said too.
+    A line is assumed, and the text says so; curves are therefore not among them. Coverage and bias have errors of their
+    own, of which two, or three, may explain them. A bias up to what ends allow for is said too.
     """
     said = []
     for row in (row for row in rows if row["straight"]):

@@ -108,7 +108,7 @@ def _headed(rows: Sequence[Mapping[str, Any]], caption: str, name: str) -> Table
 
 
 def _kinds(rows: Sequence[Mapping[str, Any]]) -> list[Block]:
-    """What ends hold, what is said of it, how wide and how far off answers are, by kind, coefficient and epsilon."""
+    """Coverage, warnings, widths and bias of answers, by kind, coefficient and epsilon."""
     first = {"data": "data", "coefficient": "coefficient", "epsilon": "epsilon"}
     titles = {"interval": "interval", "quantile": "quantile"}
     titles |= {"probability_0.5": "probability, 0.5 away", "probability_2": "probability, 2 away"}
@@ -149,7 +149,7 @@ def _kinds(rows: Sequence[Mapping[str, Any]]) -> list[Block]:
 
 
 def said_before(row: Mapping[str, Any]) -> str:
-    """What is known against the answers before they are paid for; that a line is supposed is said of all."""
+    """The warnings that are known before answers are paid for; all of them mention that a line is assumed."""
     words = [row[f"{summary}_before"] for summary in SUMMARIES]
     said = [f"{word} ({words.count(word)} of {len(words)})" for word in dict.fromkeys(words) if word]
     return "; ".join([*said, *(["a line is supposed"] if not row["straight"] else [])])
@@ -174,7 +174,7 @@ def _findings(results: Mapping[str, Any], audit: Mapping[str, AuditVerdict]) -> 
 
 
 def _means(rows: Sequence[Mapping[str, Any]], caption: str, name: str) -> Table:
-    """What fits on the page, folded: the figures show it; `results.json` has the rest."""
+    """The rows that fit on the page, folded: the figures show them; `results.json` has the rest."""
     shown = ("calibration", "centre", "partitions", "at", "full", "partitioned", "private", "rms_private")
     table = Table.of(
         [{HEADINGS.get(column, column): row[column] for column in shown if column in row} for row in rows],

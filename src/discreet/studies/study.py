@@ -1,4 +1,4 @@
-"""What a study is: numbers for machines, a page for people, and one directory that holds both.
+"""The parts of a study: numbers for machines, a page for people, and one directory that holds both.
 
 No experiment is here. A study module computes, then returns a `Study`; `Study.write` puts down `results.json`,
 `report.html`, `figures/*.svg` (with the data drawn, as `.csv`) and `tables/*.csv`, all of them or none.
@@ -59,7 +59,7 @@ class Study:
     figures: Mapping[str, Figure] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """What `results.json` holds: the study's own keys beside what it is and which version wrote it."""
+        """The content of `results.json`: the study's own keys, with its name and the version that wrote it."""
         results: dict[str, Any] = finite(dict(self.results))
         return {"study": self.name, "title": self.title, "discreet": version("discreet")} | results
 

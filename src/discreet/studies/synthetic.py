@@ -1,9 +1,8 @@
-"""How useful synthetic jobs are: what they keep of data that a release was about, in simulation only.
+"""The use of synthetic jobs: what they keep of the data behind a release, in simulation only.
 
 Jobs are simulated, three tables of them are released and a synthetic file is drawn from the release. Then the file is
 compared with the jobs behind it, which nobody could do outside a simulation: margins that were released, margins that
-were not, and regressions. A release with hardly any noise stands beside: no epsilon brings back what the file lacks
-there.
+were not, and regressions. A release with hardly any noise is shown too: no epsilon restores what the file lacks there.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ TITLE = "What synthetic jobs keep of the data"
 ALPHA = "0.1"
 SHARE, QUICK_SHARE = 0.05, 0.005
 EPSILONS, QUICK_EPSILONS = (1, 2, 4, 200), (4, 200)
-"""Of each table; the last has hardly any noise."""
+"""The epsilon of each table; the last has hardly any noise."""
 
 RELEASED = (("county", "sector"), ("sector", "sex", "education"), ("sector", "age"))
 NOT_RELEASED = (
@@ -111,8 +110,8 @@ def drawn(jobs: Jobs, folder: Path, *, epsilon: int, seed: int) -> Synthetic:
 def contradictions(release: Path) -> int:
     """The sectors in which no numbers of jobs at all meet every interval.
 
-    The tables have the sector in common and nothing else, so they can be met together wherever one number of the
-    sector's jobs lies between the sums of all lower ends and the sums of all upper ends of each table.
+    The tables have only the sector in common. So they can be met together if, in each sector, one number of jobs lies
+    between the sums of all lower ends and the sums of all upper ends of each table.
     """
     ends: dict[str, list[tuple[float, float]]] = {}
     for known in open_releases(release):

@@ -59,10 +59,10 @@ LAWS: dict[str, tuple[str, str]] = {
 """Tables by a mechanism that is not the default, which is asked for by name."""
 
 EPSILONS = {"1": "3/20", "2": "1/10", "4": "1/10"}
-"""With the share for sizes that `check` names as enough."""
+"""With the share for sizes that `check` calls enough."""
 
 MORE = {WOMEN_WEAK: {"1": "1/5"}}
-"""Where a table needs more: with 3/20 half-widths of 300 log-normal establishments are 8.4 times the point."""
+"""Some tables need more: with 3/20 half-widths of 300 log-normal establishments are 8.4 times the point."""
 
 SETS = {"nested": ("abc", "ab", "a", ""), "crossed": ("abc", "ab", "bc"), "margins": ("abc", "a", "b")}
 WORLDS = ("log-normal", "all 20", "giants", "giants of one place", "mostly nobody")
@@ -142,7 +142,7 @@ def width(kind: str, table: str, epsilon: str, share: str, *, cells: int, seed: 
 
 
 def _point(mechanism: Any, largest: Vector) -> float:
-    """What the error of one count exceeds with a probability of 1 - LEVEL, before rounding."""
+    """The value that the error of one count exceeds with a probability of 1 - LEVEL, before rounding."""
     miss = 1 - LEVEL
     if not mechanism.joint:
         return float((mechanism.reach(largest, level=LEVEL) - 0.5)[0])
@@ -153,9 +153,9 @@ def _point(mechanism: Any, largest: Vector) -> float:
 def limit(epsilon: str, share: str, *, steps: int = 24, stride: int = 3) -> dict[str, Any]:
     """The least mean half-width that any use of the share allows in a cell of many establishments: a linear programme.
 
-    For sizes x of `steps` strides of (1 + alpha)^stride, a law of the published width W on a grid; neighbouring laws
-    are within e^(stride epsilon_s); at every x the noise is within W with probability LEVEL; least mean of W at the
-    smallest x.
+    Sizes x have `steps` strides of (1 + alpha)^stride, and the law of the published width W is on a grid. Neighbouring
+    laws are within e^(stride epsilon_s). At every x the noise is within W with probability LEVEL. The mean of W at the
+    smallest x is minimised.
     """
     from fractions import Fraction
 
@@ -240,7 +240,7 @@ def added_up(
 
 
 def faults(results: Mapping[str, Any]) -> list[str]:
-    """What is not as it should be: coverage short of the level, widths above 8 times, totals with bias.
+    """Deviations from the target: coverage short of the level, widths above 8 times, totals with bias.
 
     A mean of half-widths has an error of its own, which the long tail of noisy sizes makes large.
     """

@@ -1,10 +1,10 @@
 """Time effects by industry and county, the slides' first future direction: what trends and autoregression add.
 
-Job creation rates on simulated flows: a random effect for each county, a trend for each, residuals that are
-autoregressive within the series of a county and an industry, and both. Fits are by maximum likelihood, so that AIC
-compares them. The axis is the documents': the correlation of the response with what a model expects, given effects and,
-where residuals are autoregressive, the residual of the period before. The private counterpart of the last is
-`lag(jcr, 1)` in `release_mixed`.
+Job creation rates on simulated flows: a random effect for each county, a trend for each, autoregressive residuals
+within the series of a county and an industry, and both. Fits are by maximum likelihood, so AIC can compare them. The
+axis is the documents': the correlation of the response with what a model expects, given effects and, where residuals
+are autoregressive, the residual of the period before. The private counterpart of the last is `lag(jcr, 1)` in
+`release_mixed`.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def with_lags(table: Any, epsilon: float, source: SeededSource) -> dict[str, Any
 
 
 def earlier(table: Any) -> tuple[Vector, Vector]:
-    """The response, and that of the period before in the same series; not a number where there is none."""
+    """The response, and that of the period before in the same series; NaN if there is none."""
     from discreet.frames import open_frame
     from discreet.lmm.residuals import read_series
 

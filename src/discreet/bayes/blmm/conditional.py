@@ -1,7 +1,7 @@
 """Everything given the two variances: the fixed effects and each random effect are normal, in closed form.
 
 With V = I + lambda ZZ', lambda = var(u) / var(xi), the cross-products A = [X y]' V^-1 [X y] come from moments alone
-(see `mixed.reml`), so the cost of a pair of variances does not depend on the number of rows. The prior of the fixed
+(see `mixed.reml`). So the cost of a pair of variances does not depend on the number of rows. The prior of the fixed
 effects speaks of the columns as given while the moments are of centred columns; `Model.of` carries it over.
 """
 
@@ -83,7 +83,7 @@ class PosteriorModel:
     def from_prior_mean(self) -> Matrix:
         """[X y] times this is [X y - X b], b the prior mean of the fixed effects: what the density is computed from.
 
-        In these coordinates b may be far away, and the squares that it brings would drown the rest.
+        In these coordinates b may be far away, and its squares would hide the rest.
         """
         turn = np.eye(self.means.shape[1])
         turn[:-1, -1] = -np.linalg.solve(self.precision, self.information)

@@ -8,7 +8,7 @@ With t = q_x' S q_x / (c s2) the row's leverage on the fixed effects (S their co
     beta without i   = beta - S q_x e / (c s2 (1 - t)),       S without i = S + S q_x q_x' S / (c s2 (1 - t)),
     density of the variances without i / with i = 1 / N(e / (c (1 - t)); 0, s2 / (c (1 - t))), up to a constant.
 
-Nothing is linearised: at each node these are identities, so the nodes are kept and only reweighted.
+Nothing is linearised: these are identities at each node, so the nodes are kept and only reweighted.
 """
 
 from __future__ import annotations
@@ -97,13 +97,14 @@ def leave_out(posterior: Posterior, *, group: int, x: Vector, y: float) -> Mixtu
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """What a deletion can do, at most, to the bin probabilities of the groups that the row is not in.
+    """The most that a deletion can do to the bin probabilities of the groups that do not contain the row.
 
-    A bin's probability is a weighted mean over nodes, so new weights change it by (w' - w)'D, D the distances of the
-    nodes' bins from the mean; written in the singular basis U of diag(sqrt w) D, that is at most the sum over j of
-    |(w' - w)' diag(1 / sqrt w) u_j| max |u_j' diag(sqrt w) D|. At one node a group's law moves, in its own deviations,
-    by a'v, v the move of the fixed effects in the coordinates of their root and a the group's direction; in the
-    singular basis of all directions that is at most the sum of |v_j| times `reach_j`, and a bin follows with `slope`.
+    A bin's probability is a weighted mean over nodes. New weights change it by (w' - w)'D, where D are the distances of
+    the nodes' bins from the mean. In the singular basis U of diag(sqrt w) D, this is at most the sum over j of |(w' -
+    w)' diag(1 / sqrt w) u_j| max |u_j' diag(sqrt w) D|. At one node a group's law moves, in its own deviations, by a'v.
+    Here v is the move of the fixed effects in the coordinates of their root, and a is the group's direction. In the
+    singular basis of all directions this is at most the sum of |v_j| times `reach_j`, and a bin moves by at most
+    `slope` times that.
 
     Attributes
     ----------

@@ -27,7 +27,7 @@ def split(draws: Matrix) -> Matrix:
 
 
 def _variances(halves: Matrix) -> tuple[Vector, Vector]:
-    """Within-chain variance, and the pooled estimate that also counts what is between chains."""
+    """Within-chain variance, and the pooled estimate that also includes the variance between chains."""
     n = halves.shape[1]
     within = halves.var(axis=1, ddof=1).mean(axis=0)
     between = halves.mean(axis=1).var(axis=0, ddof=1)

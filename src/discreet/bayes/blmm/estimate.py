@@ -45,7 +45,7 @@ def bayes_mixed(
     method : "exact" integrates by quadrature, without Monte Carlo error, where the only random term is an intercept;
         other models are sampled. "gibbs" answers from draws.
     draws, chains, warmup, seed : of the Gibbs sampler: draws kept in each chain, and as many before them unless
-        `warmup` says otherwise. With "exact", `draws` > 0 adds chains beside the exact answers, for joint questions.
+        `warmup` says otherwise. With "exact", `draws` > 0 adds chains to the exact answers, for joint questions.
 
     Returns
     -------

@@ -3,7 +3,8 @@
 A Gauss-Hermite product rule in the two log variances, centred at their posterior mode and scaled by the curvature
 there, refined until the answer stands still. It is then compared with equal steps over all of the posterior, which see
 every mode (`lattice`), and gives way to them where the two differ. Fixed and random effects are then finite mixtures of
-normals. What is left is quadrature error, measured against a finer rule (`Posterior.error`), and no Monte Carlo error.
+normals. The only error is that of quadrature, measured against a finer rule (`Posterior.error`); there is no Monte
+Carlo error.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ CHECKED = 200  # random effects on which convergence is judged, spread over grou
 
 @dataclass(frozen=True)
 class Peak:
-    """Where the posterior of (log residual, log group) variance is highest, and a Cholesky factor of its covariance."""
+    """The mode of the posterior of (log residual, log group) variance, and a Cholesky factor of its covariance."""
 
     model: PosteriorModel
     mode: Vector

@@ -28,7 +28,7 @@ SHOWN = 12  # names in an error
 class BayesMixed(Result):
     """A Bayesian mixed model: the REML fit that its sums come from, its prior, and its posterior.
 
-    With method "exact", marginals have no Monte Carlo error, and chains, if there are any, stand beside them. With
+    With method "exact", marginals have no Monte Carlo error; chains, if there are any, are kept beside them. With
     "gibbs", marginals are the draws'. Chains that did not converge say so in `notes`.
     """
 
@@ -150,7 +150,7 @@ class BayesMixed(Result):
         return summary(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """What was estimated as plain values, ready for JSON; no rows and no effects of single levels."""
+        """The estimates as plain values, ready for JSON; no rows and no effects of single levels."""
         from discreet.bayes.blmm.summary import to_dict
 
         return to_dict(self)
@@ -185,7 +185,7 @@ class BayesMixed(Result):
 
     @property
     def _disagreements(self) -> tuple[str, ...]:
-        """Where the prior leaves no room for what the data say: the posterior is then the prior's doing."""
+        """The places where the prior leaves no room for the data: the posterior there comes from the prior."""
         fit = self.fit
         return tuple(
             f"prior and data disagree on {name}: it is {abs(b) / self.prior.sd:.3g} prior deviations from 0 by REML; "

@@ -1,9 +1,9 @@
 """The posterior of the two log variances wherever it has mass: all its modes, a box around them, sums on a lattice.
 
-Where prior and data disagree on a variance the posterior can have two modes: what lies between groups is explained by
-the random effects, or by the residuals. A rule centred at one mode cannot know of the other, so the modes are searched
-first, along the log ratio of the variances, and a box around them grows until nothing is left outside. In it equal
-steps are as good as any rule: the error of such a sum falls like exp(-2 (pi / step)^2), the step in deviations.
+If prior and data disagree on a variance, the posterior can have two modes: the differences between groups are explained
+by the random effects, or by the residuals. A rule centred at one mode cannot find the other. So the modes are searched
+first, along the log ratio of the variances, and a box around them grows until nothing is left outside. Equal steps in
+it are as good as any rule: the error of such a sum falls like exp(-2 (pi / step)^2), with the step in deviations.
 """
 
 from __future__ import annotations
@@ -126,8 +126,8 @@ def unsettled() -> FitError:
 def _search(model: PosteriorModel) -> tuple[Matrix, Matrix]:
     """Pairs of log variances among which every mode has a neighbour.
 
-    At one ratio of the variances the residual's is all but an inverse gamma, its scale between the squares that the
-    fixed effects leave when they are free and those when they stay at their prior mean.
+    At one ratio of the variances the residual variance is nearly an inverse gamma. Its scale lies between the residual
+    squares with free fixed effects and those with fixed effects at their prior mean.
     """
     residual_law, group_law = model.laws
     nu, turn = residual_law.freedom + group_law.freedom, model.from_prior_mean

@@ -1,7 +1,7 @@
 """The posterior of one number, in three forms that answer alike: mean, sd, density, distribution, quantiles.
 
-`Normals` is a mixture of normals (effects, exact), `GridMarginal` a density on a grid (variances, exact),
-`DrawnMarginal` a sample of chains, whose answers carry Monte Carlo error and say how much.
+`Normals` is a mixture of normals (effects, exact). `GridMarginal` is a density on a grid (variances, exact).
+`DrawnMarginal` is a sample of chains; its answers have Monte Carlo error and state it.
 """
 
 from __future__ import annotations

@@ -88,7 +88,8 @@ class Mixtures:
     def bins(self, edges: Matrix) -> Matrix:
         """Probabilities of the intervals that `edges` (M, j) bound, shape (M, j + 1).
 
-        By a series where a law's normals lie close together and no interval is rare, to ten digits of every answer.
+        A series is used if a law's normals lie close together and no interval is rare; it gives ten digits of every
+        answer.
         """
         nearby = Nearby(self._weights, self.means, self.deviations, edges)
         order = nearby.orders()

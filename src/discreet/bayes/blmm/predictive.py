@@ -51,7 +51,7 @@ def responses(
 
 
 def _multiplier(rows: Any, random: Any) -> Vector:
-    """What multiplies the only effect of a level in each row: 1, or the column of its slope."""
+    """The factor of the only effect of a level in each row: 1, or the column of its slope."""
     return np.asarray(rows.evaluate(random.pieces[0].monomial))
 
 

@@ -1,10 +1,10 @@
 """The posterior of a mixed model with several variances: normal given them, sampled over them with the rest integrated.
 
 Given the variances, fixed and random effects are normal and drawn exactly, from cross-products (`lmm.sparse`). The log
-variances are drawn from their own posterior, fixed and random effects integrated out, by Metropolis steps: proposals
-from a t law at the mode, which nearly forget where they are, and a random walk. So a Gibbs sampler of two blocks, whose
-first does not depend on the second: chains move as fast as those over the few variances alone, and any proper prior
-of a variance will do.
+variances are drawn from their own posterior, with fixed and random effects integrated out, by Metropolis steps:
+proposals from a t law at the mode, which are nearly independent of the present state, and a random walk. This is a
+Gibbs sampler of two blocks, and the first does not depend on the second. So chains move as fast as those over the few
+variances alone, and any proper prior of a variance works.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ class BayesTerms(Result):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """What was estimated as plain values, ready for JSON; no rows and no effects of single levels."""
+        """The estimates as plain values, ready for JSON; no rows and no effects of single levels."""
         return {
             "converged": self.chains.converged,
             "rhat_max": self.chains.rhat_max,

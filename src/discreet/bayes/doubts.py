@@ -50,8 +50,7 @@ class Carried:
 
     @classmethod
     def of(cls, X: Matrix, columns: Integers) -> Carried:
-        """From a public design: n times the sum of w^4, where the weights w of the responses have squares of sum
-        one."""
+        """From a public design: n times the sum of w^4 over weights w of the responses; their squares sum to 1."""
         rows = float(len(X))
         with np.errstate(all="ignore"):
             R = np.linalg.qr(X, mode="r")

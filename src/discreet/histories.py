@@ -99,7 +99,7 @@ class Histories:
                 refuse(Pass("source", places, moved, table).faults())
             for quarter in self.quarters:
                 self.at(quarter).validate(may_be_empty=True)
-        return replace(self, jobs=replace(self.jobs, validated=True))
+        return replace(self, jobs=replace(self.jobs, validated=True, table=self.jobs.distinct()))
 
     def quarters_without_rows(self) -> list[Label]:
         """Declared quarters that no row is of. Confidential: for the owner of the data alone."""

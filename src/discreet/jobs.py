@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from discreet.engines import Engine
     from discreet.frames import Frame
 
+OWN = "__own "  # what jobs call their own copies of listed columns begins so; schemas have no such names
 TRUNCATED = (
     "Jobs of establishments larger than theta are not counted: counts are of the others, and so are their intervals, "
     "which need not hold the count of all jobs"
@@ -167,12 +168,18 @@ class Jobs:
         with working(f"check {self.name}"):
             listed = faults_of(self.passes_of_lists())
             refuse([*listed, *faults_of(self.passes(sound_lists=not listed, may_be_empty=may_be_empty))])
-        return replace(self, validated=True, table=self._distinct())
+        return replace(self, validated=True, table=self.distinct())
 
-    def _distinct(self) -> Frame:
-        """One row per worker at an establishment; a table of workers with one job each, or no name, stays as it is."""
-        named = self.schema.worker is not None and self.allow_multiple is not False
-        return self.table.unique() if named else self.table
+    def distinct(self, *, compared: bool = True) -> Frame:
+        """One row per worker at an establishment; a table of workers with one job each, or no name, stays as it is.
+
+        Own copies of listed columns are left out once they were `compared`: a row without one would be another job.
+        """
+        if self.schema.worker is None or self.allow_multiple is False:
+            return self.table
+        names = self.table.collect_schema().names()
+        own = [name for name in names if compared and (name == ROW or name.startswith(OWN))]
+        return self.table.drop(*own).unique()
 
     def passes_of_lists(self) -> Iterator[Pass]:
         """Checks of lists, and of the jobs of one establishment or worker."""
@@ -213,7 +220,7 @@ class Jobs:
             jobs = nw.col(self.schema.establishment).n_unique().over(key)
             checks.append(RowCheck(fault, (nw.col("__jobs") > self.most_jobs).any(), jobs > self.most_jobs))
         if checks:
-            by_worker = self._distinct().group_by(key).agg(nw.len().alias("__jobs"), *ends(attributes))
+            by_worker = self.distinct().group_by(key).agg(nw.len().alias("__jobs"), *ends(attributes))
             yield Pass("source", by_worker, checks, self.table)
 
     def passes(self, *, sound_lists: bool, may_be_empty: bool = False) -> Iterator[Pass]:
@@ -334,7 +341,7 @@ def read_jobs(
         origin=origin_of(source),
     )
     refuse(fault for kind, key, listed in _links(jobs) for fault in _mismatch(jobs, kind, key, listed))
-    jobs = jobs.validate() if validate else replace(jobs, table=jobs._distinct())
+    jobs = jobs.validate() if validate else replace(jobs, table=jobs.distinct(compared=False))
     return replace(jobs, lineage=trace(jobs.listed, schema, name=name)) if schema.hierarchy else jobs
 
 
@@ -360,8 +367,8 @@ def readings_of(schema: Schema, tables: Sequence[Any]) -> dict[str, Reading]:
 
 
 def _own(column: str) -> str:
-    """The name in jobs of their own copy of a column that a list decides. Schemas have no such names."""
-    return f"__own {column}"
+    """The name in jobs of their own copy of a column that a list decides."""
+    return f"{OWN}{column}"
 
 
 def _select(frame: Frame, columns: Sequence[str], schema: Schema, *, name: str, also: Sequence[str] = ()) -> Frame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from unicodedata import normalize
 
 import pytest
 
@@ -31,6 +32,15 @@ def test_a_name_in_another_spelling_is_refused(other: str) -> None:
         ledger.open_budget(dataset=other, unit=Workers(), total=Pure(2))
     assert len(ledger.entries()) == 1
     ledger.open_budget(dataset="jobs 2026", unit=Workers(), total=Pure(2))
+
+
+@pytest.mark.parametrize("other", [normalize("NFD", "Löhne 2026"), "Ｌöhne ２０２６", "LÖHNE\u00a02026", "löhne_2026"])
+def test_letters_that_unicode_writes_otherwise_are_the_same(other: str) -> None:
+    """Before, an umlaut of two signs, as some keyboards and file systems write it, was another data set."""
+    ledger = Ledger.in_memory()
+    ledger.open_budget(dataset="Löhne 2026", unit=Workers(), total=Pure(2))
+    with pytest.raises(PrivacyError, check=about("dataset")):
+        ledger.open_budget(dataset=other, unit=Workers(), total=Pure(2))
 
 
 @pytest.mark.parametrize("other", ["jobs 2027", "jobs", "jobs 20 26", "jobs2026"])

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 import discreet as dc
+from discreet.data_check import check_data
 from discreet.errors import DataError
+from discreet.histories import CAME, read_histories
 from discreet.jobs import read_jobs
 from discreet.schema import Schema
 from discreet.tables.cells import cell_statistics
@@ -51,6 +53,43 @@ def test_jobs_apart_and_workers_in_a_list_are_counted_once_too() -> None:
     places = {"workplace": [1, 2], "place": ["a", "b"]}
     found = read_jobs(jobs, workers=workers, workplaces=places, schema=SCHEMA, allow_multiple=True)
     assert cell_statistics(found, workplace_by=["place"], worker_by=["sex"]).counts.tolist() == [[1, 1], [1, 0]]
+
+
+PLACES = {"workplace": [1, 2], "place": ["a", "b"]}
+
+
+def test_her_own_copy_of_a_listed_column_makes_no_second_job_where_it_is_empty() -> None:
+    """Before, a row with the place and one without it were two jobs: two such columns made four of one."""
+    hers = {"workplace": [1] * 4, "worker": [77] * 4, "place": ["a", "a", None, None], "sex": ["f", None, "f", None]}
+    rows = {name: [row[i] for row in OTHERS] + hers[name] for i, name in enumerate(hers)}
+    workers = {"worker": [*range(5), 9, 77], "sex": ["m"] * 6 + ["f"]}
+    for most in (True, 1):
+        jobs = read_jobs(rows, workplaces=PLACES, workers=workers, schema=SCHEMA, allow_multiple=most)
+        assert cell_statistics(jobs, workplace_by=["place"], worker_by=["sex"]).counts.tolist() == [[1, 5], [0, 1]]
+        assert histograms(jobs).size.tolist() == [6, 1]
+    wrong = {**rows, "place": ["a"] * 5 + ["b"] + ["a", "a", None, "b"]}
+    with pytest.raises(DataError, check=about("source")):
+        read_jobs(wrong, workplaces=PLACES, workers=workers, schema=SCHEMA, allow_multiple=True)
+
+
+def test_nor_in_the_flows_of_a_quarter() -> None:
+    rows = {"workplace": [1, 1, 1, 1, 2], "worker": [7, 7, 7, 8, 9], "quarter": [2, 2, 3, 2, 2]}
+    rows |= {"place": ["a", None, None, "a", "b"]}
+    schema, quarters = Schema(["place"], {}), [1, 2, 3]
+    jobs = read_histories(rows, quarters=quarters, workplaces=PLACES, schema=schema, allow_multiple=True).around(2)
+    found = cell_statistics(jobs, workplace_by=["place"], worker_by=["history"]).counts
+    assert found.sum() == 3 and found[0, jobs.schema.worker_attributes["history"].index(CAME)] == 1
+    wrong = {**rows, "place": ["a", None, "b", "a", "b"]}
+    with pytest.raises(DataError, check=about("source")):
+        read_histories(wrong, quarters=quarters, workplaces=PLACES, schema=schema, allow_multiple=True)
+
+
+def test_the_owner_is_told_of_no_fault_that_a_release_does_not_find() -> None:
+    """Rows of one worker at one establishment are one job for the check of the data, too."""
+    rows = table([*OTHERS, *[(1, 77, "a", "f")] * 20])
+    assert not [found for found in check_data(rows, schema=SCHEMA, allow_multiple=3).findings if found.refused]
+    many = table([*OTHERS, (1, 77, "a", "f"), (2, 77, "b", "f")])
+    assert [found.fault.about for found in check_data(many, schema=SCHEMA, allow_multiple=1).findings if found.refused]
 
 
 def test_the_bound_across_establishments_is_checked_and_multiplies_the_loss() -> None:

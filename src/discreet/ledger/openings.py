@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from unicodedata import normalize
 
 from discreet.errors import PrivacyError
 from discreet.faults import Argument, Fault
@@ -49,4 +50,5 @@ def second_opening(dataset: str, origin: str | None, opened: Iterable[Entry]) ->
 
 
 def _words(name: str) -> list[str]:
-    return re.findall(r"[^\W_]+", name.casefold())
+    """As people read them: letters that Unicode writes in several ways are one."""
+    return re.findall(r"[^\W_]+", normalize("NFKC", normalize("NFKC", name).casefold()))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
 from importlib import import_module
@@ -123,6 +123,13 @@ class Result(ABC):
         more = f"<p>The first {ROWS_SHOWN} of {len(table):,} rows.</p>" if len(table) > ROWS_SHOWN else ""
         said = "".join(f"<p>{escape(text)}</p>" for text in _about(self).values())
         return f"{said}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+
+def rows_table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Rows as a PyArrow table."""
+    import pyarrow as pa
+
+    return pa.Table.from_pylist([dict(row) for row in rows])
 
 
 def tidy_table(

@@ -27,7 +27,7 @@ from discreet.change.roc import Range
 from discreet.change.scored import Gold, Scale, Scored, score
 from discreet.change.standards import Cutoff, Direction, Policy, Regression
 from discreet.errors import DataError
-from discreet.results import Result, tidy_table
+from discreet.results import Result, rows_table, tidy_table
 
 LEARN = 12
 """Periods before the first list, to learn from."""
@@ -67,9 +67,7 @@ class Backtest(Result):
 
     def to_arrow(self) -> Any:
         """`rows` as a PyArrow table."""
-        import pyarrow as pa
-
-        return pa.Table.from_pylist(self.rows)
+        return rows_table(self.rows)
 
     def tidy(self) -> Any:
         """Right alarms by period, expected with limits; the flag tells where they were outside."""

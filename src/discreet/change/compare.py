@@ -27,7 +27,7 @@ from discreet.change.standards import Cutoff, Direction, Policy, Regression, Sta
 from discreet.chart import Chart
 from discreet.errors import DataError
 from discreet.faults import Argument
-from discreet.results import Result, tidy_table
+from discreet.results import Result, rows_table, tidy_table
 
 FEW = 30
 """Positives below which limits of partial areas are flagged."""
@@ -145,9 +145,7 @@ class Comparison(Result):
 
     def to_arrow(self) -> Any:
         """`rows` as a PyArrow table."""
-        import pyarrow as pa
-
-        return pa.Table.from_pylist(self.rows())
+        return rows_table(self.rows())
 
     def tidy(self) -> Any:
         """The partial area of each method, in the columns of `discreet.results.COLUMNS`."""

@@ -15,7 +15,7 @@ from discreet.change.cases import Missing, cases
 from discreet.change.compare import Comparison, compare_large_changes
 from discreet.change.panel import Gaps
 from discreet.errors import DataError
-from discreet.results import Result, tidy_table
+from discreet.results import Result, rows_table, tidy_table
 
 LEVEL = 0.05
 """p-values above it do not tell a method from the best."""
@@ -61,9 +61,7 @@ class ByCutoff(Result):
 
     def to_arrow(self) -> Any:
         """`rows` as a PyArrow table."""
-        import pyarrow as pa
-
-        return pa.Table.from_pylist(self.rows())
+        return rows_table(self.rows())
 
     def tidy(self) -> Any:
         """The partial area of each method at each cutoff."""

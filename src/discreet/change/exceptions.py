@@ -30,7 +30,7 @@ from discreet.change.roc import Curve, Range
 from discreet.change.scored import Gold, Scale, Scored, score
 from discreet.change.standards import Cutoff, Direction, Policy, Regression
 from discreet.errors import DataError
-from discreet.results import Result, tidy_table
+from discreet.results import Result, rows_table, tidy_table
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -110,9 +110,7 @@ class ExceptionReport(Result):
 
     def to_arrow(self) -> Any:
         """`rows` as a PyArrow table."""
-        import pyarrow as pa
-
-        return pa.Table.from_pylist(self.rows)
+        return rows_table(self.rows)
 
     def tidy(self) -> Any:
         """The chance of each ranked series, in the columns of `discreet.results.COLUMNS`."""

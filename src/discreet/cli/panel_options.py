@@ -78,18 +78,6 @@ Which: TypeAlias = Annotated[Direction, typer.Option(help="Look for declines, in
 Gold: TypeAlias = Annotated[StandardName, typer.Option(help="Change from the origin, or level of the series.")]
 Limit: TypeAlias = Annotated[float, typer.Option(help="Largest false positive rate that you can live with.")]
 Gaps: TypeAlias = Annotated[Missing, typer.Option(help="Cases that some method does not forecast.")]
-Sided: TypeAlias = Annotated[
-    bool, typer.Option("--sided", help="With both directions: an alarm must name the right one.")
-]
-Weighted: TypeAlias = Annotated[
-    bool, typer.Option("--by-value", help="Weight large changes by the size of the series.")
-]
-Together: TypeAlias = Annotated[
-    ResampledName, typer.Option(help="What stays together in resamples: a case, all of a series or of a period.")
-]
-Block: TypeAlias = Annotated[int, typer.Option(min=1, help="Consecutive periods that stay together in resamples.")]
-Resamples: TypeAlias = Annotated[int, typer.Option(min=2, help="Bootstrap resamples.")]
-Seed: TypeAlias = Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")]
 Out: TypeAlias = Annotated[Path | None, typer.Option(help="Directory for report.html, results.json and tables.")]
 Lag: TypeAlias = Annotated[int, typer.Option(min=1, help="Periods over which changes are measured: 1, or a season.")]
 Season: TypeAlias = Annotated[

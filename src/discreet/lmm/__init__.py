@@ -22,6 +22,7 @@ influence  which rows carry weight: the paper's choice of 32 influential rows
 intervals  intervals of fixed effects and of predictions: the doors to `inference`, `bootstrap` and `prediction`
 laplace    likelihoods of generalised mixed models: Laplace's approximation with its gradient, and adaptive quadrature
 likelihood the best parameters of a generalised mixed model
+likelihood_fit what every fit by maximum likelihood has: fixed effects by name, and information criteria
 matrix     the design at given rows: as a dense chunk, or times coefficients without being built
 moments    sufficient statistics of a mixed model with one random intercept
 origin     from the columns a fit is computed with back to the columns of the formula

@@ -18,12 +18,12 @@ from discreet.formula.dots import updated
 from discreet.formula.rows import Learned, ModelRows, read_rows
 from discreet.lmm.cells import CellSums
 from discreet.lmm.effects import ByGroup, RandomEffects, variances_of
+from discreet.lmm.likelihood_fit import LikelihoodFit
 from discreet.lmm.matrix import linear, place_rows, random_part
 from discreet.lmm.moments import Moments
 from discreet.lmm.origin import Origin, basis
 from discreet.lmm.solution import Solution, effect_variances
 from discreet.lmm.sparse import Gram
-from discreet.results import Result
 
 if TYPE_CHECKING:
     from discreet.frames import AnyFrame
@@ -41,7 +41,7 @@ class MixedWarning(UserWarning):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class MixedFit(Result):
+class MixedFit(LikelihoodFit):
     """A fitted linear mixed model.
 
     Attributes
@@ -98,16 +98,6 @@ class MixedFit(Result):
         )
 
     @property
-    def fixed(self) -> dict[str, float]:
-        """Fixed effects by name."""
-        return dict(zip(self.names, self.beta.tolist(), strict=True))
-
-    @property
-    def se(self) -> dict[str, float]:
-        """Standard errors of the fixed effects by name."""
-        return dict(zip(self.names, np.sqrt(np.diag(self.covariance)).tolist(), strict=True))
-
-    @property
     def variances(self) -> dict[str, float]:
         """Variance components, then covariances within each term, then the residual, as lme4's VarCorr lists them."""
         own = self.residual.variances(self.sigma2) if self.residual else {"Residual": self.sigma2}
@@ -143,21 +133,6 @@ class MixedFit(Result):
     def parameters(self) -> int:
         """Fixed effects, covariance parameters and the residual variance."""
         return len(self.beta) + len(self.solution.theta) + 1 + (len(self.residual.free) if self.residual else 0)
-
-    @property
-    def loglik(self) -> float:
-        """The log-likelihood at the optimum; restricted if the method is REML."""
-        return -self.criterion / 2
-
-    @property
-    def aic(self) -> float:
-        """Akaike's information criterion."""
-        return self.criterion + 2 * self.parameters
-
-    @property
-    def bic(self) -> float:
-        """The Bayesian information criterion."""
-        return float(self.criterion + np.log(self.rows) * self.parameters)
 
     @cached_property
     def data(self) -> ModelRows:

@@ -6,20 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
-
 from discreet.arrays import Matrix, Vector
 from discreet.formula.design import Design
 from discreet.formula.rows import Learned
 from discreet.lmm.effects import RandomEffects, variances_of
 from discreet.lmm.families import FamilyName, family
 from discreet.lmm.fit import one_of
+from discreet.lmm.likelihood_fit import LikelihoodFit
 from discreet.lmm.matrix import linear, place_rows, random_part
-from discreet.results import Result
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class GeneralisedFit(Result):
+class GeneralisedFit(LikelihoodFit):
     """A fitted mixed model of counts or shares.
 
     Attributes
@@ -55,34 +53,9 @@ class GeneralisedFit(Result):
     parameters: int
 
     @property
-    def fixed(self) -> dict[str, float]:
-        """Fixed effects by name."""
-        return dict(zip(self.names, self.beta.tolist(), strict=True))
-
-    @property
-    def se(self) -> dict[str, float]:
-        """Standard errors of the fixed effects by name."""
-        return dict(zip(self.names, np.sqrt(np.diag(self.covariance)).tolist(), strict=True))
-
-    @property
     def variances(self) -> dict[str, float]:
         """Variances of the random effects, then covariances, by term."""
         return variances_of(self.random)
-
-    @property
-    def loglik(self) -> float:
-        """The approximate log-likelihood."""
-        return -self.criterion / 2
-
-    @property
-    def aic(self) -> float:
-        """Akaike's information criterion."""
-        return self.criterion + 2 * self.parameters
-
-    @property
-    def bic(self) -> float:
-        """The Bayesian information criterion."""
-        return float(self.criterion + np.log(self.rows) * self.parameters)
 
     @property
     def fitted(self) -> Vector:

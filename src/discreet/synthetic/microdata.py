@@ -21,7 +21,7 @@ from discreet.arrays import Integers
 from discreet.errors import DataError
 from discreet.faults import Argument, Key
 from discreet.release.folder import ReleaseFolder, one_data_set, open_releases, refuse_inside, whole_or_not
-from discreet.results import Result
+from discreet.results import Result, rows_table, tidy_table
 from discreet.synthetic.cells import joint, sources
 from discreet.synthetic.economy import SyntheticEconomy
 from discreet.synthetic.sizes import SizeShape, shared, workforces
@@ -67,8 +67,6 @@ class Synthetic(Result):
 
     def tidy(self) -> pa.Table:
         """One row per released table."""
-        from discreet.results import tidy_table
-
         return tidy_table(
             effect="share met",
             group=[str(margin["table"]) for margin in self.margins],
@@ -77,9 +75,7 @@ class Synthetic(Result):
 
     def to_arrow(self) -> pa.Table:
         """The margins, one row per released table."""
-        import pyarrow as pa
-
-        return pa.Table.from_pylist([dict(margin) for margin in self.margins])
+        return rows_table(self.margins)
 
     def __repr__(self) -> str:
         met, sums = (sum(margin[name] for margin in self.margins) for name in ("met", "sums"))

@@ -181,7 +181,7 @@ class Histories:
     @property
     def one_quarter(self) -> Jobs:
         """The schema of the jobs of a quarter; it holds all rows."""
-        return self._jobs(self.jobs.table, self.schema)
+        return replace(self.jobs, schema=self.schema, allow_multiple=self.allow_multiple)
 
     def between(self, earlier: Label, later: Label) -> Jobs:
         """The jobs of either of two quarters, each with what became of it as the attribute `HISTORY`.
@@ -239,7 +239,17 @@ class Histories:
         return self.jobs.table.filter(nw.col(self.time) == self.quarters[position]).drop(self.time)
 
     def _jobs(self, table: Frame, schema: Schema) -> Jobs:
-        return replace(self.jobs, table=table, schema=schema, allow_multiple=self.allow_multiple)
+        found = replace(self.jobs, table=table, schema=schema, allow_multiple=self.allow_multiple)
+        return replace(found, known=self._establishments())
+
+    def _establishments(self) -> Frame | None:
+        """Without a public list, establishments of all quarters: which of them have no job in one is confidential."""
+        import narwhals.stable.v2 as nw
+
+        names = self.schema.workplace_attributes
+        if self.jobs.workplaces is not None or not names:
+            return None
+        return self.jobs.table.group_by(self.schema.establishment).agg(nw.col(*names).min())
 
 
 def read_histories(

@@ -91,6 +91,7 @@ class Jobs:
     counted : rows with a size, as they came: by all their columns they are told apart.
     lineage : the codes of declared hierarchies with their parents. Public.
     origin : which files were read, so that a ledger knows them again; None for frames.
+    known : without a public list, establishments that other rows than those of `table` show to exist, and its own.
     """
 
     table: Frame
@@ -103,11 +104,12 @@ class Jobs:
     counted: Frame | None = None
     lineage: Lineage | None = None
     origin: str | None = None
+    known: Frame | None = None
 
     @property
     def listed(self) -> Frame:
         """The rows that say where establishments are: the public list, or the jobs."""
-        return self.table if self.workplaces is None else self.workplaces
+        return next((each for each in (self.workplaces, self.known) if each is not None), self.table)
 
     @property
     def most_jobs(self) -> int | None:
@@ -388,9 +390,8 @@ def _select(frame: Frame, columns: Sequence[str], schema: Schema, *, name: str, 
     numbered = [ROW] if ROW in types else []
     added = {column: schema.magnitudes[column] for column in columns if column in schema.magnitudes}
     frame = frame.with_columns(whole_units(added, types, jobs=schema.size))
-    return frame.select(
-        *columns, *numbered, *(nw.col(column).alias(_own(column)) for column in also if column in types)
-    )
+    copied = [nw.col(column).alias(_own(column)) for column in also if column in types]
+    return frame.select(*columns, *numbered, *copied)
 
 
 def _links(jobs: Jobs) -> Iterator[tuple[str, str, Frame]]:

@@ -5,6 +5,7 @@ Names become columns of queries and files, and parts of paths. So they are refus
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from unicodedata import category
 
@@ -30,7 +31,7 @@ def misnamed(names: Iterable[str], about: str, *, what: str) -> list[Fault]:
     for name in dict.fromkeys(names):
         wrong = _wrong(name)
         if wrong is not None:
-            found.append(Fault(about, f"{what} {name[:40]!r} {wrong}.", POSSIBLE, "Rename it."))
+            found.append(Fault(about, f"{what} {name[:40]!r} {wrong}.", POSSIBLE, _remedy(name)))
         other = spelled.setdefault(name.casefold(), name)
         if other != name:
             asked = f"{what}s {other[:40]!r} and {name[:40]!r} differ in capitals alone."
@@ -47,3 +48,9 @@ def _wrong(name: str) -> str | None:
     if "." in name or name == "*":
         return "stands for several columns" if name == "*" else "has a dot, which separates a table from its column"
     return f"has {len(name)} characters" if len(name) > LONGEST else None
+
+
+def _remedy(name: str) -> str:
+    """What to do, with a name that may be used where dots alone are wrong."""
+    better = re.sub(r"\W+", "_", name).strip("_")
+    return "Rename it." if "." not in name or _wrong(better) is not None else f"Rename it, for example to {better!r}."

@@ -57,6 +57,19 @@ def test_a_name_that_an_engine_or_a_path_would_misread_is_refused(role: str, nam
     assert all(fault.asked and fault.remedy for fault in caught.value.faults)
 
 
+@pytest.mark.parametrize(
+    ("name", "better"),
+    [("naics.6", "naics_6"), ("../../n2", "n2"), (".", None), ("Umsatz.€", "Umsatz"), (" a.b", "a_b")],
+)
+def test_a_name_with_dots_comes_with_one_without(name: str, better: str | None) -> None:
+    with pytest.raises(DataError, check=about("schema")) as caught:
+        schema(place=name)
+    remedy = str(caught.value.faults[0].remedy)
+    assert (f"to {better!r}" if better else "Rename it.") in remedy
+    if better is not None:
+        schema(place=better)
+
+
 @pytest.mark.parametrize("name", ["a.b", "", "../x", "x" * 101, "a\nb"])
 def test_a_hierarchy_has_a_name_that_can_be_part_of_a_path(name: str) -> None:
     with pytest.raises(DataError, check=about("hierarchy")):

@@ -138,12 +138,10 @@ class FlowRequest:
         made = offered(self.ready)
 
         def read(nothing: None) -> Any:
-            histories = data.histories()
-            found = self.ready.read(histories)
+            found = self.ready.read(data.histories())
             each = len(self.release.quarters) - 1 if isinstance(self.release, Changes) else 1
             refuse_long(self.source, [len(found.keys) * each])
-            listed = histories.jobs.workplaces is not None  # otherwise a quarter has the cells of its own jobs
-            if self.beside is not None and listed:
+            if self.beside is not None:
                 refuse_unmatched(self.beside, [(found.keys, None)], self._values_of_times)
             return found
 

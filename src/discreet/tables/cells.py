@@ -226,7 +226,7 @@ def _by_cell(
     """
     import narwhals.stable.v2 as nw
 
-    schema, listed = jobs.schema, jobs.workplaces
+    schema, listed = jobs.schema, jobs.known if jobs.workplaces is None else jobs.workplaces
     kept = [nw.col(name).is_in(allowed[name]) for name in schema.workplace_attributes if name in allowed]
     own = [schema.establishment]
     if listed is None:

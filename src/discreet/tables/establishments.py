@@ -103,7 +103,8 @@ def histograms(
     copied = nw.col(jobs.schema.establishment).alias(itself)
     schema = replace(jobs.schema, workplace_attributes=[*jobs.schema.workplace_attributes, itself])
     if jobs.workplaces is None:
-        jobs = replace(jobs, schema=schema, table=jobs.table.with_columns(copied))
+        known = None if jobs.known is None else jobs.known.with_columns(copied)
+        jobs = replace(jobs, schema=schema, table=jobs.table.with_columns(copied), known=known)
     else:
         jobs = replace(jobs, schema=schema, workplaces=jobs.workplaces.with_columns(copied))
     firms = cell_statistics(
